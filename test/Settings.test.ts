@@ -4,7 +4,7 @@ import path from "node:path"
 import { Duration, Effect, LogLevel, Redacted } from "effect"
 import { type Environment, readEnvironment, readSettings, type SettingsInvalid, warnings } from "../src/Settings.ts"
 import { describeSettings, variables } from "../src/settings/Variables.ts"
-import { assert, describe, it } from "./harness/Test.ts"
+import { assert, describe, it } from "./harness/It.ts"
 import { temporaryDirectory } from "./harness/temporary.ts"
 
 const refused = (environment: Environment): Effect.Effect<SettingsInvalid, unknown> =>

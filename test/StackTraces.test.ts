@@ -8,7 +8,7 @@ import { ask } from "./harness/client/ChatClient.ts"
 import { eventually } from "./harness/database/Money.ts"
 import { deploymentTest, failingProgram } from "./harness/gateway/Deployment.ts"
 import { program } from "./harness/gateway/GatewayProcess.ts"
-import { assert, describe, it } from "./harness/Test.ts"
+import { assert, describe, it } from "./harness/It.ts"
 
 const files = path.join(path.dirname(program), "gateway")
 const maps = readdirSync(files).filter((name) => name.endsWith(".js.map"))

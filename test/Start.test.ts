@@ -5,7 +5,7 @@ import { read } from "./harness/client/AdminClient.ts"
 import { callAt } from "./harness/client/HttpCalls.ts"
 import * as Postgres from "./harness/database/Postgres.ts"
 import * as GatewayProcess from "./harness/gateway/GatewayProcess.ts"
-import { assert, describe, it } from "./harness/Test.ts"
+import { assert, describe, it } from "./harness/It.ts"
 import { temporaryDirectory } from "./harness/temporary.ts"
 
 const tablesOf = (url: string) =>

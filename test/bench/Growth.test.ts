@@ -1,4 +1,4 @@
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import * as Growth from "./Growth.ts"
 
 const { GROWTH_ROWS, GROWTH_URL, GROWTH_VIDEOS } = process.env

@@ -1,7 +1,7 @@
 import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
-withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gateway", (it) => {
+withLayer(Cli.layer)("gateway", (it) => {
   it.effect("keys: the secret is shown by create and reissue, and nowhere else", function* () {
     const org = yield* json("orgs", "create", "acme")
     const made = yield* json("keys", "create", "--org", "acme")

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { failure, json } from "../harness/gateway/Cli.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { suite } from "./Operator.ts"
 
 const audited = Effect.flatMap(
@@ -10,7 +10,7 @@ const audited = Effect.flatMap(
     SELECT action, actor, via, target, before::text AS before, after::text AS after FROM audit ORDER BY id`
 )
 
-withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("the audit of the command line", (it) => {
+withLayer(suite)("the audit of the command line", (it) => {
   it.effect("has a row for each change of customers, money and the block list, without a secret", function* () {
     const org = String((yield* json("orgs", "create", "acme", "--credits", "5"))["id"])
     yield* json("orgs", "rename", "acme", "acme 2")

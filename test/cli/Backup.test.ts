@@ -9,7 +9,7 @@ import { eventually } from "../harness/database/Money.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
 import { Cli, failure, json } from "../harness/gateway/Cli.ts"
 import { start } from "../harness/gateway/GatewayProcess.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 
 const databaseOf = (url: string) => Layer.orDie(Database.layerUrl(Redacted.make(url)))
@@ -46,7 +46,7 @@ const backedUp = Effect.gen(function* () {
   return { file, report }
 })
 
-withLayer(suite, { excludeTestServices: true, timeout: "120 seconds" })("gateway backup and restore", (it) => {
+withLayer(suite)("gateway backup and restore", (it) => {
   it.scoped("bring back what was there at one moment while customers called, and it serves again", function* () {
     const { id: org } = yield* json("orgs", "create", "acme", "--credits", "25")
     const { key } = yield* json("keys", "create", "--org", "acme")

@@ -6,8 +6,8 @@ import { Database } from "../../src/database/Database.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
 import { Cli, json } from "../harness/gateway/Cli.ts"
 import { start } from "../harness/gateway/GatewayProcess.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { freePort } from "../harness/Port.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
@@ -34,7 +34,7 @@ const examine = Effect.fnUntraced(function* (environment: Readonly<Record<string
 
 const sandbox = { SANDBOX: "true" }
 
-withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway doctor", (it) => {
+withLayer(suite)("gateway doctor", (it) => {
   it.effect("looks at everything and changes nothing", function* () {
     const { directory } = yield* Cli
     const { code, details, states } = yield* examine({ ...sandbox, GEMINI_API_KEY: "secret-value" })

@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import * as MediaStores from "../../src/storage/MediaStores.ts"
 import { Cli, failure, json } from "../harness/gateway/Cli.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import * as S3 from "../harness/upstream/S3.ts"
 
 const stored = Effect.fnUntraced(function* (options: MediaStores.MediaStoreOptions) {
@@ -13,7 +13,7 @@ const stored = Effect.fnUntraced(function* (options: MediaStores.MediaStoreOptio
   return { name, link: store.link(name), store }
 })
 
-withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gateway media delete", (it) => {
+withLayer(Cli.layer)("gateway media delete", (it) => {
   it.scoped("takes a file down by its link, or by its name", function* () {
     const { directory: home } = yield* Cli
     const directory = path.join(home, ".data", "media")

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { run } from "../../src/cli.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 describe("gateway", () => {
   const misuses: ReadonlyArray<readonly [args: ReadonlyArray<string>, says: string]> = [

@@ -2,12 +2,12 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
 const suite = Layer.provideMerge(database, Cli.layer)
 
-withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway", (it) => {
+withLayer(suite)("gateway", (it) => {
   it.effect("orgs: made, shown, listed, suspended, resumed", function* () {
     const made = yield* json("orgs", "create", "acme", "--credits", "12.500000001")
     assert.strictEqual(Object.keys(made)[0], "id")

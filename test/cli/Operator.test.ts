@@ -2,10 +2,10 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { eventually } from "../harness/database/Money.ts"
 import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { byCode, chat, customer, events, gateway, Id, Shown, shownOf, spendOf, suite } from "./Operator.ts"
 
-withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("gateway", (it) => {
+withLayer(suite)("gateway", (it) => {
   it.scoped("requests show tells a request's course and why it cost what it did", function* () {
     const { send } = yield* gateway
     const { key, name } = yield* customer()

@@ -1,10 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { chat, customer, gateway, spendOf, suite } from "./Operator.ts"
 
-withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("reports of the operator", (it) => {
+withLayer(suite)("reports of the operator", (it) => {
   it.effect("requests are exported whole, in order, by time and status", function* () {
     const sql = yield* SqlClient.SqlClient
     const { id: org } = yield* json("orgs", "create", "exporter")

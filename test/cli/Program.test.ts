@@ -6,9 +6,9 @@ import { emptyUrl } from "../harness/database/Postgres.ts"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { Cli, failure, list, text } from "../harness/gateway/Cli.ts"
 import { commandHelps } from "../harness/gateway/Helps.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
-withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gateway", (it) => {
+withLayer(Cli.layer)("gateway", (it) => {
   it.effect("a misuse is one line on stderr and exit code 1, with --json too", function* () {
     assert.strictEqual(yield* failure(["nope"]), "There is no command gateway nope; see gateway --help.")
     assert.strictEqual(yield* failure(["keys", "create", "--json"]), "Expected to find option: '--org'")

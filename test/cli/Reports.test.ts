@@ -7,7 +7,7 @@ import { Database } from "../../src/database/Database.ts"
 import { eventually } from "../harness/database/EmbeddedDatabase.ts"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { Cli, json, list, text } from "../harness/gateway/Cli.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
 const suite = Layer.provideMerge(database, Cli.layer)
@@ -39,7 +39,7 @@ const log = (request: {
       })}::json)`
   )
 
-withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway", (it) => {
+withLayer(suite)("gateway", (it) => {
   it.effect("requests: newest first, with every field, and by every filter", function* () {
     const { id } = yield* json("orgs", "create", "caller")
     const org = String(id)

@@ -3,7 +3,7 @@ import path from "node:path"
 import { Effect, Schema } from "effect"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { Cli } from "../harness/gateway/Cli.ts"
-import { assert, layer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
 const Shown = Schema.parseJson(
   Schema.Struct({
@@ -29,7 +29,7 @@ const Changed = Schema.parseJson(
 const catalog = (...providers: ReadonlyArray<string>) =>
   talkCatalog(providers, providers.map((provider) => `{provider: ${provider}, model: v-talk}`).join(", "))
 
-layer(Cli.layer, { excludeTestServices: true })("gateway", (it) => {
+withLayer(Cli.layer)("gateway", (it) => {
   const prepared = Effect.gen(function* () {
     const { directory, run } = yield* Cli
     const file = path.join(directory, "catalog.yaml")

@@ -1,9 +1,9 @@
 import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
 const url = "https://hooks.example/gateway"
 
-withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gateway webhooks", (it) => {
+withLayer(Cli.layer)("gateway webhooks", (it) => {
   it.scoped("adds an endpoint, whose secret is shown once, lists it and removes it", function* () {
     const org = yield* json("orgs", "create", "acme")
     const { id, secret, ...rest } = yield* json("webhooks", "add", "--org", "acme", "--url", url)

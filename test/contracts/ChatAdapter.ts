@@ -1,7 +1,7 @@
 import { Effect, Exit, Fiber, Scope } from "effect"
 import type { ChatAnswer, ChatRequest, Usage } from "../../src/domain/Chat.ts"
 import type { ChatAdapter, FailureClass } from "../../src/services/routing/Provider.ts"
-import { assert, type Body, describe, it, perform } from "../harness/Test.ts"
+import { assert, type Body, describe, effectOf, liveOver } from "../harness/It.ts"
 import {
   type Answer,
   called,
@@ -16,7 +16,7 @@ import {
   weatherTool
 } from "./ChatHarness.ts"
 
-type Check = (name: string, body: Body<Scope.Scope, [adapter: ChatAdapter, host: Host]>) => void
+type Check = (name: string, body: Body<[adapter: ChatAdapter, host: Host], Scope.Scope>) => void
 
 const classes: Readonly<Record<Fault, FailureClass>> = {
   limit: "limit",
@@ -224,10 +224,9 @@ export const chatAdapterContract = (harness: Harness) =>
     const { has } = harness
     const usage = { prompt: 21, completion: 13, cached: has.cached ? 8 : 0, cacheWrite: 0, reasoning: 0 }
     const check: Check = (name, body) =>
-      it.scopedLive.with(harness.upstream)(name, function* () {
-          return yield* perform(body, yield* Effect.flatMap(harness.make, chatOf), yield* harness.host)
-        }
-      )
+      liveOver(harness.upstream)(name, function* () {
+        return yield* effectOf(body)(yield* Effect.flatMap(harness.make, chatOf), yield* harness.host)
+      })
     const comes = (name: string, asked: Partial<ChatRequest>, answer: Answer & Partial<ChatAnswer>) =>
       check(name, (adapter, host) => comesOut(adapter, host, request(asked), answer, answer))
 

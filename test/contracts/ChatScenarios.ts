@@ -4,7 +4,7 @@ import type { Route } from "../../src/domain/Model.ts"
 import type { ChatCall } from "../../src/providers/chat/ChatClient.ts"
 import type { OptionsDecoder } from "../../src/providers/client/RouteOptions.ts"
 import type { ChatAdapter, FailureClass } from "../../src/services/routing/Provider.ts"
-import { assert, type Body, it, perform } from "../harness/Test.ts"
+import { assert, type Body, effectOf, liveOver } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { chatOf, type Heard, hear, joined, request } from "./ChatHarness.ts"
 import { type ChatWire, layer, routeTo } from "./ChatHosts.ts"
@@ -25,18 +25,17 @@ export const callTo =
     return { ...call, adapted: {}, newId: () => "call_new" }
   }
 
-type ScenarioBody = Body<Scope.Scope, [adapter: ChatAdapter, fake: Fake.FakeUpstream, route: Route]>
+type ScenarioBody = Body<[adapter: ChatAdapter, fake: Fake.FakeUpstream, route: Route], Scope.Scope>
 
 /** Tests of an adapter against scripted bytes of its wire. */
 export const scenarios = (wire: ChatWire) => {
   /** A test against a fake of its own. */
   const check = (name: string, body: ScenarioBody, options: Route["options"] = {}) =>
-    it.scopedLive.with(layer)(name, function* () {
-        const adapter = yield* Effect.flatMap(wire.make, chatOf)
-        const fake = yield* Fake.make
-        return yield* perform(body, adapter, fake, routeTo(wire, fake.url, options))
-      }
-    )
+    liveOver(layer)(name, function* () {
+      const adapter = yield* Effect.flatMap(wire.make, chatOf)
+      const fake = yield* Fake.make
+      return yield* effectOf(body)(adapter, fake, routeTo(wire, fake.url, options))
+    })
 
   /** What becomes of a stream's bytes. */
   const streams = (

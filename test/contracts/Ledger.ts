@@ -2,7 +2,7 @@ import { Deferred, Effect, Exit, Fiber, type Layer } from "effect"
 import * as fc from "effect/FastCheck"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { LedgerBench } from "./LedgerBench.ts"
 
 const usd = (amount: number) => NanoUsd(BigInt(amount) * 1_000_000_000n)
@@ -19,7 +19,7 @@ const openAccount = Effect.fnUntraced(function* (balance: bigint) {
 
 /** What every ledger must do, whatever it stores its books in. */
 export const ledgerContract = (name: string, layer: Layer.Layer<Ledger | LedgerBench, unknown>) =>
-  withLayer(layer, { excludeTestServices: true, timeout: "60 seconds" })(`${name}: the contract of a ledger`, (it) => {
+  withLayer(layer)(`${name}: the contract of a ledger`, (it) => {
     it.effect("a hold lowers what is available and leaves the balance", function* () {
       const { key, ledger, org } = yield* openAccount(usd(10))
       yield* Effect.scoped(

@@ -2,14 +2,14 @@ import { Effect, type Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { LedgerBench } from "./LedgerBench.ts"
 
 const usd = (amount: number) => NanoUsd(BigInt(amount) * 1_000_000_000n)
 
 /** What every ledger must do for jobs, whatever it stores its books in. */
 export const ledgerJobsContract = (name: string, layer: Layer.Layer<Ledger | LedgerBench, unknown>) =>
-  withLayer(layer, { excludeTestServices: true, timeout: "60 seconds" })(`${name}: a ledger's jobs`, (it) => {
+  withLayer(layer)(`${name}: a ledger's jobs`, (it) => {
     const arranged = Effect.gen(function* () {
       const bench = yield* LedgerBench
       const ids = yield* Ids

@@ -2,7 +2,7 @@ import { Effect, type Layer, type Scope } from "effect"
 import type { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { Fetcher } from "../../src/services/media/Fetcher.ts"
 import type { FailureClass, Provider } from "../../src/services/routing/Provider.ts"
-import { type Body, it, perform } from "../harness/Test.ts"
+import { type Body, effectOf, liveOver } from "../harness/It.ts"
 
 /** What carries the upstream secret, and what must never leave the route's own origin. */
 export const secret = "sk-upstream-secret"
@@ -46,10 +46,9 @@ export const checksOf =
     { host, make, services }: Omit<MediaHarness<Host>, "name">,
     half: (provider: Provider) => Adapter | undefined
   ) =>
-  (title: string, body: Body<Scope.Scope, [adapter: Adapter, host: Host]>) =>
-    it.scopedLive.with(services)(title, function* () {
-        const adapter = half(yield* make)
-        if (adapter === undefined) return yield* Effect.dieMessage("the provider has no such half")
-        return yield* perform(body, adapter, yield* host)
-      }
-    )
+  (title: string, body: Body<[adapter: Adapter, host: Host], Scope.Scope>) =>
+    liveOver(services)(title, function* () {
+      const adapter = half(yield* make)
+      if (adapter === undefined) return yield* Effect.dieMessage("the provider has no such half")
+      return yield* effectOf(body)(adapter, yield* host)
+    })

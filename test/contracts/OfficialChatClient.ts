@@ -1,5 +1,5 @@
 import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { type Answer, type Refusal, refusals } from "./ChatHarness.ts"
 import { type ChatWire, hostOver } from "./ChatHosts.ts"

@@ -8,7 +8,7 @@ import { agentWays, type ChatWay, chatWays } from "../harness/client/ChatWays.ts
 import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, eventually, moneyOf, waitUntil } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
-import { assert, describe } from "../harness/Test.ts"
+import { assert, describe } from "../harness/It.ts"
 import { charge, either } from "../harness/upstream/ChatReplies.ts"
 import type { Received, Reply } from "../harness/upstream/FakeUpstream.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"

@@ -7,7 +7,7 @@ import { isAnnounced, isOutage } from "../../src/services/sql/Outage.ts"
 import { postmasterPid, query, temporarySite } from "../harness/database/EmbeddedDatabase.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { doorTo } from "../harness/gateway/Deployment.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it, liveOver } from "../harness/It.ts"
 
 const backend = Effect.gen(function* () {
   const sql = yield* SqlClient
@@ -24,7 +24,7 @@ const throughProxy = Effect.map(Effect.flatMap(Postgres.freshUrl, doorTo), (door
 const untilItWorks = { times: 200, schedule: Schedule.spaced("50 millis") } as const
 
 describe("Database", () => {
-  it.live.with(Postgres.layerWith({ maxConnections: 1 }))(
+  liveOver(Postgres.layerWith({ maxConnections: 1 }))(
     "gives rows camelCase names, takes camelCase names and leaves JSON alone",
     function* () {
       const sql = yield* SqlClient
@@ -35,7 +35,7 @@ describe("Database", () => {
     }
   )
 
-  it.live.with(Postgres.layerWith({ maxConnections: 3 }))(
+  liveOver(Postgres.layerWith({ maxConnections: 3 }))(
     "says who it is and never opens more connections than allowed",
     function* () {
       const sql = yield* SqlClient
@@ -49,7 +49,7 @@ describe("Database", () => {
     }
   )
 
-  it.live.with(Postgres.layerWith({ maxConnections: 4 }))(
+  liveOver(Postgres.layerWith({ maxConnections: 4 }))(
     "survives the end of its connections, idle or busy",
     function* () {
       const sql = yield* SqlClient
@@ -68,7 +68,7 @@ describe("Database", () => {
     }
   )
 
-  it.live.with(Postgres.layerWith({ maxConnections: 1, queryTimeout: "500 millis" }))(
+  liveOver(Postgres.layerWith({ maxConnections: 1, queryTimeout: "500 millis" }))(
     "ends a statement on the server before giving up on it",
     function* () {
       const sql = yield* SqlClient
@@ -100,7 +100,7 @@ describe("Database", () => {
     yield* Effect.retry(sql.withTransaction(sql`LOCK TABLE organizations`), untilItWorks)
   })
 
-  it.live.with(Postgres.layerWith({ maxConnections: 2 }))(
+  liveOver(Postgres.layerWith({ maxConnections: 2 }))(
     "ends a transaction that stands still, and with it its locks",
     function* () {
       const sql = yield* SqlClient
@@ -119,7 +119,7 @@ describe("Database", () => {
     }
   )
 
-  it.live.with(Postgres.layerWith({ maxConnections: 3 }))(
+  liveOver(Postgres.layerWith({ maxConnections: 3 }))(
     "makes every connection anew once its server takes no writes",
     function* () {
       const sql = yield* SqlClient
@@ -163,7 +163,7 @@ describe("Database", () => {
     }).pipe(Logger.withMinimumLogLevel(LogLevel.None))
   )
 
-  it.live.with(Postgres.layerWith({ maxConnections: 1 }))(
+  liveOver(Postgres.layerWith({ maxConnections: 1 }))(
     "fails, and does not die, when a transaction cannot be committed",
     function* () {
       const sql = yield* SqlClient
@@ -175,7 +175,7 @@ describe("Database", () => {
     }
   )
 
-  it.live.with(Postgres.layerWith({ maxConnections: 6 }))("lets no interrupted query harm another's", function* () {
+  liveOver(Postgres.layerWith({ maxConnections: 6 }))("lets no interrupted query harm another's", function* () {
     const sql = yield* SqlClient
     const given = Effect.fork(sql`SELECT pg_sleep(0.003)`).pipe(
       Effect.tap(() => Effect.sleep("1 millis")),

@@ -14,8 +14,8 @@ import {
   type Site,
   temporarySite
 } from "../harness/database/EmbeddedDatabase.ts"
+import { afterAll, assert, describe, it } from "../harness/It.ts"
 import { isAlive } from "../harness/processes.ts"
-import { afterAll, assert, describe, it } from "../harness/Test.ts"
 
 const scope = Effect.runSync(Scope.make())
 const program = Effect.runSync(Effect.cached(Scope.extend(bundle("test/database/fixtures/attach.ts"), scope)))

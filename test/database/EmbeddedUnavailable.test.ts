@@ -7,7 +7,7 @@ import { Embedded } from "../../src/database/Embedded.ts"
 import * as Binaries from "../../src/database/embedded/Binaries.ts"
 import * as Runner from "../../src/database/embedded/Runner.ts"
 import { temporarySite } from "../harness/database/EmbeddedDatabase.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { prefix } from "../harness/temporary.ts"
 
 const wayOut = " Set DATABASE_URL to use a PostgreSQL server of your own."

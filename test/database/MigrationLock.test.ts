@@ -8,7 +8,7 @@ import { Migrations, type Timeouts } from "../../src/database/Migrations.ts"
 import { eventually } from "../harness/database/Money.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { doorTo } from "../harness/gateway/Deployment.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { prefix } from "../harness/temporary.ts"
 
 const files = {

@@ -5,7 +5,7 @@ import { Context, Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { prefix } from "../harness/temporary.ts"
 
 const first = { "0001_first.sql": "CREATE TABLE first (id integer PRIMARY KEY);" }

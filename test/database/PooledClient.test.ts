@@ -1,10 +1,10 @@
 import { SqlClient } from "@effect/sql/SqlClient"
 import { Effect, Option } from "effect"
 import * as Postgres from "../harness/database/Postgres.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, liveOver } from "../harness/It.ts"
 
 describe("a connection of the pool", () => {
-  it.live.with(Postgres.layerWith({ maxConnections: 1 }))(
+  liveOver(Postgres.layerWith({ maxConnections: 1 }))(
     "prepares what it is asked often, and nothing else",
     function* () {
       const sql = yield* SqlClient
@@ -28,17 +28,14 @@ describe("a connection of the pool", () => {
     }
   )
 
-  it.live.with(Postgres.layerWith({ maxConnections: 1 }))(
-    "goes on after a prepared statement has failed",
-    function* () {
-      const sql = yield* SqlClient
-      const divide = (by: number) => sql<{ result: number }>`SELECT 10 / ${by}::int AS result`
-      const tried = yield* Effect.forEach(
-        Array.from({ length: 30 }, (_, n) => n % 3),
-        (by) => Effect.option(divide(by))
-      )
-      assert.lengthOf(tried.filter(Option.isSome), 20)
-      assert.deepStrictEqual(yield* divide(5), [{ result: 2 }])
-    }
-  )
+  liveOver(Postgres.layerWith({ maxConnections: 1 }))("goes on after a prepared statement has failed", function* () {
+    const sql = yield* SqlClient
+    const divide = (by: number) => sql<{ result: number }>`SELECT 10 / ${by}::int AS result`
+    const tried = yield* Effect.forEach(
+      Array.from({ length: 30 }, (_, n) => n % 3),
+      (by) => Effect.option(divide(by))
+    )
+    assert.lengthOf(tried.filter(Option.isSome), 20)
+    assert.deepStrictEqual(yield* divide(5), [{ result: 2 }])
+  })
 })

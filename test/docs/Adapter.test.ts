@@ -12,7 +12,7 @@ import { chatAdapterContract } from "../contracts/ChatAdapter.ts"
 import { joined } from "../contracts/ChatHarness.ts"
 import { type ChatWire, harnesses, layer, routeTo, secret } from "../contracts/ChatHosts.ts"
 import { model, request } from "../fakes/ProviderFake.ts"
-import { afterAll, assert, describe, it } from "../harness/Test.ts"
+import { afterAll, assert, describe, it, liveOver } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { fences, page, root } from "./Markdown.ts"
 
@@ -79,7 +79,7 @@ describe("the adapter of docs/providers.md", () => {
     Effect.map(compiled, (complaints) => assert.strictEqual(complaints, ""))
   )
 
-  it.scopedLive.with(router)("answers behind the router, after a route that failed", function* () {
+  liveOver(router)("answers behind the router, after a route that failed", function* () {
     const fake = yield* Fake.make
     const attempts = new AttemptHistory()
     yield* fake.script(busy, Fake.json(200, body))
@@ -97,7 +97,7 @@ describe("the adapter of docs/providers.md", () => {
     assert.deepStrictEqual(sent, { model: "plain-1", turns, limit: 9, stop: [], stream: false })
   })
 
-  it.scopedLive.with(router)("streams behind the router, and says when a stream was cut", function* () {
+  liveOver(router)("streams behind the router, and says when a stream was cut", function* () {
     const fake = yield* Fake.make
     const { stream } = yield* ProviderRouter
     const hear = Effect.gen(function* () {

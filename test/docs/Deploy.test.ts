@@ -3,7 +3,7 @@ import path from "node:path"
 import { Schema } from "effect"
 import { parse, parseAllDocuments } from "yaml"
 import { variables } from "../../src/settings/Variables.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { root } from "./Markdown.ts"
 
 const text = (file: string) => readFileSync(path.join(root, file), "utf8")

@@ -9,7 +9,7 @@ import type { SandboxMode } from "../../src/services/catalog/Offer.ts"
 import { variables } from "../../src/settings/Variables.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"
 import { commandHelps } from "../harness/gateway/Helps.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { registered } from "../harness/upstream/Registered.ts"
 import { anchors, codeSpans, fences, links, type Page, page, pages, root, section, table } from "./Markdown.ts"
 

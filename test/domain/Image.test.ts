@@ -5,7 +5,7 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import { shapeKey, shapeOf } from "../../src/domain/Shape.ts"
 import { base, gif, taken } from "../harness/fixtures/ImageBodies.ts"
 import { imageRoute } from "../harness/gateway/SandboxMedia.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 type Asked = { readonly [field: string]: unknown }
 

@@ -1,6 +1,6 @@
 import { FastCheck as fc } from "effect"
 import * as Money from "../../src/domain/Money.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 describe("Money", () => {
   it("reads decimals exactly", () => {

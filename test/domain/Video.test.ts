@@ -5,7 +5,7 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import type { VideoParams } from "../../src/domain/Video.ts"
 import { clipPrice } from "../../src/domain/Video.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const model = (more: Partial<VideoModel> = {}): VideoModel => ({
   id: "<model>",

@@ -2,7 +2,7 @@ import type { RequestListener, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { gzipSync } from "node:zlib"
 import { Effect, Stream } from "effect"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { ask, below, endless, fetcherOver, make } from "../harness/upstream/ForeignServer.ts"
 
 const mebibyte = 1024 * 1024

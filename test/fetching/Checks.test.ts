@@ -1,6 +1,6 @@
 import { Effect, Either } from "effect"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { fetcherFor, sockets } from "../harness/upstream/ForeignServer.ts"
 
 /** A fetcher with these exempt ranges, and the names that it has looked up. */

@@ -1,7 +1,7 @@
 import { createSocket, type RemoteInfo } from "node:dgram"
 import { Deferred, Effect, Fiber } from "effect"
 import * as Names from "../../src/fetching/Dns.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const types = { 1: "A", 28: "AAAA" } as const
 type Type = (typeof types)[keyof typeof types]

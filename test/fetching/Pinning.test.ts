@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Names } from "../../src/fetching/Dns.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { ask, certificate, fetcherOver, make, sockets } from "../harness/upstream/ForeignServer.ts"
 
 /** A name server that gives another answer each time, and the last one for ever. */

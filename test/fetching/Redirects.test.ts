@@ -1,5 +1,5 @@
 import { Effect, Fiber } from "effect"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { ask, certificate, fetcherOver, make } from "../harness/upstream/ForeignServer.ts"
 
 const secret = "Key sk-of-the-route"

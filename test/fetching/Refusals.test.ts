@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import {
   ask,
   atDefaultPort,

@@ -2,7 +2,7 @@ import { Effect, FastCheck as fc, Layer, Logger, LogLevel, Runtime } from "effec
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { bench } from "../harness/database/MoneyProcess.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { cases } from "./LedgerCases.ts"
 import { type Command, keys, orgs } from "./LedgerModel.ts"
 import { processes, runCommands } from "./LedgerRun.ts"

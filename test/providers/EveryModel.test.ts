@@ -5,7 +5,7 @@ import { type Account, openAccount } from "../harness/client/Account.ts"
 import { bearer, call } from "../harness/client/HttpCalls.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"
 import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import * as Vendor from "../harness/upstream/Vendors.ts"
 
 const { models, providers } = Vendor.read(builtIn)
@@ -98,7 +98,7 @@ const assertServed = ({ surface }: Vendor.ModelEntry, answer: Fields, fields: Fi
 
 const gateway = customer.pipe(Layer.provideMerge(Vendor.gateway(builtIn)))
 
-withLayer(gateway, { excludeTestServices: true, timeout: "60 seconds" })("the built-in catalog", (it) => {
+withLayer(gateway)("the built-in catalog", (it) => {
   it.effect("lists 24 chat, 14 image and 7 video models, each with fields to tune it by", function* () {
     const { listed } = yield* Customer
     assert.deepStrictEqual(

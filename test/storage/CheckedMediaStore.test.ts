@@ -6,7 +6,7 @@ import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import { checked } from "../../src/storage/CheckedMediaStore.ts"
 import { within } from "../../src/storage/disk/Io.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 
 const png = { type: "image/png", visibility: "public", body: Uint8Array.of(1) } as const

@@ -7,7 +7,7 @@ import * as MediaStores from "../../src/storage/MediaStores.ts"
 import * as Bench from "../contracts/MediaBench.ts"
 import { mediaStoreContract } from "../contracts/MediaStore.ts"
 import { bundle } from "../harness/database/EmbeddedDatabase.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 
 const storeIn = (directory: string) =>

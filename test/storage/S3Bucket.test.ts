@@ -1,6 +1,6 @@
 import { Effect, Option, Redacted } from "effect"
 import { addressOf } from "../../src/storage/s3/Client.ts"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import * as S3 from "../harness/upstream/S3.ts"
 import type { SignedRequest } from "../harness/upstream/SigV4.ts"
 import { lines, mp4, opened, png, stored, video, videoBytes } from "./support.ts"

@@ -1,5 +1,5 @@
 import { Deferred, Effect, Fiber, Option, Stream } from "effect"
-import { assert, describe, it } from "../harness/Test.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import * as S3 from "../harness/upstream/S3.ts"
 import type { SignedRequest } from "../harness/upstream/SigV4.ts"
 import { lines, mp4, opened, png, stored, video, videoBytes } from "./support.ts"

@@ -1,7 +1,7 @@
 import { Context, Effect, Layer, Schema } from "effect"
 import { bearer, callAt, type Sent } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
-import { assert, layer as withLayer } from "../harness/Test.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import * as Collector from "../harness/upstream/Collector.ts"
 
 const kinds = { internal: 1, server: 2, client: 3 }
@@ -59,7 +59,7 @@ const chatBody = (content: string, more: object = {}) => ({
 
 const Id = Schema.parseJson(Schema.Struct({ id: Schema.String }))
 
-withLayer(gateway, { excludeTestServices: true, timeout: "60 seconds" })("a trace", (it) => {
+withLayer(gateway)("a trace", (it) => {
   for (const stream of [false, true]) {
     it.effect(
       `of a ${stream ? "stream" : "chat"} has admission, each attempt and the settlement under its root`,

@@ -1,6 +1,6 @@
 import { check } from "../../../src/cli/prices/Check.ts"
 import { edited, options } from "../../harness/fixtures/Catalogs.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 describe("check", () => {
   it.effect("says what is callable, what is off and why", function* () {

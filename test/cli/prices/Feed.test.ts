@@ -6,7 +6,7 @@ import { check } from "../../../src/cli/prices/Check.ts"
 import { type FeedReport, readFeed } from "../../../src/cli/prices/Feed.ts"
 import { toUsdText } from "../../../src/domain/Money.ts"
 import { options } from "../../harness/fixtures/Catalogs.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { prefix } from "../../harness/temporary.ts"
 
 const fixture = (name: string) => path.join(import.meta.dirname, "feeds", name)

@@ -10,7 +10,7 @@ import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { operator } from "../client/Account.ts"
 import * as Postgres from "../database/Postgres.ts"
 import * as Proxy from "../database/TcpProxy.ts"
-import { type Body, it, perform } from "../Test.ts"
+import { type Body, effectOf, it } from "../It.ts"
 import { prefix } from "../temporary.ts"
 import * as Upstream from "../upstream/FakeUpstream.ts"
 import * as GatewayProcess from "./GatewayProcess.ts"
@@ -93,22 +93,16 @@ export class Deployment extends Context.Tag("test/Deployment")<
   )
 }
 
-/** A test over a deployment of its own; what the test started ends before the database goes. */
+/** Runs a test over a deployment of its own; what the test started ends before the database goes. */
+export const inDeployment = <A, E, R>(test: Effect.Effect<A, E, R>) =>
+  test.pipe(Effect.scoped, Effect.provide(Deployment.layer), Logger.withMinimumLogLevel(LogLevel.None))
+
+/** A test over a deployment of its own. */
 export const deploymentTest = (
   title: string,
-  body: Body<Layer.Layer.Success<typeof Deployment.layer> | Scope.Scope, [deployment: Deployment["Type"]]>,
+  body: Body<[deployment: Deployment["Type"]], Layer.Layer.Success<typeof Deployment.layer> | Scope.Scope>,
   timeout?: number
-) =>
-  it.live(
-    title,
-    () =>
-      Effect.flatMap(Deployment, (deployment) => perform(body, deployment)).pipe(
-        Effect.scoped,
-        Effect.provide(Deployment.layer),
-        Logger.withMinimumLogLevel(LogLevel.None)
-      ),
-    timeout
-  )
+) => it.live(title, () => inDeployment(Effect.flatMap(Deployment, effectOf(body))), timeout)
 
 /** A proxy before a database, and the URL that leads through it. */
 export const doorTo = (databaseUrl: string) =>

@@ -4,7 +4,7 @@ import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
 import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
 import { called, weatherTool } from "../../contracts/ChatHarness.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { PromptCache } from "../../harness/upstream/PromptCache.ts"
 import { anthropic } from "./Wire.ts"
 

@@ -4,7 +4,7 @@ import { native, nativeHeaders } from "../../../src/providers/anthropic/Native.t
 import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
 import { chargedByHosts } from "../../../src/providers/chat/Messages.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { anthropic } from "./Wire.ts"
 
 type Body = Readonly<Record<string, unknown>>

@@ -3,7 +3,7 @@ import { decodeAnswer, decodeFailure, decodeUsage } from "../../../src/providers
 import { called, request } from "../../contracts/ChatHarness.ts"
 import { routeTo, secret } from "../../contracts/ChatHosts.ts"
 import { scenarios, usageOf } from "../../contracts/ChatScenarios.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, wire } from "./Wire.ts"
 

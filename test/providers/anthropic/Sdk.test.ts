@@ -14,7 +14,7 @@ import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
 import { officialClientContract } from "../../contracts/OfficialChatClient.ts"
 import { calling, thrownBy } from "../../harness/client/OfficialClients.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, errors, event, stopReasons, wire } from "./Wire.ts"
 

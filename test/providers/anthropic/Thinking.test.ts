@@ -4,7 +4,7 @@ import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
 import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
 import { called, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, wire } from "./Wire.ts"
 

@@ -7,7 +7,7 @@ import { makeOptions } from "../../../src/providers/client/RouteOptions.ts"
 import { hear, request } from "../../contracts/ChatHarness.ts"
 import { layer, routeTo } from "../../contracts/ChatHosts.ts"
 import { counted, text } from "../../contracts/ChatScenarios.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { account } from "../client/Upstreams.ts"
 import { openAiChat } from "../openai-chat/Wire.ts"
@@ -49,7 +49,7 @@ const check = (
   body: (heard: Effect.Effect.Success<ReturnType<typeof hear>>) => void,
   changes: Partial<ChatDecoder> = {}
 ) =>
-  it.scopedLive.with(layer)(name, function* () {
+  liveOver(layer)(name, function* () {
     const fake = yield* Fake.make
     yield* fake.script(reply)
     body(yield* hear(yield* adapterOf(changes), routeTo(openAiChat, fake.url), request()))
@@ -62,7 +62,7 @@ describe("a chat decoder that throws", () => {
     ["at an answer", 200],
     ["at a refusal", 400]
   ] as const) {
-    it.scopedLive.with(layer)(`${name} fails the call, for another route to take over`, function* () {
+    liveOver(layer)(`${name} fails the call, for another route to take over`, function* () {
       const fake = yield* Fake.make
       yield* fake.script(Fake.json(status, {}), Fake.json(status, {}))
       const adapter = yield* adapterOf()

@@ -1,5 +1,5 @@
 import { parseJson, parsePruned } from "../../../src/providers/client/Json.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const nested = (levels: number, open = '{"a":', close = "}") => `${open.repeat(levels)}1${close.repeat(levels)}`
 const depth = (value: unknown): number =>

@@ -1,6 +1,6 @@
 import { Effect, Option } from "effect"
 import { loggable, Upstream } from "../../../src/providers/client/Upstream.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { account, check, drained, listen, post, secret } from "./Upstreams.ts"
 

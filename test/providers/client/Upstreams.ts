@@ -3,7 +3,7 @@ import { Effect, Option, Redacted, type Scope } from "effect"
 import type { ProviderAccount } from "../../../src/domain/Model.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../../../src/providers/client/Upstream.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
-import { type Body, it, perform } from "../../harness/Test.ts"
+import { type Body, effectOf, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 
 export const secret = "sk-upstream-secret"
@@ -21,8 +21,8 @@ export const post = (baseUrl: string, headers?: Readonly<Record<string, string>>
 const layer = Upstream.layer({ connectTimeoutSeconds: 1, idleTimeoutSeconds: 1 })
 
 /** A test against a fake of its own; timeouts are a second. */
-export const check = (name: string, body: Body<Upstream | Scope.Scope, [fake: Fake.FakeUpstream]>) =>
-  it.scopedLive(name, () => Effect.flatMap(Fake.make, (fake) => perform(body, fake)).pipe(Effect.provide(layer)))
+export const check = (name: string, body: Body<[fake: Fake.FakeUpstream], Upstream | Scope.Scope>) =>
+  it.scopedLive(name, () => Effect.flatMap(Fake.make, effectOf(body)).pipe(Effect.provide(layer)))
 
 /** What has come, or how it ended. */
 export const pull = (stream: UpstreamStream) =>

@@ -1,7 +1,7 @@
 import { ApiError, createFalClient, isCompletedQueueStatus, isQueueStatus, ValidationError } from "@fal-ai/client"
 import { Effect } from "effect"
 import { secret } from "../../contracts/MediaHarness.ts"
-import { assert, type Body, describe, it, perform } from "../../harness/Test.ts"
+import { assert, type Body, describe, effectOf, it } from "../../harness/It.ts"
 import * as FalHost from "../../harness/upstream/FalHost.ts"
 
 const model = "fal-ai/veo3.1/fast"
@@ -13,8 +13,8 @@ const client = (host: FalHost.FalHost) =>
     requestMiddleware: async (request) => ({ ...request, url: request.url.replace("https://queue.fal.run", host.url) })
   })
 
-const check = (name: string, body: Body<never, [fal: ReturnType<typeof client>, host: FalHost.FalHost]>) =>
-  it.scopedLive(name, () => Effect.flatMap(FalHost.make, (host) => perform(body, client(host), host)))
+const check = (name: string, body: Body<[fal: ReturnType<typeof client>, host: FalHost.FalHost], never>) =>
+  it.scopedLive(name, () => Effect.flatMap(FalHost.make, (host) => effectOf(body)(client(host), host)))
 
 describe("our own fal host, as fal's official client sees it", () => {
   check("takes a job, tells where it stands, gives its result", function* ({ queue }, host) {

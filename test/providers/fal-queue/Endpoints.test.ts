@@ -9,7 +9,7 @@ import { encodeImage, encodeVideo, type Submission } from "../../../src/provider
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { asSent } from "../../harness/fixtures/Chunks.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { tellable } from "../jobs/Hosts.ts"
 
 const root = path.resolve(import.meta.dirname, "../../..")

@@ -2,7 +2,7 @@ import type { Message } from "../../../src/domain/Chat.ts"
 import { encodeContents } from "../../../src/providers/gemini/Request.ts"
 import { called } from "../../contracts/ChatHarness.ts"
 import { routeTo } from "../../contracts/ChatHosts.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { gemini } from "./Wire.ts"
 
 const user = (content: string): Message => ({ role: "user", content })

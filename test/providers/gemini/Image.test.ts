@@ -3,7 +3,7 @@ import { decodeImage, encodeImage, encodePrediction } from "../../../src/provide
 import type { Options } from "../../../src/providers/gemini/Options.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { asSent } from "../../harness/fixtures/Chunks.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { base64, routeTo } from "./ImageHosts.ts"
 import { chunk } from "./Wire.ts"
 

@@ -14,7 +14,7 @@ import { declinedBy, encodeRequest, encodeThinking, type Quirks } from "../../..
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { list, record, secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { chunk, gemini } from "./Wire.ts"
 

@@ -7,7 +7,7 @@ import { scenarios } from "../../contracts/ChatScenarios.ts"
 import { request as draw, picture } from "../../contracts/ImageHarness.ts"
 import { officialClientContract } from "../../contracts/OfficialChatClient.ts"
 import { calling, drained } from "../../harness/client/OfficialClients.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { base64, ownHost as ownPainter, services } from "./ImageHosts.ts"
 import { errors, gemini, wire } from "./Wire.ts"
@@ -120,7 +120,7 @@ describe("Google's own client", () => {
   const painting = { bytes: picture("image/png", 1).bytes, where: "inside" } as const
   const reference = picture("image/webp", 2)
 
-  it.scopedLive.with(services)(
+  liveOver(services)(
     "gives the official client a picture of generateContent, and takes its request for ours",
     function* () {
       const host = yield* ownPainter("generate")
@@ -147,25 +147,22 @@ describe("Google's own client", () => {
     }
   )
 
-  it.scopedLive.with(services)(
-    "gives the official client a picture of predict, and takes its request for ours",
-    function* () {
-      const host = yield* ownPainter("predict")
-      // The client has this method for Google's enterprise platform alone, which differs in its path.
-      const client = clientOf(host.fake.url, true)
-      const config = { numberOfImages: 1, includeRaiReason: true, imageSize: "2K" }
-      const asked = { model: host.route.model, prompt: "A dot", config }
-      yield* host.answer(painting)
-      const drawn = yield* calling(() => client.models.generateImages(asked))
-      assert.strictEqual(drawn.generatedImages?.[0]?.image?.imageBytes, base64(painting.bytes))
-      const theirs = yield* host.fake.received
-      yield* host.fail("moderation")
-      const refused = yield* calling(() => client.models.generateImages(asked))
-      assert.isString(refused.generatedImages?.[0]?.raiFilteredReason)
-      yield* host.fake.received
-      yield* host.answer(painting)
-      yield* (yield* painter).generate(host.route, draw({ prompt: "A dot", resolution: "2K" }))
-      assert.deepStrictEqual((yield* host.fake.received).body, theirs.body)
-    }
-  )
+  liveOver(services)("gives the official client a picture of predict, and takes its request for ours", function* () {
+    const host = yield* ownPainter("predict")
+    // The client has this method for Google's enterprise platform alone, which differs in its path.
+    const client = clientOf(host.fake.url, true)
+    const config = { numberOfImages: 1, includeRaiReason: true, imageSize: "2K" }
+    const asked = { model: host.route.model, prompt: "A dot", config }
+    yield* host.answer(painting)
+    const drawn = yield* calling(() => client.models.generateImages(asked))
+    assert.strictEqual(drawn.generatedImages?.[0]?.image?.imageBytes, base64(painting.bytes))
+    const theirs = yield* host.fake.received
+    yield* host.fail("moderation")
+    const refused = yield* calling(() => client.models.generateImages(asked))
+    assert.isString(refused.generatedImages?.[0]?.raiFilteredReason)
+    yield* host.fake.received
+    yield* host.answer(painting)
+    yield* (yield* painter).generate(host.route, draw({ prompt: "A dot", resolution: "2K" }))
+    assert.deepStrictEqual((yield* host.fake.received).body, theirs.body)
+  })
 })

@@ -7,7 +7,7 @@ import { encodeContents, type SignaturePolicy } from "../../../src/providers/gem
 import { hear, request } from "../../contracts/ChatHarness.ts"
 import { records, routeTo } from "../../contracts/ChatHosts.ts"
 import { scenarios } from "../../contracts/ChatScenarios.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { chunk, gemini } from "./Wire.ts"
 

@@ -6,7 +6,7 @@ import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import * as ReplicateResponse from "../../../src/providers/replicate/Response.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
 import { request } from "../../contracts/VideoHarness.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as FalHost from "../../harness/upstream/FalHost.ts"
 import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
@@ -141,7 +141,7 @@ const thief = Effect.gen(function* () {
 })
 
 describe("a credential goes nowhere else, whatever the responses name", () => {
-  it.scopedLive.with(services)("at fal", function* () {
+  liveOver(services)("at fal", function* () {
     const host = yield* FalHost.make
     const evil = yield* thief
     const { video } = yield* FalQueue.make
@@ -159,7 +159,7 @@ describe("a credential goes nowhere else, whatever the responses name", () => {
     assert.deepStrictEqual(evil.credentials, [])
   })
 
-  it.scopedLive.with(services)("at Replicate", function* () {
+  liveOver(services)("at Replicate", function* () {
     const host = yield* ReplicateHost.make
     const evil = yield* thief
     const { video } = yield* Replicate.make

@@ -6,7 +6,7 @@ import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import * as ReplicateResponse from "../../../src/providers/replicate/Response.ts"
 import * as Images from "../../contracts/ImageHarness.ts"
 import { request } from "../../contracts/VideoHarness.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as FalHost from "../../harness/upstream/FalHost.ts"
 import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
@@ -102,14 +102,14 @@ describe("a job's decoder that throws", () => {
   check("fails the result", (host) => asked({ decodeResult: thrower }, host))
   check("fails the result by its refusal", (host) => asked({ decodeFailure: thrower }, host))
 
-  it.scopedLive.with(services)("leaves it unknown whether a submit was taken", function* () {
+  liveOver(services)("leaves it unknown whether a submit was taken", function* () {
     const host = yield* FalHost.make
     const { video } = yield* adaptersOf({ decodeHandle: thrower })
     const failure = yield* Effect.flip(video.submit(videoRoute(host.url), request()))
     assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, undefined])
   })
 
-  it.scopedLive.with(services)("fails a submit by its refusal, for another route to take over", function* () {
+  liveOver(services)("fails a submit by its refusal, for another route to take over", function* () {
     const host = yield* FalHost.make
     const { video } = yield* adaptersOf({ decodeFailure: thrower })
     yield* host.meets("submit", Fake.json(422, {}))
@@ -117,7 +117,7 @@ describe("a job's decoder that throws", () => {
     assert.deepStrictEqual([failure.class, failure.status], ["retry", 422])
   })
 
-  it.scopedLive.with(hurriedServices)("fails a picture, whose job is then cancelled", function* () {
+  liveOver(hurriedServices)("fails a picture, whose job is then cancelled", function* () {
     const host = yield* FalHost.make
     const { image } = yield* adaptersOf({ decodeProgress: thrower })
     const failure = yield* Effect.flip(image.generate(imageRoute(host.url), Images.request()))

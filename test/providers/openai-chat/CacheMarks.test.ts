@@ -3,7 +3,7 @@ import { options as decoder } from "../../../src/providers/openai-chat/Options.t
 import { encodeRequest } from "../../../src/providers/openai-chat/Request.ts"
 import { called, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { openAiChat } from "./Wire.ts"
 

@@ -7,7 +7,7 @@ import { called, hear, joined, request, weatherTool } from "../../contracts/Chat
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
 import { builtIn, load } from "../../harness/fixtures/Catalogs.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { chunk, openAiChat, refusing } from "./Wire.ts"
 

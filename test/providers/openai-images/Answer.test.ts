@@ -4,7 +4,7 @@ import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages
 import { Fetcher, FetchFailed } from "../../../src/services/media/Fetcher.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo } from "./Hosts.ts"
 

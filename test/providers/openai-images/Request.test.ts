@@ -12,7 +12,7 @@ import {
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
 import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { formIn, routeTo, services } from "./Hosts.ts"
 

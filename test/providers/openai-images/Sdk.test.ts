@@ -4,7 +4,7 @@ import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
 import { calling, thrownBy } from "../../harness/client/OfficialClients.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import { errors, ownHost, services } from "./Hosts.ts"
 
 const clientOf = (url: string) => new OpenAI({ apiKey: secret, baseURL: `${url}/v1`, maxRetries: 0 })
@@ -18,7 +18,7 @@ const adapter = Effect.flatMap(OpenAiImages.make, ({ image }) =>
 
 /** The fake host of the contract, seen by the API's own client: only then do its words count. */
 describe("our own openai-images host", () => {
-  it.scopedLive.with(services)("gives the official client a picture, and takes its request for ours", function* () {
+  liveOver(services)("gives the official client a picture, and takes its request for ours", function* () {
     const host = yield* ownHost
     yield* host.answer(painting)
     const { model, ...asked } = { model: host.route.model, prompt: "Zürich\r\n👋", n: 1 as const }
@@ -32,7 +32,7 @@ describe("our own openai-images host", () => {
   })
 
   for (const count of [1, 3]) {
-    it.scopedLive.with(services)(`takes the official client's edit of ${count} for ours`, function* () {
+    liveOver(services)(`takes the official client's edit of ${count} for ours`, function* () {
       const host = yield* ownHost
       const references = [picture("image/png", 1), picture("image/jpeg", 2), picture("image/webp", 3)].slice(0, count)
       const { editModel = "" } = host.route

@@ -4,7 +4,7 @@ import { InvalidRequest } from "../../../src/domain/Failure.ts"
 import { readMessages } from "../../../src/http/chat/ChatMessages.ts"
 import { request } from "../../contracts/ChatHarness.ts"
 import { builtIn, load } from "../../harness/fixtures/Catalogs.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const familyB = Effect.map(load({ text: builtIn, environment: { OPENAI_API_KEY: "k" } }), ({ models }) =>
   models.flatMap((model) => (model.surface === "chat" && model.family === "B" ? [model] : []))

@@ -5,7 +5,7 @@ import { encodeRequest } from "../../../src/providers/openai-responses/Request.t
 import { called, hear, joined, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { inEvents, inOnePiece, openAiResponses } from "./Wire.ts"
 
 const { bodies, check } = scenarios(openAiResponses)

@@ -5,7 +5,7 @@ import type { ImageAdapter, VideoAdapter } from "../../../src/services/routing/P
 import * as Images from "../../contracts/ImageHarness.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
 import * as Videos from "../../contracts/VideoHarness.ts"
-import { assert, type Body, describe, it, perform } from "../../harness/Test.ts"
+import { assert, type Body, describe, effectOf, it, liveOver } from "../../harness/It.ts"
 import type { Received } from "../../harness/upstream/FakeUpstream.ts"
 import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
 import { services } from "../jobs/Hosts.ts"
@@ -17,8 +17,8 @@ const input = { prompt: "A red bicycle", duration: 8 } as const
 const client = (host: ReplicateHost.ReplicateHost) =>
   new Replicate({ auth: secret, baseUrl: `${host.origin}/v1`, useFileOutput: false })
 
-const check = (name: string, body: Body<never, [replicate: Replicate, host: ReplicateHost.ReplicateHost]>) =>
-  it.scopedLive(name, () => Effect.flatMap(ReplicateHost.make, (host) => perform(body, client(host), host)))
+const check = (name: string, body: Body<[replicate: Replicate, host: ReplicateHost.ReplicateHost], never>) =>
+  it.scopedLive(name, () => Effect.flatMap(ReplicateHost.make, (host) => effectOf(body)(client(host), host)))
 
 describe("our own host of predictions, as Replicate's official client sees it", () => {
   check("creates a prediction, tells where it stands, gives its output", function* ({ predictions }, host) {
@@ -100,14 +100,14 @@ describe("what the adapter asks of Replicate is what the official client asks", 
   const compare = (
     name: string,
     body: Body<
-      never,
-      [adapters: { readonly image: ImageAdapter; readonly video: VideoAdapter }, host: ReplicateHost.ReplicateHost]
+      [adapters: { readonly image: ImageAdapter; readonly video: VideoAdapter }, host: ReplicateHost.ReplicateHost],
+      never
     >
   ) =>
-    it.scopedLive.with(services)(name, function* () {
+    liveOver(services)(name, function* () {
       const { image, video } = yield* Ours.make
       if (image === undefined || video === undefined) return yield* Effect.dieMessage("half an adapter")
-      return yield* perform(body, { image, video }, yield* ReplicateHost.make)
+      return yield* effectOf(body)({ image, video }, yield* ReplicateHost.make)
     })
 
   for (const model of ["vendor/film", "somebody/film:4acb778eb059"]) {

@@ -2,7 +2,7 @@ import { decodeFailure, predictionFailure } from "../../../src/providers/replica
 import { decodeProgress } from "../../../src/providers/replicate/Response.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { replicateAccount } from "./Hosts.ts"
 
 const account = replicateAccount("https://api.replicate.com")

@@ -6,7 +6,7 @@ import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Effect } from "effect"
 import { draw } from "../../harness/gateway/SandboxMedia.ts"
-import { assert, it } from "../../harness/Test.ts"
+import { assert, it } from "../../harness/It.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 const run = promisify(execFile)

@@ -14,7 +14,7 @@ import {
   spoken,
   test
 } from "../../harness/gateway/Sandbox.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 describe("a fault", () => {
   const meets = (text: string, provider?: string) => {

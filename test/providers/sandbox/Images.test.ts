@@ -5,7 +5,7 @@ import type { Resolution, Shape } from "../../../src/domain/Model.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { blank, pixelsOf, plain, whiteIn } from "../../harness/fixtures/PictureSamples.ts"
 import { draw, failureOf, imageOf, imageRequest, imageRoute } from "../../harness/gateway/SandboxMedia.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 /** Where the prompt stands in a picture of 1024 pixels, and beside references. */
 const text = { x: 72, y: 72, width: 880, height: 800 }

@@ -3,7 +3,7 @@ import { jsonFromSchema } from "../../../src/providers/sandbox/json/JsonFromSche
 import { scriptFor } from "../../../src/providers/sandbox/Script.ts"
 import { object } from "../../harness/fixtures/JsonSchemas.ts"
 import { request, tool } from "../../harness/gateway/Sandbox.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 /** In ms of processor time. The work takes about 20 ms at its worst; cold code and a crowded machine are allowed for. */
 const longest = 500

@@ -5,7 +5,7 @@ import { configurationOf, decoder, type Frame } from "../../harness/fixtures/Avc
 import { contentOf, parse } from "../../harness/fixtures/Mp4.ts"
 import { blank, plain } from "../../harness/fixtures/PictureSamples.ts"
 import { download, failureOf, poll, submit, videoRoute } from "../../harness/gateway/SandboxMedia.ts"
-import { assert, describe, it } from "../../harness/Test.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const rendered = Effect.fnUntraced(function* (asked: Parameters<typeof submit>[0], route = videoRoute()) {
   const handle = yield* submit(asked, route)
