@@ -1,5 +1,4 @@
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import { counted, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
@@ -271,12 +270,8 @@ describe("a stop sequence of white space, which an anthropic host refuses,", () 
   })
 
   check("lets go of the call", function* (adapter, fake, route) {
-    const gone = yield* Deferred.make<void>()
-    yield* fake.script((response, received) => {
-      response.on("close", () => Deferred.unsafeDone(gone, received.closed))
-      return Fake.sse(...start, Effect.never)(response, received)
-    })
+    const { gone } = yield* Fake.hold(fake.script, (gate) => Fake.sse(...start, gate))
     assert.isUndefined((yield* hear(adapter, route, request(given))).failure)
-    yield* Deferred.await(gone)
+    yield* gone
   })
 })

@@ -5,11 +5,12 @@ import { type Answer, request, weatherTool } from "../../contracts/ChatHarness.t
 import { hostOver, secret } from "../../contracts/ChatHosts.ts"
 import { scenarios } from "../../contracts/ChatScenarios.ts"
 import { request as draw, picture } from "../../contracts/ImageHarness.ts"
+import { base64, services } from "../../contracts/MediaHarness.ts"
 import { officialClientContract } from "../../contracts/OfficialChatClient.ts"
 import { calling, drained } from "../../harness/client/OfficialClients.ts"
 import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { base64, ownHost as ownPainter, services } from "./ImageHosts.ts"
+import { ownHost as ownPainter } from "./ImageHosts.ts"
 import { errors, gemini, wire } from "./Wire.ts"
 
 const clientOf = (baseUrl = "", vertexai = false) =>

@@ -4,7 +4,7 @@ import * as FalResponse from "../../../src/providers/fal-queue/Response.ts"
 import { decodeHandleText, encodeHandle } from "../../../src/providers/jobs/Handle.ts"
 import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import * as ReplicateResponse from "../../../src/providers/replicate/Response.ts"
-import { secret } from "../../contracts/MediaHarness.ts"
+import { secret, services } from "../../contracts/MediaHarness.ts"
 import { request } from "../../contracts/VideoHarness.ts"
 import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
@@ -12,7 +12,6 @@ import * as FalHost from "../../harness/upstream/FalHost.ts"
 import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
 import { account, videoRoute } from "../fal-queue/Hosts.ts"
 import { clipRoute, replicateAccount } from "../replicate/Hosts.ts"
-import { services } from "./Hosts.ts"
 
 const fal = account("https://queue.fal.run")
 const falProxy = account("http://proxy.test:8080/fal")

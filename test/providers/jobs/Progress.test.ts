@@ -5,6 +5,7 @@ import { type JobFormat, makeJobAdapters } from "../../../src/providers/jobs/Job
 import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import * as ReplicateResponse from "../../../src/providers/replicate/Response.ts"
 import * as Images from "../../contracts/ImageHarness.ts"
+import { services } from "../../contracts/MediaHarness.ts"
 import { request } from "../../contracts/VideoHarness.ts"
 import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
@@ -12,7 +13,7 @@ import * as FalHost from "../../harness/upstream/FalHost.ts"
 import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
 import { account, imageRoute, videoRoute } from "../fal-queue/Hosts.ts"
 import { clipRoute, replicateAccount } from "../replicate/Hosts.ts"
-import { hurriedServices, services } from "./Hosts.ts"
+import { hurriedServices } from "./Hosts.ts"
 
 const fal = account("https://queue.fal.run")
 const replicate = replicateAccount("https://api.replicate.com")

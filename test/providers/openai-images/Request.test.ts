@@ -10,11 +10,11 @@ import {
   type WireGeneration
 } from "../../../src/providers/openai-images/Request.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
-import { secret } from "../../contracts/MediaHarness.ts"
+import { secret, services } from "../../contracts/MediaHarness.ts"
 import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { formIn, routeTo, services } from "./Hosts.ts"
+import { formIn, routeTo } from "./Hosts.ts"
 
 /** A second opinion on the bodies, by the types of the API's own client. */
 const asOfficial = (body: WireGeneration): ImageGenerateParams => body

@@ -2,10 +2,10 @@ import { Effect } from "effect"
 import OpenAI, { APIError, toFile } from "openai"
 import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
-import { secret } from "../../contracts/MediaHarness.ts"
+import { secret, services } from "../../contracts/MediaHarness.ts"
 import { calling, thrownBy } from "../../harness/client/OfficialClients.ts"
 import { assert, describe, it, liveOver } from "../../harness/It.ts"
-import { errors, ownHost, services } from "./Hosts.ts"
+import { errors, ownHost } from "./Hosts.ts"
 
 const clientOf = (url: string) => new OpenAI({ apiKey: secret, baseURL: `${url}/v1`, maxRetries: 0 })
 
