@@ -86,20 +86,18 @@ withLayer(Cli.layer)("gateway", (it) => {
     writeFileSync(home, "")
   })
 
-  it.effect("a server's database is migrated by gateway migrate alone", () =>
-    Effect.gen(function* () {
-      const { run } = yield* Cli
-      const environment = { DATABASE_URL: yield* emptyUrl }
-      const refusal = yield* failure(["orgs", "list"], environment)
-      assert.match(refusal, /^The database lacks \d+ migrations: run gateway migrate first\.$/)
-      const first = yield* run(["migrate", "--json"], environment)
-      const document: unknown = JSON.parse(first.stdout)
-      assert.include(JSON.stringify(document), '"applied":["0001_organizations","0002_ledger"')
-      assert.strictEqual(first.stderr, "")
-      assert.strictEqual((yield* run(["migrate"], environment)).stdout, "The database is up to date.\n")
-      assert.strictEqual((yield* run(["orgs", "list"], environment)).stdout, "There are no organizations.\n")
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("a server's database is migrated by gateway migrate alone", function* () {
+    const { run } = yield* Cli
+    const environment = { DATABASE_URL: yield* emptyUrl }
+    const refusal = yield* failure(["orgs", "list"], environment)
+    assert.match(refusal, /^The database lacks \d+ migrations: run gateway migrate first\.$/)
+    const first = yield* run(["migrate", "--json"], environment)
+    const document: unknown = JSON.parse(first.stdout)
+    assert.include(JSON.stringify(document), '"applied":["0001_organizations","0002_ledger"')
+    assert.strictEqual(first.stderr, "")
+    assert.strictEqual((yield* run(["migrate"], environment)).stdout, "The database is up to date.\n")
+    assert.strictEqual((yield* run(["orgs", "list"], environment)).stdout, "There are no organizations.\n")
+  })
 
   it.effect("the embedded database comes up and up to date with the first command, and is shared", function* () {
     const { directory, run, start } = yield* Cli

@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { chmodSync, cpSync, lstatSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { chmodSync, cpSync, lstatSync, mkdirSync, readdirSync, writeFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import path from "node:path"
 import { Effect, Layer } from "effect"
@@ -8,7 +8,7 @@ import * as Binaries from "../../src/database/embedded/Binaries.ts"
 import * as Runner from "../../src/database/embedded/Runner.ts"
 import { temporarySite } from "../harness/database/EmbeddedDatabase.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { prefix } from "../harness/temporary.ts"
+import { temporaryDirectory } from "../harness/temporary.ts"
 
 const wayOut = " Set DATABASE_URL to use a PostgreSQL server of your own."
 const platform = `${process.platform}-${process.arch}`
@@ -18,18 +18,15 @@ const installed = path.resolve(
 )
 
 /** The package as npm leaves it with install scripts off: no symlinks. */
-const unlinkedPackage = Effect.acquireRelease(
+const unlinkedPackage = Effect.tap(temporaryDirectory, (directory) =>
   Effect.sync(() => {
-    const directory = mkdtempSync(prefix)
     chmodSync(directory, 0o755)
     cpSync(installed, directory, {
       recursive: true,
       verbatimSymlinks: true,
       filter: (file) => !lstatSync(file).isSymbolicLink() && !file.endsWith(".a")
     })
-    return directory
-  }),
-  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
+  })
 )
 
 const entryOf = (directory: string) => () => path.join(directory, "dist", "index.js")

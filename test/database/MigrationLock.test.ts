@@ -1,6 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { hostname } from "node:os"
-import path from "node:path"
 import { Context, Effect, Fiber, Layer, Redacted } from "effect"
 import * as Pg from "pg"
 import { Database } from "../../src/database/Database.ts"
@@ -9,21 +7,12 @@ import { eventually } from "../harness/database/Money.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { doorTo } from "../harness/gateway/Deployment.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { prefix } from "../harness/temporary.ts"
+import { directoryWith } from "../harness/temporary.ts"
 
-const files = {
+const directory = directoryWith({
   "0001_slow.sql": "SELECT pg_sleep(0.7); CREATE TABLE slow ();",
   "0002_more.sql": "CREATE TABLE more ();"
-}
-
-const directory = Effect.acquireRelease(
-  Effect.sync(() => {
-    const made = mkdtempSync(prefix)
-    for (const [name, sql] of Object.entries(files)) writeFileSync(path.join(made, name), sql)
-    return made
-  }),
-  (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-)
+})
 
 const program = (url: string, from: string, timeouts: Partial<Timeouts>) =>
   Effect.map(

@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { readdirSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { Context, Effect, Layer, Redacted } from "effect"
@@ -6,20 +6,10 @@ import { Database } from "../../src/database/Database.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { prefix } from "../harness/temporary.ts"
+import { directoryWith } from "../harness/temporary.ts"
 
 const first = { "0001_first.sql": "CREATE TABLE first (id integer PRIMARY KEY);" }
 const second = { "0002_second.sql": "INSERT INTO first VALUES (1); INSERT INTO first VALUES (2);" }
-
-const directoryWith = (files: Readonly<Record<string, string>>) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const directory = mkdtempSync(prefix)
-      for (const [name, sql] of Object.entries(files)) writeFileSync(path.join(directory, name), sql)
-      return directory
-    }),
-    (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
-  )
 
 /** One program's view of the database: its connections and its migration files. */
 const program = Effect.fnUntraced(function* (url: string, files: Readonly<Record<string, string>>) {

@@ -84,27 +84,26 @@ const wanted = process.env["PLANTED"] ?? ""
 describe.runIf(wanted !== "")("the suite", () => {
   const chosen = bugs.filter(({ name }) => wanted === "all" || name.includes(wanted))
 
-  it.live(
+  it.scopedLive(
     "passes without any bug, and fails with each",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* scratch
-        const files = [...new Set(chosen.flatMap(({ caughtBy }) => caughtBy))]
-        const sound = yield* test(directory, files, 1)
-        assert.isAbove(sound.passed, 0)
-        assert.deepStrictEqual(sound.failed, [])
-        const missed: Array<string> = []
-        for (const bug of chosen) {
-          const file = path.join(directory, bug.file)
-          const source = yield* Effect.promise(() => readFile(file, "utf8"))
-          yield* Effect.promise(() => writeFile(file, plant(source, bug)))
-          const { failed } = yield* test(directory, bug.caughtBy, 0)
-          yield* Effect.promise(() => writeFile(file, source))
-          console.log(`${failed.length > 0 ? `caught by ${failed.length} tests` : "MISSED"}: ${bug.name}`)
-          if (failed.length === 0) missed.push(bug.name)
-        }
-        assert.deepStrictEqual(missed, [])
-      }).pipe(Effect.scoped),
+    function* () {
+      const directory = yield* scratch
+      const files = [...new Set(chosen.flatMap(({ caughtBy }) => caughtBy))]
+      const sound = yield* test(directory, files, 1)
+      assert.isAbove(sound.passed, 0)
+      assert.deepStrictEqual(sound.failed, [])
+      const missed: Array<string> = []
+      for (const bug of chosen) {
+        const file = path.join(directory, bug.file)
+        const source = yield* Effect.promise(() => readFile(file, "utf8"))
+        yield* Effect.promise(() => writeFile(file, plant(source, bug)))
+        const { failed } = yield* test(directory, bug.caughtBy, 0)
+        yield* Effect.promise(() => writeFile(file, source))
+        console.log(`${failed.length > 0 ? `caught by ${failed.length} tests` : "MISSED"}: ${bug.name}`)
+        if (failed.length === 0) missed.push(bug.name)
+      }
+      assert.deepStrictEqual(missed, [])
+    },
     3_600_000
   )
 })

@@ -1,4 +1,4 @@
-import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { truncateSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { NodeContext } from "@effect/platform-node"
 import { Effect } from "effect"
@@ -7,7 +7,7 @@ import { type FeedReport, readFeed } from "../../../src/cli/prices/Feed.ts"
 import { toUsdText } from "../../../src/domain/Money.ts"
 import { options } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { prefix } from "../../harness/temporary.ts"
+import { directoryWith, temporaryDirectory } from "../../harness/temporary.ts"
 
 const fixture = (name: string) => path.join(import.meta.dirname, "feeds", name)
 
@@ -193,12 +193,8 @@ describe("a file that is no price feed", () => {
   ]
   for (const [name, body, why] of cases) {
     it.scoped(`${name}: ${body.slice(0, 60)}`, function* () {
-      const directory = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(prefix)),
-        (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-      )
+      const directory = yield* directoryWith({ "feed.json": body })
       const file = path.join(directory, "feed.json")
-      writeFileSync(file, body)
       const error = yield* Effect.flip(compared(file))
       if (error._tag !== "FeedInvalid") return assert.fail(error._tag)
       if (typeof why === "string") assert.strictEqual(error.message, `${file}: ${why}`)
@@ -207,10 +203,7 @@ describe("a file that is no price feed", () => {
   }
 
   it.scoped("one that is not there, or far too large", function* () {
-    const directory = yield* Effect.acquireRelease(
-      Effect.sync(() => mkdtempSync(prefix)),
-      (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-    )
+    const directory = yield* temporaryDirectory
     const file = path.join(directory, "feed.json")
     assert.strictEqual((yield* Effect.flip(compared(file))).message, `${file}: there is no such file`)
     writeFileSync(file, "{}")

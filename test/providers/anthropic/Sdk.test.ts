@@ -114,28 +114,26 @@ describe("the vendor's own client of Anthropic", () => {
     for (const { max_tokens, model } of bodies) assert.deepStrictEqual([max_tokens, model], [4096, "claude-model-1"])
   })
 
-  scenarios(anthropic).check("sends what the adapter sends", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const { body } = wire({ content: "Sunny.", finish: "stop" })
-      yield* fake.script(Fake.json(200, body), Fake.json(200, body))
-      const question = { role: "user", content: "Weather in Bern?" } as const
-      yield* calling(() =>
-        clientOf(fake.url).messages.create({
-          ...asked,
-          system: "Be brief.",
-          messages: [question],
-          stop_sequences: ["END"],
-          tools: [{ name, description, input_schema: { ...parameters, type: "object" } }],
-          tool_choice: { type: "any", disable_parallel_tool_use: true }
-        })
-      )
-      const given = { tools: [weatherTool], toolChoice: "required", parallelToolCalls: false, stop: ["END"] } as const
-      const messages = [{ role: "system", content: "Be brief." }, question] as const
-      yield* adapter.complete(route, request({ messages, ...given }))
-      const [theirs, ours] = [yield* fake.received, yield* fake.received]
-      assert.deepStrictEqual(anthropic.understand(ours), anthropic.understand(theirs))
-      const about = ({ headers, method, path }: Fake.Received) => [method, path, headers["content-type"]]
-      assert.deepStrictEqual(about(ours), about(theirs))
-    })
-  )
+  scenarios(anthropic).check("sends what the adapter sends", function* (adapter, fake, route) {
+    const { body } = wire({ content: "Sunny.", finish: "stop" })
+    yield* fake.script(Fake.json(200, body), Fake.json(200, body))
+    const question = { role: "user", content: "Weather in Bern?" } as const
+    yield* calling(() =>
+      clientOf(fake.url).messages.create({
+        ...asked,
+        system: "Be brief.",
+        messages: [question],
+        stop_sequences: ["END"],
+        tools: [{ name, description, input_schema: { ...parameters, type: "object" } }],
+        tool_choice: { type: "any", disable_parallel_tool_use: true }
+      })
+    )
+    const given = { tools: [weatherTool], toolChoice: "required", parallelToolCalls: false, stop: ["END"] } as const
+    const messages = [{ role: "system", content: "Be brief." }, question] as const
+    yield* adapter.complete(route, request({ messages, ...given }))
+    const [theirs, ours] = [yield* fake.received, yield* fake.received]
+    assert.deepStrictEqual(anthropic.understand(ours), anthropic.understand(theirs))
+    const about = ({ headers, method, path }: Fake.Received) => [method, path, headers["content-type"]]
+    assert.deepStrictEqual(about(ours), about(theirs))
+  })
 })

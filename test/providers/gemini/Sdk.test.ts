@@ -61,47 +61,45 @@ officialClientContract(gemini, {
 })
 
 describe("Google's own client", () => {
-  scenarios(gemini).check("sends what the adapter sends, whole and streamed", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const { body, end, output } = wire({ content: "Sunny.", finish: "stop" })
-      yield* fake.script(Fake.json(200, body), Fake.sse(...output, ...end), Fake.json(200, body))
-      const { models } = clientOf(fake.url)
-      const { description = "", name, parameters: parametersJsonSchema } = weatherTool.function
-      const theirs = {
-        model: route.model,
-        contents: [{ role: "user", parts: [{ text: "Zürich?" }] }],
-        config: {
-          systemInstruction: { parts: [{ text: "Be brief." }] },
-          maxOutputTokens: 77,
-          stopSequences: ["END"],
-          thinkingConfig: { includeThoughts: true, thinkingLevel: ThinkingLevel.LOW },
-          responseMimeType: "application/json",
-          responseJsonSchema: { type: "object" },
-          tools: [{ functionDeclarations: [{ name, description, parametersJsonSchema }] }]
-        }
+  scenarios(gemini).check("sends what the adapter sends, whole and streamed", function* (adapter, fake, route) {
+    const { body, end, output } = wire({ content: "Sunny.", finish: "stop" })
+    yield* fake.script(Fake.json(200, body), Fake.sse(...output, ...end), Fake.json(200, body))
+    const { models } = clientOf(fake.url)
+    const { description = "", name, parameters: parametersJsonSchema } = weatherTool.function
+    const theirs = {
+      model: route.model,
+      contents: [{ role: "user", parts: [{ text: "Zürich?" }] }],
+      config: {
+        systemInstruction: { parts: [{ text: "Be brief." }] },
+        maxOutputTokens: 77,
+        stopSequences: ["END"],
+        thinkingConfig: { includeThoughts: true, thinkingLevel: ThinkingLevel.LOW },
+        responseMimeType: "application/json",
+        responseJsonSchema: { type: "object" },
+        tools: [{ functionDeclarations: [{ name, description, parametersJsonSchema }] }]
       }
-      yield* calling(() => models.generateContent(theirs))
-      yield* drained(yield* calling(() => models.generateContentStream(theirs)))
-      yield* adapter.complete(
-        route,
-        request({
-          messages: [
-            { role: "system", content: "Be brief." },
-            { role: "user", content: "Zürich?" }
-          ],
-          maxTokens: 77,
-          stop: ["END"],
-          tools: [weatherTool],
-          reasoningEffort: "low",
-          responseFormat: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } }
-        })
-      )
-      const received = [yield* fake.received, yield* fake.received, yield* fake.received]
-      const [whole, streamed, ours] = received.map(gemini.understand)
-      assert.deepStrictEqual(ours, whole)
-      assert.deepStrictEqual(streamed, { ...ours, stream: true })
-    })
-  )
+    }
+    yield* calling(() => models.generateContent(theirs))
+    yield* drained(yield* calling(() => models.generateContentStream(theirs)))
+    yield* adapter.complete(
+      route,
+      request({
+        messages: [
+          { role: "system", content: "Be brief." },
+          { role: "user", content: "Zürich?" }
+        ],
+        maxTokens: 77,
+        stop: ["END"],
+        tools: [weatherTool],
+        reasoningEffort: "low",
+        responseFormat: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } }
+      })
+    )
+    const received = [yield* fake.received, yield* fake.received, yield* fake.received]
+    const [whole, streamed, ours] = received.map(gemini.understand)
+    assert.deepStrictEqual(ours, whole)
+    assert.deepStrictEqual(streamed, { ...ours, stream: true })
+  })
 
   it.scopedLive("reads a refused prompt, and an error in a stream", function* () {
     const fake = yield* Fake.make
