@@ -5,7 +5,6 @@ import Anthropic, {
   NotFoundError,
   RateLimitError
 } from "@anthropic-ai/sdk"
-import { Effect } from "effect"
 import type { ChatRequest, FinishReason } from "../../../src/domain/Chat.ts"
 import { options } from "../../../src/providers/anthropic/Options.ts"
 import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
