@@ -6,7 +6,8 @@ const long = /\/test\/(crashes|model|chaos|fuzz|cli|database)\//
 /** Of a clean clone, vitest would know the files' sizes only. */
 export class LongestFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>): Promise<Array<TestSpecification>> {
-    const sorted = await super.sort(files)
+    const usual = super.sort.bind(this)
+    const sorted = await usual(files)
     const isLong = ({ moduleId }: TestSpecification) => long.test(moduleId)
     return [...sorted.filter(isLong), ...sorted.filter((file) => !isLong(file))]
   }
