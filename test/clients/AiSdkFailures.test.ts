@@ -33,12 +33,7 @@ withLayer(gateway)("the AI SDK when requests fail", (it) => {
       retryable: false,
       told: refusals.scope
     },
-    {
-      title: "a refusal by moderation",
-      prompt: "[sandbox moderation]",
-      retryable: false,
-      told: refusals.moderated
-    },
+    { title: "a refusal by moderation", prompt: "[sandbox moderation]", retryable: false, told: refusals.moderated },
     {
       title: "no provider",
       prompt: "[sandbox status=500]",

@@ -1,4 +1,3 @@
-import { APIError, InternalServerError } from "openai"
 import { zero } from "../../src/domain/Money.ts"
 import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
@@ -79,7 +78,7 @@ withLayer(gateway)("a chat routed to a failing aimock", (it) => {
     first.on({ model: "busy-alone-one" }, busy)
     const { openai, spent } = yield* Served.customer()
     const error = yield* thrownBy(() => openai.chat.completions.create(ask("busy-alone", "hi")))
-    assertTold(error, InternalServerError, refusals.allFailed("first", 429))
+    assertTold(error, refusals.allFailed("first", 429))
     assert.strictEqual(yield* spent, 0n)
   })
 
@@ -99,7 +98,7 @@ withLayer(gateway)("a chat routed to a failing aimock", (it) => {
   it.effect("answers 502 when the account of the only route is refused", function* () {
     const { openai, spent } = yield* Served.customer()
     const error = yield* thrownBy(() => openai.chat.completions.create(ask("shut-alone", "hi")))
-    assertTold(error, InternalServerError, refusals.upstreamAuth)
+    assertTold(error, refusals.upstreamAuth)
     assert.strictEqual(yield* spent, 0n)
   })
 
@@ -120,7 +119,7 @@ withLayer(gateway)("a chat routed to a failing aimock", (it) => {
     const text = contentOf(items)
     assert.isAbove(text.length, 0)
     assert.isTrue("This will not be whole.".startsWith(text))
-    assertTold(error, APIError, broke)
+    assertTold(error, broke)
     assert.strictEqual(yield* spent, 0n)
     const row = yield* Served.logged(response.headers.get("x-request-id"))
     assert.deepInclude(row, { status: 200, code: "stream_error", charge: zero })
@@ -161,7 +160,7 @@ withLayer(gateway)("a chat routed to a failing aimock", (it) => {
   it.effect("counts a missing mock answer as a failure of the route", function* () {
     const { openai, spent } = yield* Served.customer()
     const error = yield* thrownBy(() => openai.chat.completions.create(ask("strange", "hi")))
-    assertTold(error, InternalServerError, refusals.upstream)
+    assertTold(error, refusals.upstream)
     assert.strictEqual(yield* spent, 0n)
   })
 })

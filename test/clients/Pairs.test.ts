@@ -10,12 +10,7 @@ import { make } from "../harness/upstream/ForeignServer.ts"
 const question = turn("user", "Weather in Bern and Oslo?")
 const plain = { content: "Grüße aus Zürich, 你好 👋", finish: "stop" } as const
 const stop = ["END", "STOP"]
-const schema = {
-  type: "object",
-  properties: { n: { type: "integer" } },
-  required: ["n"],
-  additionalProperties: false
-}
+const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"], additionalProperties: false }
 const tool = {
   name: "get_weather",
   parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }

@@ -93,13 +93,7 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
     (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
   )
   const url = yield* freshUrl
-  const environment = {
-    DATA_DIR: directory,
-    DATABASE_URL: url,
-    PORT: "0",
-    DEFAULT_RPM: "1000000",
-    FAKE_KEY: "secret"
-  }
+  const environment = { DATA_DIR: directory, DATABASE_URL: url, PORT: "0", DEFAULT_RPM: "1000000", FAKE_KEY: "secret" }
   const settings = yield* readSettings(environment)
   const text = chatCatalog(
     { fake: { adapter: "openai-chat", base_url: upstream.url, credential: "FAKE_KEY" } },

@@ -18,13 +18,7 @@ withLayer(layer)("credits at the admin API", (it) => {
   it.effect("payments and corrections are entered to the nano-dollar, each with its row of the audit", function* () {
     const { admin, name: actor } = yield* asOperator("write")
     const { id: org, name } = yield* customer
-    const payment = {
-      organization: name,
-      type: "top_up",
-      amount_usd: "12.000000001",
-      ref: `inv ${org}`,
-      note: "bank"
-    }
+    const payment = { organization: name, type: "top_up", amount_usd: "12.000000001", ref: `inv ${org}`, note: "bank" }
     const paid = read(yield* admin("/credits", { body: payment }), 201)
     const { amount_usd, kind, note, ref, replayed } = paid
     assert.deepStrictEqual(

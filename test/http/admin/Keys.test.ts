@@ -28,14 +28,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     assert.deepInclude(made, { org, org_name, hint: key.slice(4, 12), spent_usd: 0, revoked_at: null, ...limits })
     assert.strictEqual(yield* models(key), 200)
 
-    const change = {
-      name: "cd",
-      scopes: ["chat"],
-      rpm: 5,
-      cap_usd: 1.5,
-      cap_period: "day",
-      expires_at: 4_000_000_000
-    }
+    const change = { name: "cd", scopes: ["chat"], rpm: 5, cap_usd: 1.5, cap_period: "day", expires_at: 4_000_000_000 }
     const changed = read(yield* admin(`/keys/${made.id}`, { method: "PATCH", body: change }))
     assert.deepStrictEqual(changed, { ...made, ...change })
     assert.deepStrictEqual(read(yield* admin(`/keys/${made.id}`)), changed)

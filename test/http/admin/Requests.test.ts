@@ -233,11 +233,7 @@ withLayer(layer)("requests at the admin API", (it) => {
       code: "insufficient_quota"
     })
     const skipped = [{ route: "m@p", provider: "p", outcome: "skipped", ms: 0 }]
-    const preferred = {
-      preferred_route: "m@p",
-      route: "m@q",
-      attempts: [...skipped, { ...attempts[1], route: "m@q" }]
-    }
+    const preferred = { preferred_route: "m@p", route: "m@q", attempts: [...skipped, { ...attempts[1], route: "m@q" }] }
     const middle = yield* logRequest({ ...owned, request_id, at: new Date("2026-03-02"), ...preferred })
     const newest = yield* logRequest({ ...owned, request_id, at: new Date("2026-03-03") })
     const shown = read(yield* admin(`/requests/${request_id}`))

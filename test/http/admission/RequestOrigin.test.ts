@@ -42,11 +42,7 @@ withLayer(gateway({ pair }))("where a chat came from", (it) => {
     assert.strictEqual(answer.status, 200)
     const row = yield* Served.logged(requestId)
     const last = `theirs-2${"y".repeat(192)}`
-    assert.deepInclude<Partial<RequestRow>>(row, {
-      address: "127.0.0.1",
-      userAgent: cutAgent,
-      providerRequestId: last
-    })
+    assert.deepInclude<Partial<RequestRow>>(row, { address: "127.0.0.1", userAgent: cutAgent, providerRequestId: last })
     assert.deepStrictEqual(
       row.attempts.map(({ providerRequestId }) => providerRequestId),
       ["theirs-1", last]
@@ -73,11 +69,7 @@ withLayer(gateway({ pair }))("where a chat came from", (it) => {
     const customer = yield* Served.customer()
     yield* chat(customer, "{", sent("origin-refused"))
     const row = yield* Served.logged("origin-refused")
-    assert.deepInclude<Partial<RequestRow>>(row, {
-      address: "127.0.0.1",
-      userAgent: cutAgent,
-      providerRequestId: null
-    })
+    assert.deepInclude<Partial<RequestRow>>(row, { address: "127.0.0.1", userAgent: cutAgent, providerRequestId: null })
   })
 })
 

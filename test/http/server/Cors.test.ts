@@ -30,12 +30,7 @@ const sdkHeaders = "authorization,content-type,idempotency-key,x-request-id,x-st
 const preflight = (path: string, origin: string, more: Readonly<Record<string, string>> = {}) =>
   call(path, {
     method: "OPTIONS",
-    headers: {
-      origin,
-      "access-control-request-method": "POST",
-      "access-control-request-headers": sdkHeaders,
-      ...more
-    }
+    headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": sdkHeaders, ...more }
   })
 
 const corsOf = ({ headers }: Pick<Answer, "headers">): Readonly<Record<string, string>> =>

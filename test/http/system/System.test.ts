@@ -149,10 +149,7 @@ withLayer(gateway(models))("the gateway", (it) => {
             created: Schema.Number,
             owned_by: Schema.Literal("generation-gateway"),
             surface: Schema.String,
-            pricing: Schema.Struct({
-              prompt_per_1m_usd: Schema.optional(Schema.Number),
-              approximate: Schema.Boolean
-            })
+            pricing: Schema.Struct({ prompt_per_1m_usd: Schema.optional(Schema.Number), approximate: Schema.Boolean })
           })
         )
       })

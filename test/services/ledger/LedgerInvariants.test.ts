@@ -45,10 +45,7 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
       { breaks: [held], by: [sql`UPDATE organizations SET held = held + 1 WHERE id = ${org}`] },
       { breaks: [held], by: [sql`DELETE FROM holds WHERE id = ${open.id}`] },
       { breaks: [day], by: [sql`DELETE FROM key_spend WHERE key_id = ${key}`] },
-      {
-        breaks: [day],
-        by: [sql`UPDATE ledger_entries SET at = at - interval '2 days' WHERE hold_id = ${settled.id}`]
-      },
+      { breaks: [day], by: [sql`UPDATE ledger_entries SET at = at - interval '2 days' WHERE hold_id = ${settled.id}`] },
       {
         breaks: [charge, day],
         by: [

@@ -153,9 +153,7 @@ describe.concurrent("an instance with many videos", () => {
     const polling = yield* makeGate
     const first = yield* process({ lookEvery: "1 hour" })
     provider.on("m@a", { poll: [Effect.zipRight(polling.wait, done)] })
-    yield* Effect.forEach(times(40), (index) => first.videos.create(job({ prompt: String(index) })), {
-      concurrency: 8
-    })
+    yield* Effect.forEach(times(40), (index) => first.videos.create(job({ prompt: String(index) })), { concurrency: 8 })
     yield* first.stop
     const second = yield* process()
     const busy = Effect.zipRight(
