@@ -45,33 +45,30 @@ const busy = {
 }
 
 withLayer(gateway)("a chat routed to a failing aimock", (it) => {
-  it.effect.each(["busy-json", "busy-stream"])(
-    "fails over after a 429 without the client noticing: %s",
-    function* (model) {
-      const { first, second } = yield* Mocks
-      first.on({ model: `${model}-one` }, busy)
-      second.on({ model: `${model}-two` }, { content: "second", usage })
-      const { openai, spent } = yield* Served.customer()
-      const stream = model === "busy-stream"
-      const { data, response } = yield* calling(() =>
-        openai.chat.completions.create({ ...ask(model, "hi"), stream }).withResponse()
-      )
-      if ("choices" in data) {
-        assert.strictEqual(data.choices[0]?.message.content, "second")
-        assert.strictEqual(data.model, model)
-      } else {
-        const { error, items } = yield* drained(data)
-        assert.isUndefined(error)
-        assert.strictEqual(contentOf(items), "second")
-      }
-      assert.isNull(response.headers.get("retry-after"))
-      assert.strictEqual(yield* spent, cost)
-      assert.deepStrictEqual(tries(yield* Served.logged(response.headers.get("x-request-id"))), [
-        [`${model}@first`, "limit", 429],
-        [`${model}@second`, "ok", 200]
-      ])
+  it.effect.each(["busy-json", "busy-stream"])("fails over after a 429 unseen by the client: %s", function* (model) {
+    const { first, second } = yield* Mocks
+    first.on({ model: `${model}-one` }, busy)
+    second.on({ model: `${model}-two` }, { content: "second", usage })
+    const { openai, spent } = yield* Served.customer()
+    const stream = model === "busy-stream"
+    const { data, response } = yield* calling(() =>
+      openai.chat.completions.create({ ...ask(model, "hi"), stream }).withResponse()
+    )
+    if ("choices" in data) {
+      assert.strictEqual(data.choices[0]?.message.content, "second")
+      assert.strictEqual(data.model, model)
+    } else {
+      const { error, items } = yield* drained(data)
+      assert.isUndefined(error)
+      assert.strictEqual(contentOf(items), "second")
     }
-  )
+    assert.isNull(response.headers.get("retry-after"))
+    assert.strictEqual(yield* spent, cost)
+    assert.deepStrictEqual(tries(yield* Served.logged(response.headers.get("x-request-id"))), [
+      [`${model}@first`, "limit", 429],
+      [`${model}@second`, "ok", 200]
+    ])
+  })
 
   it.effect("answers 503 without the provider's message after a 429 of the only route", function* () {
     const { first } = yield* Mocks

@@ -56,12 +56,11 @@ const models = Object.fromEntries([
   ])
 ])
 
-const healthOf = (model: string, first: Dialect) =>
-  Effect.gen(function* () {
-    const { list } = yield* RouteHealth
-    const found = (yield* list).find(({ route }) => route === `${model}@${routeTo(first).provider}`)
-    return found ?? assert.fail(`nothing is known of ${model}`)
-  })
+const healthOf = Effect.fnUntraced(function* (model: string, first: Dialect) {
+  const { list } = yield* RouteHealth
+  const found = (yield* list).find(({ route }) => route === `${model}@${routeTo(first).provider}`)
+  return found ?? assert.fail(`nothing is known of ${model}`)
+})
 
 const closedFor = ({ lastErrorAt, openUntil }: Effect.Effect.Success<ReturnType<typeof healthOf>>) =>
   (openUntil?.getTime() ?? 0) - (lastErrorAt?.getTime() ?? 0)
@@ -99,36 +98,33 @@ withLayer(Layer.provideMerge(RouteHealth.layer, gateway(models)))("routes of eve
     }
   })
 
-  it.effect.each(dialects)(
-    "never fail over in a stream that has begun, and count by its end: $name",
-    function* (first) {
-      const model = `breaking-${first.name}`
-      const hosts = yield* DialectHosts
-      const { openai, spent } = yield* Served.customer()
-      for (const { rest, what } of [...breaks, ...breaks.slice(0, 1)]) {
-        yield* hosts.of(first).script(breaking(first, said, rest(first)))
-        const stream = openai.chat.completions.create({ ...asked(model), stream: true }).withResponse()
-        const { data, response } = yield* calling(() => stream)
-        const { error, items } = yield* drained(data)
-        assert.strictEqual(contentOf(items), "Servus, world.", what)
-        const message = "The upstream provider returned an error."
-        assertTold(error, { status: undefined, type: "api_error", code: "upstream_error", message })
-        for (const word of theirs) assert.notInclude(JSON.stringify(items), word, what)
-        assert.strictEqual(yield* spent, 0n, what)
-        const row = yield* Served.logged(response.headers.get("x-request-id"))
-        assert.deepStrictEqual([row.status, row.code, row.charge, row.cost], [200, "stream_error", 0n, null], what)
-        assert.lengthOf(row.attempts, 1, what)
-        assert.include(["network", "retry"], row.attempts[0]?.outcome, what)
-        // What was sent is paid to the provider all the same.
-        assert.isAbove(Number(row.attempts[0]?.cost ?? 0n), 3 * 2_000, what)
-      }
-      const health = yield* soon(
-        Effect.filterOrDieMessage(healthOf(model, first), ({ failures }) => failures === 5, "not published yet")
-      )
-      assert.strictEqual(health.requests, 5)
-      assert.notStrictEqual(health.circuit, "closed")
+  it.effect.each(dialects)("never fail over in a stream that began, and count by its end: $name", function* (first) {
+    const model = `breaking-${first.name}`
+    const hosts = yield* DialectHosts
+    const { openai, spent } = yield* Served.customer()
+    for (const { rest, what } of [...breaks, ...breaks.slice(0, 1)]) {
+      yield* hosts.of(first).script(breaking(first, said, rest(first)))
+      const stream = openai.chat.completions.create({ ...asked(model), stream: true }).withResponse()
+      const { data, response } = yield* calling(() => stream)
+      const { error, items } = yield* drained(data)
+      assert.strictEqual(contentOf(items), "Servus, world.", what)
+      const message = "The upstream provider returned an error."
+      assertTold(error, { status: undefined, type: "api_error", code: "upstream_error", message })
+      for (const word of theirs) assert.notInclude(JSON.stringify(items), word, what)
+      assert.strictEqual(yield* spent, 0n, what)
+      const row = yield* Served.logged(response.headers.get("x-request-id"))
+      assert.deepStrictEqual([row.status, row.code, row.charge, row.cost], [200, "stream_error", 0n, null], what)
+      assert.lengthOf(row.attempts, 1, what)
+      assert.include(["network", "retry"], row.attempts[0]?.outcome, what)
+      // What was sent is paid to the provider all the same.
+      assert.isAbove(Number(row.attempts[0]?.cost ?? 0n), 3 * 2_000, what)
     }
-  )
+    const health = yield* soon(
+      Effect.filterOrDieMessage(healthOf(model, first), ({ failures }) => failures === 5, "not published yet")
+    )
+    assert.strictEqual(health.requests, 5)
+    assert.notStrictEqual(health.circuit, "closed")
+  })
 
   it.effect("are reported to a client as failed without their own messages", function* () {
     const hosts = yield* DialectHosts

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Fiber, Layer, Predicate } from "effect"
+import { Effect, Fiber, Layer, Predicate, Struct } from "effect"
 import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import { refusedAs } from "../harness/client/Refusal.ts"
@@ -113,10 +113,7 @@ withLayer(gateway)("the official client when providers fail", (it) => {
     yield* refusedAs(one, ask("account"), first)
     const then = refusals.noProvider
     const { row } = yield* refusedAs(one, ask("account"), then)
-    assert.deepStrictEqual(
-      row.attempts.map(({ outcome }) => outcome),
-      ["skipped"]
-    )
+    assert.deepStrictEqual(row.attempts.map(Struct.get("outcome")), ["skipped"])
   })
 
   it.scoped("gets a 500 when no hold can be placed", function* () {

@@ -1,3 +1,4 @@
+import { Struct } from "effect"
 import { zodResponsesFunction, zodTextFormat } from "openai/helpers/zod"
 import type { ResponseInput, ResponseStreamEvent, ResponseUsage } from "openai/resources/responses/responses"
 import { z } from "zod"
@@ -41,10 +42,7 @@ withLayer(gateway)("the official client's responses with the sandbox", (it) => {
     })
     assert.propertyVal(asJson(data), "store", false)
     assert.include(data.output_text, "Hello there")
-    assert.deepStrictEqual(
-      data.output.map(({ type }) => type),
-      ["message"]
-    )
+    assert.deepStrictEqual(data.output.map(Struct.get("type")), ["message"])
     const { input_tokens = 0, output_tokens = 0, total_tokens } = data.usage ?? {}
     assert.isAbove(input_tokens, 0)
     assert.strictEqual(total_tokens, input_tokens + output_tokens)
@@ -79,10 +77,7 @@ withLayer(gateway)("the official client's responses with the sandbox", (it) => {
     const helped = yield* calling(() => openai.responses.stream(asked).finalResponse())
     assert.strictEqual(helped.output_text, whole.output_text)
     assert.deepStrictEqual(helped.usage, whole.usage)
-    assert.deepStrictEqual(
-      helped.output.map(({ type }) => type),
-      ["reasoning", "message"]
-    )
+    assert.deepStrictEqual(helped.output.map(Struct.get("type")), ["reasoning", "message"])
     assert.strictEqual(yield* spent, 3n * usageCost(whole.usage))
   })
 

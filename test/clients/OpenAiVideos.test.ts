@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import OpenAI, { toFile } from "openai"
 import { badRequest, callAt, refusals } from "../harness/client/HttpCalls.ts"
 import { assertLinked } from "../harness/client/MediaLinks.ts"
@@ -42,19 +42,15 @@ const downloaded = (openai: OpenAI, id: string) =>
   })
 
 /** A render is asked for and waited for; its clip. */
-const clipOf = (openai: OpenAI, body: OpenAI.VideoCreateParams) =>
-  Effect.gen(function* () {
-    const { id } = yield* calling(() => openai.videos.create(body))
-    assertStates(yield* untilOver(retrieved(openai, id)), "completed")
-    return (yield* downloaded(openai, id)).bytes
-  })
+const clipOf = Effect.fnUntraced(function* (openai: OpenAI, body: OpenAI.VideoCreateParams) {
+  const { id } = yield* calling(() => openai.videos.create(body))
+  assertStates(yield* untilOver(retrieved(openai, id)), "completed")
+  return (yield* downloaded(openai, id)).bytes
+})
 
 const assertPlays = (bytes: Uint8Array, seconds: number) => {
   const { boxes, movie, samples } = parse(bytes)
-  assert.includeMembers(
-    boxes.map(({ type }) => type),
-    ["ftyp", "moov", "mdat"]
-  )
+  assert.includeMembers(boxes.map(Struct.get("type")), ["ftyp", "moov", "mdat"])
   assert.strictEqual(boxes.at(-1)?.end, bytes.length)
   assert.strictEqual(movie.duration, seconds * movie.timescale)
   assert.lengthOf(movie.videoTracks, 1)
@@ -90,15 +86,9 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
 
     const later = yield* calling(() => openai.videos.create({ model, prompt: "Later" }))
     const { items } = yield* drained(openai.videos.list())
-    assert.deepStrictEqual(
-      items.map((video) => video.id),
-      [later.id, id]
-    )
+    assert.deepStrictEqual(items.map(Struct.get("id")), [later.id, id])
     const { data: newest } = yield* calling(() => openai.videos.list({ limit: 1 }))
-    assert.deepStrictEqual(
-      newest.map((video) => video.id),
-      [later.id]
-    )
+    assert.deepStrictEqual(newest.map(Struct.get("id")), [later.id])
 
     const unfinished = yield* thrownBy(() => openai.videos.delete(later.id))
     assertTold(unfinished, refusals.notFinished)
@@ -111,10 +101,7 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
     assertTold(yield* thrownBy(() => openai.videos.retrieve(id)), refusals.noVideo)
     assert.strictEqual((yield* callAt(url)).status, 404)
     const left = yield* drained(openai.videos.list({ limit: 1, order: "asc" }))
-    assert.deepStrictEqual(
-      left.items.map((video) => video.id),
-      [later.id]
-    )
+    assert.deepStrictEqual(left.items.map(Struct.get("id")), [later.id])
     assertStates(yield* untilOver(retrieved(openai, later.id)), "completed")
     assert.strictEqual(yield* spent, 12n * price)
   })

@@ -25,23 +25,20 @@ const noFormats: Readonly<Record<string, Refusal>> = {
 }
 
 withLayer(served)("a dialect of clients over a wire", (it) => {
-  it.effect.each(pairs)(
-    "carries text, the system's words, the cap and every count: $from over $over",
-    function* (pair) {
-      const [first, second] = yield* comesOut(
-        pair,
-        { system: "Be brief.", maxTokens: 77 },
-        { turns: [turn("user", "Hello")], answer: plain },
-        { turns: [turn("user", "And again")], answer: { content: "Servus.", finish: "stop" } }
-      )
-      assert.deepInclude(first, { system: "Be brief.", maxTokens: 77, turns: [turn("user", "Hello")] })
-      assert.deepStrictEqual(second?.turns, [
-        turn("user", "Hello"),
-        turn("assistant", plain.content),
-        turn("user", "And again")
-      ])
-    }
-  )
+  it.effect.each(pairs)("carries text, the system's words, the cap and each count: $from over $over", function* (pair) {
+    const [first, second] = yield* comesOut(
+      pair,
+      { system: "Be brief.", maxTokens: 77 },
+      { turns: [turn("user", "Hello")], answer: plain },
+      { turns: [turn("user", "And again")], answer: { content: "Servus.", finish: "stop" } }
+    )
+    assert.deepInclude(first, { system: "Be brief.", maxTokens: 77, turns: [turn("user", "Hello")] })
+    assert.deepStrictEqual(second?.turns, [
+      turn("user", "Hello"),
+      turn("assistant", plain.content),
+      turn("user", "And again")
+    ])
+  })
 
   it.effect.each(pairs)("shows reasoning to a client that asks for it: $from over $over", (pair) =>
     comesOut(

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import path from "node:path"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { assertCharged } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -104,10 +104,7 @@ withLayer(gateway)("Codex", (it) => {
     const { ask, org } = yield* start()
     const { stdout } = yield* ask("-c", "model_providers.gateway.stream_max_retries=1", "[sandbox cut=3] say pong")
     assert.match(stdout, /"turn.failed".*The upstream provider returned an error/)
-    assert.deepStrictEqual(
-      (yield* requestsOf(org, 2)).map(({ code }) => code),
-      ["stream_error", "stream_error"]
-    )
+    assert.deepStrictEqual((yield* requestsOf(org, 2)).map(Struct.get("code")), ["stream_error", "stream_error"])
     yield* assertCharged(org, [])
   })
 

@@ -5,7 +5,7 @@ import { connectionLimits } from "../../../src/http/connections/Connections.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { ask, codeOf, get, openStream } from "../../harness/client/ChatClient.ts"
 import { eventually } from "../../harness/database/Money.ts"
-import { Deployment, deploymentTest, type GatewayOptions } from "../../harness/gateway/Deployment.ts"
+import { deploymentTest, type GatewayOptions } from "../../harness/gateway/Deployment.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { delta } from "../../harness/upstream/ChatReplies.ts"
 import { sse } from "../../harness/upstream/FakeUpstream.ts"
@@ -85,7 +85,7 @@ describe("half-sent heads", () => {
 
 describe("a gateway whose connections are all in use", () => {
   deploymentTest(
-    "refuses one more in the envelope and accepts it once another has ended",
+    "refuses one more in the envelope and accepts it when another ends",
     function* ({ gateway, upstream }) {
       const { url } = yield* gateway(fewDescriptors())
       const { secret } = yield* openAccount({})

@@ -117,7 +117,7 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
   })
 
   it.effect.each([false, true])(
-    "gets its signatures back byte for byte over ten turns, streamed: %s",
+    "gets its signatures back to the byte over ten turns, streamed: %s",
     function* (stream) {
       const host = (yield* DialectHosts).of(anthropic)
       const account = yield* customer()
@@ -153,7 +153,7 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
   })
 
   it.effect(
-    "is left for one that does not when it fails, and that one's thinking is not handed to it later",
+    "is left for one that does not when it fails, and that one's thinking never reaches it later",
     function* () {
       const { of } = yield* DialectHosts
       const account = yield* customer()

@@ -98,12 +98,11 @@ withLayer(services)("the controls of an operator", (it) => {
   })
 
   describe("of the catalog", () => {
-    const mine = (id: Effect.Effect<string>) =>
-      Effect.gen(function* () {
-        const { list } = yield* CatalogReloads
-        const instance = yield* id
-        return (yield* list).find((one) => one.instance === instance)
-      })
+    const mine = Effect.fnUntraced(function* (id: Effect.Effect<string>) {
+      const { list } = yield* CatalogReloads
+      const instance = yield* id
+      return (yield* list).find((one) => one.instance === instance)
+    })
 
     it.scoped("make an instance read it again once, and answer with what it serves", function* () {
       const { request } = yield* CatalogReloads
