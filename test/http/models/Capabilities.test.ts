@@ -1,7 +1,8 @@
 import { Context, Effect, Layer, Schema, Struct } from "effect"
+import type { ListedModel } from "../../../src/domain/ListedModel.ts"
 import { ChatCompletionRequest } from "../../../src/http/chat/Schema.ts"
 import { ImageGenerationRequest } from "../../../src/http/images/Schema.ts"
-import { type Model, ModelList } from "../../../src/http/models/Schema.ts"
+import { ModelList } from "../../../src/http/models/Schema.ts"
 import { VideoCreateRequest } from "../../../src/http/videos/Schema.ts"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
 import { bearer, call, post } from "../../harness/client/HttpCalls.ts"
@@ -11,7 +12,7 @@ import { assert, withLayer } from "../../harness/It.ts"
 
 class Listed extends Context.Tag("test/Listed")<
   Listed,
-  { readonly account: Account; readonly models: ReadonlyArray<typeof Model.Type> }
+  { readonly account: Account; readonly models: ReadonlyArray<ListedModel> }
 >() {}
 
 const listed = Layer.effect(
@@ -34,7 +35,7 @@ const fields = {
 const Refused = Schema.parseJson(Schema.Struct({ error: Schema.Struct({ param: Schema.NullOr(Schema.String) }) }))
 
 /** Sends what only some models can do: the status, and the field that a refusal names. */
-const send = Effect.fnUntraced(function* ({ id, surface }: typeof Model.Type, more: object) {
+const send = Effect.fnUntraced(function* ({ id, surface }: ListedModel, more: object) {
   const { account } = yield* Listed
   const asked = surface === "chat" ? { messages: [{ role: "user", content: "hi" }] } : { prompt: "a cat" }
   const { status, text } = yield* post(paths[surface])(account, { model: id, ...asked, ...more })

@@ -1,4 +1,4 @@
-import type { ListedModel } from "../../../src/services/catalog/ListedModel.ts"
+import type { ListedModel } from "../../../src/domain/ListedModel.ts"
 import { listing } from "../../../src/services/catalog/Surfaces.ts"
 import { edited, keys, load } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
