@@ -26,8 +26,8 @@ import * as Provider from "../harness/upstream/ChatUpstream.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 
 const most = { operations: 250, fibers: 2, operationsAnEvent: 5 }
-const warm = 30
-const counted = 31
+const warm = 5
+const counted = 15
 
 /** Counts the operations of every fiber of a gateway, and the fibers that it starts. */
 class Counter extends Supervisor.AbstractSupervisor<void> {

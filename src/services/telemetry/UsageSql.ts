@@ -71,7 +71,8 @@ export const sums = [
   "costed",
   "uncosted"
 ]
-const added = sums.map((name) => `sum(${name}) AS ${name}`).join(", ")
+// Numbers of any length are dear to add up once more.
+const added = sums.map((name) => `sum(${name})::bigint AS ${name}`).join(", ")
 const columns = [...sums, "refusals"]
 const orderOf = ({ by, sort, thenBy }: UsageQuery) => {
   if (sort !== undefined) return `${sort} DESC NULLS LAST, "group", subgroup`
@@ -115,11 +116,15 @@ const identity = ({ by, thenBy }: UsageQuery) =>
 
 const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, rows }: UsageRanges) => {
   const { ofRequest, ofRoute } = filtersOf(sql, query)
+  // Of nearly all series, a list by their numbers is cheaper than a join.
+  const isOfAll = ofRequest.length + ofRoute.length === 0
   const isByTime = isOfTime(query.by) || isOfTime(query.thenBy)
   const ofTotals = (table: string, ranges: ReadonlyArray<Range>) => sql`
     SELECT name, subname, is_sold, is_refusal, hour, ${sql.literal(sums.join(", "))} FROM (
       SELECT kind, ${sql.literal(isByTime ? "starts_at" : "NULL::timestamptz")} AS hour, ${sql.literal(added)}
-      FROM ${sql(table)} JOIN kinds ON kinds.id = series_id WHERE ${within(sql, "starts_at", ranges)} GROUP BY 1, 2
+      FROM (SELECT ${sql.literal(isOfAll ? "(SELECT kinds FROM of_series)[series_id] AS kind, *" : "*")}
+        FROM ${sql(table)} ${sql.literal(isOfAll ? "" : "JOIN kinds ON kinds.id = series_id")}) AS totals
+      WHERE ${within(sql, "starts_at", ranges)} GROUP BY 1, 2
     ) AS added JOIN (SELECT DISTINCT kind, name, subname, is_sold, is_refusal FROM kinds) AS named USING (kind)`
   const ofRows = sql`
     SELECT ${sql.literal(identity(query))}, hour, ${sql.literal(sums.join(", "))} FROM (
@@ -137,6 +142,9 @@ const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, r
     FROM (
       SELECT id, ${sql.literal(identity(query))} FROM usage_series WHERE ${sql.and([sql`true`, ...ofRequest, ...ofRoute])}
     ) AS series
+  ), of_series AS MATERIALIZED (
+    SELECT array_agg(kind ORDER BY id) AS kinds
+    FROM generate_series(1, (SELECT max(id) FROM kinds)) AS id LEFT JOIN kinds USING (id)
   ), parts AS (${sources.reduce((all, one) => sql`${all} UNION ALL ${one}`)})`
 }
 
@@ -149,6 +157,13 @@ const readBounds = (sql: SqlClient.SqlClient) =>
     FROM usage_bounds`.pipe(
     Effect.flatMap((rows) => Effect.orDie(Schema.decodeUnknown(Bounds)(rows))),
     Effect.map(([bounds]) => bounds)
+  )
+
+/** Groups are few, which the planner cannot know: sorting all rows by them takes twice as long. */
+const hashed = <A, E>(sql: SqlClient.SqlClient, statement: Effect.Effect<A, E>) =>
+  sql`SELECT set_config('enable_sort', 'off', true), set_config('work_mem', '32MB', true)`.pipe(
+    Effect.zipRight(statement),
+    sql.withTransaction
   )
 
 /** A row for each group, and last one of them all; names that nobody sells are the group `unknown`. */
@@ -170,11 +185,11 @@ export const report = (sql: SqlClient.SqlClient, query: UsageQuery, unknown: "un
         : sql`coalesce((
       SELECT place FROM placed WHERE NOT is_total AND "group" IS NOT DISTINCT FROM ${after.group}::text
         AND subgroup IS NOT DISTINCT FROM ${after.subgroup}::text), 0)`
-    return sql`
+    const found = sql`
       WITH ${sourcesOf(sql, query, ranges)}, named AS (
         SELECT ${name} AS name, ${subname} AS subname,
           bool_or(bool_or(is_sold)) OVER (PARTITION BY ${thenBy === "model" ? subname : name}) AS is_sold,
-          sum(requests) FILTER (WHERE is_refusal) AS refusals, ${sql.literal(added)}
+          sum(requests) FILTER (WHERE is_refusal)::bigint AS refusals, ${sql.literal(added)}
         FROM parts GROUP BY 1, 2
       ), grouped AS (
         SELECT ${nameOf(by, "name")} AS "group", ${nameOf(thenBy, "subname")} AS subgroup, ${sql.literal(columns.join(", "))} FROM named
@@ -191,4 +206,5 @@ export const report = (sql: SqlClient.SqlClient, query: UsageQuery, unknown: "un
       SELECT *, ${sql.literal(labelOf(by, '"group"'))} AS label, ${sql.literal(labelOf(thenBy, "subgroup"))} AS sublabel
       FROM placed, (SELECT ${start} AS start) AS page
       WHERE is_total OR place > start AND place <= coalesce(start + ${limit ?? null}::bigint + 1, place) ORDER BY place`
+    return hashed(sql, found)
   })

@@ -5,12 +5,12 @@ import type { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
 import { bearer, call, chat, chatPath, rateOf, soon } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
 import { dump } from "../../harness/database/Dump.ts"
-import { draw, edit, keyed, gateway as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
+import { draw, edit, keyed, gatewayProcess as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { steps } from "../../harness/upstream/FakeUpstream.ts"
 import { gif, painted, paints } from "../../harness/upstream/ImageReplies.ts"
-import { answers, gateway, onFirst, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answers, gatewayProcess, onFirst, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
 import {
   chats,
   cost,
@@ -54,7 +54,7 @@ const surfaces = [
     ask: chat,
     body: say("main"),
     reply: answers(told),
-    layer: gateway({ main: cheap, weak: {}, breaking: {}, pair }, env)
+    layer: gatewayProcess({ main: cheap, weak: {}, breaking: {}, pair }, env)
   },
   {
     surface: "image",
@@ -152,7 +152,7 @@ for (const { ask, body, cases, layer, reply, surface } of surfaces) {
       assert.lengthOf(strays, 0)
       const everything = yield* dump
       assert.include(everything, "row-over")
-      const { stderr, stdout } = yield* Served.ServedGateway
+      const { stderr, stdout } = yield* Served.ServedProcess
       for (const hidden of [word, told, "zebra", image, image.slice(0, 20)]) {
         assert.notInclude(everything, hidden)
         assert.notInclude(`${stdout()}${stderr()}`, hidden)

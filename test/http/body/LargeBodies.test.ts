@@ -10,7 +10,7 @@ import { assert, withLayer } from "../../harness/It.ts"
 const longestWork = 250
 
 const probe = fileURLToPath(new URL("../../harness/gateway/LoopDelay.mjs", import.meta.url))
-const served = Served.layer(
+const served = Served.processLayer(
   Effect.succeed({ env: { SANDBOX: "true", NODE_OPTIONS: `--import ${probe}`, DEFAULT_RPM: "100000" } })
 )
 
@@ -58,7 +58,7 @@ const worked = (pid: number | undefined): number => {
  * worked until the answer came. The clock would count what else the machine does.
  */
 const neighbour = Effect.gen(function* () {
-  const { process, url } = yield* Served.ServedGateway
+  const { process, url } = yield* Served.ServedProcess
   const { secret } = yield* Served.customer()
   const waits: Array<number> = []
   const ask = Effect.gen(function* () {
@@ -75,7 +75,7 @@ const neighbour = Effect.gen(function* () {
 
 /** The longest work between two turns of the gateway's event loop since the last time, in milliseconds. */
 const loopDelay = Effect.gen(function* () {
-  const gateway = yield* Served.ServedGateway
+  const gateway = yield* Served.ServedProcess
   const seen = gateway.stderr().length
   yield* gateway.signal("SIGUSR2")
   return yield* Effect.sync(() => /loop-delay (\d+)/.exec(gateway.stderr().slice(seen))?.[1]).pipe(

@@ -16,9 +16,9 @@ import {
 import { answersIn, ask, open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answers, gatewayProcess, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
-const served = gateway({ talk: {} })
+const served = gatewayProcess({ talk: {} })
 
 const malformed = badRequest("The request is not valid HTTP.")
 const overflow = badRequest("The request headers are too large.")
@@ -170,7 +170,7 @@ withLayer(served)("the gateway", (it) => {
   })
 
   it.effect("survives all of these without an unexpected failure in its log", function* () {
-    const { process, stderr } = yield* Served.ServedGateway
+    const { process, stderr } = yield* Served.ServedProcess
     assert.isNull(process.exitCode)
     assert.notMatch(stderr(), /unexpected|uncaught|unhandled/i)
   })

@@ -3,7 +3,7 @@ import { assertRefused, chatPath, refusals } from "../../harness/client/HttpCall
 import { open, type RawConnection } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { gateway } from "../../harness/upstream/Upstreams.ts"
+import { gatewayProcess } from "../../harness/upstream/Upstreams.ts"
 
 const mib = 1024 * 1024
 const chunk = Buffer.alloc(mib, "x")
@@ -36,7 +36,7 @@ const pour = (
     send()
   })
 
-withLayer(gateway({ talk: {} }))("a body that was refused early", (it) => {
+withLayer(gatewayProcess({ talk: {} }))("a body that was refused early", (it) => {
   it.scoped.each([
     ["announced", announcing(4096 * mib), (bytes: Buffer) => [bytes]],
     ["chunked", chunked, (bytes: Buffer) => [`${bytes.length.toString(16)}\r\n`, bytes, "\r\n"]]
@@ -71,7 +71,7 @@ withLayer(gateway({ talk: {} }))("a body that was refused early", (it) => {
     yield* Effect.sleep("6 seconds")
     yield* connection.write("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
     assert.strictEqual((yield* connection.answer(13)).status, 200)
-    const { stderr } = yield* Served.ServedGateway
+    const { stderr } = yield* Served.ServedProcess
     assert.notMatch(stderr(), /warning/i)
   })
 })

@@ -14,12 +14,12 @@ import {
 } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
 import { answersIn, openTo } from "../../harness/client/RawSocket.ts"
-import { draw, keyed, gateway as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
+import { draw, keyed, gatewayProcess as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 import { json, type Reply, silent, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, paints } from "../../harness/upstream/ImageReplies.ts"
-import { answers, chunk, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answers, chunk, gatewayProcess, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
 /** What a provider does, by the name that the route calls its model. */
 const manners: Readonly<Record<string, Reply>> = {
@@ -49,7 +49,7 @@ const pair = (model: string, next: string) => ({
   routes: [...only(model).routes, { provider: "second", model: next, preference: 2 }]
 })
 
-const chats = gateway(
+const chats = gatewayProcess(
   {
     silent: only("silent"),
     halting: only("halting"),

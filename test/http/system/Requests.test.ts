@@ -2,12 +2,12 @@ import { Effect } from "effect"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
 import { bearer, call, chat, post, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { ask, open } from "../../harness/client/RawSocket.ts"
-import { ServedGateway } from "../../harness/gateway/ServedGateway.ts"
+import { ServedProcess } from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json, sse } from "../../harness/upstream/FakeUpstream.ts"
-import { answers, chunk, gateway, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answers, chunk, gatewayProcess, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
-const served = gateway({ talk: {} }, { CORS_ORIGINS: "https://app.test", LOG_FORMAT: "json" })
+const served = gatewayProcess({ talk: {} }, { CORS_ORIGINS: "https://app.test", LOG_FORMAT: "json" })
 
 const preflight = {
   method: "OPTIONS",
@@ -130,7 +130,7 @@ withLayer(served)("an answer", (it) => {
   })
 
   it.effect("leaves one line without a secret, a prompt or an output", function* () {
-    const { stderr } = yield* ServedGateway
+    const { stderr } = yield* ServedProcess
     const account = yield* openAccount({})
     yield* (yield* first).script(answers("my secret output"))
     const { headers } = yield* chat(account, talk("talk", "my secret prompt"))
