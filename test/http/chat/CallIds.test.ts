@@ -42,7 +42,7 @@ describe("the ids of tool calls", () => {
     const [first] = callingAnswer.toolCalls
     if (first === undefined) return assert.fail("an answer without calls")
     const answer = { ...callingAnswer, toolCalls: [{ ...first, signature: "c2ln" }] }
-    const [choice] = completionJson({ ...name, answer, usage }).choices
+    const [choice] = completionJson(name, answer, usage).choices
     const id = callIdOnWire(first.id, "c2ln")
     assert.deepStrictEqual(
       choice?.message.tool_calls?.map((made) => made.id),
