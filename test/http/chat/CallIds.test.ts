@@ -43,7 +43,7 @@ describe("the ids of tool calls", () => {
     const [first] = callingAnswer.toolCalls
     if (first === undefined) return assert.fail("an answer without calls")
     const answer = { ...callingAnswer, toolCalls: [{ ...first, signature: "c2ln" }] }
-    const [choice] = completionJson({ ...name, answer, usage }).choices
+    const [choice] = completionJson(name, answer, usage).choices
     const id = callIdOnWire(first.id, "c2ln")
     assert.deepStrictEqual(choice?.message.tool_calls?.map(Struct.get("id")), [id])
     assert.notProperty(choice?.message.tool_calls?.[0], "signature")

@@ -61,7 +61,7 @@ const collect = <A>(stream: AsyncIterable<A>) =>
 
 describe("an answer", () => {
   it.scoped("is understood by the AI SDK", function* () {
-    const body = JSON.stringify(completionJson({ ...name, answer: callingAnswer, usage }))
+    const body = JSON.stringify(completionJson(name, callingAnswer, usage))
     const { aiSdk } = yield* serving("application/json", [body])
     const tools: ToolSet = { weather: { inputSchema: jsonSchema({ type: "object" }) } }
     const result = yield* Effect.promise(() => generateText({ model: aiSdk, prompt: "hi", tools, maxRetries: 0 }))
