@@ -2,7 +2,7 @@ import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import * as Fuzz from "./Fuzz.ts"
 
-const { FUZZ_CASE, FUZZ_COUNT = "1200", FUZZ_SEED = "short" } = process.env
+const { FUZZ_CASE, FUZZ_COUNT = "600", FUZZ_SEED = "short" } = process.env
 const count = Number(FUZZ_COUNT)
 const again = (index: number | undefined) =>
   `FUZZ_SEED=${FUZZ_SEED} FUZZ_COUNT=${FUZZ_COUNT}${index === undefined ? "" : ` FUZZ_CASE=${index}`} npx vitest run test/fuzz/Fuzz.test.ts`
