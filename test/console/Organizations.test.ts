@@ -108,6 +108,7 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
         await page.getByText("deleted", { exact: true }).waitFor()
         assert.strictEqual(await button(page, "Top up").count(), 0)
         assert.strictEqual(await button(page, "Create key").count(), 0)
+        assert.strictEqual(await button(page, "Add an endpoint").count(), 0)
       })
       assert.deepStrictEqual(without(problems), [])
     })

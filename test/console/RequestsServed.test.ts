@@ -94,7 +94,7 @@ withLayer(gateway, { excludeTestServices: true })("requests of a real gateway", 
         await page.goBack()
         await page.getByText("1 in all").waitFor()
         const csv = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
-        const answer = await page.request.get(`${url}${csv}`)
+        const answer = await page.request.get(`${url}/${csv}`)
         assert.strictEqual(answer.status(), 200)
         const lines = (await answer.text()).trim().split("\r\n")
         assert.lengthOf(lines, 2)

@@ -37,7 +37,12 @@ withLayer(gateway, { excludeTestServices: true })("a session of the console", (i
       const { page, problems, url } = yield* openConsole({ hash: "#/audit" })
       const stolen = yield* Effect.promise(async () => {
         const cookies = await page.context().cookies(`${url}/admin/v1`)
-        assert.deepInclude(cookies[0], { name: "gateway_session", httpOnly: true, sameSite: "Strict", path: "/admin" })
+        assert.deepInclude(cookies[0], {
+          name: "gateway_session",
+          httpOnly: true,
+          sameSite: "Strict",
+          path: "/admin/v1"
+        })
         assert.notInclude(await page.evaluate<string>("document.cookie"), "gateway_session")
         return { cookie: cookies.map(({ name, value }) => `${name}=${value}`).join("; ") }
       })

@@ -36,7 +36,7 @@ withLayer(gateway, { excludeTestServices: true })("usage of a real gateway", (it
         assert.strictEqual(total[2], "5")
 
         const csv = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
-        const text = await (await page.request.get(`${url}${csv}`)).text()
+        const text = await (await page.request.get(`${url}/${csv}`)).text()
         const [names = [], ...lines] = text
           .trim()
           .split("\r\n")

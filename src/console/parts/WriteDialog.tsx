@@ -1,4 +1,5 @@
 import { type ComponentChildren, createContext } from "preact"
+import { useRef } from "preact/hooks"
 import type { Method } from "../api/Client.ts"
 import { useWrite } from "../api/useWrite.ts"
 import { Dialog } from "./Dialog.tsx"
@@ -31,6 +32,7 @@ export const WriteDialog = <A,>({
   readonly onClose: () => void
 }) => {
   const { error, isBusy, send } = useWrite<A>()
+  const form = useRef<HTMLFormElement>(null)
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
     if (!(event.currentTarget instanceof HTMLFormElement)) return
@@ -40,11 +42,12 @@ export const WriteDialog = <A,>({
     onDone(done.answer)
   }
   const refused = error?.param ? { param: error.param, message: error.message } : undefined
+  const isAtField = refused && form.current?.querySelector(`[aria-invalid][name="${CSS.escape(refused.param)}"]`)
   return (
     <Dialog title={title} onClose={onClose}>
-      <form onSubmit={(event) => void submit(event)}>
+      <form ref={form} onSubmit={(event) => void submit(event)}>
         <RefusedField.Provider value={refused}>{children}</RefusedField.Provider>
-        {error && <ErrorBox error={error} />}
+        {error && !isAtField && <ErrorBox error={error} />}
         <div class="dialog-foot">
           <button type="button" onClick={onClose}>
             Cancel

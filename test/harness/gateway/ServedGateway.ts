@@ -9,9 +9,9 @@ import { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
 import { openAccount, operator } from "../client/Account.ts"
 import { freshUrl } from "../database/Postgres.ts"
 import { prefix } from "../temporary.ts"
-import { type GatewayProcess, start } from "./GatewayProcess.ts"
+import { type GatewayProcess, type StartOptions, start } from "./GatewayProcess.ts"
 
-export interface ServedOptions {
+export interface ServedOptions extends Pick<StartOptions, "entry"> {
   /** The catalog's text; the built-in one where undefined. */
   readonly catalog?: string
   readonly env?: Readonly<Record<string, string>>
@@ -36,9 +36,10 @@ export const layer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
       const url = yield* freshUrl
-      const { catalog, env } = yield* options
+      const { catalog, entry, env } = yield* options
       const directory = yield* temporaryDirectory
       const gateway = yield* start({
+        ...(entry !== undefined && { entry }),
         env: {
           DATABASE_URL: url,
           DATA_DIR: directory,

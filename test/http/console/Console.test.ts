@@ -1,12 +1,16 @@
-import { assert, layer as withLayer } from "@effect/vitest"
+import { cpSync, readdirSync, symlinkSync } from "node:fs"
+import path from "node:path"
+import { assert, it, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { assertRefused, call, refusals } from "../../harness/client/HttpCalls.ts"
+import { program } from "../../harness/gateway/GatewayProcess.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { temporaryDirectory } from "../../harness/temporary.ts"
 
 const policy =
   "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-const namesIn = (page: string) => Array.from(page.matchAll(/\/console\/[\w.-]+/g), ([name]) => name)
+const namesIn = (page: string) => Array.from(page.matchAll(/"(console\/[\w.-]+)"/g), ([, name]) => `/${name}`)
 
 const forwarded = { "x-forwarded-for": "127.0.0.1" }
 
@@ -15,18 +19,28 @@ withLayer(Served.layer(Effect.succeed({ env: { SANDBOX: "true" } })), { excludeT
   (it) => {
     it.effect("allows only its own files, and is asked for anew each time", () =>
       Effect.gen(function* () {
-        for (const path of ["/console", "/console/"]) {
+        const { headers, status } = yield* call("/console")
+        assert.strictEqual(status, 200)
+        assert.strictEqual(headers.get("content-type"), "text/html; charset=utf-8")
+        assert.strictEqual(headers.get("content-security-policy"), policy)
+        assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
+        assert.strictEqual(headers.get("referrer-policy"), "no-referrer")
+        assert.strictEqual(headers.get("cache-control"), "no-cache")
+        const again = yield* call("/console", { headers: { "if-none-match": headers.get("etag") ?? "" } })
+        assert.deepStrictEqual([again.status, again.text], [304, ""])
+        assert.strictEqual(again.headers.get("content-security-policy"), policy)
+      })
+    )
+
+    it.effect("has one address, which the one with a slash leads to", () =>
+      Effect.gen(function* () {
+        const { url } = yield* Served.ServedGateway
+        for (const path of ["/console/", "/console/?a=b/"]) {
           const { headers, status } = yield* call(path)
-          assert.strictEqual(status, 200)
-          assert.strictEqual(headers.get("content-type"), "text/html; charset=utf-8")
-          assert.strictEqual(headers.get("content-security-policy"), policy)
-          assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
-          assert.strictEqual(headers.get("referrer-policy"), "no-referrer")
-          assert.strictEqual(headers.get("cache-control"), "no-cache")
-          const again = yield* call(path, { headers: { "if-none-match": headers.get("etag") ?? "" } })
-          assert.deepStrictEqual([again.status, again.text], [304, ""])
-          assert.strictEqual(again.headers.get("content-security-policy"), policy)
+          assert.strictEqual(status, 308)
+          assert.strictEqual(new URL(headers.get("location") ?? "", `${url}${path}`).href, `${url}/console`)
         }
+        assert.strictEqual((yield* call("/console?a=b/")).status, 200)
       })
     )
 
@@ -86,12 +100,26 @@ withLayer(Served.layer(Effect.succeed({ env: { SANDBOX: "true" } })), { excludeT
   }
 )
 
-withLayer(Served.layer(Effect.succeed({ env: { SANDBOX: "true", CONSOLE_PUBLIC: "true" } })), {
-  excludeTestServices: true
-})("the console that is public", (it) => {
-  it.effect("is served to requests that a proxy passes on", () =>
-    Effect.gen(function* () {
-      assert.strictEqual((yield* call("/console", { headers: forwarded })).status, 200)
-    })
-  )
+/** The built program without the console's files, which can be brought later. */
+const incomplete = Effect.map(temporaryDirectory, (root) => {
+  const built = path.dirname(program)
+  const copy = (name: string) => cpSync(path.join(built, name), path.join(root, "dist", name), { recursive: true })
+  for (const name of readdirSync(built)) if (name !== "console") copy(name)
+  for (const name of ["package.json", "node_modules", "migrations", "catalog.yaml"])
+    symlinkSync(path.join(built, "..", name), path.join(root, name))
+  return { entry: path.join(root, "dist/gateway.js"), complete: () => copy("console") }
 })
+
+const open = { SANDBOX: "true", CONSOLE_PUBLIC: "true" }
+
+it.scoped("the console that is public is served to requests that a proxy passes on, once its files are there", () =>
+  Effect.gen(function* () {
+    const { complete, entry } = yield* incomplete
+    const status = Effect.map(call("/console", { headers: forwarded }), (answer) => answer.status)
+    yield* Effect.gen(function* () {
+      assert.strictEqual(yield* status, 500)
+      complete()
+      assert.strictEqual(yield* status, 200)
+    }).pipe(Effect.provide(Served.layer(Effect.succeed({ entry, env: open }))))
+  })
+)

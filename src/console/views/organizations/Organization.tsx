@@ -78,7 +78,12 @@ const Known = ({ organization, refresh }: { readonly organization: Record; reado
         />
       </Section>
       <Holds organization={organization} />
-      <Endpoints title="Webhook endpoints" endpoints={endpoints} organization={id} />
+      <Endpoints
+        title="Webhook endpoints"
+        endpoints={endpoints}
+        organization={id}
+        isClosed={organization.deleted_at !== undefined}
+      />
       <Details organization={organization} />
     </Page>
   )

@@ -98,10 +98,13 @@ const Add = ({ onDone, organization }: { organization: string; onDone: (endpoint
 
 export const Endpoints = ({
   endpoints,
+  isClosed = false,
   organization,
   title = "Endpoints"
 }: {
   readonly title?: string
+  /** Whether there can be no more of them. */
+  readonly isClosed?: boolean
   readonly endpoints: Pages<EndpointRecord, Page<EndpointRecord>>
   readonly organization: string
 }) => {
@@ -116,13 +119,15 @@ export const Endpoints = ({
     <Section
       title={title}
       actions={
-        <Add
-          organization={organization}
-          onDone={(endpoint) => {
-            setIssued(endpoint)
-            endpoints.refresh()
-          }}
-        />
+        !isClosed && (
+          <Add
+            organization={organization}
+            onDone={(endpoint) => {
+              setIssued(endpoint)
+              endpoints.refresh()
+            }}
+          />
+        )
       }
     >
       <PagedTable
