@@ -4,6 +4,7 @@ import type { Method } from "../api/Client.ts"
 import { useWrite } from "../api/useWrite.ts"
 import { Dialog } from "./Dialog.tsx"
 import { ErrorBox } from "./ErrorBox.tsx"
+import { toast } from "./Toasts.tsx"
 
 /** The field that the gateway refused, and why. */
 export const RefusedField = createContext<{ readonly param: string; readonly message: string } | undefined>(undefined)
@@ -13,8 +14,9 @@ export const WriteDialog = <A,>({
   action,
   body,
   children,
+  done,
   isDangerous = false,
-  method,
+  method = "POST",
   onClose,
   onDone,
   path,
@@ -23,10 +25,12 @@ export const WriteDialog = <A,>({
   readonly title: string
   /** What the button says. */
   readonly action: string
-  readonly method: Method
+  readonly method?: Method
   readonly path: string
   readonly body?: (form: FormData) => unknown
   readonly isDangerous?: boolean
+  /** What is said once it is done. */
+  readonly done?: string
   readonly children?: ComponentChildren
   readonly onDone: (answer: A) => void
   readonly onClose: () => void
@@ -36,10 +40,11 @@ export const WriteDialog = <A,>({
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
     if (!(event.currentTarget instanceof HTMLFormElement)) return
-    const done = await send(method, path, body?.(new FormData(event.currentTarget)))
-    if (done === undefined) return
+    const sent = await send(method, path, body?.(new FormData(event.currentTarget)))
+    if (sent === undefined) return
     onClose()
-    onDone(done.answer)
+    if (done !== undefined) toast(done)
+    onDone(sent.answer)
   }
   const refused = error?.param ? { param: error.param, message: error.message } : undefined
   const isAtField = refused && form.current?.querySelector(`[aria-invalid][name="${CSS.escape(refused.param)}"]`)
