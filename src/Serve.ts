@@ -62,7 +62,7 @@ const exitOnSecondSignal = (endAtOnce: () => void) =>
   )
 
 /** Effect's own spans and fiber metrics cost every request something; the gateway makes the spans that it exports. */
-const withoutOwnSpans = Layer.mergeAll(
+export const withoutOwnSpans = Layer.mergeAll(
   Layer.setTracerEnabled(false),
   // The server would describe each request for a span that is never made.
   Layer.scopedDiscard(Effect.locallyScoped(HttpMiddleware.currentTracerDisabledWhen, () => true)),

@@ -1,4 +1,4 @@
-import { CliConfig, Command, CommandDescriptor, HelpDoc, ValidationError } from "@effect/cli"
+import { CliConfig, Command, HelpDoc, ValidationError } from "@effect/cli"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Effect, Layer } from "effect"
 import packageJson from "../package.json" with { type: "json" }
@@ -8,7 +8,7 @@ import { catalog } from "./cli/Catalog.ts"
 import { CommandFailed } from "./cli/CommandFailed.ts"
 import { credits } from "./cli/Credits.ts"
 import { doctor } from "./cli/Doctor.ts"
-import { type Descriptor, type Overview, render } from "./cli/Help.ts"
+import { render } from "./cli/Help.ts"
 import * as Inputs from "./cli/Inputs.ts"
 import { keys } from "./cli/Keys.ts"
 import { ledger } from "./cli/Ledger.ts"
@@ -36,38 +36,19 @@ const workers = Inputs.optional(
   "processes that answer at the one address, or auto for one per core; default: the setting WORKERS"
 )
 
-const subcommandsFor = (start: Serve) =>
-  [
-    Command.make("serve", { json: Inputs.json, workers }, start).pipe(Command.withDescription("Run the gateway.")),
-    migrate,
-    doctor,
-    backup,
-    restore,
-    orgs,
-    keys,
-    credits,
-    ledger,
-    blocklist,
-    catalog,
-    providers,
-    routes,
-    requests,
-    videos,
-    media,
-    webhooks,
-    usage,
-    operators
+const groupsFor = (start: Serve) => {
+  const serve = Command.make("serve", { json: Inputs.json, workers }, start).pipe(
+    Command.withDescription("Run the gateway.")
+  )
+  return [
+    { title: "RUN", commands: [serve, doctor, migrate, backup, restore, operators] },
+    { title: "CUSTOMERS", commands: [orgs, keys, credits, ledger, webhooks, blocklist] },
+    { title: "MODELS AND PROVIDERS", commands: [catalog, providers, routes] },
+    { title: "TRAFFIC", commands: [requests, usage, videos, media] }
   ] as const
-
-const overview: Overview = {
-  description: "One gateway, one key and one prepaid balance for chat, image and video models.",
-  groups: [
-    { title: "RUN", names: ["serve", "doctor", "migrate", "backup", "restore", "operators"] },
-    { title: "CUSTOMERS", names: ["orgs", "keys", "credits", "ledger", "webhooks", "blocklist"] },
-    { title: "MODELS AND PROVIDERS", names: ["catalog", "providers", "routes"] },
-    { title: "TRAFFIC", names: ["requests", "usage", "videos", "media"] }
-  ]
 }
+
+const description = "One gateway, one key and one prepaid balance for chat, image and video models."
 
 const isMismatch = (error: unknown) =>
   ValidationError.isValidationError(error) && ValidationError.isCommandMismatch(error)
@@ -101,20 +82,17 @@ const consoleFor = (own: Console.Console): Console.Console => ({
 export const run = (argv: ReadonlyArray<string>, options: { readonly serve: Serve }): Effect.Effect<number> =>
   Effect.gen(function* () {
     const own = yield* Console.consoleWith(Effect.succeed)
-    const subcommands = subcommandsFor((given) => Effect.withConsole(options.serve(given), own))
+    const groups = groupsFor((given) => Effect.withConsole(options.serve(given), own))
     const args = argv.slice(2)
     if (asksForHelp(args)) {
-      const all: ReadonlyArray<Descriptor> = subcommands.map(({ descriptor }) => descriptor)
-      const descriptors = new Map(
-        all.flatMap((one) => Array.from(CommandDescriptor.getNames(one), (name) => [name, one] as const))
-      )
-      const help = render(descriptors, wordsOf(args), overview)
+      const help = render(description, groups, wordsOf(args))
       const settings = args[0] === "serve" ? `\n\nSETTINGS, with their defaults\n\n${describeSettings()}` : ""
       if (help !== undefined) return yield* Console.log(help + settings)
     }
+    const [running, customers, models, traffic] = groups
     const command = Command.make("gateway").pipe(
-      Command.withDescription(overview.description),
-      Command.withSubcommands(subcommands)
+      Command.withDescription(description),
+      Command.withSubcommands([...running.commands, ...customers.commands, ...models.commands, ...traffic.commands])
     )
     const cli = Command.run(command, { name: "gateway", version: packageJson.version, executable: "gateway" })
     yield* Effect.withConsole(cli(argv), consoleFor(own))

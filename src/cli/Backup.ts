@@ -1,4 +1,4 @@
-import { Args, Command } from "@effect/cli"
+import { Command } from "@effect/cli"
 import { Effect, Layer } from "effect"
 import { backup as writeBackup } from "../database/backup/Backup.ts"
 import { restore as readBackup } from "../database/backup/Restore.ts"
@@ -6,16 +6,15 @@ import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import * as Commands from "./Commands.ts"
 import { database } from "./Connection.ts"
+import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-
-const file = Args.text({ name: "FILE" })
 
 const sum = (rows: Readonly<Record<string, number>>) => Object.values(rows).reduce((total, one) => total + one, 0)
 
 export const backup = Commands.make(
   "backup",
   "Write a consistent copy of the database to a file, in use too.",
-  { file: file.pipe(Args.withDescription("a file that does not exist yet; such as NAME.backup.gz")) },
+  { file: Inputs.word("FILE", "a file that does not exist yet; such as NAME.backup.gz") },
   Effect.fnUntraced(function* ({ file }) {
     const { bytes, file: path, rows } = yield* writeBackup(file)
     return Output.record({ id: path, bytes, rows: sum(rows), tables: rows })
@@ -25,7 +24,7 @@ export const backup = Commands.make(
 export const restore = Commands.make(
   "restore",
   "Fill an empty database from a backup, and verify its ledger.",
-  { file: file.pipe(Args.withDescription("a file that gateway backup has written")) },
+  { file: Inputs.word("FILE", "a file that gateway backup has written") },
   Effect.fnUntraced(function* ({ file }) {
     const { createdAt, rows } = yield* readBackup(file)
     const { entries, violations } = yield* Effect.flatMap(LedgerAdmin, ({ verify }) => verify)

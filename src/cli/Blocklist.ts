@@ -1,38 +1,33 @@
-import { Command, Options } from "@effect/cli"
+import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { isSweeping, parseRange } from "../services/access/AddressRange.ts"
 import { BlockList } from "../services/access/BlockList.ts"
 import * as Changes from "../services/admin/BlockListChanges.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { command } from "./Commands.ts"
+import { change, command } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
 const range = Inputs.argument("CIDR", "an address or a range such as 203.0.113.0/24 or 2001:db8::/32", parseRange)
 
-const add = command(
+const add = change(
   "add",
   "Refuse an address or a range.",
   {
     range,
-    force: Options.boolean("force").pipe(Options.withDescription("block even this machine, or most of the Internet"))
+    force: Inputs.flag("force", "block even this machine, or most of the Internet")
   },
   Effect.fnUntraced(function* ({ force, range }) {
     if (!force && isSweeping(range)) {
       const message = `${range} holds this machine's own addresses or is very wide; --force blocks it all the same.`
       return yield* new CommandFailed({ message })
     }
-    return Output.record((yield* Changes.blockRange(range)).record)
+    return yield* Changes.blockRange(range)
   })
 )
 
-const remove = command(
-  "remove",
-  "Let an address or a range in again.",
-  { range },
-  Effect.fnUntraced(function* ({ range }) {
-    return Output.record((yield* Changes.unblockRange(range)).record)
-  })
+const remove = change("remove", "Let an address or a range in again.", { range }, ({ range }) =>
+  Changes.unblockRange(range)
 )
 
 const list = command(

@@ -1,15 +1,12 @@
-import { Args, Command, Options } from "@effect/cli"
+import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
-import * as Gateway from "../Gateway.ts"
-import { readEnvironment, readSettings, sandboxMode } from "../Settings.ts"
 import { marginRecord, modelRecord } from "../services/admin/CatalogRecord.ts"
-import { readCatalogFile } from "../services/catalog/Catalog.ts"
 import type { CatalogInvalid } from "../services/catalog/Problem.ts"
-import { adaptersOf, Providers } from "../services/routing/Providers.ts"
-import { ownFile } from "../services/runtime/OwnFiles.ts"
 import { CommandFailed } from "./CommandFailed.ts"
+import * as Commands from "./Commands.ts"
+import { ownCatalog, readCatalogAt } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
-import { type Fields, present, print, table, toJson } from "./Output.ts"
+import { type Fields, type Output, table } from "./Output.ts"
 import { type CatalogReport, check as checkCatalog } from "./prices/Check.ts"
 import { type FeedReport, readFeed } from "./prices/Feed.ts"
 import { reload } from "./Reload.ts"
@@ -77,57 +74,47 @@ const textOf = (file: string, { feed, losses, models }: CatalogReport): string =
 }
 
 /** On stderr too, where editors look for problems. */
-const reject = Effect.fnUntraced(function* (json: boolean, file: string, invalid: CatalogInvalid) {
-  const problems = invalid.problems.map(({ file, key, line, message }) => ({ file, line, key, message }))
-  if (json) yield* print(toJson({ file, valid: false, problems }))
-  return yield* new CommandFailed({ message: invalid.message })
+const rejection = (file: string, { message, problems }: CatalogInvalid): Output => ({
+  document: {
+    file,
+    valid: false,
+    problems: problems.map(({ file, key, line, message }) => ({ file, line, key, message }))
+  },
+  text: undefined,
+  failure: message
 })
 
 /** A catalog that sells below cost fails the check, although a start takes it. */
-const solvent = ({ losses }: CatalogReport) =>
-  losses.length === 0
-    ? Effect.void
-    : new CommandFailed({
-        message: `${losses.length === 1 ? "One price is" : `${losses.length} prices are`} below what the provider charges.`
-      })
+const outputOf = (file: string, report: CatalogReport): Output => {
+  const { length } = report.losses
+  const prices = length === 1 ? "One price is" : `${length} prices are`
+  return {
+    document: documentOf(file, report),
+    text: textOf(file, report),
+    failure: length === 0 ? undefined : `${prices} below what the provider charges.`
+  }
+}
 
-const feedOption = Inputs.text("feed").pipe(
-  Options.withDescription("a file with LiteLLM's or models.dev's price list to compare with"),
-  Options.optional
-)
-
-const catalogFile = Args.text({ name: "FILE" }).pipe(
-  Args.withDescription("a catalog; default: the setting CATALOG_FILE, else the built-in one"),
-  Args.optional
-)
-
-const check = Command.make(
+const check = Commands.make(
   "check",
-  { file: catalogFile, feed: feedOption, json: Inputs.json },
+  "Validate a catalog: its mistakes by line, which models are off and why, margins; with --feed, what drifted.",
+  {
+    file: Inputs.word("FILE", "a catalog; default: the setting CATALOG_FILE, else the built-in one").pipe(
+      Args.optional
+    ),
+    feed: Inputs.optional(Inputs.text("feed"), "a file with LiteLLM's or models.dev's price list to compare with")
+  },
   Effect.fnUntraced(
-    function* ({ feed, file, json }) {
-      const environment = yield* readEnvironment()
-      const settings = yield* readSettings(environment)
-      const path = Option.getOrElse(file, () => settings.catalogFile ?? ownFile("catalog.yaml"))
-      const providers = yield* Effect.provide(Providers, Gateway.providers(settings))
-      const prices = Option.isNone(feed) ? undefined : yield* readFeed(feed.value)
-      const report = readCatalogFile(path).pipe(
-        Effect.flatMap((source) =>
-          checkCatalog({ source, environment, sandbox: sandboxMode(settings), adapters: adaptersOf(providers) }, prices)
-        )
-      )
-      yield* report.pipe(
-        Effect.flatMap((found) =>
-          Effect.zipRight(present(json, documentOf(path, found), textOf(path, found)), solvent(found))
-        ),
-        Effect.catchTag("CatalogInvalid", (invalid) => reject(json, path, invalid))
+    function* ({ feed, file }) {
+      const path = Option.isSome(file) ? file.value : yield* ownCatalog
+      const prices = feed === undefined ? undefined : yield* readFeed(feed)
+      return yield* readCatalogAt(path).pipe(
+        Effect.flatMap((options) => checkCatalog(options, prices)),
+        Effect.map((report) => outputOf(path, report)),
+        Effect.catchTag("CatalogInvalid", (invalid) => Effect.succeed(rejection(path, invalid)))
       )
     },
     Effect.catchTag("FeedInvalid", ({ message }) => new CommandFailed({ message }))
-  )
-).pipe(
-  Command.withDescription(
-    "Validate a catalog: its mistakes by line, which models are off and why, margins; with --feed, what drifted."
   )
 )
 

@@ -4,7 +4,7 @@ import { Organizations } from "../services/access/Organizations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
-import { type Output, present } from "./Output.ts"
+import { type Fields, type Output, print, record, toJson } from "./Output.ts"
 
 /** With `--json` prints one document and nothing else. */
 export const make = <Name extends string, const Config extends Command.Command.Config, E, R>(
@@ -14,12 +14,13 @@ export const make = <Name extends string, const Config extends Command.Command.C
   run: (given: Command.Command.ParseConfigValue<Config>) => Effect.Effect<Output, E, R>
 ) =>
   Command.make(name, { given: config, json: Inputs.json }, ({ given, json }) =>
-    Effect.flatMap(run(given), ({ document, failure, text }) =>
-      Effect.zipRight(
-        present(json, document, text),
+    Effect.flatMap(run(given), ({ document, failure, text }) => {
+      const shown = json ? toJson(document) : text
+      return Effect.zipRight(
+        shown === undefined ? Effect.void : print(shown),
         failure === undefined ? Effect.void : new CommandFailed({ message: failure })
       )
-    )
+    })
   ).pipe(Command.withDescription(description))
 
 export const command = <Name extends string, const Config extends Command.Command.Config, E, R>(
@@ -28,6 +29,14 @@ export const command = <Name extends string, const Config extends Command.Comman
   config: Config,
   run: (given: Command.Command.ParseConfigValue<Config>) => Effect.Effect<Output, E, R>
 ) => Command.provide(make(name, description, config, run), operator)
+
+/** A command that prints what it has changed. */
+export const change = <Name extends string, const Config extends Command.Command.Config, E, R>(
+  name: Name,
+  description: string,
+  config: Config,
+  run: (given: Command.Command.ParseConfigValue<Config>) => Effect.Effect<{ readonly record: Fields }, E, R>
+) => command(name, description, config, (given) => Effect.map(run(given), (changed) => record(changed.record)))
 
 export const findOrganization = (idOrName: string) => Effect.flatMap(Organizations, ({ find }) => find(idOrName))
 

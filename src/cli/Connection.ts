@@ -15,14 +15,18 @@ import { CommandFailed } from "./CommandFailed.ts"
 
 export const settings = Effect.flatMap(Effect.suspend(readEnvironment), readSettings)
 
-/** What a start with these settings would read. */
-export const readCatalogOptions = Effect.gen(function* () {
+export const ownCatalog = Effect.map(settings, ({ catalogFile }) => catalogFile ?? ownFile("catalog.yaml"))
+
+/** What a start with these settings and this catalog would read. */
+export const readCatalogAt = Effect.fnUntraced(function* (file: string) {
   const environment = yield* readEnvironment()
   const settings = yield* readSettings(environment)
-  const source = yield* readCatalogFile(settings.catalogFile ?? ownFile("catalog.yaml"))
+  const source = yield* readCatalogFile(file)
   const providers = yield* Effect.provide(Providers, Gateway.providers(settings))
   return { source, environment, sandbox: sandboxMode(settings), adapters: adaptersOf(providers) }
 })
+
+export const readCatalogOptions = Effect.flatMap(ownCatalog, readCatalogAt)
 
 /** Stdout is for the command's output. */
 export const quiet = Layer.merge(

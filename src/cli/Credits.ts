@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { toUsdText } from "../domain/Money.ts"
 import * as Changes from "../services/admin/CreditChanges.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { command } from "./Commands.ts"
+import { change, command } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 import { requestArgument } from "./requests/Show.ts"
@@ -25,27 +25,23 @@ const add = command(
   })
 )
 
-const adjust = command(
+const adjust = change(
   "adjust",
   "Correct a balance, up or down.",
   {
     org: Inputs.orgArgument,
     amount: Inputs.argument("USD", Inputs.usd.nonZero, Inputs.nonZeroUsd),
     note: filled("note").pipe(Options.withDescription("why, for the ledger")),
-    force: Options.boolean("force").pipe(Options.withDescription("even if less than nothing is left available"))
+    force: Inputs.flag("force", "even if less than nothing is left available")
   },
-  Effect.fnUntraced(
-    function* (correction) {
-      return Output.record((yield* Changes.adjust(correction)).record)
-    },
-    Effect.catchTag("WouldOverdraw", ({ available }) => {
+  (correction) =>
+    Effect.catchTag(Changes.adjust(correction), "WouldOverdraw", ({ available }) => {
       const message = `Only ${toUsdText(available)} USD are available; --force goes below zero all the same.`
       return new CommandFailed({ message })
     })
-  )
 )
 
-const refund = command(
+const refund = change(
   "refund",
   "Give back what a request was charged, to the balance and to its key's cap.",
   {
@@ -56,9 +52,7 @@ const refund = command(
     ),
     note: filled("note").pipe(Options.withDescription("why, for the ledger"))
   },
-  Effect.fnUntraced(function* ({ amount, id, note }) {
-    return Output.record((yield* Changes.refund({ request: id, amount, note })).record)
-  })
+  ({ amount, id, note }) => Changes.refund({ request: id, amount, note })
 )
 
 export const credits = Inputs.group("credits", "Money in, and corrections.").pipe(

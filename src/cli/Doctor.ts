@@ -1,9 +1,8 @@
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
-import { readEnvironment, readSettings } from "../Settings.ts"
 import { Catalog } from "../services/catalog/Catalog.ts"
 import * as Commands from "./Commands.ts"
-import { quiet, readCatalogOptions } from "./Connection.ts"
+import { quiet, readCatalogOptions, settings } from "./Connection.ts"
 import { checkDatabase } from "./doctor/DatabaseChecks.ts"
 import { problem, report } from "./doctor/Finding.ts"
 import {
@@ -22,15 +21,15 @@ const offer = Effect.flatMap(readCatalogOptions, Catalog.make).pipe(
 )
 
 const examine = Effect.gen(function* () {
-  const settings = yield* Effect.flatMap(Effect.suspend(readEnvironment), readSettings)
-  const port = yield* checkPort(settings)
+  const read = yield* settings
+  const port = yield* checkPort(read)
   return [
-    ...checkSettings(settings),
+    ...checkSettings(read),
     ...(yield* offer),
-    ...port.findings,
-    yield* checkDisk(settings),
-    ...(yield* checkDatabase(settings)),
-    ...(yield* checkMedia(settings, port.running))
+    port.finding,
+    yield* checkDisk(read),
+    ...(yield* checkDatabase(read)),
+    ...(yield* checkMedia(read, port.isRunning))
   ]
 }).pipe(Effect.catchTag("SettingsInvalid", ({ message }) => Effect.succeed([problem("settings", message)])))
 

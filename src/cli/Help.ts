@@ -2,11 +2,11 @@ import { CliConfig, CommandDescriptor, HelpDoc, type Span, Usage } from "@effect
 import { inOneLine } from "../ExitCode.ts"
 import { padEnd, textWidth } from "./TextWidth.ts"
 
-export type Descriptor = CommandDescriptor.Command<unknown>
+type Descriptor = CommandDescriptor.Command<unknown>
 
-export interface Overview {
-  readonly description: string
-  readonly groups: ReadonlyArray<{ readonly title: string; readonly names: ReadonlyArray<string> }>
+interface Group {
+  readonly title: string
+  readonly commands: ReadonlyArray<{ readonly descriptor: Descriptor }>
 }
 
 type Entry = readonly [term: string, description: string]
@@ -72,40 +72,51 @@ const usageOf = (command: Descriptor, path: ReadonlyArray<string>): string => {
   return ["gateway", ...path, ...usage.split(" ").slice(1)].join(" ")
 }
 
-const entriesOf = (commands: ReadonlyMap<string, Descriptor>, names: ReadonlyArray<string>) =>
-  names.flatMap((name): ReadonlyArray<Entry> => {
-    const command = commands.get(name)
-    return command === undefined ? [] : [[name, read(command).description]]
-  })
+const named = (commands: Group["commands"]): ReadonlyArray<readonly [string, Descriptor]> =>
+  commands.flatMap(({ descriptor }) =>
+    Array.from(CommandDescriptor.getNames(descriptor), (name) => [name, descriptor] as const)
+  )
 
-const overview = (commands: ReadonlyMap<string, Descriptor>, { description, groups }: Overview) =>
+const sectionOf = (title: string, commands: ReadonlyArray<readonly [string, Descriptor]>) =>
+  section(
+    title,
+    commands.map(([name, command]) => [name, read(command).description])
+  )
+
+const overview = (description: string, groups: ReadonlyArray<Group>) =>
   [
     description,
-    ...groups.map(({ names, title }) => section(title, entriesOf(commands, names))),
+    ...groups.map(({ commands, title }) => sectionOf(title, named(commands))),
     "gateway COMMAND --help tells more of a command; --json prints JSON."
   ].join("\n")
 
 /** Undefined where the words name no command. */
 export const render = (
-  commands: ReadonlyMap<string, Descriptor>,
-  words: ReadonlyArray<string>,
-  own: Overview
+  description: string,
+  groups: ReadonlyArray<Group>,
+  words: ReadonlyArray<string>
 ): string | undefined => {
   const [name, second] = words
-  if (name === undefined) return overview(commands, own)
-  const command = commands.get(name)
+  if (name === undefined) return overview(description, groups)
+  const command = new Map(groups.flatMap(({ commands }) => named(commands))).get(name)
   if (command === undefined) return undefined
   const page = read(command)
   const children = new Map(page.names.length === 0 ? [] : CommandDescriptor.getSubcommands(command))
   const child = second === undefined ? undefined : children.get(second)
   if (second !== undefined && children.size > 0 && child === undefined) return undefined
   const shown = child ?? command
-  const { description, sections } = child === undefined ? page : read(child)
-  const subcommands = child === undefined ? entriesOf(children, page.names) : []
+  const { description: about, sections } = child === undefined ? page : read(child)
+  const subcommands =
+    child === undefined
+      ? page.names.flatMap((name) => {
+          const one = children.get(name)
+          return one === undefined ? [] : [[name, one] as const]
+        })
+      : []
   return [
     wrap(usageOf(shown, child === undefined ? [name] : words.slice(0, 2)), 4),
-    wrap(description, 0),
+    wrap(about, 0),
     ...Array.from(sections, ([title, entries]) => section(title, entries)),
-    ...(subcommands.length === 0 ? [] : [section("COMMANDS", subcommands)])
+    ...(subcommands.length === 0 ? [] : [sectionOf("COMMANDS", subcommands)])
   ].join("\n\n")
 }

@@ -1,15 +1,22 @@
 import { Args, Command, HelpDoc, Options } from "@effect/cli"
-import { Effect, Option, Predicate, Schema } from "effect"
+import { Clock, Effect, Option, Predicate, Schema } from "effect"
 import { Scope } from "../domain/ApiKey.ts"
+import { type Moment, moment, momentForms, past } from "../domain/Moment.ts"
 import { fromUsd, isEnterable, type NanoUsd } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-export { future, moment, momentForms, past } from "../domain/Moment.ts"
+export { future, moment, momentForms } from "../domain/Moment.ts"
 
-export const json = Options.boolean("json").pipe(Options.withDescription("print one JSON document and nothing else"))
+export const word = (name: string, description: string) => Args.text({ name }).pipe(Args.withDescription(description))
 
-export const orgArgument = Args.text({ name: "ORG" }).pipe(Args.withDescription("an organization's id or name"))
-export const keyArgument = Args.text({ name: "KEYID" }).pipe(Args.withDescription("a key's id"))
+export const flag = (name: string, description: string) =>
+  Options.boolean(name).pipe(Options.withDescription(description))
+
+export const json = flag("json", "print one JSON document and nothing else")
+export const csv = flag("csv", "print comma-separated values")
+
+export const orgArgument = word("ORG", "an organization's id or name")
+
 const placeholders: Readonly<Record<string, string>> = {
   amount: "USD",
   below: "USD",
@@ -53,6 +60,21 @@ export const optional = <A>(option: Options.Options<A>, description: string) =>
   option.pipe(Options.withDescription(description), Options.optional, Options.map(Option.getOrUndefined))
 
 export const orgFilter = optional(text("org"), "an organization's id or name; default: all")
+
+const momentOption = (name: string, description: string) => optional(option(name, momentForms, moment), description)
+
+export const period = {
+  since: momentOption("since", `from when: ${momentForms}; default: the oldest that is kept`),
+  until: momentOption("until", "up to and not including when; default: now")
+}
+
+type Period = { readonly [Name in keyof typeof period]: Moment | undefined }
+
+export const readPeriod = ({ since, until }: Period) =>
+  Effect.map(Clock.currentTimeMillis, (now) => ({
+    since: since && past(since, now),
+    until: until && past(until, now)
+  }))
 
 export const oneOf = <A extends string>(name: string, words: ReadonlyArray<A>) =>
   option(name, `one of ${words.join(", ")}`, (text) => words.find((word) => word === text))
@@ -110,5 +132,3 @@ export const limit = (most: number, description: string) =>
 /** Undefined where the option is not given. */
 export const optionalLimit = (most: number, description: string) =>
   optional(option("limit", `an integer from 1 to ${most}`, whole(1, most)), description)
-
-export const csv = Options.boolean("csv").pipe(Options.withDescription("print comma-separated values"))

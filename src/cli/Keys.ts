@@ -1,15 +1,20 @@
-import { Args, Command } from "@effect/cli"
+import { Command } from "@effect/cli"
 import { Clock, Effect, Predicate, Redacted, Struct } from "effect"
 import { CapPeriod } from "../domain/ApiKey.ts"
 import { ApiKeys, type IssuedKey } from "../services/access/ApiKeys.ts"
 import type { Changed } from "../services/admin/Audit.ts"
 import * as Changes from "../services/admin/KeyChanges.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { command, findOrganization } from "./Commands.ts"
+import { change, command, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
 const shown = (record: Changes.KeyRecord) => Struct.omit(record, "org_name")
+
+const id = Inputs.word("KEYID", "a key's id")
+
+const changed = <E, R>(change: Effect.Effect<Changed<unknown, Changes.KeyRecord>, E, R>) =>
+  Effect.map(change, ({ record }) => ({ record: shown(record) }))
 
 const issued = ({ record, value }: Changed<IssuedKey, Changes.KeyRecord>) => {
   const { id, ...rest } = shown(record)
@@ -105,52 +110,35 @@ const list = command(
   })
 )
 
-const update = command(
+const update = change(
   "update",
   "Change what a key may do; what is not named stays.",
-  { id: Inputs.keyArgument, ...fields },
+  { id, ...fields },
   Effect.fnUntraced(
     function* ({ id, ...given }) {
       if (Object.values(given).every(Predicate.isUndefined)) {
         return yield* refuse("Nothing to change: give at least one option.")
       }
-      return Output.record(shown((yield* Changes.updateKey(id, yield* fieldsFrom(given))).record))
+      return yield* changed(Changes.updateKey(id, yield* fieldsFrom(given)))
     },
     Effect.catchTag("KeyRefused", explain)
   )
 )
 
-const rename = command(
+const rename = change(
   "rename",
   "Call a key something else.",
   {
-    id: Inputs.keyArgument,
-    name: Args.text({ name: "NAME" }).pipe(Args.withDescription("what to call it from now on"))
+    id,
+    name: Inputs.word("NAME", "what to call it from now on")
   },
-  Effect.fnUntraced(
-    function* ({ id, name }) {
-      return Output.record(shown((yield* Changes.updateKey(id, { name })).record))
-    },
-    Effect.catchTag("KeyRefused", explain)
-  )
+  ({ id, name }) => Effect.catchTag(changed(Changes.updateKey(id, { name })), "KeyRefused", explain)
 )
 
-const revoke = command(
-  "revoke",
-  "Make a key useless, for good.",
-  { id: Inputs.keyArgument },
-  Effect.fnUntraced(function* ({ id }) {
-    return Output.record(shown((yield* Changes.revokeKey(id)).record))
-  })
-)
+const revoke = change("revoke", "Make a key useless, for good.", { id }, ({ id }) => changed(Changes.revokeKey(id)))
 
-const reissue = command(
-  "reissue",
-  "Give a key a new secret; the old one stops working at once.",
-  { id: Inputs.keyArgument },
-  Effect.fnUntraced(function* ({ id }) {
-    return issued(yield* Changes.reissueKey(id))
-  })
+const reissue = command("reissue", "Give a key a new secret; the old one stops working at once.", { id }, ({ id }) =>
+  Effect.map(Changes.reissueKey(id), issued)
 )
 
 export const keys = Inputs.group("keys", "The keys that customers call with.").pipe(

@@ -1,20 +1,17 @@
-import { Args, Command } from "@effect/cli"
+import { Command } from "@effect/cli"
 import { Effect, Option } from "effect"
 import { parseMediaName } from "../domain/Media.ts"
 import { deleteMedia } from "../services/admin/MediaChanges.ts"
 import { MediaStore } from "../services/media/MediaStore.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { command } from "./Commands.ts"
+import { change } from "./Commands.ts"
 import { mediaStore } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
-import * as Output from "./Output.ts"
 
-const remove = command(
+const remove = change(
   "delete",
   "Take a file down, for good.",
-  {
-    url: Args.text({ name: "URL" }).pipe(Args.withDescription("a link that the gateway gave, or the name at its end"))
-  },
+  { url: Inputs.word("URL", "a link that the gateway gave, or the name at its end") },
   Effect.fnUntraced(function* ({ url }) {
     const { named } = yield* MediaStore
     // The public URL may have changed since the link was made.
@@ -22,12 +19,11 @@ const remove = command(
     if (parseMediaName(name) === undefined) {
       return yield* new CommandFailed({ message: `${url} is no link to this gateway's media; see MEDIA_PUBLIC_URL.` })
     }
-    const { record } = yield* Effect.catchTag(
+    return yield* Effect.catchTag(
       deleteMedia(name),
       "MediaStoreFailed",
       ({ detail }) => new CommandFailed({ message: `The media store failed: ${detail}` })
     )
-    return Output.record(record)
   })
 ).pipe(Command.provide(mediaStore))
 

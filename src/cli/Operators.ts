@@ -1,14 +1,14 @@
-import { Args, Command, Options } from "@effect/cli"
+import { Command, Options } from "@effect/cli"
 import { Effect, Redacted } from "effect"
 import { Role } from "../domain/Operator.ts"
 import * as Changes from "../services/admin/OperatorChanges.ts"
 import { linkHours, Operators } from "../services/admin/Operators.ts"
-import { command } from "./Commands.ts"
+import { change, command } from "./Commands.ts"
 import { settings } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const reference = Args.text({ name: "OPERATOR" }).pipe(Args.withDescription("an operator's name or id"))
+const reference = Inputs.word("OPERATOR", "an operator's name or id")
 
 const consoleLink = (secret: Redacted.Redacted) =>
   Effect.map(settings, ({ publicUrl }) => Changes.consoleLink(publicUrl, secret))
@@ -17,7 +17,7 @@ const create = command(
   "create",
   "Let someone use the console and the admin API. Link and token are shown this once.",
   {
-    name: Args.text({ name: "NAME" }).pipe(Args.withDescription("a name that no other operator has")),
+    name: Inputs.word("NAME", "a name that no other operator has"),
     role: Inputs.oneOf("role", Role.literals).pipe(
       Options.withDescription("read looks; write also changes; owner also manages operators and deletes organizations")
     )
@@ -57,13 +57,11 @@ const link = command(
   })
 )
 
-const revoke = command(
+const revoke = change(
   "revoke",
   "End an operator's token, links and sessions at once.",
   { reference },
-  Effect.fnUntraced(function* (given) {
-    return Output.record((yield* Changes.revokeOperator(given.reference)).record)
-  })
+  ({ reference }) => Changes.revokeOperator(reference)
 )
 
 export const operators = Inputs.group("operators", "Who may use the console and the admin API.").pipe(

@@ -1,15 +1,15 @@
-import { Args, Command, Options, Prompt } from "@effect/cli"
+import { Command, Options, Prompt } from "@effect/cli"
 import { Effect } from "effect"
 import { Organizations } from "../services/access/Organizations.ts"
 import * as Changes from "../services/admin/OrganizationChanges.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { command, findAnyOrganization, findOrganization } from "./Commands.ts"
+import { change, command, findAnyOrganization, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const nameArgument = Args.text({ name: "NAME" }).pipe(Args.withDescription("a name that no other organization has"))
+const nameArgument = Inputs.word("NAME", "a name that no other organization has")
 
-const create = command(
+const create = change(
   "create",
   "Make an organization.",
   {
@@ -19,9 +19,7 @@ const create = command(
       "USD to begin with; default: 0"
     )
   },
-  Effect.fnUntraced(function* (given) {
-    return Output.record((yield* Changes.createOrganization(given)).record)
-  })
+  (given) => Changes.createOrganization(given)
 )
 
 const list = command(
@@ -46,27 +44,25 @@ const show = command(
   })
 )
 
-const suspend = command(
+const suspend = change(
   "suspend",
   "Refuse all keys of an organization until it is resumed.",
   { org: Inputs.orgArgument },
-  ({ org }) => Effect.map(Changes.suspendOrganization(org), ({ record }) => Output.record(record))
+  ({ org }) => Changes.suspendOrganization(org)
 )
 
-const resume = command("resume", "Let a suspended organization in again.", { org: Inputs.orgArgument }, ({ org }) =>
-  Effect.map(Changes.resumeOrganization(org), ({ record }) => Output.record(record))
+const resume = change("resume", "Let a suspended organization in again.", { org: Inputs.orgArgument }, ({ org }) =>
+  Changes.resumeOrganization(org)
 )
 
-const rename = command(
+const rename = change(
   "rename",
   "Give an organization another name.",
   { org: Inputs.orgArgument, name: nameArgument },
-  Effect.fnUntraced(function* ({ name, org }) {
-    return Output.record((yield* Changes.updateOrganization(org, { name })).record)
-  })
+  ({ name, org }) => Changes.updateOrganization(org, { name })
 )
 
-const notify = command(
+const notify = change(
   "notify",
   "Set the balance below which an organization's webhook endpoints are told.",
   {
@@ -75,25 +71,19 @@ const notify = command(
       Options.withDescription("the balance in USD, or none for no events")
     )
   },
-  Effect.fnUntraced(function* ({ below, org }) {
-    return Output.record((yield* Changes.updateOrganization(org, { notifyBelow: below })).record)
-  })
+  ({ below, org }) => Changes.updateOrganization(org, { notifyBelow: below })
 )
 
-const onOrOff = ["on", "off"] as const
-
-const update = command(
+const update = change(
   "update",
   "Change how an organization's requests are held.",
   {
     org: Inputs.orgArgument,
-    fitHolds: Inputs.oneOf("fit-holds", onOrOff).pipe(
+    fitHolds: Inputs.oneOf("fit-holds", ["on", "off"]).pipe(
       Options.withDescription("whether chats run with a lower cap where the balance does not cover theirs")
     )
   },
-  Effect.fnUntraced(function* (given) {
-    return Output.record((yield* Changes.updateOrganization(given.org, { fitHolds: given.fitHolds === "on" })).record)
-  })
+  ({ fitHolds, org }) => Changes.updateOrganization(org, { fitHolds: fitHolds === "on" })
 )
 
 const confirm = Effect.fnUntraced(function* (name: string) {
@@ -102,17 +92,17 @@ const confirm = Effect.fnUntraced(function* (name: string) {
   if (typed !== name) return yield* new CommandFailed({ message: "That is not its name: nothing was deleted." })
 })
 
-const remove = command(
+const remove = change(
   "delete",
   "Delete an organization without balance and holds: revoke its keys, free its name. Its ledger stays.",
   {
     org: Inputs.orgArgument,
-    yes: Options.boolean("yes").pipe(Options.withDescription("do not ask for the name; needed where no terminal is"))
+    yes: Inputs.flag("yes", "do not ask for the name; needed where no terminal is")
   },
   Effect.fnUntraced(function* ({ org, yes }) {
     const { id, name } = yield* findOrganization(org)
     if (!yes) yield* confirm(name)
-    return Output.record((yield* Changes.deleteOrganization(id)).record)
+    return yield* Changes.deleteOrganization(id)
   })
 )
 

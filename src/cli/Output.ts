@@ -64,7 +64,7 @@ export const table = (
   return [heading, ...lines, ...(remark === undefined ? [] : [remark])].join("\n")
 }
 
-const sheet = (fields: Fields): string => {
+export const sheet = (fields: Fields): string => {
   const width = Math.max(...Object.keys(fields).map((key) => key.length))
   return Object.entries(fields)
     .map(([key, value]) => `${key.padEnd(width)}  ${cell(value)}`)
@@ -85,12 +85,10 @@ export const print = (text: string): Effect.Effect<void, CommandFailed> =>
     })
   })
 
-export const present = (json: boolean, document: Value, text: string) => print(json ? toJson(document) : text)
-
-/** A `failure` still prints the document. */
+/** A `failure` still prints the document, and the text where there is one. */
 export interface Output {
   readonly document: Value
-  readonly text: string
+  readonly text: string | undefined
   readonly failure?: string | undefined
 }
 

@@ -1,12 +1,11 @@
-import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { type RouteRecord, routeRecords } from "../services/admin/RouteRecord.ts"
 import { Catalog } from "../services/catalog/Catalog.ts"
 import { RouteControls } from "../services/control/RouteControls.ts"
 import { RouteHealth } from "../services/routing/RouteHealth.ts"
-import { operator, readCatalogOptions } from "./Connection.ts"
-import * as Inputs from "./Inputs.ts"
-import { present, table } from "./Output.ts"
+import { command } from "./Commands.ts"
+import { readCatalogOptions } from "./Connection.ts"
+import { table } from "./Output.ts"
 
 const columns = ["route", "circuit", "requests", "failures", "latency_ms", "last_error", "last_error_at"]
 
@@ -18,10 +17,11 @@ const textOf = (rows: ReadonlyArray<RouteRecord>): string => {
   return `${routes}\n\n${table(disabled, ["route", "disabled_at", "in_catalog", "note"], "")}`
 }
 
-export const providers = Command.make(
+export const providers = command(
   "providers",
-  { json: Inputs.json },
-  Effect.fnUntraced(function* ({ json }) {
+  "Each route: circuit, last error, latency, requests.",
+  {},
+  Effect.fnUntraced(function* () {
     const catalog = yield* Effect.flatMap(readCatalogOptions, Catalog.make)
     const { list } = yield* RouteHealth
     const { disabled } = yield* RouteControls
@@ -32,6 +32,6 @@ export const providers = Command.make(
     const remark = catalog.sandbox
       ? "The SANDBOX serves: models without a provider credential get made-up answers.\n\n"
       : ""
-    yield* present(json, { sandbox: catalog.sandbox, data: rows }, remark + textOf(rows))
+    return { document: { sandbox: catalog.sandbox, data: rows }, text: remark + textOf(rows) }
   })
-).pipe(Command.withDescription("Each route: circuit, last error, latency, requests."), Command.provide(operator))
+)

@@ -1,4 +1,4 @@
-import { Command, Options } from "@effect/cli"
+import { Command } from "@effect/cli"
 import { Clock, Duration, Effect, Schedule } from "effect"
 import { KeyId } from "../domain/ApiKey.ts"
 import { Organizations } from "../services/access/Organizations.ts"
@@ -94,35 +94,24 @@ export const requests = Command.make(
       Inputs.option("status", "an HTTP status, 4xx, 5xx or ok", parseStatus),
       "the status the client got: one such as 429, or 4xx, 5xx or ok; default: all"
     ),
-    since: Inputs.optional(
-      Inputs.option("since", Inputs.momentForms, Inputs.moment),
-      `from when: ${Inputs.momentForms}; default: the oldest that is kept`
-    ),
-    until: Inputs.optional(
-      Inputs.option("until", Inputs.momentForms, Inputs.moment),
-      "up to and not including when; default: now"
-    ),
+    ...Inputs.period,
     limit: Inputs.optionalLimit(
       2_147_483_647,
       "how many rows; default: 100, with --csv or --json all, with --follow 100 to begin with"
     ),
     csv: Inputs.csv,
-    follow: Options.boolean("follow").pipe(
-      Options.withDescription("go on with new rows as they come, oldest first; with --json one document a line")
-    ),
+    follow: Inputs.flag("follow", "go on with new rows as they come, oldest first; with --json one document a line"),
     json: Inputs.json
   },
-  Effect.fnUntraced(function* ({ csv, follow: isFollowing, json, key, limit, model, org, since, status, until }) {
+  Effect.fnUntraced(function* ({ csv, follow: isFollowing, json, key, limit, model, org, status, ...period }) {
     if (csv && (json || isFollowing))
       return yield* new CommandFailed({ message: "--csv goes with neither --json nor --follow." })
-    const now = yield* Clock.currentTimeMillis
     const query = {
       org: yield* filterOf(org),
       key: key === undefined ? undefined : KeyId.make(key),
       model,
       status,
-      since: since && Inputs.past(since, now),
-      until: until && Inputs.past(until, now)
+      ...(yield* Inputs.readPeriod(period))
     }
     if (csv) return yield* exportCsv(query, limit ?? Infinity)
     if (json && !isFollowing) return yield* exportJson(query, limit ?? Infinity)

@@ -1,4 +1,4 @@
-import { Clock, Effect } from "effect"
+import { Effect } from "effect"
 import {
   type Groupings,
   groupingForms,
@@ -14,9 +14,6 @@ import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const moment = (name: string, description: string) =>
-  Inputs.optional(Inputs.option(name, Inputs.momentForms, Inputs.moment), description)
-
 export const usage = command(
   "usage",
   "Spend, cost, margin and tokens, by the request log.",
@@ -27,15 +24,12 @@ export const usage = command(
       `${groupingForms}; days are UTC; default: model`
     ),
     csv: Inputs.csv,
-    since: moment("since", `from when: ${Inputs.momentForms}; default: the oldest that is kept`),
-    until: moment("until", "up to and not including when; default: now")
+    ...Inputs.period
   },
   Effect.fnUntraced(function* (given) {
     const groupings: Groupings = given.by ?? ["model"]
     const [by, thenBy] = groupings
-    const now = yield* Clock.currentTimeMillis
-    const since = given.since && Inputs.past(given.since, now)
-    const until = given.until && Inputs.past(given.until, now)
+    const { since, until } = yield* Inputs.readPeriod(given)
     if (since !== undefined && until !== undefined && since >= until) {
       return yield* new CommandFailed({ message: "--since must be before --until." })
     }

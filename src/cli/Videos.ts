@@ -1,11 +1,11 @@
-import { Args, Command, Options } from "@effect/cli"
+import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
 import { VideoNotFound } from "../domain/Failure.ts"
 import { cancelVideo, retryVideo } from "../services/admin/VideoChanges.ts"
 import { type VideoRecord, videoRecord } from "../services/admin/VideoRecord.ts"
 import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
-import { command, filterOf } from "./Commands.ts"
+import { change, command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
@@ -30,33 +30,25 @@ const list = command(
   })
 )
 
-const one = <E, R>(name: string, description: string, run: (id: string) => Effect.Effect<VideoRecord, E, R>) =>
-  command(
-    name,
-    description,
-    { id: Args.text({ name: "ID" }).pipe(Args.withDescription("a video's id, vid_…")) },
-    ({ id }) =>
-      run(id).pipe(
-        Effect.map((record) => Output.record(record)),
-        Effect.catchIf(
-          (error) => error instanceof VideoNotFound,
-          () => new CommandFailed({ message: "There is no such video." })
-        )
-      )
+type Shown = { readonly record: VideoRecord }
+
+const one = <E, R>(name: string, description: string, run: (id: string) => Effect.Effect<Shown, E, R>) =>
+  change(name, description, { id: Inputs.word("ID", "a video's id, vid_…") }, ({ id }) =>
+    Effect.catchIf(
+      run(id),
+      (error) => error instanceof VideoNotFound,
+      () => new CommandFailed({ message: "There is no such video." })
+    )
   )
 
 const show = one("show", "Show a video and everything that was tried for it.", (id) =>
-  Effect.map(
-    Effect.flatMap(VideoAdmin, ({ find }) => find(id)),
-    videoRecord
-  )
+  Effect.gen(function* () {
+    const { find } = yield* VideoAdmin
+    return { record: videoRecord(yield* find(id)) }
+  })
 )
-const retry = one("retry", "Look at a video that is not over now, instead of after its rest.", (id) =>
-  Effect.map(retryVideo(id), ({ record }) => record)
-)
-const cancel = one("cancel", "Fail a video that is not over and give its hold back.", (id) =>
-  Effect.map(cancelVideo(id), ({ record }) => record)
-)
+const retry = one("retry", "Look at a video that is not over now, instead of after its rest.", retryVideo)
+const cancel = one("cancel", "Fail a video that is not over and give its hold back.", cancelVideo)
 
 export const videos = Inputs.group("videos", "Renders, as jobs of the database.").pipe(
   Command.withSubcommands([list, show, retry, cancel])

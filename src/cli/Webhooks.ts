@@ -1,14 +1,14 @@
-import { Args, Command, Options } from "@effect/cli"
+import { Command, Options } from "@effect/cli"
 import { Effect, Redacted } from "effect"
 import * as Changes from "../services/admin/WebhookChanges.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
-import { command, filterOf, findOrganization } from "./Commands.ts"
+import { change, command, filterOf, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
 const deliveryColumns = ["at", "id", "type", "url", "state", "tries", "status", "failure", "next_at"]
 
-const endpointArgument = Args.text({ name: "ENDPOINTID" }).pipe(Args.withDescription("an endpoint's id, whe_…"))
+const endpoint = Inputs.word("ENDPOINTID", "an endpoint's id, whe_…")
 
 const add = command(
   "add",
@@ -35,22 +35,18 @@ const list = command(
   })
 )
 
-const remove = command(
+const remove = change(
   "remove",
   "Remove an endpoint and everything that was written for it.",
-  { id: endpointArgument },
-  Effect.fnUntraced(function* ({ id }) {
-    return Output.record((yield* Changes.removeEndpoint(id)).record)
-  })
+  { id: endpoint },
+  ({ id }) => Changes.removeEndpoint(id)
 )
 
-const enable = command(
+const enable = change(
   "enable",
   "Send to an endpoint again that was disabled because it answered 410.",
-  { id: endpointArgument },
-  Effect.fnUntraced(function* ({ id }) {
-    return Output.record((yield* Changes.enableEndpoint(id)).record)
-  })
+  { id: endpoint },
+  ({ id }) => Changes.enableEndpoint(id)
 )
 
 const deliveries = command(
@@ -58,7 +54,7 @@ const deliveries = command(
   "List deliveries, newest first.",
   {
     org: Inputs.orgFilter,
-    failed: Options.boolean("failed").pipe(Options.withDescription("only those that were given up")),
+    failed: Inputs.flag("failed", "only those that were given up"),
     limit: Inputs.limit(10_000, "how many deliveries")
   },
   Effect.fnUntraced(function* ({ failed, limit, org }) {
@@ -74,10 +70,9 @@ const deliveries = command(
 const replay = command(
   "replay",
   "Send an event again, under the same id.",
-  { id: Args.text({ name: "ID" }).pipe(Args.withDescription("an event's id, evt_…")) },
-  Effect.fnUntraced(function* ({ id }) {
-    return Output.list((yield* Changes.replayEvent(id)).record, { columns: deliveryColumns, none: "" })
-  })
+  { id: Inputs.word("ID", "an event's id, evt_…") },
+  ({ id }) =>
+    Effect.map(Changes.replayEvent(id), ({ record }) => Output.list(record, { columns: deliveryColumns, none: "" }))
 )
 
 const secret = command(
@@ -85,7 +80,7 @@ const secret = command(
   "Show the secret that signs for an organization's webhook_url.",
   {
     org: Inputs.orgOption,
-    reissue: Options.boolean("reissue").pipe(Options.withDescription("replace it; the old one stops at once"))
+    reissue: Inputs.flag("reissue", "replace it; the old one stops at once")
   },
   Effect.fnUntraced(function* ({ org, reissue }) {
     const { id } = yield* findOrganization(org)

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import type { Surface } from "./Model.ts"
 import type { OrgId } from "./Organization.ts"
 
 export const KeyId = Schema.String.pipe(Schema.brand("KeyId"))
@@ -6,6 +7,8 @@ export type KeyId = typeof KeyId.Type
 
 export const Scope = Schema.Literal("chat", "images", "videos")
 export type Scope = typeof Scope.Type
+
+export const scopeOf: Readonly<Record<Surface, Scope>> = { chat: "chat", image: "images", video: "videos" }
 
 export const CapPeriod = Schema.Literal("day", "week", "month", "total")
 export type CapPeriod = typeof CapPeriod.Type

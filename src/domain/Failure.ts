@@ -75,41 +75,5 @@ export class Conflict extends Data.TaggedError("Conflict")<{
 
 export class Aborted extends Data.TaggedError("Aborted")<{}> {}
 
-const classes = [
-  InvalidRequest,
-  BodyTooLarge,
-  BodyTooSlow,
-  GatewayBusy,
-  AddressBlocked,
-  UnknownEndpoint,
-  MissingApiKey,
-  InvalidApiKey,
-  RateLimited,
-  InsufficientScope,
-  ModelNotFound,
-  VideoNotFound,
-  VideoNotFinished,
-  RequestNotFound,
-  IdempotencyConflict,
-  InsufficientCredits,
-  SpendLimitReached,
-  UpstreamRejected,
-  ContentRejected,
-  UpstreamFailed,
-  UpstreamAuthFailed,
-  AllProvidersFailed,
-  NoHealthyProvider,
-  TimedOut,
-  SettleFailed,
-  NotSignedIn,
-  InsufficientRole,
-  ForeignOrigin,
-  SignInLimited,
-  NotFound,
-  Conflict,
-  Aborted
-] as const
-
-export type Failure = InstanceType<(typeof classes)[number]>
-
-export const isFailure = (error: unknown): error is Failure => classes.some((type) => error instanceof type)
+/** Of all the classes here. */
+export type Failure = InstanceType<typeof import("./Failure.ts")[keyof typeof import("./Failure.ts")]>

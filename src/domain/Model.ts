@@ -1,14 +1,16 @@
-import type { Redacted } from "effect"
+import { type Redacted, Schema } from "effect"
 import type { NanoUsd } from "./Money.ts"
 
-export type Surface = "chat" | "image" | "video"
+export const Surface = Schema.Literal("chat", "image", "video")
+export type Surface = typeof Surface.Type
 export type Capability = "tools" | "vision" | "response_format" | "web_search" | "reasoning"
 /** Of an image route: `size` can be told pixels, `aspect_ratio` a ratio alone. */
 export type ShapeFeature = "size" | "aspect_ratio"
 export type Feature = Capability | "sampling" | "edit" | Resolution | ShapeFeature
 export const reasoningEfforts = ["low", "medium", "high", "xhigh"] as const
 export type ReasoningEffort = (typeof reasoningEfforts)[number]
-export type Resolution = "1K" | "2K" | "4K"
+export const Resolution = Schema.Literal("1K", "2K", "4K")
+export type Resolution = typeof Resolution.Type
 
 /** In nano-USD per million tokens. */
 export interface TokenPrices {

@@ -51,6 +51,11 @@ export const choice = <A>(options: Readonly<Record<string, A>>): Kind<A> => ({
   parse: (value) => new Map(Object.entries(options)).get(value.toLowerCase())
 })
 
+export const oneOf = <const Words extends ReadonlyArray<string>>(...words: Words): Kind<Words[number]> => ({
+  accepts: `one of ${words.join(", ")}`,
+  parse: (value) => words.find((word) => word === value.toLowerCase())
+})
+
 export const flag: Kind<boolean> = {
   ...choice({ true: true, 1: true, yes: true, false: false, 0: false, no: false }),
   accepts: "true or false"

@@ -42,14 +42,14 @@ const logLevels = {
   none: LogLevel.None
 }
 
-const samplers = {
-  always_on: "always_on",
-  always_off: "always_off",
-  traceidratio: "traceidratio",
-  parentbased_always_on: "parentbased_always_on",
-  parentbased_always_off: "parentbased_always_off",
-  parentbased_traceidratio: "parentbased_traceidratio"
-} as const
+const samplers = [
+  "always_on",
+  "always_off",
+  "traceidratio",
+  "parentbased_always_on",
+  "parentbased_always_off",
+  "parentbased_traceidratio"
+] as const
 
 /** In the order of the help. */
 export const variables = {
@@ -78,12 +78,7 @@ export const variables = {
     "number of proxies whose X-Forwarded-For entries are believed",
     0
   ),
-  mediaStore: variable(
-    "MEDIA_STORE",
-    Kinds.choice({ disk: "disk", s3: "s3" } as const),
-    "where media are kept: disk or s3",
-    "disk"
-  ),
+  mediaStore: variable("MEDIA_STORE", Kinds.oneOf("disk", "s3"), "where media are kept: disk or s3", "disk"),
   mediaPublicUrl: optional(
     "MEDIA_PUBLIC_URL",
     Kinds.baseUrl,
@@ -143,12 +138,7 @@ export const variables = {
     []
   ),
   logLevel: variable("LOG_LEVEL", Kinds.choice(logLevels), "least severe level that is logged", LogLevel.Info, "info"),
-  logFormat: variable(
-    "LOG_FORMAT",
-    Kinds.choice({ pretty: "pretty", json: "json" } as const),
-    "form of log lines: pretty or json",
-    "pretty"
-  ),
+  logFormat: variable("LOG_FORMAT", Kinds.oneOf("pretty", "json"), "form of log lines: pretty or json", "pretty"),
   otlpEndpoint: optional(
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     Kinds.baseUrl,
@@ -167,7 +157,7 @@ export const variables = {
   ),
   otlpProtocol: variable(
     "OTEL_EXPORTER_OTLP_PROTOCOL",
-    Kinds.choice({ "http/protobuf": "http/protobuf", "http/json": "http/json" } as const),
+    Kinds.oneOf("http/protobuf", "http/json"),
     "form of traces: http/protobuf or http/json",
     "http/protobuf"
   ),
@@ -186,8 +176,8 @@ export const variables = {
   ),
   tracesSampler: variable(
     "OTEL_TRACES_SAMPLER",
-    Kinds.choice(samplers),
-    `which requests are traced: ${Object.keys(samplers).join(", ")}`,
+    Kinds.oneOf(...samplers),
+    `which requests are traced: ${samplers.join(", ")}`,
     "parentbased_always_on"
   ),
   tracesSamplerArg: variable(

@@ -1,13 +1,12 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { generateText, streamText } from "ai"
-import { Effect } from "effect"
 import { callError, customer } from "../harness/client/AiSdk.ts"
 import { refusals } from "../harness/client/HttpCalls.ts"
 import { calling, drained, leaving, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { costOf, gateway, model as modelId } from "../harness/upstream/SandboxChat.ts"
 
-withLayer(gateway, { excludeTestServices: true })("the AI SDK when requests fail", (it) => {
+withLayer(gateway)("the AI SDK when requests fail", (it) => {
   const refusedCases: ReadonlyArray<{
     readonly title: string
     readonly account?: Parameters<typeof customer>[0]
@@ -59,70 +58,62 @@ withLayer(gateway, { excludeTestServices: true })("the AI SDK when requests fail
   }
 
   for (const refusal of refusedCases) {
-    it.effect(`reports ${refusal.title}`, () =>
-      Effect.gen(function* () {
-        const { provider, spent } = yield* customer(refusal.account)
-        const asked = { model: provider(refusal.id ?? modelId), prompt: refusal.prompt ?? "Hello", maxRetries: 0 }
-        assertCallError(yield* thrownBy(() => generateText(asked)), refusal)
-        const errors: Array<unknown> = []
-        const { items } = yield* drained(
-          streamText({ ...asked, onError: ({ error }) => void errors.push(error) }).fullStream
-        )
-        assert.lengthOf(errors, 1)
-        assertCallError(errors[0], refusal)
-        assert.notInclude(
-          items.map(({ type }) => type),
-          "text-delta"
-        )
-        assert.strictEqual(yield* spent, 0n)
-      })
-    )
-  }
-
-  it.effect("reports the exceeded rate with the time to wait", () =>
-    Effect.gen(function* () {
-      const { model } = yield* customer({ rpm: 1 })
-      const asked = { model, prompt: "Hello", maxRetries: 0 }
-      yield* calling(() => generateText(asked))
-      const error = callError(yield* thrownBy(() => generateText(asked)))
-      assert.deepInclude(error, { statusCode: 429, isRetryable: true, message: "Rate limit exceeded." })
-      assert.strictEqual(error.responseHeaders?.["retry-after"], "60")
-    })
-  )
-
-  it.effect("gets an error after the text of a broken stream, at no charge", () =>
-    Effect.gen(function* () {
-      const { model, spent } = yield* customer()
-      const stream = streamText({ model, prompt: "[sandbox cut=3]", maxRetries: 0, onError: () => {} })
-      const { items } = yield* drained(stream.fullStream)
-      const kinds = items.map(({ type }) => type)
-      assert.strictEqual(items.map((part) => (part.type === "text-delta" ? part.text : "")).join(""), "This is the")
-      assert.isAbove(kinds.indexOf("error"), kinds.lastIndexOf("text-delta"))
-      const broken = items.find((part) => part.type === "error")
-      assert.include(JSON.stringify(broken), "The upstream provider returned an error.")
-      assert.deepInclude(items.at(-1), { type: "finish", finishReason: "error" })
+    it.effect(`reports ${refusal.title}`, function* () {
+      const { provider, spent } = yield* customer(refusal.account)
+      const asked = { model: provider(refusal.id ?? modelId), prompt: refusal.prompt ?? "Hello", maxRetries: 0 }
+      assertCallError(yield* thrownBy(() => generateText(asked)), refusal)
+      const errors: Array<unknown> = []
+      const { items } = yield* drained(
+        streamText({ ...asked, onError: ({ error }) => void errors.push(error) }).fullStream
+      )
+      assert.lengthOf(errors, 1)
+      assertCallError(errors[0], refusal)
+      assert.notInclude(
+        items.map(({ type }) => type),
+        "text-delta"
+      )
       assert.strictEqual(yield* spent, 0n)
     })
-  )
+  }
 
-  it.effect("pays for what it received when it leaves a stream", () =>
-    Effect.gen(function* () {
-      const { model, spentInTheEnd } = yield* customer()
-      const headers = { "x-request-id": "ai-sdk-leaving" }
-      let heard = ""
-      const { thrown } = leaving(async (abortSignal, leave) => {
-        const stream = streamText({ model, prompt: "[sandbox gap=100] Hello", maxRetries: 0, headers, abortSignal })
-        for await (const part of stream.fullStream) {
-          if (part.type === "text-delta") heard += part.text
-          if (heard.includes("the")) leave()
-          if (part.type === "abort") throw new Error("aborted")
-        }
-      })
-      assert.instanceOf(yield* thrown, Error)
-      const row = yield* Served.logged(headers["x-request-id"])
-      assert.deepStrictEqual([row.status, row.code, row.notes], [499, "client_closed", ["usage_estimated"]])
-      assert.isAbove(row.completionTokens ?? 0, 0)
-      assert.strictEqual(yield* spentInTheEnd, costOf(row.promptTokens, row.completionTokens))
+  it.effect("reports the exceeded rate with the time to wait", function* () {
+    const { model } = yield* customer({ rpm: 1 })
+    const asked = { model, prompt: "Hello", maxRetries: 0 }
+    yield* calling(() => generateText(asked))
+    const error = callError(yield* thrownBy(() => generateText(asked)))
+    assert.deepInclude(error, { statusCode: 429, isRetryable: true, message: "Rate limit exceeded." })
+    assert.strictEqual(error.responseHeaders?.["retry-after"], "60")
+  })
+
+  it.effect("gets an error after the text of a broken stream, at no charge", function* () {
+    const { model, spent } = yield* customer()
+    const stream = streamText({ model, prompt: "[sandbox cut=3]", maxRetries: 0, onError: () => {} })
+    const { items } = yield* drained(stream.fullStream)
+    const kinds = items.map(({ type }) => type)
+    assert.strictEqual(items.map((part) => (part.type === "text-delta" ? part.text : "")).join(""), "This is the")
+    assert.isAbove(kinds.indexOf("error"), kinds.lastIndexOf("text-delta"))
+    const broken = items.find((part) => part.type === "error")
+    assert.include(JSON.stringify(broken), "The upstream provider returned an error.")
+    assert.deepInclude(items.at(-1), { type: "finish", finishReason: "error" })
+    assert.strictEqual(yield* spent, 0n)
+  })
+
+  it.effect("pays for what it received when it leaves a stream", function* () {
+    const { model, spentInTheEnd } = yield* customer()
+    const headers = { "x-request-id": "ai-sdk-leaving" }
+    let heard = ""
+    const { thrown } = leaving(async (abortSignal, leave) => {
+      const stream = streamText({ model, prompt: "[sandbox gap=100] Hello", maxRetries: 0, headers, abortSignal })
+      for await (const part of stream.fullStream) {
+        if (part.type === "text-delta") heard += part.text
+        if (heard.includes("the")) leave()
+        if (part.type === "abort") throw new Error("aborted")
+      }
     })
-  )
+    assert.instanceOf(yield* thrown, Error)
+    const row = yield* Served.logged(headers["x-request-id"])
+    assert.deepStrictEqual([row.status, row.code, row.notes], [499, "client_closed", ["usage_estimated"]])
+    assert.isAbove(row.completionTokens ?? 0, 0)
+    assert.strictEqual(yield* spentInTheEnd, costOf(row.promptTokens, row.completionTokens))
+  })
 })

@@ -1,9 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { generateImage } from "ai"
 import { Effect } from "effect"
 import { callError, customer } from "../harness/client/AiSdk.ts"
 import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { gateway, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { json } from "../harness/upstream/FakeUpstream.ts"
 import { gif, painting, paints } from "../harness/upstream/ImageReplies.ts"
 import { Upstreams } from "../harness/upstream/Upstreams.ts"
@@ -36,100 +36,91 @@ const refusals: ReadonlyArray<
   ["no provider", {}, { id: "pair" }, 503, "All providers failed (last: second 599).", true]
 ]
 
-withLayer(served, { excludeTestServices: true })("the AI SDK's images", (it) => {
-  it.effect("are generated as bytes", () =>
-    Effect.gen(function* () {
-      const { provider, spent } = yield* customer()
-      yield* (yield* Upstreams).first.script(paints())
-      const { image, images, warnings } = yield* calling(() =>
-        generateImage({ model: provider.imageModel("art"), prompt: "a cat", size: "1024x1024", maxRetries: 0 })
-      )
-      assert.deepStrictEqual(warnings, [])
-      assert.lengthOf(images, 1)
-      assert.strictEqual(image.mediaType, "image/png")
-      assert.isTrue(painting.equals(image.uint8Array))
-      assert.strictEqual(yield* spent, usualPrice)
-    })
-  )
+withLayer(served)("the AI SDK's images", (it) => {
+  it.effect("are generated as bytes", function* () {
+    const { provider, spent } = yield* customer()
+    yield* (yield* Upstreams).first.script(paints())
+    const { image, images, warnings } = yield* calling(() =>
+      generateImage({ model: provider.imageModel("art"), prompt: "a cat", size: "1024x1024", maxRetries: 0 })
+    )
+    assert.deepStrictEqual(warnings, [])
+    assert.lengthOf(images, 1)
+    assert.strictEqual(image.mediaType, "image/png")
+    assert.isTrue(painting.equals(image.uint8Array))
+    assert.strictEqual(yield* spent, usualPrice)
+  })
 
-  it.effect("are made one by one when several are requested", () =>
-    Effect.gen(function* () {
-      const { provider, spent } = yield* customer()
-      yield* (yield* Upstreams).first.script(paints(), paints())
-      const model = provider.imageModel("art")
-      const { images } = yield* calling(() =>
-        generateImage({ model, prompt: "a cat", n: 2, maxImagesPerCall: 1, maxRetries: 0 })
-      )
-      assert.lengthOf(images, 2)
-      assert.strictEqual(yield* spent, 2n * usualPrice)
-    })
-  )
+  it.effect("are made one by one when several are requested", function* () {
+    const { provider, spent } = yield* customer()
+    yield* (yield* Upstreams).first.script(paints(), paints())
+    const model = provider.imageModel("art")
+    const { images } = yield* calling(() =>
+      generateImage({ model, prompt: "a cat", n: 2, maxImagesPerCall: 1, maxRetries: 0 })
+    )
+    assert.lengthOf(images, 2)
+    assert.strictEqual(yield* spent, 2n * usualPrice)
+  })
 
-  it.effect("are edited and fetched from their link", () =>
-    Effect.gen(function* () {
-      const { provider, spent } = yield* customer()
-      const { first } = yield* Upstreams
-      yield* first.script(paints(gif))
-      const { image } = yield* calling(() =>
-        generateImage({
-          model: provider.imageModel("art"),
-          prompt: { text: "blue", images: [painting, gif] },
-          maxRetries: 0
-        })
-      )
-      assert.strictEqual(image.mediaType, "image/gif")
-      assert.isTrue(gif.equals(image.uint8Array))
-      const call = first.calls.at(-1) ?? assert.fail("the provider was not asked")
-      const form = yield* Effect.promise(() => formIn(call))
-      const files = form.getAll("image[]").filter((part) => typeof part !== "string")
-      assert.deepStrictEqual(
-        files.map(({ size }) => size),
-        [painting.length, gif.length]
-      )
-      assert.strictEqual(yield* spent, usualPrice)
-    })
-  )
+  it.effect("are edited and fetched from their link", function* () {
+    const { provider, spent } = yield* customer()
+    const { first } = yield* Upstreams
+    yield* first.script(paints(gif))
+    const { image } = yield* calling(() =>
+      generateImage({
+        model: provider.imageModel("art"),
+        prompt: { text: "blue", images: [painting, gif] },
+        maxRetries: 0
+      })
+    )
+    assert.strictEqual(image.mediaType, "image/gif")
+    assert.isTrue(gif.equals(image.uint8Array))
+    const call = first.calls.at(-1) ?? assert.fail("the provider was not asked")
+    const form = yield* Effect.promise(() => formIn(call))
+    const files = form.getAll("image[]").filter((part) => typeof part !== "string")
+    assert.deepStrictEqual(
+      files.map(({ size }) => size),
+      [painting.length, gif.length]
+    )
+    assert.strictEqual(yield* spent, usualPrice)
+  })
 
-  it.effect("are replayed under their idempotency key at no charge", () =>
-    Effect.gen(function* () {
-      const { provider, spent } = yield* customer()
-      const { first } = yield* Upstreams
-      const calls = first.calls.length
-      yield* first.script(json(503, {}), paints())
-      const ask = calling(() =>
-        generateImage({
-          model: provider.imageModel("art"),
-          prompt: { text: "blue", images: [painting] },
-          headers: { "idempotency-key": "k" },
-          maxRetries: 1
-        })
-      )
-      const { image } = yield* ask
-      assert.isTrue(painting.equals(image.uint8Array))
-      const again = yield* ask
-      assert.isTrue(painting.equals(again.image.uint8Array))
-      assert.strictEqual(again.responses[0]?.headers?.["idempotency-replayed"], "true")
-      assert.lengthOf(first.calls, calls + 2)
-      assert.strictEqual(yield* spent, usualPrice)
-    })
-  )
+  it.effect("are replayed under their idempotency key at no charge", function* () {
+    const { provider, spent } = yield* customer()
+    const { first } = yield* Upstreams
+    const calls = first.calls.length
+    yield* first.script(json(503, {}), paints())
+    const ask = calling(() =>
+      generateImage({
+        model: provider.imageModel("art"),
+        prompt: { text: "blue", images: [painting] },
+        headers: { "idempotency-key": "k" },
+        maxRetries: 1
+      })
+    )
+    const { image } = yield* ask
+    assert.isTrue(painting.equals(image.uint8Array))
+    const again = yield* ask
+    assert.isTrue(painting.equals(again.image.uint8Array))
+    assert.strictEqual(again.responses[0]?.headers?.["idempotency-replayed"], "true")
+    assert.lengthOf(first.calls, calls + 2)
+    assert.strictEqual(yield* spent, usualPrice)
+  })
 
   it.effect.each(refusals)(
     "are refused in the case of %s",
-    ([, account, { fails, id = "art", n = 1 }, status, message, isRetryable]) =>
-      Effect.gen(function* () {
-        const { provider, spent } = yield* customer(account)
-        const { first } = yield* Upstreams
-        if (fails !== undefined) yield* first.script(json(400, { error: { message: "no", code: fails } }))
-        const error = yield* thrownBy(() =>
-          generateImage({ model: provider.imageModel(id), prompt: "a cat", n, maxImagesPerCall: n, maxRetries: 0 })
-        )
-        const { isRetryable: mayRetry, message: said, statusCode } = callError(error)
-        assert.deepStrictEqual(
-          { statusCode, said, mayRetry },
-          { statusCode: status, said: message, mayRetry: isRetryable }
-        )
-        assert.strictEqual(yield* spent, 0n)
-      })
+    function* ([, account, { fails, id = "art", n = 1 }, status, message, isRetryable]) {
+      const { provider, spent } = yield* customer(account)
+      const { first } = yield* Upstreams
+      if (fails !== undefined) yield* first.script(json(400, { error: { message: "no", code: fails } }))
+      const error = yield* thrownBy(() =>
+        generateImage({ model: provider.imageModel(id), prompt: "a cat", n, maxImagesPerCall: n, maxRetries: 0 })
+      )
+      const { isRetryable: mayRetry, message: said, statusCode } = callError(error)
+      assert.deepStrictEqual(
+        { statusCode, said, mayRetry },
+        { statusCode: status, said: message, mayRetry: isRetryable }
+      )
+      assert.strictEqual(yield* spent, 0n)
+    }
   )
 })

@@ -1,5 +1,4 @@
 import { createOpenAI } from "@ai-sdk/openai"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { HumanMessage, ToolMessage } from "@langchain/core/messages"
 import { ChatOpenAI } from "@langchain/openai"
 import { APICallError, generateObject, generateText, jsonSchema, stepCountIs, streamText, tool } from "ai"
@@ -7,6 +6,7 @@ import { Effect } from "effect"
 import { usageCost } from "../harness/client/AiSdk.ts"
 import { calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { costOf, gateway, model, pixel } from "../harness/upstream/SandboxChat.ts"
 
 /** A customer with the AI SDK's own provider, which speaks Responses unless told otherwise. */
@@ -34,97 +34,87 @@ const weather = tool({
   execute: ({ city }) => ({ city, sky: "clear" })
 })
 
-withLayer(gateway, { excludeTestServices: true })("the AI SDK's own provider with the sandbox", (it) => {
-  it.effect("generates and streams the same text", () =>
-    Effect.gen(function* () {
-      const { asked, spent } = yield* customer
-      const whole = yield* calling(() => generateText({ ...asked, system: "Be kind.", prompt: "Hello there" }))
-      assert.include(whole.text, "Hello there")
-      assert.strictEqual(whole.finishReason, "stop")
-      assert.strictEqual(whole.response.modelId, model)
-      const stream = streamText({ ...asked, system: "Be kind.", prompt: "Hello there" })
-      const { items } = yield* drained(stream.textStream)
-      assert.strictEqual(items.join(""), whole.text)
-      const used = yield* calling(() => stream.totalUsage)
-      assert.strictEqual(used.totalTokens, whole.usage.totalTokens)
-      assert.strictEqual(yield* spent, 2n * usageCost(used))
-    })
-  )
+withLayer(gateway)("the AI SDK's own provider with the sandbox", (it) => {
+  it.effect("generates and streams the same text", function* () {
+    const { asked, spent } = yield* customer
+    const whole = yield* calling(() => generateText({ ...asked, system: "Be kind.", prompt: "Hello there" }))
+    assert.include(whole.text, "Hello there")
+    assert.strictEqual(whole.finishReason, "stop")
+    assert.strictEqual(whole.response.modelId, model)
+    const stream = streamText({ ...asked, system: "Be kind.", prompt: "Hello there" })
+    const { items } = yield* drained(stream.textStream)
+    assert.strictEqual(items.join(""), whole.text)
+    const used = yield* calling(() => stream.totalUsage)
+    assert.strictEqual(used.totalTokens, whole.usage.totalTokens)
+    assert.strictEqual(yield* spent, 2n * usageCost(used))
+  })
 
   for (const isStream of [false, true]) {
-    it.effect(`runs tools over several steps, ${isStream ? "streamed" : "whole"}`, () =>
-      Effect.gen(function* () {
-        const { asked, spent } = yield* customer
-        const options = {
-          ...asked,
-          ...kept,
-          prompt: "The weather in Wien?",
-          tools: { weather },
-          stopWhen: stepCountIs(3)
-        }
-        const steps = yield* calling(async () =>
-          isStream ? await streamText(options).steps : (await generateText(options)).steps
-        )
-        assert.lengthOf(steps, 2)
-        assert.deepInclude(steps[0]?.toolCalls[0], { toolName: "weather" })
-        assert.include(steps[1]?.text, "clear")
-        const cost = steps.reduce((sum, { usage }) => sum + usageCost(usage), 0n)
-        assert.strictEqual(yield* spent, cost)
-      })
-    )
+    it.effect(`runs tools over several steps, ${isStream ? "streamed" : "whole"}`, function* () {
+      const { asked, spent } = yield* customer
+      const options = {
+        ...asked,
+        ...kept,
+        prompt: "The weather in Wien?",
+        tools: { weather },
+        stopWhen: stepCountIs(3)
+      }
+      const steps = yield* calling(async () =>
+        isStream ? await streamText(options).steps : (await generateText(options)).steps
+      )
+      assert.lengthOf(steps, 2)
+      assert.deepInclude(steps[0]?.toolCalls[0], { toolName: "weather" })
+      assert.include(steps[1]?.text, "clear")
+      const cost = steps.reduce((sum, { usage }) => sum + usageCost(usage), 0n)
+      assert.strictEqual(yield* spent, cost)
+    })
   }
 
-  it.effect("generates objects, sees pictures and shows reasoning", () =>
-    Effect.gen(function* () {
-      const { asked } = yield* customer
-      const { object } = yield* calling(() => generateObject({ ...asked, schema: person, prompt: "A person" }))
-      assert.isString(object.name)
-      const looked = yield* calling(() =>
-        generateText({
-          ...asked,
-          messages: [
-            {
-              role: "user",
-              content: [
-                { type: "text", text: "Look" },
-                { type: "image", image: pixel, mediaType: "image/png" }
-              ]
-            }
-          ]
-        })
-      )
-      assert.include(looked.text, "1 picture")
-      const options = { openai: { ...kept.providerOptions.openai, forceReasoning: true, reasoningEffort: "medium" } }
-      const thought = yield* calling(() => generateText({ ...asked, prompt: "Why?", providerOptions: options }))
-      assert.isAbove(thought.reasoningText?.length ?? 0, 0)
-    })
-  )
+  it.effect("generates objects, sees pictures and shows reasoning", function* () {
+    const { asked } = yield* customer
+    const { object } = yield* calling(() => generateObject({ ...asked, schema: person, prompt: "A person" }))
+    assert.isString(object.name)
+    const looked = yield* calling(() =>
+      generateText({
+        ...asked,
+        messages: [
+          {
+            role: "user",
+            content: [
+              { type: "text", text: "Look" },
+              { type: "image", image: pixel, mediaType: "image/png" }
+            ]
+          }
+        ]
+      })
+    )
+    assert.include(looked.text, "1 picture")
+    const options = { openai: { ...kept.providerOptions.openai, forceReasoning: true, reasoningEffort: "medium" } }
+    const thought = yield* calling(() => generateText({ ...asked, prompt: "Why?", providerOptions: options }))
+    assert.isAbove(thought.reasoningText?.length ?? 0, 0)
+  })
 
-  it.effect("is told why it cannot refer to what is not stored", () =>
-    Effect.gen(function* () {
-      const { asked } = yield* customer
-      const first = yield* calling(() => generateText({ ...asked, prompt: "Hello there" }))
-      const messages = [...first.response.messages, { role: "user" as const, content: "And now?" }]
-      const error = yield* thrownBy(() => generateText({ ...asked, messages }))
-      assert.isTrue(APICallError.isInstance(error) && /nothing is stored.*`store: false`/.test(error.message))
-      const { text } = yield* calling(() => generateText({ ...asked, ...kept, messages }))
-      assert.include(text, "And now?")
-    })
-  )
+  it.effect("is told why it cannot refer to what is not stored", function* () {
+    const { asked } = yield* customer
+    const first = yield* calling(() => generateText({ ...asked, prompt: "Hello there" }))
+    const messages = [...first.response.messages, { role: "user" as const, content: "And now?" }]
+    const error = yield* thrownBy(() => generateText({ ...asked, messages }))
+    assert.isTrue(APICallError.isInstance(error) && /nothing is stored.*`store: false`/.test(error.message))
+    const { text } = yield* calling(() => generateText({ ...asked, ...kept, messages }))
+    assert.include(text, "And now?")
+  })
 
-  it.effect("gets an error for a stream that breaks, and pays nothing", () =>
-    Effect.gen(function* () {
-      const { asked, spent } = yield* customer
-      const stream = streamText({ ...asked, prompt: "[sandbox cut=3] Hello", onError: () => {} })
-      const { items } = yield* drained(stream.fullStream)
-      assert.isTrue(items.some(({ type }) => type === "error"))
-      assert.deepInclude(items.at(-1), { type: "finish", finishReason: "error" })
-      assert.strictEqual(yield* spent, 0n)
-    })
-  )
+  it.effect("gets an error for a stream that breaks, and pays nothing", function* () {
+    const { asked, spent } = yield* customer
+    const stream = streamText({ ...asked, prompt: "[sandbox cut=3] Hello", onError: () => {} })
+    const { items } = yield* drained(stream.fullStream)
+    assert.isTrue(items.some(({ type }) => type === "error"))
+    assert.deepInclude(items.at(-1), { type: "finish", finishReason: "error" })
+    assert.strictEqual(yield* spent, 0n)
+  })
 })
 
-withLayer(gateway, { excludeTestServices: true })("LangChain with the sandbox over Responses", (it) => {
+withLayer(gateway)("LangChain with the sandbox over Responses", (it) => {
   const client = Effect.map(Served.customer(), ({ baseUrl, secret, spent }) => {
     const configuration = { baseURL: baseUrl }
     return {
@@ -133,30 +123,26 @@ withLayer(gateway, { excludeTestServices: true })("LangChain with the sandbox ov
     }
   })
 
-  it.effect("answers whole and streamed", () =>
-    Effect.gen(function* () {
-      const { chat, spent } = yield* client
-      const whole = yield* calling(() => chat.invoke("Hello there"))
-      assert.include(whole.text, "Hello there")
-      const { items } = yield* drained(yield* calling(() => chat.stream("Hello there")))
-      assert.strictEqual(items.map(({ text }) => text).join(""), whole.text)
-      const { usage_metadata: used } = yield* calling(() => chat.invoke("Hello there"))
-      assert.strictEqual(yield* spent, 3n * costOf(Object(used).input_tokens, Object(used).output_tokens))
-    })
-  )
+  it.effect("answers whole and streamed", function* () {
+    const { chat, spent } = yield* client
+    const whole = yield* calling(() => chat.invoke("Hello there"))
+    assert.include(whole.text, "Hello there")
+    const { items } = yield* drained(yield* calling(() => chat.stream("Hello there")))
+    assert.strictEqual(items.map(({ text }) => text).join(""), whole.text)
+    const { usage_metadata: used } = yield* calling(() => chat.invoke("Hello there"))
+    assert.strictEqual(yield* spent, 3n * costOf(Object(used).input_tokens, Object(used).output_tokens))
+  })
 
-  it.effect("calls a tool and goes on from its result", () =>
-    Effect.gen(function* () {
-      const { chat } = yield* client
-      const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
-      const bound = chat.bindTools([{ type: "function", function: { name: "weather", parameters } }])
-      const asked = new HumanMessage("The weather in Wien?")
-      const first = yield* calling(() => bound.invoke([asked]))
-      const [called] = first.tool_calls ?? []
-      assert.strictEqual(called?.name, "weather")
-      const result = new ToolMessage({ content: "all clear", tool_call_id: called?.id ?? "" })
-      const second = yield* calling(() => bound.invoke([asked, first, result]))
-      assert.include(second.text, "all clear")
-    })
-  )
+  it.effect("calls a tool and goes on from its result", function* () {
+    const { chat } = yield* client
+    const parameters = { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+    const bound = chat.bindTools([{ type: "function", function: { name: "weather", parameters } }])
+    const asked = new HumanMessage("The weather in Wien?")
+    const first = yield* calling(() => bound.invoke([asked]))
+    const [called] = first.tool_calls ?? []
+    assert.strictEqual(called?.name, "weather")
+    const result = new ToolMessage({ content: "all clear", tool_call_id: called?.id ?? "" })
+    const second = yield* calling(() => bound.invoke([asked, first, result]))
+    assert.include(second.text, "all clear")
+  })
 })

@@ -1,5 +1,4 @@
 import type Anthropic from "@anthropic-ai/sdk"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import type OpenAI from "openai"
 import type { Answer } from "../contracts/ChatHarness.ts"
@@ -7,6 +6,7 @@ import { bodyWantsStream } from "../contracts/ChatHosts.ts"
 import { customer as messagesCustomer } from "../harness/client/MessagesClient.ts"
 import { calling } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { strict } from "../harness/upstream/DialectRules.ts"
 import { dialects } from "../harness/upstream/Dialects.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
@@ -159,115 +159,111 @@ const totalOf = (all: ReadonlyArray<Turn>): number => Number(all.reduce((sum, { 
 
 const completionOf = (turn: number): number => 20 + wordsOfCall * (turn === turns ? 0 : callsIn(turn))
 
-withLayer(gateway, { excludeTestServices: true })("a conversation whose prompts are cached", (it) => {
+withLayer(gateway)("a conversation whose prompts are cached", (it) => {
   it.effect.each([{ stream: false }, { stream: true }])(
     "of an agent's 30 turns costs a quarter of what it costs without a cache, %j",
-    (how) =>
-      Effect.gen(function* () {
-        const cached = yield* converse("cached", how)
-        const uncached = yield* converse("uncached", how)
-        assert.strictEqual(cached.length, turns)
-        cached.forEach(({ charge, prompt, usage }, at) => {
-          const completion = completionOf(at + 1)
-          const read = cached[at - 1]?.prompt ?? 0
-          const written = prompt - read
-          assert.deepInclude(usage, { prompt_tokens: prompt, completion_tokens: completion })
-          assert.deepInclude(usage.prompt_tokens_details, { cached_tokens: read, cache_write_tokens: written })
-          const byHand =
-            BigInt(read) * price.cached + BigInt(written) * price.write + BigInt(completion) * price.completion
-          assert.strictEqual(charge, byHand, `turn ${at + 1}`)
-        })
-        uncached.forEach(({ charge, prompt }, at) => {
-          const byHand = BigInt(prompt) * price.prompt + BigInt(completionOf(at + 1)) * price.completion
-          assert.strictEqual(charge, byHand, `turn ${at + 1}`)
-        })
-        const share = totalOf(cached) / totalOf(uncached)
-        console.log(`${totalOf(cached) / 1e9} USD of ${totalOf(uncached) / 1e9} USD: ${share.toFixed(3)}`)
-        assert.isAtMost(share, 0.25)
+    function* (how) {
+      const cached = yield* converse("cached", how)
+      const uncached = yield* converse("uncached", how)
+      assert.strictEqual(cached.length, turns)
+      cached.forEach(({ charge, prompt, usage }, at) => {
+        const completion = completionOf(at + 1)
+        const read = cached[at - 1]?.prompt ?? 0
+        const written = prompt - read
+        assert.deepInclude(usage, { prompt_tokens: prompt, completion_tokens: completion })
+        assert.deepInclude(usage.prompt_tokens_details, { cached_tokens: read, cache_write_tokens: written })
+        const byHand =
+          BigInt(read) * price.cached + BigInt(written) * price.write + BigInt(completion) * price.completion
+        assert.strictEqual(charge, byHand, `turn ${at + 1}`)
       })
+      uncached.forEach(({ charge, prompt }, at) => {
+        const byHand = BigInt(prompt) * price.prompt + BigInt(completionOf(at + 1)) * price.completion
+        assert.strictEqual(charge, byHand, `turn ${at + 1}`)
+      })
+      const share = totalOf(cached) / totalOf(uncached)
+      console.log(`${totalOf(cached) / 1e9} USD of ${totalOf(uncached) / 1e9} USD: ${share.toFixed(3)}`)
+      assert.isAtMost(share, 0.25)
+    }
   )
 
-  it.effect("with marks of the client's own pays for what each writes, and for what a pause forgets", () =>
-    Effect.gen(function* () {
-      const { fake } = yield* Vendor
-      const { openai, spent } = yield* Served.customer()
-      const cache = new PromptCache(leastTokens)
-      const mark = { cache_control: { type: "ephemeral", ttl: "5m" } }
-      const hour = { cache_control: { type: "ephemeral", ttl: "1h" } }
-      const messages = [
-        { ...system, ...hour },
-        { ...question, ...mark }
-      ]
-      const ask = Effect.fnUntraced(function* () {
-        yield* fake.script(replyWith(cache, { content: words(20, "thought"), finish: "stop" }))
-        const before = yield* spent
-        const { usage } = yield* calling(() => openai.chat.completions.create({ model: "uncached", messages }))
-        return { details: usage?.prompt_tokens_details, charge: (yield* spent) - before }
-      })
-      const [kept, forgotten] = [sizeOf(system), sizeOf(question)].map(BigInt)
-      const output = 20n * price.completion
-      if (kept === undefined || forgotten === undefined) return assert.fail("no sizes")
-
-      const first = yield* ask()
-      assert.strictEqual(first.charge, kept * price.writeForAnHour + forgotten * price.write + output)
-      assert.deepInclude(Object(first.details), {
-        cached_tokens: 0,
-        cache_write_tokens: Number(kept + forgotten),
-        cache_write_1h_tokens: Number(kept)
-      })
-      cache.pass(6)
-      const afterPause = yield* ask()
-      assert.strictEqual(afterPause.charge, kept * price.cached + forgotten * price.write + output)
-      cache.pass(4)
-      const soon = yield* ask()
-      assert.strictEqual(soon.charge, (kept + forgotten) * price.cached + output)
-      cache.pass(61)
-      const nextDay = yield* ask()
-      assert.strictEqual(nextDay.charge, first.charge)
+  it.effect("with marks of the client's own pays for what each writes, and for what a pause forgets", function* () {
+    const { fake } = yield* Vendor
+    const { openai, spent } = yield* Served.customer()
+    const cache = new PromptCache(leastTokens)
+    const mark = { cache_control: { type: "ephemeral", ttl: "5m" } }
+    const hour = { cache_control: { type: "ephemeral", ttl: "1h" } }
+    const messages = [
+      { ...system, ...hour },
+      { ...question, ...mark }
+    ]
+    const ask = Effect.fnUntraced(function* () {
+      yield* fake.script(replyWith(cache, { content: words(20, "thought"), finish: "stop" }))
+      const before = yield* spent
+      const { usage } = yield* calling(() => openai.chat.completions.create({ model: "uncached", messages }))
+      return { details: usage?.prompt_tokens_details, charge: (yield* spent) - before }
     })
-  )
+    const [kept, forgotten] = [sizeOf(system), sizeOf(question)].map(BigInt)
+    const output = 20n * price.completion
+    if (kept === undefined || forgotten === undefined) return assert.fail("no sizes")
+
+    const first = yield* ask()
+    assert.strictEqual(first.charge, kept * price.writeForAnHour + forgotten * price.write + output)
+    assert.deepInclude(Object(first.details), {
+      cached_tokens: 0,
+      cache_write_tokens: Number(kept + forgotten),
+      cache_write_1h_tokens: Number(kept)
+    })
+    cache.pass(6)
+    const afterPause = yield* ask()
+    assert.strictEqual(afterPause.charge, kept * price.cached + forgotten * price.write + output)
+    cache.pass(4)
+    const soon = yield* ask()
+    assert.strictEqual(soon.charge, (kept + forgotten) * price.cached + output)
+    cache.pass(61)
+    const nextDay = yield* ask()
+    assert.strictEqual(nextDay.charge, first.charge)
+  })
 
   it.effect.each([{ model: "cached" }, { model: "uncached" }])(
     "in the vendor's own words is cached alike: $model",
-    ({ model }) =>
-      Effect.gen(function* () {
-        const { fake } = yield* Vendor
-        const { anthropic, spent } = yield* messagesCustomer()
-        const cache = new PromptCache(leastTokens)
-        const messages: Array<Anthropic.MessageParam> = [{ role: "user", content: words(60, "wish") }]
-        let prompt = promptSize([system, question])
-        let before = 0
-        for (const turn of [1, 2, 3]) {
-          yield* fake.script(replyWith(cache, answerOf(turn)))
-          const spentBefore = yield* spent
-          const { content, usage } = yield* calling(() =>
-            anthropic.messages.create({
-              model,
-              max_tokens: 4_096,
-              system: words(1_500, "rule"),
-              tools: nativeTools,
-              messages
-            })
-          )
-          const isCached = model === "cached"
-          const [read, written, plain] = isCached ? [before, prompt - before, 0] : [0, 0, prompt]
-          assert.deepInclude(Object(usage), {
-            input_tokens: plain,
-            cache_read_input_tokens: read,
-            cache_creation_input_tokens: written
+    function* ({ model }) {
+      const { fake } = yield* Vendor
+      const { anthropic, spent } = yield* messagesCustomer()
+      const cache = new PromptCache(leastTokens)
+      const messages: Array<Anthropic.MessageParam> = [{ role: "user", content: words(60, "wish") }]
+      let prompt = promptSize([system, question])
+      let before = 0
+      for (const turn of [1, 2, 3]) {
+        yield* fake.script(replyWith(cache, answerOf(turn)))
+        const spentBefore = yield* spent
+        const { content, usage } = yield* calling(() =>
+          anthropic.messages.create({
+            model,
+            max_tokens: 4_096,
+            system: words(1_500, "rule"),
+            tools: nativeTools,
+            messages
           })
-          const completion = BigInt(completionOf(turn)) * price.completion
-          const input = BigInt(read) * price.cached + BigInt(written) * price.write + BigInt(plain) * price.prompt
-          assert.strictEqual((yield* spent) - spentBefore, input + completion, `turn ${turn}`)
-          const calls = content.flatMap((block) => (block.type === "tool_use" ? [block.id] : []))
-          messages.push({ role: "assistant", content })
-          messages.push({
-            role: "user",
-            content: calls.map((tool_use_id) => ({ type: "tool_result", tool_use_id, content: words(600, "line") }))
-          })
-          before = prompt
-          prompt += completionOf(turn) + calls.length * sizeOf(resultOf("call"))
-        }
-      })
+        )
+        const isCached = model === "cached"
+        const [read, written, plain] = isCached ? [before, prompt - before, 0] : [0, 0, prompt]
+        assert.deepInclude(Object(usage), {
+          input_tokens: plain,
+          cache_read_input_tokens: read,
+          cache_creation_input_tokens: written
+        })
+        const completion = BigInt(completionOf(turn)) * price.completion
+        const input = BigInt(read) * price.cached + BigInt(written) * price.write + BigInt(plain) * price.prompt
+        assert.strictEqual((yield* spent) - spentBefore, input + completion, `turn ${turn}`)
+        const calls = content.flatMap((block) => (block.type === "tool_use" ? [block.id] : []))
+        messages.push({ role: "assistant", content })
+        messages.push({
+          role: "user",
+          content: calls.map((tool_use_id) => ({ type: "tool_result", tool_use_id, content: words(600, "line") }))
+        })
+        before = prompt
+        prompt += completionOf(turn) + calls.length * sizeOf(resultOf("call"))
+      }
+    }
   )
 })

@@ -1,11 +1,10 @@
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import type { Answer } from "../contracts/ChatHarness.ts"
 import { calling, drained } from "../harness/client/OfficialClients.ts"
 import { price } from "../harness/fixtures/ChatCatalog.ts"
 import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { answers, dialects } from "../harness/upstream/Dialects.ts"
 import { event, json, type Reply, sse } from "../harness/upstream/FakeUpstream.ts"
 import * as Anthropic from "../providers/anthropic/Wire.ts"
@@ -82,31 +81,29 @@ const models = pairs.map(({ first, model, next }) => {
   return [model, routes] as const
 })
 
-withLayer(gateway(Object.fromEntries(models)), { excludeTestServices: true })("an answer that is refused", (it) => {
-  it.effect.each(pairs)("is logged with its cost when the host has reported usage: $model", (pair) =>
-    Effect.gen(function* () {
-      const { first, model, next, piece, stream, streamed, streams } = pair
-      const hosts = yield* DialectHosts
-      const { openai, spent } = yield* Served.customer()
-      yield* hosts.of(first).script(streams ? stream : piece)
-      yield* hosts.of(next).script(answers(next, said))
-      const body = { model, messages: [{ role: "user" as const, content: "hi" }] }
-      const { data, response } = yield* calling(() =>
-        openai.chat.completions.create({ ...body, stream: streams }).withResponse()
-      )
-      if ("controller" in data) assert.isUndefined((yield* drained(data)).error)
-      const { attempts, charge, cost: served } = yield* Served.logged(response.headers.get("x-request-id"))
-      assert.deepStrictEqual(
-        attempts.map((one) => [one.outcome, one.cost]),
-        [
-          ["retry", streams ? streamed : costOf(30, 4)],
-          ["ok", undefined]
-        ]
-      )
-      assert.deepStrictEqual<ReadonlyArray<bigint | null>>(
-        [served, charge, yield* spent],
-        [costOf(10, 3), 10n * price.prompt + 3n * price.completion, charge]
-      )
-    })
-  )
+withLayer(gateway(Object.fromEntries(models)))("an answer that is refused", (it) => {
+  it.effect.each(pairs)("is logged with its cost when the host has reported usage: $model", function* (pair) {
+    const { first, model, next, piece, stream, streamed, streams } = pair
+    const hosts = yield* DialectHosts
+    const { openai, spent } = yield* Served.customer()
+    yield* hosts.of(first).script(streams ? stream : piece)
+    yield* hosts.of(next).script(answers(next, said))
+    const body = { model, messages: [{ role: "user" as const, content: "hi" }] }
+    const { data, response } = yield* calling(() =>
+      openai.chat.completions.create({ ...body, stream: streams }).withResponse()
+    )
+    if ("controller" in data) assert.isUndefined((yield* drained(data)).error)
+    const { attempts, charge, cost: served } = yield* Served.logged(response.headers.get("x-request-id"))
+    assert.deepStrictEqual(
+      attempts.map((one) => [one.outcome, one.cost]),
+      [
+        ["retry", streams ? streamed : costOf(30, 4)],
+        ["ok", undefined]
+      ]
+    )
+    assert.deepStrictEqual<ReadonlyArray<bigint | null>>(
+      [served, charge, yield* spent],
+      [costOf(10, 3), 10n * price.prompt + 3n * price.completion, charge]
+    )
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { APIError } from "openai"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
@@ -7,6 +6,7 @@ import { soon } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { answers, breaking, breaks, type Dialect, dialects, theirs } from "../harness/upstream/Dialects.ts"
 import { event, json, type Reply, sse } from "../harness/upstream/FakeUpstream.ts"
 
@@ -68,7 +68,7 @@ const closedFor = ({ lastErrorAt, openUntil }: Effect.Effect.Success<ReturnType<
 
 const asked = (model: string) => ({ model, messages: [{ role: "user" as const, content: "hi" }] })
 
-withLayer(gateway(models), { excludeTestServices: true, timeout: "60 seconds" })("routes of every dialect", (it) => {
+withLayer(gateway(models))("routes of every dialect", (it) => {
   /** The first host fails once, the next answers. */
   const moves = Effect.fnUntraced(function* (model: string, { first, reply, stream = false }: Omit<Wait, "what">) {
     const hosts = yield* DialectHosts
@@ -133,20 +133,18 @@ withLayer(gateway(models), { excludeTestServices: true, timeout: "60 seconds" })
     }).pipe(Effect.provide(RouteHealth.layer))
   )
 
-  it.effect("are reported to a client as failed without their own messages", () =>
-    Effect.gen(function* () {
-      const hosts = yield* DialectHosts
-      const { openai } = yield* Served.customer()
-      for (const first of dialects) {
-        const model = `breaking-${first.name}`
-        const last = next(first)
-        yield* hosts.of(first).script(json(503, first.error(503)))
-        yield* hosts.of(last).script(json(503, last.error(503)))
-        const error = yield* thrownBy(() => openai.chat.completions.create(asked(model)))
-        const told = error instanceof APIError ? `${error.message} ${JSON.stringify([...(error.headers ?? [])])}` : ""
-        assert.include(told, `All providers failed (last: ${routeTo(last).provider} 503).`)
-        assert.notInclude(told.replaceAll(routeTo(last).provider, ""), "hush")
-      }
-    })
-  )
+  it.effect("are reported to a client as failed without their own messages", function* () {
+    const hosts = yield* DialectHosts
+    const { openai } = yield* Served.customer()
+    for (const first of dialects) {
+      const model = `breaking-${first.name}`
+      const last = next(first)
+      yield* hosts.of(first).script(json(503, first.error(503)))
+      yield* hosts.of(last).script(json(503, last.error(503)))
+      const error = yield* thrownBy(() => openai.chat.completions.create(asked(model)))
+      const told = error instanceof APIError ? `${error.message} ${JSON.stringify([...(error.headers ?? [])])}` : ""
+      assert.include(told, `All providers failed (last: ${routeTo(last).provider} 503).`)
+      assert.notInclude(told.replaceAll(routeTo(last).provider, ""), "hush")
+    }
+  })
 })

@@ -1,10 +1,10 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatCompletionMessage, ChatCompletionMessageParam } from "openai/resources/chat/completions"
 import type { Answer } from "../contracts/ChatHarness.ts"
 import { calling } from "../harness/client/OfficialClients.ts"
 import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { weatherTool } from "../harness/upstream/Aimock.ts"
 import { strict, toolsIn } from "../harness/upstream/DialectRules.ts"
 import { answers, type Dialect, dialects } from "../harness/upstream/Dialects.ts"
@@ -92,71 +92,66 @@ const models = pairs.map(
 const results = ({ tool_calls: made = [] }: ChatCompletionMessage): Array<ChatCompletionMessageParam> =>
   made.map((call) => ({ role: "tool", tool_call_id: call.id, content: `sunny for ${call.id.slice(0, 5)}` }))
 
-withLayer(gateway(Object.fromEntries(models)), { excludeTestServices: true, timeout: "60 seconds" })(
-  "a conversation with tools",
-  (it) => {
-    const cases = pairs.flatMap((pair) =>
-      [false, true].map((stream) => ({
-        ...pair,
-        stream,
-        from: pair.made.what,
-        to: pair.other.name,
-        as: stream ? "streams" : "JSON"
-      }))
+withLayer(gateway(Object.fromEntries(models)))("a conversation with tools", (it) => {
+  const cases = pairs.flatMap((pair) =>
+    [false, true].map((stream) => ({
+      ...pair,
+      stream,
+      from: pair.made.what,
+      to: pair.other.name,
+      as: stream ? "streams" : "JSON"
+    }))
+  )
+  it.effect.each(cases)("continues from $from to $to and back, in $as", function* ({ made, other, stream }) {
+    const hosts = yield* DialectHosts
+    const { openai } = yield* Served.customer()
+    const messages: Array<ChatCompletionMessageParam> = [{ role: "user", content: "How is the weather?" }]
+    const says = Effect.fnUntraced(function* () {
+      const body = { model: modelOf({ made, other }), messages, tools: [weatherTool] }
+      const completion = yield* calling(() =>
+        stream ? openai.chat.completions.stream(body).finalChatCompletion() : openai.chat.completions.create(body)
+      )
+      const message = completion.choices[0]?.message ?? assert.fail("no choice")
+      messages.push(message, ...results(message))
+      return message
+    })
+    const first = hosts.of(made.by)
+    const second = hosts.of(other)
+    const busy = json(503, made.by.error(503))
+    const seen: Array<Received> = []
+    const keeping =
+      (reply: Reply): Reply =>
+      (response, received) => {
+        seen.push(received)
+        return reply(response, received)
+      }
+    const own = ["own_1", "own_2"] as const
+
+    yield* first.script(made.replies[0])
+    assert.lengthOf((yield* says()).tool_calls ?? [], 2)
+
+    yield* first.script(busy)
+    yield* second.script(keeping(strict(other, answers(other, calls(...own)))))
+    assert.deepStrictEqual(
+      (yield* says()).tool_calls?.map((call) => call.id),
+      [...own],
+      "calls of the second"
     )
-    it.effect.each(cases)("continues from $from to $to and back, in $as", ({ made, other, stream }) =>
-      Effect.gen(function* () {
-        const hosts = yield* DialectHosts
-        const { openai } = yield* Served.customer()
-        const messages: Array<ChatCompletionMessageParam> = [{ role: "user", content: "How is the weather?" }]
-        const says = Effect.fnUntraced(function* () {
-          const body = { model: modelOf({ made, other }), messages, tools: [weatherTool] }
-          const completion = yield* calling(() =>
-            stream ? openai.chat.completions.stream(body).finalChatCompletion() : openai.chat.completions.create(body)
-          )
-          const message = completion.choices[0]?.message ?? assert.fail("no choice")
-          messages.push(message, ...results(message))
-          return message
-        })
-        const first = hosts.of(made.by)
-        const second = hosts.of(other)
-        const busy = json(503, made.by.error(503))
-        const seen: Array<Received> = []
-        const keeping =
-          (reply: Reply): Reply =>
-          (response, received) => {
-            seen.push(received)
-            return reply(response, received)
-          }
-        const own = ["own_1", "own_2"] as const
 
-        yield* first.script(made.replies[0])
-        assert.lengthOf((yield* says()).tool_calls ?? [], 2)
+    yield* first.script(strict(made.by, made.replies[1]))
+    assert.lengthOf((yield* says()).tool_calls ?? [], 2, "calls of the first again")
 
-        yield* first.script(busy)
-        yield* second.script(keeping(strict(other, answers(other, calls(...own)))))
-        assert.deepStrictEqual(
-          (yield* says()).tool_calls?.map((call) => call.id),
-          [...own],
-          "calls of the second"
-        )
+    yield* first.script(busy)
+    yield* second.script(keeping(strict(other, answers(other, farewell))))
+    assert.strictEqual((yield* says()).content, "Sunny.")
 
-        yield* first.script(strict(made.by, made.replies[1]))
-        assert.lengthOf((yield* says()).tool_calls ?? [], 2, "calls of the first again")
-
-        yield* first.script(busy)
-        yield* second.script(keeping(strict(other, answers(other, farewell))))
-        assert.strictEqual((yield* says()).content, "Sunny.")
-
-        const last = seen.at(-1)
-        const { calls: sent, results: answered } = toolsIn(other, last?.body)
-        assert.lengthOf(sent, 6)
-        assert.deepStrictEqual(answered, [...sent])
-        assert.deepStrictEqual(sent.slice(2, 4), [...own])
-        const everything = last?.bytes.toString("utf8") ?? ""
-        assert.include(everything, "sunny for")
-        for (const word of ["~sig~", "c2lnbmF0dXJl", "EqQBCgIYAhIM"]) assert.notInclude(everything, word)
-      })
-    )
-  }
-)
+    const last = seen.at(-1)
+    const { calls: sent, results: answered } = toolsIn(other, last?.body)
+    assert.lengthOf(sent, 6)
+    assert.deepStrictEqual(answered, [...sent])
+    assert.deepStrictEqual(sent.slice(2, 4), [...own])
+    const everything = last?.bytes.toString("utf8") ?? ""
+    assert.include(everything, "sunny for")
+    for (const word of ["~sig~", "c2lnbmF0dXJl", "EqQBCgIYAhIM"]) assert.notInclude(everything, word)
+  })
+})

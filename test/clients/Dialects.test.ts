@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatCompletionChunk } from "openai/resources/chat/completions"
 import type { Answer } from "../contracts/ChatHarness.ts"
@@ -6,6 +5,7 @@ import { calling, contentOf, drained } from "../harness/client/OfficialClients.t
 import { price } from "../harness/fixtures/ChatCatalog.ts"
 import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { answers, type Dialect, dialects, type Outage, outages, theirs } from "../harness/upstream/Dialects.ts"
 
 const others = (first: Dialect) => dialects.filter((one) => one !== first)
@@ -118,48 +118,43 @@ const seamlessStream = Effect.fnUntraced(function* (customer: Customer, model: s
   return response
 })
 
-withLayer(gateway(Object.fromEntries(models)), { excludeTestServices: true, timeout: "60 seconds" })(
-  "the official client gets one seamless answer",
-  (it) => {
-    const cases = dialects.flatMap((first) => outages.map((outage) => ({ first, outage, title: first.name })))
+withLayer(gateway(Object.fromEntries(models)))("the official client gets one seamless answer", (it) => {
+  const cases = dialects.flatMap((first) => outages.map((outage) => ({ first, outage, title: first.name })))
 
-    it.effect.each(cases)("where a host of $title $outage.what, in any other dialect", ({ first, outage }) =>
-      Effect.gen(function* () {
-        const hosts = yield* DialectHosts
-        const customer = yield* Served.customer()
-        let spent = 0n
-        for (const next of others(first)) {
-          for (const stream of [false, true]) {
-            const model = modelOf(outage, first, next, stream)
-            const title = `${next.name} takes over${stream ? " a stream" : ""}`
-            if (outage.reply !== undefined) yield* hosts.of(first).script(outage.reply(first))
-            yield* hosts.of(next).script(answers(next, answerOf(next)))
-            const response = yield* (stream ? seamlessStream : seamlessJson)(customer, model, next, title)
-            spent += chargeOf(next)
-            assert.strictEqual(yield* customer.spent, spent, title)
-            const row = yield* Served.logged(response.headers.get("x-request-id"))
-            assert.deepStrictEqual(
-              row.attempts.map(({ outcome, provider }) => [provider.replace("-gone", ""), outcome]),
-              [
-                [routeTo(first).provider, outage.outcome],
-                [routeTo(next).provider, "ok"]
-              ],
-              title
-            )
-            assert.deepStrictEqual(
-              [row.route, row.charge, row.promptTokens, row.completionTokens, row.notes],
-              [
-                `${model}@${routeTo(next).provider}`,
-                chargeOf(next),
-                usageOf(next).prompt_tokens,
-                usageOf(next).completion_tokens,
-                []
-              ],
-              title
-            )
-          }
-        }
-      })
-    )
-  }
-)
+  it.effect.each(cases)("where a host of $title $outage.what, in any other dialect", function* ({ first, outage }) {
+    const hosts = yield* DialectHosts
+    const customer = yield* Served.customer()
+    let spent = 0n
+    for (const next of others(first)) {
+      for (const stream of [false, true]) {
+        const model = modelOf(outage, first, next, stream)
+        const title = `${next.name} takes over${stream ? " a stream" : ""}`
+        if (outage.reply !== undefined) yield* hosts.of(first).script(outage.reply(first))
+        yield* hosts.of(next).script(answers(next, answerOf(next)))
+        const response = yield* (stream ? seamlessStream : seamlessJson)(customer, model, next, title)
+        spent += chargeOf(next)
+        assert.strictEqual(yield* customer.spent, spent, title)
+        const row = yield* Served.logged(response.headers.get("x-request-id"))
+        assert.deepStrictEqual(
+          row.attempts.map(({ outcome, provider }) => [provider.replace("-gone", ""), outcome]),
+          [
+            [routeTo(first).provider, outage.outcome],
+            [routeTo(next).provider, "ok"]
+          ],
+          title
+        )
+        assert.deepStrictEqual(
+          [row.route, row.charge, row.promptTokens, row.completionTokens, row.notes],
+          [
+            `${model}@${routeTo(next).provider}`,
+            chargeOf(next),
+            usageOf(next).prompt_tokens,
+            usageOf(next).completion_tokens,
+            []
+          ],
+          title
+        )
+      }
+    }
+  })
+})

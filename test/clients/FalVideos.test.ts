@@ -1,5 +1,4 @@
 import { LLMock } from "@copilotkit/aimock"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { BadRequestError, toFile } from "openai"
 import { bearer, call, refusals } from "../harness/client/HttpCalls.ts"
@@ -10,6 +9,7 @@ import { parse } from "../harness/fixtures/Mp4.ts"
 import { tinyClip } from "../harness/fixtures/TinyClip.ts"
 import { priceOf, videoCatalog } from "../harness/fixtures/VideoCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { freePort } from "../harness/Port.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { painting } from "../harness/upstream/ImageReplies.ts"
@@ -85,128 +85,120 @@ const submitsOf = (wanted: string) =>
 
 const dataUri = `data:image/png;base64,${painting.toString("base64")}`
 
-withLayer(gateway, { excludeTestServices: true })("videos from a provider's queue", (it) => {
-  it.effect("are created, read and downloaded with plain fetch", () =>
-    Effect.gen(function* () {
-      const customer = yield* Served.customer()
-      const answer = yield* post(customer, { model: "film", prompt: "a cat", duration: "5" })
-      const made = videoOf(answer, 202)
-      assert.deepStrictEqual([made.status, made.seconds], ["queued", 4])
-      assert.isNull(answer.headers.get("x-gateway-sandbox"))
-      const early = yield* get(customer, `/${made.id}/content`)
-      assert.strictEqual(early.status, 400)
+withLayer(gateway)("videos from a provider's queue", (it) => {
+  it.effect("are created, read and downloaded with plain fetch", function* () {
+    const customer = yield* Served.customer()
+    const answer = yield* post(customer, { model: "film", prompt: "a cat", duration: "5" })
+    const made = videoOf(answer, 202)
+    assert.deepStrictEqual([made.status, made.seconds], ["queued", 4])
+    assert.isNull(answer.headers.get("x-gateway-sandbox"))
+    const early = yield* get(customer, `/${made.id}/content`)
+    assert.strictEqual(early.status, 400)
 
-      const { completed_at, data, url = "", ...video } = yield* over(customer, made.id, "completed")
-      assert.deepStrictEqual(video, { ...made, status: "completed", progress: 100 })
-      assert.deepStrictEqual(data, [{ url }])
-      const list = yield* get(customer)
-      assert.deepStrictEqual(JSON.parse(list.text), {
-        object: "list",
-        data: [{ ...video, completed_at, url, data }],
-        first_id: made.id,
-        last_id: made.id,
-        has_more: false
-      })
-      const content = yield* get(customer, `/${made.id}/content`)
-      assert.deepStrictEqual([content.status, content.text, content.headers.get("location")], [302, "", url])
-
-      yield* assertLinked(url, tinyClip("a cat"), "video/mp4")
-      assert.strictEqual(yield* customer.spent, priceOf(4))
-      const [submit, ...more] = yield* submitsOf("a cat")
-      assert.isEmpty(more)
-      assert.deepInclude(submit, { account: "a", credential: "Key hush", path: "/a/vendor/film/text" })
-      assert.deepStrictEqual(submit?.body, { prompt: "a cat", duration: 4 })
+    const { completed_at, data, url = "", ...video } = yield* over(customer, made.id, "completed")
+    assert.deepStrictEqual(video, { ...made, status: "completed", progress: 100 })
+    assert.deepStrictEqual(data, [{ url }])
+    const list = yield* get(customer)
+    assert.deepStrictEqual(JSON.parse(list.text), {
+      object: "list",
+      data: [{ ...video, completed_at, url, data }],
+      first_id: made.id,
+      last_id: made.id,
+      has_more: false
     })
-  )
+    const content = yield* get(customer, `/${made.id}/content`)
+    assert.deepStrictEqual([content.status, content.text, content.headers.get("location")], [302, "", url])
 
-  it.effect("start from a reference image given in any form", () =>
-    Effect.gen(function* () {
-      const { files } = yield* Hosts
-      const customer = yield* Served.customer()
-      const { openai } = customer
-      const file = yield* calling(() => toFile(painting, "a.png", { type: "image/png" }))
-      yield* files.script(Fake.steps({ type: "image/png" }, painting))
-      const asked = { model: "film", prompt: "a picture" } as const
-      const ids = yield* Effect.all([
-        calling(() => openai.videos.create({ ...asked, input_reference: file })),
-        calling(() => openai.videos.create({ ...asked, input_reference: { image_url: dataUri } })),
-        Effect.map(post(customer, { ...asked, image: [`${files.url}/a.png`] }), (answer) => videoOf(answer, 202)),
-        Effect.map(post(customer, { ...asked, input_reference: dataUri }), (answer) => videoOf(answer, 202))
-      ])
-      const submits = yield* submitsOf("a picture")
+    yield* assertLinked(url, tinyClip("a cat"), "video/mp4")
+    assert.strictEqual(yield* customer.spent, priceOf(4))
+    const [submit, ...more] = yield* submitsOf("a cat")
+    assert.isEmpty(more)
+    assert.deepInclude(submit, { account: "a", credential: "Key hush", path: "/a/vendor/film/text" })
+    assert.deepStrictEqual(submit?.body, { prompt: "a cat", duration: 4 })
+  })
+
+  it.effect("start from a reference image given in any form", function* () {
+    const { files } = yield* Hosts
+    const customer = yield* Served.customer()
+    const { openai } = customer
+    const file = yield* calling(() => toFile(painting, "a.png", { type: "image/png" }))
+    yield* files.script(Fake.steps({ type: "image/png" }, painting))
+    const asked = { model: "film", prompt: "a picture" } as const
+    const ids = yield* Effect.all([
+      calling(() => openai.videos.create({ ...asked, input_reference: file })),
+      calling(() => openai.videos.create({ ...asked, input_reference: { image_url: dataUri } })),
+      Effect.map(post(customer, { ...asked, image: [`${files.url}/a.png`] }), (answer) => videoOf(answer, 202)),
+      Effect.map(post(customer, { ...asked, input_reference: dataUri }), (answer) => videoOf(answer, 202))
+    ])
+    const submits = yield* submitsOf("a picture")
+    assert.deepStrictEqual(
+      submits.map(({ body, path }) => [path, body]),
+      ids.map(() => ["/a/vendor/film/image", { prompt: "a picture", duration: 8, image_url: dataUri }])
+    )
+    yield* Effect.forEach(ids, ({ id }) => over(customer, id, "completed"), { concurrency: "unbounded" })
+    assert.strictEqual(yield* customer.spent, 4n * priceOf(8))
+  })
+
+  it.effect("come from the next route when one fails, or fail without a charge", function* () {
+    const customer = yield* Served.customer()
+    const { openai } = customer
+    const [broken, busy, moderated] = yield* Effect.forEach(["broken", "busy", "moderated"], (prompt) =>
+      calling(() => openai.videos.create({ model: "film", prompt, seconds: "4" }))
+    )
+    const rejected = yield* thrownBy(() => openai.videos.create({ model: "film", prompt: "rejected" }))
+    assertTold(rejected, BadRequestError, refusals.moderated)
+    const videos = yield* Effect.all(
+      [
+        over(customer, broken?.id ?? "", "completed"),
+        over(customer, busy?.id ?? "", "completed"),
+        over(customer, moderated?.id ?? "", "failed")
+      ],
+      { concurrency: "unbounded" }
+    )
+    for (const [index, prompt] of ["broken", "busy"].entries()) {
+      assert.isTrue((yield* fetched(videos[index]?.url ?? "")).bytes.equals(tinyClip(prompt)))
       assert.deepStrictEqual(
-        submits.map(({ body, path }) => [path, body]),
-        ids.map(() => ["/a/vendor/film/image", { prompt: "a picture", duration: 8, image_url: dataUri }])
+        (yield* submitsOf(prompt)).map(({ account }) => account),
+        ["a", "b"]
       )
-      yield* Effect.forEach(ids, ({ id }) => over(customer, id, "completed"), { concurrency: "unbounded" })
-      assert.strictEqual(yield* customer.spent, 4n * priceOf(8))
+    }
+    assert.deepStrictEqual(videos[2].error, {
+      code: "content_policy_violation",
+      message: "Content was rejected by the moderation system."
     })
-  )
+    assert.lengthOf(yield* submitsOf("rejected"), 1)
+    assert.strictEqual(yield* customer.spent, 2n * priceOf(4))
+    const { data } = yield* calling(() => openai.videos.list())
+    assert.deepStrictEqual(
+      data.map(({ id }) => id),
+      [moderated, busy, broken].map((one) => one?.id ?? "")
+    )
+  })
 
-  it.effect("come from the next route when one fails, or fail without a charge", () =>
-    Effect.gen(function* () {
-      const customer = yield* Served.customer()
-      const { openai } = customer
-      const [broken, busy, moderated] = yield* Effect.forEach(["broken", "busy", "moderated"], (prompt) =>
-        calling(() => openai.videos.create({ model: "film", prompt, seconds: "4" }))
-      )
-      const rejected = yield* thrownBy(() => openai.videos.create({ model: "film", prompt: "rejected" }))
-      assertTold(rejected, BadRequestError, refusals.moderated)
-      const videos = yield* Effect.all(
-        [
-          over(customer, broken?.id ?? "", "completed"),
-          over(customer, busy?.id ?? "", "completed"),
-          over(customer, moderated?.id ?? "", "failed")
-        ],
-        { concurrency: "unbounded" }
-      )
-      for (const [index, prompt] of ["broken", "busy"].entries()) {
-        assert.isTrue((yield* fetched(videos[index]?.url ?? "")).bytes.equals(tinyClip(prompt)))
-        assert.deepStrictEqual(
-          (yield* submitsOf(prompt)).map(({ account }) => account),
-          ["a", "b"]
-        )
-      }
-      assert.deepStrictEqual(videos[2].error, {
-        code: "content_policy_violation",
-        message: "Content was rejected by the moderation system."
-      })
-      assert.lengthOf(yield* submitsOf("rejected"), 1)
-      assert.strictEqual(yield* customer.spent, 2n * priceOf(4))
-      const { data } = yield* calling(() => openai.videos.list())
-      assert.deepStrictEqual(
-        data.map(({ id }) => id),
-        [moderated, busy, broken].map((one) => one?.id ?? "")
-      )
-    })
-  )
+  it.effect("come from an independent queue whose clips are on another host", function* () {
+    const { files, mock } = yield* Hosts
+    const { openai, ...customer } = yield* Served.customer()
+    const clip = tinyClip("from elsewhere")
+    yield* files.script(Fake.steps({ type: "video/mp4" }, clip))
+    const result = { video: { url: `${files.url}/clip.mp4`, content_type: "video/mp4" } }
+    mock.addFixture({ match: { predicate: () => true }, response: { json: result, status: 200 } })
+    const { id } = yield* calling(() => openai.videos.create({ model: "aimock", prompt: "a dog", seconds: "4" }))
+    const { url = "" } = yield* over(customer, id, "completed")
+    assert.notInclude(url, files.url)
 
-  it.effect("come from an independent queue whose clips are on another host", () =>
-    Effect.gen(function* () {
-      const { files, mock } = yield* Hosts
-      const { openai, ...customer } = yield* Served.customer()
-      const clip = tinyClip("from elsewhere")
-      yield* files.script(Fake.steps({ type: "video/mp4" }, clip))
-      const result = { video: { url: `${files.url}/clip.mp4`, content_type: "video/mp4" } }
-      mock.addFixture({ match: { predicate: () => true }, response: { json: result, status: 200 } })
-      const { id } = yield* calling(() => openai.videos.create({ model: "aimock", prompt: "a dog", seconds: "4" }))
-      const { url = "" } = yield* over(customer, id, "completed")
-      assert.notInclude(url, files.url)
-
-      const downloaded = yield* calling(async () =>
-        Buffer.from(await (await openai.videos.downloadContent(id)).arrayBuffer())
-      )
-      assert.isTrue(downloaded.equals(clip))
-      const { movie, samples } = parse(downloaded)
-      assert.deepStrictEqual([movie.duration, samples.length], [movie.timescale, 24])
-      const read = yield* Effect.repeat(files.received, { until: ({ path }) => path === "/clip.mp4" })
-      assert.isUndefined(read.headers.authorization, "the credential went to another host")
-      const submits = mock.getRequests().filter(({ path }) => path.endsWith("/vendor/film/text"))
-      assert.deepStrictEqual(
-        submits.map(({ body }) => asJson(body?.messages)),
-        [[{ role: "user", content: "a dog" }]]
-      )
-      assert.strictEqual(yield* customer.spent, priceOf(4))
-    })
-  )
+    const downloaded = yield* calling(async () =>
+      Buffer.from(await (await openai.videos.downloadContent(id)).arrayBuffer())
+    )
+    assert.isTrue(downloaded.equals(clip))
+    const { movie, samples } = parse(downloaded)
+    assert.deepStrictEqual([movie.duration, samples.length], [movie.timescale, 24])
+    const read = yield* Effect.repeat(files.received, { until: ({ path }) => path === "/clip.mp4" })
+    assert.isUndefined(read.headers.authorization, "the credential went to another host")
+    const submits = mock.getRequests().filter(({ path }) => path.endsWith("/vendor/film/text"))
+    assert.deepStrictEqual(
+      submits.map(({ body }) => asJson(body?.messages)),
+      [[{ role: "user", content: "a dog" }]]
+    )
+    assert.strictEqual(yield* customer.spent, priceOf(4))
+  })
 })

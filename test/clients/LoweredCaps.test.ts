@@ -1,9 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { post, talk } from "../harness/client/HttpCalls.ts"
 import { price } from "../harness/fixtures/ChatCatalog.ts"
 import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { answers, dialects } from "../harness/upstream/Dialects.ts"
 
 const models = Object.fromEntries(dialects.map((dialect) => [dialect.name, [routeTo(dialect)]]))
@@ -30,11 +30,12 @@ const surfaces = [
   { path: "/v1/responses", body: (model: string) => ({ model, input: "hi", max_output_tokens: 64_000 }) }
 ]
 
-withLayer(gateway(models), { excludeTestServices: true })("a cap that was lowered to the balance", (it) => {
+withLayer(gateway(models))("a cap that was lowered to the balance", (it) => {
   for (const { body, path } of surfaces) {
     for (const stream of [false, true]) {
-      it.effect.each(dialects)(`is what $name is told of a request of ${path} (stream: ${stream})`, (dialect) =>
-        Effect.gen(function* () {
+      it.effect.each(dialects)(
+        `is what $name is told of a request of ${path} (stream: ${stream})`,
+        function* (dialect) {
           const host = (yield* DialectHosts).of(dialect)
           const customer = yield* Served.customer({ nanoUsd: credits })
           yield* host.script(answers(dialect, { content: "fine", finish: "stop" }))
@@ -48,7 +49,7 @@ withLayer(gateway(models), { excludeTestServices: true })("a cap that was lowere
           assert.isBelow(told, 8_000)
           assert.isBelow(sent.thinking?.budget_tokens ?? 0, told)
           assert.isAtMost(Number(yield* customer.spentInTheEnd), Number(credits) / 2)
-        })
+        }
       )
     }
   }

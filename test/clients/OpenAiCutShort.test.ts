@@ -1,70 +1,64 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { APIError, APIUserAbortError, InternalServerError } from "openai"
 import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, leaving, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { costOf, gateway, model } from "../harness/upstream/SandboxChat.ts"
 
 const say = (content: string) => ({ model, messages: [{ role: "user" as const, content }] })
 
-withLayer(gateway, { excludeTestServices: true })("the official client with the sandbox", (it) => {
-  it.effect("never gets a provider's 429 while another route can serve", () =>
-    Effect.gen(function* () {
-      const { openai, spent } = yield* Served.customer()
-      const moved = "[sandbox status=429 routes=1] Hello"
-      const { data, response } = yield* calling(() => openai.chat.completions.create(say(moved)).withResponse())
-      assert.strictEqual(data.choices[0]?.finish_reason, "stop")
-      const { attempts } = yield* Served.logged(response.headers.get("x-request-id"))
-      assert.deepStrictEqual(
-        attempts.map(({ outcome, provider, status }) => [provider, outcome, status]),
-        [
-          ["sandbox", "limit", 429],
-          ["sandbox-b", "ok", 200]
-        ]
-      )
-      assert.strictEqual(yield* spent, costOf(data.usage?.prompt_tokens, data.usage?.completion_tokens))
-      const error = yield* thrownBy(() => openai.chat.completions.create(say("[sandbox status=503]")))
-      assertTold(error, InternalServerError, refusals.allFailed("sandbox-b", 503))
-      assert.strictEqual(yield* spent, costOf(data.usage?.prompt_tokens, data.usage?.completion_tokens))
-    })
-  )
+withLayer(gateway)("the official client with the sandbox", (it) => {
+  it.effect("never gets a provider's 429 while another route can serve", function* () {
+    const { openai, spent } = yield* Served.customer()
+    const moved = "[sandbox status=429 routes=1] Hello"
+    const { data, response } = yield* calling(() => openai.chat.completions.create(say(moved)).withResponse())
+    assert.strictEqual(data.choices[0]?.finish_reason, "stop")
+    const { attempts } = yield* Served.logged(response.headers.get("x-request-id"))
+    assert.deepStrictEqual(
+      attempts.map(({ outcome, provider, status }) => [provider, outcome, status]),
+      [
+        ["sandbox", "limit", 429],
+        ["sandbox-b", "ok", 200]
+      ]
+    )
+    assert.strictEqual(yield* spent, costOf(data.usage?.prompt_tokens, data.usage?.completion_tokens))
+    const error = yield* thrownBy(() => openai.chat.completions.create(say("[sandbox status=503]")))
+    assertTold(error, InternalServerError, refusals.allFailed("sandbox-b", 503))
+    assert.strictEqual(yield* spent, costOf(data.usage?.prompt_tokens, data.usage?.completion_tokens))
+  })
 
-  it.effect("pays nothing for a stream that breaks", () =>
-    Effect.gen(function* () {
-      const { openai, spent } = yield* Served.customer()
-      const stream = yield* calling(() => openai.chat.completions.create({ ...say("[sandbox cut=3]"), stream: true }))
-      const { error, items } = yield* drained(stream)
-      assert.strictEqual(contentOf(items), "This is the")
-      assertTold(error, APIError, { ...refusals.upstream, status: undefined })
-      assert.strictEqual(yield* spent, 0n)
-    })
-  )
+  it.effect("pays nothing for a stream that breaks", function* () {
+    const { openai, spent } = yield* Served.customer()
+    const stream = yield* calling(() => openai.chat.completions.create({ ...say("[sandbox cut=3]"), stream: true }))
+    const { error, items } = yield* drained(stream)
+    assert.strictEqual(contentOf(items), "This is the")
+    assertTold(error, APIError, { ...refusals.upstream, status: undefined })
+    assert.strictEqual(yield* spent, 0n)
+  })
 
-  it.effect("pays by the gateway's count for what it received when it leaves a stream", () =>
-    Effect.gen(function* () {
-      const { funds, openai, spentInTheEnd } = yield* Served.customer()
-      const slow = say("[sandbox gap=100] Hello")
-      const whole = yield* calling(() => openai.chat.completions.create(slow))
-      const before = yield* spentInTheEnd
-      const { data, response } = yield* calling(() =>
-        openai.chat.completions.create({ ...slow, stream: true }).withResponse()
-      )
-      yield* calling(async () => {
-        for await (const chunk of data) if (chunk.choices[0]?.delta.content === " the") return
-      })
-      const { code, completionTokens, notes, promptTokens, status } = yield* Served.logged(
-        response.headers.get("x-request-id")
-      )
-      assert.deepStrictEqual([status, code, notes], [499, "client_closed", ["usage_estimated"]])
-      assert.strictEqual(promptTokens, whole.usage?.prompt_tokens)
-      assert.isAtLeast(completionTokens ?? 0, 3)
-      assert.isBelow(completionTokens ?? 0, whole.usage?.completion_tokens ?? 0)
-      const paid = costOf(promptTokens, completionTokens)
-      assert.strictEqual((yield* spentInTheEnd) - before, paid)
-      assert.strictEqual((yield* funds).held, 0n)
+  it.effect("pays by the gateway's count for what it received when it leaves a stream", function* () {
+    const { funds, openai, spentInTheEnd } = yield* Served.customer()
+    const slow = say("[sandbox gap=100] Hello")
+    const whole = yield* calling(() => openai.chat.completions.create(slow))
+    const before = yield* spentInTheEnd
+    const { data, response } = yield* calling(() =>
+      openai.chat.completions.create({ ...slow, stream: true }).withResponse()
+    )
+    yield* calling(async () => {
+      for await (const chunk of data) if (chunk.choices[0]?.delta.content === " the") return
     })
-  )
+    const { code, completionTokens, notes, promptTokens, status } = yield* Served.logged(
+      response.headers.get("x-request-id")
+    )
+    assert.deepStrictEqual([status, code, notes], [499, "client_closed", ["usage_estimated"]])
+    assert.strictEqual(promptTokens, whole.usage?.prompt_tokens)
+    assert.isAtLeast(completionTokens ?? 0, 3)
+    assert.isBelow(completionTokens ?? 0, whole.usage?.completion_tokens ?? 0)
+    const paid = costOf(promptTokens, completionTokens)
+    assert.strictEqual((yield* spentInTheEnd) - before, paid)
+    assert.strictEqual((yield* funds).held, 0n)
+  })
 
   const holding = Effect.fnUntraced(function* ({
     funds

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Predicate } from "effect"
 import { APIError, BadRequestError, InternalServerError } from "openai"
 import { refusals } from "../harness/client/HttpCalls.ts"
@@ -7,6 +6,7 @@ import { assertTold, calling, contentOf, drained, type Told, thrownBy } from "..
 import { refusedAs } from "../harness/client/Refusal.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { answer, cost, delta, end, FakeUpstream, layer as upstream } from "../harness/upstream/ChatUpstream.ts"
 import { cut, event, json, type Reply, type Step, silent, sse, text } from "../harness/upstream/FakeUpstream.ts"
 
@@ -68,22 +68,20 @@ const refusing = (table: string, org: string) =>
     (sql) => Effect.orDie(sql.unsafe(`DROP FUNCTION refuse_${org} CASCADE`))
   )
 
-withLayer(gateway, { excludeTestServices: true })("the official client when providers fail", (it) => {
+withLayer(gateway)("the official client when providers fail", (it) => {
   /** The same for a JSON answer and for a stream that has not begun. */
   const fails = (title: string, model: string, replies: ReadonlyArray<Reply>, told: Told, param?: string) =>
-    it.effect(`gets a ${told.status} when ${title}`, () =>
-      Effect.gen(function* () {
-        const one = yield* Served.customer()
-        const { script } = yield* FakeUpstream
-        for (const stream of [false, true]) {
-          yield* script(...replies)
-          const errorClass = (told.status ?? 0) < 500 ? BadRequestError : InternalServerError
-          const whole = param === undefined ? told : { ...told, param }
-          const { row } = yield* refusedAs(one, { ...ask(model), stream }, errorClass, whole)
-          assert.lengthOf(row.attempts, Math.max(1, replies.length))
-        }
-      })
-    )
+    it.effect(`gets a ${told.status} when ${title}`, function* () {
+      const one = yield* Served.customer()
+      const { script } = yield* FakeUpstream
+      for (const stream of [false, true]) {
+        yield* script(...replies)
+        const errorClass = (told.status ?? 0) < 500 ? BadRequestError : InternalServerError
+        const whole = param === undefined ? told : { ...told, param }
+        const { row } = yield* refusedAs(one, { ...ask(model), stream }, errorClass, whole)
+        assert.lengthOf(row.attempts, Math.max(1, replies.length))
+      }
+    })
 
   fails("the only route answers an error", "failing", [json(500, their(null))], refusals.upstream)
   fails("the only route answers a page", "page", [text(400, "text/html", "<html>no</html>")], refusals.upstream)
@@ -109,88 +107,80 @@ withLayer(gateway, { excludeTestServices: true })("the official client when prov
     refusals.moderated
   )
 
-  it.effect("gets a 502 for a fault of the provider's account, then a 503 while its route is closed", () =>
-    Effect.gen(function* () {
-      const one = yield* Served.customer()
-      const { script } = yield* FakeUpstream
-      yield* script(json(403, their(null)))
-      const first = refusals.upstreamAuth
-      yield* refusedAs(one, ask("account"), InternalServerError, first)
-      const then = refusals.noProvider
-      const { row } = yield* refusedAs(one, ask("account"), InternalServerError, then)
-      assert.deepStrictEqual(
-        row.attempts.map(({ outcome }) => outcome),
-        ["skipped"]
+  it.effect("gets a 502 for a fault of the provider's account, then a 503 while its route is closed", function* () {
+    const one = yield* Served.customer()
+    const { script } = yield* FakeUpstream
+    yield* script(json(403, their(null)))
+    const first = refusals.upstreamAuth
+    yield* refusedAs(one, ask("account"), InternalServerError, first)
+    const then = refusals.noProvider
+    const { row } = yield* refusedAs(one, ask("account"), InternalServerError, then)
+    assert.deepStrictEqual(
+      row.attempts.map(({ outcome }) => outcome),
+      ["skipped"]
+    )
+  })
+
+  it.scoped("gets a 500 when no hold can be placed", function* () {
+    const one = yield* Served.customer()
+    yield* refusing("holds", one.org)
+    yield* refusedAs(one, ask("talk"), InternalServerError, internal)
+    yield* refusedAs(one, { ...ask("talk"), stream: true }, InternalServerError, internal)
+    assert.strictEqual(yield* one.spent, 0n)
+  })
+
+  it.scoped("gets a 500, or an error chunk in a stream, when the charge fails", function* () {
+    const one = yield* Served.customer()
+    const { script } = yield* FakeUpstream
+    yield* refusing("ledger_entries", one.org)
+    const free: Reply = (response, asked) =>
+      (Predicate.hasProperty(asked.body, "stream") ? sse(delta("fr"), delta("ee"), end) : answer("free"))(
+        response,
+        asked
       )
-    })
-  )
-
-  it.effect("gets a 500 when no hold can be placed", () =>
-    Effect.gen(function* () {
-      const one = yield* Served.customer()
-      yield* refusing("holds", one.org)
-      yield* refusedAs(one, ask("talk"), InternalServerError, internal)
-      yield* refusedAs(one, { ...ask("talk"), stream: true }, InternalServerError, internal)
-      assert.strictEqual(yield* one.spent, 0n)
-    }).pipe(Effect.scoped)
-  )
-
-  it.effect("gets a 500, or an error chunk in a stream, when the charge fails", () =>
-    Effect.gen(function* () {
-      const one = yield* Served.customer()
-      const { script } = yield* FakeUpstream
-      yield* refusing("ledger_entries", one.org)
-      const free: Reply = (response, asked) =>
-        (Predicate.hasProperty(asked.body, "stream") ? sse(delta("fr"), delta("ee"), end) : answer("free"))(
-          response,
-          asked
-        )
-      yield* script(free, free)
-      const whole = yield* Effect.fork(thrownBy(() => one.openai.chat.completions.create(ask("talk"))))
-      const stream = yield* calling(() => one.openai.chat.completions.create({ ...ask("talk"), stream: true }))
-      const { error, items } = yield* drained(stream)
-      assert.strictEqual(contentOf(items), "free")
-      assertTold(error, APIError, { ...internal, status: undefined })
-      assertTold(yield* Fiber.join(whole), InternalServerError, internal)
-      assert.strictEqual(yield* one.spentInTheEnd, 0n)
-    }).pipe(Effect.scoped)
-  )
+    yield* script(free, free)
+    const whole = yield* Effect.fork(thrownBy(() => one.openai.chat.completions.create(ask("talk"))))
+    const stream = yield* calling(() => one.openai.chat.completions.create({ ...ask("talk"), stream: true }))
+    const { error, items } = yield* drained(stream)
+    assert.strictEqual(contentOf(items), "free")
+    assertTold(error, APIError, { ...internal, status: undefined })
+    assertTold(yield* Fiber.join(whole), InternalServerError, internal)
+    assert.strictEqual(yield* one.spentInTheEnd, 0n)
+  })
 
   /** After its first output a stream never moves on: the client gets what there was, then an error, for nothing. */
   const breaks = (title: string, model: string, rest: ReadonlyArray<Step>, told: Told) =>
-    it.effect(`gets an error in a stream that ${title}`, () =>
-      Effect.gen(function* () {
-        const { baseUrl, openai, secret, spent } = yield* Served.customer()
-        const { script } = yield* FakeUpstream
-        const reply = sse(delta("Ser"), delta("vus"), ...rest)
-        const body = { ...ask(model), stream: true as const }
-        yield* script(reply, reply, reply)
-        const { data, response } = yield* calling(() => openai.chat.completions.create(body).withResponse())
-        const { error, items } = yield* drained(data)
-        assert.strictEqual(response.status, 200)
-        assert.strictEqual(contentOf(items), "Servus")
-        const { message, type, code } = told
-        assertTold(error, APIError, { ...told, status: undefined })
-        assert.strictEqual(yield* spent, 0n)
-        const row = yield* Served.logged(response.headers.get("x-request-id"))
-        assert.deepStrictEqual([row.status, row.code, row.attempts.length], [200, "stream_error", 1])
+    it.effect(`gets an error in a stream that ${title}`, function* () {
+      const { baseUrl, openai, secret, spent } = yield* Served.customer()
+      const { script } = yield* FakeUpstream
+      const reply = sse(delta("Ser"), delta("vus"), ...rest)
+      const body = { ...ask(model), stream: true as const }
+      yield* script(reply, reply, reply)
+      const { data, response } = yield* calling(() => openai.chat.completions.create(body).withResponse())
+      const { error, items } = yield* drained(data)
+      assert.strictEqual(response.status, 200)
+      assert.strictEqual(contentOf(items), "Servus")
+      const { message, type, code } = told
+      assertTold(error, APIError, { ...told, status: undefined })
+      assert.strictEqual(yield* spent, 0n)
+      const row = yield* Served.logged(response.headers.get("x-request-id"))
+      assert.deepStrictEqual([row.status, row.code, row.attempts.length], [200, "stream_error", 1])
 
-        assertTold(yield* thrownBy(() => openai.chat.completions.stream(body).done()), APIError, {
-          ...told,
-          status: undefined
-        })
-        const raw = yield* calling(() =>
-          fetch(`${baseUrl}/chat/completions`, {
-            method: "POST",
-            headers: { authorization: `Bearer ${secret}` },
-            body: JSON.stringify(body)
-          }).then((whole) => whole.text())
-        )
-        assert.isTrue(raw.endsWith(`\n\ndata: ${JSON.stringify({ error: { message, type, param: null, code } })}\n\n`))
-        assert.notInclude(raw, "[DONE]")
-        assert.strictEqual(yield* spent, 0n)
+      assertTold(yield* thrownBy(() => openai.chat.completions.stream(body).done()), APIError, {
+        ...told,
+        status: undefined
       })
-    )
+      const raw = yield* calling(() =>
+        fetch(`${baseUrl}/chat/completions`, {
+          method: "POST",
+          headers: { authorization: `Bearer ${secret}` },
+          body: JSON.stringify(body)
+        }).then((whole) => whole.text())
+      )
+      assert.isTrue(raw.endsWith(`\n\ndata: ${JSON.stringify({ error: { message, type, param: null, code } })}\n\n`))
+      assert.notInclude(raw, "[DONE]")
+      assert.strictEqual(yield* spent, 0n)
+    })
 
   const broken = refusals.upstream
   breaks("loses its connection", "cut", [cut], broken)
@@ -198,13 +188,11 @@ withLayer(gateway, { excludeTestServices: true })("the official client when prov
   breaks("says that it failed", "saying", [event(their("server_error")), end], broken)
   breaks("falls silent", "stalling", [Effect.never], timedOut)
 
-  it.effect("gets and pays for a complete stream beside all of this", () =>
-    Effect.gen(function* () {
-      const { openai, spent } = yield* Served.customer()
-      const { script } = yield* FakeUpstream
-      yield* script(sse(delta("Ser"), delta("vus"), end))
-      assert.strictEqual(yield* calling(() => openai.chat.completions.stream(ask("talk")).finalContent()), "Servus")
-      assert.strictEqual(yield* spent, cost)
-    })
-  )
+  it.effect("gets and pays for a complete stream beside all of this", function* () {
+    const { openai, spent } = yield* Served.customer()
+    const { script } = yield* FakeUpstream
+    yield* script(sse(delta("Ser"), delta("vus"), end))
+    assert.strictEqual(yield* calling(() => openai.chat.completions.stream(ask("talk")).finalContent()), "Servus")
+    assert.strictEqual(yield* spent, cost)
+  })
 })

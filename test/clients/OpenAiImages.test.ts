@@ -1,7 +1,6 @@
 import { createReadStream } from "node:fs"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
-import { it as alone, assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import OpenAI, { BadRequestError, toFile, type Uploadable } from "openai"
 import type { ImagesResponse } from "openai/resources/images"
@@ -12,6 +11,7 @@ import { assertCharged } from "../harness/database/Money.ts"
 import { pixelsOf } from "../harness/fixtures/PictureSamples.ts"
 import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, describe, it, withLayer } from "../harness/It.ts"
 import { freePort } from "../harness/Port.ts"
 import { prefix } from "../harness/temporary.ts"
 import { gif, painting } from "../harness/upstream/ImageReplies.ts"
@@ -47,122 +47,110 @@ const file = Effect.map(
   (directory) => path.join(directory, "referência.png")
 ).pipe(Effect.tap((name) => Effect.promise(() => writeFile(name, painting))))
 
-withLayer(gateway, { excludeTestServices: true })("the official client and the sandbox's images", (it) => {
-  it.effect("generates an image behind a link that needs no key", () =>
-    Effect.gen(function* () {
-      const { openai, spent } = yield* Served.customer()
-      const prompt = "A red fox"
-      const { data, response } = yield* calling(() => openai.images.generate({ model, prompt }).withResponse())
-      assert.strictEqual(response.headers.get("x-gateway-sandbox"), "true")
-      assert.strictEqual(response.headers.get("x-ratelimit-remaining"), "599")
-      assert.isNull(response.headers.get("idempotency-replayed"))
-      assert.isAtMost(Math.abs(data.created - Date.parse(response.headers.get("date") ?? "") / 1000), 5)
-      const { url = "", ...more } = only(data)
-      assert.deepStrictEqual(more, {})
-      const bytes = yield* download(url)
-      yield* assertLinked(url, bytes)
-      assert.deepStrictEqual(yield* sizeOf(bytes), [1_024, 1_024])
-      assert.strictEqual(yield* spent, yield* priceOf(openai, model))
+withLayer(gateway)("the official client and the sandbox's images", (it) => {
+  it.effect("generates an image behind a link that needs no key", function* () {
+    const { openai, spent } = yield* Served.customer()
+    const prompt = "A red fox"
+    const { data, response } = yield* calling(() => openai.images.generate({ model, prompt }).withResponse())
+    assert.strictEqual(response.headers.get("x-gateway-sandbox"), "true")
+    assert.strictEqual(response.headers.get("x-ratelimit-remaining"), "599")
+    assert.isNull(response.headers.get("idempotency-replayed"))
+    assert.isAtMost(Math.abs(data.created - Date.parse(response.headers.get("date") ?? "") / 1000), 5)
+    const { url = "", ...more } = only(data)
+    assert.deepStrictEqual(more, {})
+    const bytes = yield* download(url)
+    yield* assertLinked(url, bytes)
+    assert.deepStrictEqual(yield* sizeOf(bytes), [1_024, 1_024])
+    assert.strictEqual(yield* spent, yield* priceOf(openai, model))
 
-      const again = only(yield* calling(() => openai.images.generate({ model, prompt })))
-      assert.notStrictEqual(again.url, url, "each image has a link of its own")
-    })
-  )
+    const again = only(yield* calling(() => openai.images.generate({ model, prompt })))
+    assert.notStrictEqual(again.url, url, "each image has a link of its own")
+  })
 
-  it.effect("generates the same image as bytes", () =>
-    Effect.gen(function* () {
-      const { openai } = yield* Served.customer()
-      const prompt = "Grüß dich 👋"
-      const linked = only(yield* calling(() => openai.images.generate({ model, prompt, response_format: "url" })))
-      const { b64_json = "", ...more } = only(
-        yield* calling(() => openai.images.generate({ model, prompt, response_format: "b64_json" }))
+  it.effect("generates the same image as bytes", function* () {
+    const { openai } = yield* Served.customer()
+    const prompt = "Grüß dich 👋"
+    const linked = only(yield* calling(() => openai.images.generate({ model, prompt, response_format: "url" })))
+    const { b64_json = "", ...more } = only(
+      yield* calling(() => openai.images.generate({ model, prompt, response_format: "b64_json" }))
+    )
+    assert.deepStrictEqual(more, {})
+    assert.isTrue(Buffer.from(b64_json, "base64").equals(yield* download(linked.url)))
+  })
+
+  it.effect("generates at the resolution named in our own field or by its quality", function* () {
+    const { openai } = yield* Served.customer()
+    const image = { model: sizedModel, prompt: "Large", response_format: "b64_json" as const, n: 1 }
+    const ours = { resolution: "2K" }
+    const sized = only(yield* calling(() => openai.images.generate({ ...image, ...ours, size: "1024x1024" })))
+    assert.deepStrictEqual(yield* sizeOf(Buffer.from(sized.b64_json ?? "", "base64")), [2_048, 2_048])
+    const hd = only(yield* calling(() => openai.images.generate({ ...image, quality: "hd" })))
+    assert.deepStrictEqual(yield* sizeOf(Buffer.from(hd.b64_json ?? "", "base64")), [4_096, 4_096])
+  })
+
+  it.effect("generates and edits in the shape that the request names, at that shape's price", function* () {
+    const { openai, spent } = yield* Served.customer()
+    const bytes = { prompt: "Tall", response_format: "b64_json" as const }
+    const dimensions = ({ data }: ImagesResponse) => sizeOf(Buffer.from(data?.[0]?.b64_json ?? "", "base64"))
+    const tall = yield* calling(() => openai.images.generate({ ...bytes, model, size: "1024x1536" }))
+    assert.deepStrictEqual(yield* dimensions(tall), [1_024, 1_536])
+    assert.strictEqual(yield* spent, 15_000_000n)
+    const image = yield* Effect.promise(() => toFile(painting, "a.png"))
+    const wide = yield* calling(() => openai.images.edit({ ...bytes, model, image, size: "1536x1024" }))
+    assert.deepStrictEqual(yield* dimensions(wide), [1_536, 1_024])
+    const ours = { model: sizedModel, resolution: "2K", aspect_ratio: "16:9" }
+    const ratio = yield* calling(() => openai.images.generate({ ...bytes, ...ours }))
+    assert.deepStrictEqual(yield* dimensions(ratio), [2_736, 1_536])
+    const square = yield* calling(() => openai.images.generate({ ...bytes, model, size: "auto" }))
+    assert.deepStrictEqual(yield* dimensions(square), [1_024, 1_024])
+    const near = yield* calling(() => openai.images.generate({ ...bytes, model, size: "1792x1024" }))
+    assert.deepStrictEqual(yield* dimensions(near), [1_536, 1_024])
+    const refused = yield* thrownBy(() => openai.images.generate({ ...bytes, model, size: "640x480" }))
+    assert.instanceOf(refused, BadRequestError)
+    assert.strictEqual(refused.param, "size")
+    assert.include(refused.message, "one of auto, 1024x1024, 1536x1024, 1024x1536")
+  })
+
+  it.scoped("edits one image given in any form it supports", function* () {
+    const { openai, spent } = yield* Served.customer()
+    const name = yield* file
+    const ways: ReadonlyArray<Uploadable> = [
+      new File([new Uint8Array(painting)], "a.png", { type: "image/png" }),
+      yield* Effect.promise(() => toFile(painting, "b.png")),
+      createReadStream(name),
+      new Response(new Uint8Array(painting))
+    ]
+    const links = yield* Effect.forEach(ways, (image) =>
+      Effect.map(
+        calling(() => openai.images.edit({ model, prompt: "Blue", image })),
+        (answer) => only(answer).url
       )
-      assert.deepStrictEqual(more, {})
-      assert.isTrue(Buffer.from(b64_json, "base64").equals(yield* download(linked.url)))
-    })
-  )
+    )
+    const [first, ...others] = yield* Effect.forEach(links, download)
+    assert.deepStrictEqual(yield* sizeOf(first ?? Buffer.alloc(0)), [1_024, 1_024])
+    for (const other of others) assert.isTrue(first?.equals(other))
+    const plain = only(yield* calling(() => openai.images.generate({ model, prompt: "Blue" })))
+    assert.isFalse(first?.equals(yield* download(plain.url)), "the reference is seen")
+    assert.strictEqual(yield* spent, 5n * (yield* priceOf(openai, model)))
+  })
 
-  it.effect("generates at the resolution named in our own field or by its quality", () =>
-    Effect.gen(function* () {
-      const { openai } = yield* Served.customer()
-      const image = { model: sizedModel, prompt: "Large", response_format: "b64_json" as const, n: 1 }
-      const ours = { resolution: "2K" }
-      const sized = only(yield* calling(() => openai.images.generate({ ...image, ...ours, size: "1024x1024" })))
-      assert.deepStrictEqual(yield* sizeOf(Buffer.from(sized.b64_json ?? "", "base64")), [2_048, 2_048])
-      const hd = only(yield* calling(() => openai.images.generate({ ...image, quality: "hd" })))
-      assert.deepStrictEqual(yield* sizeOf(Buffer.from(hd.b64_json ?? "", "base64")), [4_096, 4_096])
-    })
-  )
-
-  it.effect("generates and edits in the shape that the request names, at that shape's price", () =>
-    Effect.gen(function* () {
-      const { openai, spent } = yield* Served.customer()
-      const bytes = { prompt: "Tall", response_format: "b64_json" as const }
-      const dimensions = ({ data }: ImagesResponse) => sizeOf(Buffer.from(data?.[0]?.b64_json ?? "", "base64"))
-      const tall = yield* calling(() => openai.images.generate({ ...bytes, model, size: "1024x1536" }))
-      assert.deepStrictEqual(yield* dimensions(tall), [1_024, 1_536])
-      assert.strictEqual(yield* spent, 15_000_000n)
-      const image = yield* Effect.promise(() => toFile(painting, "a.png"))
-      const wide = yield* calling(() => openai.images.edit({ ...bytes, model, image, size: "1536x1024" }))
-      assert.deepStrictEqual(yield* dimensions(wide), [1_536, 1_024])
-      const ours = { model: sizedModel, resolution: "2K", aspect_ratio: "16:9" }
-      const ratio = yield* calling(() => openai.images.generate({ ...bytes, ...ours }))
-      assert.deepStrictEqual(yield* dimensions(ratio), [2_736, 1_536])
-      const square = yield* calling(() => openai.images.generate({ ...bytes, model, size: "auto" }))
-      assert.deepStrictEqual(yield* dimensions(square), [1_024, 1_024])
-      const near = yield* calling(() => openai.images.generate({ ...bytes, model, size: "1792x1024" }))
-      assert.deepStrictEqual(yield* dimensions(near), [1_536, 1_024])
-      const refused = yield* thrownBy(() => openai.images.generate({ ...bytes, model, size: "640x480" }))
-      assert.instanceOf(refused, BadRequestError)
-      assert.strictEqual(refused.param, "size")
-      assert.include(refused.message, "one of auto, 1024x1024, 1536x1024, 1024x1536")
-    })
-  )
-
-  it.scoped("edits one image given in any form it supports", () =>
-    Effect.gen(function* () {
-      const { openai, spent } = yield* Served.customer()
-      const name = yield* file
-      const ways: ReadonlyArray<Uploadable> = [
-        new File([new Uint8Array(painting)], "a.png", { type: "image/png" }),
-        yield* Effect.promise(() => toFile(painting, "b.png")),
-        createReadStream(name),
-        new Response(new Uint8Array(painting))
-      ]
-      const links = yield* Effect.forEach(ways, (image) =>
-        Effect.map(
-          calling(() => openai.images.edit({ model, prompt: "Blue", image })),
-          (answer) => only(answer).url
-        )
-      )
-      const [first, ...others] = yield* Effect.forEach(links, download)
-      assert.deepStrictEqual(yield* sizeOf(first ?? Buffer.alloc(0)), [1_024, 1_024])
-      for (const other of others) assert.isTrue(first?.equals(other))
-      const plain = only(yield* calling(() => openai.images.generate({ model, prompt: "Blue" })))
-      assert.isFalse(first?.equals(yield* download(plain.url)), "the reference is seen")
-      assert.strictEqual(yield* spent, 5n * (yield* priceOf(openai, model)))
-    })
-  )
-
-  it.effect("edits several images given as files or in our own fields", () =>
-    Effect.gen(function* () {
-      const { openai } = yield* Served.customer()
-      const files = yield* Effect.promise(() =>
-        Promise.all([toFile(painting, "a.png"), toFile(gif, "b.gif", { type: "image/gif" })])
-      )
-      const asked = { model, prompt: "Both", response_format: "b64_json" as const }
-      const edited = only(yield* calling(() => openai.images.edit({ ...asked, image: files })))
-      const one = only(yield* calling(() => openai.images.edit({ ...asked, image: files.slice(0, 1) })))
-      assert.notStrictEqual(edited.b64_json, one.b64_json)
-      const ours = { image: [painting.toString("base64"), `data:image/gif;base64,${gif.toString("base64")}`] }
-      const generated = only(yield* calling(() => openai.images.generate({ ...asked, ...ours })))
-      assert.isTrue(generated.b64_json === edited.b64_json, "the same by either path")
-    })
-  )
+  it.effect("edits several images given as files or in our own fields", function* () {
+    const { openai } = yield* Served.customer()
+    const files = yield* Effect.promise(() =>
+      Promise.all([toFile(painting, "a.png"), toFile(gif, "b.gif", { type: "image/gif" })])
+    )
+    const asked = { model, prompt: "Both", response_format: "b64_json" as const }
+    const edited = only(yield* calling(() => openai.images.edit({ ...asked, image: files })))
+    const one = only(yield* calling(() => openai.images.edit({ ...asked, image: files.slice(0, 1) })))
+    assert.notStrictEqual(edited.b64_json, one.b64_json)
+    const ours = { image: [painting.toString("base64"), `data:image/gif;base64,${gif.toString("base64")}`] }
+    const generated = only(yield* calling(() => openai.images.generate({ ...asked, ...ours })))
+    assert.isTrue(generated.b64_json === edited.b64_json, "the same by either path")
+  })
 })
 
 describe("a link", () => {
-  alone.live("is good after a restart, and so is the result under its key", () =>
+  it.live("is good after a restart, and so is the result under its key", () =>
     Effect.gen(function* () {
       const { gateway: start } = yield* Deployment
       const env = { CATALOG_FILE: "", SANDBOX: "true", PORT: String(yield* freePort) }

@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import OpenAI, {
   APIError,
@@ -15,6 +14,7 @@ import { assertTold, calling, type Told, thrownBy } from "../harness/client/Offi
 import { refusedAs } from "../harness/client/Refusal.ts"
 import { gateway, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { json, type Reply, silent, text } from "../harness/upstream/FakeUpstream.ts"
 import { edits, generations, painting, paints } from "../harness/upstream/ImageReplies.ts"
 import { hidden, Upstreams } from "../harness/upstream/Upstreams.ts"
@@ -111,50 +111,45 @@ const refusedCases: ReadonlyArray<
   ["too long a wait", { ...asked, model: "mute" }, InternalServerError, refusals.timedOut, [silent]]
 ]
 
-withLayer(served, { excludeTestServices: true })("the official client whose image is refused", (it) => {
-  it.effect.each(refusedCases)("gets the error of %s", ([, body, errorClass, told, replies = [], account = {}]) =>
-    Effect.gen(function* () {
+withLayer(served)("the official client whose image is refused", (it) => {
+  it.effect.each(refusedCases)(
+    "gets the error of %s",
+    function* ([, body, errorClass, told, replies = [], account = {}]) {
       const { first } = yield* Upstreams
       const customer = yield* Served.customer(account)
       yield* first.script(...replies)
       yield* refusedAs(customer, body, errorClass, told, path.generations)
-    })
+    }
   )
 
-  it.effect("gets errors for an edit without a reference, with a mask, or at an unknown endpoint", () =>
-    Effect.gen(function* () {
-      const one = yield* Served.customer()
-      yield* refusedAs(one, asked, BadRequestError, badRequest("`image` is required.", "image"), path.edits)
-      const file = yield* Effect.promise(() => toFile(painting, "a.png"))
-      const masked = yield* thrownBy(() => one.openai.images.edit({ ...asked, image: file, mask: file }))
-      assertTold(masked, BadRequestError, badRequest("`mask` is not supported: describe the edit in `prompt`.", "mask"))
-      const varied = yield* thrownBy(() => one.openai.images.createVariation({ image: file }))
-      assertTold(varied, NotFoundError, refusals.noEndpoint)
-      assert.strictEqual(yield* one.spent, 0n)
-    })
-  )
+  it.effect("gets errors for an edit without a reference, with a mask, or at an unknown endpoint", function* () {
+    const one = yield* Served.customer()
+    yield* refusedAs(one, asked, BadRequestError, badRequest("`image` is required.", "image"), path.edits)
+    const file = yield* Effect.promise(() => toFile(painting, "a.png"))
+    const masked = yield* thrownBy(() => one.openai.images.edit({ ...asked, image: file, mask: file }))
+    assertTold(masked, BadRequestError, badRequest("`mask` is not supported: describe the edit in `prompt`.", "mask"))
+    const varied = yield* thrownBy(() => one.openai.images.createVariation({ image: file }))
+    assertTold(varied, NotFoundError, refusals.noEndpoint)
+    assert.strictEqual(yield* one.spent, 0n)
+  })
 
-  it.effect("gets a 401 without a key and with an unknown one", () =>
-    Effect.gen(function* () {
-      const { baseUrl } = yield* Served.customer()
-      const options = { baseURL: baseUrl, maxRetries: 0 }
-      const missing = new OpenAI({ ...options, apiKey: "none", defaultHeaders: { authorization: null } })
-      const unknown = new OpenAI({ ...options, apiKey: `ggw_${"x".repeat(43)}` })
-      const error = yield* thrownBy(() => missing.images.generate(asked))
-      assertTold(error, AuthenticationError, refusals.missingKey)
-      const other = yield* thrownBy(() => unknown.images.generate(asked))
-      assertTold(other, AuthenticationError, refusals.invalidKey)
-    })
-  )
+  it.effect("gets a 401 without a key and with an unknown one", function* () {
+    const { baseUrl } = yield* Served.customer()
+    const options = { baseURL: baseUrl, maxRetries: 0 }
+    const missing = new OpenAI({ ...options, apiKey: "none", defaultHeaders: { authorization: null } })
+    const unknown = new OpenAI({ ...options, apiKey: `ggw_${"x".repeat(43)}` })
+    const error = yield* thrownBy(() => missing.images.generate(asked))
+    assertTold(error, AuthenticationError, refusals.missingKey)
+    const other = yield* thrownBy(() => unknown.images.generate(asked))
+    assertTold(other, AuthenticationError, refusals.invalidKey)
+  })
 
-  it.effect("gets a 429 over the rate", () =>
-    Effect.gen(function* () {
-      const one = yield* Served.customer({ rpm: 1 })
-      yield* (yield* Upstreams).first.script(paints())
-      yield* calling(() => one.openai.images.generate(asked))
-      const told = refusals.limited
-      const { error } = yield* refusedAs(one, asked, RateLimitError, told, path.generations)
-      assert.strictEqual(error.headers?.get("retry-after"), "60")
-    })
-  )
+  it.effect("gets a 429 over the rate", function* () {
+    const one = yield* Served.customer({ rpm: 1 })
+    yield* (yield* Upstreams).first.script(paints())
+    yield* calling(() => one.openai.images.generate(asked))
+    const told = refusals.limited
+    const { error } = yield* refusedAs(one, asked, RateLimitError, told, path.generations)
+    assert.strictEqual(error.headers?.get("retry-after"), "60")
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import OpenAI, {
   APIError,
@@ -15,6 +14,7 @@ import { assertTold, calling, thrownBy } from "../harness/client/OfficialClients
 import { rateHeaders, refusedAs } from "../harness/client/Refusal.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { answer, cost, FakeUpstream, layer as upstream } from "../harness/upstream/ChatUpstream.ts"
 
 const gateway = Served.layer(
@@ -30,174 +30,150 @@ const gateway = Served.layer(
 const messages = [{ role: "user" as const, content: "hi" }]
 const talk = { model: "talk", messages }
 
-withLayer(gateway, { excludeTestServices: true })("the official client", (it) => {
-  it.effect("gets a 401 without a key and with an unknown one", () =>
-    Effect.gen(function* () {
-      const { baseUrl } = yield* Served.customer()
-      const options = { baseURL: baseUrl, maxRetries: 0 }
-      const missing = new OpenAI({ ...options, apiKey: "none", defaultHeaders: { authorization: null } })
-      const unknown = new OpenAI({ ...options, apiKey: `ggw_${"x".repeat(43)}` })
-      const foreign = new OpenAI({ ...options, apiKey: "sk-something-else" })
-      for (const call of [
-        (client: OpenAI) => client.chat.completions.create(talk),
-        (client: OpenAI) => client.models.list()
-      ]) {
-        assertTold(yield* thrownBy(() => call(missing)), AuthenticationError, refusals.missingKey)
-        for (const client of [unknown, foreign]) {
-          const error = assertTold(yield* thrownBy(() => call(client)), AuthenticationError, refusals.invalidKey)
-          for (const name of rateHeaders) assert.isNull(error.headers?.get(name) ?? null)
-        }
+withLayer(gateway)("the official client", (it) => {
+  it.effect("gets a 401 without a key and with an unknown one", function* () {
+    const { baseUrl } = yield* Served.customer()
+    const options = { baseURL: baseUrl, maxRetries: 0 }
+    const missing = new OpenAI({ ...options, apiKey: "none", defaultHeaders: { authorization: null } })
+    const unknown = new OpenAI({ ...options, apiKey: `ggw_${"x".repeat(43)}` })
+    const foreign = new OpenAI({ ...options, apiKey: "sk-something-else" })
+    for (const call of [
+      (client: OpenAI) => client.chat.completions.create(talk),
+      (client: OpenAI) => client.models.list()
+    ]) {
+      assertTold(yield* thrownBy(() => call(missing)), AuthenticationError, refusals.missingKey)
+      for (const client of [unknown, foreign]) {
+        const error = assertTold(yield* thrownBy(() => call(client)), AuthenticationError, refusals.invalidKey)
+        for (const name of rateHeaders) assert.isNull(error.headers?.get(name) ?? null)
       }
-    })
-  )
+    }
+  })
 
-  it.effect("may send its key in x-api-key instead of a bearer token", () =>
-    Effect.gen(function* () {
-      const { baseUrl, secret, spent } = yield* Served.customer()
-      const { script } = yield* FakeUpstream
-      yield* script(answer("served"))
-      const openai = new OpenAI({
-        baseURL: baseUrl,
-        maxRetries: 0,
-        apiKey: "none",
-        defaultHeaders: { authorization: null, "x-api-key": secret }
-      })
-      const { choices } = yield* calling(() => openai.chat.completions.create(talk))
-      assert.strictEqual(choices[0]?.message.content, "served")
-      assert.strictEqual(yield* spent, cost)
+  it.effect("may send its key in x-api-key instead of a bearer token", function* () {
+    const { baseUrl, secret, spent } = yield* Served.customer()
+    const { script } = yield* FakeUpstream
+    yield* script(answer("served"))
+    const openai = new OpenAI({
+      baseURL: baseUrl,
+      maxRetries: 0,
+      apiKey: "none",
+      defaultHeaders: { authorization: null, "x-api-key": secret }
     })
-  )
+    const { choices } = yield* calling(() => openai.chat.completions.create(talk))
+    assert.strictEqual(choices[0]?.message.content, "served")
+    assert.strictEqual(yield* spent, cost)
+  })
 
-  it.effect("gets a 403 for a scope that the key lacks", () =>
-    Effect.gen(function* () {
-      const one = yield* Served.customer({ scopes: ["images", "videos"] })
-      yield* refusedAs(one, talk, PermissionDeniedError, refusals.scope)
-      yield* calling(() => one.openai.models.list())
-    })
-  )
+  it.effect("gets a 403 for a scope that the key lacks", function* () {
+    const one = yield* Served.customer({ scopes: ["images", "videos"] })
+    yield* refusedAs(one, talk, PermissionDeniedError, refusals.scope)
+    yield* calling(() => one.openai.models.list())
+  })
 
-  it.effect("gets a 403 from a blocked address for every endpoint and key", () =>
-    Effect.gen(function* () {
-      const { baseUrl, secret } = yield* Served.customer()
-      const blockList = yield* BlockList
-      const range = parseRange("203.0.113.0/24")
-      assert.isDefined(range)
-      const from = (address: string, apiKey: string) =>
-        new OpenAI({ baseURL: baseUrl, maxRetries: 0, apiKey, defaultHeaders: { "x-forwarded-for": address } })
-      yield* Effect.acquireRelease(blockList.add(range), () => Effect.orDie(blockList.remove(range)))
-      const blocked = yield* Effect.flip(calling(() => from("203.0.113.9", secret).models.list())).pipe(
-        Effect.retry(Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(60)))
-      )
-      const told = refusals.denied
-      assertTold(blocked.cause, PermissionDeniedError, told)
-      const nobody = from("203.0.113.200", "none")
-      assertTold(yield* thrownBy(() => nobody.chat.completions.create(talk)), PermissionDeniedError, told)
-      assertTold(yield* thrownBy(() => nobody.get("/nowhere")), PermissionDeniedError, told)
-      yield* calling(() => from("203.0.114.1", secret).models.list())
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("gets a 403 from a blocked address for every endpoint and key", function* () {
+    const { baseUrl, secret } = yield* Served.customer()
+    const blockList = yield* BlockList
+    const range = parseRange("203.0.113.0/24")
+    assert.isDefined(range)
+    const from = (address: string, apiKey: string) =>
+      new OpenAI({ baseURL: baseUrl, maxRetries: 0, apiKey, defaultHeaders: { "x-forwarded-for": address } })
+    yield* Effect.acquireRelease(blockList.add(range), () => Effect.orDie(blockList.remove(range)))
+    const blocked = yield* Effect.flip(calling(() => from("203.0.113.9", secret).models.list())).pipe(
+      Effect.retry(Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(60)))
+    )
+    const told = refusals.denied
+    assertTold(blocked.cause, PermissionDeniedError, told)
+    const nobody = from("203.0.113.200", "none")
+    assertTold(yield* thrownBy(() => nobody.chat.completions.create(talk)), PermissionDeniedError, told)
+    assertTold(yield* thrownBy(() => nobody.get("/nowhere")), PermissionDeniedError, told)
+    yield* calling(() => from("203.0.114.1", secret).models.list())
+  })
 
-  it.effect("gets a 404 for a model that does not exist", () =>
-    Effect.gen(function* () {
-      yield* refusedAs(yield* Served.customer(), { model: "tälk", messages }, NotFoundError, refusals.noModel("tälk"))
-    })
-  )
+  it.effect("gets a 404 for a model that does not exist", function* () {
+    yield* refusedAs(yield* Served.customer(), { model: "tälk", messages }, NotFoundError, refusals.noModel("tälk"))
+  })
 
-  it.effect("gets a 404 for an unknown endpoint, even without a key", () =>
-    Effect.gen(function* () {
-      const { baseUrl, openai } = yield* Served.customer()
-      const nobody = new OpenAI({ baseURL: baseUrl, apiKey: "none", maxRetries: 0 })
-      const told = refusals.noEndpoint
-      for (const call of [
-        () => openai.embeddings.create({ model: "talk", input: "hi" }),
-        () => nobody.models.delete("talk"),
-        () => nobody.get("/chat/completions")
-      ]) {
-        assertTold(yield* thrownBy(call), NotFoundError, told)
-      }
-    })
-  )
+  it.effect("gets a 404 for an unknown endpoint, even without a key", function* () {
+    const { baseUrl, openai } = yield* Served.customer()
+    const nobody = new OpenAI({ baseURL: baseUrl, apiKey: "none", maxRetries: 0 })
+    const told = refusals.noEndpoint
+    for (const call of [
+      () => openai.embeddings.create({ model: "talk", input: "hi" }),
+      () => nobody.models.delete("talk"),
+      () => nobody.get("/chat/completions")
+    ]) {
+      assertTold(yield* thrownBy(call), NotFoundError, told)
+    }
+  })
 
-  it.effect("gets a 400 with the field at fault, the model before the messages", () =>
-    Effect.gen(function* () {
-      const one = yield* Served.customer()
-      const missing = badRequest("`messages` is required and must be a non-empty array.", "messages")
-      const reasoning = "`reasoning_effort` must be one of low, medium, high for `talk`."
-      for (const [body, told] of [
-        [{}, badRequest("`model` is required.", "model")],
-        [{ model: "talk" }, missing],
-        [{ model: "talk", messages: [] }, missing],
-        [{ model: "nope", messages: [] }, missing],
-        [{ ...talk, temperature: 2.1 }, badRequest("`temperature` must be a number from 0 to 2.", "temperature")],
-        [{ ...talk, n: 2 }, badRequest("`n` must be 1.", "n")],
-        [{ ...talk, reasoning_effort: "xhigh" }, badRequest(reasoning, "reasoning_effort")],
-        [{ ...talk, web_search: true }, badRequest("`web_search` is not available for `talk`.", "web_search")]
-      ] as const) {
-        yield* refusedAs(one, body, BadRequestError, told)
-      }
-    })
-  )
+  it.effect("gets a 400 with the field at fault, the model before the messages", function* () {
+    const one = yield* Served.customer()
+    const missing = badRequest("`messages` is required and must be a non-empty array.", "messages")
+    const reasoning = "`reasoning_effort` must be one of low, medium, high for `talk`."
+    for (const [body, told] of [
+      [{}, badRequest("`model` is required.", "model")],
+      [{ model: "talk" }, missing],
+      [{ model: "talk", messages: [] }, missing],
+      [{ model: "nope", messages: [] }, missing],
+      [{ ...talk, temperature: 2.1 }, badRequest("`temperature` must be a number from 0 to 2.", "temperature")],
+      [{ ...talk, n: 2 }, badRequest("`n` must be 1.", "n")],
+      [{ ...talk, reasoning_effort: "xhigh" }, badRequest(reasoning, "reasoning_effort")],
+      [{ ...talk, web_search: true }, badRequest("`web_search` is not available for `talk`.", "web_search")]
+    ] as const) {
+      yield* refusedAs(one, body, BadRequestError, told)
+    }
+  })
 
-  it.effect("gets a 400 for a body that is not JSON", () =>
-    Effect.gen(function* () {
-      const { openai, spent } = yield* Served.customer()
-      const error = yield* thrownBy(() =>
-        openai.post("/chat/completions", { body: new TextEncoder().encode('{"model":') })
-      )
-      assertTold(error, BadRequestError, badRequest("The body is not valid JSON."))
-      assert.strictEqual(yield* spent, 0n)
-    })
-  )
+  it.effect("gets a 400 for a body that is not JSON", function* () {
+    const { openai, spent } = yield* Served.customer()
+    const error = yield* thrownBy(() =>
+      openai.post("/chat/completions", { body: new TextEncoder().encode('{"model":') })
+    )
+    assertTold(error, BadRequestError, badRequest("The body is not valid JSON."))
+    assert.strictEqual(yield* spent, 0n)
+  })
 
-  it.effect("gets a 402 when its credits do not cover the hold", () =>
-    Effect.gen(function* () {
-      const told = refusals.insufficient
-      yield* refusedAs(yield* Served.customer({ nanoUsd: 0n }), talk, APIError, told)
-      const cents = yield* Served.customer({ nanoUsd: 10_000_000n })
-      yield* refusedAs(cents, talk, APIError, told)
-      const { script } = yield* FakeUpstream
-      yield* script(answer("short"))
-      yield* calling(() => cents.openai.chat.completions.create({ ...talk, max_tokens: 20 }))
-      assert.strictEqual(yield* cents.spent, cost)
-    })
-  )
+  it.effect("gets a 402 when its credits do not cover the hold", function* () {
+    const told = refusals.insufficient
+    yield* refusedAs(yield* Served.customer({ nanoUsd: 0n }), talk, APIError, told)
+    const cents = yield* Served.customer({ nanoUsd: 10_000_000n })
+    yield* refusedAs(cents, talk, APIError, told)
+    const { script } = yield* FakeUpstream
+    yield* script(answer("short"))
+    yield* calling(() => cents.openai.chat.completions.create({ ...talk, max_tokens: 20 }))
+    assert.strictEqual(yield* cents.spent, cost)
+  })
 
-  it.effect("gets a 402 for a key that has spent its cap", () =>
-    Effect.gen(function* () {
-      const one = yield* Served.customer({ cap: { amount: 1n, period: "month" } })
-      const { script } = yield* FakeUpstream
-      yield* script(answer("the last one"))
-      yield* calling(() => one.openai.chat.completions.create(talk))
-      yield* refusedAs(one, talk, APIError, refusals.capped("month"))
-    })
-  )
+  it.effect("gets a 402 for a key that has spent its cap", function* () {
+    const one = yield* Served.customer({ cap: { amount: 1n, period: "month" } })
+    const { script } = yield* FakeUpstream
+    yield* script(answer("the last one"))
+    yield* calling(() => one.openai.chat.completions.create(talk))
+    yield* refusedAs(one, talk, APIError, refusals.capped("month"))
+  })
 
-  it.effect("gets a 413 for a body over the limit", () =>
-    Effect.gen(function* () {
-      const one = yield* Served.customer()
-      const body = { model: "talk", messages: [{ role: "user", content: "x".repeat(65_536) }] }
-      yield* refusedAs(one, body, APIError, refusals.tooLarge(65_536))
-    })
-  )
+  it.effect("gets a 413 for a body over the limit", function* () {
+    const one = yield* Served.customer()
+    const body = { model: "talk", messages: [{ role: "user", content: "x".repeat(65_536) }] }
+    yield* refusedAs(one, body, APIError, refusals.tooLarge(65_536))
+  })
 
-  it.effect("gets a 429 with the time to wait over the key's own rate", () =>
-    Effect.gen(function* () {
-      const one = yield* Served.customer({ rpm: 1 })
-      const { script } = yield* FakeUpstream
-      yield* script(answer("the only one"))
-      const { response } = yield* calling(() => one.openai.chat.completions.create(talk).withResponse())
-      assert.deepStrictEqual(
-        rateHeaders.map((name) => response.headers.get(name)),
-        ["1", "0"]
-      )
-      assert.isNull(response.headers.get("retry-after"))
-      const { error } = yield* refusedAs(one, talk, RateLimitError, refusals.limited)
-      assert.strictEqual(error.headers?.get("retry-after"), "60")
-      assert.deepStrictEqual(
-        rateHeaders.map((name) => error.headers?.get(name)),
-        ["1", "0"]
-      )
-      yield* calling(() => one.openai.models.list())
-    })
-  )
+  it.effect("gets a 429 with the time to wait over the key's own rate", function* () {
+    const one = yield* Served.customer({ rpm: 1 })
+    const { script } = yield* FakeUpstream
+    yield* script(answer("the only one"))
+    const { response } = yield* calling(() => one.openai.chat.completions.create(talk).withResponse())
+    assert.deepStrictEqual(
+      rateHeaders.map((name) => response.headers.get(name)),
+      ["1", "0"]
+    )
+    assert.isNull(response.headers.get("retry-after"))
+    const { error } = yield* refusedAs(one, talk, RateLimitError, refusals.limited)
+    assert.strictEqual(error.headers?.get("retry-after"), "60")
+    assert.deepStrictEqual(
+      rateHeaders.map((name) => error.headers?.get(name)),
+      ["1", "0"]
+    )
+    yield* calling(() => one.openai.models.list())
+  })
 })

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import OpenAI, { BadRequestError, ConflictError, NotFoundError, toFile } from "openai"
 import { badRequest, callAt, refusals } from "../harness/client/HttpCalls.ts"
@@ -9,6 +8,7 @@ import { assertStates, untilOver, Video } from "../harness/client/VideoClient.ts
 import { parse } from "../harness/fixtures/Mp4.ts"
 import { plain } from "../harness/fixtures/PictureSamples.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { freePort } from "../harness/Port.ts"
 import { painting } from "../harness/upstream/ImageReplies.ts"
 
@@ -62,150 +62,142 @@ const assertPlays = (bytes: Uint8Array, seconds: number) => {
   for (const { offset, size } of samples) assert.isAtMost(offset + size, bytes.length)
 }
 
-withLayer(gateway, { excludeTestServices: true })("the official client with the sandbox's videos", (it) => {
-  it.effect("creates, reads, lists and downloads a playable video", () =>
-    Effect.gen(function* () {
-      const { funds, openai, spent } = yield* Served.customer({ rpm: 7 })
-      const asked = { model, prompt: "Grüße 👋", seconds: "4" } as const
-      const { data, response } = yield* calling(() => openai.videos.create(asked).withResponse())
-      assert.strictEqual(response.status, 202)
-      assert.strictEqual(response.headers.get("x-gateway-sandbox"), "true")
-      assert.strictEqual(response.headers.get("x-ratelimit-remaining"), "6")
-      const { created_at, id } = data
-      assert.match(id, /^vid_/)
-      const shown = { id, object: "video", model, created_at, seconds: 4 }
-      assert.deepStrictEqual(asJson(data), { ...shown, status: "queued", progress: 0 })
-      assert.strictEqual((yield* funds).held, 4n * price)
+withLayer(gateway)("the official client with the sandbox's videos", (it) => {
+  it.effect("creates, reads, lists and downloads a playable video", function* () {
+    const { funds, openai, spent } = yield* Served.customer({ rpm: 7 })
+    const asked = { model, prompt: "Grüße 👋", seconds: "4" } as const
+    const { data, response } = yield* calling(() => openai.videos.create(asked).withResponse())
+    assert.strictEqual(response.status, 202)
+    assert.strictEqual(response.headers.get("x-gateway-sandbox"), "true")
+    assert.strictEqual(response.headers.get("x-ratelimit-remaining"), "6")
+    const { created_at, id } = data
+    assert.match(id, /^vid_/)
+    const shown = { id, object: "video", model, created_at, seconds: 4 }
+    assert.deepStrictEqual(asJson(data), { ...shown, status: "queued", progress: 0 })
+    assert.strictEqual((yield* funds).held, 4n * price)
 
-      assertStates(yield* untilOver(retrieved(openai, id)), "completed")
-      const { completed_at = 0, url = "", ...rest } = yield* retrieved(openai, id)
-      assert.deepStrictEqual<unknown>(rest, { ...shown, status: "completed", progress: 100, data: [{ url }] })
-      assert.isAtLeast(completed_at, created_at)
-      assert.strictEqual(yield* spent, 4n * price)
-      assert.deepStrictEqual(yield* remembered(id), [{ prompt: "", handle: null, reference: null, referenceUrl: null }])
+    assertStates(yield* untilOver(retrieved(openai, id)), "completed")
+    const { completed_at = 0, url = "", ...rest } = yield* retrieved(openai, id)
+    assert.deepStrictEqual<unknown>(rest, { ...shown, status: "completed", progress: 100, data: [{ url }] })
+    assert.isAtLeast(completed_at, created_at)
+    assert.strictEqual(yield* spent, 4n * price)
+    assert.deepStrictEqual(yield* remembered(id), [{ prompt: "", handle: null, reference: null, referenceUrl: null }])
 
-      const { bytes, headers, status } = yield* downloaded(openai, id)
-      assert.deepStrictEqual([status, headers.get("content-type")], [200, "video/mp4"])
-      assertPlays(bytes, 4)
-      yield* assertLinked(url, bytes, "video/mp4")
+    const { bytes, headers, status } = yield* downloaded(openai, id)
+    assert.deepStrictEqual([status, headers.get("content-type")], [200, "video/mp4"])
+    assertPlays(bytes, 4)
+    yield* assertLinked(url, bytes, "video/mp4")
 
-      const later = yield* calling(() => openai.videos.create({ model, prompt: "Later" }))
-      const { items } = yield* drained(openai.videos.list())
-      assert.deepStrictEqual(
-        items.map((video) => video.id),
-        [later.id, id]
-      )
-      const { data: newest } = yield* calling(() => openai.videos.list({ limit: 1 }))
-      assert.deepStrictEqual(
-        newest.map((video) => video.id),
-        [later.id]
-      )
+    const later = yield* calling(() => openai.videos.create({ model, prompt: "Later" }))
+    const { items } = yield* drained(openai.videos.list())
+    assert.deepStrictEqual(
+      items.map((video) => video.id),
+      [later.id, id]
+    )
+    const { data: newest } = yield* calling(() => openai.videos.list({ limit: 1 }))
+    assert.deepStrictEqual(
+      newest.map((video) => video.id),
+      [later.id]
+    )
 
-      const unfinished = yield* thrownBy(() => openai.videos.delete(later.id))
-      assertTold(unfinished, ConflictError, refusals.notFinished)
-      assert.deepStrictEqual<unknown>(asJson(yield* calling(() => openai.videos.delete(id))), {
-        id,
-        object: "video.deleted",
-        deleted: true
-      })
-      assertTold(yield* thrownBy(() => openai.videos.delete(id)), NotFoundError, refusals.noVideo)
-      assertTold(yield* thrownBy(() => openai.videos.retrieve(id)), NotFoundError, refusals.noVideo)
-      assert.strictEqual((yield* callAt(url)).status, 404)
-      const left = yield* drained(openai.videos.list({ limit: 1, order: "asc" }))
-      assert.deepStrictEqual(
-        left.items.map((video) => video.id),
-        [later.id]
-      )
-      assertStates(yield* untilOver(retrieved(openai, later.id)), "completed")
-      assert.strictEqual(yield* spent, 12n * price)
+    const unfinished = yield* thrownBy(() => openai.videos.delete(later.id))
+    assertTold(unfinished, ConflictError, refusals.notFinished)
+    assert.deepStrictEqual<unknown>(asJson(yield* calling(() => openai.videos.delete(id))), {
+      id,
+      object: "video.deleted",
+      deleted: true
     })
-  )
+    assertTold(yield* thrownBy(() => openai.videos.delete(id)), NotFoundError, refusals.noVideo)
+    assertTold(yield* thrownBy(() => openai.videos.retrieve(id)), NotFoundError, refusals.noVideo)
+    assert.strictEqual((yield* callAt(url)).status, 404)
+    const left = yield* drained(openai.videos.list({ limit: 1, order: "asc" }))
+    assert.deepStrictEqual(
+      left.items.map((video) => video.id),
+      [later.id]
+    )
+    assertStates(yield* untilOver(retrieved(openai, later.id)), "completed")
+    assert.strictEqual(yield* spent, 12n * price)
+  })
 
-  it.effect("sends the reference as a file, as a data URL or not at all", () =>
-    Effect.gen(function* () {
-      const { openai, spent } = yield* Served.customer()
-      const { bytes: red } = yield* plain("red", 64, 36)
-      const link = `data:image/png;base64,${Buffer.from(red).toString("base64")}`
-      const asked = { model: fromFrames, prompt: "It moves", seconds: "8" } as const
-      const file = yield* calling(() => toFile(red, "red.png", { type: "image/png" }))
-      const other = yield* calling(() => toFile(painting, "other.png", { type: "image/png" }))
-      const [filed, linked, another] = yield* Effect.all(
-        [
-          clipOf(openai, { ...asked, input_reference: file }),
-          clipOf(openai, { ...asked, input_reference: { image_url: link } }),
-          clipOf(openai, { ...asked, input_reference: other })
-        ],
-        { concurrency: "unbounded" }
-      )
-      assertPlays(filed, 6)
-      assert.isTrue(filed.equals(linked), "a link of data shows another picture")
-      assert.isFalse(filed.equals(another), "every picture is the same")
-      assert.strictEqual(yield* spent, 3n * flatPrice)
+  it.effect("sends the reference as a file, as a data URL or not at all", function* () {
+    const { openai, spent } = yield* Served.customer()
+    const { bytes: red } = yield* plain("red", 64, 36)
+    const link = `data:image/png;base64,${Buffer.from(red).toString("base64")}`
+    const asked = { model: fromFrames, prompt: "It moves", seconds: "8" } as const
+    const file = yield* calling(() => toFile(red, "red.png", { type: "image/png" }))
+    const other = yield* calling(() => toFile(painting, "other.png", { type: "image/png" }))
+    const [filed, linked, another] = yield* Effect.all(
+      [
+        clipOf(openai, { ...asked, input_reference: file }),
+        clipOf(openai, { ...asked, input_reference: { image_url: link } }),
+        clipOf(openai, { ...asked, input_reference: other })
+      ],
+      { concurrency: "unbounded" }
+    )
+    assertPlays(filed, 6)
+    assert.isTrue(filed.equals(linked), "a link of data shows another picture")
+    assert.isFalse(filed.equals(another), "every picture is the same")
+    assert.strictEqual(yield* spent, 3n * flatPrice)
 
-      const error = yield* thrownBy(() => openai.videos.create(asked))
-      const message = `Text-to-video is not available for \`${fromFrames}\` - a reference image is required.`
-      assertTold(error, BadRequestError, badRequest(message))
-      const text = yield* calling(() => toFile(Buffer.from("no picture"), "a.png", { type: "image/png" }))
-      const unread = yield* thrownBy(() => openai.videos.create({ ...asked, input_reference: text }))
-      assertTold(unread, BadRequestError, badRequest("Failed to process the reference image.", "image"))
+    const error = yield* thrownBy(() => openai.videos.create(asked))
+    const message = `Text-to-video is not available for \`${fromFrames}\` - a reference image is required.`
+    assertTold(error, BadRequestError, badRequest(message))
+    const text = yield* calling(() => toFile(Buffer.from("no picture"), "a.png", { type: "image/png" }))
+    const unread = yield* thrownBy(() => openai.videos.create({ ...asked, input_reference: text }))
+    assertTold(unread, BadRequestError, badRequest("Failed to process the reference image.", "image"))
+  })
+
+  it.effect("gets the first video again under its idempotency key", function* () {
+    const { funds, openai } = yield* Served.customer()
+    const ask = (prompt: string) =>
+      openai.videos
+        .create({ model, prompt, seconds: "8" }, { headers: { "idempotency-key": "retry-1" } })
+        .withResponse()
+    const first = yield* calling(() => ask("A red fox"))
+    const again = yield* calling(() => ask("A red fox"))
+    assert.deepStrictEqual(asJson(again.data), asJson(first.data))
+    assert.deepStrictEqual(
+      [first, again].map(({ response }) => response.headers.get("idempotency-replayed")),
+      [null, "true"]
+    )
+    assert.strictEqual((yield* funds).held, 8n * price)
+    const message = "This `Idempotency-Key` was used with a different request."
+    assertTold(yield* thrownBy(() => ask("A green fox")), BadRequestError, badRequest(message))
+  })
+
+  it.effect("gets an error for an invalid request and pays nothing", function* () {
+    const { openai, spent } = yield* Served.customer()
+    const stranger = yield* Served.customer()
+    for (const look of [
+      (id: string) => openai.videos.retrieve(id),
+      (id: string) => openai.videos.downloadContent(id)
+    ]) {
+      assertTold(yield* thrownBy(() => look("vid_nobody")), NotFoundError, refusals.noVideo)
+    }
+    const moderated = yield* thrownBy(() => openai.videos.create({ model, prompt: "[sandbox moderation]" }))
+    assertTold(moderated, BadRequestError, refusals.moderated)
+    assert.strictEqual(yield* spent, 0n)
+    assert.isEmpty((yield* drained(openai.videos.list())).items)
+
+    const { id } = yield* calling(() => openai.videos.create({ model, prompt: "[sandbox fail]" }))
+    const early = yield* thrownBy(() => openai.videos.downloadContent(id))
+    assertTold(early, BadRequestError, badRequest("The video is not completed."))
+    assertTold(yield* thrownBy(() => stranger.openai.videos.retrieve(id)), NotFoundError, refusals.noVideo)
+    const refused = yield* calling(() => openai.videos.create({ model, prompt: "[sandbox fail moderation]" }))
+    const ends = yield* Effect.forEach([id, refused.id], (one) => untilOver(retrieved(openai, one)), {
+      concurrency: "unbounded"
     })
-  )
-
-  it.effect("gets the first video again under its idempotency key", () =>
-    Effect.gen(function* () {
-      const { funds, openai } = yield* Served.customer()
-      const ask = (prompt: string) =>
-        openai.videos
-          .create({ model, prompt, seconds: "8" }, { headers: { "idempotency-key": "retry-1" } })
-          .withResponse()
-      const first = yield* calling(() => ask("A red fox"))
-      const again = yield* calling(() => ask("A red fox"))
-      assert.deepStrictEqual(asJson(again.data), asJson(first.data))
-      assert.deepStrictEqual(
-        [first, again].map(({ response }) => response.headers.get("idempotency-replayed")),
-        [null, "true"]
-      )
-      assert.strictEqual((yield* funds).held, 8n * price)
-      const message = "This `Idempotency-Key` was used with a different request."
-      assertTold(yield* thrownBy(() => ask("A green fox")), BadRequestError, badRequest(message))
-    })
-  )
-
-  it.effect("gets an error for an invalid request and pays nothing", () =>
-    Effect.gen(function* () {
-      const { openai, spent } = yield* Served.customer()
-      const stranger = yield* Served.customer()
-      for (const look of [
-        (id: string) => openai.videos.retrieve(id),
-        (id: string) => openai.videos.downloadContent(id)
-      ]) {
-        assertTold(yield* thrownBy(() => look("vid_nobody")), NotFoundError, refusals.noVideo)
-      }
-      const moderated = yield* thrownBy(() => openai.videos.create({ model, prompt: "[sandbox moderation]" }))
-      assertTold(moderated, BadRequestError, refusals.moderated)
-      assert.strictEqual(yield* spent, 0n)
-      assert.isEmpty((yield* drained(openai.videos.list())).items)
-
-      const { id } = yield* calling(() => openai.videos.create({ model, prompt: "[sandbox fail]" }))
-      const early = yield* thrownBy(() => openai.videos.downloadContent(id))
-      assertTold(early, BadRequestError, badRequest("The video is not completed."))
-      assertTold(yield* thrownBy(() => stranger.openai.videos.retrieve(id)), NotFoundError, refusals.noVideo)
-      const refused = yield* calling(() => openai.videos.create({ model, prompt: "[sandbox fail moderation]" }))
-      const ends = yield* Effect.forEach([id, refused.id], (one) => untilOver(retrieved(openai, one)), {
-        concurrency: "unbounded"
-      })
-      for (const states of ends) assertStates(states, "failed")
-      const errors = yield* Effect.forEach([id, refused.id], (one) => retrieved(openai, one))
-      assert.deepStrictEqual(
-        errors.map(({ error }) => error),
-        [
-          { code: "upstream_error", message: "The upstream provider returned an error." },
-          { code: "content_policy_violation", message: "Content was rejected by the moderation system." }
-        ]
-      )
-      const late = yield* thrownBy(() => openai.videos.downloadContent(id))
-      assertTold(late, BadRequestError, badRequest("The video is not completed."))
-      assert.strictEqual(yield* spent, 0n)
-    })
-  )
+    for (const states of ends) assertStates(states, "failed")
+    const errors = yield* Effect.forEach([id, refused.id], (one) => retrieved(openai, one))
+    assert.deepStrictEqual(
+      errors.map(({ error }) => error),
+      [
+        { code: "upstream_error", message: "The upstream provider returned an error." },
+        { code: "content_policy_violation", message: "Content was rejected by the moderation system." }
+      ]
+    )
+    const late = yield* thrownBy(() => openai.videos.downloadContent(id))
+    assertTold(late, BadRequestError, badRequest("The video is not completed."))
+    assert.strictEqual(yield* spent, 0n)
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { turn } from "../contracts/ChatHarness.ts"
 import { record, string } from "../contracts/ChatHosts.ts"
@@ -7,6 +6,7 @@ import { refusals } from "../harness/client/HttpCalls.ts"
 import { customer } from "../harness/client/MessagesClient.ts"
 import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { DialectHosts } from "../harness/gateway/DialectGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { answers, breaking, breaks, theirs } from "../harness/upstream/Dialects.ts"
 
 const question = turn("user", "hi")
@@ -17,43 +17,39 @@ const reasonOf = ({ wire }: Pair) => {
   return { message: string(message), code: isExceeded ? "context_length_exceeded" : undefined }
 }
 
-withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("a dialect of clients over a wire", (it) => {
-  it.effect.each(pairs)("moves to the next host before anything was said: $from over $over", (pair) =>
-    Effect.gen(function* () {
-      const { dialect, failovers, inbound, next } = pair
-      const hosts = yield* DialectHosts
-      const payer = yield* Payer
-      const usage = { prompt: 40, completion: 9, cached: 0, cacheWrite: 0, reasoning: 2 }
-      const said = { content: "Servus, world.", reasoning: "Let me think.", finish: "stop", usage } as const
-      for (const { model, outage } of failovers) {
-        for (const stream of [false, true]) {
-          yield* hosts.of(dialect).script(outage.reply?.(dialect) ?? assert.fail("no reply"))
-          yield* hosts.of(next).script(answers(next, said))
-          const before = yield* payer.spent
-          const { say } = inbound.open(payer, { model, reasons: true }, stream)
-          assert.deepStrictEqual(yield* calling(() => say(question)), answerOf(pair, said), outage.what)
-          assert.strictEqual((yield* payer.spent) - before, chargeOf(said), outage.what)
-        }
+withLayer(served)("a dialect of clients over a wire", (it) => {
+  it.effect.each(pairs)("moves to the next host before anything was said: $from over $over", function* (pair) {
+    const { dialect, failovers, inbound, next } = pair
+    const hosts = yield* DialectHosts
+    const payer = yield* Payer
+    const usage = { prompt: 40, completion: 9, cached: 0, cacheWrite: 0, reasoning: 2 }
+    const said = { content: "Servus, world.", reasoning: "Let me think.", finish: "stop", usage } as const
+    for (const { model, outage } of failovers) {
+      for (const stream of [false, true]) {
+        yield* hosts.of(dialect).script(outage.reply?.(dialect) ?? assert.fail("no reply"))
+        yield* hosts.of(next).script(answers(next, said))
+        const before = yield* payer.spent
+        const { say } = inbound.open(payer, { model, reasons: true }, stream)
+        assert.deepStrictEqual(yield* calling(() => say(question)), answerOf(pair, said), outage.what)
+        assert.strictEqual((yield* payer.spent) - before, chargeOf(said), outage.what)
       }
-    })
-  )
+    }
+  })
 
-  it.effect.each(pairs)("ends a broken stream in its own way, for nothing: $from over $over", (pair) =>
-    Effect.gen(function* () {
-      const { dialect, inbound, model } = pair
-      const { script } = yield* hostOf(pair)
-      const payer = yield* Payer
-      const before = yield* payer.spent
-      for (const { rest, what } of breaks) {
-        yield* script(breaking(dialect, { content: "Servus, world.", finish: "stop" }, rest(dialect)))
-        const ending = yield* calling(() => inbound.breakOff(payer, { model }))
-        const { message } = refusals.upstream
-        assert.deepStrictEqual(ending, { text: "Servus, world.", type: inbound.brokenType, message }, what)
-        assert.strictEqual((yield* payer.funds).held, 0n, what)
-        assert.strictEqual(yield* payer.spent, before, what)
-      }
-    })
-  )
+  it.effect.each(pairs)("ends a broken stream in its own way, for nothing: $from over $over", function* (pair) {
+    const { dialect, inbound, model } = pair
+    const { script } = yield* hostOf(pair)
+    const payer = yield* Payer
+    const before = yield* payer.spent
+    for (const { rest, what } of breaks) {
+      yield* script(breaking(dialect, { content: "Servus, world.", finish: "stop" }, rest(dialect)))
+      const ending = yield* calling(() => inbound.breakOff(payer, { model }))
+      const { message } = refusals.upstream
+      assert.deepStrictEqual(ending, { text: "Servus, world.", type: inbound.brokenType, message }, what)
+      assert.strictEqual((yield* payer.funds).held, 0n, what)
+      assert.strictEqual(yield* payer.spent, before, what)
+    }
+  })
 
   const refusedBy = (pair: Pair, then: (thrown: unknown) => void, fault: "request" | "moderation") =>
     Effect.gen(function* () {
@@ -80,22 +76,20 @@ withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("a diale
   const clients = inbounds.map((inbound) => ({ inbound, from: inbound.name }))
   const some = pairs[0] ?? assert.fail("no pair")
 
-  it.effect.each(clients)("refuses a client without credits, and one above its rate: $from", ({ inbound }) =>
-    Effect.gen(function* () {
-      const hosts = yield* DialectHosts
-      const poor = yield* customer({ nanoUsd: 0n })
-      const hasty = yield* customer({ rpm: 1 })
-      yield* hosts.of(some.dialect).script(answers(some.dialect, { content: "Servus.", finish: "stop" }))
-      yield* calling(() => inbound.open(hasty, { model: some.model }, false).say(question))
-      for (const stream of [false, true]) {
-        for (const [account, refusal] of [
-          [poor, refusals.insufficient],
-          [hasty, refusals.limited]
-        ] as const) {
-          const thrown = yield* thrownBy(() => inbound.open(account, { model: some.model }, stream).say(question))
-          inbound.assertRefused(thrown, refusal)
-        }
+  it.effect.each(clients)("refuses a client without credits, and one above its rate: $from", function* ({ inbound }) {
+    const hosts = yield* DialectHosts
+    const poor = yield* customer({ nanoUsd: 0n })
+    const hasty = yield* customer({ rpm: 1 })
+    yield* hosts.of(some.dialect).script(answers(some.dialect, { content: "Servus.", finish: "stop" }))
+    yield* calling(() => inbound.open(hasty, { model: some.model }, false).say(question))
+    for (const stream of [false, true]) {
+      for (const [account, refusal] of [
+        [poor, refusals.insufficient],
+        [hasty, refusals.limited]
+      ] as const) {
+        const thrown = yield* thrownBy(() => inbound.open(account, { model: some.model }, stream).say(question))
+        inbound.assertRefused(thrown, refusal)
       }
-    })
-  )
+    }
+  })
 })

@@ -1,10 +1,10 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { turn } from "../contracts/ChatHarness.ts"
 import { comesOut, isNative, Payer, pairs, served } from "../contracts/Pairs.ts"
 import { badRequest, type Refusal } from "../harness/client/HttpCalls.ts"
 import { thrownBy } from "../harness/client/OfficialClients.ts"
 import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { make } from "../harness/upstream/ForeignServer.ts"
 
 const question = turn("user", "Weather in Bern and Oslo?")
@@ -29,9 +29,10 @@ const noFormats: Readonly<Record<string, Refusal>> = {
   responses: badRequest("No provider of `responses-anthropic` can do all that the request asks for at once.", "text")
 }
 
-withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("a dialect of clients over a wire", (it) => {
-  it.effect.each(pairs)("carries text, the system's words, the cap and every count: $from over $over", (pair) =>
-    Effect.gen(function* () {
+withLayer(served)("a dialect of clients over a wire", (it) => {
+  it.effect.each(pairs)(
+    "carries text, the system's words, the cap and every count: $from over $over",
+    function* (pair) {
       const [first, second] = yield* comesOut(
         pair,
         { system: "Be brief.", maxTokens: 77 },
@@ -44,7 +45,7 @@ withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("a diale
         turn("assistant", plain.content),
         turn("user", "And again")
       ])
-    })
+    }
   )
 
   it.effect.each(pairs)("shows reasoning to a client that asks for it: $from over $over", (pair) =>
@@ -56,86 +57,74 @@ withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("a diale
     ).pipe(Effect.map(([, second]) => assert.lengthOf(second?.turns ?? [], 3)))
   )
 
-  it.effect.each(pairs)("tells why an answer ended early: $from over $over", (pair) =>
-    Effect.gen(function* () {
-      yield* comesOut(pair, { maxTokens: 20 }, { turns: [question], answer: { content: "a b", finish: "length" } })
-      if (!pair.wire.has.withholding) return
-      yield* comesOut(pair, {}, { turns: [question], answer: { content: "I was", finish: "content_filter" } })
-    })
-  )
+  it.effect.each(pairs)("tells why an answer ended early: $from over $over", function* (pair) {
+    yield* comesOut(pair, { maxTokens: 20 }, { turns: [question], answer: { content: "a b", finish: "length" } })
+    if (!pair.wire.has.withholding) return
+    yield* comesOut(pair, {}, { turns: [question], answer: { content: "I was", finish: "content_filter" } })
+  })
 
-  it.scoped.each(pairs)("shows pictures to the model, sent or linked: $from over $over", (pair) =>
-    Effect.gen(function* () {
-      const host = yield* make((_, response) => response.end(png))
-      const shown = dataUrl(png, "image/png")
-      for (const url of [shown, `${host.url}/dot.png`]) {
-        const looking = turn("user", "What is this?", { images: [url] })
-        const [sent] = yield* comesOut(pair, {}, { turns: [looking], answer: { content: "A dot.", finish: "stop" } })
-        assert.deepStrictEqual(sent?.turns, [turn("user", "What is this?", { images: [shown] })])
-      }
-      assert.strictEqual(host.connections(), 2)
-    })
-  )
+  it.scoped.each(pairs)("shows pictures to the model, sent or linked: $from over $over", function* (pair) {
+    const host = yield* make((_, response) => response.end(png))
+    const shown = dataUrl(png, "image/png")
+    for (const url of [shown, `${host.url}/dot.png`]) {
+      const looking = turn("user", "What is this?", { images: [url] })
+      const [sent] = yield* comesOut(pair, {}, { turns: [looking], answer: { content: "A dot.", finish: "stop" } })
+      assert.deepStrictEqual(sent?.turns, [turn("user", "What is this?", { images: [shown] })])
+    }
+    assert.strictEqual(host.connections(), 2)
+  })
 
-  it.effect.each(pairs)("carries parallel calls and their results over two turns: $from over $over", (pair) =>
-    Effect.gen(function* () {
-      const results = calls.map(({ id }) => turn("tool", `sunny for ${id}`, { answers: id }))
-      const [first, second] = yield* comesOut(
-        pair,
-        { tools: [tool], toolChoice: "auto", reasons: true },
-        {
-          turns: [question],
-          answer: { reasoning: "Both.", content: "Let me look.", toolCalls: calls, finish: "tool_calls" }
-        },
-        { turns: results, answer: { content: "Sunny.", finish: "stop" } }
-      )
-      assert.deepInclude(first, { tools: [tool], toolChoice: "auto" })
-      const made = calls.map((call) => ({ ...call, arguments: JSON.parse(call.arguments) }))
-      assert.deepStrictEqual(second?.turns, [question, turn("assistant", "Let me look.", { calls: made }), ...results])
-    })
-  )
+  it.effect.each(pairs)("carries parallel calls and their results over two turns: $from over $over", function* (pair) {
+    const results = calls.map(({ id }) => turn("tool", `sunny for ${id}`, { answers: id }))
+    const [first, second] = yield* comesOut(
+      pair,
+      { tools: [tool], toolChoice: "auto", reasons: true },
+      {
+        turns: [question],
+        answer: { reasoning: "Both.", content: "Let me look.", toolCalls: calls, finish: "tool_calls" }
+      },
+      { turns: results, answer: { content: "Sunny.", finish: "stop" } }
+    )
+    assert.deepInclude(first, { tools: [tool], toolChoice: "auto" })
+    const made = calls.map((call) => ({ ...call, arguments: JSON.parse(call.arguments) }))
+    assert.deepStrictEqual(second?.turns, [question, turn("assistant", "Let me look.", { calls: made }), ...results])
+  })
 
-  it.effect.each(pairs)("makes the model call one tool, any or none: $from over $over", (pair) =>
-    Effect.gen(function* () {
-      for (const toolChoice of [{ name: tool.name }, "required", "none"] as const) {
-        const [sent] = yield* comesOut(pair, { tools: [tool], toolChoice }, { turns: [question], answer: plain })
-        assert.deepStrictEqual(sent?.toolChoice, toolChoice)
-      }
-    })
-  )
+  it.effect.each(pairs)("makes the model call one tool, any or none: $from over $over", function* (pair) {
+    for (const toolChoice of [{ name: tool.name }, "required", "none"] as const) {
+      const [sent] = yield* comesOut(pair, { tools: [tool], toolChoice }, { turns: [question], answer: plain })
+      assert.deepStrictEqual(sent?.toolChoice, toolChoice)
+    }
+  })
 
   const formats = pairs.filter((pair) => pair.wire.has.schema || isNative(pair))
-  it.effect.each(formats)("follows a schema: $from over $over", (pair) =>
-    Effect.gen(function* () {
-      const [sent] = yield* comesOut(pair, { schema }, { turns: [question], answer: { content: '{"n":3}' } })
-      assert.deepStrictEqual(sent?.schema, schema)
-    })
-  )
+  it.effect.each(formats)("follows a schema: $from over $over", function* (pair) {
+    const [sent] = yield* comesOut(pair, { schema }, { turns: [question], answer: { content: '{"n":3}' } })
+    assert.deepStrictEqual(sent?.schema, schema)
+  })
 
   it.effect.each(pairs.filter((pair) => !formats.includes(pair)))(
     "refuses a schema that no host could follow: $from over $over",
-    ({ inbound, model }) =>
-      Effect.gen(function* () {
-        const payer = yield* Payer
-        for (const stream of [false, true]) {
-          const thrown = yield* thrownBy(() => inbound.open(payer, { model, schema }, stream).say(question))
-          inbound.assertRefused(thrown, noFormats[inbound.name] ?? assert.fail(inbound.name))
-        }
-      })
+    function* ({ inbound, model }) {
+      const payer = yield* Payer
+      for (const stream of [false, true]) {
+        const thrown = yield* thrownBy(() => inbound.open(payer, { model, schema }, stream).say(question))
+        inbound.assertRefused(thrown, noFormats[inbound.name] ?? assert.fail(inbound.name))
+      }
+    }
   )
 
   it.effect.each(pairs.filter(({ inbound }) => inbound.hasStop))(
     "stops before a text of the client: $from over $over",
-    (pair) =>
-      Effect.gen(function* () {
-        if (pair.wire.has.stop) {
-          const [sent] = yield* comesOut(pair, { stop }, { turns: [question], answer: plain })
-          assert.deepStrictEqual(sent?.stop, stop)
-          return
-        }
-        const answer = { content: "One. END Two.", finish: "length" } as const
-        const cut = { content: "One. ", finish: "stop" } as const
-        yield* comesOut(pair, { stop }, { turns: [question], answer, cut })
-      })
+    function* (pair) {
+      if (pair.wire.has.stop) {
+        const [sent] = yield* comesOut(pair, { stop }, { turns: [question], answer: plain })
+        assert.deepStrictEqual(sent?.stop, stop)
+        return
+      }
+      const answer = { content: "One. END Two.", finish: "length" } as const
+      const cut = { content: "One. ", finish: "stop" } as const
+      yield* comesOut(pair, { stop }, { turns: [question], answer, cut })
+    }
   )
 })

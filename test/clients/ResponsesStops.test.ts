@@ -1,9 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { calling, contentOf, drained } from "../harness/client/OfficialClients.ts"
 import { price } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { inOnePiece, wire } from "../providers/openai-responses/Wire.ts"
 
@@ -43,63 +43,59 @@ const reported = NanoUsd(40n * price.prompt + 500n * price.completion)
 const answer = { content: "One. END Two.", finish: "stop", usage } as const
 const asked = { model: "think", messages: [{ role: "user" as const, content: "Count." }], stop: "END" }
 
-withLayer(gateway, { excludeTestServices: true })("an answer over the Responses API", (it) => {
-  it.scoped("in one piece with a stop sequence is charged by the host's whole usage", () =>
-    Effect.gen(function* () {
-      yield* (yield* Host).script(inOnePiece(answer))
-      const { openai, spent } = yield* Served.customer()
-      const { choices } = yield* calling(() => openai.chat.completions.create(asked))
-      assert.deepStrictEqual([choices[0]?.message.content, choices[0]?.finish_reason], ["One. ", "stop"])
-      assert.strictEqual(yield* spent, reported)
-      assert.notProperty((yield* (yield* Host).received).body, "stop")
-    })
-  )
+withLayer(gateway)("an answer over the Responses API", (it) => {
+  it.scoped("in one piece with a stop sequence is charged by the host's whole usage", function* () {
+    yield* (yield* Host).script(inOnePiece(answer))
+    const { openai, spent } = yield* Served.customer()
+    const { choices } = yield* calling(() => openai.chat.completions.create(asked))
+    assert.deepStrictEqual([choices[0]?.message.content, choices[0]?.finish_reason], ["One. ", "stop"])
+    assert.strictEqual(yield* spent, reported)
+    assert.notProperty((yield* (yield* Host).received).body, "stop")
+  })
 
   it.scoped(
     "streamed with reasoning and a stop sequence is charged by the final usage, which the client does not see",
-    () =>
-      Effect.gen(function* () {
-        const { end, opening, output } = wire({ ...answer, reasoning: "Hm." })
-        yield* (yield* Host).script(Fake.sse(...opening, ...output, ...end))
-        const { openai, spent } = yield* Served.customer()
-        const { data, response } = yield* calling(() =>
-          openai.chat.completions.create({ ...asked, stream: true }).withResponse()
-        )
-        const { error, items } = yield* drained(data)
-        assert.isUndefined(error)
-        assert.strictEqual(contentOf(items), "One. ")
-        assert.deepStrictEqual(
-          items.flatMap(({ choices }) => choices[0]?.finish_reason ?? []),
-          ["stop"]
-        )
-        assert.strictEqual(yield* spent, reported)
-        const row = yield* Served.logged(response.headers.get("x-request-id"))
-        assert.deepInclude(row, { status: 200, code: null, charge: reported, reasoningTokens: 450 })
-        assert.notProperty((yield* (yield* Host).received).body, "stop")
-      })
-  )
-
-  it.scoped("streamed with a stop sequence ends the host's work and is charged by the gateway's count", () =>
-    Effect.gen(function* () {
-      const host = yield* Host
-      const { opening, output } = wire(answer)
-      yield* host.script(Fake.sse(...opening, ...output, Effect.never))
+    function* () {
+      const { end, opening, output } = wire({ ...answer, reasoning: "Hm." })
+      yield* (yield* Host).script(Fake.sse(...opening, ...output, ...end))
       const { openai, spent } = yield* Served.customer()
       const { data, response } = yield* calling(() =>
         openai.chat.completions.create({ ...asked, stream: true }).withResponse()
       )
       const { error, items } = yield* drained(data)
-      assert.deepStrictEqual([error, contentOf(items)], [undefined, "One. "])
-      const charged = yield* spent
-      assert.isTrue(charged > 0n && charged < 100n * price.completion, String(charged))
+      assert.isUndefined(error)
+      assert.strictEqual(contentOf(items), "One. ")
+      assert.deepStrictEqual(
+        items.flatMap(({ choices }) => choices[0]?.finish_reason ?? []),
+        ["stop"]
+      )
+      assert.strictEqual(yield* spent, reported)
       const row = yield* Served.logged(response.headers.get("x-request-id"))
-      assert.deepInclude(row, { status: 200, code: null, charge: NanoUsd(charged), notes: ["usage_estimated"] })
-      yield* (yield* host.received).closed
-    })
+      assert.deepInclude(row, { status: 200, code: null, charge: reported, reasoningTokens: 450 })
+      assert.notProperty((yield* (yield* Host).received).body, "stop")
+    }
   )
 
-  it.scoped("with a cap below the host's minimum is charged by that cap and costs the operator what was used", () =>
-    Effect.gen(function* () {
+  it.scoped("streamed with a stop sequence ends the host's work and is charged by the gateway's count", function* () {
+    const host = yield* Host
+    const { opening, output } = wire(answer)
+    yield* host.script(Fake.sse(...opening, ...output, Effect.never))
+    const { openai, spent } = yield* Served.customer()
+    const { data, response } = yield* calling(() =>
+      openai.chat.completions.create({ ...asked, stream: true }).withResponse()
+    )
+    const { error, items } = yield* drained(data)
+    assert.deepStrictEqual([error, contentOf(items)], [undefined, "One. "])
+    const charged = yield* spent
+    assert.isTrue(charged > 0n && charged < 100n * price.completion, String(charged))
+    const row = yield* Served.logged(response.headers.get("x-request-id"))
+    assert.deepInclude(row, { status: 200, code: null, charge: NanoUsd(charged), notes: ["usage_estimated"] })
+    yield* (yield* host.received).closed
+  })
+
+  it.scoped(
+    "with a cap below the host's minimum is charged by that cap and costs the operator what was used",
+    function* () {
       const host = yield* Host
       const floor = { prompt: 40, completion: 16, cached: 0, cacheWrite: 0, reasoning: 12 }
       const short = { content: "One two three four five.", finish: "stop", usage: floor } as const
@@ -129,6 +125,6 @@ withLayer(gateway, { excludeTestServices: true })("an answer over the Responses 
       const { items } = yield* drained(stream)
       assert.deepInclude(items.at(-1)?.usage, told)
       assert.strictEqual(yield* spent, paid * 2n)
-    })
+    }
   )
 })

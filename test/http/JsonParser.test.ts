@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck } from "effect"
 import { parseJson } from "../../src/http/body/JsonParser.ts"
 import * as EventLoop from "../../src/services/runtime/EventLoop.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const limits = { levels: 10, values: 1_000, members: 100, nameBytes: 500, numberBytes: 400 }
 

@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs"
 import { HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
-import { assert, describe, it } from "@effect/vitest"
 import {
   type Context,
   Effect,
@@ -21,13 +20,14 @@ import { Tracing } from "../../src/services/telemetry/Tracing.ts"
 import { openAccount, operator } from "../harness/client/Account.ts"
 import { freshUrl } from "../harness/database/Postgres.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { prefix } from "../harness/temporary.ts"
 import * as Provider from "../harness/upstream/ChatUpstream.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 
 const most = { operations: 250, fibers: 2, operationsAnEvent: 5 }
-const warm = 30
-const counted = 31
+const warm = 5
+const counted = 15
 
 /** Counts the operations of every fiber of a gateway, and the fibers that it starts. */
 class Counter extends Supervisor.AbstractSupervisor<void> {
@@ -183,66 +183,56 @@ const streamOf = (events: number): Upstream.Reply =>
   )
 
 describe("the operations of a request", () => {
-  it.scopedLive("that is answered in one piece stay within their budget", () =>
-    Effect.gen(function* () {
-      const measure = yield* bench()
-      const { fibers, operations, phases } = yield* measure(false, Provider.answer("hello"))
-      console.table([...phases, { until: "in all", operations, fibers }])
-      assert.isAtMost(operations, most.operations)
-      assert.isAtMost(fibers, most.fibers)
-    })
-  )
+  it.scopedLive("that is answered in one piece stay within their budget", function* () {
+    const measure = yield* bench()
+    const { fibers, operations, phases } = yield* measure(false, Provider.answer("hello"))
+    console.table([...phases, { until: "in all", operations, fibers }])
+    assert.isAtMost(operations, most.operations)
+    assert.isAtMost(fibers, most.fibers)
+  })
 
-  it.scopedLive("that is streamed grow little with each event", () =>
-    Effect.gen(function* () {
-      const measure = yield* bench()
-      const few = yield* measure(true, streamOf(5))
-      const many = yield* measure(true, streamOf(25))
-      const each = (many.own - few.own) / 20
-      console.table([...few.phases, { until: "in all", operations: few.operations, fibers: few.fibers }])
-      console.log(`operations for each further event: ${each}`)
-      assert.isAtMost(each, most.operationsAnEvent)
-    })
-  )
+  it.scopedLive("that is streamed grow little with each event", function* () {
+    const measure = yield* bench()
+    const few = yield* measure(true, streamOf(5))
+    const many = yield* measure(true, streamOf(25))
+    const each = (many.own - few.own) / 20
+    console.table([...few.phases, { until: "in all", operations: few.operations, fibers: few.fibers }])
+    console.log(`operations for each further event: ${each}`)
+    assert.isAtMost(each, most.operationsAnEvent)
+  })
 
-  it.scopedLive("that is traced stay within the same budget", () =>
-    Effect.gen(function* () {
-      const measure = yield* bench({ isTraced: true })
-      const { operations } = yield* measure(false, Provider.answer("hello"))
-      const few = yield* measure(true, streamOf(5))
-      const many = yield* measure(true, streamOf(25))
-      const each = (many.own - few.own) / 20
-      console.log(`operations of a traced answer: ${operations}, of a traced stream's event: ${each}`)
-      assert.isAtMost(operations, most.operations)
-      assert.isAtMost(each, most.operationsAnEvent)
-    })
-  )
+  it.scopedLive("that is traced stay within the same budget", function* () {
+    const measure = yield* bench({ isTraced: true })
+    const { operations } = yield* measure(false, Provider.answer("hello"))
+    const few = yield* measure(true, streamOf(5))
+    const many = yield* measure(true, streamOf(25))
+    const each = (many.own - few.own) / 20
+    console.log(`operations of a traced answer: ${operations}, of a traced stream's event: ${each}`)
+    assert.isAtMost(operations, most.operations)
+    assert.isAtMost(each, most.operationsAnEvent)
+  })
 
-  it.scopedLive("in the Responses convention stay within the same budget", () =>
-    Effect.gen(function* () {
-      const measure = yield* bench()
-      const { fibers, operations } = yield* measure(false, Provider.answer("hello"), "/v1/responses")
-      const few = yield* measure(true, streamOf(5), "/v1/responses")
-      const many = yield* measure(true, streamOf(25), "/v1/responses")
-      const each = (many.own - few.own) / 20
-      console.log(`operations of a response: ${operations}, of a streamed event: ${each}`)
-      assert.isAtMost(operations, most.operations)
-      assert.isAtMost(fibers, most.fibers)
-      assert.isAtMost(each, most.operationsAnEvent)
-    })
-  )
+  it.scopedLive("in the Responses convention stay within the same budget", function* () {
+    const measure = yield* bench()
+    const { fibers, operations } = yield* measure(false, Provider.answer("hello"), "/v1/responses")
+    const few = yield* measure(true, streamOf(5), "/v1/responses")
+    const many = yield* measure(true, streamOf(25), "/v1/responses")
+    const each = (many.own - few.own) / 20
+    console.log(`operations of a response: ${operations}, of a streamed event: ${each}`)
+    assert.isAtMost(operations, most.operations)
+    assert.isAtMost(fibers, most.fibers)
+    assert.isAtMost(each, most.operationsAnEvent)
+  })
 
-  it.scopedLive("in the Messages convention stay within the same budget", () =>
-    Effect.gen(function* () {
-      const measure = yield* bench()
-      const { fibers, operations } = yield* measure(false, Provider.answer("hello"), "/v1/messages")
-      const few = yield* measure(true, streamOf(5), "/v1/messages")
-      const many = yield* measure(true, streamOf(25), "/v1/messages")
-      const each = (many.own - few.own) / 20
-      console.log(`operations of a message: ${operations}, of a streamed event: ${each}`)
-      assert.isAtMost(operations, most.operations)
-      assert.isAtMost(fibers, most.fibers)
-      assert.isAtMost(each, most.operationsAnEvent)
-    })
-  )
+  it.scopedLive("in the Messages convention stay within the same budget", function* () {
+    const measure = yield* bench()
+    const { fibers, operations } = yield* measure(false, Provider.answer("hello"), "/v1/messages")
+    const few = yield* measure(true, streamOf(5), "/v1/messages")
+    const many = yield* measure(true, streamOf(25), "/v1/messages")
+    const each = (many.own - few.own) / 20
+    console.log(`operations of a message: ${operations}, of a streamed event: ${each}`)
+    assert.isAtMost(operations, most.operations)
+    assert.isAtMost(fibers, most.fibers)
+    assert.isAtMost(each, most.operationsAnEvent)
+  })
 })

@@ -1,7 +1,7 @@
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
-import type { ParamField } from "../../src/services/catalog/ListedModel.ts"
-import type { ModelList } from "../../src/services/catalog/Surfaces.ts"
+import type { ParamField } from "../../src/domain/ListedModel.ts"
+import type { ModelList } from "../../src/http/models/Schema.ts"
 import { type Account, openAccount } from "../harness/client/Account.ts"
 import { bearer, call } from "../harness/client/HttpCalls.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"
@@ -12,7 +12,7 @@ const { models, providers } = Vendor.read(builtIn)
 
 class Customer extends Context.Tag("test/Customer")<
   Customer,
-  { readonly account: Account; readonly listed: ModelList["data"] }
+  { readonly account: Account; readonly listed: (typeof ModelList.Type)["data"] }
 >() {}
 
 const customer = Layer.effect(
@@ -20,7 +20,7 @@ const customer = Layer.effect(
   Effect.gen(function* () {
     const account = yield* openAccount({ nanoUsd: 1_000_000_000_000_000n, rpm: 1_000_000 })
     const { text } = yield* call("/v1/models", { headers: bearer(account.secret) })
-    const { data }: ModelList = JSON.parse(text)
+    const { data }: typeof ModelList.Type = JSON.parse(text)
     return { account, listed: data }
   })
 )

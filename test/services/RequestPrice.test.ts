@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto"
-import { assert, describe, it } from "@effect/vitest"
 import { KeyId } from "../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { explainPrice } from "../../src/services/admin/requests/Price.ts"
 import { RequestRow } from "../../src/services/telemetry/RequestLog.ts"
 import { agents, chatModel } from "../domain/PricedChats.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const row = RequestRow.make({
   id: randomUUID(),

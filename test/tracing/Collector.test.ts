@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { bearer, callAt } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
-import { ServedGateway } from "../harness/gateway/ServedGateway.ts"
+import { ServedGateway, ServedProcess } from "../harness/gateway/ServedGateway.ts"
 import { listen } from "../harness/Listening.ts"
 import * as Collector from "../harness/upstream/Collector.ts"
 import { json, silent } from "../harness/upstream/FakeUpstream.ts"
@@ -22,7 +22,7 @@ const chat = Effect.gen(function* () {
 })
 
 const gateway = (endpoint: string, env: Readonly<Record<string, string>> = {}) =>
-  Served.layer(
+  Served.processLayer(
     Effect.succeed({
       env: { SANDBOX: "true", OTEL_EXPORTER_OTLP_ENDPOINT: endpoint, OTEL_EXPORTER_OTLP_PROTOCOL: "http/json", ...env }
     })
@@ -38,7 +38,7 @@ const until = <E, R>(check: Effect.Effect<boolean, E, R>) =>
 const lines = (text: string, about: string) => text.split("\n").filter((line) => line.includes(about))
 
 const stop = Effect.gen(function* () {
-  const { ended, signal, stderr } = yield* ServedGateway
+  const { ended, signal, stderr } = yield* ServedProcess
   yield* signal("SIGTERM")
   assert.deepStrictEqual(yield* ended, { code: 0, signal: null })
   return stderr()
@@ -51,7 +51,7 @@ describe("a collector", () => {
     Effect.gen(function* () {
       const port = yield* freePort
       yield* Effect.gen(function* () {
-        const { stderr } = yield* ServedGateway
+        const { stderr } = yield* ServedProcess
         const first = yield* chat
         yield* until(Effect.sync(() => stderr().includes("Traces cannot be sent")))
         const second = yield* chat
@@ -70,7 +70,7 @@ describe("a collector", () => {
       const collector = yield* Collector.make()
       collector.answer(json(401, {}))
       yield* Effect.gen(function* () {
-        const { stderr } = yield* ServedGateway
+        const { stderr } = yield* ServedProcess
         const first = yield* chat
         yield* collector.awaitTrace(first, root)
         const second = yield* chat

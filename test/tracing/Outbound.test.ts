@@ -38,6 +38,6 @@ it.scopedLive("only a provider that the catalog says so of is told of the trace,
         const spans = yield* collector.awaitTrace(traceId, "chat ours")
         assert.isTrue(spans.some((span) => span.spanId === spanId && span.name === "chat ours"))
       }
-    }).pipe(Effect.provide(Served.layer(Effect.succeed({ catalog, env }))))
+    }).pipe(Effect.provide(Served.processLayer(Effect.succeed({ catalog, env }))))
   })
 )

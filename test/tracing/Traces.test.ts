@@ -12,7 +12,7 @@ const moved = `${hushed.prompt} [sandbox status=503 routes=1]`
 
 class Tap extends Context.Tag("test/Tap")<Tap, Collector.Collector>() {}
 
-const gateway = Served.layer(
+const gateway = Served.processLayer(
   Effect.map(Tap, ({ url }) => ({
     env: {
       SANDBOX: "true",

@@ -6,7 +6,7 @@ import { Effect, Option, Schema } from "effect"
 import { type Settings, warnings } from "../../Settings.ts"
 import type { CatalogSnapshot } from "../../services/catalog/Catalog.ts"
 import type { CatalogInvalid } from "../../services/catalog/Problem.ts"
-import { type Finding, finding, ok, problem, warning } from "./Finding.ts"
+import { type Finding, finding, ok, problem, type State, warning } from "./Finding.ts"
 
 export const checkSettings = (settings: Settings): ReadonlyArray<Finding> => {
   const notes = warnings(settings)
@@ -75,11 +75,6 @@ const get = (url: string) =>
 
 const reachable = (host: string) => (host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host)
 
-/** `version`: undefined where the gateway does not say. */
-export interface RunningGateway {
-  readonly version: string | undefined
-}
-
 const askGateway = Effect.fnUntraced(function* ({ host, port }: Settings) {
   const url = `http://${reachable(host)}:${port}`
   const ready = Option.flatMap(yield* get(`${url}/readyz`), Schema.decodeOption(Health))
@@ -90,27 +85,19 @@ const askGateway = Effect.fnUntraced(function* ({ host, port }: Settings) {
 
 export const checkPort = Effect.fn("Doctor.checkPort")(function* (settings: Settings) {
   const { host, port } = settings
-  const code = settings.port === 0 ? undefined : yield* tryPort(settings)
+  const code = port === 0 ? undefined : yield* tryPort(settings)
   const address = `${host}:${port}`
-  if (code === undefined) return { running: false, findings: [ok("port", `${address} is free: no gateway runs here`)] }
-  if (code !== "EADDRINUSE") {
-    return {
-      running: false,
-      findings: [problem("port", `${address} cannot be listened on: ${code}; set HOST and PORT`)]
-    }
+  const found = (isRunning: boolean, state: State, detail: string) => {
+    return { isRunning, finding: finding("port", state, `${address}${detail}`) }
   }
+  if (code === undefined) return found(false, "ok", " is free: no gateway runs here")
+  if (code !== "EADDRINUSE") return found(false, "problem", ` cannot be listened on: ${code}; set HOST and PORT`)
   const answer = Option.getOrUndefined(yield* askGateway(settings))
   if (answer === undefined) {
-    const detail = `${address} is taken by another program, or by a gateway that does not answer; set PORT`
-    return { running: false, findings: [problem("port", detail)] }
+    return found(false, "problem", " is taken by another program, or by a gateway that does not answer; set PORT")
   }
   const { reason, status, version } = answer
   const which = version === undefined ? "a gateway" : `gateway ${version}`
-  const state = status === "ready" ? "ok" : "problem"
-  return {
-    running: true,
-    findings: [
-      finding("port", state, `${address}: ${which} answers, ${reason === undefined ? status : `${status}: ${reason}`}`)
-    ]
-  }
+  const says = reason === undefined ? status : `${status}: ${reason}`
+  return found(true, status === "ready" ? "ok" : "problem", `: ${which} answers, ${says}`)
 })

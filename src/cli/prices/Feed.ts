@@ -1,5 +1,5 @@
 import { FileSystem } from "@effect/platform"
-import { Data, Effect, Predicate } from "effect"
+import { Data, Effect, Option, Predicate } from "effect"
 import type { Model } from "../../domain/Model.ts"
 import { type Difference, modelAgainst, routeRows } from "./Drift.ts"
 import { type FeedModel, type PriceList, Unreadable } from "./FeedModel.ts"
@@ -72,14 +72,16 @@ export const compare = Effect.fn("Catalog.compareFeed")(function* (
   const drifts: Array<Drift> = []
   const losses: Array<string> = []
   const unmatched: Array<string> = []
-  const readable = (found: FeedModel | Unreadable | undefined) =>
-    found instanceof Unreadable
-      ? Effect.fail(new FeedInvalid({ message: `${file}: ${found.message}` }))
-      : Effect.succeed(found)
+  const read = (find: () => FeedModel | undefined) =>
+    Effect.catchSomeDefect(Effect.sync(find), (thrown) =>
+      thrown instanceof Unreadable
+        ? Option.some(new FeedInvalid({ message: `${file}: ${thrown.message}` }))
+        : Option.none()
+    )
   for (const model of models) {
     const fed = new Map<string, FeedModel>()
     for (const route of model.routes) {
-      const found = yield* readable(prices.ofRoute(route))
+      const found = yield* read(() => prices.ofRoute(route))
       if (found !== undefined) fed.set(route.id, found)
     }
     const priced = routeRows(model, (id) => fed.get(id))
@@ -95,7 +97,7 @@ export const compare = Effect.fn("Catalog.compareFeed")(function* (
         if (price < charged) losses.push(`${route}: the price of ${unit} is below what the feed says of ${entry}`)
       }
     }
-    const first = fed.values().next().value ?? (yield* readable(prices.ofMaker(model.id)))
+    const first = fed.values().next().value ?? (yield* read(() => prices.ofMaker(model.id)))
     if (first === undefined) {
       unmatched.push(model.id)
       continue

@@ -1,12 +1,8 @@
 import { Predicate } from "effect"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 
-export class Unreadable {
-  readonly message: string
-  constructor(message: string) {
-    this.message = message
-  }
-}
+/** Thrown where a field of a feed that is read is no amount. */
+export class Unreadable extends Error {}
 
 /** In nano-USD per million tokens; undefined where the feed is silent. */
 export interface FeedTier {
@@ -34,9 +30,9 @@ export interface FeedModel {
 export interface PriceList {
   readonly kind: "LiteLLM" | "models.dev"
   readonly entries: number
-  readonly ofRoute: (route: RouteBase) => FeedModel | Unreadable | undefined
+  readonly ofRoute: (route: RouteBase) => FeedModel | undefined
   /** The entry of the model's vendor. */
-  readonly ofMaker: (id: string) => FeedModel | Unreadable | undefined
+  readonly ofMaker: (id: string) => FeedModel | undefined
 }
 
 const vendors = [
@@ -60,16 +56,14 @@ export const vendorNames = ({ baseUrl, name }: ProviderAccount, kind: PriceList[
   return [...vendors.filter((vendor) => vendor.host === host).map((vendor) => vendor[kind]), name]
 }
 
-/** A present field that is no amount makes the entry unreadable. */
 export class Fields {
   readonly #record: Readonly<Record<string, unknown>>
   readonly #where: string
-  wrong: Unreadable | undefined = undefined
 
   constructor(where: string, value: unknown) {
+    if (!Predicate.isReadonlyRecord(value)) throw new Unreadable(`${where} must be an object`)
     this.#where = where
-    this.#record = Predicate.isReadonlyRecord(value) ? value : {}
-    if (!Predicate.isReadonlyRecord(value)) this.wrong = new Unreadable(`${where} must be an object`)
+    this.#record = value
   }
 
   get keys(): ReadonlyArray<string> {
@@ -85,8 +79,7 @@ export class Fields {
     if (!this.has(key)) return undefined
     const value = this.#record[key]
     if (typeof value === "number" && Number.isFinite(value) && value >= 0) return value
-    this.wrong ??= new Unreadable(`${this.#where}.${key} must be a number of 0 or more`)
-    return undefined
+    throw new Unreadable(`${this.#where}.${key} must be a number of 0 or more`)
   }
 
   /** In nano-USD; the feed prices `per` units at a time in USD. */
@@ -105,12 +98,13 @@ export class Fields {
     return new Fields(`${this.#where}.${key}`, this.#record[key])
   }
 
+  find(key: string): Fields | undefined {
+    return this.has(key) ? this.within(key) : undefined
+  }
+
   list(key: string): ReadonlyArray<Fields> {
     const value = this.#record[key]
-    if (!Array.isArray(value)) {
-      this.wrong ??= new Unreadable(`${this.#where}.${key} must be a list`)
-      return []
-    }
+    if (!Array.isArray(value)) throw new Unreadable(`${this.#where}.${key} must be a list`)
     return value.map((item, index) => new Fields(`${this.#where}.${key}[${index}]`, item))
   }
 }

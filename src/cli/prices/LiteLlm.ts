@@ -1,15 +1,6 @@
 import { Predicate } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
-import {
-  ascending,
-  type FeedModel,
-  type FeedTier,
-  Fields,
-  makers,
-  type PriceList,
-  type Unreadable,
-  vendorNames
-} from "./FeedModel.ts"
+import { ascending, type FeedModel, type FeedTier, Fields, makers, type PriceList, vendorNames } from "./FeedModel.ts"
 
 const million = 1_000_000
 
@@ -39,23 +30,20 @@ const sizesOf = (fields: Fields): ReadonlyArray<number> => {
 /** Entries such as `medium/1024-x-1024/gpt-image-1.5` call the price of the picture an input's. */
 const sized = /(?:^|\/)\d+-x-\d+\//
 
-const model = (entry: string, value: unknown): FeedModel | Unreadable => {
+const model = (entry: string, value: unknown): FeedModel => {
   const fields = new Fields(entry, value)
   const input = fields.tokens("max_input_tokens") ?? fields.tokens("max_tokens")
   const output = fields.tokens("max_output_tokens")
-  const search = "search_context_cost_per_query"
-  const searches = fields.has(search) ? fields.within(search) : undefined
   const perImage = fields.nano("output_cost_per_image", 1)
-  const fed: FeedModel = {
+  return {
     entry,
     tiers: ascending(sizesOf(fields).map((size) => tier(fields, size))),
     perImage: perImage ?? (sized.test(entry) ? fields.nano("input_cost_per_image", 1) : undefined),
     perSecond: fields.nano("output_cost_per_second", 1) ?? fields.nano("output_cost_per_video_per_second", 1),
-    webSearch: searches?.nano("search_context_size_medium", 1_000),
+    webSearch: fields.find("search_context_cost_per_query")?.nano("search_context_size_medium", 1_000),
     contextLengths: input === undefined ? [] : [input, input + (output ?? 0)],
     maxOutput: output
   }
-  return fields.wrong ?? searches?.wrong ?? fed
 }
 
 /** Such as `medium/1024-x-1024`. */

@@ -7,7 +7,6 @@ import {
   hostOf,
   makers,
   type PriceList,
-  type Unreadable,
   vendorNames
 } from "./FeedModel.ts"
 
@@ -23,35 +22,29 @@ const tier = (cost: Fields, above: number): FeedTier => ({
 /** Before `tiers` there was one dearer tier under this name. */
 const oneTier = "context_over_200k"
 
-const tiersOf = (cost: Fields): { readonly tiers: ReadonlyArray<FeedTier>; readonly parts: ReadonlyArray<Fields> } => {
-  const base = { tiers: [tier(cost, 0)], parts: [cost] }
+const tiersOf = (cost: Fields): ReadonlyArray<FeedTier> => {
+  const base = tier(cost, 0)
   if (cost.has("tiers")) {
-    const more = cost.list("tiers").map((it) => ({ it, mark: it.within("tier") }))
-    return {
-      tiers: [...base.tiers, ...more.map(({ it, mark }) => tier(it, mark.tokens("size") ?? 0))],
-      parts: [cost, ...more.flatMap(({ it, mark }) => [it, mark])]
-    }
+    return [base, ...cost.list("tiers").map((one) => tier(one, one.within("tier").tokens("size") ?? 0))]
   }
-  if (!cost.has(oneTier)) return base
-  const over = cost.within(oneTier)
-  return { tiers: [...base.tiers, tier(over, 200_000)], parts: [cost, over] }
+  const over = cost.find(oneTier)
+  return over === undefined ? [base] : [base, tier(over, 200_000)]
 }
 
-const model = (entry: string, value: unknown): FeedModel | Unreadable => {
+const model = (entry: string, value: unknown): FeedModel => {
   const fields = new Fields(entry, value)
-  const { parts, tiers } = fields.has("cost") ? tiersOf(fields.within("cost")) : { tiers: [], parts: [] }
-  const limit = fields.has("limit") ? fields.within("limit") : new Fields(`${entry}.limit`, {})
-  const context = limit.tokens("context")
-  const fed: FeedModel = {
+  const cost = fields.find("cost")
+  const limit = fields.find("limit")
+  const context = limit?.tokens("context")
+  return {
     entry,
-    tiers: ascending(tiers),
+    tiers: cost === undefined ? [] : ascending(tiersOf(cost)),
     perImage: undefined,
     perSecond: undefined,
     webSearch: undefined,
     contextLengths: context === undefined ? [] : [context],
-    maxOutput: limit.tokens("output")
+    maxOutput: limit?.tokens("output")
   }
-  return [fields, ...parts, limit].find(({ wrong }) => wrong !== undefined)?.wrong ?? fed
 }
 
 type Document = Readonly<Record<string, unknown>>

@@ -1,4 +1,3 @@
-import { Args } from "@effect/cli"
 import { Effect } from "effect"
 import type { Model } from "../../domain/Model.ts"
 import { Organizations } from "../../services/access/Organizations.ts"
@@ -8,10 +7,12 @@ import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { CommandFailed } from "../CommandFailed.ts"
 import { command } from "../Commands.ts"
 import { readCatalogOptions } from "../Connection.ts"
+import * as Inputs from "../Inputs.ts"
 import * as Output from "../Output.ts"
 
-export const requestArgument = Args.text({ name: "REQUEST_ID" }).pipe(
-  Args.withDescription("the x-request-id of an answer, or the id of a row of gateway requests --json")
+export const requestArgument = Inputs.word(
+  "REQUEST_ID",
+  "the x-request-id of an answer, or the id of a row of gateway requests --json"
 )
 
 const mostShown = 100
@@ -29,10 +30,10 @@ const describe = (org: string, document: ExplainedRequest): Output.Output => {
   const { entries, hold: _hold, price, timeline, video, ...request } = rest
   const { parts, ...sums } = price
   const sections = [
-    Output.record({ ...request, org, ...(video && { video: `${video.id} ${video.status} (${video.step})` }) }).text,
+    Output.sheet({ ...request, org, ...(video && { video: `${video.id} ${video.status} (${video.step})` }) }),
     Output.table(timeline, ["event", "at_ms", "took_ms", "detail"], ""),
     ...(parts.length === 0 ? [] : [Output.table(parts, partColumns, "")]),
-    Output.record(sums).text,
+    Output.sheet(sums),
     ...(entries.length === 0 ? [] : [Output.table(entries, ["id", "at", "kind", "amount_usd", "ref", "note"], "")])
   ]
   return { document, text: sections.join("\n\n") }

@@ -4,6 +4,7 @@ import {
   AddressBlocked,
   Conflict,
   ForeignOrigin,
+  GatewayBusy,
   InsufficientRole,
   InvalidRequest,
   NotFound,
@@ -31,7 +32,10 @@ export const TooManyAttempts = onWire(429, SignInLimited).annotations({
 
 /** What every endpoint may answer. */
 export const AccessErrors = Schema.Union(BadRequest, Unauthenticated, Forbidden, TooManyAttempts, NoSuch)
+const Busy = onWire(503, GatewayBusy).annotations({ description: "Too many reports are asked for at once." })
 export const ReadErrors = Schema.Union(BadRequest, NoSuch, Internal)
+/** Of what takes its turn. */
+export const ReportErrors = Schema.Union(ReadErrors, Busy)
 export const ChangeErrors = Schema.Union(BadRequest, NoSuch, Conflicting, Internal)
 
 const options = { provides: CurrentActor, failure: AccessErrors } as const

@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Cause, Chunk, Context, Effect, Layer, Option, Schedule } from "effect"
-import { type Caller, hasScope, type Scope as KeyScope } from "../../domain/ApiKey.ts"
+import { type Caller, hasScope, scopeOf } from "../../domain/ApiKey.ts"
 import {
   Aborted,
   AddressBlocked,
@@ -38,7 +38,6 @@ export interface Admitted extends Incoming {
 export interface Endpoint {
   readonly path: string
   readonly surface: Surface
-  readonly scope: KeyScope
   /** A small request takes its rate unit and its hold in one statement. */
   readonly admitsWithHold: boolean
   /** Its requests may wait until others of their organization have closed their holds. */
@@ -65,10 +64,11 @@ interface PaymentServices {
 const checkSolvency = Effect.fnUntraced(function* (
   { idempotency, ledger }: PaymentServices,
   { fitHolds = false, org }: Caller,
-  { fitsHold = false, scope: endpoint }: Endpoint,
+  { fitsHold = false, surface }: Endpoint,
   request: IncomingMessage
 ) {
   const funds = yield* ledger.balance(org)
+  const endpoint = scopeOf[surface]
   const waits = fitsHold || (fitHolds && endpoint === "chat")
   if ((waits ? funds.balance : available(funds)) > 0n) return
   const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
@@ -119,9 +119,8 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
                 return new Aborted()
               })
             }
-            if (!hasScope(caller, endpoint.scope)) {
-              return Effect.zipRight(takeRate(record), new InsufficientScope({ scope: endpoint.scope }))
-            }
+            const scope = scopeOf[endpoint.surface]
+            if (!hasScope(caller, scope)) return Effect.zipRight(takeRate(record), new InsufficientScope({ scope }))
             return endpoint.admitsWithHold && isSmall(request) ? Effect.void : takeRate(record)
           })
 

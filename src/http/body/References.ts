@@ -1,10 +1,11 @@
 import { Effect, Schema } from "effect"
+import { atMost, described, isWithin } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { largestReference, mostReferences, type Reference } from "../../domain/Media.ts"
 import { decodeBase64, fromBase64 } from "../../services/media/Base64.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { atMost, isWithin, longestUrl, urlLimit } from "../schema/Constraints.ts"
 import { readWith } from "../schema/Decoding.ts"
+import { longestUrl, urlLimit } from "../schema/SharedFields.ts"
 import {
   each,
   isAbsent,
@@ -131,9 +132,7 @@ const Frame = Schema.Union(
   Reference,
   Schema.Struct({
     image_url: Reference,
-    file_id: Schema.optional(Schema.Null).annotations({
-      description: "Not supported: send the image itself, or its URL as `image_url`."
-    })
+    file_id: described(Schema.Null, "Not supported: send the image itself, or its URL as `image_url`.")
   })
 )
 

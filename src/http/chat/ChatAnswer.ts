@@ -1,20 +1,25 @@
 import type { ChatAnswer, ChatEvent, ToolCall, Usage } from "../../domain/Chat.ts"
 import { callIdOnWire } from "../../domain/Chat.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
-import type { ChatCompletion, CompletionUsage } from "./CompletionSchema.ts"
+import type { CacheUse, ChatCompletion, CompletionUsage } from "./CompletionSchema.ts"
 import type { StreamEncoder } from "./Sse.ts"
+
+export const cacheUseJson = ({ cached, cacheWrite, cacheWriteHour }: Usage): typeof CacheUse.Type => ({
+  cached_tokens: cached,
+  cache_write_tokens: cacheWrite,
+  ...(cacheWriteHour && { cache_write_1h_tokens: cacheWriteHour })
+})
+
+export const toolUseJson = ({ webSearches }: Usage) =>
+  webSearches ? { server_tool_use: { web_search_requests: webSearches } } : {}
 
 const usageJson = (usage: Usage): CompletionUsage => ({
   prompt_tokens: usage.prompt,
   completion_tokens: usage.completion,
   total_tokens: usage.prompt + usage.completion,
-  prompt_tokens_details: {
-    cached_tokens: usage.cached,
-    cache_write_tokens: usage.cacheWrite,
-    ...(usage.cacheWriteHour && { cache_write_1h_tokens: usage.cacheWriteHour })
-  },
+  prompt_tokens_details: cacheUseJson(usage),
   completion_tokens_details: { reasoning_tokens: usage.reasoning },
-  ...(usage.webSearches && { server_tool_use: { web_search_requests: usage.webSearches } })
+  ...toolUseJson(usage)
 })
 
 const toolCallJson = ({ function: called, id, signature }: ToolCall) => ({

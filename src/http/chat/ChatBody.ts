@@ -1,11 +1,11 @@
-import { Effect, Either, Schema } from "effect"
+import { Effect, Schema } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { countValues } from "../../domain/Json.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { bodyLimits } from "../body/Body.ts"
 import { type Read, refuse, refused } from "../body/Fields.ts"
-import { decoder, problem, readWith } from "../schema/Decoding.ts"
+import { problem, reader, readWith } from "../schema/Decoding.ts"
 import { readMessages } from "./ChatMessages.ts"
 import { readResponseFormat, readToolChoice, readTools } from "./ChatTools.ts"
 import { ChatCompletionRequest } from "./Schema.ts"
@@ -22,8 +22,6 @@ const Body = Schema.Struct({
   tool_choice: Schema.Unknown,
   response_format: Schema.Unknown
 })
-
-const decode = decoder(Body)
 
 /** `none` asks for no reasoning, and `minimal` for the least that there is. */
 const effortOf = ({ reasoning_effort: effort }: typeof Body.Type) => {
@@ -75,11 +73,7 @@ const readRequest = (body: typeof Body.Type): Read<ChatRequest> => {
   }
 }
 
-export const decodeChatBody = (json: unknown): Either.Either<ChatRequest, InvalidRequest> =>
-  Either.flatMap(decode(json), (body) => {
-    const request = readRequest(body)
-    return refused(request) ? Either.left(request) : Either.right(request)
-  })
+export const decodeChatBody = reader(Body, readRequest)
 
 /** Larger requests are processed in slices. */
 export const largeRequest = 256 * 1024

@@ -1,5 +1,6 @@
 import type { ImagePart, Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import { readCallId } from "../../domain/Chat.ts"
+import { isWithin } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import {
   each,
@@ -15,8 +16,9 @@ import {
   refuseAt,
   refused
 } from "../body/Fields.ts"
-import { isWithin, longestUrl } from "../schema/Constraints.ts"
+import { longestUrl } from "../schema/SharedFields.ts"
 import { readCacheMark } from "./CacheControl.ts"
+import { toolCallOf } from "./ChatTools.ts"
 import { longestName } from "./Schema.ts"
 
 /** Lazy, since it is needed only for errors. */
@@ -103,16 +105,10 @@ const readToolCall = (call: unknown, path: Path): Read<ToolCall> => {
   if (!isObject(called) || !isFilled(called.name) || !isString(called.arguments)) {
     return wrongIn(path, "function", "must be an object with a `name` and `arguments`, a JSON text")
   }
-  const { id, signature } = readCallId(call.id)
-  if (!isWithin(longestName, id) || !isWithin(longestName, called.name)) {
-    return wrong(path, `must have an \`id\` and a name of at most ${longestName} characters`)
-  }
-  return {
-    id,
-    ...(signature === undefined ? undefined : { signature }),
-    type: "function",
-    function: { name: called.name, arguments: called.arguments }
-  }
+  return (
+    toolCallOf(call.id, called.name, called.arguments) ??
+    wrong(path, `must have an \`id\` and a name of at most ${longestName} characters`)
+  )
 }
 
 const readToolCalls = (calls: unknown, path: Path): Read<ReadonlyArray<ToolCall>> => {
@@ -159,27 +155,24 @@ const readTool = (message: JsonObject, path: Path, calls: ReadonlySet<string>): 
   return refused(content) ? content : { role: "tool", content, tool_call_id: id }
 }
 
-const readUser = (message: JsonObject, path: Path): Read<Message> => {
-  const content = readContent(message.content, path, readAny)
+const readSpoken = <A extends object>(message: JsonObject, path: Path, readPart: ReadPart<A>) => {
+  const content = readContent(message.content, path, readPart)
   if (refused(content)) return content
   const name = readOptionalText(message, "name", path)
-  return refused(name) ? name : { role: "user", content, name }
-}
-
-const readSystem = (message: JsonObject, path: Path): Read<Message> => {
-  const content = readContent(message.content, path, readTextOnly)
-  if (refused(content)) return content
-  const name = readOptionalText(message, "name", path)
-  return refused(name) ? name : { role: "system", content, name }
+  return refused(name) ? name : { content, name }
 }
 
 const readRole = (message: JsonObject, path: Path, calls: Set<string>): Read<Message> => {
   switch (message.role) {
-    case "user":
-      return readUser(message, path)
+    case "user": {
+      const spoken = readSpoken(message, path, readAny)
+      return refused(spoken) ? spoken : { role: "user", ...spoken }
+    }
     case "system":
-    case "developer":
-      return readSystem(message, path)
+    case "developer": {
+      const spoken = readSpoken(message, path, readTextOnly)
+      return refused(spoken) ? spoken : { role: "system", ...spoken }
+    }
     case "assistant":
       return readAssistant(message, path, calls)
     case "tool":

@@ -1,4 +1,5 @@
-import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
+import { type ResponseFormat, readCallId, type Tool, type ToolCall, type ToolChoice } from "../../domain/Chat.ts"
+import { isWithin } from "../../domain/Constraints.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import {
   each,
@@ -14,6 +15,7 @@ import {
   refused
 } from "../body/Fields.ts"
 import { readCacheMark } from "./CacheControl.ts"
+import { longestName } from "./Schema.ts"
 
 export const maxLevels = 100
 
@@ -26,7 +28,7 @@ interface Definition {
   readonly schema: JsonObject | undefined
 }
 
-export const readDefinition = (
+const readDefinition = (
   definition: JsonObject,
   param: string,
   path: string,
@@ -53,17 +55,38 @@ export const readDefinition = (
   }
 }
 
+export const readFunction = (definition: JsonObject, path: string): Read<Tool> => {
+  const read = readDefinition(definition, "tools", path, "parameters")
+  if (refused(read)) return read
+  const { named, schema } = read
+  return { type: "function", function: schema === undefined ? named : { ...named, parameters: schema } }
+}
+
+export const readJsonSchema = (definition: unknown, param: string, path: string): Read<ResponseFormat> => {
+  if (!isObject(definition)) return refuseAt(param, path, "is required and must be an object")
+  const read = readDefinition(definition, param, path, "schema")
+  if (refused(read)) return read
+  const { named, schema } = read
+  return { type: "json_schema", json_schema: schema === undefined ? named : { ...named, schema } }
+}
+
+/** Undefined where the id or the name is too long. */
+export const toolCallOf = (onWire: string, name: string, text: string): ToolCall | undefined => {
+  const { id, signature } = readCallId(onWire)
+  if (!isWithin(longestName, id) || !isWithin(longestName, name)) return undefined
+  const call = { id, type: "function", function: { name, arguments: text } } as const
+  return signature === undefined ? call : { ...call, signature }
+}
+
 const readTool = (tool: unknown, index: number): Read<Tool> => {
   const path = `tools[${index}]`
   if (!isObject(tool)) return refuseAt("tools", path, "must be an object")
   if (tool.type !== "function") return refuseAt("tools", `${path}.type`, "must be function")
   if (!isObject(tool.function)) return refuseAt("tools", `${path}.function`, "is required and must be an object")
-  const read = readDefinition(tool.function, "tools", `${path}.function`, "parameters")
+  const read = readFunction(tool.function, `${path}.function`)
   if (refused(read)) return read
   const mark = readCacheMark(tool, "tools", () => path)
-  if (refused(mark)) return mark
-  const parameters = read.schema === undefined ? undefined : { parameters: read.schema }
-  return { type: "function", function: { ...read.named, ...parameters }, ...mark }
+  return refused(mark) ? mark : { ...read, ...mark }
 }
 
 export const readTools = (tools: unknown): Read<ReadonlyArray<Tool>> => {
@@ -94,20 +117,14 @@ export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): Read
   return { type: "function", function: { name } }
 }
 
-const readJsonSchema = (definition: unknown, path: string): Read<ResponseFormat> => {
-  if (!isObject(definition)) return refuseAt("response_format", path, "is required and must be an object")
-  const read = readDefinition(definition, "response_format", path, "schema")
-  if (refused(read)) return read
-  const schema = read.schema === undefined ? undefined : { schema: read.schema }
-  return { type: "json_schema", json_schema: { ...read.named, ...schema } }
-}
-
 /** Other hosts take the schema beside `json_object`. */
 const readJsonObject = ({ json_schema, schema }: JsonObject): Read<ResponseFormat> => {
   if (!isAbsent(json_schema)) {
     return refuseAt("response_format", "response_format.json_schema", "needs the type json_schema")
   }
-  return isAbsent(schema) ? { type: "json_object" } : readJsonSchema({ name: "response", schema }, "response_format")
+  return isAbsent(schema)
+    ? { type: "json_object" }
+    : readJsonSchema({ name: "response", schema }, "response_format", "response_format")
 }
 
 /** `text` is the default, so it counts as absent. */
@@ -120,7 +137,7 @@ export const readResponseFormat = (format: unknown): Read<ResponseFormat | undef
     case "json_object":
       return readJsonObject(format)
     case "json_schema":
-      return readJsonSchema(format.json_schema, "response_format.json_schema")
+      return readJsonSchema(format.json_schema, "response_format", "response_format.json_schema")
     default:
       return refuseAt("response_format", "response_format.type", "must be one of text, json_object, json_schema")
   }

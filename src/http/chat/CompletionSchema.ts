@@ -1,11 +1,9 @@
 import { Schema } from "effect"
+import { described, Filled, Integer } from "../../domain/Constraints.ts"
 import { Envelope } from "../errors/ErrorMessages.ts"
-import { atLeast, Filled, Integer } from "../schema/Constraints.ts"
+import { Tokens, UnixSeconds } from "../schema/SharedFields.ts"
 
 const FinishReason = Schema.Literal("stop", "length", "tool_calls", "content_filter")
-
-const Tokens = Integer.pipe(atLeast(0))
-const UnixSeconds = Integer.annotations({ description: "Unix seconds." })
 
 export const ToolCall = Schema.Struct({
   id: Filled,
@@ -16,19 +14,22 @@ export const ToolCall = Schema.Struct({
   })
 }).annotations({ identifier: "ToolCall" })
 
+export const CacheUse = Schema.Struct({
+  cached_tokens: Tokens.annotations({ description: "Read from the provider's cache." }),
+  cache_write_tokens: Tokens.annotations({ description: "Written to it." }),
+  cache_write_1h_tokens: described(Tokens, "Of those, the ones kept for an hour.")
+})
+export const toolUse = {
+  server_tool_use: described(Schema.Struct({ web_search_requests: Tokens }), "Where web searches are charged.")
+}
+
 export const CompletionUsage = Schema.Struct({
   prompt_tokens: Tokens,
   completion_tokens: Tokens,
   total_tokens: Tokens,
-  prompt_tokens_details: Schema.Struct({
-    cached_tokens: Tokens.annotations({ description: "Read from the provider's cache." }),
-    cache_write_tokens: Tokens.annotations({ description: "Written to it." }),
-    cache_write_1h_tokens: Schema.optional(Tokens).annotations({ description: "Of those, the ones kept for an hour." })
-  }),
+  prompt_tokens_details: CacheUse,
   completion_tokens_details: Schema.Struct({ reasoning_tokens: Tokens }),
-  server_tool_use: Schema.optional(Schema.Struct({ web_search_requests: Tokens })).annotations({
-    description: "Where web searches are charged."
-  })
+  ...toolUse
 }).annotations({ identifier: "Usage", description: "What is billed." })
 export type CompletionUsage = typeof CompletionUsage.Type
 
@@ -44,12 +45,8 @@ export const ChatCompletion = Schema.Struct({
         role: Schema.Literal("assistant"),
         content: Schema.NullOr(Schema.String).annotations({ description: "Null when there are only tool calls." }),
         refusal: Schema.NullOr(Schema.String),
-        reasoning_content: Schema.optional(Schema.String).annotations({
-          description: "The reasoning, where the model shows it."
-        }),
-        tool_calls: Schema.optional(Schema.Array(ToolCall)).annotations({
-          description: "Functions that the model calls."
-        })
+        reasoning_content: described(Schema.String, "The reasoning, where the model shows it."),
+        tool_calls: described(Schema.Array(ToolCall), "Functions that the model calls.")
       }),
       logprobs: Schema.Null,
       finish_reason: Schema.NullOr(FinishReason)
@@ -84,9 +81,10 @@ export const ChatCompletionChunk = Schema.Struct({
       finish_reason: Schema.NullOr(FinishReason)
     })
   ),
-  usage: Schema.optional(Schema.NullOr(CompletionUsage)).annotations({
-    description: "With `stream_options.include_usage`: null on every chunk but the last, whose `choices` is empty."
-  })
+  usage: described(
+    Schema.NullOr(CompletionUsage),
+    "With `stream_options.include_usage`: null on every chunk but the last, whose `choices` is empty."
+  )
 }).annotations({ identifier: "ChatCompletionChunk" })
 
 export const ChatStreamEvent = Schema.Union(ChatCompletionChunk, Envelope).annotations({

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Failure } from "../../domain/Failure.ts"
-import { isSandbox } from "../../services/catalog/CatalogRules.ts"
+import { isInSandbox } from "../../services/catalog/CatalogRules.ts"
 import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { type Answer, json } from "../Answer.ts"
@@ -30,11 +30,8 @@ export const chatEndpoints = Effect.gen(function* () {
         created: Math.floor(clock.unsafeCurrentTimeMillis() / 1000),
         model: job.model.id
       }
-      // Before any route has answered, the head is marked if only the sandbox could serve it.
       const marked = () =>
-        (record.route === undefined ? job.model.routes.every(isSandbox) : isSandbox(record.route))
-          ? { ...headers(), "x-gateway-sandbox": "true" }
-          : headers()
+        isInSandbox(record.route, job.model.routes) ? { ...headers(), "x-gateway-sandbox": "true" } : headers()
       if (job.request.stream) {
         const encoder = dialect.encoder(name, job.request)
         return Effect.as(chat.stream(job, makeSink({ response, headers: marked, encoder, departure })), undefined)
@@ -48,7 +45,6 @@ export const chatEndpoints = Effect.gen(function* () {
     (dialect): Endpoint => ({
       path: dialect.path,
       surface: "chat",
-      scope: "chat",
       admitsWithHold: true,
       idHeader: dialect.idHeader,
       fitsHold: dialect.fitsHold,

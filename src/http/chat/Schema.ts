@@ -1,34 +1,31 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { callIdMark, readCallId } from "../../domain/Chat.ts"
+import { between, described, Filled, Integer, isWithin, matching, optional, upTo } from "../../domain/Constraints.ts"
 import { reasoningEfforts } from "../../domain/Model.ts"
-import { isArray, isFilled } from "../body/Fields.ts"
 import { GenerationErrors } from "../errors/Schemas.ts"
-import {
-  atLeast,
-  atMost,
-  between,
-  described,
-  Filled,
-  Integer,
-  isWithin,
-  matching,
-  modelOf,
-  n,
-  optional,
-  unsupported,
-  upTo,
-  urlLimit
-} from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated } from "../schema/Headers.ts"
+import {
+  Flag,
+  ImageUrl,
+  JsonSchema,
+  modelOf,
+  n,
+  numberFrom,
+  oneOf,
+  StopTexts,
+  samplingOnly,
+  stopsProblem,
+  streaming,
+  TokenCap,
+  textOr,
+  unsupported
+} from "../schema/SharedFields.ts"
 import { CacheMark } from "./CacheControl.ts"
 import { ChatCompletion } from "./CompletionSchema.ts"
 
 const Name = matching(/^[a-zA-Z0-9_-]{1,64}$/)
-const JsonSchema = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  jsonSchema: { type: "object", description: "A JSON Schema, at most 100 levels deep." }
-})
 
 const marked = { cache_control: optional(CacheMark) }
 
@@ -39,21 +36,11 @@ const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Sc
 const ImagePart = Schema.Struct({
   type: Schema.Literal("image_url"),
   image_url: Schema.Struct({
-    url: Filled.annotations({
-      jsonSchema: {
-        type: "string",
-        minLength: 1,
-        ...urlLimit,
-        description: "An http(s) URL of at most 8,192 characters, or `data:image/…;base64,…`; PNG, JPEG, WebP or GIF."
-      },
-      arbitrary: () => (fc) => fc.webUrl({ validSchemes: ["http", "https"] })
-    }),
+    url: ImageUrl,
     detail: optional(Schema.Literal("auto", "low", "high"))
   }),
   ...marked
 }).annotations({ identifier: "ImagePart" })
-
-const textOr = <A, I>(part: Schema.Schema<A, I>) => Schema.Union(Schema.String, Schema.NonEmptyArray(part))
 
 const SystemMessage = Schema.Struct({
   role: Schema.Literal("system", "developer"),
@@ -147,32 +134,20 @@ const ResponseFormat = Schema.Union(
   })
 )
 
-const Flag = Schema.Boolean.annotations(problem("must be a boolean"))
-const TokenCap = Integer.pipe(atLeast(1)).annotations(problem("must be an integer of at least 1"))
 const Seed = Integer.pipe(between(-(2 ** 63), 2 ** 63)).annotations({
   ...problem("must be an integer"),
   arbitrary: () => (fc) => fc.integer()
 })
-const numberFrom = (least: number, most: number) =>
-  Schema.Number.pipe(between(least, most)).annotations(problem(`must be a number from ${least} to ${most}`))
 const StreamOptions = Schema.Struct({ include_usage: optional(Flag) }).annotations(problem("must be an object"))
-const efforts = ["none", "minimal", ...reasoningEfforts] as const
-const Effort = Schema.Literal(...efforts).annotations(problem(`must be one of ${efforts.join(", ")}`))
-const maxStops = 16
-const Stop = Schema.Union(Filled, Schema.Array(Filled).pipe(atMost(maxStops))).annotations(
-  problem((value) =>
-    isArray(value) && value.every(isFilled)
-      ? `must hold at most ${maxStops} strings`
-      : "must be a non-empty string or an array of non-empty strings"
-  )
+const Effort = oneOf("none", "minimal", ...reasoningEfforts)
+const Stop = Schema.Union(Filled, StopTexts).annotations(
+  stopsProblem("must be a non-empty string or an array of non-empty strings")
 )
 
 const CacheKey = Filled.pipe(upTo(longestCacheKey)).annotations(
   problem(`must be a non-empty string of at most ${longestCacheKey} characters`)
 )
 const Retention = Schema.Literal("in_memory", "in-memory", "24h").annotations(problem("must be one of in_memory, 24h"))
-
-const samplingOnly = "Ignored by models without sampling parameters."
 
 export const ChatCompletionRequest = Schema.Struct({
   model: modelOf("a chat model"),
@@ -208,7 +183,7 @@ export const ChatCompletionRequest = Schema.Struct({
   prompt_cache_retention: optional(Retention, "How long a vendor that has the choice keeps a cached prompt.")
 }).annotations({ identifier: "ChatCompletionRequest" })
 
-const streaming = `Answers with JSON, or with server-sent events when \`stream\` is true:
+const description = `Answers with JSON, or with server-sent events when \`stream\` is true:
 
 \`\`\`
 data: {"choices":[{"index":0,"delta":{"role":"assistant","content":""},…}],…}
@@ -230,13 +205,8 @@ const complete = HttpApiEndpoint.post("complete", "/chat/completions")
     OpenApi.annotations({
       identifier: "createChatCompletion",
       summary: "Create a chat completion",
-      description: streaming,
-      transform: (operation) => {
-        operation.responses[200].content["text/event-stream"] = {
-          schema: { $ref: "#/components/schemas/ChatStreamEvent" }
-        }
-        return operation
-      }
+      description,
+      ...streaming("ChatStreamEvent")
     })
   )
 

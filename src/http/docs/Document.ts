@@ -1,50 +1,39 @@
 import { Schema } from "effect"
 
-export interface JsonSchema {
-  readonly $ref?: string
-  readonly type?: string | ReadonlyArray<string>
-  readonly description?: string
-  readonly enum?: ReadonlyArray<unknown>
-  readonly default?: unknown
-  readonly examples?: ReadonlyArray<unknown>
-  readonly properties?: Readonly<Record<string, JsonSchema>>
-  readonly required?: ReadonlyArray<string>
-  readonly items?: JsonSchema
-  readonly anyOf?: ReadonlyArray<JsonSchema>
-  readonly pattern?: string
-  readonly format?: string
-  readonly minimum?: number
-  readonly maximum?: number
-  readonly minLength?: number
-  readonly maxLength?: number
-  readonly minItems?: number
-  readonly maxItems?: number
-}
-
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 const record = <A, I>(value: Schema.Schema<A, I>) => Schema.Record({ key: Schema.String, value })
 const list = Schema.Array(Schema.String)
 
+const own = {
+  $ref: optional(Schema.String),
+  type: optional(Schema.Union(Schema.String, list)),
+  description: optional(Schema.String),
+  enum: optional(Schema.Array(Schema.Unknown)),
+  default: optional(Schema.Unknown),
+  examples: optional(Schema.Array(Schema.Unknown)),
+  required: optional(list),
+  pattern: optional(Schema.String),
+  format: optional(Schema.String),
+  minimum: optional(Schema.Number),
+  maximum: optional(Schema.Number),
+  minLength: optional(Schema.Number),
+  maxLength: optional(Schema.Number),
+  minItems: optional(Schema.Number),
+  maxItems: optional(Schema.Number)
+}
+
+export interface JsonSchema extends Schema.Struct.Type<typeof own> {
+  readonly properties?: Readonly<Record<string, JsonSchema>>
+  readonly items?: JsonSchema
+  readonly anyOf?: ReadonlyArray<JsonSchema>
+}
+
 const JsonSchema: Schema.Schema<JsonSchema> = Schema.suspend(() =>
   Schema.Struct({
-    $ref: optional(Schema.String),
-    type: optional(Schema.Union(Schema.String, list)),
-    description: optional(Schema.String),
-    enum: optional(Schema.Array(Schema.Unknown)),
-    default: optional(Schema.Unknown),
-    examples: optional(Schema.Array(Schema.Unknown)),
+    ...own,
     properties: optional(record(JsonSchema)),
-    required: optional(list),
     items: optional(JsonSchema),
-    anyOf: optional(Schema.Array(JsonSchema)),
-    pattern: optional(Schema.String),
-    format: optional(Schema.String),
-    minimum: optional(Schema.Number),
-    maximum: optional(Schema.Number),
-    minLength: optional(Schema.Number),
-    maxLength: optional(Schema.Number),
-    minItems: optional(Schema.Number),
-    maxItems: optional(Schema.Number)
+    anyOf: optional(Schema.Array(JsonSchema))
   })
 )
 

@@ -1,13 +1,6 @@
 import { HttpApiError, HttpServerError } from "@effect/platform"
 import { Cause, Effect, Option } from "effect"
-import {
-  Aborted,
-  BodyTooLarge,
-  type Failure,
-  InvalidRequest,
-  isFailure,
-  UnknownEndpoint
-} from "../../domain/Failure.ts"
+import * as Failures from "../../domain/Failure.ts"
 import { logFailure, outageIn } from "../../services/sql/Outage.ts"
 import { internalError, outage, toWire, type WireError } from "./ErrorMessages.ts"
 
@@ -15,18 +8,21 @@ import { internalError, outage, toWire, type WireError } from "./ErrorMessages.t
 export const adminBodyBytes = 262_144
 
 /** The platform dies of a body that it cannot read, and tells of one that is too large by these words alone. */
-const unreadBody = (defect: unknown): Option.Option<Failure> => {
+const unreadBody = (defect: unknown): Option.Option<Failures.Failure> => {
   if (!(defect instanceof HttpServerError.RequestError) || defect.reason !== "Decode") return Option.none()
   const isTooLarge = defect.cause instanceof Error && defect.cause.message === "maxBytes exceeded"
   return Option.some(
     isTooLarge
-      ? new BodyTooLarge({ limitBytes: adminBodyBytes })
-      : new InvalidRequest({ message: "The body is not valid JSON.", param: null })
+      ? new Failures.BodyTooLarge({ limitBytes: adminBodyBytes })
+      : new Failures.InvalidRequest({ message: "The body is not valid JSON.", param: null })
   )
 }
 
-const asFailure = (error: unknown): Option.Option<Failure> => {
-  if (error instanceof HttpServerError.RouteNotFound) return Option.some(new UnknownEndpoint())
+const isFailure = (error: unknown): error is Failures.Failure =>
+  Object.values(Failures).some((type) => error instanceof type)
+
+const asFailure = (error: unknown): Option.Option<Failures.Failure> => {
+  if (error instanceof HttpServerError.RouteNotFound) return Option.some(new Failures.UnknownEndpoint())
   if (error instanceof HttpApiError.HttpApiDecodeError) {
     const [
       {
@@ -36,8 +32,8 @@ const asFailure = (error: unknown): Option.Option<Failure> => {
     ] = [...error.issues, { message: error.message, path: [] }]
     return Option.some(
       param === undefined
-        ? new InvalidRequest({ message: "The body must be a JSON object.", param: null })
-        : new InvalidRequest({ message, param: param.toString() })
+        ? new Failures.InvalidRequest({ message: "The body must be a JSON object.", param: null })
+        : new Failures.InvalidRequest({ message, param: param.toString() })
     )
   }
   return Option.liftPredicate(error, isFailure)
@@ -50,14 +46,14 @@ const unexpected = (cause: Cause.Cause<unknown>): Effect.Effect<WireError> =>
     ? Effect.as(logFailure("A request failed because the database did not take its part of it", cause), outage)
     : Effect.as(logUnexpected(cause), internalError)
 
-const expected = (failure: Failure, cause: Cause.Cause<unknown>): Effect.Effect<WireError> => {
+const expected = (failure: Failures.Failure, cause: Cause.Cause<unknown>): Effect.Effect<WireError> => {
   const wire = toWire(failure)
   return wire.status === 500 ? Effect.as(logUnexpected(cause), wire) : Effect.succeed(wire)
 }
 
 /** Logs defects, which become an internal error. */
 export const errorResponse = (cause: Cause.Cause<unknown>, requestId: string): Effect.Effect<WireError> => {
-  if (Cause.isInterruptedOnly(cause)) return Effect.succeed(toWire(new Aborted()))
+  if (Cause.isInterruptedOnly(cause)) return Effect.succeed(toWire(new Failures.Aborted()))
   const unread = Option.flatMap(Cause.dieOption(cause), unreadBody)
   if (Option.isSome(unread)) return Effect.succeed(toWire(unread.value))
   const failure = Option.flatMap(Cause.failureOption(cause), asFailure)

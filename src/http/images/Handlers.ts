@@ -53,7 +53,7 @@ export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => {
   return { ...body, n: decode(body.n), stream: decode(body.stream) }
 }
 
-const endpoint = { surface: "image", scope: "images", admitsWithHold: false } as const
+const endpoint = { surface: "image", admitsWithHold: false } as const
 
 const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? imageForm(body.parts) : body.value)
 

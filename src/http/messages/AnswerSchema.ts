@@ -1,7 +1,6 @@
 import { Schema } from "effect"
-import { Anything, atLeast, Integer } from "../schema/Constraints.ts"
-
-const Tokens = Integer.pipe(atLeast(0))
+import { Anything, Integer } from "../../domain/Constraints.ts"
+import { AnyObject, Tokens } from "../schema/SharedFields.ts"
 
 export const messagesErrorTypes = [
   "invalid_request_error",
@@ -51,7 +50,7 @@ const ToolUse = Schema.Struct({
   type: Schema.Literal("tool_use"),
   id: Schema.String,
   name: Schema.String,
-  input: Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({ jsonSchema: { type: "object" } })
+  input: AnyObject
 })
 const Other = Schema.Struct({ type: Schema.String })
 

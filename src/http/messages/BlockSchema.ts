@@ -1,7 +1,8 @@
 import { Schema } from "effect"
 import { readCallId } from "../../domain/Chat.ts"
+import { Filled, isWithin, matching, optional } from "../../domain/Constraints.ts"
 import { longestName } from "../chat/Schema.ts"
-import { Filled, isWithin, matching, optional } from "../schema/Constraints.ts"
+import { AnyObject, otherThan, textOr } from "../schema/SharedFields.ts"
 
 const CacheControl = Schema.Struct({
   type: Schema.Literal("ephemeral"),
@@ -11,10 +12,6 @@ const CacheControl = Schema.Struct({
   description: "The prompt up to here is cached, for five minutes unless `ttl` says an hour."
 })
 export const mark = { cache_control: optional(CacheControl) }
-
-export const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  jsonSchema: { type: "object" }
-})
 
 export const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String, ...mark }).annotations({
   identifier: "MessagesTextBlock"
@@ -52,19 +49,18 @@ const SearchResultBlock = Schema.Struct({
   ...mark
 }).annotations({ identifier: "MessagesSearchResultBlock" })
 
-const known = [
-  "text",
-  "image",
-  "document",
-  "search_result",
-  "thinking",
-  "redacted_thinking",
-  "tool_use",
-  "tool_result",
-  "container_upload"
-]
 const OtherBlock = Schema.Struct({
-  type: Filled.pipe(Schema.filter((type) => !known.includes(type), { jsonSchema: { not: { enum: known } } }))
+  type: otherThan(
+    "text",
+    "image",
+    "document",
+    "search_result",
+    "thinking",
+    "redacted_thinking",
+    "tool_use",
+    "tool_result",
+    "container_upload"
+  )
 }).annotations({
   identifier: "MessagesOtherBlock",
   description: "Any other block: passed on to a route that speaks this API, left out elsewhere."
@@ -104,8 +100,6 @@ const ToolResultBlock = Schema.Struct({
   is_error: optional(Schema.Boolean),
   ...mark
 }).annotations({ identifier: "MessagesToolResultBlock" })
-
-export const textOr = <A, I>(block: Schema.Schema<A, I>) => Schema.Union(Schema.String, Schema.NonEmptyArray(block))
 
 export const UserTurn = Schema.Struct({
   role: Schema.Literal("user"),

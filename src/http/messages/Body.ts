@@ -3,8 +3,9 @@ import { Either, Schema } from "effect"
 import type { ChatRequest, Message, NativeRequest } from "../../domain/Chat.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import type { ReasoningEffort } from "../../domain/Model.ts"
-import { isAbsent, isObject, type JsonObject, type Read, refuse, refused } from "../body/Fields.ts"
-import { decoder, problem, readWith } from "../schema/Decoding.ts"
+import { isAbsent, type JsonObject, type Read, refuse, refused } from "../body/Fields.ts"
+import type { ChatDialect } from "../chat/Dialect.ts"
+import { problem, reader, readWith } from "../schema/Decoding.ts"
 import { cacheControlOf, type NativeShare } from "./Blocks.ts"
 import { MessagesRequest } from "./Schema.ts"
 import { readChoice, readFormat, readTools } from "./Tools.ts"
@@ -20,8 +21,6 @@ const Body = Schema.Struct({
   tools: Schema.Unknown,
   tool_choice: Schema.Unknown
 })
-
-const decode = decoder(Body)
 
 const efforts: ReadonlyMap<string, ReasoningEffort> = new Map([
   ["low", "low"],
@@ -111,14 +110,6 @@ const reword = ({ message, param }: InvalidRequest): InvalidRequest =>
       .replace(/: is required\.$/, ": Field required")
   )
 
-export const decodeMessagesBody = (
-  json: unknown,
-  headers: IncomingHttpHeaders
-): Either.Either<ChatRequest, InvalidRequest> =>
-  Either.mapLeft(
-    Either.flatMap(decode(json), (body) => {
-      const request = readRequest(body, isObject(json) ? json : {}, headers)
-      return refused(request) ? Either.left(request) : Either.right(request)
-    }),
-    reword
-  )
+const read = reader(Body, readRequest)
+
+export const decodeMessagesBody: ChatDialect["decode"] = (json, headers) => Either.mapLeft(read(json, headers), reword)

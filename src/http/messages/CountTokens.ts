@@ -13,7 +13,6 @@ export const countTokensEndpoint = Effect.gen(function* () {
   const endpoint: Endpoint = {
     path: `${messagesPath}/count_tokens`,
     surface: "chat",
-    scope: "chat",
     admitsWithHold: false,
     isFree: true,
     idHeader: messages.idHeader,

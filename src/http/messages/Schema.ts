@@ -1,36 +1,35 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { isArray, isFilled } from "../body/Fields.ts"
+import { Anything, atLeast, Filled, Integer, matching, optional } from "../../domain/Constraints.ts"
 import { CountTokensErrors, GenerationErrors } from "../errors/Schemas.ts"
-import {
-  Anything,
-  atLeast,
-  atMost,
-  between,
-  Filled,
-  Integer,
-  matching,
-  modelOf,
-  optional
-} from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated } from "../schema/Headers.ts"
+import {
+  AnyObject,
+  Flag,
+  JsonSchema,
+  modelOf,
+  numberFrom,
+  otherThan,
+  StopTexts,
+  samplingOnly,
+  stopsProblem,
+  streaming,
+  TokenCap,
+  textOr
+} from "../schema/SharedFields.ts"
 import { Message, TokenCount } from "./AnswerSchema.ts"
-import { AnyObject, AssistantTurn, mark, SystemTurn, TextBlock, textOr, UserTurn } from "./BlockSchema.ts"
+import { AssistantTurn, mark, SystemTurn, TextBlock, UserTurn } from "./BlockSchema.ts"
 
 const CustomTool = Schema.Struct({
   type: optional(Schema.Literal("custom")),
   name: matching(/^[a-zA-Z0-9_-]{1,128}$/),
   description: optional(Schema.String),
-  input_schema: AnyObject.annotations({
-    jsonSchema: { type: "object", description: "A JSON Schema, at most 100 levels deep." }
-  }),
+  input_schema: JsonSchema,
   strict: optional(Schema.Boolean),
   ...mark
 }).annotations({ identifier: "MessagesTool" })
-const OtherTool = Schema.Struct({
-  type: Filled.pipe(Schema.filter((type) => type !== "custom", { jsonSchema: { not: { enum: ["custom"] } } }))
-}).annotations({
+const OtherTool = Schema.Struct({ type: otherThan("custom") }).annotations({
   identifier: "MessagesOtherTool",
   description:
     "`web_search_…` needs a model with web search. Tools that the client runs (`bash_…`, `text_editor_…`, `memory_…`, `computer_…`, `browser_…`) need a route that speaks this API; any other is passed on to such a route and left out elsewhere."
@@ -42,22 +41,9 @@ const ToolChoice = Schema.Struct({
   disable_parallel_tool_use: optional(Schema.Boolean)
 }).annotations({ identifier: "MessagesToolChoice" })
 
-const Flag = Schema.Boolean.annotations(problem("must be a boolean"))
-const Cap = Integer.pipe(atLeast(1)).annotations(problem("must be an integer of at least 1"))
 const Budget = Integer.pipe(atLeast(0)).annotations(problem("must be an integer of at least 0"))
-const share = Schema.Number.pipe(between(0, 1)).annotations(problem("must be a number from 0 to 1"))
-const maxStops = 16
-const Stops = Schema.Array(Filled)
-  .pipe(atMost(maxStops))
-  .annotations(
-    problem((value) =>
-      isArray(value) && value.every(isFilled)
-        ? `must hold at most ${maxStops} strings`
-        : "must be an array of non-empty strings"
-    )
-  )
+const Stops = StopTexts.annotations(stopsProblem("must be an array of non-empty strings"))
 const object = problem("must be an object")
-const samplingOnly = "Ignored by models without sampling parameters."
 
 const prompt = {
   model: modelOf("a chat model"),
@@ -81,11 +67,11 @@ const prompt = {
 
 export const MessagesRequest = Schema.Struct({
   ...prompt,
-  max_tokens: optional(Cap, "Default: the model's own cap, to which a higher one is lowered."),
+  max_tokens: optional(TokenCap, "Default: the model's own cap, to which a higher one is lowered."),
   stream: optional(Flag, "Default false; true answers with server-sent events."),
   stop_sequences: optional(Stops, "Generation stops before any of these texts."),
-  temperature: optional(share, `Default 1. ${samplingOnly}`),
-  top_p: optional(share, samplingOnly),
+  temperature: optional(numberFrom(0, 1), `Default 1. ${samplingOnly}`),
+  top_p: optional(numberFrom(0, 1), samplingOnly),
   top_k: optional(Schema.Number.annotations(problem("must be a number")), "For routes that speak this API."),
   metadata: optional(AnyObject.annotations(object), "For routes that speak this API.")
 }).annotations({ identifier: "MessagesRequest" })
@@ -102,12 +88,7 @@ const create = HttpApiEndpoint.post("create", "/messages")
       summary: "Create a message",
       description:
         "The Messages API of Anthropic's clients, Claude Code among them, for every chat model. Answers with JSON, or with server-sent events from `message_start` to `message_stop` when `stream` is true; a stream that breaks ends with an `error` event, and costs nothing.",
-      transform: (operation) => {
-        operation.responses[200].content["text/event-stream"] = {
-          schema: { $ref: "#/components/schemas/MessagesStreamEvent" }
-        }
-        return operation
-      }
+      ...streaming("MessagesStreamEvent")
     })
   )
 

@@ -1,7 +1,7 @@
 import { type Message, type Part, readCallId, type TextPart, type ToolCall, unsigned } from "../../domain/Chat.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject, type Read, refused } from "../body/Fields.ts"
+import { toolCallOf } from "../chat/ChatTools.ts"
 import { longestName } from "../chat/Schema.ts"
-import { isWithin } from "../schema/Constraints.ts"
 import {
   cacheControlOf,
   NativeShare,
@@ -81,16 +81,10 @@ const readCall = (block: JsonObject, path: Path): Read<ToolCall> => {
   if (!isFilled(block.id)) return wrongIn(path, "id", "is required and must be a non-empty string")
   if (!isFilled(block.name)) return wrongIn(path, "name", "is required and must be a non-empty string")
   if (!isObject(block.input)) return wrongIn(path, "input", "is required and must be an object")
-  const { id, signature } = readCallId(block.id)
-  if (!isWithin(longestName, id) || !isWithin(longestName, block.name)) {
-    return wrongAt(path(), `must have an \`id\` and a name of at most ${longestName} characters`)
-  }
-  return {
-    id,
-    ...(signature === undefined ? undefined : { signature }),
-    type: "function",
-    function: { name: block.name, arguments: JSON.stringify(block.input) }
-  }
+  return (
+    toolCallOf(block.id, block.name, JSON.stringify(block.input)) ??
+    wrongAt(path(), `must have an \`id\` and a name of at most ${longestName} characters`)
+  )
 }
 
 /** A signature holds the reasoning itself, which the host may count. */

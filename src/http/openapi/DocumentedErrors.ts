@@ -1,3 +1,4 @@
+import { scopeOf } from "../../domain/ApiKey.ts"
 import * as Failure from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { type Envelope, toWire, type WireError } from "../errors/ErrorMessages.ts"
@@ -5,8 +6,6 @@ import { messagesError } from "../messages/Errors.ts"
 import { responsesError } from "../responses/Failure.ts"
 
 type Tag = Failure.Failure["_tag"]
-
-const scopes = { chat: "chat", image: "images", video: "videos" } as const
 
 export const failuresOf = (
   surface: Surface | undefined
@@ -22,7 +21,7 @@ export const failuresOf = (
   SpendLimitReached: (["day", "week", "month", "total"] as const).map(
     (period) => new Failure.SpendLimitReached({ period })
   ),
-  InsufficientScope: [new Failure.InsufficientScope({ scope: scopes[surface ?? "chat"] })],
+  InsufficientScope: [new Failure.InsufficientScope({ scope: scopeOf[surface ?? "chat"] })],
   AddressBlocked: [new Failure.AddressBlocked()],
   ModelNotFound: [new Failure.ModelNotFound({ model: "no-such-model", surface })],
   VideoNotFound: [new Failure.VideoNotFound()],

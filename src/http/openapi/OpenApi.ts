@@ -33,12 +33,13 @@ const headersOf: Readonly<Record<string, object>> = {
   "503": { "retry-after": countHeader("Seconds to wait, where the gateway is busy or restarting.") }
 }
 
-const surfaces: Readonly<Record<string, Surface>> = {
-  chat: "chat",
-  messages: "chat",
-  responses: "chat",
-  images: "image",
-  videos: "video"
+/** Of the groups that generate: what their models are, and which bodies name one. */
+const generating: Readonly<Record<string, { readonly surface: Surface; readonly bodies: ReadonlyArray<string> }>> = {
+  chat: { surface: "chat", bodies: ["ChatCompletionRequest"] },
+  messages: { surface: "chat", bodies: ["MessagesRequest", "CountTokensRequest"] },
+  responses: { surface: "chat", bodies: ["ResponsesRequest"] },
+  images: { surface: "image", bodies: ["ImageGenerationRequest", "ImageEditRequest", "ImageEditForm"] },
+  videos: { surface: "video", bodies: ["VideoCreateRequest", "VideoCreateForm"] }
 }
 
 const showingOneVideo: ReadonlySet<string> = new Set(["getVideo", "getVideoContent"])
@@ -50,7 +51,7 @@ const isOurs = (
 
 const contentOf = (failures: ReadonlyArray<unknown>, tag: string) => {
   if (tag === "messages") return messagesErrorContent(failures)
-  return tag === "responses" ? responsesErrorContent(failures) : errorContent(failures, surfaces[tag])
+  return tag === "responses" ? responsesErrorContent(failures) : errorContent(failures, generating[tag]?.surface)
 }
 
 export const failureSchemasOf = ({ content }: OpenApi.OpenApiSpecResponse) => {
@@ -129,18 +130,6 @@ const Published = Api.annotate(OpenApi.Transform, ({ components, paths, ...rest 
   ...describe({ components, paths })
 }))
 
-const requestsOf: ReadonlyArray<readonly [Surface, string]> = [
-  ["chat", "ChatCompletionRequest"],
-  ["chat", "MessagesRequest"],
-  ["chat", "CountTokensRequest"],
-  ["chat", "ResponsesRequest"],
-  ["image", "ImageGenerationRequest"],
-  ["image", "ImageEditRequest"],
-  ["image", "ImageEditForm"],
-  ["video", "VideoCreateRequest"],
-  ["video", "VideoCreateForm"]
-]
-
 const json = "application/json"
 
 type Media = OpenApi.OpenApiSpecMediaType
@@ -177,15 +166,17 @@ export const openApiDocument = (
   const document = OpenApi.fromApi(Published, { additionalPropertiesStrategy: "allow" })
   const idsOf = (surface: Surface) => models.filter((model) => model.surface === surface).map(({ id }) => id)
   const schemas = { ...document.components.schemas }
-  for (const [surface, name] of requestsOf) {
-    const request = schemas[name]
+  for (const { bodies, surface } of Object.values(generating)) {
     const ids = idsOf(surface)
-    if (request === undefined || !("properties" in request) || ids.length === 0) continue
-    const model = { ...request.properties.model, type: "string" as const, enum: ids }
-    schemas[name] = { ...request, properties: { ...request.properties, model } }
+    for (const name of bodies) {
+      const request = schemas[name]
+      if (request === undefined || !("properties" in request) || ids.length === 0) continue
+      const model = { ...request.properties.model, type: "string" as const, enum: ids }
+      schemas[name] = { ...request, properties: { ...request.properties, model } }
+    }
   }
   const exemplify = (operation: Operation): Operation => {
-    const [model] = idsOf(surfaces[operation.tags[0]] ?? "chat")
+    const [model] = idsOf(generating[operation.tags[0]]?.surface ?? "chat")
     const examples = model === undefined ? undefined : examplesOf(model)[operation.operationId]
     return examples === undefined ? operation : withExamples(operation, examples)
   }

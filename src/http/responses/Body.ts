@@ -1,9 +1,8 @@
-import { Either, Schema } from "effect"
+import { Schema } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
-import type { InvalidRequest } from "../../domain/Failure.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { isObject, type JsonObject, type Read, refused } from "../body/Fields.ts"
-import { decoder, problem } from "../schema/Decoding.ts"
+import { type JsonObject, type Read, refused } from "../body/Fields.ts"
+import { problem, reader } from "../schema/Decoding.ts"
 import { readInput } from "./Input.ts"
 import { ResponsesRequest } from "./Schema.ts"
 import { type ReadTools, readFormat, readToolChoice, readTools } from "./Tools.ts"
@@ -18,8 +17,6 @@ const Body = Schema.Struct({
     problem("must be an object")
   )
 })
-
-const decode = decoder(Body)
 
 const effortOf = ({ reasoning }: typeof Body.Type) => {
   switch (reasoning?.effort) {
@@ -86,8 +83,4 @@ const readRequest = (body: typeof Body.Type, native: JsonObject): Read<ChatReque
   }
 }
 
-export const decodeResponsesBody = (json: unknown): Either.Either<ChatRequest, InvalidRequest> =>
-  Either.flatMap(decode(json), (body) => {
-    const request = readRequest(body, isObject(json) ? json : {})
-    return refused(request) ? Either.left(request) : Either.right(request)
-  })
+export const decodeResponsesBody = reader(Body, readRequest)

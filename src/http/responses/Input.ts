@@ -3,8 +3,8 @@ import { readCallId, unsigned } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject, type Read, refused } from "../body/Fields.ts"
+import { toolCallOf } from "../chat/ChatTools.ts"
 import { longestName } from "../chat/Schema.ts"
-import { isWithin } from "../schema/Constraints.ts"
 import { readParts, readSaid, readShown, readTextOnly, wrong, wrongIn } from "./Parts.ts"
 import { addsTools, type ToolNames } from "./ToolNames.ts"
 import { customArgument } from "./Tools.ts"
@@ -109,19 +109,13 @@ class Conversation {
     const field = isCustom ? "input" : "arguments"
     const given = item[field]
     if (!isString(given)) return wrongIn(path, field, "must be a string")
-    const { id, signature } = readCallId(item.call_id)
-    if (!isWithin(longestName, id) || !isWithin(longestName, item.name)) {
+    const text = isCustom ? JSON.stringify({ [customArgument]: given }) : given
+    const call = toolCallOf(item.call_id, item.name, text)
+    if (call === undefined)
       return wrong(path, `must have a \`call_id\` and a name of at most ${longestName} characters`)
-    }
     const name = this.#names.functionOf(item.name, isFilled(item.namespace) ? item.namespace : undefined)
-    const called = { name, arguments: isCustom ? JSON.stringify({ [customArgument]: given }) : given }
-    this.#calls.add(id)
-    this.#open().calls.push({
-      id,
-      ...(signature === undefined ? undefined : { signature }),
-      type: "function",
-      function: called
-    })
+    this.#calls.add(call.id)
+    this.#open().calls.push({ ...call, function: { ...call.function, name } })
     return undefined
   }
 

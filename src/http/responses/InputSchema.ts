@@ -1,6 +1,7 @@
 import { Schema } from "effect"
+import { described, Filled, optional, upTo } from "../../domain/Constraints.ts"
 import { longestName } from "../chat/Schema.ts"
-import { described, Filled, optional, upTo, urlLimit } from "../schema/Constraints.ts"
+import { ImageUrl, otherThan, textOr } from "../schema/SharedFields.ts"
 import { Tools } from "./ToolSchema.ts"
 
 const TextPart = Schema.Struct({
@@ -10,19 +11,10 @@ const TextPart = Schema.Struct({
 const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String })
 const ImagePart = Schema.Struct({
   type: Schema.Literal("input_image"),
-  image_url: Filled.annotations({
-    jsonSchema: {
-      type: "string",
-      minLength: 1,
-      ...urlLimit,
-      description: "An http(s) URL of at most 8,192 characters, or `data:image/…;base64,…`; PNG, JPEG, WebP or GIF."
-    }
-  }),
+  image_url: ImageUrl,
   detail: optional(Schema.Literal("auto", "low", "high", "original")),
   file_id: described(Schema.Null, "Not supported: send the picture in `image_url`.")
 }).annotations({ identifier: "ResponsesImagePart" })
-
-const textOr = <A, I>(part: Schema.Schema<A, I>) => Schema.Union(Schema.String, Schema.NonEmptyArray(part))
 
 const message = { type: optional(Schema.Literal("message")) }
 
@@ -42,22 +34,19 @@ const AssistantMessage = Schema.Struct({
   content: Schema.Union(Schema.String, Schema.Array(Schema.Union(TextPart, RefusalPart)))
 }).annotations({ identifier: "ResponsesAssistantMessage" })
 
-const CallId = Filled.annotations({ description: "As the answer had it." })
-const Name = Filled.pipe(upTo(longestName))
-const namespace = optional(Filled, "Of the tool, where it has one.")
-
+const call = {
+  call_id: Filled.annotations({ description: "As the answer had it." }),
+  name: Filled.pipe(upTo(longestName)),
+  namespace: optional(Filled, "Of the tool, where it has one.")
+}
 const FunctionCall = Schema.Struct({
   type: Schema.Literal("function_call"),
-  call_id: CallId,
-  name: Name,
-  namespace,
+  ...call,
   arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
 }).annotations({ identifier: "ResponsesFunctionCall" })
 const CustomToolCall = Schema.Struct({
   type: Schema.Literal("custom_tool_call"),
-  call_id: CallId,
-  name: Name,
-  namespace,
+  ...call,
   input: Schema.String
 }).annotations({ identifier: "ResponsesCustomToolCall" })
 const CallOutput = Schema.Struct({
@@ -79,19 +68,18 @@ const AddedTools = Schema.Struct({
   tools: Tools
 }).annotations({ identifier: "ResponsesAddedTools", description: "Tools beside those of the body." })
 
-const known = [
-  "message",
-  "function_call",
-  "custom_tool_call",
-  "function_call_output",
-  "custom_tool_call_output",
-  "reasoning",
-  "additional_tools",
-  "tool_search_output",
-  "item_reference"
-]
 const OtherItem = Schema.Struct({
-  type: Filled.pipe(Schema.filter((type) => !known.includes(type), { jsonSchema: { not: { enum: known } } }))
+  type: otherThan(
+    "message",
+    "function_call",
+    "custom_tool_call",
+    "function_call_output",
+    "custom_tool_call_output",
+    "reasoning",
+    "additional_tools",
+    "tool_search_output",
+    "item_reference"
+  )
 }).annotations({
   identifier: "ResponsesOtherItem",
   description: "Any other item: passed on to a route that speaks this API, left out elsewhere."

@@ -2,6 +2,7 @@ import { Option, Schema } from "effect"
 import type { ChatAnswer, ChatRequest, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import { callIdOnWire, unsigned } from "../../domain/Chat.ts"
 import { isArray, isObject, isString, type JsonObject } from "../body/Fields.ts"
+import { cacheUseJson, toolUseJson } from "../chat/ChatAnswer.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
 import type { ResponsesUsage } from "./ResponseSchema.ts"
 import { type ClientTool, toolNamesOf } from "./ToolNames.ts"
@@ -11,15 +12,11 @@ export const bodyOf = ({ native }: ChatRequest): JsonObject => native?.body ?? {
 
 export const usageJson = (usage: Usage): ResponsesUsage => ({
   input_tokens: usage.prompt,
-  input_tokens_details: {
-    cached_tokens: usage.cached,
-    cache_write_tokens: usage.cacheWrite,
-    ...(usage.cacheWriteHour && { cache_write_1h_tokens: usage.cacheWriteHour })
-  },
+  input_tokens_details: cacheUseJson(usage),
   output_tokens: usage.completion,
   output_tokens_details: { reasoning_tokens: usage.reasoning },
   total_tokens: usage.prompt + usage.completion,
-  ...(usage.webSearches && { server_tool_use: { web_search_requests: usage.webSearches } })
+  ...toolUseJson(usage)
 })
 
 const objectIn = (value: unknown): JsonObject => (isObject(value) ? value : {})

@@ -1,26 +1,17 @@
 import { Schema } from "effect"
-import { atLeast, Filled, Integer } from "../schema/Constraints.ts"
+import { Filled, Integer } from "../../domain/Constraints.ts"
+import { CacheUse, toolUse } from "../chat/CompletionSchema.ts"
+import { AnyObject, otherThan, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
 
-const Tokens = Integer.pipe(atLeast(0))
-const UnixSeconds = Integer.annotations({ description: "Unix seconds." })
 const Status = Schema.Literal("in_progress", "completed", "incomplete")
-const AnyObject = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  jsonSchema: { type: "object" }
-})
 
 export const ResponsesUsage = Schema.Struct({
   input_tokens: Tokens,
-  input_tokens_details: Schema.Struct({
-    cached_tokens: Tokens.annotations({ description: "Read from the provider's cache." }),
-    cache_write_tokens: Tokens.annotations({ description: "Written to it." }),
-    cache_write_1h_tokens: Schema.optional(Tokens).annotations({ description: "Of those, the ones kept for an hour." })
-  }),
+  input_tokens_details: CacheUse,
   output_tokens: Tokens,
   output_tokens_details: Schema.Struct({ reasoning_tokens: Tokens }),
   total_tokens: Tokens,
-  server_tool_use: Schema.optional(Schema.Struct({ web_search_requests: Tokens })).annotations({
-    description: "Where web searches are charged."
-  })
+  ...toolUse
 }).annotations({ identifier: "ResponsesUsage", description: "What is billed." })
 export type ResponsesUsage = typeof ResponsesUsage.Type
 
@@ -36,22 +27,15 @@ const Message = Schema.Struct({
   role: Schema.Literal("assistant"),
   content: Schema.Array(OutputText)
 }).annotations({ identifier: "ResponsesOutputMessage" })
+const call = { id: Filled, status: Status, call_id: Filled, name: Filled, namespace: Schema.optional(Filled) }
 const FunctionCall = Schema.Struct({
   type: Schema.Literal("function_call"),
-  id: Filled,
-  status: Status,
-  call_id: Filled,
-  name: Filled,
-  namespace: Schema.optional(Filled),
+  ...call,
   arguments: Schema.String
 }).annotations({ identifier: "ResponsesOutputFunctionCall" })
 const CustomToolCall = Schema.Struct({
   type: Schema.Literal("custom_tool_call"),
-  id: Filled,
-  status: Status,
-  call_id: Filled,
-  name: Filled,
-  namespace: Schema.optional(Filled),
+  ...call,
   input: Schema.String
 }).annotations({ identifier: "ResponsesOutputCustomToolCall" })
 const Reasoning = Schema.Struct({
@@ -61,9 +45,8 @@ const Reasoning = Schema.Struct({
   encrypted_content: Schema.optional(Schema.NullOr(Schema.String))
 }).annotations({ identifier: "ResponsesOutputReasoning" })
 
-const known = ["message", "function_call", "custom_tool_call", "reasoning"]
 const Other = Schema.Struct({
-  type: Filled.pipe(Schema.filter((type) => !known.includes(type), { jsonSchema: { not: { enum: known } } }))
+  type: otherThan("message", "function_call", "custom_tool_call", "reasoning")
 }).annotations({ identifier: "ResponsesOutputOther", description: "Of a route that speaks this API." })
 
 const Failed = Schema.Struct({ code: Schema.String, message: Schema.String })
@@ -85,6 +68,7 @@ export const ResponseObject = Schema.Struct({
 }).annotations({ identifier: "Response", description: "The whole answer." })
 
 const sequenced = { sequence_number: Tokens }
+const ofItem = { ...sequenced, item_id: Filled, output_index: Integer }
 
 export const ResponseStreamEvent = Schema.Union(
   Schema.Struct({
@@ -111,9 +95,7 @@ export const ResponseStreamEvent = Schema.Union(
       "response.reasoning_summary_part.added",
       "response.reasoning_summary_part.done"
     ),
-    ...sequenced,
-    item_id: Filled,
-    output_index: Integer,
+    ...ofItem,
     part: AnyObject
   }),
   Schema.Struct({
@@ -123,31 +105,23 @@ export const ResponseStreamEvent = Schema.Union(
       "response.function_call_arguments.delta",
       "response.custom_tool_call_input.delta"
     ),
-    ...sequenced,
-    item_id: Filled,
-    output_index: Integer,
+    ...ofItem,
     delta: Schema.String
   }),
   Schema.Struct({
     type: Schema.Literal("response.output_text.done", "response.reasoning_summary_text.done"),
-    ...sequenced,
-    item_id: Filled,
-    output_index: Integer,
+    ...ofItem,
     text: Schema.String
   }),
   Schema.Struct({
     type: Schema.Literal("response.function_call_arguments.done"),
-    ...sequenced,
-    item_id: Filled,
-    output_index: Integer,
+    ...ofItem,
     name: Filled,
     arguments: Schema.String
   }),
   Schema.Struct({
     type: Schema.Literal("response.custom_tool_call_input.done"),
-    ...sequenced,
-    item_id: Filled,
-    output_index: Integer,
+    ...ofItem,
     input: Schema.String
   })
 ).annotations({

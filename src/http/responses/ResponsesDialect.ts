@@ -20,19 +20,15 @@ class ResponsesEncoder implements StreamEncoder {
   }
 
   encode(events: ReadonlyArray<ChatEvent>): string {
-    return this.encoder === undefined
-      ? this.begin(events, (encoder) => encoder.encode(events))
-      : this.encoder.encode(events)
+    return this.encoder?.encode(events) ?? this.begin(events, (encoder) => encoder.encode(events))
   }
 
   finish(usage: Usage): string {
-    return this.encoder === undefined ? this.begin([], (encoder) => encoder.finish(usage)) : this.encoder.finish(usage)
+    return this.encoder?.finish(usage) ?? this.begin([], (encoder) => encoder.finish(usage))
   }
 
   error(...failure: Parameters<StreamEncoder["error"]>): string {
-    return this.encoder === undefined
-      ? this.begin([], (encoder) => encoder.error(...failure))
-      : this.encoder.error(...failure)
+    return this.encoder?.error(...failure) ?? this.begin([], (encoder) => encoder.error(...failure))
   }
 
   private begin(first: ReadonlyArray<ChatEvent>, encode: (encoder: StreamEncoder) => string): string {

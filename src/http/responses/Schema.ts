@@ -1,9 +1,20 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { Filled, optional, upTo } from "../../domain/Constraints.ts"
 import { GenerationErrors } from "../errors/Schemas.ts"
-import { atLeast, between, Filled, Integer, modelOf, optional, unsupported, upTo } from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated } from "../schema/Headers.ts"
+import {
+  Flag,
+  JsonSchema,
+  modelOf,
+  numberFrom,
+  oneOf,
+  samplingOnly,
+  streaming,
+  TokenCap,
+  unsupported
+} from "../schema/SharedFields.ts"
 import { Input } from "./InputSchema.ts"
 import { ResponseObject } from "./ResponseSchema.ts"
 import { ToolChoice, Tools } from "./ToolSchema.ts"
@@ -16,13 +27,7 @@ const Metadata = Schema.Record({ key: Schema.String, value: Schema.String.pipe(u
     problem(`must be an object of at most ${mostMetadata} strings, of at most ${longestMetadata} characters each`)
   )
 )
-const Flag = Schema.Boolean.annotations(problem("must be a boolean"))
 const Text = Schema.String.annotations(problem("must be a string"))
-const TokenCap = Integer.pipe(atLeast(1)).annotations(problem("must be an integer of at least 1"))
-const numberFrom = (least: number, most: number) =>
-  Schema.Number.pipe(between(least, most)).annotations(problem(`must be a number from ${least} to ${most}`))
-const oneOf = <const Words extends readonly [string, ...ReadonlyArray<string>]>(...words: Words) =>
-  Schema.Literal(...words).annotations(problem(`must be one of ${words.join(", ")}`))
 
 const Reasoning = Schema.Struct({
   effort: optional(
@@ -32,9 +37,6 @@ const Reasoning = Schema.Struct({
   summary: optional(Text)
 }).annotations(problem("must be an object"))
 
-const JsonSchema = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  jsonSchema: { type: "object", description: "A JSON Schema, at most 100 levels deep." }
-})
 const Format = Schema.Union(
   Schema.Struct({ type: Schema.Literal("text", "json_object") }),
   Schema.Struct({
@@ -73,8 +75,8 @@ export const ResponsesRequest = Schema.Struct({
   parallel_tool_calls: optional(Flag, "Whether one answer may hold several tool calls."),
   reasoning: optional(Reasoning, "Ignored by models without reasoning."),
   text: optional(TextOptions),
-  temperature: optional(numberFrom(0, 2), "Ignored by models without sampling parameters."),
-  top_p: optional(numberFrom(0, 1), "Ignored by models without sampling parameters."),
+  temperature: optional(numberFrom(0, 2), samplingOnly),
+  top_p: optional(numberFrom(0, 1), samplingOnly),
   include: optional(
     Schema.Array(Schema.String).annotations(problem("must be an array of strings")),
     "`reasoning.encrypted_content` adds it to reasoning items; send those back as they are."
@@ -86,7 +88,7 @@ export const ResponsesRequest = Schema.Struct({
   truncation: optional(Text, "Only for routes that speak this API.")
 }).annotations({ identifier: "ResponsesRequest" })
 
-const streaming = `The Responses convention, for clients and coding agents that speak it. Answers with JSON, or with server-sent events when \`stream\` is true:
+const description = `The Responses convention, for clients and coding agents that speak it. Answers with JSON, or with server-sent events when \`stream\` is true:
 
 \`\`\`
 event: response.created
@@ -109,13 +111,8 @@ const create = HttpApiEndpoint.post("create", "/responses")
     OpenApi.annotations({
       identifier: "createResponse",
       summary: "Create a response",
-      description: streaming,
-      transform: (operation) => {
-        operation.responses[200].content["text/event-stream"] = {
-          schema: { $ref: "#/components/schemas/ResponseStreamEvent" }
-        }
-        return operation
-      }
+      description,
+      ...streaming("ResponseStreamEvent")
     })
   )
 

@@ -1,9 +1,6 @@
 import { Schema } from "effect"
-import { Filled, optional } from "../schema/Constraints.ts"
-
-const JsonSchema = Schema.Record({ key: Schema.String, value: Schema.Unknown }).annotations({
-  jsonSchema: { type: "object", description: "A JSON Schema, at most 100 levels deep." }
-})
+import { Filled, optional } from "../../domain/Constraints.ts"
+import { JsonSchema, otherThan } from "../schema/SharedFields.ts"
 
 const FunctionTool = Schema.Struct({
   type: Schema.Literal("function"),
@@ -32,28 +29,22 @@ const NamespaceTool = Schema.Struct({
   tools: Schema.Array(Schema.Union(FunctionTool, CustomTool))
 }).annotations({ identifier: "ResponsesNamespaceTool" })
 
-const translated = ["function", "custom", "namespace"]
-const HostedTool = Schema.Struct({
-  type: Filled.pipe(Schema.filter((type) => !translated.includes(type), { jsonSchema: { not: { enum: translated } } }))
-}).annotations({
+const HostedTool = Schema.Struct({ type: otherThan("function", "custom", "namespace") }).annotations({
   identifier: "ResponsesHostedTool",
   description: "Such as `web_search`, `tool_search` or `local_shell`."
 })
 
 export const Tools = Schema.Array(Schema.Union(FunctionTool, CustomTool, NamespaceTool, HostedTool))
 
-const words = ["auto", "none", "required"] as const
-const named = ["function", "custom", "allowed_tools"]
-
 export const ToolChoice = Schema.Union(
-  Schema.Literal(...words),
+  Schema.Literal("auto", "none", "required"),
   Schema.Struct({ type: Schema.Literal("function", "custom"), name: Filled, namespace: optional(Filled) }),
   Schema.Struct({
     type: Schema.Literal("allowed_tools"),
     mode: Schema.Literal("auto", "required"),
     tools: Schema.Array(Schema.Struct({ type: Filled, name: optional(Schema.String) }))
   }),
-  Schema.Struct({
-    type: Filled.pipe(Schema.filter((type) => !named.includes(type), { jsonSchema: { not: { enum: named } } }))
-  }).annotations({ description: "A hosted tool: left to the model elsewhere than on routes that speak this API." })
+  Schema.Struct({ type: otherThan("function", "custom", "allowed_tools") }).annotations({
+    description: "A hosted tool: left to the model elsewhere than on routes that speak this API."
+  })
 )

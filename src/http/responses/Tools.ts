@@ -12,7 +12,7 @@ import {
   refuseAt,
   refused
 } from "../body/Fields.ts"
-import { readDefinition } from "../chat/ChatTools.ts"
+import { readFunction, readJsonSchema } from "../chat/ChatTools.ts"
 import { declaredTools, isCallable, ToolNames } from "./ToolNames.ts"
 
 /** The one argument of the function that stands for a custom tool. */
@@ -30,17 +30,10 @@ const grammarOf = (format: unknown): string => {
   return `\n\nThe input must conform to this ${String(format.syntax)} grammar:\n${format.definition}`
 }
 
-const readFunction = (definition: JsonObject, name: string, path: string): Read<Tool> => {
-  const read = readDefinition({ ...definition, name }, "tools", path, "parameters")
-  if (refused(read)) return read
-  const parameters = read.schema === undefined ? undefined : { parameters: read.schema }
-  return { type: "function", function: { ...read.named, ...parameters } }
-}
-
 const readCustom = (definition: JsonObject, name: string, path: string): Read<Tool> => {
-  const read = readDefinition({ name, description: definition.description }, "tools", path, "parameters")
+  const read = readFunction({ name, description: definition.description }, path)
   if (refused(read)) return read
-  const description = (read.named.description ?? "") + grammarOf(definition.format)
+  const description = (read.function.description ?? "") + grammarOf(definition.format)
   return { type: "function", function: { name, description: description.trim(), parameters: customParameters } }
 }
 
@@ -82,7 +75,7 @@ export const readTools = (body: JsonObject): Read<ReadTools> => {
     }
     if (Object.keys(definition).some((field) => !translated.has(field))) unread.push(definition)
     const tool =
-      definition.type === "custom" ? readCustom(definition, name, path) : readFunction(definition, name, path)
+      definition.type === "custom" ? readCustom(definition, name, path) : readFunction({ ...definition, name }, path)
     if (refused(tool)) return tool
     tools.push(tool)
   }
@@ -135,8 +128,5 @@ export const readFormat = (format: unknown): Read<ResponseFormat | undefined> =>
   if (format.type === "json_object") return { type: "json_object" }
   if (format.type !== "json_schema")
     return refuse("text", "`text.format.type` must be one of text, json_object, json_schema.")
-  const read = readDefinition(format, "text", "text.format", "schema")
-  if (refused(read)) return read
-  const schema = read.schema === undefined ? undefined : { schema: read.schema }
-  return { type: "json_schema", json_schema: { ...read.named, ...schema } }
+  return readJsonSchema(format, "text", "text.format")
 }

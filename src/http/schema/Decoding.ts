@@ -1,6 +1,6 @@
 import { Either, ParseResult, Schema } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import { type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
+import { isObject, type JsonObject, type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
 
 const problemId = Symbol.for("gateway/http/problem")
 
@@ -57,4 +57,17 @@ const refusalOf = (issue: ParseResult.ParseIssue): InvalidRequest => {
 export const decoder = <A, I>(schema: Schema.Schema<A, I>) => {
   const decode = ParseResult.decodeUnknownEither(schema)
   return (body: unknown): Either.Either<A, InvalidRequest> => Either.mapLeft(decode(body), refusalOf)
+}
+
+/** Decodes by the schema, and then by hand; `json` is the body as it came. */
+export const reader = <A, I, R, More extends ReadonlyArray<unknown>>(
+  schema: Schema.Schema<A, I>,
+  read: (body: A, json: JsonObject, ...more: More) => Read<R>
+) => {
+  const decode = decoder(schema)
+  return (json: unknown, ...more: More): Either.Either<R, InvalidRequest> =>
+    Either.flatMap(decode(json), (body) => {
+      const request = read(body, isObject(json) ? json : {}, ...more)
+      return refused(request) ? Either.left(request) : Either.right(request)
+    })
 }

@@ -26,24 +26,16 @@ export const rangeOf = ({ from, to }: typeof UsageQuery.Type, now: number) => {
     : Either.right({ since, until })
 }
 
-const countsOf = (sum: UsageRow) => ({
-  requests: sum.requests,
-  prompt_tokens: sum.promptTokens,
-  completion_tokens: sum.completionTokens,
-  cached_tokens: sum.cachedTokens,
-  cache_write_tokens: sum.cacheWriteTokens,
-  web_searches: sum.webSearches
-})
+const counts = [
+  ["requests", "requests"],
+  ["prompt_tokens", "promptTokens"],
+  ["completion_tokens", "completionTokens"],
+  ["cached_tokens", "cachedTokens"],
+  ["cache_write_tokens", "cacheWriteTokens"],
+  ["web_searches", "webSearches"]
+] as const
 
-const columns = [
-  "requests",
-  "prompt_tokens",
-  "completion_tokens",
-  "cached_tokens",
-  "cache_write_tokens",
-  "web_searches",
-  "charge_usd"
-]
+const countsOf = (sum: UsageRow) => Object.fromEntries(counts.map(([name, field]) => [name, sum[field]]))
 
 const groupOf = (by: CustomerGrouping, { group, label }: UsageRow) => ({
   [by]: group,
@@ -52,7 +44,7 @@ const groupOf = (by: CustomerGrouping, { group, label }: UsageRow) => ({
 
 const csvOf = (by: CustomerGrouping, sums: ReadonlyArray<UsageRow>): string =>
   encodeCsv(
-    [by, ...(by === "key" ? ["key_name"] : []), ...columns],
+    [by, ...(by === "key" ? ["key_name"] : []), ...counts.map(([name]) => name), "charge_usd"],
     sums.map((sum) => [...Object.values(groupOf(by, sum)), ...Object.values(countsOf(sum)), toUsdText(sum.charge)])
   )
 

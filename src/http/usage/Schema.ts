@@ -1,7 +1,8 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { ParseResult, Schema } from "effect"
+import { described, Integer } from "../../domain/Constraints.ts"
+import { Surface } from "../../domain/Model.ts"
 import { NoSuchRequest, ReadErrors, UsageBusy, WrongQuery } from "../errors/Schemas.ts"
-import { described, Integer } from "../schema/Constraints.ts"
 import { Authenticated } from "../schema/Headers.ts"
 import { parameter } from "../schema/Query.ts"
 
@@ -68,7 +69,7 @@ const Request = Schema.Struct({
   id: Schema.String.annotations({ description: "The answer's `x-request-id`." }),
   object: Schema.Literal("request"),
   created_at: Integer.annotations({ description: "Unix seconds." }),
-  surface: Schema.Literal("chat", "image", "video"),
+  surface: Surface,
   model: Schema.NullOr(Schema.String),
   stream: Schema.Boolean,
   status: Integer.annotations({ description: "The HTTP status; 499 where the client left first." }),

@@ -1,11 +1,11 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Effect, Either } from "effect"
-import { hasScope } from "../../domain/ApiKey.ts"
+import { hasScope, scopeOf } from "../../domain/ApiKey.ts"
 import { type Failure, InsufficientScope, InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
 import type { VideoParams } from "../../domain/Video.ts"
 import { secondsFor } from "../../domain/VideoRules.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
-import { isSandbox } from "../../services/catalog/CatalogRules.ts"
+import { isInSandbox } from "../../services/catalog/CatalogRules.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import type { VideoCreation } from "../../services/videos/Create.ts"
 import { type Video, VideoJobs } from "../../services/videos/VideoJobs.ts"
@@ -53,7 +53,7 @@ export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Eithe
     ? Either.right(url)
     : Either.left(new InvalidRequest({ message: "The video is not completed.", param: null }))
 
-const endpoint = { path: "/v1/videos", surface: "video", scope: "videos", admitsWithHold: false } as const
+const endpoint = { path: "/v1/videos", surface: "video", admitsWithHold: false } as const
 
 const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? videoForm(body.parts) : body.value)
 
@@ -91,10 +91,7 @@ export const videoEndpoint = Effect.gen(function* () {
           Effect.mapError(() => offer.left)
         )
     record.firstByteAt = yield* Monotonic.millis
-    const sandbox =
-      record.route === undefined
-        ? Either.isRight(offer) && offer.right.model.routes.every(isSandbox)
-        : isSandbox(record.route)
+    const sandbox = isInSandbox(record.route, Either.isRight(offer) ? offer.right.model.routes : undefined)
     return json(202, videoJson(video), {
       ...headers(),
       ...resultHeaders({ replayed, sandbox: video.sandbox || sandbox })
@@ -127,7 +124,8 @@ export const VideosHandlers = HttpApiBuilder.group(
 
     const remove = Effect.fnUntraced(function* (id: string) {
       const caller = yield* CurrentCaller
-      if (!hasScope(caller, endpoint.scope)) return yield* new InsufficientScope({ scope: endpoint.scope })
+      const scope = scopeOf[endpoint.surface]
+      if (!hasScope(caller, scope)) return yield* new InsufficientScope({ scope })
       if (!wellFormedId.test(id)) return yield* new VideoNotFound()
       yield* videos.delete(caller.org, id)
       return respond(json(200, { id, object: "video.deleted", deleted: true }))

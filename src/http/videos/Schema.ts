@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Predicate, Schema } from "effect"
+import { between, described, Integer, matching, optional, upTo } from "../../domain/Constraints.ts"
 import { Files, Frames, References } from "../body/References.ts"
 import {
   Conflict,
@@ -12,22 +13,10 @@ import {
   ReadErrors,
   WrongQuery
 } from "../errors/Schemas.ts"
-import {
-  between,
-  described,
-  formN,
-  Integer,
-  longestUrl,
-  matching,
-  modelOf,
-  n,
-  optional,
-  promptFor,
-  upTo
-} from "../schema/Constraints.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
 import { parameter } from "../schema/Query.ts"
+import { formN, longestUrl, modelOf, n, promptFor } from "../schema/SharedFields.ts"
 
 const model = modelOf("a video model")
 const prompt = promptFor("The scene.")

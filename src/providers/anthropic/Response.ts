@@ -1,8 +1,8 @@
-import { Either, Schema } from "effect"
-import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
+import { Schema } from "effect"
+import type { FinishReason, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import type { FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { answerOf, encodeArguments, usageOf } from "../chat/Answer.ts"
+import { answerDecoder, encodeArguments, usageOf } from "../chat/Answer.ts"
 import { Arguments, records, Text } from "../chat/WireSchema.ts"
 import { amendFailure, decodeFailure as decodeConvention } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
@@ -48,29 +48,19 @@ const Answer = Schema.Struct({
   usage: Schema.Unknown
 })
 
-const decodeBody = Schema.decodeUnknownEither(Answer)
-
-export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<ChatAnswer, string> =>
-  Either.flatMap(
-    Either.mapLeft(decodeBody(body), () => "no content"),
-    ({ content, stop_reason, usage }) => {
-      const ofType = (type: string) => content.filter((block) => block.type === type)
-      return answerOf(
-        {
-          text: ofType("text")
-            .map(({ text }) => text)
-            .join(""),
-          reasoning: ofType("thinking")
-            .map(({ thinking }) => thinking)
-            .join(""),
-          calls: ofType("tool_use").map(({ id, input, name }) => ({ id, name, arguments: input })),
-          finish: finishReason(stop_reason),
-          usage: decodeUsage(usage)
-        },
-        newId
-      )
-    }
-  )
+export const decodeAnswer = answerDecoder(Answer, "no content", ({ content, stop_reason, usage }) => {
+  const joined = (type: "text" | "thinking") =>
+    content.map((block) => (block.type === type ? block[type] : "")).join("")
+  return {
+    text: joined("text"),
+    reasoning: joined("thinking"),
+    calls: content
+      .filter(({ type }) => type === "tool_use")
+      .map(({ id, input, name }) => ({ id, name, arguments: input })),
+    finish: finishReason(stop_reason),
+    usage: decodeUsage(usage)
+  }
+})
 
 export const errorIn = (body: Fields): Fields | undefined =>
   body.type === "error" || Boolean(body.error) ? body : undefined

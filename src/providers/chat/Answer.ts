@@ -1,4 +1,4 @@
-import { Either, Predicate } from "effect"
+import { Either, Predicate, Schema } from "effect"
 import type { ChatAnswer, ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
 import { sanitizeUsage } from "../../domain/Pricing.ts"
 import { parseJson } from "../client/Json.ts"
@@ -36,7 +36,7 @@ export interface AnswerParts {
 }
 
 /** Left: what breaks the protocol. */
-export const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
+const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
   const { calls, finish, reasoning, refusal = "", text, usage } = parts
   if (calls.some(({ name }) => name === "")) return Either.left("a tool call without a name")
   if (calls.some(({ arguments: given }) => given === undefined)) return Either.left(unreadableArguments)
@@ -57,6 +57,20 @@ export const answerOf = (parts: AnswerParts, newId: () => string): Either.Either
     finish: finishOf(finish, hasCalls, text === "" && refusal !== ""),
     usage
   })
+}
+
+/** Reads a whole answer by its schema; a text among its parts says how they break the protocol. */
+export const answerDecoder = <A, I, Call = void>(
+  schema: Schema.Schema<A, I>,
+  missing: string,
+  partsOf: (body: A, call: Call) => AnswerParts | string
+) => {
+  const decode = Schema.decodeUnknownEither(schema)
+  return (body: unknown, newId: () => string, call: Call): Either.Either<ChatAnswer, string> => {
+    const decoded = decode(body)
+    const parts = Either.isLeft(decoded) ? missing : partsOf(decoded.right, call)
+    return typeof parts === "string" ? Either.left(parts) : answerOf(parts, newId)
+  }
 }
 
 export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {

@@ -1,10 +1,7 @@
-import { Effect, Record, Schema } from "effect"
-import type { Fetcher } from "../../services/media/Fetcher.ts"
-import type { Provider } from "../../services/routing/Provider.ts"
+import { Record, Schema } from "effect"
 import { jsonChunks } from "../../services/runtime/Chunks.ts"
 import { makeOptions } from "../client/RouteOptions.ts"
-import type { Upstream } from "../client/Upstream.ts"
-import { type JobFormat, makeJobAdapters } from "../jobs/JobAdapter.ts"
+import { type JobFormat, makeJobProvider } from "../jobs/JobAdapter.ts"
 import { commonOptions, makeJobOptions } from "../jobs/Options.ts"
 import { decodeFailure } from "./Failure.ts"
 import { decodeHandle, decodeProgress, decodeResult, isCompleted } from "./Response.ts"
@@ -34,7 +31,4 @@ export const format: JobFormat = {
   isCompleted
 }
 
-export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.map(
-  makeJobAdapters(format),
-  (surfaces) => ({ adapter: "fal-queue", options: options.decode, ...surfaces })
-)
+export const make = makeJobProvider("fal-queue", format)

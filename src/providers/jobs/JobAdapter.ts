@@ -7,6 +7,7 @@ import { Fetcher, type FetchFailed } from "../../services/media/Fetcher.ts"
 import {
   type FailureClass,
   type ImageAdapter,
+  type Provider,
   ProviderFailure,
   type VideoAdapter,
   type VideoHandle
@@ -125,18 +126,16 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
   const get = ({ provider: account }: RouteBase, path: string) =>
     upstream.post({ account, method: "GET", path, authorization })
 
-  const pollResult = Effect.fnUntraced(function* (
-    route: RouteBase,
-    handle: Handle,
-    decode: NonNullable<typeof decodeResult>
-  ) {
-    const { provider } = route
-    const response = yield* get(route, handle.result)
-    const now = yield* Clock.currentTimeMillis
-    return yield* decodeSafely(provider, response, () =>
-      decode(provider, response, format.decodeFailure(provider, response, now))
-    )
-  })
+  const pollResult =
+    decodeResult &&
+    Effect.fnUntraced(function* (route: RouteBase, handle: Handle) {
+      const { provider } = route
+      const response = yield* get(route, handle.result)
+      const now = yield* Clock.currentTimeMillis
+      return yield* decodeSafely(provider, response, () =>
+        decodeResult(provider, response, format.decodeFailure(provider, response, now))
+      )
+    })
 
   const decodeProgress = ({ provider }: RouteBase, response: UpstreamResponse) =>
     decodeSafely(provider, response, () => Effect.succeed(format.decodeProgress(provider, response)))
@@ -152,9 +151,7 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
     const response = yield* get(route, handle.status)
     if (!isSuccess(response)) return yield* fail(route, response)
     const progress = yield* decodeProgress(route, response)
-    if (progress?.state === "completed" && decodeResult !== undefined) {
-      return yield* pollResult(route, handle, decodeResult)
-    }
+    if (progress?.state === "completed" && pollResult !== undefined) return yield* pollResult(route, handle)
     if (progress === undefined || progress.state === "completed") {
       return yield* protocolFailure(route.provider, response.status, "a job without a status")
     }
@@ -163,8 +160,7 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
     return { state: "in_progress" as const }
   })
 
-  const result = (route: RouteBase, handle: Handle): Effect.Effect<Progress, ProviderFailure> =>
-    decodeResult === undefined ? poll(route, handle) : pollResult(route, handle, decodeResult)
+  const result: (route: RouteBase, handle: Handle) => Effect.Effect<Progress, ProviderFailure> = pollResult ?? poll
 
   const cancel = Effect.fnUntraced(function* (route: RouteBase, handle: Handle) {
     const { provider: account } = route
@@ -242,3 +238,9 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
 
   return { image, video }
 })
+
+export const makeJobProvider = (
+  adapter: string,
+  format: JobFormat
+): Effect.Effect<Provider, never, Upstream | Fetcher> =>
+  Effect.map(makeJobAdapters(format), (surfaces) => ({ adapter, options: format.options.decode, ...surfaces }))

@@ -1,6 +1,6 @@
-import { Either, Predicate, Schema } from "effect"
-import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
-import { answerOf, argumentsText, usageOf } from "../chat/Answer.ts"
+import { Predicate, Schema } from "effect"
+import type { FinishReason, Usage } from "../../domain/Chat.ts"
+import { answerDecoder, argumentsText, usageOf } from "../chat/Answer.ts"
 import { asksForAnHour } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
@@ -87,26 +87,17 @@ const Message = Schema.Struct({
 
 const Choice = Schema.Struct({ message: Message, finish_reason: Schema.Unknown, usage: Schema.Unknown })
 
-const decodeBody = Schema.decodeUnknownEither(
-  Schema.Struct({ choices: Schema.Tuple([Choice], Schema.Unknown), usage: Schema.Unknown })
-)
+const Body = Schema.Struct({ choices: Schema.Tuple([Choice], Schema.Unknown), usage: Schema.Unknown })
 
-export const decodeAnswer = (body: unknown, call: ChatCall<Options>): Either.Either<ChatAnswer, string> =>
-  Either.flatMap(
-    Either.mapLeft(decodeBody(body), () => "no message in the answer"),
-    ({ choices: [choice], usage }) => {
-      const { finish_reason, message } = choice
-      if (isBreak(finish_reason)) return Either.left(`finish_reason ${String(finish_reason)}`)
-      return answerOf(
-        {
-          text: message.content,
-          refusal: message.refusal,
-          reasoning: message.reasoning_content || message.reasoning,
-          calls: message.tool_calls.map(({ function: called, id }) => ({ id, ...called })),
-          finish: finishReason(finish_reason),
-          usage: decodeUsage(usage ?? choice.usage, call)
-        },
-        call.newId
-      )
-    }
-  )
+export const decodeAnswer = answerDecoder(Body, "no message in the answer", (body, call: ChatCall<Options>) => {
+  const [{ finish_reason, message, usage }] = body.choices
+  if (isBreak(finish_reason)) return `finish_reason ${String(finish_reason)}`
+  return {
+    text: message.content,
+    refusal: message.refusal,
+    reasoning: message.reasoning_content || message.reasoning,
+    calls: message.tool_calls.map(({ function: called, id }) => ({ id, ...called })),
+    finish: finishReason(finish_reason),
+    usage: decodeUsage(body.usage ?? usage, call)
+  }
+})

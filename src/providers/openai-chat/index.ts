@@ -39,7 +39,7 @@ export const make = makeChatProvider<Options, Quirks>("openai-chat", {
     headers: cacheKeyHeader(options, request)
   }),
   encode: encodeRequest,
-  decode: decodeAnswer,
+  decode: (body, call) => decodeAnswer(body, call.newId, call),
   decoder: makeDecoder,
   errorIn,
   usageIn: ({ usage }) => decodeUsage(usage, undefined),

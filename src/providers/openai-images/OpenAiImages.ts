@@ -3,12 +3,11 @@ import type { ImageRequest } from "../../domain/Image.ts"
 import { largestPicture } from "../../domain/Media.ts"
 import type { Feature, ImageRoute, ProviderAccount } from "../../domain/Model.ts"
 import { Fetcher } from "../../services/media/Fetcher.ts"
-import { type Provider, ProviderFailure } from "../../services/routing/Provider.ts"
+import type { Provider, ProviderFailure } from "../../services/routing/Provider.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import {
   amendFailure,
   decodeFailure as decodeConvention,
-  protocolFailure,
   readHostError,
   unsentFailure
 } from "../client/Classification.ts"
@@ -19,7 +18,7 @@ import { Upstream } from "../client/Upstream.ts"
 import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
 import { options } from "./Options.ts"
 import { encodeContent } from "./Request.ts"
-import { decodeImage } from "./Response.ts"
+import { makeDecoder } from "./Response.ts"
 
 const downloadSeconds = 60
 
@@ -65,19 +64,10 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
         const response = yield* ask(route, request)
         if (!isSuccess(response)) return yield* fail(route, response)
         const body = yield* parseLargeJson(response)
-        const decoded = yield* decodeSafely(route.provider, response, () => Effect.succeed(decodeImage(body)))
-        switch (decoded._tag) {
-          case "Bytes":
-            return { bytes: decoded.bytes, revisedPrompt: decoded.revisedPrompt }
-          case "Url":
-            return { bytes: yield* download(route, decoded.url), revisedPrompt: decoded.revisedPrompt }
-          case "Error":
-            return yield* fail(route, { ...response, body: decoded.body })
-          case "Moderated":
-            return yield* new ProviderFailure({ class: "moderation", status: response.status, detail: "moderated" })
-          default:
-            return yield* protocolFailure(route.provider, response.status, decoded.what)
-        }
+        const failBy = (error: unknown) => fail(route, { ...response, body: JSON.stringify(error) })
+        const decode = makeDecoder(route, response, failBy)
+        const { picture, revisedPrompt } = yield* decodeSafely(route.provider, response, () => decode(body))
+        return { bytes: typeof picture === "string" ? yield* download(route, picture) : picture, revisedPrompt }
       })
     }
   }

@@ -1,50 +1,58 @@
-import { Data, Predicate } from "effect"
+import { Effect, Predicate } from "effect"
+import type { ImageRoute } from "../../domain/Model.ts"
 import { fromBase64 } from "../../services/media/Base64.ts"
-import { asText, type Fields } from "../client/Json.ts"
+import { ProviderFailure } from "../../services/routing/Provider.ts"
+import { protocolFailure } from "../client/Classification.ts"
+import type { UpstreamResponse } from "../client/Exchange.ts"
+import { asRecords, asText, type Fields } from "../client/Json.ts"
 
-export type Decoded = Data.TaggedEnum<{
-  Bytes: { readonly bytes: Uint8Array; readonly revisedPrompt: string | undefined }
-  Url: { readonly url: string; readonly revisedPrompt: string | undefined }
-  Error: { readonly body: string }
-  Moderated: {}
-  /** Without a word of the response. */
-  Broken: { readonly what: string }
-}>
-export const Decoded = Data.taggedEnum<Decoded>()
-
-const decodeBytes = (text: string, revisedPrompt: string | undefined): Decoded => {
-  const bytes = fromBase64(text.replace(dataUrl, ""))
-  if (bytes === undefined) return Decoded.Broken({ what: "a picture that is no base64" })
-  return bytes.length === 0 ? Decoded.Broken({ what: "an empty picture" }) : Decoded.Bytes({ bytes, revisedPrompt })
+/** A picture, or where it is. */
+export interface Found {
+  readonly picture: Uint8Array | string
+  readonly revisedPrompt: string | undefined
 }
 
-const missing = "an answer without a picture"
+type Decoded = Effect.Effect<Found, ProviderFailure>
+
 const dataUrl = /^data:[^,]{0,200};base64,/i
 
-const decodeItem = (item: Fields): Decoded | undefined => {
-  if (item.error) return Decoded.Error({ body: JSON.stringify({ error: item.error }) })
-  if (item.respect_moderation === false) return Decoded.Moderated()
-  const revisedPrompt = asText(item.revised_prompt) || undefined
-  const text = asText(item.b64_json)
-  const url = asText(item.url)
-  if (text !== "") return decodeBytes(text, revisedPrompt)
-  if (url === "") return undefined
-  return dataUrl.test(url) ? decodeBytes(url, revisedPrompt) : Decoded.Url({ url, revisedPrompt })
-}
+/** `fail` reads an error. */
+export const makeDecoder = (
+  { provider }: ImageRoute,
+  { status }: UpstreamResponse,
+  fail: (error: unknown) => Effect.Effect<never, ProviderFailure>
+) => {
+  /** Without a word of the response. */
+  const broken = (what: string) => protocolFailure(provider, status, what)
+  const moderated = () => new ProviderFailure({ class: "moderation", status, detail: "moderated" })
 
-export const decodeImage = (body: unknown): Decoded => {
-  if (!Predicate.isRecord(body)) return Decoded.Broken({ what: "an answer that is no JSON object" })
-  if (body.error) return Decoded.Error({ body: JSON.stringify({ error: body.error }) })
-  if (!Array.isArray(body.data)) {
-    const { code, message } = body
-    return code === undefined
-      ? Decoded.Broken({ what: missing })
-      : Decoded.Error({ body: JSON.stringify({ code, message }) })
+  const decodeBytes = (text: string, revisedPrompt: string | undefined): Decoded => {
+    const picture = fromBase64(text.replace(dataUrl, ""))
+    if (picture === undefined) return broken("a picture that is no base64")
+    return picture.length === 0 ? broken("an empty picture") : Effect.succeed({ picture, revisedPrompt })
   }
-  if (body.respect_moderation === false) return Decoded.Moderated()
-  for (const item of body.data) {
-    const found = Predicate.isRecord(item) ? decodeItem(item) : undefined
-    if (found !== undefined) return found
+
+  const decodeItem = (item: Fields): Decoded | undefined => {
+    if (item.error) return fail({ error: item.error })
+    if (item.respect_moderation === false) return moderated()
+    const revisedPrompt = asText(item.revised_prompt) || undefined
+    const text = asText(item.b64_json)
+    const url = asText(item.url)
+    if (text !== "") return decodeBytes(text, revisedPrompt)
+    if (url === "") return undefined
+    return dataUrl.test(url) ? decodeBytes(url, revisedPrompt) : Effect.succeed({ picture: url, revisedPrompt })
   }
-  return Decoded.Broken({ what: missing })
+
+  return (body: unknown): Decoded => {
+    if (!Predicate.isRecord(body)) return broken("an answer that is no JSON object")
+    const { code, data, error, message, respect_moderation } = body
+    if (error) return fail({ error })
+    if (!Array.isArray(data) && code !== undefined) return fail({ code, message })
+    if (Array.isArray(data) && respect_moderation === false) return moderated()
+    for (const item of asRecords(data)) {
+      const found = decodeItem(item)
+      if (found !== undefined) return found
+    }
+    return broken("an answer without a picture")
+  }
 }

@@ -1,6 +1,6 @@
-import { Either, Schema } from "effect"
-import type { ChatAnswer, FinishReason, Usage } from "../../domain/Chat.ts"
-import { answerOf, argumentsText, usageOf } from "../chat/Answer.ts"
+import { Schema } from "effect"
+import type { FinishReason, Usage } from "../../domain/Chat.ts"
+import { answerDecoder, argumentsText, usageOf } from "../chat/Answer.ts"
 import { Arguments, fields, records, Text } from "../chat/WireSchema.ts"
 import { amendFailure, decodeFailure as decodeConvention, readHostError } from "../client/Classification.ts"
 import { asCount, asFields, asList, asText, type Fields, parseJson } from "../client/Json.ts"
@@ -62,14 +62,12 @@ const Item = Schema.Struct({
   input: Text
 })
 
-const decodeBody = Schema.decodeUnknownEither(
-  Schema.Struct({
-    output: Schema.Array(Schema.Unknown).pipe(Schema.compose(records(Item))),
-    status: Schema.Unknown,
-    incomplete_details: fields({ reason: Schema.Unknown }),
-    usage: Schema.Unknown
-  })
-)
+const Body = Schema.Struct({
+  output: Schema.Array(Schema.Unknown).pipe(Schema.compose(records(Item))),
+  status: Schema.Unknown,
+  incomplete_details: fields({ reason: Schema.Unknown }),
+  usage: Schema.Unknown
+})
 
 /** An item that a customer names is the request's fault, not the route's. */
 export const decodeFailure: typeof decodeConvention = (account, response, nowMillis) => {
@@ -80,29 +78,23 @@ export const decodeFailure: typeof decodeConvention = (account, response, nowMil
     : failure
 }
 
-export const decodeAnswer = (body: unknown, newId: () => string): Either.Either<ChatAnswer, string> =>
-  Either.flatMap(
-    Either.mapLeft(decodeBody(body), () => "no output in the answer"),
-    ({ incomplete_details, output, status, usage }) => {
-      if (!isOver(status)) return Either.left(`a response that is ${asText(status)}`)
-      const ofType = (type: string) => output.filter((item) => item.type === type)
-      const parts = ofType("message").flatMap(({ content }) => content)
-      const reasoning = ofType("reasoning").flatMap(({ content, summary }) => [...summary, ...content])
-      return answerOf(
-        {
-          text: parts.map(({ text, type }) => (type === "output_text" ? text : "")).join(""),
-          refusal: parts.map(({ refusal }) => refusal).join(""),
-          reasoning: reasoning
-            .map(({ text }) => text)
-            .filter((text) => text !== "")
-            .join(paragraph),
-          calls: output.filter(isCall).map((item) => {
-            return { ...item, id: callIdOf(item), arguments: item.arguments === "" ? item.input : item.arguments }
-          }),
-          finish: finishReason(status, incomplete_details.reason),
-          usage: decodeUsage(usage, countSearches(output))
-        },
-        newId
-      )
-    }
-  )
+export const decodeAnswer = answerDecoder(Body, "no output in the answer", (body) => {
+  const { incomplete_details, output, status, usage } = body
+  if (!isOver(status)) return `a response that is ${asText(status)}`
+  const ofType = (type: string) => output.filter((item) => item.type === type)
+  const parts = ofType("message").flatMap(({ content }) => content)
+  const reasoning = ofType("reasoning").flatMap(({ content, summary }) => [...summary, ...content])
+  return {
+    text: parts.map(({ text, type }) => (type === "output_text" ? text : "")).join(""),
+    refusal: parts.map(({ refusal }) => refusal).join(""),
+    reasoning: reasoning
+      .map(({ text }) => text)
+      .filter((text) => text !== "")
+      .join(paragraph),
+    calls: output.filter(isCall).map((item) => {
+      return { ...item, id: callIdOf(item), arguments: item.arguments === "" ? item.input : item.arguments }
+    }),
+    finish: finishReason(status, incomplete_details.reason),
+    usage: decodeUsage(usage, countSearches(output))
+  }
+})

@@ -1,10 +1,7 @@
-import { Effect, Schema } from "effect"
-import type { Fetcher } from "../../services/media/Fetcher.ts"
-import type { Provider } from "../../services/routing/Provider.ts"
+import { Schema } from "effect"
 import { jsonChunks } from "../../services/runtime/Chunks.ts"
 import { makeOptions, optional } from "../client/RouteOptions.ts"
-import type { Upstream } from "../client/Upstream.ts"
-import { type JobFormat, makeJobAdapters } from "../jobs/JobAdapter.ts"
+import { type JobFormat, makeJobProvider } from "../jobs/JobAdapter.ts"
 import { commonOptions, InputFields, makeJobOptions } from "../jobs/Options.ts"
 import { decodeFailure } from "./Failure.ts"
 import { decodeHandle, decodeProgress } from "./Response.ts"
@@ -46,7 +43,4 @@ export const format: JobFormat = {
   cancelMethod: "POST"
 }
 
-export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.map(
-  makeJobAdapters(format),
-  (surfaces) => ({ adapter: "replicate", options: options.decode, ...surfaces })
-)
+export const make = makeJobProvider("replicate", format)

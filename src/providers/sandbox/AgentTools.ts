@@ -1,15 +1,15 @@
 import type { ChatRequest, Message, Tool } from "../../domain/Chat.ts"
+import { asFields, asList, type Fields } from "../client/Json.ts"
 import { jsonFromSchema } from "./json/JsonFromSchema.ts"
-import { isNode, type Node, nodeAt, own } from "./json/JsonSchema.ts"
+import { own } from "./json/JsonSchema.ts"
 
-/** What a prompt asks an agent for; `wait` follows a sub-agent that answers later. */
-type Action =
-  | { readonly kind: "run"; readonly command: string }
-  | { readonly kind: "read"; readonly path: string }
-  | { readonly kind: "write"; readonly path: string; readonly content: string }
-  | { readonly kind: "edit"; readonly path: string; readonly before: string; readonly after: string }
-  | { readonly kind: "delegate"; readonly task: string }
-  | { readonly kind: "wait" }
+/** Something that a prompt asks an agent for. */
+interface Action {
+  /** The likeliest first: where an agent has no tool for files, it has a shell. */
+  readonly tools: ReadonlyArray<keyof typeof names>
+  /** By the parameters' names without underscores and in lower case. */
+  readonly values: Fields
+}
 
 export interface AgentCall {
   readonly name: string
@@ -66,103 +66,89 @@ export const withoutReminders = (messages: ReadonlyArray<Message>): ReadonlyArra
     return content.length === 0 ? [] : [{ ...message, content }]
   })
 
-const actionsIn = (question: string): ReadonlyArray<Action> =>
-  Array.from(question.matchAll(phrases), (found): Action => {
-    const [, task, command, read, written, content, before = "", after = "", edited] = found
-    if (task !== undefined) return { kind: "delegate", task }
-    if (command !== undefined) return { kind: "run", command }
-    if (read !== undefined) return { kind: "read", path: read }
-    if (edited !== undefined) return { kind: "edit", path: edited, before, after }
-    return { kind: "write", path: written ?? "", content: content ?? "Hello from the sandbox." }
-  })
-
-const patchOf = (action: Action): string | undefined => {
-  const hunk =
-    action.kind === "write" ? `Add File: ${action.path}\n+${action.content.replaceAll("\n", "\n+")}` : undefined
-  const change =
-    action.kind === "edit" ? `Update File: ${action.path}\n@@\n-${action.before}\n+${action.after}` : undefined
-  const body = hunk ?? change
-  return body === undefined ? undefined : `*** Begin Patch\n*** ${body}\n*** End Patch\n`
-}
-
 const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
-/** Where an agent has a shell and no tool for files. */
-const commandFor = (action: Action): string | undefined => {
-  if (action.kind === "run") return action.command
-  if (action.kind === "read") return `cat ${quoted(action.path)}`
-  if (action.kind === "write") return `printf '%s\\n' ${quoted(action.content)} > ${quoted(action.path)}`
-  return undefined
+const atPath = (path: string) => ({ path, filepath: path, absolutepath: path })
+const byShell = (command: string) => ({ command, cmd: command, commands: [command] })
+const byPatch = (body: string) => {
+  const patch = `*** Begin Patch\n*** ${body}\n*** End Patch\n`
+  return { patch, patchtext: patch, input: patch }
 }
 
-const agentIds = (results: ReadonlyArray<Message>): ReadonlyArray<string> =>
-  results.flatMap((message) =>
-    message.role === "tool"
-      ? (/"agent_id":\s*"([^"]+)"/.exec(JSON.stringify(message.content).replaceAll('\\"', '"'))?.slice(1) ?? [])
-      : []
-  )
+const run = (command: string): Action => ({ tools: ["run"], values: byShell(command) })
 
-const argumentsOf = (
-  action: Action,
-  { function: { parameters = {} } }: Tool,
-  question: string,
-  ids: ReadonlyArray<string>
-): Node => {
-  const path = "path" in action ? action.path : undefined
-  const command = commandFor(action)
-  const known: Node = {
-    cmd: command,
-    command,
-    commands: command === undefined ? undefined : [command],
-    path,
-    filepath: path,
-    absolutepath: path,
-    content: action.kind === "write" ? action.content : undefined,
-    oldstring: action.kind === "edit" ? action.before : undefined,
-    newstring: action.kind === "edit" ? action.after : undefined,
-    input: patchOf(action),
-    patch: patchOf(action),
-    patchtext: patchOf(action),
-    prompt: action.kind === "delegate" ? action.task : undefined,
-    task: action.kind === "delegate" ? action.task : undefined,
-    message: action.kind === "delegate" ? action.task : undefined,
-    runinbackground: action.kind === "delegate" ? false : undefined,
-    targets: action.kind === "wait" ? ids : undefined
+const read = (path: string): Action => ({
+  tools: ["read", "run"],
+  values: { ...atPath(path), ...byShell(`cat ${quoted(path)}`) }
+})
+
+const write = (path: string, content: string): Action => ({
+  tools: ["patch", "write", "run"],
+  values: {
+    ...atPath(path),
+    ...byShell(`printf '%s\\n' ${quoted(content)} > ${quoted(path)}`),
+    ...byPatch(`Add File: ${path}\n+${content.replaceAll("\n", "\n+")}`),
+    content
   }
-  const required = own(parameters, "required")
+})
+
+const edit = (path: string, before: string, after: string): Action => ({
+  tools: ["patch", "edit"],
+  values: {
+    ...atPath(path),
+    ...byPatch(`Update File: ${path}\n@@\n-${before}\n+${after}`),
+    oldstring: before,
+    newstring: after
+  }
+})
+
+const delegate = (task: string): Action => ({
+  tools: ["delegate"],
+  values: { prompt: task, task, message: task, runinbackground: false }
+})
+
+/** For a sub-agent that answers later. */
+const wait = (results: ReadonlyArray<Message>): Action => ({
+  tools: ["wait"],
+  values: {
+    targets: results.flatMap((message) =>
+      message.role === "tool"
+        ? (/"agent_id":\s*"([^"]+)"/.exec(JSON.stringify(message.content).replaceAll('\\"', '"'))?.slice(1) ?? [])
+        : []
+    )
+  }
+})
+
+const actionsIn = (question: string, results: ReadonlyArray<Message>): ReadonlyArray<Action> =>
+  Array.from(question.matchAll(phrases)).flatMap((found) => {
+    const [, task, command, path, written = "", content = "Hello from the sandbox.", before = "", after = "", edited] =
+      found
+    if (task !== undefined) return [delegate(task), wait(results)]
+    if (command !== undefined) return run(command)
+    if (path !== undefined) return read(path)
+    return edited === undefined ? write(written, content) : edit(edited, before, after)
+  })
+
+const argumentsFor = ({ values }: Action, { function: { parameters } }: Tool, question: string): Fields => {
+  const required = asList(parameters?.["required"])
   return Object.fromEntries(
-    Object.entries(nodeAt(parameters, "properties")).flatMap(([name, schema]) => {
-      const value = own(known, name.replaceAll("_", "").toLowerCase())
-      if (value === undefined) {
-        const isRequired = Array.isArray(required) && required.includes(name)
-        return isRequired ? [[name, jsonFromSchema(schema, question)]] : []
-      }
-      const isList = isNode(schema) && own(schema, "type") === "array" && typeof value === "string"
+    Object.entries(asFields(parameters?.["properties"])).flatMap(([name, schema]) => {
+      const value = own(values, name.replaceAll("_", "").toLowerCase())
+      if (value === undefined) return required.includes(name) ? [[name, jsonFromSchema(schema, question)]] : []
+      const isList = asFields(schema).type === "array" && typeof value === "string"
       return [[name, isList ? ["bash", "-lc", value] : value]]
     })
   )
-}
-
-const toolOf = (tools: ReadonlyArray<Tool>, action: Action): Tool | undefined => {
-  if (patchOf(action) !== undefined) {
-    const found = toolFor(tools, "patch") ?? toolFor(tools, action.kind)
-    if (found !== undefined) return found
-  }
-  return toolFor(tools, action.kind) ?? (commandFor(action) === undefined ? undefined : toolFor(tools, "run"))
 }
 
 /** One call a turn: the first of what the question asks for that has not been called since. */
 export const agentCalls = ({ messages, tools }: ChatRequest, question: string): ReadonlyArray<AgentCall> => {
   const since = messages.slice(messages.findLastIndex(({ role }) => role === "user") + 1)
   const done = since.reduce((sum, it) => sum + (it.role === "assistant" ? (it.tool_calls?.length ?? 0) : 0), 0)
-  const waits: ReadonlyArray<Action> = toolFor(tools, "wait") === undefined ? [] : [{ kind: "wait" }]
-  const actions = actionsIn(question).flatMap((action) => (action.kind === "delegate" ? [action, ...waits] : [action]))
-  return actions
+  return actionsIn(question, since)
     .flatMap((action) => {
-      const tool = toolOf(tools, action)
-      return tool === undefined
-        ? []
-        : [{ name: tool.function.name, arguments: argumentsOf(action, tool, question, agentIds(since)) }]
+      const [tool] = action.tools.flatMap((kind) => toolFor(tools, kind) ?? [])
+      return tool === undefined ? [] : [{ name: tool.function.name, arguments: argumentsFor(action, tool, question) }]
     })
     .slice(done, done + 1)
 }

@@ -1,5 +1,5 @@
 import type { Either, ParseResult } from "effect"
-import type { Feature, RouteOptions, Surface } from "../../domain/Model.ts"
+import { type Feature, type RouteOptions, Surface } from "../../domain/Model.ts"
 
 export type Features = (options: RouteOptions) => ReadonlySet<Feature>
 
@@ -19,16 +19,7 @@ export const everything: Features = () => new Set<Feature>([...chatFeatures, ...
 
 /** Planned wires: a catalog may name them, and their routes stay off; any other name is a mistake. */
 const foreseen: Adapters = new Map([
-  [
-    "sandbox",
-    {
-      surfaces: new Map([
-        ["chat", everything],
-        ["image", everything],
-        ["video", everything]
-      ])
-    }
-  ]
+  ["sandbox", { surfaces: new Map(Surface.literals.map((surface) => [surface, everything])) }]
 ])
 
 export const wires = (built: Adapters): Adapters =>

@@ -24,6 +24,10 @@ export const sandboxAdapter = "sandbox"
 
 export const isSandbox = ({ provider }: RouteBase): boolean => provider.adapter === sandboxAdapter
 
+/** Before a route has answered, whether only the sandbox could. */
+export const isInSandbox = (answered: RouteBase | undefined, routes: ReadonlyArray<RouteBase> = []): boolean =>
+  answered === undefined ? routes.length > 0 && routes.every(isSandbox) : isSandbox(answered)
+
 export const sandboxProviders = ["sandbox", "sandbox-b"] as const
 const reserved: ReadonlySet<string> = new Set(sandboxProviders)
 

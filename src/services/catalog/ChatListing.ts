@@ -1,7 +1,7 @@
+import { type ChatPrices, discount, type Listing, type ParamField, type TokenPrices } from "../../domain/ListedModel.ts"
 import { type ChatModel, type ChatPricing, reasoningEfforts } from "../../domain/Model.ts"
 import { toUsd, toUsdPerToken, zero } from "../../domain/Money.ts"
 import { type Rates, ratesAt } from "../../domain/Pricing.ts"
-import { type ChatPrices, discount, type Listing, type ParamField, type TokenPrices } from "./ListedModel.ts"
 import type { Margin } from "./Surface.ts"
 
 const defaultMaxTokens = 4096

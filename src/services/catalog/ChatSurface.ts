@@ -87,20 +87,9 @@ const checkChat = (report: Report, at: Path, entry: ChatModelEntry, { families, 
   if (rules.maxOutput === undefined && families.has(entry.family)) report(at, "max_output is missing")
   if ((rules.maxOutput ?? 0) > entry.context_length) report([...at, "max_output"], "must not exceed context_length")
   const { capabilities } = rules
-  checkNarrowing(
-    report,
-    at,
-    "capabilities",
-    capabilities,
-    entry.routes.map((route) => route.capabilities)
-  )
-  checkNarrowing(
-    report,
-    at,
-    "reasoning",
-    reasonsOf(rules),
-    entry.routes.map((route) => (route.reasoning ? [] : undefined))
-  )
+  const checkNarrowed = checkNarrowing(report, at, entry.routes)
+  checkNarrowed("capabilities", capabilities, (route) => route.capabilities)
+  checkNarrowed("reasoning", reasonsOf(rules), (route) => (route.reasoning ? [] : undefined))
 }
 
 const promises = (entry: ChatModelEntry, { families, knownFamilies }: EntryContext) => {

@@ -1,9 +1,15 @@
 import { Array as Arr } from "effect"
 import { distinct, variantCost } from "../../domain/Image.ts"
+import {
+  discount,
+  type ImagePrices,
+  type Listing,
+  type ParamField,
+  type VariantPrice
+} from "../../domain/ListedModel.ts"
 import type { ImageModel, ImageRoute, ImageVariant, Resolution } from "../../domain/Model.ts"
 import { min, toUsd } from "../../domain/Money.ts"
 import { variantKey } from "../../domain/Shape.ts"
-import { discount, type ImagePrices, type Listing, type ParamField, type VariantPrice } from "./ListedModel.ts"
 import type { Margin } from "./Surface.ts"
 
 const resolutionsOf = (variants: ReadonlyArray<ImageVariant>): ReadonlyArray<Resolution> =>

@@ -97,20 +97,9 @@ const checkImage = (report: Report, at: Path, entry: ImageModelEntry) => {
   const levels = [entry, ...(variants ?? []), ...routes.flatMap(({ cost }) => cost?.variants ?? [])]
   if (levels.some((level) => level.sizes !== undefined && level.aspect_ratios !== undefined))
     report([...at, "sizes"], "give sizes or aspect_ratios, not both")
-  checkNarrowing(
-    report,
-    at,
-    "aspect_ratios",
-    ratiosOf(sold),
-    routes.map((route) => route.aspect_ratios)
-  )
-  checkNarrowing(
-    report,
-    at,
-    "resolutions",
-    resolutions,
-    routes.map((route) => route.resolutions)
-  )
+  const checkNarrowed = checkNarrowing(report, at, routes)
+  checkNarrowed("aspect_ratios", ratiosOf(sold), (route) => route.aspect_ratios)
+  checkNarrowed("resolutions", resolutions, (route) => route.resolutions)
   routes.forEach((route, index) => {
     const path = [...at, "routes", index]
     if (!edit && (route.edit === true || route.edit_model !== undefined)) report(path, "the model has no edit: true")

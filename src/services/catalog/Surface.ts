@@ -1,7 +1,7 @@
+import type { Listing } from "../../domain/ListedModel.ts"
 import type { Feature, Model, RouteBase } from "../../domain/Model.ts"
 import type { Path } from "./CatalogSource.ts"
 import type { FamilyEntry } from "./EntryFields.ts"
-import type { Listing } from "./ListedModel.ts"
 
 export type NonEmpty<A> = readonly [A, ...ReadonlyArray<A>]
 export type Report = (path: Path, message: string) => void
@@ -49,20 +49,18 @@ type Words = ReadonlyArray<string>
 
 export const repeats = (words: Words): Words => words.filter((word, at) => words.indexOf(word) !== at)
 
-export const checkNarrowing = (
-  report: Report,
-  at: Path,
-  key: string,
-  own: Words,
-  routes: ReadonlyArray<Words | undefined>
-) => {
-  routes.forEach((words, index) => {
-    const foreign = (words ?? []).filter((word) => !own.includes(word))
-    if (foreign.length > 0) report([...at, "routes", index, key], `the model itself does not have ${list(foreign)}`)
-  })
-  const unserved = own.filter((word) => !routes.some((words) => words === undefined || words.includes(word)))
-  if (unserved.length > 0) report([...at, "routes"], `no route serves ${key} ${list(unserved)} of the model`)
-}
+/** What a route narrows must be the model's own, and some route must serve each of it. */
+export const checkNarrowing =
+  <R>(report: Report, at: Path, routes: ReadonlyArray<R>) =>
+  (key: string, own: Words, narrowed: (route: R) => Words | undefined): void => {
+    const all = routes.map(narrowed)
+    all.forEach((words, index) => {
+      const foreign = (words ?? []).filter((word) => !own.includes(word))
+      if (foreign.length > 0) report([...at, "routes", index, key], `the model itself does not have ${list(foreign)}`)
+    })
+    const unserved = own.filter((word) => !all.some((words) => words === undefined || words.includes(word)))
+    if (unserved.length > 0) report([...at, "routes"], `no route serves ${key} ${list(unserved)} of the model`)
+  }
 
 /** Going on without a guaranteed value would give a model away. */
 export const required = <A>(value: A | undefined, what: string): A => {

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
+import type { ListedModel } from "../../domain/ListedModel.ts"
 import type { Model, RouteBase } from "../../domain/Model.ts"
 import { ChatModelEntry, chatSurface } from "./ChatSurface.ts"
 import { ImageModelEntry, imageSurface } from "./ImageSurface.ts"
-import type { ListedModel } from "./ListedModel.ts"
 import type { Surface } from "./Surface.ts"
 import { VideoModelEntry, videoSurface } from "./VideoSurface.ts"
 
@@ -30,11 +30,6 @@ export const onEntry = <A>(
   return use(videoSurface, entry)
 }
 
-export interface ModelList {
-  readonly object: "list"
-  readonly data: ReadonlyArray<ListedModel>
-}
-
 export const listed = (model: Model): ListedModel => ({
   id: model.id,
   object: "model",
@@ -44,4 +39,4 @@ export const listed = (model: Model): ListedModel => ({
   ...onModel(model, (surface, own) => surface.list(own))
 })
 
-export const listing = (models: ReadonlyArray<Model>): ModelList => ({ object: "list", data: models.map(listed) })
+export const listing = (models: ReadonlyArray<Model>) => ({ object: "list", data: models.map(listed) })

@@ -1,11 +1,11 @@
 import { Array as Arr, Schema } from "effect"
+import { discount, type Listing, type ParamField, type VideoPrices } from "../../domain/ListedModel.ts"
 import { type SecondsAs, type VideoModel, type VideoPricing, type VideoRoute } from "../../domain/Model.ts"
 import { toUsd } from "../../domain/Money.ts"
 import { clipPrice } from "../../domain/Video.ts"
 import { nearestSeconds } from "../../domain/VideoRules.ts"
 import type { Path } from "./CatalogSource.ts"
 import { integer, model, Name, oneOf, optional, route, Seconds, Usd } from "./EntryFields.ts"
-import { discount, type Listing, type ParamField, type VideoPrices } from "./ListedModel.ts"
 import { type BaseOf, checkNarrowing, type NonEmpty, type Report, repeats, required, type Surface } from "./Surface.ts"
 
 const ReferenceImage = oneOf("none", "optional", "required")
@@ -53,13 +53,8 @@ const checkVideo = (report: Report, at: Path, entry: VideoModelEntry) => {
   const allowed = seconds.allowed.map(String)
   for (const twice of repeats(allowed)) report([...at, "seconds", "allowed"], `${twice} stands twice`)
   if (!seconds.allowed.includes(seconds.default)) report([...at, "seconds", "default"], "must be one of allowed")
-  checkNarrowing(
-    report,
-    at,
-    "seconds",
-    allowed,
-    routes.map((route) => route.seconds?.map(String))
-  )
+  const checkNarrowed = checkNarrowing(report, at, routes)
+  checkNarrowed("seconds", allowed, (route) => route.seconds?.map(String))
   routes.forEach((route, index) => {
     const path = [...at, "routes", index]
     const narrowed = route.reference_image ?? own

@@ -7,7 +7,7 @@ import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
 import { Entry } from "./Entry.ts"
 import { HoldContended } from "./HoldClosing.ts"
 import { type EntryQuery, type HoldQuery, type ListedEntry, makePages, type OpenHold } from "./LedgerPages.ts"
-import { refundPrefix, refundRequest, refundsOf } from "./RefundSql.ts"
+import { type Refund, refundPrefix, refundRequest, refundsOf } from "./RefundSql.ts"
 import { type Counts, type Proof, verify } from "./Verification.ts"
 
 export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {
@@ -62,15 +62,6 @@ export interface Correction {
   readonly amount: NanoUsd
   readonly note: string
   readonly force: boolean
-}
-
-export interface Refund {
-  /** The request's row of the log. */
-  readonly row: string
-  readonly hold: string
-  /** Undefined: all that was not given back before. */
-  readonly amount: NanoUsd | undefined
-  readonly note: string
 }
 
 export interface Verdict extends Counts {

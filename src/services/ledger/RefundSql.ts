@@ -57,21 +57,17 @@ export const refundFailed = (sql: SqlClient.SqlClient, hold: string) => sql<{ re
   )
   SELECT remaining > 0 AND NOT EXISTS (SELECT FROM entered) AS contended FROM charged`
 
+export interface Refund {
+  /** The request's row of the log. */
+  readonly row: string
+  readonly hold: string
+  /** Undefined: all that was not given back before. */
+  readonly amount: NanoUsd | undefined
+  readonly note: string
+}
+
 /** Gives back part or all of what a request was charged; its row of the log shows what it costs its customer then. */
-export const refundRequest = (
-  sql: SqlClient.SqlClient,
-  {
-    amount,
-    hold,
-    note,
-    row
-  }: {
-    readonly row: string
-    readonly hold: string
-    readonly amount: NanoUsd | undefined
-    readonly note: string
-  }
-) => sql`
+export const refundRequest = (sql: SqlClient.SqlClient, { amount, hold, note, row }: Refund) => sql`
   WITH ${giveBack(sql, hold, amount ?? null, note)}, relogged AS (
     UPDATE request_log SET charge = charge - entered.amount FROM entered
     WHERE request_log.id = ${row} AND charge >= entered.amount

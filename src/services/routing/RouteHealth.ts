@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schedule, Schema } from "effect"
 import { deadAfterSeconds } from "../runtime/Instance.ts"
-import { storable } from "../sql/Statement.ts"
+import { rowsOf, storable } from "../sql/Statement.ts"
 import type { RouteReport } from "./CircuitRegistry.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"
 
@@ -34,10 +34,9 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
     RouteHealth,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const decode = Schema.decodeUnknown(Schema.Array(PublishedHealth))
-      const list = sql`
-        SELECT h.* FROM route_health h JOIN ${alive(sql)} i ON i.id = h.instance_id ORDER BY h.route, h.instance_id`
-      return RouteHealth.of({ list: Effect.orDie(Effect.flatMap(Effect.uninterruptible(list), decode)) })
+      const list = rowsOf(PublishedHealth)(sql`
+        SELECT h.* FROM route_health h JOIN ${alive(sql)} i ON i.id = h.instance_id ORDER BY h.route, h.instance_id`)
+      return RouteHealth.of({ list })
     })
   )
 

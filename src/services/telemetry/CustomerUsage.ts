@@ -1,5 +1,5 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Schema, Struct } from "effect"
 import { GatewayBusy, RequestNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
@@ -14,19 +14,10 @@ import { report } from "./UsageSql.ts"
 export type CustomerGrouping = "day" | "model" | "key"
 
 const CustomerRequest = Schema.Struct({
-  requestId: Schema.String,
-  at: Schema.DateFromSelf,
-  status: Schema.Number,
-  code: Schema.NullOr(Schema.String),
-  surface: Schema.String,
-  model: Schema.NullOr(Schema.String),
-  stream: Schema.Boolean,
-  attempts: RequestRow.fields.attempts,
+  ...Struct.pick(RequestRow.fields, "requestId", "at", "status", "code", "surface", "model", "stream", "attempts"),
   ...RequestTokens,
   hold: Schema.NullOr(NanoUsdFromRow),
-  charge: NanoUsdFromRow,
-  firstByteMs: Schema.NullOr(Schema.Number),
-  totalMs: Schema.Number
+  ...Struct.pick(RequestRow.fields, "charge", "firstByteMs", "totalMs")
 })
 export type CustomerRequest = typeof CustomerRequest.Type
 

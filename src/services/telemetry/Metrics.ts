@@ -4,188 +4,105 @@ import { Effect, Metric, MetricBoundaries, MetricLabel, type Scope } from "effec
 const short = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1, 5]
 const long = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300, 1800]
 
-export const requests = Metric.counter("gateway_requests_total", {
-  description: "Answers, by surface, model, status and code",
-  incremental: true
-})
+const counter = (name: string, description: string) => Metric.counter(name, { description, incremental: true })
+const nanoUsdCounter = (name: string, description: string) =>
+  Metric.counter(name, { description, incremental: true, bigint: true })
+const gauge = (name: string, description: string) => Metric.gauge(name, { description })
+const histogram = (name: string, bounds: ReadonlyArray<number>, description: string) =>
+  Metric.histogram(name, MetricBoundaries.fromIterable(bounds), description)
 
-export const requestSeconds = Metric.histogram(
+export const requests = counter("gateway_requests_total", "Answers, by surface, model, status and code")
+export const requestSeconds = histogram(
   "gateway_request_seconds",
-  MetricBoundaries.fromIterable(long),
+  long,
   "Seconds from a request's arrival to its answer, of a stream to its end"
 )
-
-export const firstByteSeconds = Metric.histogram(
+export const firstByteSeconds = histogram(
   "gateway_first_byte_seconds",
-  MetricBoundaries.fromIterable(long),
+  long,
   "Seconds from a request's arrival to the first output"
 )
-
-export const overheadSeconds = Metric.histogram(
+export const overheadSeconds = histogram(
   "gateway_overhead_seconds",
-  MetricBoundaries.fromIterable(short),
+  short,
   "Seconds of a request, of a stream up to its first output, that were not spent waiting for providers"
 )
-
-export const refused = Metric.counter("gateway_refused_total", {
-  description: "Requests refused before a provider was asked, by reason",
-  incremental: true
-})
-
-export const inFlight = Metric.gauge("gateway_in_flight", {
-  description: "Generating requests being worked on"
-})
-
-export const connections = Metric.gauge("gateway_connections", {
-  description: "Open connections of clients"
-})
-
-export const holdExceeded = Metric.counter("gateway_hold_exceeded_total", {
-  description: "Charges cut to their hold; the excess is the operator's",
-  incremental: true
-})
-
-export const holdLost = Metric.counter("gateway_hold_lost_total", {
-  description: "Settlements whose hold had been released by another instance",
-  incremental: true
-})
-
-export const settleFailed = Metric.counter("gateway_settle_failed_total", {
-  description: "Settlements given up after their retries",
-  incremental: true
-})
-
-export const swept = Metric.counter("gateway_holds_swept_total", {
-  description: "Holds of dead instances released",
-  incremental: true
-})
-
-export const usageEstimated = Metric.counter("gateway_usage_estimated_total", {
-  description: "Answers whose tokens the gateway counted itself",
-  incremental: true
-})
-
-export const capsLowered = Metric.counter("gateway_caps_lowered_total", {
-  description: "Chats whose output cap was lowered to what their organization can pay",
-  incremental: true
-})
-
-export const chargedNanoUsd = Metric.counter("gateway_charged_nano_usd_total", {
-  description: "Charged, in nano-USD",
-  bigint: true,
-  incremental: true
-})
-
-export const costNanoUsd = Metric.counter("gateway_cost_nano_usd_total", {
-  description: "What providers charge where routes have a cost, failed attempts included, in nano-USD",
-  bigint: true,
-  incremental: true
-})
-
-export const tokens = Metric.counter("gateway_tokens_total", {
-  description: "Tokens settled, by kind",
-  incremental: true
-})
-
-export const webSearches = Metric.counter("gateway_web_searches_total", {
-  description: "Web searches settled",
-  incremental: true
-})
-
-export const attempts = Metric.counter("gateway_attempts_total", {
-  description: "Calls to providers, by route and outcome",
-  incremental: true
-})
-
-export const attemptSeconds = Metric.histogram(
+export const refused = counter("gateway_refused_total", "Requests refused before a provider was asked, by reason")
+export const inFlight = gauge("gateway_in_flight", "Generating requests being worked on")
+export const connections = gauge("gateway_connections", "Open connections of clients")
+export const holdExceeded = counter(
+  "gateway_hold_exceeded_total",
+  "Charges cut to their hold; the excess is the operator's"
+)
+export const holdLost = counter(
+  "gateway_hold_lost_total",
+  "Settlements whose hold had been released by another instance"
+)
+export const settleFailed = counter("gateway_settle_failed_total", "Settlements given up after their retries")
+export const swept = counter("gateway_holds_swept_total", "Holds of dead instances released")
+export const usageEstimated = counter(
+  "gateway_usage_estimated_total",
+  "Answers whose tokens the gateway counted itself"
+)
+export const capsLowered = counter(
+  "gateway_caps_lowered_total",
+  "Chats whose output cap was lowered to what their organization can pay"
+)
+export const chargedNanoUsd = nanoUsdCounter("gateway_charged_nano_usd_total", "Charged, in nano-USD")
+export const costNanoUsd = nanoUsdCounter(
+  "gateway_cost_nano_usd_total",
+  "What providers charge where routes have a cost, failed attempts included, in nano-USD"
+)
+export const tokens = counter("gateway_tokens_total", "Tokens settled, by kind")
+export const webSearches = counter("gateway_web_searches_total", "Web searches settled")
+export const attempts = counter("gateway_attempts_total", "Calls to providers, by route and outcome")
+export const attemptSeconds = histogram(
   "gateway_attempt_seconds",
-  MetricBoundaries.fromIterable(long),
+  long,
   "Seconds of a call to a provider up to its answer, a stream's first output or its failure, by route"
 )
-
-export const failovers = Metric.counter("gateway_failovers_total", {
-  description: "Calls to another route after one failed, by model",
-  incremental: true
-})
-
-export const affinity = Metric.counter("gateway_affinity_total", {
-  description: "Answers to conversations of models with several routes, by what became of their route",
-  incremental: true
-})
-
-export const circuits = Metric.gauge("gateway_circuits", {
-  description: "Processes in which the route's circuit is in the state"
-})
-
-export const videos = Metric.counter("gateway_videos_total", {
-  description: "Renders that ended, by outcome",
-  incremental: true
-})
-
-export const videoDoubts = Metric.counter("gateway_video_doubts_total", {
-  description: "Submits that may have reached a provider without an answer, each perhaps paid for nothing",
-  incremental: true
-})
-
-export const webhooks = Metric.counter("gateway_webhooks_total", {
-  description: "Tries to deliver webhooks, by outcome",
-  incremental: true
-})
-
-export const logDropped = Metric.counter("gateway_log_rows_dropped_total", {
-  description: "Request log rows lost because the database was away for too long",
-  incremental: true
-})
-
-export const logWaiting = Metric.gauge("gateway_log_rows_waiting", {
-  description: "Request log rows waiting to be written"
-})
-
-export const statementSeconds = Metric.histogram(
+export const failovers = counter("gateway_failovers_total", "Calls to another route after one failed, by model")
+export const affinity = counter(
+  "gateway_affinity_total",
+  "Answers to conversations of models with several routes, by what became of their route"
+)
+export const circuits = gauge("gateway_circuits", "Processes in which the route's circuit is in the state")
+export const videos = counter("gateway_videos_total", "Renders that ended, by outcome")
+export const videoDoubts = counter(
+  "gateway_video_doubts_total",
+  "Submits that may have reached a provider without an answer, each perhaps paid for nothing"
+)
+export const webhooks = counter("gateway_webhooks_total", "Tries to deliver webhooks, by outcome")
+export const logDropped = counter(
+  "gateway_log_rows_dropped_total",
+  "Request log rows lost because the database was away for too long"
+)
+export const logWaiting = gauge("gateway_log_rows_waiting", "Request log rows waiting to be written")
+export const statementSeconds = histogram(
   "gateway_statement_seconds",
-  MetricBoundaries.fromIterable(short),
+  short,
   "Seconds of a statement that places or closes holds"
 )
-
-export const batchSize = Metric.histogram(
+export const batchSize = histogram(
   "gateway_statement_batch_size",
-  MetricBoundaries.fromIterable([1, 2, 4, 8, 16, 32, 64, 128, 256]),
+  [1, 2, 4, 8, 16, 32, 64, 128, 256],
   "Holds placed or closed by one statement"
 )
-
-export const databaseConnections = Metric.gauge("gateway_database_connections", {
-  description: "Connections of the database pool, by state"
-})
-
-export const databaseWaiting = Metric.gauge("gateway_database_waiting", {
-  description: "Statements waiting for a connection of the database pool"
-})
-
-export const databaseUp = Metric.gauge("gateway_database_up", {
-  description: "1 while the database answers and takes writes"
-})
-
-export const eventLoopDelay = Metric.histogram(
+export const databaseConnections = gauge("gateway_database_connections", "Connections of the database pool, by state")
+export const databaseWaiting = gauge(
+  "gateway_database_waiting",
+  "Statements waiting for a connection of the database pool"
+)
+export const databaseUp = gauge("gateway_database_up", "1 while the database answers and takes writes")
+export const eventLoopDelay = histogram(
   "gateway_event_loop_delay_seconds",
-  MetricBoundaries.fromIterable(short),
+  short,
   "Seconds by which a timer was late, ten times a second"
 )
-
-export const residentMemory = Metric.gauge("process_resident_memory_bytes", {
-  description: "Resident memory"
-})
-
-export const heapUsed = Metric.gauge("nodejs_heap_size_used_bytes", {
-  description: "Heap in use"
-})
-
-export const startTime = Metric.gauge("process_start_time_seconds", {
-  description: "Start of the process since the Unix epoch"
-})
-
-export const buildInfo = Metric.gauge("gateway_build_info", {
-  description: "1, with the version of the program and of Node.js"
-})
+export const residentMemory = gauge("process_resident_memory_bytes", "Resident memory")
+export const heapUsed = gauge("nodejs_heap_size_used_bytes", "Heap in use")
+export const startTime = gauge("process_start_time_seconds", "Start of the process since the Unix epoch")
+export const buildInfo = gauge("gateway_build_info", "1, with the version of the program and of Node.js")
 
 /** The values of workers are summed, except these. */
 export const merges: Readonly<Record<string, (a: number, b: number) => number>> = {
@@ -195,8 +112,8 @@ export const merges: Readonly<Record<string, (a: number, b: number) => number>> 
 }
 
 // A counter that begins at its first increment has no increase.
-for (const counter of [holdExceeded, holdLost, settleFailed, swept, usageEstimated, videoDoubts, logDropped]) {
-  counter.unsafeUpdate(0, [])
+for (const metric of [holdExceeded, holdLost, settleFailed, swept, usageEstimated, videoDoubts, logDropped]) {
+  metric.unsafeUpdate(0, [])
 }
 
 const collectors = new Set<() => void>()

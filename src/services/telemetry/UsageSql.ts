@@ -71,7 +71,8 @@ export const sums = [
   "costed",
   "uncosted"
 ]
-const added = sums.map((name) => `sum(${name}) AS ${name}`).join(", ")
+// Numbers of any length are dear to add up once more.
+const added = sums.map((name) => `sum(${name})::bigint AS ${name}`).join(", ")
 const columns = [...sums, "refusals"]
 const orderOf = ({ by, sort, thenBy }: UsageQuery) => {
   if (sort !== undefined) return `${sort} DESC NULLS LAST, "group", subgroup`
@@ -115,11 +116,15 @@ const identity = ({ by, thenBy }: UsageQuery) =>
 
 const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, rows }: UsageRanges) => {
   const { ofRequest, ofRoute } = filtersOf(sql, query)
+  // Of nearly all series, a list by their numbers is cheaper than a join.
+  const isOfAll = ofRequest.length + ofRoute.length === 0
   const isByTime = isOfTime(query.by) || isOfTime(query.thenBy)
   const ofTotals = (table: string, ranges: ReadonlyArray<Range>) => sql`
     SELECT name, subname, is_sold, is_refusal, hour, ${sql.literal(sums.join(", "))} FROM (
       SELECT kind, ${sql.literal(isByTime ? "starts_at" : "NULL::timestamptz")} AS hour, ${sql.literal(added)}
-      FROM ${sql(table)} JOIN kinds ON kinds.id = series_id WHERE ${within(sql, "starts_at", ranges)} GROUP BY 1, 2
+      FROM (SELECT ${sql.literal(isOfAll ? "(SELECT kinds FROM of_series)[series_id] AS kind, *" : "*")}
+        FROM ${sql(table)} ${sql.literal(isOfAll ? "" : "JOIN kinds ON kinds.id = series_id")}) AS totals
+      WHERE ${within(sql, "starts_at", ranges)} GROUP BY 1, 2
     ) AS added JOIN (SELECT DISTINCT kind, name, subname, is_sold, is_refusal FROM kinds) AS named USING (kind)`
   const ofRows = sql`
     SELECT ${sql.literal(identity(query))}, hour, ${sql.literal(sums.join(", "))} FROM (
@@ -137,6 +142,9 @@ const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, r
     FROM (
       SELECT id, ${sql.literal(identity(query))} FROM usage_series WHERE ${sql.and([sql`true`, ...ofRequest, ...ofRoute])}
     ) AS series
+  ), of_series AS MATERIALIZED (
+    SELECT array_agg(kind ORDER BY id) AS kinds
+    FROM generate_series(1, (SELECT max(id) FROM kinds)) AS id LEFT JOIN kinds USING (id)
   ), parts AS (${sources.reduce((all, one) => sql`${all} UNION ALL ${one}`)})`
 }
 
@@ -174,7 +182,7 @@ export const report = (sql: SqlClient.SqlClient, query: UsageQuery, unknown: "un
       WITH ${sourcesOf(sql, query, ranges)}, named AS (
         SELECT ${name} AS name, ${subname} AS subname,
           bool_or(bool_or(is_sold)) OVER (PARTITION BY ${thenBy === "model" ? subname : name}) AS is_sold,
-          sum(requests) FILTER (WHERE is_refusal) AS refusals, ${sql.literal(added)}
+          sum(requests) FILTER (WHERE is_refusal)::bigint AS refusals, ${sql.literal(added)}
         FROM parts GROUP BY 1, 2
       ), grouped AS (
         SELECT ${nameOf(by, "name")} AS "group", ${nameOf(thenBy, "subname")} AS subgroup, ${sql.literal(columns.join(", "))} FROM named

@@ -4,6 +4,7 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { VideoNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { rowsOf } from "../sql/Statement.ts"
 import { RequestRow } from "../telemetry/RequestLog.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
 import { cancelled } from "./VideoState.ts"
@@ -78,13 +79,13 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
     VideoAdmin,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const decode = Schema.decodeUnknown(Schema.Array(VideoJob))
+      const rows = rowsOf(VideoJob)
       const selectJobs = sql`SELECT videos.*, holds.charged FROM videos JOIN holds ON holds.id = videos.hold_id`
 
       const createdAt = (id: string) => sql`(SELECT created_at FROM videos WHERE id = ${id})`
 
       const find = Effect.fnUntraced(function* (id: string) {
-        const [job] = yield* Effect.orDie(Effect.flatMap(sql`${selectJobs} WHERE videos.id = ${id}`, decode))
+        const [job] = yield* rows(sql`${selectJobs} WHERE videos.id = ${id}`)
         return job === undefined ? yield* new VideoNotFound() : job
       })
 
@@ -96,11 +97,7 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
       return VideoAdmin.of({
         find,
         findByHold: Effect.fn("VideoAdmin.findByHold")((hold: string) =>
-          sql`${selectJobs} WHERE videos.hold_id = ${hold}`.pipe(
-            Effect.flatMap(decode),
-            Effect.map(([job]) => job),
-            Effect.orDie
-          )
+          Effect.map(rows(sql`${selectJobs} WHERE videos.hold_id = ${hold}`), ([job]) => job)
         ),
         list: Effect.fn("VideoAdmin.list")(({ after, limit, model, org, since, status, until }: JobQuery) => {
           const conditions = [
@@ -112,10 +109,10 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
             ...(after === undefined ? [] : [sql`(created_at, id) < (${createdAt(after)}, ${after})`])
           ]
           const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
-          return sql`${selectJobs} WHERE videos.id = ANY (ARRAY(
+          return rows(sql`${selectJobs} WHERE videos.id = ANY (ARRAY(
               SELECT id FROM videos WHERE ${where} ORDER BY created_at DESC, id DESC LIMIT ${limit}
-            )) ORDER BY videos.created_at DESC, videos.id DESC`.pipe(Effect.flatMap(decode), Effect.orDie)
-        }, Effect.uninterruptible),
+            )) ORDER BY videos.created_at DESC, videos.id DESC`)
+        }),
         retry: Effect.fn("VideoAdmin.retry")(function* (id: string) {
           yield* requireUnfinished(id)
           yield* Effect.orDie(sql`UPDATE videos SET next_at = now() WHERE id = ${id} AND step <> 'over'`)

@@ -47,6 +47,11 @@ export interface Failing {
   readonly isSandbox: boolean
 }
 
+export interface Submitting extends Pick<LeasedJob, "doubts" | "spare"> {
+  readonly id: string
+  readonly route: string
+}
+
 const longestDetail = 200
 /** In percent: the rest is the download. */
 const mostUnfinished = 99
@@ -59,8 +64,6 @@ const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
       provider_request_id: providerRequestId
     }))
   )
-
-const hasRows = Effect.map((rows: ReadonlyArray<unknown>) => rows.length > 0)
 
 /** Every transition of a job requires its lease. */
 export const makeVideoSql = (sql: SqlClient.SqlClient) => {
@@ -80,6 +83,8 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
     return sql<A>`UPDATE videos SET step = ${to}, ${set}
       WHERE id = ${id} AND lease = ${lease} AND step IN ${sql.in([...from])} RETURNING ${sql.literal(returning)}`
   }
+  const change = (job: Lease, name: LeasedTransition, set: Statement.Fragment) =>
+    Effect.map(transit(job, name, set), (rows) => rows.length > 0)
   const end = (job: Lease, name: "complete" | "fail", isSandbox: boolean, set: Statement.Fragment) =>
     transit<{ readonly accepted: boolean }>(
       job,
@@ -148,50 +153,36 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
       UPDATE videos SET lease = NULL, lease_until = NULL, next_at = now() + ${Math.round(ms)} * interval '1 millisecond'
       WHERE id = ${id} AND lease = ${lease} AND next_at IS NOT NULL`,
 
-    storeReference: (job: Lease, name: string) => hasRows(transit(job, "storeReference", sql`reference = ${name}`)),
+    storeReference: (job: Lease, name: string) => change(job, "storeReference", sql`reference = ${name}`),
 
     /** Committed before a submit leaves. */
-    submit: (
-      job: Lease,
-      {
-        doubts,
-        id,
-        route,
-        spare
-      }: { readonly id: string; readonly route: string } & Pick<LeasedJob, "doubts" | "spare">
-    ) =>
-      hasRows(
-        transit(
-          job,
-          "submit",
-          sql`route = ${route}, spare = ${spare}, doubts = ${doubts},
+    submit: (job: Lease, { doubts, id, route, spare }: Submitting) =>
+      change(
+        job,
+        "submit",
+        sql`route = ${route}, spare = ${spare}, doubts = ${doubts},
             tried = CASE WHEN ${id}::text = ANY(tried) THEN tried ELSE tried || ${id}::text END`
-        )
       ),
 
     /** A submit may have arrived, and none follows it. */
     recordUncertainSubmit: (job: Lease, doubts: number) =>
-      hasRows(transit(job, "recordUncertainSubmit", sql`doubts = ${doubts}, spare = false`)),
+      change(job, "recordUncertainSubmit", sql`doubts = ${doubts}, spare = false`),
 
     render: (job: Lease, handle: string, attempts: ReadonlyArray<AttemptEntry>) =>
-      hasRows(
-        transit(
-          job,
-          "render",
-          sql`handle = ${handle}, polls = 0, downloads = 0, attempts = CASE step WHEN 'rendering' THEN attempts
+      change(
+        job,
+        "render",
+        sql`handle = ${handle}, polls = 0, downloads = 0, attempts = CASE step WHEN 'rendering' THEN attempts
             ELSE attempts || ${attemptsJson(attempts)}::text::jsonb END`
-        )
       ),
 
     /** Progress never falls, not even on another route. */
     poll: (job: Lease, hasStarted: boolean, percent = 0) =>
-      hasRows(
-        transit(
-          job,
-          "poll",
-          sql`polls = polls + 1, status = CASE WHEN ${hasStarted} THEN 'in_progress' ELSE status END,
+      change(
+        job,
+        "poll",
+        sql`polls = polls + 1, status = CASE WHEN ${hasStarted} THEN 'in_progress' ELSE status END,
             progress = greatest(progress, ${Math.min(percent, mostUnfinished)})`
-        )
       ),
 
     /** Returns how many downloads failed; undefined: the job is another's. */
@@ -202,7 +193,7 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
       ),
 
     resubmit: (job: Lease, doubts: number) =>
-      hasRows(transit(job, "resubmit", sql`handle = NULL, spare = false, doubts = ${doubts}`)),
+      change(job, "resubmit", sql`handle = NULL, spare = false, doubts = ${doubts}`),
 
     /** Runs in the transaction that closes the hold; returns whether the customer knew of it, undefined: not ours. */
     complete: (job: Lease, { cost, isSandbox, media }: Completion) =>

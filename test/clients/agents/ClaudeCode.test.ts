@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs"
 import path from "node:path"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { assertCharged } from "../../harness/database/Money.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { gateway, pixel } from "../../harness/upstream/SandboxChat.ts"
 import { block, customerOf, exportsOf, impatientProxy, programOf, requestsOf, run, workspace } from "./Agents.ts"
 
@@ -44,7 +44,7 @@ const start = Effect.fnUntraced(function* ({ account: options, proxied = false }
   return { ...account, cwd, ask }
 })
 
-withLayer(gateway, { excludeTestServices: true })("Claude Code", (it) => {
+withLayer(gateway)("Claude Code", (it) => {
   const test = it.scoped.skipIf(claude === undefined)
 
   test("answers, and is charged what it says that it cost", () =>

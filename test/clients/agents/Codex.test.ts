@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs"
 import path from "node:path"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { assertCharged } from "../../harness/database/Money.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { gateway, pixel } from "../../harness/upstream/SandboxChat.ts"
 import { block, customerOf, impatientProxy, programOf, requestsOf, run, workspace } from "./Agents.ts"
 
@@ -38,7 +38,7 @@ const start = Effect.fnUntraced(function* ({ account: options, proxied = false }
 const spentOnAll = (org: string) =>
   Effect.map(requestsOf(org, 1), (requests) => requests.map(({ charge }) => charge).filter((charge) => charge > 0n))
 
-withLayer(gateway, { excludeTestServices: true })("Codex", (it) => {
+withLayer(gateway)("Codex", (it) => {
   const test = it.scoped.skipIf(codex === undefined)
 
   test("answers, and every token that it counts is charged", () =>

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { layer as withLayer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
@@ -76,10 +75,6 @@ export const observedProcess = (journal = RefundJournal.layerMemory) =>
   bench.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(processWith(journal)))
 
 export const ledgers = Layer.provideMerge(observedProcess(), Postgres.layer)
-
-/** Tests over one process and its database, in real time. */
-export const withMoney = <R, E>(over: Layer.Layer<R, E>) =>
-  withLayer(over, { excludeTestServices: true, timeout: "60 seconds" })
 
 /** An organization with these credits, and what a test of its money uses. */
 export const account = (credits: bigint) =>

@@ -33,7 +33,7 @@ const scopedUrl = (options?: () => string) =>
   )
 
 /** A migrated database of one's own, as a `DATABASE_URL`; it goes with the scope. */
-export const freshUrl = scopedUrl(() => `TEMPLATE ${inject("databaseTemplate")}`)
+export const freshUrl = scopedUrl(() => `TEMPLATE ${inject("databaseTemplate")} STRATEGY file_copy`)
 
 /** As `freshUrl`, with no schema at all. */
 export const emptyUrl = scopedUrl()

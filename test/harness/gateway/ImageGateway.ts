@@ -65,22 +65,25 @@ const catalog = (urls: { readonly first: string; readonly second: string }, mode
   })
 }
 
-/** A gateway whose image models are routed to the scripted upstreams; its links lead to itself. */
-export const gateway = (models: ImageModels, env: Readonly<Record<string, string>> = {}) =>
-  Served.layer(
-    Effect.gen(function* () {
-      const { first, second } = yield* Upstreams
-      return {
-        catalog: catalog({ first: first.url, second: second.url }, models),
-        env: {
-          FIRST_KEY: hidden.firstKey,
-          SECOND_KEY: hidden.secondKey,
-          PORT: String(yield* freePort),
-          ...env
-        }
+type Asked = readonly [models: ImageModels, env?: Readonly<Record<string, string>>]
+
+const options = (...[models, env]: Asked) =>
+  Effect.gen(function* () {
+    const { first, second } = yield* Upstreams
+    return {
+      catalog: catalog({ first: first.url, second: second.url }, models),
+      env: {
+        FIRST_KEY: hidden.firstKey,
+        SECOND_KEY: hidden.secondKey,
+        PORT: String(yield* freePort),
+        ...env
       }
-    })
-  ).pipe(Layer.provideMerge(upstreams))
+    }
+  })
+
+/** A gateway whose image models are routed to the scripted upstreams; its links lead to itself. */
+export const gateway = (...asked: Asked) => Layer.provideMerge(Served.layer(options(...asked)), upstreams)
+export const gatewayProcess = (...asked: Asked) => Layer.provideMerge(Served.processLayer(options(...asked)), upstreams)
 
 /** A request for an image, by a customer. */
 export const draw = post(generations)

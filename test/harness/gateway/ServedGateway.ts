@@ -9,16 +9,26 @@ import { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
 import { openAccount, operator } from "../client/Account.ts"
 import { freshUrl } from "../database/Postgres.ts"
 import { prefix } from "../temporary.ts"
-import { type GatewayProcess, type StartOptions, start } from "./GatewayProcess.ts"
+import { type GatewayProcess, start } from "./GatewayProcess.ts"
+import { serveHere } from "./ServedHere.ts"
 
-export interface ServedOptions extends Pick<StartOptions, "entry"> {
+export interface ServedOptions {
   /** The catalog's text; the built-in one where undefined. */
   readonly catalog?: string
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** A gateway that runs as a process over a database of its own, shared by the tests of a file. */
-export class ServedGateway extends Context.Tag("test/ServedGateway")<ServedGateway, GatewayProcess>() {}
+/** A gateway over a database of its own, shared by the tests of a file. */
+export class ServedGateway extends Context.Tag("test/ServedGateway")<
+  ServedGateway,
+  {
+    /** `http://127.0.0.1:PORT`, without `/v1`. */
+    readonly url: string
+  }
+>() {}
+
+/** The same as a process of its own. */
+export class ServedProcess extends Context.Tag("test/ServedProcess")<ServedProcess, GatewayProcess>() {}
 
 const temporaryDirectory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(prefix)),
@@ -32,27 +42,41 @@ const written = (directory: string, text: string) => {
 }
 
 /** Beside the gateway itself, what an operator needs to arrange and to look things up in its database. */
-export const layer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
+const layerOf = <A, E, R, EServed, RServed>(
+  options: Effect.Effect<ServedOptions, E, R>,
+  serve: (env: Readonly<Record<string, string>>) => Layer.Layer<A, EServed, RServed>
+) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
       const url = yield* freshUrl
-      const { catalog, entry, env } = yield* options
+      const { catalog, env } = yield* options
       const directory = yield* temporaryDirectory
-      const gateway = yield* start({
-        ...(entry !== undefined && { entry }),
-        env: {
-          DATABASE_URL: url,
-          DATA_DIR: directory,
-          ...(catalog === undefined ? {} : { CATALOG_FILE: written(directory, catalog) }),
-          ...env
-        }
+      const gateway = serve({
+        DATABASE_URL: url,
+        DATA_DIR: directory,
+        ...(catalog === undefined ? {} : { CATALOG_FILE: written(directory, catalog) }),
+        ...env
       })
-      return Layer.succeed(ServedGateway, gateway).pipe(
+      return gateway.pipe(
         Layer.merge(BlockList.layer),
         Layer.merge(operator),
         Layer.provideMerge(Database.layerUrl(Redacted.make(url), { maxConnections: 2 }))
       )
     })
+  )
+
+/** The gateway runs in the tests' own process, which has loaded it already; its log goes nowhere. */
+export const layer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
+  layerOf(options, (env) => Layer.scoped(ServedGateway, serveHere(env)))
+
+/** For tests of what a gateway prints, of its metrics and of its process. */
+export const processLayer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
+  layerOf(options, (env) =>
+    Layer.scopedContext(
+      Effect.map(start({ env }), (gateway) =>
+        Context.make(ServedProcess, gateway).pipe(Context.add(ServedGateway, gateway))
+      )
+    )
   )
 
 const Credits = Schema.Struct({

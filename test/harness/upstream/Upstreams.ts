@@ -100,14 +100,17 @@ const catalog = (urls: { readonly first: string; readonly second: string }, mode
 
 export type Models = Readonly<Record<string, ModelOptions>>
 
+type Asked = readonly [models: Models, env?: Readonly<Record<string, string>>]
+
+const options = (...[models, env]: Asked) =>
+  Effect.map(Upstreams, ({ first, second }) => ({
+    catalog: catalog({ first: first.url, second: second.url }, models),
+    env: { FIRST_KEY: hidden.firstKey, SECOND_KEY: hidden.secondKey, ...env }
+  }))
+
 /** A gateway whose models are routed to the scripted upstreams. Each model has circuits of its own. */
-export const gateway = (models: Models, env: Readonly<Record<string, string>> = {}) =>
-  Served.layer(
-    Effect.map(Upstreams, ({ first, second }) => ({
-      catalog: catalog({ first: first.url, second: second.url }, models),
-      env: { FIRST_KEY: hidden.firstKey, SECOND_KEY: hidden.secondKey, ...env }
-    }))
-  ).pipe(Layer.provideMerge(layer))
+export const gateway = (...asked: Asked) => Layer.provideMerge(Served.layer(options(...asked)), layer)
+export const gatewayProcess = (...asked: Asked) => Layer.provideMerge(Served.processLayer(options(...asked)), layer)
 
 /** A provider's whole answer, full of what must not reach a client. */
 export const completion = (content: string, usage?: Readonly<Record<string, unknown>>) => ({

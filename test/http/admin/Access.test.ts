@@ -1,5 +1,4 @@
 import { HttpApi } from "@effect/platform"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Option, SchemaAST } from "effect"
 import type { Role } from "../../../src/domain/Operator.ts"
 import { OwnerAccess, ReadAccess, WriteAccess } from "../../../src/http/admin/Access.ts"
@@ -7,6 +6,7 @@ import { AdminApi } from "../../../src/http/admin/AdminApi.ts"
 import { asOperator, inAddress, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, callAt } from "../../harness/client/HttpCalls.ts"
 import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 interface Declared {
   readonly group: string
@@ -48,7 +48,7 @@ const addressOf = ({ path }: Declared, parameter = "made-up") =>
 
 const hostile = ["a\u0000b", "\u202eevil<script>", "%", "x".repeat(10_000), "999999999w"]
 
-withLayer(layer, { excludeTestServices: true, timeout: "3 minutes" })("every endpoint of the admin API", (it) => {
+withLayer(layer)("every endpoint of the admin API", (it) => {
   it("says who may ask", () => {
     assert.isAbove(guarded.length, 20)
     for (const endpoint of guarded) {
@@ -60,54 +60,48 @@ withLayer(layer, { excludeTestServices: true, timeout: "3 minutes" })("every end
     }
   })
 
-  it.effect("refuses nobody in particular before it looks at anything else", () =>
-    Effect.gen(function* () {
-      const { url } = yield* MediaServer
-      for (const endpoint of guarded) {
-        const { method } = endpoint
-        const answer = yield* callAt(`${url}/admin/v1${addressOf(endpoint)}`, { method })
-        assert.strictEqual(answer.status, 401, titleOf(endpoint))
-        assertRefused(answer, refusals.notSignedIn())
-      }
-    })
-  )
+  it.effect("refuses nobody in particular before it looks at anything else", function* () {
+    const { url } = yield* MediaServer
+    for (const endpoint of guarded) {
+      const { method } = endpoint
+      const answer = yield* callAt(`${url}/admin/v1${addressOf(endpoint)}`, { method })
+      assert.strictEqual(answer.status, 401, titleOf(endpoint))
+      assertRefused(answer, refusals.notSignedIn())
+    }
+  })
 
-  it.effect("refuses a role that is too small", () =>
-    Effect.gen(function* () {
-      const reader = yield* asOperator("read")
-      const writer = yield* asOperator("write")
-      for (const endpoint of guarded) {
-        const { access, method } = endpoint
-        const ask = (admin: typeof reader.admin) => admin(addressOf(endpoint), { method })
-        const isOwners = access.includes("owner")
-        if (isOwners || !isRead(endpoint)) {
-          assertRefused(yield* ask(reader.admin), refusals.needs(isOwners ? "owner" : "write"))
-        }
-        if (isOwners) assertRefused(yield* ask(writer.admin), refusals.needs("owner"))
+  it.effect("refuses a role that is too small", function* () {
+    const reader = yield* asOperator("read")
+    const writer = yield* asOperator("write")
+    for (const endpoint of guarded) {
+      const { access, method } = endpoint
+      const ask = (admin: typeof reader.admin) => admin(addressOf(endpoint), { method })
+      const isOwners = access.includes("owner")
+      if (isOwners || !isRead(endpoint)) {
+        assertRefused(yield* ask(reader.admin), refusals.needs(isOwners ? "owner" : "write"))
       }
-    })
-  )
+      if (isOwners) assertRefused(yield* ask(writer.admin), refusals.needs("owner"))
+    }
+  })
 
-  it.effect("takes any text in its address, or says what is wrong with it", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("owner")
-      const addresses = guarded.flatMap((endpoint) =>
-        hostile.flatMap((text) => {
-          const { method, parameters, path } = endpoint
-          const value = inAddress(text)
-          const inPath = path.includes(":") ? [{ method, address: addressOf(endpoint, value) }] : []
-          const inQuery = parameters.map((name) => ({ method, address: `${addressOf(endpoint)}?${name}=${value}` }))
-          return [...inPath, ...inQuery]
-        })
-      )
-      yield* Effect.forEach(
-        addresses,
-        ({ address, method }) =>
-          Effect.map(admin(address, { method }), ({ status, text }) =>
-            assert.isBelow(status, 500, `${method} ${address.slice(0, 80)}: ${text}`)
-          ),
-        { concurrency: 8 }
-      )
-    })
-  )
+  it.effect("takes any text in its address, or says what is wrong with it", function* () {
+    const { admin } = yield* asOperator("owner")
+    const addresses = guarded.flatMap((endpoint) =>
+      hostile.flatMap((text) => {
+        const { method, parameters, path } = endpoint
+        const value = inAddress(text)
+        const inPath = path.includes(":") ? [{ method, address: addressOf(endpoint, value) }] : []
+        const inQuery = parameters.map((name) => ({ method, address: `${addressOf(endpoint)}?${name}=${value}` }))
+        return [...inPath, ...inQuery]
+      })
+    )
+    yield* Effect.forEach(
+      addresses,
+      ({ address, method }) =>
+        Effect.map(admin(address, { method }), ({ status, text }) =>
+          assert.isBelow(status, 500, `${method} ${address.slice(0, 80)}: ${text}`)
+        ),
+      { concurrency: 8 }
+    )
+  })
 })

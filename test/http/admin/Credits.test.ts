@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
@@ -8,145 +7,134 @@ import { read } from "../../harness/client/AdminClient.ts"
 import { asOperator, conflict, hostile, needs } from "../../harness/client/AdminOperator.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { layer } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const customer = Effect.flatMap(Organizations, ({ create }) => create({ name: `customer ${randomUUID()}` }))
 
 const amount = (allowed: string) =>
   `\`amount_usd\` must be an amount ${allowed}, with at most 9 decimals and at most 1000000000`
 
-withLayer(layer, { excludeTestServices: true })("credits at the admin API", (it) => {
-  it.effect("payments and corrections are entered to the nano-dollar, each with its row of the audit", () =>
-    Effect.gen(function* () {
-      const { admin, name: actor } = yield* asOperator("write")
-      const { id: org, name } = yield* customer
-      const payment = {
-        organization: name,
-        type: "top_up",
-        amount_usd: "12.000000001",
-        ref: `inv ${org}`,
-        note: "bank"
+withLayer(layer)("credits at the admin API", (it) => {
+  it.effect("payments and corrections are entered to the nano-dollar, each with its row of the audit", function* () {
+    const { admin, name: actor } = yield* asOperator("write")
+    const { id: org, name } = yield* customer
+    const payment = {
+      organization: name,
+      type: "top_up",
+      amount_usd: "12.000000001",
+      ref: `inv ${org}`,
+      note: "bank"
+    }
+    const paid = read(yield* admin("/credits", { body: payment }), 201)
+    const { amount_usd, kind, note, ref, replayed } = paid
+    assert.deepStrictEqual(
+      { amount_usd, kind, note, ref, replayed },
+      { amount_usd: 12.000000001, kind: "top_up", note: "bank", ref: `inv ${org}`, replayed: false }
+    )
+    assert.deepStrictEqual(read(yield* admin("/credits", { body: payment }), 201), { ...paid, replayed: true })
+    const correction = { organization: org, type: "adjustment", amount_usd: -2.5, note: "wrong way" }
+    const corrected = read(yield* admin("/credits", { body: correction }), 201)
+    assert.deepInclude(corrected, { org, kind: "adjustment", amount_usd: -2.5, note: "wrong way" })
+    assert.strictEqual(read(yield* admin(`/organizations/${org}`)).balance_usd, 9.500000001)
+
+    const rows = yield* (yield* Audit).list({ org, limit: 10 })
+    assert.deepStrictEqual(
+      rows.map(({ action, actor, after, target }) => ({ action, actor, after, target })),
+      [
+        { action: "credits.adjust", actor, after: corrected, target: corrected.id },
+        { action: "credits.top_up", actor, after: { ...paid, replayed: true }, target: paid.id },
+        { action: "credits.top_up", actor, after: paid, target: paid.id }
+      ]
+    )
+    assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
+  })
+
+  it.effect("what is wrong is named, and changes nothing", function* () {
+    const { admin } = yield* asOperator("write")
+    const { id: org } = yield* customer
+    const send = (body: object) => admin("/credits", { body: { organization: org, type: "top_up", ...body } })
+    const filled = "must be a text that is not blank, of at most 1000 characters."
+    const nonZero = `${amount("in USD, not 0")}; negative takes away.`
+    const refusals = [
+      [{ organization: "nobody", amount_usd: 1 }, "There is no organization nobody.", "organization"],
+      [{ type: "gift", amount_usd: 1 }, "`type` must be one of top_up, adjustment.", "type"],
+      [{}, nonZero, "amount_usd"],
+      [{ amount_usd: 0 }, nonZero, "amount_usd"],
+      [{ amount_usd: "1e3" }, nonZero, "amount_usd"],
+      [{ amount_usd: 1e10 }, nonZero, "amount_usd"],
+      [{ amount_usd: "0.0000000001" }, nonZero, "amount_usd"],
+      [{ amount_usd: -1 }, `${amount("above 0 in USD")}.`, "amount_usd"],
+      [{ amount_usd: 1, ref: " " }, `\`ref\` ${filled}`, "ref"],
+      [{ amount_usd: 1, note: 5 }, `\`note\` ${filled}`, "note"],
+      [{ amount_usd: 1, force: true }, "`force` is for adjustments.", "force"],
+      [{ type: "adjustment", amount_usd: 1, note: "n", ref: "r" }, "`ref` is for top-ups.", "ref"],
+      [{ type: "adjustment", amount_usd: 1 }, "An adjustment needs a `note`.", "note"]
+    ] as const
+    for (const [body, message, param] of refusals) assertRefused(yield* send(body), badRequest(message, param))
+    const reserved = yield* send({ amount_usd: 1, ref: "refund:x" })
+    assert.strictEqual(reserved.status, 400)
+    assert.include(reserved.text, "begins with refund:")
+    assert.deepStrictEqual(read(yield* admin(`/ledger?organization=${org}`)).data, [])
+    assert.deepStrictEqual(yield* (yield* Audit).list({ org, limit: 1 }), [])
+  })
+
+  it.effect("a reference of another payment is a conflict, and so is taking what is not there", function* () {
+    const { admin } = yield* asOperator("write")
+    const owner = yield* asOperator("owner")
+    const { id: org } = yield* customer
+    const ref = `inv ${randomUUID()}`
+    const pay = (amount_usd: number) => ({ body: { organization: org, type: "top_up", amount_usd, ref } })
+    read(yield* admin("/credits", pay(1)), 201)
+    const taken = `The reference ${ref} belongs to another payment: another organization or amount.`
+    assertRefused(yield* admin("/credits", pay(2)), conflict(taken, "ref"))
+    const take = { organization: org, type: "adjustment", amount_usd: -3, note: "n" }
+    const short = "Only 1 USD are available; `force`, by an owner, goes below zero all the same."
+    assertRefused(yield* admin("/credits", { body: take }), conflict(short, "amount_usd"))
+    const forced = { body: { ...take, force: true } }
+    assertRefused(yield* admin("/credits", forced), needs("owner"))
+    assert.strictEqual(read(yield* owner.admin("/credits", forced), 201).amount_usd, -3)
+    assert.strictEqual(read(yield* admin(`/organizations/${org}`)).balance_usd, -2)
+  })
+
+  it.effect("a payment that is sent again with its key is entered once, however many come at once", function* () {
+    const { admin } = yield* asOperator("write")
+    const { id: org } = yield* customer
+    const headers = { "idempotency-key": randomUUID() }
+    const body = { organization: org, type: "top_up", amount_usd: 7 }
+    const answers = yield* Effect.all(
+      Array.from({ length: 10 }, () => admin("/credits", { body, headers })),
+      { concurrency: "unbounded" }
+    )
+    assert.strictEqual(new Set(answers.map(({ text }) => text)).size, 1)
+    assert.lengthOf(
+      answers.filter((answer) => answer.headers.get("idempotency-replayed") === "true"),
+      9
+    )
+    assert.lengthOf(read(yield* admin(`/ledger?organization=${org}`)).data, 1)
+    const other = yield* admin("/credits", { body: { ...body, amount_usd: 8 }, headers })
+    assertRefused(other, badRequest("The `Idempotency-Key` was used for another change."))
+  })
+
+  it.effect("notes and references are kept as they are or refused", function* () {
+    const { admin } = yield* asOperator("write")
+    const { id: org } = yield* customer
+    for (const text of hostile) {
+      for (const field of ["note", "ref"]) {
+        const body = { organization: org, type: "top_up", amount_usd: 1, [field]: text }
+        const answer = yield* admin("/credits", { body })
+        if (answer.status === 400) assert.include(answer.text, `\`${field}\` must be a text`)
+        else assert.strictEqual(read(answer, 201)[field], text)
       }
-      const paid = read(yield* admin("/credits", { body: payment }), 201)
-      const { amount_usd, kind, note, ref, replayed } = paid
-      assert.deepStrictEqual(
-        { amount_usd, kind, note, ref, replayed },
-        { amount_usd: 12.000000001, kind: "top_up", note: "bank", ref: `inv ${org}`, replayed: false }
-      )
-      assert.deepStrictEqual(read(yield* admin("/credits", { body: payment }), 201), { ...paid, replayed: true })
-      const correction = { organization: org, type: "adjustment", amount_usd: -2.5, note: "wrong way" }
-      const corrected = read(yield* admin("/credits", { body: correction }), 201)
-      assert.deepInclude(corrected, { org, kind: "adjustment", amount_usd: -2.5, note: "wrong way" })
-      assert.strictEqual(read(yield* admin(`/organizations/${org}`)).balance_usd, 9.500000001)
+      const refund = yield* admin("/credits/refunds", { body: { request_id: text, note: "n" } })
+      assert.oneOf(refund.status, [400, 404])
+    }
+  })
 
-      const rows = yield* (yield* Audit).list({ org, limit: 10 })
-      assert.deepStrictEqual(
-        rows.map(({ action, actor, after, target }) => ({ action, actor, after, target })),
-        [
-          { action: "credits.adjust", actor, after: corrected, target: corrected.id },
-          { action: "credits.top_up", actor, after: { ...paid, replayed: true }, target: paid.id },
-          { action: "credits.top_up", actor, after: paid, target: paid.id }
-        ]
-      )
-      assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
-    })
-  )
-
-  it.effect("what is wrong is named, and changes nothing", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const { id: org } = yield* customer
-      const send = (body: object) => admin("/credits", { body: { organization: org, type: "top_up", ...body } })
-      const filled = "must be a text that is not blank, of at most 1000 characters."
-      const nonZero = `${amount("in USD, not 0")}; negative takes away.`
-      const refusals = [
-        [{ organization: "nobody", amount_usd: 1 }, "There is no organization nobody.", "organization"],
-        [{ type: "gift", amount_usd: 1 }, "`type` must be one of top_up, adjustment.", "type"],
-        [{}, nonZero, "amount_usd"],
-        [{ amount_usd: 0 }, nonZero, "amount_usd"],
-        [{ amount_usd: "1e3" }, nonZero, "amount_usd"],
-        [{ amount_usd: 1e10 }, nonZero, "amount_usd"],
-        [{ amount_usd: "0.0000000001" }, nonZero, "amount_usd"],
-        [{ amount_usd: -1 }, `${amount("above 0 in USD")}.`, "amount_usd"],
-        [{ amount_usd: 1, ref: " " }, `\`ref\` ${filled}`, "ref"],
-        [{ amount_usd: 1, note: 5 }, `\`note\` ${filled}`, "note"],
-        [{ amount_usd: 1, force: true }, "`force` is for adjustments.", "force"],
-        [{ type: "adjustment", amount_usd: 1, note: "n", ref: "r" }, "`ref` is for top-ups.", "ref"],
-        [{ type: "adjustment", amount_usd: 1 }, "An adjustment needs a `note`.", "note"]
-      ] as const
-      for (const [body, message, param] of refusals) assertRefused(yield* send(body), badRequest(message, param))
-      const reserved = yield* send({ amount_usd: 1, ref: "refund:x" })
-      assert.strictEqual(reserved.status, 400)
-      assert.include(reserved.text, "begins with refund:")
-      assert.deepStrictEqual(read(yield* admin(`/ledger?organization=${org}`)).data, [])
-      assert.deepStrictEqual(yield* (yield* Audit).list({ org, limit: 1 }), [])
-    })
-  )
-
-  it.effect("a reference of another payment is a conflict, and so is taking what is not there", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const owner = yield* asOperator("owner")
-      const { id: org } = yield* customer
-      const ref = `inv ${randomUUID()}`
-      const pay = (amount_usd: number) => ({ body: { organization: org, type: "top_up", amount_usd, ref } })
-      read(yield* admin("/credits", pay(1)), 201)
-      const taken = `The reference ${ref} belongs to another payment: another organization or amount.`
-      assertRefused(yield* admin("/credits", pay(2)), conflict(taken, "ref"))
-      const take = { organization: org, type: "adjustment", amount_usd: -3, note: "n" }
-      const short = "Only 1 USD are available; `force`, by an owner, goes below zero all the same."
-      assertRefused(yield* admin("/credits", { body: take }), conflict(short, "amount_usd"))
-      const forced = { body: { ...take, force: true } }
-      assertRefused(yield* admin("/credits", forced), needs("owner"))
-      assert.strictEqual(read(yield* owner.admin("/credits", forced), 201).amount_usd, -3)
-      assert.strictEqual(read(yield* admin(`/organizations/${org}`)).balance_usd, -2)
-    })
-  )
-
-  it.effect("a payment that is sent again with its key is entered once, however many come at once", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const { id: org } = yield* customer
-      const headers = { "idempotency-key": randomUUID() }
-      const body = { organization: org, type: "top_up", amount_usd: 7 }
-      const answers = yield* Effect.all(
-        Array.from({ length: 10 }, () => admin("/credits", { body, headers })),
-        { concurrency: "unbounded" }
-      )
-      assert.strictEqual(new Set(answers.map(({ text }) => text)).size, 1)
-      assert.lengthOf(
-        answers.filter((answer) => answer.headers.get("idempotency-replayed") === "true"),
-        9
-      )
-      assert.lengthOf(read(yield* admin(`/ledger?organization=${org}`)).data, 1)
-      const other = yield* admin("/credits", { body: { ...body, amount_usd: 8 }, headers })
-      assertRefused(other, badRequest("The `Idempotency-Key` was used for another change."))
-    })
-  )
-
-  it.effect("notes and references are kept as they are or refused", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const { id: org } = yield* customer
-      for (const text of hostile) {
-        for (const field of ["note", "ref"]) {
-          const body = { organization: org, type: "top_up", amount_usd: 1, [field]: text }
-          const answer = yield* admin("/credits", { body })
-          if (answer.status === 400) assert.include(answer.text, `\`${field}\` must be a text`)
-          else assert.strictEqual(read(answer, 201)[field], text)
-        }
-        const refund = yield* admin("/credits/refunds", { body: { request_id: text, note: "n" } })
-        assert.oneOf(refund.status, [400, 404])
-      }
-    })
-  )
-
-  it.effect("a reader enters nothing", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("read")
-      const { id: org } = yield* customer
-      const body = { organization: org, type: "top_up", amount_usd: 1 }
-      assertRefused(yield* admin("/credits", { body }), needs("write"))
-      assertRefused(yield* admin("/credits/refunds", { body: { request_id: "x", note: "n" } }), needs("write"))
-    })
-  )
+  it.effect("a reader enters nothing", function* () {
+    const { admin } = yield* asOperator("read")
+    const { id: org } = yield* customer
+    const body = { organization: org, type: "top_up", amount_usd: 1 }
+    assertRefused(yield* admin("/credits", { body }), needs("write"))
+    assertRefused(yield* admin("/credits/refunds", { body: { request_id: "x", note: "n" } }), needs("write"))
+  })
 })

@@ -1,10 +1,10 @@
 import { createServer } from "node:http"
 import { HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
-import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Stream } from "effect"
 import { streamCsv } from "../../../src/http/admin/Csv.ts"
 import { eventually } from "../../harness/database/EmbeddedDatabase.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const line = "x".repeat(100_000)
 

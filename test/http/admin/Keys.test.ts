@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
@@ -7,6 +6,7 @@ import { read } from "../../harness/client/AdminClient.ts"
 import { asOperator, conflict, hostile, needs, noSuch } from "../../harness/client/AdminOperator.ts"
 import { assertRefused, badRequest, callAt } from "../../harness/client/HttpCalls.ts"
 import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const customer = Effect.gen(function* () {
   const { create } = yield* Organizations
@@ -18,171 +18,157 @@ const models = (secret: string) =>
     Effect.map(callAt(`${url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } }), ({ status }) => status)
   )
 
-withLayer(layer, { excludeTestServices: true })("keys at the admin API", (it) => {
-  it.effect("one is issued, changed, reissued and revoked; its secret is in the answer alone", () =>
-    Effect.gen(function* () {
-      const { admin, name: actor } = yield* asOperator("write")
-      const { id: org, name: org_name } = yield* customer
-      const { key, ...made } = read(yield* admin("/keys", { body: { organization: org_name, name: "ci" } }), 201)
-      assert.match(key, /^ggw_[\w-]{43}$/)
-      const limits = { name: "ci", scopes: null, rpm: null, cap_usd: null, cap_period: null, expires_at: null }
-      assert.deepInclude(made, { org, org_name, hint: key.slice(4, 12), spent_usd: 0, revoked_at: null, ...limits })
-      assert.strictEqual(yield* models(key), 200)
+withLayer(layer)("keys at the admin API", (it) => {
+  it.effect("one is issued, changed, reissued and revoked; its secret is in the answer alone", function* () {
+    const { admin, name: actor } = yield* asOperator("write")
+    const { id: org, name: org_name } = yield* customer
+    const { key, ...made } = read(yield* admin("/keys", { body: { organization: org_name, name: "ci" } }), 201)
+    assert.match(key, /^ggw_[\w-]{43}$/)
+    const limits = { name: "ci", scopes: null, rpm: null, cap_usd: null, cap_period: null, expires_at: null }
+    assert.deepInclude(made, { org, org_name, hint: key.slice(4, 12), spent_usd: 0, revoked_at: null, ...limits })
+    assert.strictEqual(yield* models(key), 200)
 
-      const change = {
-        name: "cd",
-        scopes: ["chat"],
-        rpm: 5,
-        cap_usd: 1.5,
-        cap_period: "day",
-        expires_at: 4_000_000_000
+    const change = {
+      name: "cd",
+      scopes: ["chat"],
+      rpm: 5,
+      cap_usd: 1.5,
+      cap_period: "day",
+      expires_at: 4_000_000_000
+    }
+    const changed = read(yield* admin(`/keys/${made.id}`, { method: "PATCH", body: change }))
+    assert.deepStrictEqual(changed, { ...made, ...change })
+    assert.deepStrictEqual(read(yield* admin(`/keys/${made.id}`)), changed)
+    const freed = read(yield* admin(`/keys/${made.id}`, { method: "PATCH", body: { ...limits, name: "cd" } }))
+    assert.deepStrictEqual(freed, { ...made, name: "cd" })
+
+    const { key: second, ...reissued } = read(yield* admin(`/keys/${made.id}/reissue`, { method: "POST" }))
+    assert.deepStrictEqual(reissued, { ...freed, hint: second.slice(4, 12) })
+    assert.isNumber(read(yield* admin(`/keys/${made.id}/revoke`, { method: "POST" })).revoked_at)
+    const gone = yield* admin(`/keys/${made.id}`, { method: "PATCH", body: { rpm: 1 } })
+    assertRefused(gone, conflict(`The key ${made.id} is revoked.`))
+
+    const rows = yield* (yield* Audit).list({ org, limit: 10 })
+    assert.deepStrictEqual(
+      rows.map(({ action, actor, target, via }) => ({ action, actor, target, via })),
+      ["revoke", "reissue", "update", "update", "create"].map((action) => ({
+        action: `keys.${action}`,
+        actor,
+        target: made.id,
+        via: "api"
+      }))
+    )
+    assert.deepStrictEqual([rows[3]?.before, rows[3]?.after], [made, changed])
+    for (const secret of [key, second]) assert.notInclude(JSON.stringify(rows), secret.slice(4 + 8))
+  })
+
+  it.effect("a repeated change shows no secret and makes no second key", function* () {
+    const { admin } = yield* asOperator("write")
+    const { id: org } = yield* customer
+    const headers = { "idempotency-key": randomUUID() }
+    const issue = () =>
+      admin("/keys", { body: { organization: org, cap_usd: "0.000000001", cap_period: "total" }, headers })
+    const first = read(yield* issue(), 201)
+    const again = yield* issue()
+    assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
+    assert.deepStrictEqual(read(again, 201), { ...first, key: null })
+    assert.lengthOf(read(yield* admin(`/keys?organization=${org}`)).data, 1)
+    const reissue = () =>
+      admin(`/keys/${first.id}/reissue`, { method: "POST", headers: { "idempotency-key": "once-more" } })
+    assert.isString(read(yield* reissue()).key)
+    assert.isNull(read(yield* reissue()).key)
+    const revoke = () => admin(`/keys/${first.id}/revoke`, { method: "POST", headers: { "idempotency-key": "gone" } })
+    assert.strictEqual((yield* revoke()).text, (yield* revoke()).text)
+  })
+
+  it.effect("a list comes page by page, newest first, by organization, state and search", function* () {
+    const { admin } = yield* asOperator("write")
+    const { id: org, name } = yield* customer
+    const ids: Array<string> = []
+    for (const number of [1, 2, 3]) {
+      ids.unshift(read(yield* admin("/keys", { body: { organization: org, name: `100%_${number}` } }), 201).id)
+    }
+    const listed = (query: string) =>
+      Effect.map(admin(`/keys?organization=${encodeURIComponent(name)}&${query}`), (answer) => read(answer))
+    const first = yield* listed("limit=2")
+    const rest = yield* listed(`limit=2&after=${first.next}`)
+    assert.deepStrictEqual(
+      [...first.data, ...rest.data].map(({ id }) => id),
+      ids
+    )
+    assert.deepStrictEqual([first.has_more, rest.has_more, rest.next], [true, false, null])
+    read(yield* admin(`/keys/${ids[0]}/revoke`, { method: "POST" }))
+    const shown = (query: string) => Effect.map(listed(query), ({ data }) => data.map(({ id }: { id: string }) => id))
+    assert.deepStrictEqual(yield* shown("state=revoked"), ids.slice(0, 1))
+    assert.deepStrictEqual(yield* shown("state=live"), ids.slice(1))
+    assert.deepStrictEqual(yield* shown(`search=${encodeURIComponent("%_2")}`), [ids[1]])
+    assert.deepStrictEqual(yield* shown(`search=${first.data[0].hint}`), ids.slice(0, 1))
+    assert.deepStrictEqual(yield* shown(`search=${ids[2]}`), ids.slice(2))
+  })
+
+  it.effect("what is wrong is named", function* () {
+    const { admin } = yield* asOperator("write")
+    const { id: org } = yield* customer
+    const issue = (limits: object) => admin("/keys", { body: { organization: org, ...limits } })
+    const { id } = read(yield* issue({}), 201)
+    const period = "`cap_usd` needs `cap_period`: day, week, month or total."
+    const refusals = [
+      [{ organization: undefined }, "`organization` must be an id or a name.", "organization"],
+      [{ organization: "nobody" }, "There is no organization nobody.", "organization"],
+      [{ organization: "a\0" }, "`organization` must be an id or a name.", "organization"],
+      [{ scopes: ["audio"] }, "`scopes` must be a list of chat, images and videos, or null for all.", "scopes"],
+      [{ scopes: [] }, "`scopes` must be a list of chat, images and videos, or null for all.", "scopes"],
+      [{ rpm: 0 }, "`rpm` must be an integer of at least 1, or null for the default.", "rpm"],
+      [{ rpm: 1.5 }, "`rpm` must be an integer of at least 1, or null for the default.", "rpm"],
+      [{ cap_usd: 1 }, period, "cap_period"],
+      [{ cap_period: "day" }, "`cap_period` needs `cap_usd`.", "cap_usd"],
+      [{ cap_usd: null, cap_period: "day" }, "Without a cap there is no `cap_period`.", "cap_period"],
+      [{ expires_at: 1 }, "`expires_at` must be in the future.", "expires_at"],
+      [{ expires_at: 1e300 }, "`expires_at` must be Unix seconds, or null for never.", "expires_at"],
+      [{ expires_at: "soon" }, "`expires_at` must be Unix seconds, or null for never.", "expires_at"]
+    ] as const
+    for (const [limits, message, param] of refusals) assertRefused(yield* issue(limits), badRequest(message, param))
+    const change = yield* admin(`/keys/${id}`, { method: "PATCH", body: { cap_usd: 1 } })
+    assertRefused(change, badRequest(period, "cap_period"))
+    for (const path of ["/keys/key_none", "/keys/%F0%9F%98%80"]) {
+      assert.strictEqual((yield* admin(path)).status, 404)
+      assert.strictEqual((yield* admin(path, { method: "PATCH", body: {} })).status, 404)
+      assert.strictEqual((yield* admin(`${path}/revoke`, { method: "POST" })).status, 404)
+    }
+    assertRefused(
+      yield* admin("/keys/key_none/reissue", { method: "POST" }),
+      noSuch("There is no key with the id key_none.")
+    )
+    assertRefused(
+      yield* admin("/keys?organization=nobody"),
+      badRequest("There is no organization nobody.", "organization")
+    )
+  })
+
+  it.effect("a name is kept as it is or refused", function* () {
+    const { admin } = yield* asOperator("write")
+    const { id: org } = yield* customer
+    for (const name of hostile) {
+      const answer = yield* admin("/keys", { body: { organization: org, name } })
+      if (answer.status === 400) assert.include(answer.text, "`name` must be a text")
+      else assert.strictEqual(read(answer, 201).name, name)
+      for (const field of ["organization", "search", "after"]) {
+        const found = yield* admin(`/keys?${field}=${encodeURIComponent(name.replace(/\p{Cs}/gu, "").slice(0, 5_000))}`)
+        assert.oneOf(found.status, [200, 400], field)
       }
-      const changed = read(yield* admin(`/keys/${made.id}`, { method: "PATCH", body: change }))
-      assert.deepStrictEqual(changed, { ...made, ...change })
-      assert.deepStrictEqual(read(yield* admin(`/keys/${made.id}`)), changed)
-      const freed = read(yield* admin(`/keys/${made.id}`, { method: "PATCH", body: { ...limits, name: "cd" } }))
-      assert.deepStrictEqual(freed, { ...made, name: "cd" })
+    }
+  })
 
-      const { key: second, ...reissued } = read(yield* admin(`/keys/${made.id}/reissue`, { method: "POST" }))
-      assert.deepStrictEqual(reissued, { ...freed, hint: second.slice(4, 12) })
-      assert.isNumber(read(yield* admin(`/keys/${made.id}/revoke`, { method: "POST" })).revoked_at)
-      const gone = yield* admin(`/keys/${made.id}`, { method: "PATCH", body: { rpm: 1 } })
-      assertRefused(gone, conflict(`The key ${made.id} is revoked.`))
-
-      const rows = yield* (yield* Audit).list({ org, limit: 10 })
-      assert.deepStrictEqual(
-        rows.map(({ action, actor, target, via }) => ({ action, actor, target, via })),
-        ["revoke", "reissue", "update", "update", "create"].map((action) => ({
-          action: `keys.${action}`,
-          actor,
-          target: made.id,
-          via: "api"
-        }))
-      )
-      assert.deepStrictEqual([rows[3]?.before, rows[3]?.after], [made, changed])
-      for (const secret of [key, second]) assert.notInclude(JSON.stringify(rows), secret.slice(4 + 8))
-    })
-  )
-
-  it.effect("a repeated change shows no secret and makes no second key", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const { id: org } = yield* customer
-      const headers = { "idempotency-key": randomUUID() }
-      const issue = () =>
-        admin("/keys", { body: { organization: org, cap_usd: "0.000000001", cap_period: "total" }, headers })
-      const first = read(yield* issue(), 201)
-      const again = yield* issue()
-      assert.strictEqual(again.headers.get("idempotency-replayed"), "true")
-      assert.deepStrictEqual(read(again, 201), { ...first, key: null })
-      assert.lengthOf(read(yield* admin(`/keys?organization=${org}`)).data, 1)
-      const reissue = () =>
-        admin(`/keys/${first.id}/reissue`, { method: "POST", headers: { "idempotency-key": "once-more" } })
-      assert.isString(read(yield* reissue()).key)
-      assert.isNull(read(yield* reissue()).key)
-      const revoke = () => admin(`/keys/${first.id}/revoke`, { method: "POST", headers: { "idempotency-key": "gone" } })
-      assert.strictEqual((yield* revoke()).text, (yield* revoke()).text)
-    })
-  )
-
-  it.effect("a list comes page by page, newest first, by organization, state and search", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const { id: org, name } = yield* customer
-      const ids: Array<string> = []
-      for (const number of [1, 2, 3]) {
-        ids.unshift(read(yield* admin("/keys", { body: { organization: org, name: `100%_${number}` } }), 201).id)
-      }
-      const listed = (query: string) =>
-        Effect.map(admin(`/keys?organization=${encodeURIComponent(name)}&${query}`), (answer) => read(answer))
-      const first = yield* listed("limit=2")
-      const rest = yield* listed(`limit=2&after=${first.next}`)
-      assert.deepStrictEqual(
-        [...first.data, ...rest.data].map(({ id }) => id),
-        ids
-      )
-      assert.deepStrictEqual([first.has_more, rest.has_more, rest.next], [true, false, null])
-      read(yield* admin(`/keys/${ids[0]}/revoke`, { method: "POST" }))
-      const shown = (query: string) => Effect.map(listed(query), ({ data }) => data.map(({ id }: { id: string }) => id))
-      assert.deepStrictEqual(yield* shown("state=revoked"), ids.slice(0, 1))
-      assert.deepStrictEqual(yield* shown("state=live"), ids.slice(1))
-      assert.deepStrictEqual(yield* shown(`search=${encodeURIComponent("%_2")}`), [ids[1]])
-      assert.deepStrictEqual(yield* shown(`search=${first.data[0].hint}`), ids.slice(0, 1))
-      assert.deepStrictEqual(yield* shown(`search=${ids[2]}`), ids.slice(2))
-    })
-  )
-
-  it.effect("what is wrong is named", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const { id: org } = yield* customer
-      const issue = (limits: object) => admin("/keys", { body: { organization: org, ...limits } })
-      const { id } = read(yield* issue({}), 201)
-      const period = "`cap_usd` needs `cap_period`: day, week, month or total."
-      const refusals = [
-        [{ organization: undefined }, "`organization` must be an id or a name.", "organization"],
-        [{ organization: "nobody" }, "There is no organization nobody.", "organization"],
-        [{ organization: "a\0" }, "`organization` must be an id or a name.", "organization"],
-        [{ scopes: ["audio"] }, "`scopes` must be a list of chat, images and videos, or null for all.", "scopes"],
-        [{ scopes: [] }, "`scopes` must be a list of chat, images and videos, or null for all.", "scopes"],
-        [{ rpm: 0 }, "`rpm` must be an integer of at least 1, or null for the default.", "rpm"],
-        [{ rpm: 1.5 }, "`rpm` must be an integer of at least 1, or null for the default.", "rpm"],
-        [{ cap_usd: 1 }, period, "cap_period"],
-        [{ cap_period: "day" }, "`cap_period` needs `cap_usd`.", "cap_usd"],
-        [{ cap_usd: null, cap_period: "day" }, "Without a cap there is no `cap_period`.", "cap_period"],
-        [{ expires_at: 1 }, "`expires_at` must be in the future.", "expires_at"],
-        [{ expires_at: 1e300 }, "`expires_at` must be Unix seconds, or null for never.", "expires_at"],
-        [{ expires_at: "soon" }, "`expires_at` must be Unix seconds, or null for never.", "expires_at"]
-      ] as const
-      for (const [limits, message, param] of refusals) assertRefused(yield* issue(limits), badRequest(message, param))
-      const change = yield* admin(`/keys/${id}`, { method: "PATCH", body: { cap_usd: 1 } })
-      assertRefused(change, badRequest(period, "cap_period"))
-      for (const path of ["/keys/key_none", "/keys/%F0%9F%98%80"]) {
-        assert.strictEqual((yield* admin(path)).status, 404)
-        assert.strictEqual((yield* admin(path, { method: "PATCH", body: {} })).status, 404)
-        assert.strictEqual((yield* admin(`${path}/revoke`, { method: "POST" })).status, 404)
-      }
-      assertRefused(
-        yield* admin("/keys/key_none/reissue", { method: "POST" }),
-        noSuch("There is no key with the id key_none.")
-      )
-      assertRefused(
-        yield* admin("/keys?organization=nobody"),
-        badRequest("There is no organization nobody.", "organization")
-      )
-    })
-  )
-
-  it.effect("a name is kept as it is or refused", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const { id: org } = yield* customer
-      for (const name of hostile) {
-        const answer = yield* admin("/keys", { body: { organization: org, name } })
-        if (answer.status === 400) assert.include(answer.text, "`name` must be a text")
-        else assert.strictEqual(read(answer, 201).name, name)
-        for (const field of ["organization", "search", "after"]) {
-          const found = yield* admin(
-            `/keys?${field}=${encodeURIComponent(name.replace(/\p{Cs}/gu, "").slice(0, 5_000))}`
-          )
-          assert.oneOf(found.status, [200, 400], field)
-        }
-      }
-    })
-  )
-
-  it.effect("a reader sees keys and changes none", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("read")
-      const writer = yield* asOperator("write")
-      const { id: org } = yield* customer
-      const { id } = read(yield* writer.admin("/keys", { body: { organization: org } }), 201)
-      assert.strictEqual(read(yield* admin(`/keys/${id}`)).id, id)
-      assertRefused(yield* admin("/keys", { body: { organization: org } }), needs("write"))
-      assertRefused(yield* admin(`/keys/${id}`, { method: "PATCH", body: {} }), needs("write"))
-      for (const verb of ["revoke", "reissue"]) {
-        assertRefused(yield* admin(`/keys/${id}/${verb}`, { method: "POST" }), needs("write"))
-      }
-    })
-  )
+  it.effect("a reader sees keys and changes none", function* () {
+    const { admin } = yield* asOperator("read")
+    const writer = yield* asOperator("write")
+    const { id: org } = yield* customer
+    const { id } = read(yield* writer.admin("/keys", { body: { organization: org } }), 201)
+    assert.strictEqual(read(yield* admin(`/keys/${id}`)).id, id)
+    assertRefused(yield* admin("/keys", { body: { organization: org } }), needs("write"))
+    assertRefused(yield* admin(`/keys/${id}`, { method: "PATCH", body: {} }), needs("write"))
+    for (const verb of ["revoke", "reissue"]) {
+      assertRefused(yield* admin(`/keys/${id}/${verb}`, { method: "POST" }), needs("write"))
+    }
+  })
 })

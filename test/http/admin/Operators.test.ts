@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { adminAt, asOperator, hire, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt } from "../../harness/client/HttpCalls.ts"
 import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const revokeAll = Effect.gen(function* () {
   const { list, revoke } = yield* Operators
@@ -15,121 +15,108 @@ const revokeAll = Effect.gen(function* () {
 
 const linkStart = "http://gateway.test/console#link="
 
-withLayer(layer, { excludeTestServices: true })("operators, managed at the admin API", (it) => {
-  it.effect("one gets a token and a link once, and both work", () =>
-    Effect.gen(function* () {
-      const { url } = yield* MediaServer
-      const { admin } = yield* asOperator("owner")
-      const name = `ada ${randomUUID()}`
-      const { link, token, ...record } = read(yield* admin("/operators", { body: { name, role: "read" } }), 201)
-      assert.deepInclude(record, { name, role: "read", used_at: null, revoked_at: null })
-      read(yield* adminAt(url, token)("/organizations"))
-      assert.isTrue(link.startsWith(linkStart))
-      const signIn = (link: string) =>
-        callAt(`${url}/admin/v1/session`, {
-          body: JSON.stringify({ link: link.slice(linkStart.length) }),
-          headers: { "content-type": "application/json" }
-        })
-      assert.strictEqual(read(yield* signIn(link)).operator.id, record.id)
-      const another = read(yield* admin(`/operators/${record.id}/link`, { method: "POST" }), 201)
-      assert.strictEqual(another.id, record.id)
-      assert.strictEqual(read(yield* signIn(another.link)).operator.id, record.id)
-      assert.strictEqual((yield* signIn(another.link)).status, 401)
-
-      const { data, has_more } = read(yield* admin("/operators"))
-      assert.isFalse(has_more)
-      assert.deepInclude(
-        data.map(({ id }: { id: string }) => id),
-        record.id
-      )
-      const revoked = read(yield* admin(`/operators/${record.id}`, { method: "DELETE" }))
-      assert.isNumber(revoked.revoked_at)
-      assert.strictEqual((yield* adminAt(url, token)("/organizations")).status, 401)
-    })
-  )
-
-  it.effect("a secret is neither in the audit nor in a repeated answer", () =>
-    Effect.gen(function* () {
-      const { admin, name: actor } = yield* asOperator("owner")
-      const headers = { "idempotency-key": randomUUID() }
-      const body = { name: `grace ${randomUUID()}`, role: "write" }
-      const first = read(yield* admin("/operators", { body, headers }), 201)
-      const repeated = yield* admin("/operators", { body, headers })
-      assert.strictEqual(repeated.headers.get("idempotency-replayed"), "true")
-      assert.deepStrictEqual(read(repeated, 201), { ...first, token: null, link: null })
-      const linkKey = { "idempotency-key": randomUUID() }
-      const { link } = read(yield* admin(`/operators/${first.id}/link`, { method: "POST", headers: linkKey }), 201)
-      const again = read(yield* admin(`/operators/${first.id}/link`, { method: "POST", headers: linkKey }), 201)
-      assert.isNull(again.link)
-      const rows = yield* (yield* Audit).list({ actor, limit: 10 })
-      assert.deepStrictEqual(
-        rows.map(({ action }) => action),
-        ["operators.link", "operators.create"]
-      )
-      const sql = yield* SqlClient.SqlClient
-      const kept = JSON.stringify(yield* sql`SELECT audit::text FROM audit`)
-      const secrets = [first.token, first.link.slice(linkStart.length), link.slice(linkStart.length)]
-      for (const secret of secrets) assert.isFalse(kept.includes(secret))
-    })
-  )
-
-  it.effect("nobody but an owner sees or changes operators", () =>
-    Effect.gen(function* () {
-      const { id } = yield* hire("read")
-      for (const role of ["read", "write"] as const) {
-        const { admin } = yield* asOperator(role)
-        assertRefused(yield* admin("/operators"), refusals.needs("owner"))
-        assertRefused(yield* admin("/operators", { body: { name: "x", role } }), refusals.needs("owner"))
-        assertRefused(yield* admin(`/operators/${id}/link`, { method: "POST" }), refusals.needs("owner"))
-        assertRefused(yield* admin(`/operators/${id}`, { method: "DELETE" }), refusals.needs("owner"))
-      }
-    })
-  )
-
-  it.effect("no owner revokes themselves, and not the last one", () =>
-    Effect.gen(function* () {
-      yield* revokeAll
-      const first = yield* asOperator("owner")
-      const revoke = (who: typeof first, id: string) => who.admin(`/operators/${id}`, { method: "DELETE" })
-      const last = `${first.name} is the last owner: only gateway operators revoke, on the gateway's own machine, can.`
-      assertRefused(yield* revoke(first, first.id), refusals.conflict(last))
-      const second = yield* asOperator("owner")
-      assertRefused(
-        yield* revoke(first, first.name),
-        refusals.conflict("You cannot revoke yourself: another owner can.")
-      )
-      const answers = yield* Effect.all([revoke(first, second.id), revoke(second, first.id)], {
-        concurrency: "unbounded"
+withLayer(layer)("operators, managed at the admin API", (it) => {
+  it.effect("one gets a token and a link once, and both work", function* () {
+    const { url } = yield* MediaServer
+    const { admin } = yield* asOperator("owner")
+    const name = `ada ${randomUUID()}`
+    const { link, token, ...record } = read(yield* admin("/operators", { body: { name, role: "read" } }), 201)
+    assert.deepInclude(record, { name, role: "read", used_at: null, revoked_at: null })
+    read(yield* adminAt(url, token)("/organizations"))
+    assert.isTrue(link.startsWith(linkStart))
+    const signIn = (link: string) =>
+      callAt(`${url}/admin/v1/session`, {
+        body: JSON.stringify({ link: link.slice(linkStart.length) }),
+        headers: { "content-type": "application/json" }
       })
-      assert.strictEqual(answers.filter(({ status }) => status === 200).length, 1)
-      const owners = (yield* (yield* Operators).list).filter(({ revokedAt }) => revokedAt === null)
-      assert.lengthOf(owners, 1)
-    })
-  )
+    assert.strictEqual(read(yield* signIn(link)).operator.id, record.id)
+    const another = read(yield* admin(`/operators/${record.id}/link`, { method: "POST" }), 201)
+    assert.strictEqual(another.id, record.id)
+    assert.strictEqual(read(yield* signIn(another.link)).operator.id, record.id)
+    assert.strictEqual((yield* signIn(another.link)).status, 401)
 
-  it.effect("what is wrong is named", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("owner")
-      const send = (body: unknown) => admin("/operators", { body })
-      assertRefused(yield* send({ role: "read" }), badRequest("`name` must be a text.", "name"))
-      assertRefused(
-        yield* send({ name: "a", role: "root" }),
-        badRequest("`role` must be one of read, write, owner.", "role")
-      )
-      const taken = { name: `taken ${randomUUID()}`, role: "read" }
-      read(yield* send(taken), 201)
-      assertRefused(yield* send(taken), refusals.conflict(`An operator named ${taken.name} exists already.`, "name"))
-      for (const method of ["POST", "DELETE"]) {
-        const path = `/operators/nobody${method === "POST" ? "/link" : ""}`
-        assertRefused(yield* admin(path, { method }), refusals.notFound("There is no operator nobody."))
-      }
-      for (const name of hostileTexts) {
-        const made = yield* send({ name, role: "read" })
-        assert.include([201, 400], made.status, made.text)
-        const path = inAddress(name)
-        const { status } = yield* admin(`/operators/${path}`, { method: "DELETE" })
-        assert.include([200, 400, 404], status)
-      }
+    const { data, has_more } = read(yield* admin("/operators"))
+    assert.isFalse(has_more)
+    assert.deepInclude(
+      data.map(({ id }: { id: string }) => id),
+      record.id
+    )
+    const revoked = read(yield* admin(`/operators/${record.id}`, { method: "DELETE" }))
+    assert.isNumber(revoked.revoked_at)
+    assert.strictEqual((yield* adminAt(url, token)("/organizations")).status, 401)
+  })
+
+  it.effect("a secret is neither in the audit nor in a repeated answer", function* () {
+    const { admin, name: actor } = yield* asOperator("owner")
+    const headers = { "idempotency-key": randomUUID() }
+    const body = { name: `grace ${randomUUID()}`, role: "write" }
+    const first = read(yield* admin("/operators", { body, headers }), 201)
+    const repeated = yield* admin("/operators", { body, headers })
+    assert.strictEqual(repeated.headers.get("idempotency-replayed"), "true")
+    assert.deepStrictEqual(read(repeated, 201), { ...first, token: null, link: null })
+    const linkKey = { "idempotency-key": randomUUID() }
+    const { link } = read(yield* admin(`/operators/${first.id}/link`, { method: "POST", headers: linkKey }), 201)
+    const again = read(yield* admin(`/operators/${first.id}/link`, { method: "POST", headers: linkKey }), 201)
+    assert.isNull(again.link)
+    const rows = yield* (yield* Audit).list({ actor, limit: 10 })
+    assert.deepStrictEqual(
+      rows.map(({ action }) => action),
+      ["operators.link", "operators.create"]
+    )
+    const sql = yield* SqlClient.SqlClient
+    const kept = JSON.stringify(yield* sql`SELECT audit::text FROM audit`)
+    const secrets = [first.token, first.link.slice(linkStart.length), link.slice(linkStart.length)]
+    for (const secret of secrets) assert.isFalse(kept.includes(secret))
+  })
+
+  it.effect("nobody but an owner sees or changes operators", function* () {
+    const { id } = yield* hire("read")
+    for (const role of ["read", "write"] as const) {
+      const { admin } = yield* asOperator(role)
+      assertRefused(yield* admin("/operators"), refusals.needs("owner"))
+      assertRefused(yield* admin("/operators", { body: { name: "x", role } }), refusals.needs("owner"))
+      assertRefused(yield* admin(`/operators/${id}/link`, { method: "POST" }), refusals.needs("owner"))
+      assertRefused(yield* admin(`/operators/${id}`, { method: "DELETE" }), refusals.needs("owner"))
+    }
+  })
+
+  it.effect("no owner revokes themselves, and not the last one", function* () {
+    yield* revokeAll
+    const first = yield* asOperator("owner")
+    const revoke = (who: typeof first, id: string) => who.admin(`/operators/${id}`, { method: "DELETE" })
+    const last = `${first.name} is the last owner: only gateway operators revoke, on the gateway's own machine, can.`
+    assertRefused(yield* revoke(first, first.id), refusals.conflict(last))
+    const second = yield* asOperator("owner")
+    assertRefused(yield* revoke(first, first.name), refusals.conflict("You cannot revoke yourself: another owner can."))
+    const answers = yield* Effect.all([revoke(first, second.id), revoke(second, first.id)], {
+      concurrency: "unbounded"
     })
-  )
+    assert.strictEqual(answers.filter(({ status }) => status === 200).length, 1)
+    const owners = (yield* (yield* Operators).list).filter(({ revokedAt }) => revokedAt === null)
+    assert.lengthOf(owners, 1)
+  })
+
+  it.effect("what is wrong is named", function* () {
+    const { admin } = yield* asOperator("owner")
+    const send = (body: unknown) => admin("/operators", { body })
+    assertRefused(yield* send({ role: "read" }), badRequest("`name` must be a text.", "name"))
+    assertRefused(
+      yield* send({ name: "a", role: "root" }),
+      badRequest("`role` must be one of read, write, owner.", "role")
+    )
+    const taken = { name: `taken ${randomUUID()}`, role: "read" }
+    read(yield* send(taken), 201)
+    assertRefused(yield* send(taken), refusals.conflict(`An operator named ${taken.name} exists already.`, "name"))
+    for (const method of ["POST", "DELETE"]) {
+      const path = `/operators/nobody${method === "POST" ? "/link" : ""}`
+      assertRefused(yield* admin(path, { method }), refusals.notFound("There is no operator nobody."))
+    }
+    for (const name of hostileTexts) {
+      const made = yield* send({ name, role: "read" })
+      assert.include([201, 400], made.status, made.text)
+      const path = inAddress(name)
+      const { status } = yield* admin(`/operators/${path}`, { method: "DELETE" })
+      assert.include([200, 400, 404], status)
+    }
+  })
 })

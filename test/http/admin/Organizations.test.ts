@@ -1,159 +1,145 @@
 import { randomUUID } from "node:crypto"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { layer } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const usd = "must be an amount in USD, 0 or more, with at most 9 decimals and at most 1000000000."
 
-withLayer(layer, { excludeTestServices: true })("organizations at the admin API", (it) => {
-  it.effect("one is made, changed and deleted, each change with its row of the audit", () =>
-    Effect.gen(function* () {
-      const { admin, name: actor } = yield* asOperator("owner")
-      const name = `acme ${randomUUID()}`
-      const made = read(yield* admin("/organizations", { body: { name, credits_usd: 2.5 } }), 201)
-      const { available_usd, balance_usd, held_usd, id } = made
-      assert.deepStrictEqual(
-        { available_usd, balance_usd, held_usd },
-        { available_usd: 2.5, balance_usd: 2.5, held_usd: 0 }
-      )
-      const changed = { name: `${name} 2`, notify_below_usd: 1, fit_holds: true }
-      const updated = read(yield* admin(`/organizations/${id}`, { method: "PATCH", body: changed }))
-      assert.deepStrictEqual(updated, { ...made, ...changed })
-      assert.isTrue(read(yield* admin(`/organizations/${id}/suspend`, { method: "POST" })).suspended)
-      assert.isFalse(read(yield* admin(`/organizations/${id}/resume`, { method: "POST" })).suspended)
-      const inUse = yield* admin(`/organizations/${id}`, { method: "DELETE" })
-      assert.strictEqual(inUse.status, 409)
-      assert.include(inUse.text, "has a balance of 2.5 USD")
+withLayer(layer)("organizations at the admin API", (it) => {
+  it.effect("one is made, changed and deleted, each change with its row of the audit", function* () {
+    const { admin, name: actor } = yield* asOperator("owner")
+    const name = `acme ${randomUUID()}`
+    const made = read(yield* admin("/organizations", { body: { name, credits_usd: 2.5 } }), 201)
+    const { available_usd, balance_usd, held_usd, id } = made
+    assert.deepStrictEqual(
+      { available_usd, balance_usd, held_usd },
+      { available_usd: 2.5, balance_usd: 2.5, held_usd: 0 }
+    )
+    const changed = { name: `${name} 2`, notify_below_usd: 1, fit_holds: true }
+    const updated = read(yield* admin(`/organizations/${id}`, { method: "PATCH", body: changed }))
+    assert.deepStrictEqual(updated, { ...made, ...changed })
+    assert.isTrue(read(yield* admin(`/organizations/${id}/suspend`, { method: "POST" })).suspended)
+    assert.isFalse(read(yield* admin(`/organizations/${id}/resume`, { method: "POST" })).suspended)
+    const inUse = yield* admin(`/organizations/${id}`, { method: "DELETE" })
+    assert.strictEqual(inUse.status, 409)
+    assert.include(inUse.text, "has a balance of 2.5 USD")
 
-      const rows = yield* (yield* Audit).list({ org: id, limit: 10 })
-      assert.deepStrictEqual(
-        rows.map(({ action, actor, target, via }) => ({ action, actor, target, via })),
-        ["resume", "suspend", "update", "create"].map((action) => ({
-          action: `organizations.${action}`,
-          actor,
-          target: id,
-          via: "api"
-        }))
-      )
-      assert.deepStrictEqual(rows[2]?.before, made)
-      assert.deepStrictEqual(rows[2]?.after, updated)
-    })
-  )
+    const rows = yield* (yield* Audit).list({ org: id, limit: 10 })
+    assert.deepStrictEqual(
+      rows.map(({ action, actor, target, via }) => ({ action, actor, target, via })),
+      ["resume", "suspend", "update", "create"].map((action) => ({
+        action: `organizations.${action}`,
+        actor,
+        target: id,
+        via: "api"
+      }))
+    )
+    assert.deepStrictEqual(rows[2]?.before, made)
+    assert.deepStrictEqual(rows[2]?.after, updated)
+  })
 
-  it.effect("a repeated write with its key answers the first result and changes nothing", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const body = { name: `twice ${randomUUID()}`, credits_usd: 1 }
-      const headers = { "idempotency-key": randomUUID() }
-      const answers = yield* Effect.all(
-        [1, 2, 3].map(() => admin("/organizations", { body, headers })),
-        {
-          concurrency: "unbounded"
-        }
-      )
-      assert.strictEqual(new Set(answers.map(({ text }) => text)).size, 1)
-      const replayed = answers.filter((answer) => answer.headers.get("idempotency-replayed") === "true")
-      assert.strictEqual(replayed.length, 2)
-      assertRefused(
-        yield* admin("/organizations", { body: { ...body, credits_usd: 2 }, headers }),
-        badRequest("The `Idempotency-Key` was used for another change.")
-      )
-      const other = yield* asOperator("write")
-      assertRefused(
-        yield* other.admin("/organizations", { body, headers }),
-        refusals.conflict(`An organization named ${body.name} exists already.`, "name")
-      )
-    })
-  )
+  it.effect("a repeated write with its key answers the first result and changes nothing", function* () {
+    const { admin } = yield* asOperator("write")
+    const body = { name: `twice ${randomUUID()}`, credits_usd: 1 }
+    const headers = { "idempotency-key": randomUUID() }
+    const answers = yield* Effect.all(
+      [1, 2, 3].map(() => admin("/organizations", { body, headers })),
+      {
+        concurrency: "unbounded"
+      }
+    )
+    assert.strictEqual(new Set(answers.map(({ text }) => text)).size, 1)
+    const replayed = answers.filter((answer) => answer.headers.get("idempotency-replayed") === "true")
+    assert.strictEqual(replayed.length, 2)
+    assertRefused(
+      yield* admin("/organizations", { body: { ...body, credits_usd: 2 }, headers }),
+      badRequest("The `Idempotency-Key` was used for another change.")
+    )
+    const other = yield* asOperator("write")
+    assertRefused(
+      yield* other.admin("/organizations", { body, headers }),
+      refusals.conflict(`An organization named ${body.name} exists already.`, "name")
+    )
+  })
 
-  it.effect("a change that is refused leaves no row and frees its key", () =>
-    Effect.gen(function* () {
-      const { admin, name } = yield* asOperator("write")
-      const headers = { "idempotency-key": randomUUID() }
-      const refused = yield* admin("/organizations/none/suspend", { method: "POST", headers })
-      assertRefused(refused, refusals.notFound("There is no organization none."))
-      assert.isEmpty(yield* (yield* Audit).list({ actor: name, limit: 10 }))
-      read(yield* admin("/organizations", { body: { name: randomUUID() }, headers }), 201)
-    })
-  )
+  it.effect("a change that is refused leaves no row and frees its key", function* () {
+    const { admin, name } = yield* asOperator("write")
+    const headers = { "idempotency-key": randomUUID() }
+    const refused = yield* admin("/organizations/none/suspend", { method: "POST", headers })
+    assertRefused(refused, refusals.notFound("There is no organization none."))
+    assert.isEmpty(yield* (yield* Audit).list({ actor: name, limit: 10 }))
+    read(yield* admin("/organizations", { body: { name: randomUUID() }, headers }), 201)
+  })
 
-  it.effect("a role allows what it says", () =>
-    Effect.gen(function* () {
-      const reader = yield* asOperator("read")
-      const writer = yield* asOperator("write")
-      assertRefused(yield* reader.admin("/organizations", { body: { name: "x" } }), refusals.needs("write"))
-      const { id } = read(yield* writer.admin("/organizations", { body: { name: randomUUID() } }), 201)
-      assert.strictEqual(read(yield* reader.admin(`/organizations/${id}`)).id, id)
-      assertRefused(yield* writer.admin(`/organizations/${id}`, { method: "DELETE" }), refusals.needs("owner"))
-    })
-  )
+  it.effect("a role allows what it says", function* () {
+    const reader = yield* asOperator("read")
+    const writer = yield* asOperator("write")
+    assertRefused(yield* reader.admin("/organizations", { body: { name: "x" } }), refusals.needs("write"))
+    const { id } = read(yield* writer.admin("/organizations", { body: { name: randomUUID() } }), 201)
+    assert.strictEqual(read(yield* reader.admin(`/organizations/${id}`)).id, id)
+    assertRefused(yield* writer.admin(`/organizations/${id}`, { method: "DELETE" }), refusals.needs("owner"))
+  })
 
-  it.effect("a list comes page by page, newest first, by a part of the name", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const mark = `100%_${randomUUID()}`
-      for (const number of [1, 2, 3]) read(yield* admin("/organizations", { body: { name: `${mark} ${number}` } }), 201)
-      const search = `search=${encodeURIComponent(mark)}&limit=2`
-      const first = read(yield* admin(`/organizations?${search}`))
-      const rest = read(yield* admin(`/organizations?${search}&after=${first.next}`))
-      const names = [...first.data, ...rest.data].map(({ name }) => name)
-      assert.deepStrictEqual(
-        names,
-        [3, 2, 1].map((number) => `${mark} ${number}`)
-      )
-      assert.deepStrictEqual([first.has_more, rest.has_more, rest.next], [true, false, null])
-    })
-  )
+  it.effect("a list comes page by page, newest first, by a part of the name", function* () {
+    const { admin } = yield* asOperator("write")
+    const mark = `100%_${randomUUID()}`
+    for (const number of [1, 2, 3]) read(yield* admin("/organizations", { body: { name: `${mark} ${number}` } }), 201)
+    const search = `search=${encodeURIComponent(mark)}&limit=2`
+    const first = read(yield* admin(`/organizations?${search}`))
+    const rest = read(yield* admin(`/organizations?${search}&after=${first.next}`))
+    const names = [...first.data, ...rest.data].map(({ name }) => name)
+    assert.deepStrictEqual(
+      names,
+      [3, 2, 1].map((number) => `${mark} ${number}`)
+    )
+    assert.deepStrictEqual([first.has_more, rest.has_more, rest.next], [true, false, null])
+  })
 
-  it.effect("one that is deleted while it gets credits and a key keeps neither", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("owner")
-      const once = Effect.gen(function* () {
-        const { id } = read(yield* admin("/organizations", { body: { name: randomUUID() } }), 201)
-        const changes = [
-          admin(`/organizations/${id}`, { method: "DELETE" }),
-          admin("/credits", { body: { organization: id, type: "top_up", amount_usd: 1 } }),
-          admin("/keys", { body: { organization: id } })
-        ] as const
-        const [deleted, paid] = yield* Effect.all(changes, { concurrency: "unbounded" })
-        assert.deepStrictEqual([deleted.status, paid.status], paid.status === 201 ? [409, 201] : [200, 400])
-        const { data } = read(yield* admin(`/keys?organization=${id}&state=live`))
-        assert.lengthOf(data, deleted.status === 409 ? 1 : 0)
-      })
-      yield* Effect.replicateEffect(once, 20, { concurrency: 2, discard: true })
+  it.effect("one that is deleted while it gets credits and a key keeps neither", function* () {
+    const { admin } = yield* asOperator("owner")
+    const once = Effect.gen(function* () {
+      const { id } = read(yield* admin("/organizations", { body: { name: randomUUID() } }), 201)
+      const changes = [
+        admin(`/organizations/${id}`, { method: "DELETE" }),
+        admin("/credits", { body: { organization: id, type: "top_up", amount_usd: 1 } }),
+        admin("/keys", { body: { organization: id } })
+      ] as const
+      const [deleted, paid] = yield* Effect.all(changes, { concurrency: "unbounded" })
+      assert.deepStrictEqual([deleted.status, paid.status], paid.status === 201 ? [409, 201] : [200, 400])
+      const { data } = read(yield* admin(`/keys?organization=${id}&state=live`))
+      assert.lengthOf(data, deleted.status === 409 ? 1 : 0)
     })
-  )
+    yield* Effect.replicateEffect(once, 20, { concurrency: 2, discard: true })
+  })
 
-  it.effect("what is wrong is named", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const send = (body: unknown) => admin("/organizations", { body })
-      assertRefused(yield* send({}), badRequest("`name` must be a text.", "name"))
-      assertRefused(yield* send({ name: 5 }), badRequest("`name` must be a text.", "name"))
-      assertRefused(yield* send({ name: "a", credits_usd: -1 }), badRequest(`\`credits_usd\` ${usd}`, "credits_usd"))
-      assertRefused(yield* send({ name: "a", credits_usd: 1e-10 }), badRequest(`\`credits_usd\` ${usd}`, "credits_usd"))
-      const refused = yield* send({ name: " a" })
-      assert.strictEqual(refused.status, 400)
-      assert.include(refused.text, '"param":"name"')
-      assertRefused(yield* send("{"), badRequest("The body is not valid JSON."))
-      assertRefused(yield* send("[]"), badRequest("The body must be a JSON object."))
-      const plain = { "content-type": "text/plain" }
-      assert.strictEqual((yield* admin("/organizations", { body: `{"name":"b"}`, headers: plain })).status, 400)
-      assertRefused(yield* send({ name: "a".repeat(300_000) }), {
-        status: 413,
-        type: "invalid_request_error",
-        code: "request_too_large",
-        message: "The request body is larger than 262144 bytes."
-      })
-      assertRefused(
-        yield* admin("/organizations?limit=0"),
-        badRequest("`limit` must be an integer from 1 to 1000.", "limit")
-      )
-      const headers = { "idempotency-key": "ä".repeat(3) }
-      assert.strictEqual((yield* admin("/organizations", { body: { name: randomUUID() }, headers })).status, 400)
+  it.effect("what is wrong is named", function* () {
+    const { admin } = yield* asOperator("write")
+    const send = (body: unknown) => admin("/organizations", { body })
+    assertRefused(yield* send({}), badRequest("`name` must be a text.", "name"))
+    assertRefused(yield* send({ name: 5 }), badRequest("`name` must be a text.", "name"))
+    assertRefused(yield* send({ name: "a", credits_usd: -1 }), badRequest(`\`credits_usd\` ${usd}`, "credits_usd"))
+    assertRefused(yield* send({ name: "a", credits_usd: 1e-10 }), badRequest(`\`credits_usd\` ${usd}`, "credits_usd"))
+    const refused = yield* send({ name: " a" })
+    assert.strictEqual(refused.status, 400)
+    assert.include(refused.text, '"param":"name"')
+    assertRefused(yield* send("{"), badRequest("The body is not valid JSON."))
+    assertRefused(yield* send("[]"), badRequest("The body must be a JSON object."))
+    const plain = { "content-type": "text/plain" }
+    assert.strictEqual((yield* admin("/organizations", { body: `{"name":"b"}`, headers: plain })).status, 400)
+    assertRefused(yield* send({ name: "a".repeat(300_000) }), {
+      status: 413,
+      type: "invalid_request_error",
+      code: "request_too_large",
+      message: "The request body is larger than 262144 bytes."
     })
-  )
+    assertRefused(
+      yield* admin("/organizations?limit=0"),
+      badRequest("`limit` must be an integer from 1 to 1000.", "limit")
+    )
+    const headers = { "idempotency-key": "ä".repeat(3) }
+    assert.strictEqual((yield* admin("/organizations", { body: { name: randomUUID() }, headers })).status, 400)
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
@@ -8,6 +7,7 @@ import { nanoOf } from "../../harness/client/CsvText.ts"
 import { bearer, call } from "../../harness/client/HttpCalls.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const suite = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -31,74 +31,68 @@ const begin = Effect.gen(function* () {
 
 const chat = (content: string) => ({ model: "gemini-3.6-flash", messages: [{ role: "user", content }] })
 
-withLayer(suite, { excludeTestServices: true, timeout: "90 seconds" })("one request at the admin API", (it) => {
-  it.effect("tells every attempt, and how its price came about to the nano-dollar", () =>
-    Effect.gen(function* () {
-      const { send, shown } = yield* begin
-      yield* send("/chat/completions", "failed-over", chat("[sandbox status=503 routes=1] hello"))
-      const request = yield* shown("failed-over")
-      assert.deepStrictEqual(
-        request.timeline.map(({ event }: { event: string }) => event),
-        ["received", "admitted", "attempt 1", "attempt 2", "first byte", "settled", "answered"]
-      )
-      assert.deepStrictEqual(
-        request.attempts.map(({ outcome, status }: { outcome: string; status: number }) => [outcome, status]),
-        [
-          ["retry", 503],
-          ["ok", 200]
-        ]
-      )
-      const { charge_usd, parts, price_usd, why } = request.price
-      let sum = 0n
-      for (const { amount_usd, quantity, rate_usd } of parts) {
-        assert.strictEqual(nanoOf(amount_usd), (BigInt(quantity) * nanoOf(rate_usd)) / 1_000_000n)
-        sum += nanoOf(amount_usd)
-      }
-      assert.strictEqual(sum, nanoOf(charge_usd))
-      assert.strictEqual(price_usd, charge_usd)
-      assert.strictEqual(why, "Today's rates give exactly the charge.")
-      assert.deepInclude(request.hold, { state: "settled", charged_usd: charge_usd })
-    })
-  )
+withLayer(suite)("one request at the admin API", (it) => {
+  it.effect("tells every attempt, and how its price came about to the nano-dollar", function* () {
+    const { send, shown } = yield* begin
+    yield* send("/chat/completions", "failed-over", chat("[sandbox status=503 routes=1] hello"))
+    const request = yield* shown("failed-over")
+    assert.deepStrictEqual(
+      request.timeline.map(({ event }: { event: string }) => event),
+      ["received", "admitted", "attempt 1", "attempt 2", "first byte", "settled", "answered"]
+    )
+    assert.deepStrictEqual(
+      request.attempts.map(({ outcome, status }: { outcome: string; status: number }) => [outcome, status]),
+      [
+        ["retry", 503],
+        ["ok", 200]
+      ]
+    )
+    const { charge_usd, parts, price_usd, why } = request.price
+    let sum = 0n
+    for (const { amount_usd, quantity, rate_usd } of parts) {
+      assert.strictEqual(nanoOf(amount_usd), (BigInt(quantity) * nanoOf(rate_usd)) / 1_000_000n)
+      sum += nanoOf(amount_usd)
+    }
+    assert.strictEqual(sum, nanoOf(charge_usd))
+    assert.strictEqual(price_usd, charge_usd)
+    assert.strictEqual(why, "Today's rates give exactly the charge.")
+    assert.deepInclude(request.hold, { state: "settled", charged_usd: charge_usd })
+  })
 
-  it.effect("shows what was refunded of it, and what is left of its margin", () =>
-    Effect.gen(function* () {
-      const { send, shown } = yield* begin
-      yield* send("/chat/completions", "refunded", chat("hello"))
-      const before = yield* shown("refunded")
-      const { refund } = yield* LedgerAdmin
-      const amount = NanoUsd(nanoOf(before.charge_usd) / 4n)
-      const note = "<script>alert(1)</script>"
-      yield* refund({ row: before.id, hold: before.hold.id, amount, note })
-      const after = yield* shown("refunded")
-      assert.strictEqual(nanoOf(after.price.refunded_usd), amount)
-      assert.strictEqual(nanoOf(after.price.paid_usd), nanoOf(before.charge_usd) - amount)
-      assert.strictEqual(nanoOf(after.charge_usd), nanoOf(after.price.paid_usd))
-      assert.strictEqual(after.price.charge_usd, before.charge_usd)
-      assert.deepStrictEqual(
-        after.entries.map(({ kind, note }: { kind: string; note: string }) => [kind, note]),
-        [
-          ["charge", null],
-          ["adjustment", note]
-        ]
-      )
-      assert.include(after.timeline.at(-1).detail, note)
-    })
-  )
+  it.effect("shows what was refunded of it, and what is left of its margin", function* () {
+    const { send, shown } = yield* begin
+    yield* send("/chat/completions", "refunded", chat("hello"))
+    const before = yield* shown("refunded")
+    const { refund } = yield* LedgerAdmin
+    const amount = NanoUsd(nanoOf(before.charge_usd) / 4n)
+    const note = "<script>alert(1)</script>"
+    yield* refund({ row: before.id, hold: before.hold.id, amount, note })
+    const after = yield* shown("refunded")
+    assert.strictEqual(nanoOf(after.price.refunded_usd), amount)
+    assert.strictEqual(nanoOf(after.price.paid_usd), nanoOf(before.charge_usd) - amount)
+    assert.strictEqual(nanoOf(after.charge_usd), nanoOf(after.price.paid_usd))
+    assert.strictEqual(after.price.charge_usd, before.charge_usd)
+    assert.deepStrictEqual(
+      after.entries.map(({ kind, note }: { kind: string; note: string }) => [kind, note]),
+      [
+        ["charge", null],
+        ["adjustment", note]
+      ]
+    )
+    assert.include(after.timeline.at(-1).detail, note)
+  })
 
-  it.effect("shows a video with its job and its charge", () =>
-    Effect.gen(function* () {
-      const { send, shown } = yield* begin
-      yield* send("/videos", "clip", { model: "veo-3.1-fast-generate-001", prompt: "a dog", seconds: 4 })
-      const request = yield* eventually(shown("clip"), ({ video }) => video.status === "completed")
-      assert.deepInclude(request.video, { seconds: 4, price_usd: request.price.price_usd })
-      assert.deepInclude(request.price, {
-        charge_usd: request.charge_usd,
-        why: "The price was fixed when the request came."
-      })
-      assert.deepStrictEqual(request.price.parts, [
-        { unit: "clip of 4 s", quantity: 1, rate_usd: request.charge_usd, per: "clip", amount_usd: request.charge_usd }
-      ])
+  it.effect("shows a video with its job and its charge", function* () {
+    const { send, shown } = yield* begin
+    yield* send("/videos", "clip", { model: "veo-3.1-fast-generate-001", prompt: "a dog", seconds: 4 })
+    const request = yield* eventually(shown("clip"), ({ video }) => video.status === "completed")
+    assert.deepInclude(request.video, { seconds: 4, price_usd: request.price.price_usd })
+    assert.deepInclude(request.price, {
+      charge_usd: request.charge_usd,
+      why: "The price was fixed when the request came."
     })
-  )
+    assert.deepStrictEqual(request.price.parts, [
+      { unit: "clip of 4 s", quantity: 1, rate_usd: request.charge_usd, per: "clip", amount_usd: request.charge_usd }
+    ])
+  })
 })

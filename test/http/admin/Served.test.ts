@@ -1,9 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { adminAt, read } from "../../harness/client/AdminClient.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { Cli, json } from "../../harness/gateway/Cli.ts"
 import { start } from "../../harness/gateway/GatewayProcess.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const Token = Schema.Struct({ token: Schema.String })
 
@@ -15,9 +15,10 @@ interface Row {
   readonly actor: string
 }
 
-withLayer(Cli.layer, { excludeTestServices: true, timeout: "90 seconds" })("operators of a running gateway", (it) => {
-  it.scoped("disable a route of the sandbox for all requests, reload its catalog, and see both in the audit", () =>
-    Effect.gen(function* () {
+withLayer(Cli.layer)("operators of a running gateway", (it) => {
+  it.scoped(
+    "disable a route of the sandbox for all requests, reload its catalog, and see both in the audit",
+    function* () {
       const { url } = yield* Cli
       const { url: base } = yield* start({ env: { DATABASE_URL: url, SANDBOX: "true" } })
       const { token } = yield* Schema.decodeUnknown(Token)(yield* json("operators", "create", "ada", "--role", "write"))
@@ -60,6 +61,6 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "90 seconds" })("oper
       for (const change of all) assert.include(changes, change)
       const actors = rows.filter(({ via }: Row) => via === "cli").map(({ actor }: Row) => actor)
       for (const actor of actors) assert.match(actor, /^cli:[^@]+@.+$/)
-    })
+    }
   )
 })

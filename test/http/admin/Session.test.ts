@@ -1,9 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt, type Sent } from "../../harness/client/HttpCalls.ts"
 import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const unauthenticated = (message: string) =>
   ({ status: 401, type: "authentication_error", code: "not_signed_in", message }) as const
@@ -34,132 +34,114 @@ const signIn = Effect.fnUntraced(function* (body: object, headers = {}) {
 
 const ownOrigin = Effect.map(MediaServer, ({ url }) => ({ origin: url }))
 
-withLayer(layer, { excludeTestServices: true })("operators at the admin API", (it) => {
-  it.effect("a token opens a session in a cookie that scripts cannot read", () =>
-    Effect.gen(function* () {
-      const { id, name, token } = yield* hire("write")
-      const { answer, cookie, session } = yield* signIn({ token })
-      const { expires_at, operator, sandbox } = read(answer)
-      assert.deepStrictEqual(operator, { id, name, role: "write" })
-      assert.isFalse(sandbox)
-      assert.approximately(expires_at, Date.now() / 1000 + 12 * 3600, 60)
-      assert.match(cookie, /^gateway_session=[\w-]{43}; Path=\/admin; HttpOnly; SameSite=Strict; Max-Age=43200$/)
-      assert.strictEqual(answer.headers.get("cache-control"), "no-store")
-      assert.deepStrictEqual(read(yield* ask("/session", { headers: session })).operator, { id, name, role: "write" })
-      assert.include(yield* Effect.map(ask("/organizations", { headers: session }), ({ text }) => text), '"data"')
-    })
-  )
+withLayer(layer)("operators at the admin API", (it) => {
+  it.effect("a token opens a session in a cookie that scripts cannot read", function* () {
+    const { id, name, token } = yield* hire("write")
+    const { answer, cookie, session } = yield* signIn({ token })
+    const { expires_at, operator, sandbox } = read(answer)
+    assert.deepStrictEqual(operator, { id, name, role: "write" })
+    assert.isFalse(sandbox)
+    assert.approximately(expires_at, Date.now() / 1000 + 12 * 3600, 60)
+    assert.match(cookie, /^gateway_session=[\w-]{43}; Path=\/admin; HttpOnly; SameSite=Strict; Max-Age=43200$/)
+    assert.strictEqual(answer.headers.get("cache-control"), "no-store")
+    assert.deepStrictEqual(read(yield* ask("/session", { headers: session })).operator, { id, name, role: "write" })
+    assert.include(yield* Effect.map(ask("/organizations", { headers: session }), ({ text }) => text), '"data"')
+  })
 
-  it.effect("a link opens one session, and never a second", () =>
-    Effect.gen(function* () {
-      const { link } = yield* Operators
-      const { id } = yield* hire("read")
-      const secret = Redacted.value(yield* link(id))
-      assert.strictEqual(read((yield* signIn({ link: secret })).answer).operator.id, id)
-      const { answer } = yield* signIn({ link: secret })
-      assertRefused(answer, unauthenticated("The link was used before, or has expired."))
-    })
-  )
+  it.effect("a link opens one session, and never a second", function* () {
+    const { link } = yield* Operators
+    const { id } = yield* hire("read")
+    const secret = Redacted.value(yield* link(id))
+    assert.strictEqual(read((yield* signIn({ link: secret })).answer).operator.id, id)
+    const { answer } = yield* signIn({ link: secret })
+    assertRefused(answer, unauthenticated("The link was used before, or has expired."))
+  })
 
-  it.effect("a session that was closed on the server is of no use to who copied it", () =>
-    Effect.gen(function* () {
-      const { token } = yield* hire("write")
-      const { session } = yield* signIn({ token })
-      const closed = yield* ask("/session", { method: "DELETE", headers: { ...session, ...(yield* ownOrigin) } })
-      assert.strictEqual(closed.status, 204)
-      assert.include(closed.headers.get("set-cookie") ?? "", "Max-Age=0")
-      assertRefused(yield* ask("/organizations", { headers: session }), ended)
-    })
-  )
+  it.effect("a session that was closed on the server is of no use to who copied it", function* () {
+    const { token } = yield* hire("write")
+    const { session } = yield* signIn({ token })
+    const closed = yield* ask("/session", { method: "DELETE", headers: { ...session, ...(yield* ownOrigin) } })
+    assert.strictEqual(closed.status, 204)
+    assert.include(closed.headers.get("set-cookie") ?? "", "Max-Age=0")
+    assertRefused(yield* ask("/organizations", { headers: session }), ended)
+  })
 
-  it.effect("a revoked operator's sessions, links and token end at once", () =>
-    Effect.gen(function* () {
-      const { link, revoke } = yield* Operators
-      const { id, token } = yield* hire("owner")
-      const { session } = yield* signIn({ token })
-      const secret = Redacted.value(yield* link(id))
-      yield* revoke(id)
-      assertRefused(yield* ask("/organizations", { headers: session }), ended)
-      const { url } = yield* MediaServer
-      const refused = yield* adminAt(url, token)("/organizations")
-      assertRefused(refused, unauthenticated("The operator's token is not valid."))
-      assert.strictEqual((yield* signIn({ link: secret })).answer.status, 401)
-    })
-  )
+  it.effect("a revoked operator's sessions, links and token end at once", function* () {
+    const { link, revoke } = yield* Operators
+    const { id, token } = yield* hire("owner")
+    const { session } = yield* signIn({ token })
+    const secret = Redacted.value(yield* link(id))
+    yield* revoke(id)
+    assertRefused(yield* ask("/organizations", { headers: session }), ended)
+    const { url } = yield* MediaServer
+    const refused = yield* adminAt(url, token)("/organizations")
+    assertRefused(refused, unauthenticated("The operator's token is not valid."))
+    assert.strictEqual((yield* signIn({ link: secret })).answer.status, 401)
+  })
 
-  it.effect("a write of a session needs the origin of its own page", () =>
-    Effect.gen(function* () {
-      const { token } = yield* hire("write")
-      const { session } = yield* signIn({ token })
-      const create = (headers: object) =>
-        ask("/organizations", { body: { name: `of ${token}` }, headers: { ...session, ...headers } })
-      assertRefused(yield* create({}), foreign)
-      assertRefused(yield* create({ origin: "https://evil.test" }), foreign)
-      assertRefused(yield* create({ origin: "null" }), foreign)
-      assertRefused(yield* create({ "sec-fetch-site": "same-site" }), foreign)
-      assertRefused((yield* signIn({ token }, { origin: "https://evil.test" })).answer, foreign)
-      read(yield* create({ ...(yield* ownOrigin) }), 201)
-    })
-  )
+  it.effect("a write of a session needs the origin of its own page", function* () {
+    const { token } = yield* hire("write")
+    const { session } = yield* signIn({ token })
+    const create = (headers: object) =>
+      ask("/organizations", { body: { name: `of ${token}` }, headers: { ...session, ...headers } })
+    assertRefused(yield* create({}), foreign)
+    assertRefused(yield* create({ origin: "https://evil.test" }), foreign)
+    assertRefused(yield* create({ origin: "null" }), foreign)
+    assertRefused(yield* create({ "sec-fetch-site": "same-site" }), foreign)
+    assertRefused((yield* signIn({ token }, { origin: "https://evil.test" })).answer, foreign)
+    read(yield* create({ ...(yield* ownOrigin) }), 201)
+  })
 
-  it.effect("a caller without credentials learns only that it has to sign in", () =>
-    Effect.gen(function* () {
-      assertRefused(yield* ask("/organizations"), notSignedIn)
-      assertRefused(yield* ask("/session"), unauthenticated("Nobody is signed in."))
-      assertRefused(yield* ask("/organizations", { headers: { cookie: "gateway_session=" } }), notSignedIn)
-      assertRefused(yield* ask("/organizations", { headers: { cookie: "gateway_session=x" } }), ended)
-      assertRefused(yield* ask("/session", { body: {} }), badRequest("Send either `link` or `token`."))
-      assertRefused(yield* ask("/session", { body: { token: 5 } }), badRequest("`token` must be a text.", "token"))
-    })
-  )
+  it.effect("a caller without credentials learns only that it has to sign in", function* () {
+    assertRefused(yield* ask("/organizations"), notSignedIn)
+    assertRefused(yield* ask("/session"), unauthenticated("Nobody is signed in."))
+    assertRefused(yield* ask("/organizations", { headers: { cookie: "gateway_session=" } }), notSignedIn)
+    assertRefused(yield* ask("/organizations", { headers: { cookie: "gateway_session=x" } }), ended)
+    assertRefused(yield* ask("/session", { body: {} }), badRequest("Send either `link` or `token`."))
+    assertRefused(yield* ask("/session", { body: { token: 5 } }), badRequest("`token` must be a text.", "token"))
+  })
 
-  it.effect("a request through a proxy finds no admin API", () =>
-    Effect.gen(function* () {
-      const { token } = yield* hire("owner")
-      for (const path of ["/organizations", "/session", "/openapi.json"]) {
-        const headers = { authorization: `Bearer ${token}`, "x-forwarded-for": "127.0.0.1" }
-        assertRefused(yield* ask(path, { headers }), noSuch)
-      }
-      for (const body of [{ token }, { token: 5 }, "{"]) {
-        assertRefused(yield* ask("/session", { body, headers: { via: "1.1 proxy" } }), noSuch)
-      }
-    })
-  )
+  it.effect("a request through a proxy finds no admin API", function* () {
+    const { token } = yield* hire("owner")
+    for (const path of ["/organizations", "/session", "/openapi.json"]) {
+      const headers = { authorization: `Bearer ${token}`, "x-forwarded-for": "127.0.0.1" }
+      assertRefused(yield* ask(path, { headers }), noSuch)
+    }
+    for (const body of [{ token }, { token: 5 }, "{"]) {
+      assertRefused(yield* ask("/session", { body, headers: { via: "1.1 proxy" } }), noSuch)
+    }
+  })
 
-  it.effect("the document describes each endpoint and how it is refused", () =>
-    Effect.gen(function* () {
-      const { components, paths } = read(yield* ask("/openapi.json"))
-      const { "/admin/v1/organizations": organizations } = paths
-      assert.hasAllKeys(organizations, ["get", "post"])
-      const { parameters, responses } = organizations.post
-      assert.containsAllKeys(responses, ["201", "400", "401", "403", "404", "409"])
-      assert.deepStrictEqual(
-        parameters.map(({ name }: { readonly name: string }) => name),
-        ["idempotency-key"]
-      )
-      const { examples } = responses[409].content["application/json"]
-      assert.deepStrictEqual(examples.conflict_1.value.error, {
-        message: "An organization named acme exists already.",
-        type: "invalid_request_error",
-        param: "name",
-        code: "conflict"
-      })
-      assert.hasAllKeys(components.securitySchemes, ["token", "session"])
-      assert.notInclude(JSON.stringify(paths), "HttpApiDecodeError")
+  it.effect("the document describes each endpoint and how it is refused", function* () {
+    const { components, paths } = read(yield* ask("/openapi.json"))
+    const { "/admin/v1/organizations": organizations } = paths
+    assert.hasAllKeys(organizations, ["get", "post"])
+    const { parameters, responses } = organizations.post
+    assert.containsAllKeys(responses, ["201", "400", "401", "403", "404", "409"])
+    assert.deepStrictEqual(
+      parameters.map(({ name }: { readonly name: string }) => name),
+      ["idempotency-key"]
+    )
+    const { examples } = responses[409].content["application/json"]
+    assert.deepStrictEqual(examples.conflict_1.value.error, {
+      message: "An organization named acme exists already.",
+      type: "invalid_request_error",
+      param: "name",
+      code: "conflict"
     })
-  )
+    assert.hasAllKeys(components.securitySchemes, ["token", "session"])
+    assert.notInclude(JSON.stringify(paths), "HttpApiDecodeError")
+  })
 
-  it.effect("the eleventh wrong secret of a minute is refused unread, but a token is good as ever", () =>
-    Effect.gen(function* () {
-      const { token } = yield* hire("read")
-      const wrong = yield* Effect.replicateEffect(ask("/session", { body: { token: "ggo_wrong" } }), 11)
-      assert.deepStrictEqual([...new Set(wrong.map(({ status }) => status))], [401, 429])
-      const { answer } = yield* signIn({ token })
-      assert.strictEqual(answer.status, 429)
-      assert.isAtLeast(Number(answer.headers.get("retry-after")), 1)
-      const { url } = yield* MediaServer
-      assert.strictEqual((yield* adminAt(url, "ggo_wrong")("/organizations")).status, 429)
-      read(yield* adminAt(url, token)("/organizations"))
-    })
-  )
+  it.effect("the eleventh wrong secret of a minute is refused unread, but a token is good as ever", function* () {
+    const { token } = yield* hire("read")
+    const wrong = yield* Effect.replicateEffect(ask("/session", { body: { token: "ggo_wrong" } }), 11)
+    assert.deepStrictEqual([...new Set(wrong.map(({ status }) => status))], [401, 429])
+    const { answer } = yield* signIn({ token })
+    assert.strictEqual(answer.status, 429)
+    assert.isAtLeast(Number(answer.headers.get("retry-after")), 1)
+    const { url } = yield* MediaServer
+    assert.strictEqual((yield* adminAt(url, "ggo_wrong")("/organizations")).status, 429)
+    read(yield* adminAt(url, token)("/organizations"))
+  })
 })

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
@@ -8,6 +7,7 @@ import { openAccount } from "../../harness/client/Account.ts"
 import { asOperator, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused } from "../../harness/client/HttpCalls.ts"
 import { layer } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 interface Listed {
   readonly id: string
@@ -37,114 +37,104 @@ const prepared = Effect.gen(function* () {
   return { ...operator, org, key, orgName, wait, ids, sql }
 })
 
-withLayer(layer, { excludeTestServices: true })("videos at the admin API", (it) => {
-  it.effect("each filter leaves out what it should, and pages follow each other", () =>
-    Effect.gen(function* () {
-      const { admin, ids, org, orgName, sql, wait } = yield* prepared
-      const old = yield* wait(120)
-      const recent = yield* wait(10, "bare")
-      const newest = yield* wait(1)
-      yield* sql`UPDATE videos SET status = 'in_progress' WHERE id = ${recent}`
-      assert.deepStrictEqual(yield* ids(""), [newest, recent, old])
-      assert.deepStrictEqual(yield* ids("&model=framed"), [newest, old])
-      assert.deepStrictEqual(yield* ids("&status=in_progress"), [recent])
-      assert.deepStrictEqual(yield* ids("&since=1h"), [newest, recent])
-      assert.deepStrictEqual(yield* ids("&until=5m&since=1d"), [recent, old])
-      assert.deepStrictEqual(yield* ids("&status=completed"), [])
-      const seen: Array<string> = []
-      let after = ""
-      for (let turn = 0; turn < 3; turn++) {
-        const page = read(yield* admin(`/videos?organization=${org}&limit=1${after}`))
-        seen.push(...page.data.map(({ id }: Listed) => id))
-        assert.strictEqual(page.has_more, turn < 2)
-        after = `&after=${page.next}`
-      }
-      assert.deepStrictEqual(seen, [newest, recent, old])
-      const [listed] = read(yield* admin(`/videos?organization=${org}&limit=1`)).data
-      assert.deepStrictEqual(read(yield* admin(`/videos/${newest}`)), listed)
-      assert.deepInclude(listed, { org, org_name: orgName, model: "framed", price_usd: 0.5, charge_usd: null })
-      assert.notInclude(JSON.stringify(listed), "secret")
-    })
-  )
+withLayer(layer)("videos at the admin API", (it) => {
+  it.effect("each filter leaves out what it should, and pages follow each other", function* () {
+    const { admin, ids, org, orgName, sql, wait } = yield* prepared
+    const old = yield* wait(120)
+    const recent = yield* wait(10, "bare")
+    const newest = yield* wait(1)
+    yield* sql`UPDATE videos SET status = 'in_progress' WHERE id = ${recent}`
+    assert.deepStrictEqual(yield* ids(""), [newest, recent, old])
+    assert.deepStrictEqual(yield* ids("&model=framed"), [newest, old])
+    assert.deepStrictEqual(yield* ids("&status=in_progress"), [recent])
+    assert.deepStrictEqual(yield* ids("&since=1h"), [newest, recent])
+    assert.deepStrictEqual(yield* ids("&until=5m&since=1d"), [recent, old])
+    assert.deepStrictEqual(yield* ids("&status=completed"), [])
+    const seen: Array<string> = []
+    let after = ""
+    for (let turn = 0; turn < 3; turn++) {
+      const page = read(yield* admin(`/videos?organization=${org}&limit=1${after}`))
+      seen.push(...page.data.map(({ id }: Listed) => id))
+      assert.strictEqual(page.has_more, turn < 2)
+      after = `&after=${page.next}`
+    }
+    assert.deepStrictEqual(seen, [newest, recent, old])
+    const [listed] = read(yield* admin(`/videos?organization=${org}&limit=1`)).data
+    assert.deepStrictEqual(read(yield* admin(`/videos/${newest}`)), listed)
+    assert.deepInclude(listed, { org, org_name: orgName, model: "framed", price_usd: 0.5, charge_usd: null })
+    assert.notInclude(JSON.stringify(listed), "secret")
+  })
 
-  it.effect("a cancelled one gives its hold back once, with a row of the audit", () =>
-    Effect.gen(function* () {
-      const { admin, org, wait } = yield* prepared
-      const id = yield* wait(1)
-      const held = Effect.map(admin(`/organizations/${org}`), (answer) => read(answer).held_usd)
-      assert.strictEqual(yield* held, 0.5)
-      const headers = { "idempotency-key": randomUUID() }
-      const cancel = admin(`/videos/${id}/cancel`, { method: "POST", headers })
-      const cancelled = read(yield* cancel)
-      assert.deepInclude(cancelled, { id, status: "failed", step: "over" })
-      assert.strictEqual(yield* held, 0)
-      const repeated = yield* cancel
-      assert.strictEqual(repeated.headers.get("idempotency-replayed"), "true")
-      assert.deepStrictEqual(read(repeated), cancelled)
-      assertRefused(
-        yield* admin(`/videos/${id}/cancel`, { method: "POST" }),
-        refusals.conflict(`The video ${id} is failed: it cannot be changed any more.`)
-      )
-      assertRefused(
-        yield* admin(`/videos/${id}/retry`, { method: "POST" }),
-        refusals.conflict(`The video ${id} is failed: it cannot be changed any more.`)
-      )
-      const [row, ...others] = yield* (yield* Audit).list({ org, limit: 10 })
-      assert.isEmpty(others)
-      assert.deepInclude(row, { action: "videos.cancel", target: id, orgId: org })
-      const { org_name, ...record } = cancelled
-      assert.isString(org_name)
-      assert.deepStrictEqual(row?.after, record)
-      assert.notInclude(JSON.stringify(row), "secret")
-    })
-  )
+  it.effect("a cancelled one gives its hold back once, with a row of the audit", function* () {
+    const { admin, org, wait } = yield* prepared
+    const id = yield* wait(1)
+    const held = Effect.map(admin(`/organizations/${org}`), (answer) => read(answer).held_usd)
+    assert.strictEqual(yield* held, 0.5)
+    const headers = { "idempotency-key": randomUUID() }
+    const cancel = admin(`/videos/${id}/cancel`, { method: "POST", headers })
+    const cancelled = read(yield* cancel)
+    assert.deepInclude(cancelled, { id, status: "failed", step: "over" })
+    assert.strictEqual(yield* held, 0)
+    const repeated = yield* cancel
+    assert.strictEqual(repeated.headers.get("idempotency-replayed"), "true")
+    assert.deepStrictEqual(read(repeated), cancelled)
+    assertRefused(
+      yield* admin(`/videos/${id}/cancel`, { method: "POST" }),
+      refusals.conflict(`The video ${id} is failed: it cannot be changed any more.`)
+    )
+    assertRefused(
+      yield* admin(`/videos/${id}/retry`, { method: "POST" }),
+      refusals.conflict(`The video ${id} is failed: it cannot be changed any more.`)
+    )
+    const [row, ...others] = yield* (yield* Audit).list({ org, limit: 10 })
+    assert.isEmpty(others)
+    assert.deepInclude(row, { action: "videos.cancel", target: id, orgId: org })
+    const { org_name, ...record } = cancelled
+    assert.isString(org_name)
+    assert.deepStrictEqual(row?.after, record)
+    assert.notInclude(JSON.stringify(row), "secret")
+  })
 
-  it.effect("a retried one is due at once", () =>
-    Effect.gen(function* () {
-      const { admin, org, sql, wait } = yield* prepared
-      const id = yield* wait(1)
-      yield* sql`UPDATE videos SET next_at = now() + interval '1 hour' WHERE id = ${id}`
-      const retried = read(yield* admin(`/videos/${id}/retry`, { method: "POST" }))
-      assert.isAtMost(retried.next_at, Date.now() / 1000 + 60)
-      const [row] = yield* (yield* Audit).list({ org, limit: 1 })
-      assert.deepInclude(row, { action: "videos.retry", target: id })
-    })
-  )
+  it.effect("a retried one is due at once", function* () {
+    const { admin, org, sql, wait } = yield* prepared
+    const id = yield* wait(1)
+    yield* sql`UPDATE videos SET next_at = now() + interval '1 hour' WHERE id = ${id}`
+    const retried = read(yield* admin(`/videos/${id}/retry`, { method: "POST" }))
+    assert.isAtMost(retried.next_at, Date.now() / 1000 + 60)
+    const [row] = yield* (yield* Audit).list({ org, limit: 1 })
+    assert.deepInclude(row, { action: "videos.retry", target: id })
+  })
 
-  it.effect("what is wrong is named", () =>
-    Effect.gen(function* () {
-      const { admin } = yield* asOperator("write")
-      const none = refusals.notFound("There is no video vid_none.")
-      assertRefused(yield* admin("/videos/vid_none"), none)
-      for (const action of ["cancel", "retry"]) {
-        assertRefused(yield* admin(`/videos/vid_none/${action}`, { method: "POST" }), none)
-      }
-      for (const [name, value] of [
-        ["status", "lost"],
-        ["after", "x"],
-        ["organization", "none"],
-        ["until", "soon"]
-      ]) {
-        const { status, text } = yield* admin(`/videos?${name}=${value}`)
-        assert.strictEqual(status, 400)
-        assert.include(text, `"param":"${name}"`)
-      }
-      for (const text of hostileTexts) {
-        assert.include([400, 404], (yield* admin(`/videos/${inAddress(text)}`)).status)
-        assert.include([200, 400], (yield* admin(`/videos?model=${inAddress(text)}`)).status)
-      }
-    })
-  )
+  it.effect("what is wrong is named", function* () {
+    const { admin } = yield* asOperator("write")
+    const none = refusals.notFound("There is no video vid_none.")
+    assertRefused(yield* admin("/videos/vid_none"), none)
+    for (const action of ["cancel", "retry"]) {
+      assertRefused(yield* admin(`/videos/vid_none/${action}`, { method: "POST" }), none)
+    }
+    for (const [name, value] of [
+      ["status", "lost"],
+      ["after", "x"],
+      ["organization", "none"],
+      ["until", "soon"]
+    ]) {
+      const { status, text } = yield* admin(`/videos?${name}=${value}`)
+      assert.strictEqual(status, 400)
+      assert.include(text, `"param":"${name}"`)
+    }
+    for (const text of hostileTexts) {
+      assert.include([400, 404], (yield* admin(`/videos/${inAddress(text)}`)).status)
+      assert.include([200, 400], (yield* admin(`/videos?model=${inAddress(text)}`)).status)
+    }
+  })
 
-  it.effect("a reader sees them and changes none", () =>
-    Effect.gen(function* () {
-      const { wait } = yield* prepared
-      const id = yield* wait(1)
-      const { admin } = yield* asOperator("read")
-      read(yield* admin(`/videos/${id}`))
-      for (const action of ["cancel", "retry"]) {
-        assertRefused(yield* admin(`/videos/${id}/${action}`, { method: "POST" }), refusals.needs("write"))
-      }
-    })
-  )
+  it.effect("a reader sees them and changes none", function* () {
+    const { wait } = yield* prepared
+    const id = yield* wait(1)
+    const { admin } = yield* asOperator("read")
+    read(yield* admin(`/videos/${id}`))
+    for (const action of ["cancel", "retry"]) {
+      assertRefused(yield* admin(`/videos/${id}/${action}`, { method: "POST" }), refusals.needs("write"))
+    }
+  })
 })

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect, Redacted, Schema } from "effect"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
@@ -16,6 +15,7 @@ import {
   talk
 } from "../../harness/client/HttpCalls.ts"
 import { dump } from "../../harness/database/Dump.ts"
+import { assert, describe, withLayer } from "../../harness/It.ts"
 import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
 const served = gateway({ talk: {} })
@@ -64,25 +64,19 @@ const unshown: ReadonlyArray<readonly [what: string, headers: (secret: string) =
   ["a dead bearer beside a living x-api-key", (secret) => ({ ...bearer("ggw_other"), "x-api-key": secret }), invalidKey]
 ]
 
-withLayer(served, { excludeTestServices: true })("the API", (it) => {
-  it.effect.each(shown)("accepts %s", ([, headers]) =>
-    Effect.gen(function* () {
-      isFine(yield* models(headers((yield* openAccount({})).secret)))
-    })
-  )
+withLayer(served)("the API", (it) => {
+  it.effect.each(shown)("accepts %s", function* ([, headers]) {
+    isFine(yield* models(headers((yield* openAccount({})).secret)))
+  })
 
-  it.effect.each(unshown)("refuses %s", ([, headers, refusal]) =>
-    Effect.gen(function* () {
-      assertRefused(yield* models(headers((yield* openAccount({})).secret)), refusal)
-    })
-  )
+  it.effect.each(unshown)("refuses %s", function* ([, headers, refusal]) {
+    assertRefused(yield* models(headers((yield* openAccount({})).secret)), refusal)
+  })
 
-  it.effect("refuses a key's id as a key", () =>
-    Effect.gen(function* () {
-      const { key, org } = yield* openAccount({})
-      for (const id of [key, org, `ggw_${key}`]) assertRefused(yield* models(bearer(id)), invalidKey)
-    })
-  )
+  it.effect("refuses a key's id as a key", function* () {
+    const { key, org } = yield* openAccount({})
+    for (const id of [key, org, `ggw_${key}`]) assertRefused(yield* models(bearer(id)), invalidKey)
+  })
 
   /** Lets the key in before, and refuses it within a second or so of what the operator did. */
   const dies = <E, R>(account: { readonly secret: string }, what: Effect.Effect<unknown, E, R>) =>
@@ -95,111 +89,95 @@ withLayer(served, { excludeTestServices: true })("the API", (it) => {
     })
 
   describe.concurrent("what an operator does to a key", () => {
-    it.effect("refuses a revoked key and accepts the organization's other one", () =>
-      Effect.gen(function* () {
-        const keys = yield* ApiKeys
-        const account = yield* openAccount({})
-        const other = yield* keys.create({ org: account.org })
-        yield* dies(account, keys.revoke(account.key))
-        isFine(yield* models(bearer(Redacted.value(other.secret))))
-      })
-    )
-
-    it.effect("refuses an expired key and accepts it once its expiry is extended", () =>
-      Effect.gen(function* () {
-        const keys = yield* ApiKeys
-        const account = yield* openAccount({})
-        const at = (expiresAt: Date) => keys.update(account.key, { expiresAt })
-        yield* at(new Date("2999-01-01"))
-        yield* dies(account, at(new Date("2020-01-01")))
-        yield* at(new Date("2999-01-01"))
-        yield* soon(Effect.map(models(bearer(account.secret)), isFine))
-      })
-    )
-
-    it.effect("refuses a key from its expiry on", () =>
-      Effect.gen(function* () {
-        const keys = yield* ApiKeys
-        const sql = yield* SqlClient.SqlClient
-        const account = yield* openAccount({})
-        const in1s = sql`UPDATE api_keys SET expires_at = now() + interval '1 second' WHERE id = ${account.key}`
-        yield* dies(account, in1s)
-        assert.isNotNull((yield* keys.find(account.key)).expiresAt)
-      })
-    )
-
-    it.effect("refuses a suspended organization's keys until it is resumed", () =>
-      Effect.gen(function* () {
-        const organizations = yield* Organizations
-        const account = yield* openAccount({})
-        yield* dies(account, organizations.suspend(account.org))
-        yield* organizations.resume(account.org)
-        yield* soon(Effect.map(models(bearer(account.secret)), isFine))
-      })
-    )
-
-    it.effect("accepts a reissued key's new secret and refuses the old one", () =>
-      Effect.gen(function* () {
-        const keys = yield* ApiKeys
-        const account = yield* openAccount({})
-        isFine(yield* models(bearer(account.secret)))
-        const { secret } = yield* keys.reissue(account.key)
-        isFine(yield* models(bearer(Redacted.value(secret))))
-        yield* soon(Effect.map(models(bearer(account.secret)), (answer) => assertRefused(answer, invalidKey)))
-      })
-    )
-  })
-
-  it.effect("limits a key with scopes to their surfaces, and to no read", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      for (const scopes of [undefined, ["chat"], ["images", "chat"]] as const) {
-        yield* first.script(answers())
-        isFine(yield* chat(yield* openAccount(scopes === undefined ? {} : { scopes }), talk("talk")))
-      }
-      for (const scopes of [["images"], ["videos"], ["images", "videos"], []] as const) {
-        const account = yield* openAccount({ scopes })
-        for (const stream of [false, true]) {
-          assertRefused(yield* chat(account, { ...talk("talk"), stream }), refusals.scope)
-        }
-        isFine(yield* models(bearer(account.secret)))
-        isFine(yield* call("/v1/credits", { headers: bearer(account.secret) }))
-      }
-    })
-  )
-
-  it.effect("shows each organization only its own balance", () =>
-    Effect.gen(function* () {
-      const Shown = Schema.parseJson(Schema.Struct({ balance_usd: Schema.Number }))
-      for (const [nanoUsd, usd] of [
-        [1_000_000_001n, 1.000000001],
-        [0n, 0],
-        [250_000_000n, 0.25]
-      ] as const) {
-        const { text } = yield* call("/v1/credits", { headers: bearer((yield* openAccount({ nanoUsd })).secret) })
-        assert.strictEqual((yield* Schema.decodeUnknown(Shown)(text)).balance_usd, usd)
-      }
-    })
-  )
-
-  it.effect("stores only the hash of a secret, and no part of it", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
+    it.effect("refuses a revoked key and accepts the organization's other one", function* () {
       const keys = yield* ApiKeys
       const account = yield* openAccount({})
-      const secrets = [account.secret, Redacted.value((yield* keys.reissue(account.key)).secret), "ggw_nobody-has-this"]
-      for (const secret of secrets) {
-        yield* first.script(answers())
-        yield* chat({ secret }, talk("talk"))
-      }
-      const everything = yield* dump
-      assert.include(everything, account.key)
-      for (const secret of secrets) {
-        const bare = secret.slice("ggw_".length)
-        for (const part of [secret, bare, bare.slice(0, 10), bare.slice(-10)]) assert.notInclude(everything, part)
-        assert.notInclude(everything, Buffer.from(secret).toString("hex"))
-        assert.notInclude(everything, Buffer.from(secret).toString("base64").slice(0, 20))
-      }
+      const other = yield* keys.create({ org: account.org })
+      yield* dies(account, keys.revoke(account.key))
+      isFine(yield* models(bearer(Redacted.value(other.secret))))
     })
-  )
+
+    it.effect("refuses an expired key and accepts it once its expiry is extended", function* () {
+      const keys = yield* ApiKeys
+      const account = yield* openAccount({})
+      const at = (expiresAt: Date) => keys.update(account.key, { expiresAt })
+      yield* at(new Date("2999-01-01"))
+      yield* dies(account, at(new Date("2020-01-01")))
+      yield* at(new Date("2999-01-01"))
+      yield* soon(Effect.map(models(bearer(account.secret)), isFine))
+    })
+
+    it.effect("refuses a key from its expiry on", function* () {
+      const keys = yield* ApiKeys
+      const sql = yield* SqlClient.SqlClient
+      const account = yield* openAccount({})
+      const in1s = sql`UPDATE api_keys SET expires_at = now() + interval '1 second' WHERE id = ${account.key}`
+      yield* dies(account, in1s)
+      assert.isNotNull((yield* keys.find(account.key)).expiresAt)
+    })
+
+    it.effect("refuses a suspended organization's keys until it is resumed", function* () {
+      const organizations = yield* Organizations
+      const account = yield* openAccount({})
+      yield* dies(account, organizations.suspend(account.org))
+      yield* organizations.resume(account.org)
+      yield* soon(Effect.map(models(bearer(account.secret)), isFine))
+    })
+
+    it.effect("accepts a reissued key's new secret and refuses the old one", function* () {
+      const keys = yield* ApiKeys
+      const account = yield* openAccount({})
+      isFine(yield* models(bearer(account.secret)))
+      const { secret } = yield* keys.reissue(account.key)
+      isFine(yield* models(bearer(Redacted.value(secret))))
+      yield* soon(Effect.map(models(bearer(account.secret)), (answer) => assertRefused(answer, invalidKey)))
+    })
+  })
+
+  it.effect("limits a key with scopes to their surfaces, and to no read", function* () {
+    const { first } = yield* Upstreams
+    for (const scopes of [undefined, ["chat"], ["images", "chat"]] as const) {
+      yield* first.script(answers())
+      isFine(yield* chat(yield* openAccount(scopes === undefined ? {} : { scopes }), talk("talk")))
+    }
+    for (const scopes of [["images"], ["videos"], ["images", "videos"], []] as const) {
+      const account = yield* openAccount({ scopes })
+      for (const stream of [false, true]) {
+        assertRefused(yield* chat(account, { ...talk("talk"), stream }), refusals.scope)
+      }
+      isFine(yield* models(bearer(account.secret)))
+      isFine(yield* call("/v1/credits", { headers: bearer(account.secret) }))
+    }
+  })
+
+  it.effect("shows each organization only its own balance", function* () {
+    const Shown = Schema.parseJson(Schema.Struct({ balance_usd: Schema.Number }))
+    for (const [nanoUsd, usd] of [
+      [1_000_000_001n, 1.000000001],
+      [0n, 0],
+      [250_000_000n, 0.25]
+    ] as const) {
+      const { text } = yield* call("/v1/credits", { headers: bearer((yield* openAccount({ nanoUsd })).secret) })
+      assert.strictEqual((yield* Schema.decodeUnknown(Shown)(text)).balance_usd, usd)
+    }
+  })
+
+  it.effect("stores only the hash of a secret, and no part of it", function* () {
+    const { first } = yield* Upstreams
+    const keys = yield* ApiKeys
+    const account = yield* openAccount({})
+    const secrets = [account.secret, Redacted.value((yield* keys.reissue(account.key)).secret), "ggw_nobody-has-this"]
+    for (const secret of secrets) {
+      yield* first.script(answers())
+      yield* chat({ secret }, talk("talk"))
+    }
+    const everything = yield* dump
+    assert.include(everything, account.key)
+    for (const secret of secrets) {
+      const bare = secret.slice("ggw_".length)
+      for (const part of [secret, bare, bare.slice(0, 10), bare.slice(-10)]) assert.notInclude(everything, part)
+      assert.notInclude(everything, Buffer.from(secret).toString("hex"))
+      assert.notInclude(everything, Buffer.from(secret).toString("base64").slice(0, 20))
+    }
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
 import {
@@ -14,6 +13,7 @@ import {
   unblock
 } from "../../harness/client/HttpCalls.ts"
 import { ask } from "../../harness/client/RawSocket.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
 const bad = "203.0.113.7"
@@ -89,70 +89,53 @@ const behindTwo: ReadonlyArray<Case> = [
 
 const behind = (proxies: string) => gateway({ talk: {} }, { TRUST_PROXY: proxies })
 
-withLayer(behind("1"), { excludeTestServices: true })("the block list behind one proxy", (it) => {
+withLayer(behind("1"))("the block list behind one proxy", (it) => {
   it.effect("is heeded within a second", () => listed)
 
   it.effect.each(behindOne)("%s: blocked %s", judged)
 
-  it.effect("takes entries from any number of header lines", () =>
-    Effect.gen(function* () {
-      const get = (...addresses: ReadonlyArray<string>) =>
-        `GET /healthz HTTP/1.1\r\nHost: x\r\n${addresses.map((one) => `X-Forwarded-For: ${one}\r\n`).join("")}\r\n`
-      isDenied(yield* ask(get("1.2.3.4", bad)))
-      assert.strictEqual((yield* ask(get(bad, "1.2.3.4"))).status, 200)
-    })
-  )
+  it.effect("takes entries from any number of header lines", function* () {
+    const get = (...addresses: ReadonlyArray<string>) =>
+      `GET /healthz HTTP/1.1\r\nHost: x\r\n${addresses.map((one) => `X-Forwarded-For: ${one}\r\n`).join("")}\r\n`
+    isDenied(yield* ask(get("1.2.3.4", bad)))
+    assert.strictEqual((yield* ask(get(bad, "1.2.3.4"))).status, 200)
+  })
 
-  it.effect("refuses every request before it costs a provider call or a rate unit", () =>
-    Effect.gen(function* () {
-      const account = yield* openAccount({ rpm: 2 })
-      const headers = { "x-forwarded-for": bad }
-      for (const path of [
-        "/",
-        "/nowhere",
-        "/v1/nowhere",
-        "/v1/models",
-        "/v1/credits",
-        "/metrics",
-        "/readyz",
-        "/v1/%zz"
-      ])
-        isDenied(yield* call(path, { headers }))
-      for (const method of ["PUT", "DELETE", "OPTIONS", "POST"]) isDenied(yield* call("/healthz", { headers, method }))
-      for (const body of [talk("talk"), { ...talk("talk"), stream: true }, "{"]) {
-        isDenied(yield* chat(account, body, { headers }))
-      }
-      assert.deepStrictEqual(rateOf(yield* chat(account, "{")), { limit: 2, remaining: 1 })
-      assert.lengthOf((yield* Upstreams).first.calls, 0)
-    })
-  )
+  it.effect("refuses every request before it costs a provider call or a rate unit", function* () {
+    const account = yield* openAccount({ rpm: 2 })
+    const headers = { "x-forwarded-for": bad }
+    for (const path of ["/", "/nowhere", "/v1/nowhere", "/v1/models", "/v1/credits", "/metrics", "/readyz", "/v1/%zz"])
+      isDenied(yield* call(path, { headers }))
+    for (const method of ["PUT", "DELETE", "OPTIONS", "POST"]) isDenied(yield* call("/healthz", { headers, method }))
+    for (const body of [talk("talk"), { ...talk("talk"), stream: true }, "{"]) {
+      isDenied(yield* chat(account, body, { headers }))
+    }
+    assert.deepStrictEqual(rateOf(yield* chat(account, "{")), { limit: 2, remaining: 1 })
+    assert.lengthOf((yield* Upstreams).first.calls, 0)
+  })
 
-  it.effect("accepts an address that was removed from it", () =>
-    Effect.gen(function* () {
-      yield* unblock(bad)
-      yield* soon(Effect.map(from(bad), ({ status }) => assert.strictEqual(status, 200)))
-      isDenied(yield* from("198.51.100.9"))
-    })
-  )
+  it.effect("accepts an address that was removed from it", function* () {
+    yield* unblock(bad)
+    yield* soon(Effect.map(from(bad), ({ status }) => assert.strictEqual(status, 200)))
+    isDenied(yield* from("198.51.100.9"))
+  })
 })
 
-withLayer(behind("2"), { excludeTestServices: true })("the block list behind two proxies", (it) => {
+withLayer(behind("2"))("the block list behind two proxies", (it) => {
   it.effect("is heeded within a second", () => listed)
 
   it.effect.each(behindTwo)("%s: blocked %s", judged)
 })
 
-withLayer(behind("0"), { excludeTestServices: true })("the block list without a proxy", (it) => {
-  it.effect("uses the connection's address and no header", () =>
-    Effect.gen(function* () {
-      yield* block(bad)
-      yield* block("127.0.0.0/8")
-      const denied = [call("/healthz"), from("1.2.3.4"), call("/healthz", { headers: { forwarded: "for=1.2.3.4" } })]
-      for (const request of denied) yield* soon(Effect.map(request, isDenied))
-      yield* unblock("127.0.0.0/8")
-      for (const header of [bad, `${bad}, ${bad}`]) {
-        yield* soon(Effect.map(from(header), ({ status }) => assert.strictEqual(status, 200)))
-      }
-    })
-  )
+withLayer(behind("0"))("the block list without a proxy", (it) => {
+  it.effect("uses the connection's address and no header", function* () {
+    yield* block(bad)
+    yield* block("127.0.0.0/8")
+    const denied = [call("/healthz"), from("1.2.3.4"), call("/healthz", { headers: { forwarded: "for=1.2.3.4" } })]
+    for (const request of denied) yield* soon(Effect.map(request, isDenied))
+    yield* unblock("127.0.0.0/8")
+    for (const header of [bad, `${bad}, ${bad}`]) {
+      yield* soon(Effect.map(from(header), ({ status }) => assert.strictEqual(status, 200)))
+    }
+  })
 })

@@ -1,10 +1,10 @@
-import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { NanoUsd, zero } from "../../../src/domain/Money.ts"
 import { type ChatWay, chatWays } from "../../harness/client/ChatWays.ts"
 import { call, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, describe, withLayer } from "../../harness/It.ts"
 import { type Reply, silent, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
 import {
   chunk,
@@ -22,7 +22,7 @@ import {
 const told = "one two three"
 const served = gateway({ leaving: { routes: [onFirst, onSecond] } })
 
-withLayer(served, { excludeTestServices: true })("a client that leaves", (it) => {
+withLayer(served)("a client that leaves", (it) => {
   /** Asks, leaves once `when` has come true, and answers what the log says. */
   const leaving = Effect.fnUntraced(function* (
     { body: bodyOf, path }: ChatWay,
@@ -64,70 +64,64 @@ withLayer(served, { excludeTestServices: true })("a client that leaves", (it) =>
 
   for (const way of chatWays) {
     describe(way.path, () => {
-      it.effect("before a JSON answer is charged by the usage of the finished call", () =>
-        Effect.gen(function* () {
-          const gate = yield* Deferred.make<void>()
-          const { row } = yield* leaving(
-            way,
-            "row-left-json",
-            talk("leaving"),
-            steps(
-              { type: "application/json" },
-              Deferred.await(gate),
-              JSON.stringify({ ...completion(told), usage: usual })
-            ),
-            () => true,
-            Deferred.succeed(gate, undefined)
-          )
-          assert.deepInclude(row, {
-            charge: NanoUsd(usualCharge),
-            route: "leaving@first",
-            notes: [],
-            promptTokens: 10,
-            completionTokens: 5
-          })
+      it.effect("before a JSON answer is charged by the usage of the finished call", function* () {
+        const gate = yield* Deferred.make<void>()
+        const { row } = yield* leaving(
+          way,
+          "row-left-json",
+          talk("leaving"),
+          steps(
+            { type: "application/json" },
+            Deferred.await(gate),
+            JSON.stringify({ ...completion(told), usage: usual })
+          ),
+          () => true,
+          Deferred.succeed(gate, undefined)
+        )
+        assert.deepInclude(row, {
+          charge: NanoUsd(usualCharge),
+          route: "leaving@first",
+          notes: [],
+          promptTokens: 10,
+          completionTokens: 5
         })
-      )
+      })
 
-      it.effect("in the middle of a stream is charged for the output so far", () =>
-        Effect.gen(function* () {
-          const { call: made, row } = yield* leaving(
-            way,
-            "row-left-stream",
-            { ...talk("leaving"), stream: true },
-            sse(chunk({ content: told }), Effect.never, ending),
-            (received) => received.includes(told)
-          )
-          yield* Effect.timeout(made?.closed ?? Effect.never, "5 seconds")
-          const { charge, completionTokens, notes, promptTokens } = row
-          if (promptTokens === null || completionTokens === null) return assert.fail("nothing was counted")
-          assert.deepStrictEqual(notes, ["usage_estimated"])
-          assert.isAbove(promptTokens, 0)
-          assert.isAbove(completionTokens, 0)
-          const { completion: output, prompt } = nanoPerToken
-          assert.strictEqual(charge, BigInt(promptTokens) * prompt + BigInt(completionTokens) * output)
-        })
-      )
+      it.effect("in the middle of a stream is charged for the output so far", function* () {
+        const { call: made, row } = yield* leaving(
+          way,
+          "row-left-stream",
+          { ...talk("leaving"), stream: true },
+          sse(chunk({ content: told }), Effect.never, ending),
+          (received) => received.includes(told)
+        )
+        yield* Effect.timeout(made?.closed ?? Effect.never, "5 seconds")
+        const { charge, completionTokens, notes, promptTokens } = row
+        if (promptTokens === null || completionTokens === null) return assert.fail("nothing was counted")
+        assert.deepStrictEqual(notes, ["usage_estimated"])
+        assert.isAbove(promptTokens, 0)
+        assert.isAbove(completionTokens, 0)
+        const { completion: output, prompt } = nanoPerToken
+        assert.strictEqual(charge, BigInt(promptTokens) * prompt + BigInt(completionTokens) * output)
+      })
 
-      it.effect("before a stream's first output is charged nothing", () =>
-        Effect.gen(function* () {
-          const { call: made, row } = yield* leaving(
-            way,
-            "row-left-early",
-            { ...talk("leaving"), stream: true },
-            silent,
-            () => true
-          )
-          yield* Effect.timeout(made?.closed ?? Effect.never, "5 seconds")
-          assert.deepInclude(row, {
-            charge: zero,
-            promptTokens: null,
-            completionTokens: null,
-            notes: [],
-            firstByteMs: null
-          })
+      it.effect("before a stream's first output is charged nothing", function* () {
+        const { call: made, row } = yield* leaving(
+          way,
+          "row-left-early",
+          { ...talk("leaving"), stream: true },
+          silent,
+          () => true
+        )
+        yield* Effect.timeout(made?.closed ?? Effect.never, "5 seconds")
+        assert.deepInclude(row, {
+          charge: zero,
+          promptTokens: null,
+          completionTokens: null,
+          notes: [],
+          firstByteMs: null
         })
-      )
+      })
     })
   }
 })

@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
 import { filePart, formOf, formType, textPart } from "../../harness/client/Forms.ts"
@@ -23,6 +22,7 @@ import {
   post,
   videos
 } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const image = "https://a.test/a.png"
 const drawing = { model: "draw", prompt: "a cat" }
@@ -153,19 +153,17 @@ const rows: ReadonlyArray<readonly [what: string, path: string, body: unknown, r
 
 const jobs = Effect.map(MediaServer, (media) => media.images.jobs.length + media.videos.jobs.length)
 
-withLayer(layer, { excludeTestServices: true })("the order of a request for an image or a video", (it) => {
-  it.effect.each(rows)("checks %s at %s", ([, path, body, refusal, sent]) =>
-    Effect.gen(function* () {
-      const before = yield* jobs
-      // Neither an idempotency key that is none nor an account that cannot pay has been looked at by then.
-      const account = yield* openAccount({ nanoUsd: 0n, rpm: 9, cap: { amount: 0n, period: "day" } })
-      const headers = { "idempotency-key": "", ...sent?.headers }
-      const answer = yield* post(account, path, body, { headers })
-      assertRefused(answer, refusal)
-      assert.deepStrictEqual(rateOf(answer), { limit: 9, remaining: 8 })
-      assert.strictEqual(yield* jobs, before)
-    })
-  )
+withLayer(layer)("the order of a request for an image or a video", (it) => {
+  it.effect.each(rows)("checks %s at %s", function* ([, path, body, refusal, sent]) {
+    const before = yield* jobs
+    // Neither an idempotency key that is none nor an account that cannot pay has been looked at by then.
+    const account = yield* openAccount({ nanoUsd: 0n, rpm: 9, cap: { amount: 0n, period: "day" } })
+    const headers = { "idempotency-key": "", ...sent?.headers }
+    const answer = yield* post(account, path, body, { headers })
+    assertRefused(answer, refusal)
+    assert.deepStrictEqual(rateOf(answer), { limit: 9, remaining: 8 })
+    assert.strictEqual(yield* jobs, before)
+  })
 
   const methods = ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"]
   it.effect.each<readonly [path: string, methods: ReadonlyArray<string>]>([
@@ -174,23 +172,22 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for an i
     [`${videos}/ID`, ["POST", "PUT", "PATCH", "OPTIONS"]],
     [`${videos}/ID/content`, ["POST", ...methods.slice(1)]],
     [`${videos}/ID/remix`, ["POST", "GET"]]
-  ])("checks the method before the key at %s", ([path, wrong]) =>
-    Effect.gen(function* () {
-      const media = yield* MediaServer
-      const { org, secret } = yield* openAccount({})
-      const address = `${media.url}${path.replace("ID", media.videos.put(org).id)}`
-      for (const method of wrong) {
-        for (const headers of [{}, bearer(secret)]) {
-          const answer = yield* callAt(address, { method, headers })
-          assertRefused(answer, refusals.noEndpoint)
-          assert.isUndefined(rateOf(answer))
-        }
+  ])("checks the method before the key at %s", function* ([path, wrong]) {
+    const media = yield* MediaServer
+    const { org, secret } = yield* openAccount({})
+    const address = `${media.url}${path.replace("ID", media.videos.put(org).id)}`
+    for (const method of wrong) {
+      for (const headers of [{}, bearer(secret)]) {
+        const answer = yield* callAt(address, { method, headers })
+        assertRefused(answer, refusals.noEndpoint)
+        assert.isUndefined(rateOf(answer))
       }
-    })
-  )
+    }
+  })
 
-  it.effect.each(endpoints)("checks the key before its rate, and the rate before the scope, at $path", (endpoint) =>
-    Effect.gen(function* () {
+  it.effect.each(endpoints)(
+    "checks the key before its rate, and the rate before the scope, at $path",
+    function* (endpoint) {
       const { body, others, path, scope } = endpoint
       const { url } = yield* MediaServer
       const before = yield* jobs
@@ -209,11 +206,12 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for an i
         assert.deepStrictEqual(rateOf(answer), { limit: 1, remaining: 0 })
       }
       assert.strictEqual(yield* jobs, before)
-    })
+    }
   )
 
-  it.effect.each(endpoints)("checks the scope before the body, and its size before its content, at $path", (endpoint) =>
-    Effect.gen(function* () {
+  it.effect.each(endpoints)(
+    "checks the scope before the body, and its size before its content, at $path",
+    function* (endpoint) {
       const { others, path, scope } = endpoint
       const large = " ".repeat(mediaBodyBytes + 1)
       for (const [scopes, refusal] of [
@@ -224,47 +222,44 @@ withLayer(layer, { excludeTestServices: true })("the order of a request for an i
         assertRefused(answer, refusal)
         assert.deepStrictEqual(rateOf(answer), { limit: 9, remaining: 8 })
       }
-    })
+    }
   )
 
-  it.effect.each(takingForms)("has the same limit for the size of a form at $path", ({ body, file, path, status }) =>
-    Effect.gen(function* () {
+  it.effect.each(takingForms)(
+    "has the same limit for the size of a form at $path",
+    function* ({ body, file, path, status }) {
       const account = yield* openAccount({})
       const sized = (bytes: number) =>
         formOf([textPart("model", body.model), textPart("prompt", "p"), filePart(file, new Uint8Array(bytes))])
       const most = mediaBodyBytes - sized(0).length
       assert.strictEqual((yield* post(account, path, sized(most), asForm)).status, status)
       assertRefused(yield* post(account, path, sized(most + 1), asForm), refusals.tooLarge(mediaBodyBytes))
-    })
+    }
   )
 
-  it.effect.each(endpoints)("accepts JSON under any type except a form's at $path", (endpoint) =>
-    Effect.gen(function* () {
-      const { body, path, scope, status } = endpoint
-      const account = yield* openAccount({ scopes: [scope] })
-      for (const type of ["text/plain", "application/octet-stream", "multipart/mixed; boundary=x"]) {
-        const answer = yield* post(account, path, JSON.stringify(body), headed("content-type", type))
-        assert.strictEqual(answer.status, status, answer.text)
-      }
-    })
-  )
+  it.effect.each(endpoints)("accepts JSON under any type except a form's at $path", function* (endpoint) {
+    const { body, path, scope, status } = endpoint
+    const account = yield* openAccount({ scopes: [scope] })
+    for (const type of ["text/plain", "application/octet-stream", "multipart/mixed; boundary=x"]) {
+      const answer = yield* post(account, path, JSON.stringify(body), headed("content-type", type))
+      assert.strictEqual(answer.status, status, answer.text)
+    }
+  })
 
-  it.effect("takes a rate unit for a creation and none for reading videos", () =>
-    Effect.gen(function* () {
-      const { url } = yield* MediaServer
-      const account = yield* openAccount({ rpm: 2 })
-      const created = yield* post(account, videos, film)
-      assert.strictEqual(created.status, 202, created.text)
-      assert.deepStrictEqual(rateOf(created), { limit: 2, remaining: 1 })
-      const { id } = JSON.parse(created.text)
-      const reads = Effect.forEach(["", `/${id}`, "/vid_none", `/${id}/content`], (below) =>
-        Effect.map(get(account, below), (answer) => assert.isUndefined(rateOf(answer), below))
-      )
-      yield* reads
-      const chat = yield* callAt(`${url}/v1/chat/completions`, { headers: bearer(account.secret), body: "{" })
-      assert.deepStrictEqual(rateOf(chat), { limit: 2, remaining: 0 })
-      assertRefused(yield* post(account, videos, film), refusals.limited)
-      yield* reads
-    })
-  )
+  it.effect("takes a rate unit for a creation and none for reading videos", function* () {
+    const { url } = yield* MediaServer
+    const account = yield* openAccount({ rpm: 2 })
+    const created = yield* post(account, videos, film)
+    assert.strictEqual(created.status, 202, created.text)
+    assert.deepStrictEqual(rateOf(created), { limit: 2, remaining: 1 })
+    const { id } = JSON.parse(created.text)
+    const reads = Effect.forEach(["", `/${id}`, "/vid_none", `/${id}/content`], (below) =>
+      Effect.map(get(account, below), (answer) => assert.isUndefined(rateOf(answer), below))
+    )
+    yield* reads
+    const chat = yield* callAt(`${url}/v1/chat/completions`, { headers: bearer(account.secret), body: "{" })
+    assert.deepStrictEqual(rateOf(chat), { limit: 2, remaining: 0 })
+    assertRefused(yield* post(account, videos, film), refusals.limited)
+    yield* reads
+  })
 })

@@ -1,5 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect } from "effect"
 import * as Failure from "../../../src/domain/Failure.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, badRequest, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
@@ -15,6 +13,7 @@ import {
   videos
 } from "../../harness/gateway/MediaServer.ts"
 import { logged } from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const image = { surface: "image", status: 200, job: lastImage, body: { model: "draw", prompt: "a cat", image: gif } }
 const video = { surface: "video", status: 202, job: lastVideo, body: { model: "film", prompt: "a cat runs" } }
@@ -41,46 +40,41 @@ const failures = [
   [new Failure.TimedOut(), refusals.timedOut]
 ] as const
 
-withLayer(layer, { excludeTestServices: true })("a request for an image or a video", (it) => {
+withLayer(layer)("a request for an image or a video", (it) => {
   const keys = ["retry-1", "", "ä", "a, b", "x".repeat(300)]
-  it.effect.each(endpoints)("carries the idempotency key as it was sent to $path", ({ body, job, path }) =>
-    Effect.gen(function* () {
-      const account = yield* openAccount({})
-      for (const key of keys) {
-        yield* post(account, path, body, { headers: { "Idempotency-Key": key } })
-        assert.strictEqual((yield* job).idempotencyKey, key)
-      }
-    })
-  )
+  it.effect.each(endpoints)("carries the idempotency key as it was sent to $path", function* ({ body, job, path }) {
+    const account = yield* openAccount({})
+    for (const key of keys) {
+      yield* post(account, path, body, { headers: { "Idempotency-Key": key } })
+      assert.strictEqual((yield* job).idempotencyKey, key)
+    }
+  })
 
   const ends = endpoints.flatMap(({ body, path }) =>
     failures.map(([failure, refusal]) => ({ body, failure, path, refusal, tag: failure._tag }))
   )
-  it.effect.each(ends)("to $path fails with $tag", ({ body, failure, path, refusal }) =>
-    Effect.gen(function* () {
-      const media = yield* MediaServer
-      const account = yield* openAccount({ rpm: 5 })
-      if (path === videos) media.videos.script(failure)
-      else media.images.script(failure)
-      const answer = yield* post(account, path, body)
-      assertRefused(answer, refusal)
-      assert.strictEqual(answer.headers.get("x-should-retry"), answer.status === 409 ? "false" : null)
-      assert.deepStrictEqual(rateOf(answer), { limit: 5, remaining: 4 })
-    })
-  )
+  it.effect.each(ends)("to $path fails with $tag", function* ({ body, failure, path, refusal }) {
+    const media = yield* MediaServer
+    const account = yield* openAccount({ rpm: 5 })
+    if (path === videos) media.videos.script(failure)
+    else media.images.script(failure)
+    const answer = yield* post(account, path, body)
+    assertRefused(answer, refusal)
+    assert.strictEqual(answer.headers.get("x-should-retry"), answer.status === 409 ? "false" : null)
+    assert.deepStrictEqual(rateOf(answer), { limit: 5, remaining: 4 })
+  })
 
-  it.effect("fails with SettleFailed when an image cannot be charged", () =>
-    Effect.gen(function* () {
-      const { images } = yield* MediaServer
-      images.script(new Failure.SettleFailed())
-      const answer = yield* post(yield* openAccount({ rpm: 5 }), edits, image.body)
-      assertRefused(answer, { ...refusals.internal, retryAfter: "5" })
-      assert.deepStrictEqual(rateOf(answer), { limit: 5, remaining: 4 })
-    })
-  )
+  it.effect("fails with SettleFailed when an image cannot be charged", function* () {
+    const { images } = yield* MediaServer
+    images.script(new Failure.SettleFailed())
+    const answer = yield* post(yield* openAccount({ rpm: 5 }), edits, image.body)
+    assertRefused(answer, { ...refusals.internal, retryAfter: "5" })
+    assert.deepStrictEqual(rateOf(answer), { limit: 5, remaining: 4 })
+  })
 
-  it.effect.each(endpoints)("to $path is logged whether or not it is refused", ({ body, path, status, surface }) =>
-    Effect.gen(function* () {
+  it.effect.each(endpoints)(
+    "to $path is logged whether or not it is refused",
+    function* ({ body, path, status, surface }) {
       const account = yield* openAccount({})
       const whole = yield* post(account, path, body)
       const refused = yield* post(account, path, { ...body, model: "nobody", n: 2 })
@@ -89,6 +83,6 @@ withLayer(layer, { excludeTestServices: true })("a request for an image or a vid
       assert.isNotNull(row.firstByteMs)
       const other = yield* logged(refused.headers.get("x-request-id"))
       assert.deepStrictEqual([other.status, other.model, other.firstByteMs], [400, "nobody", null])
-    })
+    }
   )
 })

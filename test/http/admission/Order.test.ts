@@ -1,4 +1,3 @@
-import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { openAccount } from "../../harness/client/Account.ts"
@@ -17,6 +16,7 @@ import {
   talk
 } from "../../harness/client/HttpCalls.ts"
 import { ask } from "../../harness/client/RawSocket.ts"
+import { assert, describe, withLayer } from "../../harness/It.ts"
 import { gateway, onAbsent, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
 const served = gateway(
@@ -83,160 +83,134 @@ const bodies: ReadonlyArray<readonly [earlier: string, later: string, body: unkn
   ["a model without credential", "its rules", { ...talk("absent"), web_search: true }, refusals.noModel("absent")]
 ]
 
-withLayer(served, { excludeTestServices: true })("the order of a request", (it) => {
-  it.effect("checks the block list before path, key and health", () =>
-    Effect.gen(function* () {
-      yield* block("203.0.113.9")
-      const { secret } = yield* openAccount({})
-      yield* soon(Effect.map(call("/healthz", { headers: blocked }), (got) => assertRefused(got, refusals.denied)))
-      for (const path of ["/nowhere", "/v1/nowhere", "/v1/models", "/readyz", "/metrics", "/v1/openapi.json"])
-        assertRefused(yield* call(path, { headers: blocked }), refusals.denied)
-      for (const { assertRefused, path, send } of chatWays) {
-        assertRefused(yield* call(path, { headers: blocked }), refusals.denied)
-        assertRefused(yield* send({ secret }, talk("talk"), { headers: blocked }), refusals.denied)
-      }
-      assert.strictEqual((yield* call("/healthz")).status, 200)
-    })
-  )
+withLayer(served)("the order of a request", (it) => {
+  it.effect("checks the block list before path, key and health", function* () {
+    yield* block("203.0.113.9")
+    const { secret } = yield* openAccount({})
+    yield* soon(Effect.map(call("/healthz", { headers: blocked }), (got) => assertRefused(got, refusals.denied)))
+    for (const path of ["/nowhere", "/v1/nowhere", "/v1/models", "/readyz", "/metrics", "/v1/openapi.json"])
+      assertRefused(yield* call(path, { headers: blocked }), refusals.denied)
+    for (const { assertRefused, path, send } of chatWays) {
+      assertRefused(yield* call(path, { headers: blocked }), refusals.denied)
+      assertRefused(yield* send({ secret }, talk("talk"), { headers: blocked }), refusals.denied)
+    }
+    assert.strictEqual((yield* call("/healthz")).status, 200)
+  })
 
-  it.effect("checks the path, for any method, before the key", () =>
-    Effect.gen(function* () {
-      const paths = ["/v1", "/nowhere", "/v1/nowhere", "/v1/chat", "/chat/completions", "/v1/responses/x"]
-      for (const path of paths) {
-        for (const method of ["GET", "POST"]) {
-          const answer = yield* call(path, { method })
-          assertRefused(answer, refusals.noEndpoint)
-          assert.isUndefined(rateOf(answer))
-        }
+  it.effect("checks the path, for any method, before the key", function* () {
+    const paths = ["/v1", "/nowhere", "/v1/nowhere", "/v1/chat", "/chat/completions", "/v1/responses/x"]
+    for (const path of paths) {
+      for (const method of ["GET", "POST"]) {
+        const answer = yield* call(path, { method })
+        assertRefused(answer, refusals.noEndpoint)
+        assert.isUndefined(rateOf(answer))
       }
-    })
-  )
+    }
+  })
 
-  it.effect.each(wrongMethods)("answers $method $path before it checks the key", ({ method, path }) =>
-    Effect.gen(function* () {
-      const { key, secret } = yield* openAccount({ rpm: 1 })
-      for (const headers of [{}, bearer("ggw_nobody"), bearer(secret)]) {
-        const answer = yield* call(path, { method, headers })
-        // An answer to HEAD has no body to judge.
-        if (method === "HEAD") {
-          assert.strictEqual(answer.status, 404)
-          assert.strictEqual(answer.headers.get("content-type"), "application/json; charset=utf-8")
-        } else assertRefusedAt(path, answer, refusals.noEndpoint)
-        assert.isUndefined(rateOf(answer), key)
-      }
-    })
-  )
+  it.effect.each(wrongMethods)("answers $method $path before it checks the key", function* ({ method, path }) {
+    const { key, secret } = yield* openAccount({ rpm: 1 })
+    for (const headers of [{}, bearer("ggw_nobody"), bearer(secret)]) {
+      const answer = yield* call(path, { method, headers })
+      // An answer to HEAD has no body to judge.
+      if (method === "HEAD") {
+        assert.strictEqual(answer.status, 404)
+        assert.strictEqual(answer.headers.get("content-type"), "application/json; charset=utf-8")
+      } else assertRefusedAt(path, answer, refusals.noEndpoint)
+      assert.isUndefined(rateOf(answer), key)
+    }
+  })
 
   for (const { assertRefused, path, send } of chatWays) {
     describe(path, () => {
-      it.effect("checks the key before it receives the body", () =>
-        Effect.gen(function* () {
-          const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`
-          for (const key of ["", "Authorization: Bearer ggw_nobody\r\n"]) {
-            for (const length of [
-              "Content-Length: 50000",
-              "Content-Length: 99999999999",
-              "Transfer-Encoding: chunked"
-            ]) {
-              const answer = yield* ask(`${head}${key}${length}\r\n\r\n`)
-              assertRefused(answer, key === "" ? refusals.missingKey : refusals.invalidKey)
-              assert.isUndefined(rateOf(answer))
-            }
+      it.effect("checks the key before it receives the body", function* () {
+        const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n`
+        for (const key of ["", "Authorization: Bearer ggw_nobody\r\n"]) {
+          for (const length of ["Content-Length: 50000", "Content-Length: 99999999999", "Transfer-Encoding: chunked"]) {
+            const answer = yield* ask(`${head}${key}${length}\r\n\r\n`)
+            assertRefused(answer, key === "" ? refusals.missingKey : refusals.invalidKey)
+            assert.isUndefined(rateOf(answer))
           }
-        })
-      )
+        }
+      })
 
-      it.effect("checks the key before its rate", () =>
-        Effect.gen(function* () {
-          const account = yield* openAccount({ rpm: 1, nanoUsd: 0n })
-          yield* send(account, "{")
-          assertRefused(yield* send(account, "{"), refusals.limited)
-          yield* (yield* ApiKeys).revoke(account.key)
-          yield* soon(Effect.map(send(account, "{"), (got) => assertRefused(got, refusals.invalidKey)))
-        })
-      )
+      it.effect("checks the key before its rate", function* () {
+        const account = yield* openAccount({ rpm: 1, nanoUsd: 0n })
+        yield* send(account, "{")
+        assertRefused(yield* send(account, "{"), refusals.limited)
+        yield* (yield* ApiKeys).revoke(account.key)
+        yield* soon(Effect.map(send(account, "{"), (got) => assertRefused(got, refusals.invalidKey)))
+      })
 
-      it.effect("checks the rate before the scope", () =>
-        Effect.gen(function* () {
-          const account = yield* openAccount({ rpm: 1, scopes: ["images", "videos"] })
-          const first = yield* send(account, talk("talk"))
-          assertRefused(first, refusals.scope)
-          assert.deepStrictEqual(rateOf(first), { limit: 1, remaining: 0 })
-          assertRefused(yield* send(account, talk("talk")), refusals.limited)
-        })
-      )
+      it.effect("checks the rate before the scope", function* () {
+        const account = yield* openAccount({ rpm: 1, scopes: ["images", "videos"] })
+        const first = yield* send(account, talk("talk"))
+        assertRefused(first, refusals.scope)
+        assert.deepStrictEqual(rateOf(first), { limit: 1, remaining: 0 })
+        assertRefused(yield* send(account, talk("talk")), refusals.limited)
+      })
 
-      it.effect("checks the scope before it receives the body", () =>
-        Effect.gen(function* () {
-          const { secret } = yield* openAccount({ scopes: ["images"] })
-          assertRefused(yield* send({ secret }, "{"), refusals.scope)
-          const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}\r\n`
-          assertRefused(yield* ask(`${head}Content-Length: 50\r\n\r\n`), refusals.scope)
-          assertRefused(yield* ask(`${head}Content-Length: 100001\r\n\r\n`), refusals.scope)
-        })
-      )
+      it.effect("checks the scope before it receives the body", function* () {
+        const { secret } = yield* openAccount({ scopes: ["images"] })
+        assertRefused(yield* send({ secret }, "{"), refusals.scope)
+        const head = `POST ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}\r\n`
+        assertRefused(yield* ask(`${head}Content-Length: 50\r\n\r\n`), refusals.scope)
+        assertRefused(yield* ask(`${head}Content-Length: 100001\r\n\r\n`), refusals.scope)
+      })
 
-      it.effect("checks the size before the JSON", () =>
-        Effect.gen(function* () {
-          const account = yield* openAccount({})
-          assertRefused(yield* send(account, "{".repeat(100_001)), refusals.tooLarge(100_000))
-        })
-      )
+      it.effect("checks the size before the JSON", function* () {
+        const account = yield* openAccount({})
+        assertRefused(yield* send(account, "{".repeat(100_001)), refusals.tooLarge(100_000))
+      })
 
       // A response's items are read by its tools, after every other field.
       const judged = bodies.filter(
         ([earlier, later]) => path !== "/v1/responses" || earlier !== "messages" || later !== "a field"
       )
-      it.effect.each(judged)("checks %s before %s", ([, , body, refusal]) =>
-        Effect.gen(function* () {
-          // Neither could pay, had it come to that.
-          for (const account of [
-            yield* openAccount({ nanoUsd: 0n }),
-            yield* openAccount({ cap: { amount: 0n, period: "day" } })
-          ]) {
-            assertRefused(yield* send(account, body), refusal)
-          }
-        })
-      )
+      it.effect.each(judged)("checks %s before %s", function* ([, , body, refusal]) {
+        // Neither could pay, had it come to that.
+        for (const account of [
+          yield* openAccount({ nanoUsd: 0n }),
+          yield* openAccount({ cap: { amount: 0n, period: "day" } })
+        ]) {
+          assertRefused(yield* send(account, body), refusal)
+        }
+      })
 
-      it.effect("checks the model's rules before the cap, and the cap before the balance", () =>
-        Effect.gen(function* () {
-          const { first } = yield* Upstreams
-          const account = yield* openAccount({ nanoUsd: 0n, cap: { amount: 0n, period: "week" } })
-          if (path === chatPath)
-            assertRefused(
-              yield* send(account, { ...talk("strict"), max_tokens: 8_193 }),
-              badRequest("`max_tokens` must be at most 8192 for `strict`.", "max_tokens")
-            )
+      it.effect("checks the model's rules before the cap, and the cap before the balance", function* () {
+        const { first } = yield* Upstreams
+        const account = yield* openAccount({ nanoUsd: 0n, cap: { amount: 0n, period: "week" } })
+        if (path === chatPath)
           assertRefused(
-            yield* send(account, {
-              ...talk("strict"),
-              max_tokens: 8_192,
-              tools: [{ type: "function", function: { name: "f", parameters: { type: "object" } } }]
-            }),
-            badRequest("`tools` is not available for `strict`.", "tools")
+            yield* send(account, { ...talk("strict"), max_tokens: 8_193 }),
+            badRequest("`max_tokens` must be at most 8192 for `strict`.", "max_tokens")
           )
-          assertRefused(yield* send(account, talk("strict")), refusals.capped("week"))
-          assert.lengthOf(first.calls, 0)
-        })
-      )
+        assertRefused(
+          yield* send(account, {
+            ...talk("strict"),
+            max_tokens: 8_192,
+            tools: [{ type: "function", function: { name: "f", parameters: { type: "object" } } }]
+          }),
+          badRequest("`tools` is not available for `strict`.", "tools")
+        )
+        assertRefused(yield* send(account, talk("strict")), refusals.capped("week"))
+        assert.lengthOf(first.calls, 0)
+      })
 
-      it.effect("checks cap and balance before it calls the provider", () =>
-        Effect.gen(function* () {
-          const poor = yield* openAccount({ nanoUsd: 0n })
-          const capped = yield* openAccount({ cap: { amount: 0n, period: "total" } })
-          const rich = yield* openAccount({})
-          for (const stream of [false, true]) {
-            assertRefused(yield* send(poor, { ...talk(`down${path}`), stream }), refusals.insufficient)
-            assertRefused(yield* send(capped, { ...talk(`down${path}`), stream }), refusals.capped("total"))
-            assertRefused(
-              yield* send(rich, { ...talk(`down${path}`), stream }),
-              refusals.allFailed("refusing", "network")
-            )
-          }
-          assert.lengthOf((yield* Upstreams).first.calls, 0)
-        })
-      )
+      it.effect("checks cap and balance before it calls the provider", function* () {
+        const poor = yield* openAccount({ nanoUsd: 0n })
+        const capped = yield* openAccount({ cap: { amount: 0n, period: "total" } })
+        const rich = yield* openAccount({})
+        for (const stream of [false, true]) {
+          assertRefused(yield* send(poor, { ...talk(`down${path}`), stream }), refusals.insufficient)
+          assertRefused(yield* send(capped, { ...talk(`down${path}`), stream }), refusals.capped("total"))
+          assertRefused(
+            yield* send(rich, { ...talk(`down${path}`), stream }),
+            refusals.allFailed("refusing", "network")
+          )
+        }
+        assert.lengthOf((yield* Upstreams).first.calls, 0)
+      })
     })
   }
 })

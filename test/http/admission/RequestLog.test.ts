@@ -1,16 +1,16 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { zero } from "../../../src/domain/Money.ts"
 import type { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
 import { bearer, call, chat, chatPath, rateOf, soon } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
 import { dump } from "../../harness/database/Dump.ts"
-import { draw, edit, keyed, gateway as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
+import { draw, edit, keyed, gatewayProcess as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { steps } from "../../harness/upstream/FakeUpstream.ts"
 import { gif, painted, paints } from "../../harness/upstream/ImageReplies.ts"
-import { answers, gateway, onFirst, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answers, gatewayProcess, onFirst, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
 import {
   chats,
   cost,
@@ -54,7 +54,7 @@ const surfaces = [
     ask: chat,
     body: say("main"),
     reply: answers(told),
-    layer: gateway({ main: cheap, weak: {}, breaking: {}, pair }, env)
+    layer: gatewayProcess({ main: cheap, weak: {}, breaking: {}, pair }, env)
   },
   {
     surface: "image",
@@ -69,103 +69,94 @@ const surfaces = [
 const ids = { next: 0 }
 
 for (const { ask, body, cases, layer, reply, surface } of surfaces) {
-  withLayer(layer, { excludeTestServices: true })(`the request log of the surface ${surface}`, (it) => {
-    it.effect.each(cases)("has a row of $what", (one) =>
-      Effect.gen(function* () {
-        const { first, second } = yield* Upstreams
-        const [reply, next] = one.replies ?? []
-        const { spent, ...customer } = yield* Served.customer(one.account)
-        if (reply !== undefined) yield* first.script(reply)
-        if (next !== undefined) yield* second.script(next)
-        const requestId = `row-${ids.next++}`
-        const send = surface === "chat" ? chat : draw
-        const answer = yield* send(customer, one.body, { headers: { "x-request-id": requestId } })
-        const logged = yield* Served.logged(requestId)
-        assertRow(logged, customer, { surface, ...one.row })
-        assert.strictEqual(answer.status, one.row.status)
-        assert.strictEqual(yield* spent, logged.charge)
-      })
-    )
+  withLayer(layer)(`the request log of the surface ${surface}`, (it) => {
+    it.effect.each(cases)("has a row of $what", function* (one) {
+      const { first, second } = yield* Upstreams
+      const [reply, next] = one.replies ?? []
+      const { spent, ...customer } = yield* Served.customer(one.account)
+      if (reply !== undefined) yield* first.script(reply)
+      if (next !== undefined) yield* second.script(next)
+      const requestId = `row-${ids.next++}`
+      const send = surface === "chat" ? chat : draw
+      const answer = yield* send(customer, one.body, { headers: { "x-request-id": requestId } })
+      const logged = yield* Served.logged(requestId)
+      assertRow(logged, customer, { surface, ...one.row })
+      assert.strictEqual(answer.status, one.row.status)
+      assert.strictEqual(yield* spent, logged.charge)
+    })
 
-    it.effect("has rows of a request over the rate and of the one before it", () =>
-      Effect.gen(function* () {
-        const { first } = yield* Upstreams
-        const customer = yield* Served.customer({ rpm: 1 })
-        yield* first.script(reply)
-        yield* ask(customer, body, { headers: { "x-request-id": "row-last" } })
-        const over = yield* ask(customer, body, { headers: { "x-request-id": "row-over" } })
-        assert.deepStrictEqual([over.status, rateOf(over)], [429, { limit: 1, remaining: 0 }])
-        assertRow(yield* Served.logged("row-last"), customer, { surface, status: 200, code: null, model: "main" })
-        assertRow(yield* Served.logged("row-over"), customer, { ...unread, status: 429, code: "rate_limit_exceeded" })
-      })
-    )
+    it.effect("has rows of a request over the rate and of the one before it", function* () {
+      const { first } = yield* Upstreams
+      const customer = yield* Served.customer({ rpm: 1 })
+      yield* first.script(reply)
+      yield* ask(customer, body, { headers: { "x-request-id": "row-last" } })
+      const over = yield* ask(customer, body, { headers: { "x-request-id": "row-over" } })
+      assert.deepStrictEqual([over.status, rateOf(over)], [429, { limit: 1, remaining: 0 }])
+      assertRow(yield* Served.logged("row-last"), customer, { surface, status: 200, code: null, model: "main" })
+      assertRow(yield* Served.logged("row-over"), customer, { ...unread, status: 429, code: "rate_limit_exceeded" })
+    })
 
     it.effect.runIf(surface === "image")(
       "has rows of a first result, a conflict, a replay and a refusal under one key",
-      () =>
-        Effect.gen(function* () {
-          const { first } = yield* Upstreams
-          const { funds, spent, ...customer } = yield* Served.customer()
-          const gate = yield* Deferred.make<void>()
-          const calls = first.calls.length
-          const held = JSON.stringify(painted(gif, { revised_prompt: "hush" }))
-          yield* first.script(steps({ type: "application/json" }, Deferred.await(gate), held))
-          const asking = (name: string, more: object = {}) =>
-            draw(customer, imagine("main", more), { headers: { ...keyed("k").headers, "x-request-id": `key-${name}` } })
-          const making = yield* Effect.fork(asking("made"))
-          yield* soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1)))
-          assert.strictEqual((yield* funds).held, usualPrice)
-          assert.strictEqual((yield* asking("conflict")).status, 409)
-          assert.strictEqual((yield* funds).held, usualPrice)
-          yield* Deferred.succeed(gate, undefined)
-          imageOf(yield* Fiber.join(making))
-          assert.isTrue(isReplay(yield* asking("replayed")))
-          assert.strictEqual((yield* asking("other", { image })).status, 400)
-          const none: Expected = { ...unread, surface, model: "main" }
-          const { firstByteMs: _, ...replayed } = { ...none, ...drawn, charge: zero, notes: ["replayed"] }
-          for (const [name, row] of Object.entries<Expected>({
-            made: { ...drawn, route: "main@first", cost },
-            conflict: { ...none, status: 409, code: "idempotency_conflict" },
-            replayed,
-            other: { ...none, status: 400, code: null }
-          })) {
-            assertRow(yield* Served.logged(`key-${name}`), customer, row)
-          }
-          assert.strictEqual(yield* spent, usualPrice)
-        })
-    )
-
-    it.effect("has no row of unauthenticated requests, reads and unknown paths", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const customer = yield* Served.customer()
-        const headers = { "x-request-id": "row-never" }
-        yield* ask({ secret: "ggw_nobody" }, body, { headers })
-        yield* call(chatPath, { body, headers })
-        for (const path of ["/v1/nowhere", chatPath, "/v1/models", "/v1/credits"]) {
-          yield* call(path, { headers: { ...headers, ...bearer(customer.secret) } })
+      function* () {
+        const { first } = yield* Upstreams
+        const { funds, spent, ...customer } = yield* Served.customer()
+        const gate = yield* Deferred.make<void>()
+        const calls = first.calls.length
+        const held = JSON.stringify(painted(gif, { revised_prompt: "hush" }))
+        yield* first.script(steps({ type: "application/json" }, Deferred.await(gate), held))
+        const asking = (name: string, more: object = {}) =>
+          draw(customer, imagine("main", more), { headers: { ...keyed("k").headers, "x-request-id": `key-${name}` } })
+        const making = yield* Effect.fork(asking("made"))
+        yield* soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1)))
+        assert.strictEqual((yield* funds).held, usualPrice)
+        assert.strictEqual((yield* asking("conflict")).status, 409)
+        assert.strictEqual((yield* funds).held, usualPrice)
+        yield* Deferred.succeed(gate, undefined)
+        imageOf(yield* Fiber.join(making))
+        assert.isTrue(isReplay(yield* asking("replayed")))
+        assert.strictEqual((yield* asking("other", { image })).status, 400)
+        const none: Expected = { ...unread, surface, model: "main" }
+        const { firstByteMs: _, ...replayed } = { ...none, ...drawn, charge: zero, notes: ["replayed"] }
+        for (const [name, row] of Object.entries<Expected>({
+          made: { ...drawn, route: "main@first", cost },
+          conflict: { ...none, status: 409, code: "idempotency_conflict" },
+          replayed,
+          other: { ...none, status: 400, code: null }
+        })) {
+          assertRow(yield* Served.logged(`key-${name}`), customer, row)
         }
-        yield* ask(customer, "{", { headers: { "x-request-id": "row-after" } })
-        yield* Served.logged("row-after")
-        assert.lengthOf(yield* sql`SELECT 1 FROM request_log WHERE request_id = 'row-never'`, 0)
-      })
+        assert.strictEqual(yield* spent, usualPrice)
+      }
     )
 
-    it.effect("agrees with the ledger, and no table has any text of a prompt or output", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const strays = yield* sql`
+    it.effect("has no row of unauthenticated requests, reads and unknown paths", function* () {
+      const sql = yield* SqlClient.SqlClient
+      const customer = yield* Served.customer()
+      const headers = { "x-request-id": "row-never" }
+      yield* ask({ secret: "ggw_nobody" }, body, { headers })
+      yield* call(chatPath, { body, headers })
+      for (const path of ["/v1/nowhere", chatPath, "/v1/models", "/v1/credits"]) {
+        yield* call(path, { headers: { ...headers, ...bearer(customer.secret) } })
+      }
+      yield* ask(customer, "{", { headers: { "x-request-id": "row-after" } })
+      yield* Served.logged("row-after")
+      assert.lengthOf(yield* sql`SELECT 1 FROM request_log WHERE request_id = 'row-never'`, 0)
+    })
+
+    it.effect("agrees with the ledger, and no table has any text of a prompt or output", function* () {
+      const sql = yield* SqlClient.SqlClient
+      const strays = yield* sql`
           SELECT request_log.id FROM request_log LEFT JOIN holds ON holds.id = hold_id
           WHERE charge <> coalesce(holds.charged, 0) OR holds.state = 'open'`
-        assert.lengthOf(strays, 0)
-        const everything = yield* dump
-        assert.include(everything, "row-over")
-        const { stderr, stdout } = yield* Served.ServedGateway
-        for (const hidden of [word, told, "zebra", image, image.slice(0, 20)]) {
-          assert.notInclude(everything, hidden)
-          assert.notInclude(`${stdout()}${stderr()}`, hidden)
-        }
-      })
-    )
+      assert.lengthOf(strays, 0)
+      const everything = yield* dump
+      assert.include(everything, "row-over")
+      const { stderr, stdout } = yield* Served.ServedProcess
+      for (const hidden of [word, told, "zebra", image, image.slice(0, 20)]) {
+        assert.notInclude(everything, hidden)
+        assert.notInclude(`${stdout()}${stderr()}`, hidden)
+      }
+    })
   })
 }

@@ -1,16 +1,16 @@
 import { readFileSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { fileURLToPath } from "node:url"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { type HostileBody, hostileBodies, largeBodies, model } from "../../harness/fixtures/HostileBodies.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 /** Milliseconds of work between two turns of the event loop; 50 is what is aimed for. */
 const longestWork = 250
 
 const probe = fileURLToPath(new URL("../../harness/gateway/LoopDelay.mjs", import.meta.url))
-const served = Served.layer(
+const served = Served.processLayer(
   Effect.succeed({ env: { SANDBOX: "true", NODE_OPTIONS: `--import ${probe}`, DEFAULT_RPM: "100000" } })
 )
 
@@ -58,7 +58,7 @@ const worked = (pid: number | undefined): number => {
  * worked until the answer came. The clock would count what else the machine does.
  */
 const neighbour = Effect.gen(function* () {
-  const { process, url } = yield* Served.ServedGateway
+  const { process, url } = yield* Served.ServedProcess
   const { secret } = yield* Served.customer()
   const waits: Array<number> = []
   const ask = Effect.gen(function* () {
@@ -75,7 +75,7 @@ const neighbour = Effect.gen(function* () {
 
 /** The longest work between two turns of the gateway's event loop since the last time, in milliseconds. */
 const loopDelay = Effect.gen(function* () {
-  const gateway = yield* Served.ServedGateway
+  const gateway = yield* Served.ServedProcess
   const seen = gateway.stderr().length
   yield* gateway.signal("SIGUSR2")
   return yield* Effect.sync(() => /loop-delay (\d+)/.exec(gateway.stderr().slice(seen))?.[1]).pipe(
@@ -88,57 +88,55 @@ const loopDelay = Effect.gen(function* () {
 
 const worst = (waits: ReadonlyArray<number>) => Math.round(Math.max(0, ...waits))
 
-withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("large bodies", (it) => {
+withLayer(served)("large bodies", (it) => {
   const options = { timeout: 300_000 }
 
   it.scoped(
     "do not delay small requests beside them when they come one after the other",
-    () =>
-      Effect.gen(function* () {
-        const { url } = yield* Served.ServedGateway
-        const { secret } = yield* Served.customer({ nanoUsd: 1_000_000_000_000_000n })
-        const waits = yield* neighbour
-        const problems: Array<string> = []
-        for (const hostile of [...hostileBodies, ...largeBodies]) {
-          const body = Buffer.from(hostile.make())
-          yield* Effect.sleep("50 millis")
-          yield* loopDelay
-          waits.length = 0
-          const { millis, status, text } = yield* send(url, secret, hostile, body)
-          const held = yield* loopDelay
-          const found = `${hostile.name}: ${status} in ${Math.round(millis)} ms, loop ${held} ms, neighbour ${worst(waits)} ms`
-          console.log(found)
-          if (status !== hostile.status) problems.push(`${found}: ${text.slice(0, 300)}`)
-          else if (Math.max(held, worst(waits)) >= longestWork) problems.push(found)
-        }
-        assert.deepStrictEqual(problems, [])
-      }),
+    function* () {
+      const { url } = yield* Served.ServedGateway
+      const { secret } = yield* Served.customer({ nanoUsd: 1_000_000_000_000_000n })
+      const waits = yield* neighbour
+      const problems: Array<string> = []
+      for (const hostile of [...hostileBodies, ...largeBodies]) {
+        const body = Buffer.from(hostile.make())
+        yield* Effect.sleep("50 millis")
+        yield* loopDelay
+        waits.length = 0
+        const { millis, status, text } = yield* send(url, secret, hostile, body)
+        const held = yield* loopDelay
+        const found = `${hostile.name}: ${status} in ${Math.round(millis)} ms, loop ${held} ms, neighbour ${worst(waits)} ms`
+        console.log(found)
+        if (status !== hostile.status) problems.push(`${found}: ${text.slice(0, 300)}`)
+        else if (Math.max(held, worst(waits)) >= longestWork) problems.push(found)
+      }
+      assert.deepStrictEqual(problems, [])
+    },
     options
   )
 
   it.scoped(
     "do not delay small requests beside them when they come all at once",
-    () =>
-      Effect.gen(function* () {
-        const { url } = yield* Served.ServedGateway
-        const { secret } = yield* Served.customer({ nanoUsd: 1_000_000_000_000_000n })
-        const bodies = hostileBodies.map((hostile) => ({ hostile, body: Buffer.from(hostile.make()) }))
-        const waits = yield* neighbour
-        yield* Effect.sleep("100 millis")
-        yield* loopDelay
-        waits.length = 0
-        const all = yield* Effect.forEach(bodies, ({ body, hostile }) => send(url, secret, hostile, body), {
-          concurrency: 8
-        })
-        const held = yield* loopDelay
-        console.log(`all at once: event loop ${held} ms, neighbour ${worst(waits)} ms of ${waits.length}`)
-        assert.deepStrictEqual(
-          all.map(({ status }) => status),
-          bodies.map(({ hostile }) => hostile.status)
-        )
-        assert.isBelow(held, longestWork)
-        assert.isBelow(worst(waits), longestWork)
-      }),
+    function* () {
+      const { url } = yield* Served.ServedGateway
+      const { secret } = yield* Served.customer({ nanoUsd: 1_000_000_000_000_000n })
+      const bodies = hostileBodies.map((hostile) => ({ hostile, body: Buffer.from(hostile.make()) }))
+      const waits = yield* neighbour
+      yield* Effect.sleep("100 millis")
+      yield* loopDelay
+      waits.length = 0
+      const all = yield* Effect.forEach(bodies, ({ body, hostile }) => send(url, secret, hostile, body), {
+        concurrency: 8
+      })
+      const held = yield* loopDelay
+      console.log(`all at once: event loop ${held} ms, neighbour ${worst(waits)} ms of ${waits.length}`)
+      assert.deepStrictEqual(
+        all.map(({ status }) => status),
+        bodies.map(({ hostile }) => hostile.status)
+      )
+      assert.isBelow(held, longestWork)
+      assert.isBelow(worst(waits), longestWork)
+    },
     options
   )
 })

@@ -1,8 +1,7 @@
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, badRequest, chat } from "../../harness/client/HttpCalls.ts"
 import { dataUrl, grown, png } from "../../harness/fixtures/TinyPictures.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, gateway, hidden, onFirst, onSecond, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
@@ -29,43 +28,37 @@ const messagesWith = (address: string) => [
 const asked = (address: string) => ({ model: "talk", max_tokens: 9, messages: messagesWith(address), tools })
 const sent = { model: hidden.model, max_tokens: 9, messages: messagesWith(url), tools }
 
-withLayer(served, { excludeTestServices: true, timeout: "60 seconds" })("a large request", (it) => {
-  it.effect("reaches each provider unchanged and with its length", () =>
-    Effect.gen(function* () {
-      const { first, second } = yield* Upstreams
-      const customer = yield* openAccount({})
-      yield* first.script(json(503, { error: { message: "busy" } }))
-      yield* second.script(answers())
-      assert.strictEqual((yield* chat(customer, asked(url))).status, 200)
-      for (const { calls } of [first, second]) {
-        const call = calls.at(-1)
-        assert.deepStrictEqual(call?.body, sent)
-        assert.strictEqual(call?.headers["content-length"], String(call?.bytes.length))
-      }
-      yield* first.script(streams("fine"))
-      assert.include((yield* chat(customer, { ...asked(url), stream: true })).text, "fine")
-      assert.deepInclude(first.calls.at(-1)?.body, { ...sent, stream: true })
-    })
-  )
+withLayer(served)("a large request", (it) => {
+  it.effect("reaches each provider unchanged and with its length", function* () {
+    const { first, second } = yield* Upstreams
+    const customer = yield* openAccount({})
+    yield* first.script(json(503, { error: { message: "busy" } }))
+    yield* second.script(answers())
+    assert.strictEqual((yield* chat(customer, asked(url))).status, 200)
+    for (const { calls } of [first, second]) {
+      const call = calls.at(-1)
+      assert.deepStrictEqual(call?.body, sent)
+      assert.strictEqual(call?.headers["content-length"], String(call?.bytes.length))
+    }
+    yield* first.script(streams("fine"))
+    assert.include((yield* chat(customer, { ...asked(url), stream: true })).text, "fine")
+    assert.deepInclude(first.calls.at(-1)?.body, { ...sent, stream: true })
+  })
 
-  it.effect("with base64 in lines reaches the provider with the same base64 in one line", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const [prefix = "", base64 = ""] = url.split(",")
-      for (const written of [base64.replaceAll(/.{76}/g, "$&\r\n"), base64.replaceAll("+", "-").replaceAll("/", "_")]) {
-        yield* first.script(answers())
-        assert.strictEqual((yield* chat(yield* openAccount({}), asked(`${prefix},${written}`))).status, 200)
-        assert.deepStrictEqual(first.calls.at(-1)?.body, sent)
-      }
-    })
-  )
+  it.effect("with base64 in lines reaches the provider with the same base64 in one line", function* () {
+    const { first } = yield* Upstreams
+    const [prefix = "", base64 = ""] = url.split(",")
+    for (const written of [base64.replaceAll(/.{76}/g, "$&\r\n"), base64.replaceAll("+", "-").replaceAll("/", "_")]) {
+      yield* first.script(answers())
+      assert.strictEqual((yield* chat(yield* openAccount({}), asked(`${prefix},${written}`))).status, 200)
+      assert.deepStrictEqual(first.calls.at(-1)?.body, sent)
+    }
+  })
 
-  it.effect("whose pictures are invalid is refused", () =>
-    Effect.gen(function* () {
-      const noPicture = badRequest("Failed to process the reference image.", "messages")
-      for (const bad of [`${url}!`, url.replace("iVBOR", "AAAAA"), `https://a.test/${"a".repeat(9_000)}`]) {
-        assertRefused(yield* chat(yield* openAccount({}), asked(bad)), noPicture)
-      }
-    })
-  )
+  it.effect("whose pictures are invalid is refused", function* () {
+    const noPicture = badRequest("Failed to process the reference image.", "messages")
+    for (const bad of [`${url}!`, url.replace("iVBOR", "AAAAA"), `https://a.test/${"a".repeat(9_000)}`]) {
+      assertRefused(yield* chat(yield* openAccount({}), asked(bad)), noPicture)
+    }
+  })
 })

@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { refused } from "../../../src/http/body/Fields.ts"
 import { formObject, readForm } from "../../../src/http/body/Multipart.ts"
 import { encoded, filePart, formOf, formType, rawPart, readParts, textPart } from "../../harness/client/Forms.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const one = formOf([textPart("a", "1")])
 

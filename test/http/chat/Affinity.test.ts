@@ -1,9 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Predicate } from "effect"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
 import { type Answer, chat, chatPath, post, type Sent, talk } from "../../harness/client/HttpCalls.ts"
 import * as Metrics from "../../harness/client/Metrics.ts"
 import { logged } from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { json, type Reply } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, gateway, onFirst, onSecond, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
@@ -70,50 +70,44 @@ const names: ReadonlyArray<Name> = [
   { by: "the session in Claude Code's user id", ...messages, named: { metadata: { user_id: user } } }
 ]
 
-withLayer(served, { excludeTestServices: true })("a conversation over several providers", (it) => {
+withLayer(served)("a conversation over several providers", (it) => {
   for (const { asked = talk("fallback"), by, headers = {}, named, path = chatPath } of names) {
-    it.effect(`is named by ${by}, however short it is, and stays where a failure brought it`, () =>
-      Effect.gen(function* () {
-        const { first, second } = yield* Upstreams
-        const account = yield* openAccount({})
-        const ask = (more?: object, sent?: Sent) =>
-          Effect.flatMap(post(path)(account, { ...asked, ...more }, sent), rowOf)
-        yield* first.script(json(503, {}), replies)
-        yield* second.script(replies, replies)
-        const before = yield* counts
-        const route = "fallback@second"
-        assert.deepInclude(yield* ask(named, { headers }), { route, preferredRoute: null })
-        assert.deepInclude(yield* ask(named, { headers }), { route, preferredRoute: route })
-        assert.deepInclude(yield* ask(), { route: "fallback@first", preferredRoute: null })
-        assert.deepStrictEqual(yield* counts, { ...before, kept: before.kept + 1, new: before.new + 1 })
-      })
-    )
+    it.effect(`is named by ${by}, however short it is, and stays where a failure brought it`, function* () {
+      const { first, second } = yield* Upstreams
+      const account = yield* openAccount({})
+      const ask = (more?: object, sent?: Sent) =>
+        Effect.flatMap(post(path)(account, { ...asked, ...more }, sent), rowOf)
+      yield* first.script(json(503, {}), replies)
+      yield* second.script(replies, replies)
+      const before = yield* counts
+      const route = "fallback@second"
+      assert.deepInclude(yield* ask(named, { headers }), { route, preferredRoute: null })
+      assert.deepInclude(yield* ask(named, { headers }), { route, preferredRoute: route })
+      assert.deepInclude(yield* ask(), { route: "fallback@first", preferredRoute: null })
+      assert.deepStrictEqual(yield* counts, { ...before, kept: before.kept + 1, new: before.new + 1 })
+    })
   }
 
-  it.effect("stays for thirty turns at one of two equals, and its rows name that route", () =>
-    Effect.gen(function* () {
-      const account = yield* openAccount({})
-      yield* script(30)
-      const before = yield* counts
-      const first = yield* turn(account, "spread", 0)
-      assert.isNull(first.preferredRoute)
-      for (let nth = 1; nth < 30; nth++) {
-        const { attempts, preferredRoute, route } = yield* turn(account, "spread", nth)
-        assert.deepStrictEqual([route, preferredRoute, attempts.length], [first.route, first.route, 1])
-      }
-      assert.deepStrictEqual(yield* counts, { ...before, kept: before.kept + 29, new: before.new + 1 })
-    })
-  )
+  it.effect("stays for thirty turns at one of two equals, and its rows name that route", function* () {
+    const account = yield* openAccount({})
+    yield* script(30)
+    const before = yield* counts
+    const first = yield* turn(account, "spread", 0)
+    assert.isNull(first.preferredRoute)
+    for (let nth = 1; nth < 30; nth++) {
+      const { attempts, preferredRoute, route } = yield* turn(account, "spread", nth)
+      assert.deepStrictEqual([route, preferredRoute, attempts.length], [first.route, first.route, 1])
+    }
+    assert.deepStrictEqual(yield* counts, { ...before, kept: before.kept + 29, new: before.new + 1 })
+  })
 
-  it.effect("begins where the weights send it", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const account = yield* openAccount({})
-      yield* script(200)
-      const before = first.calls.length
-      const begin = (n: number) => turn(account, "spread", 0, `${n} ${prompt}`)
-      yield* Effect.forEach(Array.from(Array(200).keys()), begin, { concurrency: 8, discard: true })
-      assert.closeTo((first.calls.length - before) / 200, 0.75, 0.17)
-    })
-  )
+  it.effect("begins where the weights send it", function* () {
+    const { first } = yield* Upstreams
+    const account = yield* openAccount({})
+    yield* script(200)
+    const before = first.calls.length
+    const begin = (n: number) => turn(account, "spread", 0, `${n} ${prompt}`)
+    yield* Effect.forEach(Array.from(Array(200).keys()), begin, { concurrency: 8, discard: true })
+    assert.closeTo((first.calls.length - before) / 200, 0.75, 0.17)
+  })
 })

@@ -1,10 +1,10 @@
-import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { CompletionUsage } from "../../../src/http/chat/CompletionSchema.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { bearer, call, chat, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, describe, withLayer } from "../../harness/It.ts"
 import { done, event, json, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { chunk, completion, gateway, onFirst, prices, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
@@ -53,102 +53,90 @@ const searching = (model: string, more: object = {}) => ({ ...talk(model), web_s
 const told = { stream_options: { include_usage: true } }
 const decodeUsage = Schema.decodeUnknown(Schema.parseJson(Schema.Struct({ usage: CompletionUsage })))
 
-withLayer(served, { excludeTestServices: true })("the price of cache writes and searches", (it) => {
+withLayer(served)("the price of cache writes and searches", (it) => {
   for (const stream of [false, true]) {
     describe(stream ? "stream" : "json", () => {
-      it.effect("is exact, and the answer, the log and the customer's record show what was charged", () =>
-        Effect.gen(function* () {
-          yield* (yield* Upstreams).first.script(replying(stream, 2))
-          const { funds, ...customer } = yield* Served.customer()
-          const { balance } = yield* funds
-          const answer = yield* chat(customer, searching("agent", { stream, ...(stream && told) }))
-          assert.strictEqual(answer.status, 200, answer.text)
-          const charge = tokens + 2n * search
-          assert.strictEqual(balance - (yield* funds).balance, charge)
-          const said = stream ? (answer.text.match(/data: (\{.*"prompt_tokens".*\})/)?.[1] ?? "") : answer.text
-          assert.deepStrictEqual((yield* decodeUsage(said)).usage, {
-            prompt_tokens: 60,
-            completion_tokens: 5,
-            total_tokens: 65,
-            prompt_tokens_details: { cached_tokens: 30, cache_write_tokens: 20, cache_write_1h_tokens: 12 },
-            completion_tokens_details: { reasoning_tokens: 0 },
-            server_tool_use: { web_search_requests: 2 }
-          })
-          const id = answer.headers.get("x-request-id") ?? ""
-          const row = yield* Served.logged(id)
-          assert.deepInclude(row, {
-            charge: NanoUsd(charge),
-            cost: NanoUsd(tokens + 2n * 8_000_000n),
-            notes: [],
-            cachedTokens: 30,
-            cacheWriteTokens: 20,
-            cacheWriteHourTokens: 12,
-            webSearches: 2
-          })
-          const record = yield* call(`/v1/usage/requests/${id}`, { headers: bearer(customer.secret) })
-          assert.include(record.text, '"cache_write_tokens":20,"cache_write_1h_tokens":12')
-          assert.include(record.text, '"web_searches":2')
-          const sums = yield* call("/v1/usage", { headers: bearer(customer.secret) })
-          assert.include(sums.text, '"cache_write_tokens":20,"web_searches":2')
+      it.effect("is exact, and the answer, the log and the customer's record show what was charged", function* () {
+        yield* (yield* Upstreams).first.script(replying(stream, 2))
+        const { funds, ...customer } = yield* Served.customer()
+        const { balance } = yield* funds
+        const answer = yield* chat(customer, searching("agent", { stream, ...(stream && told) }))
+        assert.strictEqual(answer.status, 200, answer.text)
+        const charge = tokens + 2n * search
+        assert.strictEqual(balance - (yield* funds).balance, charge)
+        const said = stream ? (answer.text.match(/data: (\{.*"prompt_tokens".*\})/)?.[1] ?? "") : answer.text
+        assert.deepStrictEqual((yield* decodeUsage(said)).usage, {
+          prompt_tokens: 60,
+          completion_tokens: 5,
+          total_tokens: 65,
+          prompt_tokens_details: { cached_tokens: 30, cache_write_tokens: 20, cache_write_1h_tokens: 12 },
+          completion_tokens_details: { reasoning_tokens: 0 },
+          server_tool_use: { web_search_requests: 2 }
         })
-      )
+        const id = answer.headers.get("x-request-id") ?? ""
+        const row = yield* Served.logged(id)
+        assert.deepInclude(row, {
+          charge: NanoUsd(charge),
+          cost: NanoUsd(tokens + 2n * 8_000_000n),
+          notes: [],
+          cachedTokens: 30,
+          cacheWriteTokens: 20,
+          cacheWriteHourTokens: 12,
+          webSearches: 2
+        })
+        const record = yield* call(`/v1/usage/requests/${id}`, { headers: bearer(customer.secret) })
+        assert.include(record.text, '"cache_write_tokens":20,"cache_write_1h_tokens":12')
+        assert.include(record.text, '"web_searches":2')
+        const sums = yield* call("/v1/usage", { headers: bearer(customer.secret) })
+        assert.include(sums.text, '"cache_write_tokens":20,"web_searches":2')
+      })
 
-      it.effect("leaves out searches above the most that the hold covers, which are the operator's", () =>
-        Effect.gen(function* () {
-          yield* (yield* Upstreams).first.script(replying(stream, 7))
-          const { spent, ...customer } = yield* Served.customer()
-          const answer = yield* chat(customer, searching("agent", { stream }))
-          assert.strictEqual(yield* spent, tokens + 3n * search)
-          const row = yield* Served.logged(answer.headers.get("x-request-id"))
-          assert.deepInclude(row, { notes: [], webSearches: 3, cost: NanoUsd(tokens + 7n * 8_000_000n) })
-        })
-      )
+      it.effect("leaves out searches above the most that the hold covers, which are the operator's", function* () {
+        yield* (yield* Upstreams).first.script(replying(stream, 7))
+        const { spent, ...customer } = yield* Served.customer()
+        const answer = yield* chat(customer, searching("agent", { stream }))
+        assert.strictEqual(yield* spent, tokens + 3n * search)
+        const row = yield* Served.logged(answer.headers.get("x-request-id"))
+        assert.deepInclude(row, { notes: [], webSearches: 3, cost: NanoUsd(tokens + 7n * 8_000_000n) })
+      })
 
-      it.effect("has no searches that were not asked for", () =>
-        Effect.gen(function* () {
-          yield* (yield* Upstreams).first.script(replying(stream, 2))
-          const { spent, ...customer } = yield* Served.customer()
-          yield* chat(customer, { ...talk("agent"), stream })
-          assert.strictEqual(yield* spent, tokens)
-        })
-      )
+      it.effect("has no searches that were not asked for", function* () {
+        yield* (yield* Upstreams).first.script(replying(stream, 2))
+        const { spent, ...customer } = yield* Served.customer()
+        yield* chat(customer, { ...talk("agent"), stream })
+        assert.strictEqual(yield* spent, tokens)
+      })
 
-      it.effect("is one search where the host has one fee for a request, whatever it reports", () =>
-        Effect.gen(function* () {
-          const { first } = yield* Upstreams
-          const { spent, ...customer } = yield* Served.customer()
-          for (const reported of [0, 5]) {
-            yield* first.script(replying(stream, reported))
-            yield* chat(customer, searching("plugin", { stream }))
-          }
-          yield* first.script(replying(stream, 5))
-          yield* chat(customer, { ...talk("plugin"), stream })
-          assert.strictEqual(yield* spent, 3n * tokens + 2n * search)
-        })
-      )
+      it.effect("is one search where the host has one fee for a request, whatever it reports", function* () {
+        const { first } = yield* Upstreams
+        const { spent, ...customer } = yield* Served.customer()
+        for (const reported of [0, 5]) {
+          yield* first.script(replying(stream, reported))
+          yield* chat(customer, searching("plugin", { stream }))
+        }
+        yield* first.script(replying(stream, 5))
+        yield* chat(customer, { ...talk("plugin"), stream })
+        assert.strictEqual(yield* spent, 3n * tokens + 2n * search)
+      })
     })
   }
 
-  it.effect("is held at its dearest: all of the prompt kept for an hour, and every search", () =>
-    Effect.gen(function* () {
-      const gate = yield* Deferred.make<void>()
-      const { funds, ...customer } = yield* Served.customer()
-      const reply = JSON.stringify(completion("fine", usage(1)))
-      yield* (yield* Upstreams).first.script(steps({ type: "application/json" }, Deferred.await(gate), reply))
-      const look = Effect.zipLeft(
-        soon(Effect.filterOrFail(funds, ({ held }) => held > 0n)),
-        Deferred.succeed(gate, undefined)
-      )
-      const asked = searching("agent", { max_tokens: 9 })
-      const [, { held }] = yield* Effect.all([chat(customer, asked), look], { concurrency: "unbounded" })
-      assert.strictEqual(held, BigInt(32 + 16 + 2 + 25_000) * hour + 9n * output + 3n * search)
-    })
-  )
+  it.effect("is held at its dearest: all of the prompt kept for an hour, and every search", function* () {
+    const gate = yield* Deferred.make<void>()
+    const { funds, ...customer } = yield* Served.customer()
+    const reply = JSON.stringify(completion("fine", usage(1)))
+    yield* (yield* Upstreams).first.script(steps({ type: "application/json" }, Deferred.await(gate), reply))
+    const look = Effect.zipLeft(
+      soon(Effect.filterOrFail(funds, ({ held }) => held > 0n)),
+      Deferred.succeed(gate, undefined)
+    )
+    const asked = searching("agent", { max_tokens: 9 })
+    const [, { held }] = yield* Effect.all([chat(customer, asked), look], { concurrency: "unbounded" })
+    assert.strictEqual(held, BigInt(32 + 16 + 2 + 25_000) * hour + 9n * output + 3n * search)
+  })
 
-  it.effect("leaves a ledger that verifies", () =>
-    Effect.gen(function* () {
-      const { violations } = yield* (yield* LedgerAdmin).verify
-      assert.deepStrictEqual([...violations], [])
-    })
-  )
+  it.effect("leaves a ledger that verifies", function* () {
+    const { violations } = yield* (yield* LedgerAdmin).verify
+    assert.deepStrictEqual([...violations], [])
+  })
 })

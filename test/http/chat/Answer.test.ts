@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck, Schema } from "effect"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
@@ -17,6 +16,7 @@ import {
   usage,
   wireUsage
 } from "../../harness/fixtures/ChatAnswers.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const dataOf = (text: string): ReadonlyArray<string> =>
   text

@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { base, call, hi, imageUrl, refusal, said, taken, tool } from "../../harness/fixtures/ChatBodies.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const hour = { cache_control: { type: "ephemeral", ttl: "1h" } }
 const fiveMinutes = { cache_control: { type: "ephemeral", ttl: "5m" } }

@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import { callIdOnWire } from "../../../src/domain/Chat.ts"
 import { completionJson } from "../../../src/http/chat/ChatAnswer.ts"
 import { callingAnswer, encoder, name, usage } from "../../harness/fixtures/ChatAnswers.ts"
 import { call, said, taken } from "../../harness/fixtures/ChatBodies.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const signed = (id: string) =>
   said(

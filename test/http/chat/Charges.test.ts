@@ -1,10 +1,9 @@
-import { assert, describe, layer as withLayer } from "@effect/vitest"
-import { Effect } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { chatWays } from "../../harness/client/ChatWays.ts"
 import { talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, describe, withLayer } from "../../harness/It.ts"
 import { done, event, json, type Reply, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { chunk, completion, gateway, nanoPerToken, prices, Upstreams, usual } from "../../harness/upstream/Upstreams.ts"
 
@@ -107,56 +106,48 @@ const cases = chatWays.flatMap(({ path, send }) =>
   [false, true].map((stream) => ({ path, stream, ask: send, told: counts[path] ?? "uncounted" }))
 )
 
-withLayer(served, { excludeTestServices: true })("the charge of a chat", (it) => {
+withLayer(served)("the charge of a chat", (it) => {
   for (const { ask, path, stream, told } of cases) {
     describe(`${path}, ${stream ? "stream" : "json"}`, () => {
-      it.effect.each(settled)("is exact for $what", ({ charge, model = "talk", prompt = "hi", usage }) =>
-        Effect.gen(function* () {
-          yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
-          const { funds, ...customer } = yield* Served.customer()
-          const { balance } = yield* funds
-          const answer = yield* ask(customer, { ...talk(model, prompt), stream })
-          assert.strictEqual(answer.status, 200, answer.text)
-          assert.strictEqual(balance - (yield* funds).balance, charge)
-          const row = yield* Served.logged(answer.headers.get("x-request-id"))
-          assert.deepInclude(row, { charge: NanoUsd(charge), notes: [] })
-        })
-      )
+      it.effect.each(settled)("is exact for $what", function* ({ charge, model = "talk", prompt = "hi", usage }) {
+        yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
+        const { funds, ...customer } = yield* Served.customer()
+        const { balance } = yield* funds
+        const answer = yield* ask(customer, { ...talk(model, prompt), stream })
+        assert.strictEqual(answer.status, 200, answer.text)
+        assert.strictEqual(balance - (yield* funds).balance, charge)
+        const row = yield* Served.logged(answer.headers.get("x-request-id"))
+        assert.deepInclude(row, { charge: NanoUsd(charge), notes: [] })
+      })
 
-      it.effect.each(untrue)("is by the gateway's count where the usage is %s", ([, usage]) =>
-        Effect.gen(function* () {
-          yield* (yield* Upstreams).first.script(replying(stream, "one two three four five", usage))
-          const { spent, ...customer } = yield* Served.customer()
-          // Which only the host of a body in the client's own words would read, beside chat.
-          const counting = { stream_options: { include_usage: true } }
-          const answer = yield* ask(customer, { ...talk("talk", "six seven eight"), stream, ...counting })
-          assert.strictEqual(answer.status, 200, answer.text)
-          const row = yield* Served.logged(answer.headers.get("x-request-id"))
-          assert.deepInclude(row, { notes: ["usage_estimated"], promptTokens: 7, completionTokens: 5 })
-          assert.strictEqual(yield* spent, 7n * into + 5n * out)
-          assert.include(answer.text, told)
-        })
-      )
+      it.effect.each(untrue)("is by the gateway's count where the usage is %s", function* ([, usage]) {
+        yield* (yield* Upstreams).first.script(replying(stream, "one two three four five", usage))
+        const { spent, ...customer } = yield* Served.customer()
+        // Which only the host of a body in the client's own words would read, beside chat.
+        const counting = { stream_options: { include_usage: true } }
+        const answer = yield* ask(customer, { ...talk("talk", "six seven eight"), stream, ...counting })
+        assert.strictEqual(answer.status, 200, answer.text)
+        const row = yield* Served.logged(answer.headers.get("x-request-id"))
+        assert.deepInclude(row, { notes: ["usage_estimated"], promptTokens: 7, completionTokens: 5 })
+        assert.strictEqual(yield* spent, 7n * into + 5n * out)
+        assert.include(answer.text, told)
+      })
 
-      it.effect("is never above the hold, and the excess is logged", () =>
-        Effect.gen(function* () {
-          const usage = { prompt_tokens: 1e9, completion_tokens: 1e9 }
-          yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
-          const { spent, ...customer } = yield* Served.customer()
-          const answer = yield* ask(customer, { ...talk("talk"), max_tokens: 3, stream })
-          const hold = BigInt(32 + 16 + 2) * into + 3n * out
-          const row = yield* Served.logged(answer.headers.get("x-request-id"))
-          assert.deepInclude(row, { notes: ["hold_exceeded"], charge: NanoUsd(hold), promptTokens: 1e9 })
-          assert.strictEqual(yield* spent, hold)
-        })
-      )
+      it.effect("is never above the hold, and the excess is logged", function* () {
+        const usage = { prompt_tokens: 1e9, completion_tokens: 1e9 }
+        yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
+        const { spent, ...customer } = yield* Served.customer()
+        const answer = yield* ask(customer, { ...talk("talk"), max_tokens: 3, stream })
+        const hold = BigInt(32 + 16 + 2) * into + 3n * out
+        const row = yield* Served.logged(answer.headers.get("x-request-id"))
+        assert.deepInclude(row, { notes: ["hold_exceeded"], charge: NanoUsd(hold), promptTokens: 1e9 })
+        assert.strictEqual(yield* spent, hold)
+      })
     })
   }
 
-  it.effect("leaves a ledger that verifies", () =>
-    Effect.gen(function* () {
-      const { violations } = yield* (yield* LedgerAdmin).verify
-      assert.deepStrictEqual([...violations], [])
-    })
-  )
+  it.effect("leaves a ledger that verifies", function* () {
+    const { violations } = yield* (yield* LedgerAdmin).verify
+    assert.deepStrictEqual([...violations], [])
+  })
 })

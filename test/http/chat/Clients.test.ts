@@ -1,6 +1,5 @@
 import { createServer } from "node:http"
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
-import { assert, describe, it } from "@effect/vitest"
 import { generateText, jsonSchema, streamText, type ToolSet } from "ai"
 import { Data, Effect } from "effect"
 import OpenAI, { APIError } from "openai"
@@ -18,6 +17,7 @@ import {
   usage,
   wireUsage
 } from "../../harness/fixtures/ChatAnswers.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const messages = [{ role: "user" as const, content: "hi" }]
 
@@ -60,24 +60,22 @@ const collect = <A>(stream: AsyncIterable<A>) =>
   })
 
 describe("an answer", () => {
-  it.scoped("is understood by the AI SDK", () =>
-    Effect.gen(function* () {
-      const body = JSON.stringify(completionJson({ ...name, answer: callingAnswer, usage }))
-      const { aiSdk } = yield* serving("application/json", [body])
-      const tools: ToolSet = { weather: { inputSchema: jsonSchema({ type: "object" }) } }
-      const result = yield* Effect.promise(() => generateText({ model: aiSdk, prompt: "hi", tools, maxRetries: 0 }))
-      assert.strictEqual(result.reasoningText, "Which city?")
-      assert.strictEqual(result.finishReason, "tool-calls")
-      assert.deepStrictEqual(
-        result.toolCalls.map(({ input, toolCallId, toolName }) => ({ input, toolCallId, toolName })),
-        [{ input: { city: "Wien" }, toolCallId: "call_a", toolName: "weather" }]
-      )
-      assert.strictEqual(result.usage.inputTokens, 12)
-      assert.strictEqual(result.usage.outputTokens, 7)
-      assert.strictEqual(result.usage.cachedInputTokens, 4)
-      assert.strictEqual(result.usage.reasoningTokens, 3)
-    })
-  )
+  it.scoped("is understood by the AI SDK", function* () {
+    const body = JSON.stringify(completionJson({ ...name, answer: callingAnswer, usage }))
+    const { aiSdk } = yield* serving("application/json", [body])
+    const tools: ToolSet = { weather: { inputSchema: jsonSchema({ type: "object" }) } }
+    const result = yield* Effect.promise(() => generateText({ model: aiSdk, prompt: "hi", tools, maxRetries: 0 }))
+    assert.strictEqual(result.reasoningText, "Which city?")
+    assert.strictEqual(result.finishReason, "tool-calls")
+    assert.deepStrictEqual(
+      result.toolCalls.map(({ input, toolCallId, toolName }) => ({ input, toolCallId, toolName })),
+      [{ input: { city: "Wien" }, toolCallId: "call_a", toolName: "weather" }]
+    )
+    assert.strictEqual(result.usage.inputTokens, 12)
+    assert.strictEqual(result.usage.outputTokens, 7)
+    assert.strictEqual(result.usage.cachedInputTokens, 4)
+    assert.strictEqual(result.usage.reasoningTokens, 3)
+  })
 })
 
 describe("a stream", () => {
@@ -97,52 +95,44 @@ describe("a stream", () => {
     { type: "usage", usage } as const
   ]
 
-  it.scoped("is understood by the openai package", () =>
-    Effect.gen(function* () {
-      const { openai } = yield* servingStream(whole(true, spoken))
-      const stream = yield* Effect.promise(() =>
-        openai.chat.completions.create({
-          model: "m-1",
-          messages,
-          stream: true,
-          stream_options: { include_usage: true }
-        })
-      )
-      const chunks = yield* collect(stream)
-      assert.strictEqual(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join(""), text)
-      assert.deepStrictEqual(chunks[0]?.choices[0]?.delta, { role: "assistant", content: "" })
-      assert.deepStrictEqual(JSON.parse(JSON.stringify(chunks.at(-1)?.usage)), wireUsage)
-      assert.isTrue(
-        chunks.every(({ created, id, model }) => id === name.id && created === name.created && model === name.model)
-      )
-    })
-  )
+  it.scoped("is understood by the openai package", function* () {
+    const { openai } = yield* servingStream(whole(true, spoken))
+    const stream = yield* Effect.promise(() =>
+      openai.chat.completions.create({
+        model: "m-1",
+        messages,
+        stream: true,
+        stream_options: { include_usage: true }
+      })
+    )
+    const chunks = yield* collect(stream)
+    assert.strictEqual(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join(""), text)
+    assert.deepStrictEqual(chunks[0]?.choices[0]?.delta, { role: "assistant", content: "" })
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(chunks.at(-1)?.usage)), wireUsage)
+    assert.isTrue(
+      chunks.every(({ created, id, model }) => id === name.id && created === name.created && model === name.model)
+    )
+  })
 
-  it.scoped("is understood by the AI SDK", () =>
-    Effect.gen(function* () {
-      const { aiSdk } = yield* servingStream(whole(true, spoken))
-      const result = streamText({ model: aiSdk, prompt: "hi", maxRetries: 0 })
-      assert.strictEqual(yield* Effect.promise(() => Promise.resolve(result.text)), text)
-      assert.strictEqual(yield* Effect.promise(() => Promise.resolve(result.reasoningText)), "Hm, ja.")
-      assert.strictEqual(yield* Effect.promise(() => Promise.resolve(result.finishReason)), "stop")
-      const used = yield* Effect.promise(() => Promise.resolve(result.usage))
-      assert.strictEqual(used.inputTokens, 12)
-      assert.strictEqual(used.outputTokens, 7)
-    })
-  )
+  it.scoped("is understood by the AI SDK", function* () {
+    const { aiSdk } = yield* servingStream(whole(true, spoken))
+    const result = streamText({ model: aiSdk, prompt: "hi", maxRetries: 0 })
+    assert.strictEqual(yield* Effect.promise(() => Promise.resolve(result.text)), text)
+    assert.strictEqual(yield* Effect.promise(() => Promise.resolve(result.reasoningText)), "Hm, ja.")
+    assert.strictEqual(yield* Effect.promise(() => Promise.resolve(result.finishReason)), "stop")
+    const used = yield* Effect.promise(() => Promise.resolve(result.usage))
+    assert.strictEqual(used.inputTokens, 12)
+    assert.strictEqual(used.outputTokens, 7)
+  })
 
-  it.scoped("that fails before any output has the true code", () =>
-    Effect.gen(function* () {
-      const { openai } = yield* servingStream([
-        ": keep-alive\n\n",
-        encoder(false).error(toWire(new UpstreamFailed()).body)
-      ])
-      const stream = yield* Effect.promise(() =>
-        openai.chat.completions.create({ model: "m-1", messages, stream: true })
-      )
-      const { cause } = yield* Effect.flip(collect(stream))
-      assert.instanceOf(cause, APIError)
-      assert.strictEqual(cause.code, "upstream_error")
-    })
-  )
+  it.scoped("that fails before any output has the true code", function* () {
+    const { openai } = yield* servingStream([
+      ": keep-alive\n\n",
+      encoder(false).error(toWire(new UpstreamFailed()).body)
+    ])
+    const stream = yield* Effect.promise(() => openai.chat.completions.create({ model: "m-1", messages, stream: true }))
+    const { cause } = yield* Effect.flip(collect(stream))
+    assert.instanceOf(cause, APIError)
+    assert.strictEqual(cause.code, "upstream_error")
+  })
 })

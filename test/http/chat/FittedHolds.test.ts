@@ -1,8 +1,8 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect, Schema } from "effect"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { type Answer, assertRefused, chat, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { json, type Received, type Reply, steps } from "../../harness/upstream/FakeUpstream.ts"
 import {
   answers,
@@ -35,72 +35,63 @@ const gated = (gate: Deferred.Deferred<void>): Reply =>
 
 const fitting = (nanoUsd: bigint) => Served.customer({ nanoUsd, fitHolds: true })
 
-withLayer(gateway({ talk: {} }), { excludeTestServices: true })("a chat whose hold is fitted", (it) => {
-  it.effect.each([false, true])("runs with a lower cap, which the header tells (stream: %s)", (stream) =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const customer = yield* fitting(holdOf(maxOutput) - 1n)
-      yield* first.script(stream ? streams("fine") : answers())
-      const answer = yield* chat(customer, { ...full, stream })
-      assert.strictEqual(answer.status, 200, answer.text)
-      const cap = told(answer)
-      // One that runs alone gets half of what is there.
-      assert.strictEqual(cap, Number(((holdOf(maxOutput) - 1n) / 2n - prompt) / perOutput))
-      assert.strictEqual(capIn(first.calls.at(-1)), cap)
-      assert.deepStrictEqual((yield* Served.logged(answer.headers.get("x-request-id"))).notes, ["cap_lowered"])
-      assert.strictEqual(yield* customer.spentInTheEnd, 20_000n)
-    })
-  )
+withLayer(gateway({ talk: {} }))("a chat whose hold is fitted", (it) => {
+  it.effect.each([false, true])("runs with a lower cap, which the header tells (stream: %s)", function* (stream) {
+    const { first } = yield* Upstreams
+    const customer = yield* fitting(holdOf(maxOutput) - 1n)
+    yield* first.script(stream ? streams("fine") : answers())
+    const answer = yield* chat(customer, { ...full, stream })
+    assert.strictEqual(answer.status, 200, answer.text)
+    const cap = told(answer)
+    // One that runs alone gets half of what is there.
+    assert.strictEqual(cap, Number(((holdOf(maxOutput) - 1n) / 2n - prompt) / perOutput))
+    assert.strictEqual(capIn(first.calls.at(-1)), cap)
+    assert.deepStrictEqual((yield* Served.logged(answer.headers.get("x-request-id"))).notes, ["cap_lowered"])
+    assert.strictEqual(yield* customer.spentInTheEnd, 20_000n)
+  })
 
-  it.effect("keeps its cap where the balance covers it, and nothing is told", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      yield* first.script(answers())
-      const answer = yield* chat(yield* fitting(holdOf(maxOutput)), full)
-      assert.deepStrictEqual([answer.status, told(answer)], [200, undefined])
-      assert.strictEqual(capIn(first.calls.at(-1)), maxOutput)
-    })
-  )
+  it.effect("keeps its cap where the balance covers it, and nothing is told", function* () {
+    const { first } = yield* Upstreams
+    yield* first.script(answers())
+    const answer = yield* chat(yield* fitting(holdOf(maxOutput)), full)
+    assert.deepStrictEqual([answer.status, told(answer)], [200, undefined])
+    assert.strictEqual(capIn(first.calls.at(-1)), maxOutput)
+  })
 
-  it.effect("is billed for no more output than the lower cap", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const customer = yield* fitting(holdOf(leastOutput))
-      const produced = { prompt_tokens: 10, completion_tokens: 5_000, total_tokens: 5_010 }
-      yield* first.script(json(200, completion("fine", produced)))
-      const answer = yield* chat(customer, full)
-      assert.deepStrictEqual([answer.status, told(answer)], [200, leastOutput])
-      assert.strictEqual(yield* customer.spentInTheEnd, 10n * perPrompt + BigInt(leastOutput) * perOutput)
-    })
-  )
+  it.effect("is billed for no more output than the lower cap", function* () {
+    const { first } = yield* Upstreams
+    const customer = yield* fitting(holdOf(leastOutput))
+    const produced = { prompt_tokens: 10, completion_tokens: 5_000, total_tokens: 5_010 }
+    yield* first.script(json(200, completion("fine", produced)))
+    const answer = yield* chat(customer, full)
+    assert.deepStrictEqual([answer.status, told(answer)], [200, leastOutput])
+    assert.strictEqual(yield* customer.spentInTheEnd, 10n * perPrompt + BigInt(leastOutput) * perOutput)
+  })
 
-  it.effect("is refused where its prompt with 1,024 tokens of output is not covered, to the nano-dollar", () =>
-    Effect.gen(function* () {
-      assertRefused(yield* chat(yield* fitting(holdOf(leastOutput) - 1n), full), refusals.insufficient)
-      const { first } = yield* Upstreams
-      yield* first.script(answers())
-      const short = yield* chat(yield* fitting(holdOf(10)), { ...talk("talk"), max_tokens: 10 })
-      assert.deepStrictEqual([short.status, told(short)], [200, undefined])
-      assertRefused(
-        yield* chat(yield* fitting(holdOf(10) - 1n), { ...talk("talk"), max_tokens: 10 }),
-        refusals.insufficient
-      )
-    })
-  )
+  it.effect("is refused where its prompt with 1,024 tokens of output is not covered, to the nano-dollar", function* () {
+    assertRefused(yield* chat(yield* fitting(holdOf(leastOutput) - 1n), full), refusals.insufficient)
+    const { first } = yield* Upstreams
+    yield* first.script(answers())
+    const short = yield* chat(yield* fitting(holdOf(10)), { ...talk("talk"), max_tokens: 10 })
+    assert.deepStrictEqual([short.status, told(short)], [200, undefined])
+    assertRefused(
+      yield* chat(yield* fitting(holdOf(10) - 1n), { ...talk("talk"), max_tokens: 10 }),
+      refusals.insufficient
+    )
+  })
 
-  it.effect("is refused like any other where its organization has not asked for it", () =>
-    Effect.gen(function* () {
-      const customer = yield* Served.customer({ nanoUsd: holdOf(maxOutput) - 1n })
-      assertRefused(yield* chat(customer, full), refusals.insufficient)
-      const { first } = yield* Upstreams
-      yield* (yield* Organizations).fitHolds(customer.org, true)
-      yield* first.script(answers())
-      yield* soon(Effect.map(chat(customer, full), ({ status }) => assert.strictEqual(status, 200)))
-    })
-  )
+  it.effect("is refused like any other where its organization has not asked for it", function* () {
+    const customer = yield* Served.customer({ nanoUsd: holdOf(maxOutput) - 1n })
+    assertRefused(yield* chat(customer, full), refusals.insufficient)
+    const { first } = yield* Upstreams
+    yield* (yield* Organizations).fitHolds(customer.org, true)
+    yield* first.script(answers())
+    yield* soon(Effect.map(chat(customer, full), ({ status }) => assert.strictEqual(status, 200)))
+  })
 
-  it.effect("waits until another's hold is closed, if only that stands in its way, also with a large body", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "waits until another's hold is closed, if only that stands in its way, also with a large body",
+    function* () {
       const { first } = yield* Upstreams
       const customer = yield* fitting(holdOf(maxOutput))
       const gate = yield* Deferred.make<void>()
@@ -122,17 +113,15 @@ withLayer(gateway({ talk: {} }), { excludeTestServices: true })("a chat whose ho
       assert.deepStrictEqual([one.status, two.status, three.status], [200, 200, 200], two.text + three.text)
       assert.strictEqual(told(one), undefined)
       assert.strictEqual(yield* customer.spentInTheEnd, 60_000n)
-    })
+    }
   )
 
-  it.effect("is refused at once where its key's cap is reached", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const cap = { amount: 20_000n, period: "day" } as const
-      const customer = yield* Served.customer({ nanoUsd: 3_000_000n, fitHolds: true, cap })
-      yield* first.script(answers())
-      assert.strictEqual((yield* chat(customer, full)).status, 200)
-      assertRefused(yield* chat(customer, full), refusals.capped("day"))
-    })
-  )
+  it.effect("is refused at once where its key's cap is reached", function* () {
+    const { first } = yield* Upstreams
+    const cap = { amount: 20_000n, period: "day" } as const
+    const customer = yield* Served.customer({ nanoUsd: 3_000_000n, fitHolds: true, cap })
+    yield* first.script(answers())
+    assert.strictEqual((yield* chat(customer, full)).status, 200)
+    assertRefused(yield* chat(customer, full), refusals.capped("day"))
+  })
 })

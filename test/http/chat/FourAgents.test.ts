@@ -1,9 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { post, talk } from "../../harness/client/HttpCalls.ts"
 import { builtIn } from "../../harness/fixtures/Catalogs.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const Listed = Schema.Struct({
   data: Schema.Array(
@@ -33,44 +33,40 @@ const catalog = builtIn
   .replace("max_output_policy: reject", "max_output_policy: clamp")
   .replace("max_output: 8192", "max_output: 128000")
 
-withLayer(Served.layer(Effect.succeed({ catalog, env: { SANDBOX: "true" } })), { excludeTestServices: true })(
-  "four agents on five dollars",
-  (it) => {
-    it.effect.each([
-      ["/chat/completions", false, 0],
-      ["/chat/completions", true, 40],
-      ["/responses", false, 0],
-      ["/responses", true, 0],
-      ["/messages", false, 0],
-      ["/messages", true, 40]
-    ] as const)(
-      "run at once on the dearest model without one refusal (%s, stream: %s, %s ms between them)",
-      ([path, stream, apart]) =>
-        Effect.gen(function* () {
-          const model = yield* dearest
-          const customer = yield* Served.customer({ nanoUsd: five, fitHolds: path === "/chat/completions" })
-          const ask = (turn: number) => {
-            const text = `[sandbox delay=${turn === 0 ? 2_000 : 1_000}] ${"word ".repeat(10_000)}`
-            return path === "/responses"
-              ? post("/v1/responses")(customer, { model, input: text, max_output_tokens: 64_000, stream })
-              : post(`/v1${path}`)(customer, { ...talk(model, text), max_tokens: 64_000, stream })
-          }
-          const agent = (number: number) => Effect.delay(Effect.forEach(turns, ask), number * apart)
-          const answered = (yield* Effect.forEach(agents, agent, { concurrency: "unbounded" })).flat()
-          assert.deepStrictEqual(
-            answered.flatMap(({ status, text }) => (status === 200 && !/insufficient|failed/.test(text) ? [] : [text])),
-            []
-          )
-          const caps = answered.map(({ headers }) => headers.get("x-gateway-max-output-tokens"))
-          for (const cap of caps) if (cap !== null) assert.isAtLeast(Number(cap), 1_024)
-          assert.isTrue(
-            caps.some((cap) => cap !== null),
-            "all had their full cap"
-          )
-          assert.isAbove(Number(yield* customer.spentInTheEnd), 0)
-          assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
-        }),
-      60_000
-    )
-  }
-)
+withLayer(Served.layer(Effect.succeed({ catalog, env: { SANDBOX: "true" } })))("four agents on five dollars", (it) => {
+  it.effect.each([
+    ["/chat/completions", false, 0],
+    ["/chat/completions", true, 40],
+    ["/responses", false, 0],
+    ["/responses", true, 0],
+    ["/messages", false, 0],
+    ["/messages", true, 40]
+  ] as const)(
+    "run at once on the dearest model without one refusal (%s, stream: %s, %s ms between them)",
+    function* ([path, stream, apart]) {
+      const model = yield* dearest
+      const customer = yield* Served.customer({ nanoUsd: five, fitHolds: path === "/chat/completions" })
+      const ask = (turn: number) => {
+        const text = `[sandbox delay=${turn === 0 ? 2_000 : 1_000}] ${"word ".repeat(10_000)}`
+        return path === "/responses"
+          ? post("/v1/responses")(customer, { model, input: text, max_output_tokens: 64_000, stream })
+          : post(`/v1${path}`)(customer, { ...talk(model, text), max_tokens: 64_000, stream })
+      }
+      const agent = (number: number) => Effect.delay(Effect.forEach(turns, ask), number * apart)
+      const answered = (yield* Effect.forEach(agents, agent, { concurrency: "unbounded" })).flat()
+      assert.deepStrictEqual(
+        answered.flatMap(({ status, text }) => (status === 200 && !/insufficient|failed/.test(text) ? [] : [text])),
+        []
+      )
+      const caps = answered.map(({ headers }) => headers.get("x-gateway-max-output-tokens"))
+      for (const cap of caps) if (cap !== null) assert.isAtLeast(Number(cap), 1_024)
+      assert.isTrue(
+        caps.some((cap) => cap !== null),
+        "all had their full cap"
+      )
+      assert.isAbove(Number(yield* customer.spentInTheEnd), 0)
+      assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
+    },
+    60_000
+  )
+})

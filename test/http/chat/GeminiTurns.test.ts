@@ -1,10 +1,10 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { ChatCompletionMessage, ChatCompletionMessageParam } from "openai/resources/chat/completions"
 import { list, record } from "../../contracts/ChatHosts.ts"
 import { assertRefused, badRequest, chat, talk } from "../../harness/client/HttpCalls.ts"
 import { calling, drained } from "../../harness/client/OfficialClients.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { weatherTool } from "../../harness/upstream/Aimock.ts"
 import { event, json, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, hidden, Upstreams, layer as upstreams } from "../../harness/upstream/Upstreams.ts"
@@ -67,9 +67,10 @@ const nextTurn = (message: ChatCompletionMessage): Array<ChatCompletionMessagePa
 
 const partsIn = (body: unknown) => list(record(body).contents).flatMap((content) => list(record(content).parts))
 
-withLayer(served, { excludeTestServices: true })("Gemini behind the chat-completions wire", (it) => {
-  it.scoped("gets its thought signatures back over two turns with tools, and shows them to no other host", () =>
-    Effect.gen(function* () {
+withLayer(served)("Gemini behind the chat-completions wire", (it) => {
+  it.scoped(
+    "gets its thought signatures back over two turns with tools, and shows them to no other host",
+    function* () {
       const { first, second } = yield* Upstreams
       const customer = yield* Served.customer()
       const create = (messages: Array<ChatCompletionMessageParam>) =>
@@ -101,41 +102,37 @@ withLayer(served, { excludeTestServices: true })("Gemini behind the chat-complet
         [undefined, undefined, "g1", "g2", "g1", "g2"]
       )
       assert.notInclude(JSON.stringify(elsewhere), signature)
-    })
+    }
   )
 
-  it.scoped("streams its calls with their signatures, too", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const customer = yield* Served.customer()
-      yield* first.script(sse(...calls.map((call) => event(chunk([call]))), event(chunk([], "STOP", usage))))
-      const stream = customer.openai.chat.completions.stream({ ...asked, messages: [question] })
-      assert.isUndefined((yield* drained(stream)).error)
-      const message = (yield* calling(() => stream.finalChatCompletion())).choices[0]?.message
-      if (message === undefined) return assert.fail("no choice")
-      yield* first.script(json(200, chunk([{ text: "Sunny." }], "STOP", usage)))
-      yield* calling(() => customer.openai.chat.completions.create({ ...asked, messages: nextTurn(message) }))
-      assert.deepStrictEqual(partsIn(first.calls.at(-1)?.body).slice(1, 3), calls)
-    })
-  )
+  it.scoped("streams its calls with their signatures, too", function* () {
+    const { first } = yield* Upstreams
+    const customer = yield* Served.customer()
+    yield* first.script(sse(...calls.map((call) => event(chunk([call]))), event(chunk([], "STOP", usage))))
+    const stream = customer.openai.chat.completions.stream({ ...asked, messages: [question] })
+    assert.isUndefined((yield* drained(stream)).error)
+    const message = (yield* calling(() => stream.finalChatCompletion())).choices[0]?.message
+    if (message === undefined) return assert.fail("no choice")
+    yield* first.script(json(200, chunk([{ text: "Sunny." }], "STOP", usage)))
+    yield* calling(() => customer.openai.chat.completions.create({ ...asked, messages: nextTurn(message) }))
+    assert.deepStrictEqual(partsIn(first.calls.at(-1)?.body).slice(1, 3), calls)
+  })
 
-  it.scoped("is not used for a search beside tools before Gemini 3: another route is, or it is a 400", () =>
-    Effect.gen(function* () {
-      const { first, second } = yield* Upstreams
-      const customer = yield* Served.customer()
-      const both = { tools: [weatherTool], web_search: true }
-      const calls = first.calls.length
-      for (const stream of [false, true]) {
-        assertRefused(
-          yield* chat(customer, { ...talk("before"), ...both, stream }),
-          badRequest("No provider of `before` can do all that the request asks for at once.", "web_search")
-        )
-      }
-      yield* second.script(answers("found"))
-      const answer = yield* chat(customer, { ...talk("before-and-plain"), ...both })
-      assert.strictEqual(answer.status, 200)
-      assert.include(answer.text, "found")
-      assert.strictEqual(first.calls.length, calls)
-    })
-  )
+  it.scoped("is not used for a search beside tools before Gemini 3: another route is, or it is a 400", function* () {
+    const { first, second } = yield* Upstreams
+    const customer = yield* Served.customer()
+    const both = { tools: [weatherTool], web_search: true }
+    const calls = first.calls.length
+    for (const stream of [false, true]) {
+      assertRefused(
+        yield* chat(customer, { ...talk("before"), ...both, stream }),
+        badRequest("No provider of `before` can do all that the request asks for at once.", "web_search")
+      )
+    }
+    yield* second.script(answers("found"))
+    const answer = yield* chat(customer, { ...talk("before-and-plain"), ...both })
+    assert.strictEqual(answer.status, 200)
+    assert.include(answer.text, "found")
+    assert.strictEqual(first.calls.length, calls)
+  })
 })

@@ -1,8 +1,8 @@
-import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { chatWays } from "../../harness/client/ChatWays.ts"
 import { assertRefused, chat, chatPath, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, describe, withLayer } from "../../harness/It.ts"
 import { json, type Reply, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { painting } from "../../harness/upstream/ImageReplies.ts"
 import {
@@ -77,97 +77,89 @@ const gated = (gate: Deferred.Deferred<void>, stream: boolean): Reply =>
     ? sse(Deferred.await(gate), chunk({ content: "fine" }), ending)
     : steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(completion("fine", usual)))
 
-withLayer(served, { excludeTestServices: true })("the hold of a chat", (it) => {
+withLayer(served)("the hold of a chat", (it) => {
   for (const { defaultCap, path, send, stream } of chatWays.flatMap((way) =>
     [false, true].map((stream) => ({ ...way, stream }))
   )) {
     describe(`${path}, ${stream ? "stream" : "json"}`, () => {
       it.effect.each(path === chatPath ? [...bounds, otherCap] : bounds)(
         "covers the most that %s can cost, and the rest is released",
-        ([, body, prompt, output = defaultCap, rates = [into, out]]) =>
-          Effect.gen(function* () {
-            const { first } = yield* Upstreams
-            const { funds, ...customer } = yield* Served.customer()
-            const { balance } = yield* funds
-            const gate = yield* Deferred.make<void>()
-            const calls = first.calls.length
-            yield* first.script(gated(gate, stream))
-            const hold = BigInt(prompt) * rates[0] + BigInt(output) * rates[1]
-            const look = soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1))).pipe(
-              Effect.zipRight(funds),
-              Effect.zipLeft(Deferred.succeed(gate, undefined))
-            )
-            const [answer, meanwhile] = yield* Effect.all([send(customer, { ...body, stream }), look], {
-              concurrency: "unbounded"
-            })
-            assert.strictEqual(answer.status, 200, answer.text)
-            assert.deepStrictEqual(meanwhile, { balance, held: hold, available: balance - hold })
-            assert.deepInclude(first.calls.at(-1)?.body, { max_tokens: output })
-            // No polling: the charge was there before the answer's last byte.
-            const charge = [10n * into + BigInt(Math.min(5, output)) * out, hold].reduce((a, b) => (a < b ? a : b))
-            assert.deepStrictEqual(yield* funds, { balance: balance - charge, held: 0n, available: balance - charge })
+        function* ([, body, prompt, output = defaultCap, rates = [into, out]]) {
+          const { first } = yield* Upstreams
+          const { funds, ...customer } = yield* Served.customer()
+          const { balance } = yield* funds
+          const gate = yield* Deferred.make<void>()
+          const calls = first.calls.length
+          yield* first.script(gated(gate, stream))
+          const hold = BigInt(prompt) * rates[0] + BigInt(output) * rates[1]
+          const look = soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1))).pipe(
+            Effect.zipRight(funds),
+            Effect.zipLeft(Deferred.succeed(gate, undefined))
+          )
+          const [answer, meanwhile] = yield* Effect.all([send(customer, { ...body, stream }), look], {
+            concurrency: "unbounded"
           })
+          assert.strictEqual(answer.status, 200, answer.text)
+          assert.deepStrictEqual(meanwhile, { balance, held: hold, available: balance - hold })
+          assert.deepInclude(first.calls.at(-1)?.body, { max_tokens: output })
+          // No polling: the charge was there before the answer's last byte.
+          const charge = [10n * into + BigInt(Math.min(5, output)) * out, hold].reduce((a, b) => (a < b ? a : b))
+          assert.deepStrictEqual(yield* funds, { balance: balance - charge, held: 0n, available: balance - charge })
+        }
       )
     })
   }
 
-  it.effect.each(floors)("covers at least the bytes of %s", ([, more]) =>
-    Effect.gen(function* () {
-      const gate = yield* Deferred.make<void>()
-      const { funds, ...customer } = yield* Served.customer()
-      yield* (yield* Upstreams).first.script(gated(gate, false))
-      const look = Effect.zipLeft(
-        soon(Effect.filterOrFail(funds, ({ held }) => held > 0n)),
-        Deferred.succeed(gate, undefined)
-      )
-      const body = { ...talk("talk"), max_tokens: 1, ...more }
-      const [, { held }] = yield* Effect.all([chat(customer, body), look], { concurrency: "unbounded" })
-      const bytes = JSON.stringify(Object.values(more)[0]).length
-      assert.isAtLeast(Number(held), Number(BigInt(bare + 2 + bytes) * into + out))
-    })
-  )
+  it.effect.each(floors)("covers at least the bytes of %s", function* ([, more]) {
+    const gate = yield* Deferred.make<void>()
+    const { funds, ...customer } = yield* Served.customer()
+    yield* (yield* Upstreams).first.script(gated(gate, false))
+    const look = Effect.zipLeft(
+      soon(Effect.filterOrFail(funds, ({ held }) => held > 0n)),
+      Deferred.succeed(gate, undefined)
+    )
+    const body = { ...talk("talk"), max_tokens: 1, ...more }
+    const [, { held }] = yield* Effect.all([chat(customer, body), look], { concurrency: "unbounded" })
+    const bytes = JSON.stringify(Object.values(more)[0]).length
+    assert.isAtLeast(Number(held), Number(BigInt(bare + 2 + bytes) * into + out))
+  })
 
-  it.effect("keeps many requests at once from taking a balance below zero", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const hold = BigInt(bare + 2) * into + 100n * out
-      const opening = 3n * hold + hold / 2n
-      const { funds, ...customer } = yield* Served.customer({ nanoUsd: opening })
-      const greedy = json(200, completion("fine", { prompt_tokens: 1e9, completion_tokens: 1e9 }))
-      yield* first.script(greedy, greedy, greedy)
-      const answers = yield* Effect.all(
-        Array.from({ length: 20 }, () => chat(customer, { ...talk("talk"), max_tokens: 100 })),
-        { concurrency: "unbounded" }
-      )
-      for (const answer of answers) if (answer.status !== 200) assertRefused(answer, refusals.insufficient)
-      assert.lengthOf(
-        answers.filter(({ status }) => status === 200),
-        3
-      )
-      assert.deepStrictEqual(yield* funds, { balance: hold / 2n, held: 0n, available: hold / 2n })
-    })
-  )
+  it.effect("keeps many requests at once from taking a balance below zero", function* () {
+    const { first } = yield* Upstreams
+    const hold = BigInt(bare + 2) * into + 100n * out
+    const opening = 3n * hold + hold / 2n
+    const { funds, ...customer } = yield* Served.customer({ nanoUsd: opening })
+    const greedy = json(200, completion("fine", { prompt_tokens: 1e9, completion_tokens: 1e9 }))
+    yield* first.script(greedy, greedy, greedy)
+    const answers = yield* Effect.all(
+      Array.from({ length: 20 }, () => chat(customer, { ...talk("talk"), max_tokens: 100 })),
+      { concurrency: "unbounded" }
+    )
+    for (const answer of answers) if (answer.status !== 200) assertRefused(answer, refusals.insufficient)
+    assert.lengthOf(
+      answers.filter(({ status }) => status === 200),
+      3
+    )
+    assert.deepStrictEqual(yield* funds, { balance: hold / 2n, held: 0n, available: hold / 2n })
+  })
 
-  it.effect("is refused on an empty balance even for a free model", () =>
-    Effect.gen(function* () {
-      yield* (yield* Upstreams).first.script(answers())
-      assertRefused(yield* chat(yield* Served.customer({ nanoUsd: 0n }), talk("free")), refusals.insufficient)
-      assert.strictEqual((yield* chat(yield* Served.customer({ nanoUsd: 1n }), talk("free"))).status, 200)
-    })
-  )
+  it.effect("is refused on an empty balance even for a free model", function* () {
+    yield* (yield* Upstreams).first.script(answers())
+    assertRefused(yield* chat(yield* Served.customer({ nanoUsd: 0n }), talk("free")), refusals.insufficient)
+    assert.strictEqual((yield* chat(yield* Served.customer({ nanoUsd: 1n }), talk("free"))).status, 200)
+  })
 
   it.effect.each(["day", "week", "month", "total"] as const)(
     "is refused over a key's cap for a %s, even on a full balance",
-    (period) =>
-      Effect.gen(function* () {
-        const { first } = yield* Upstreams
-        const customer = yield* Served.customer({ cap: { amount: 30_000n, period } })
-        for (const status of [200, 200]) {
-          yield* first.script(answers())
-          assert.strictEqual((yield* chat(customer, talk("talk"))).status, status)
-        }
-        assertRefused(yield* chat(customer, talk("talk")), refusals.capped(period))
-        assert.strictEqual(yield* customer.spent, 40_000n)
-      })
+    function* (period) {
+      const { first } = yield* Upstreams
+      const customer = yield* Served.customer({ cap: { amount: 30_000n, period } })
+      for (const status of [200, 200]) {
+        yield* first.script(answers())
+        assert.strictEqual((yield* chat(customer, talk("talk"))).status, status)
+      }
+      assertRefused(yield* chat(customer, talk("talk")), refusals.capped(period))
+      assert.strictEqual(yield* customer.spent, 40_000n)
+    }
   )
 })

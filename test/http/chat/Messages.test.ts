@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { call, hi, imageUrl, png, refusal, said, taken } from "../../harness/fixtures/ChatBodies.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 describe("the messages of a chat", () => {
   it.each([

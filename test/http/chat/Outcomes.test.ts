@@ -1,7 +1,6 @@
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect } from "effect"
 import { chatWays } from "../../harness/client/ChatWays.ts"
 import { assertRefused, chat, refusals, talk } from "../../harness/client/HttpCalls.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { cut, done, event, type Step, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { asking as askingOf, assertChatServed, error, failing } from "../../harness/upstream/ProviderFailures.ts"
 import { answers, chunk, gateway, onFirst, onSecond } from "../../harness/upstream/Upstreams.ts"
@@ -19,19 +18,17 @@ const served = gateway({
   }
 })
 
-withLayer(served, { excludeTestServices: true })("the routes of a chat", (it) => {
-  it.effect.each([false, true])("do not include one that cannot honour the request, streamed: %s", (stream) =>
-    Effect.gen(function* () {
-      const body = { ...talk("narrow"), stream }
-      const tools = { tools: [{ type: "function", function: { name: "f" } }] }
-      const alone = yield* asking({ ...body, ...tools }, { first: failing(500) })
-      assertRefused(alone.answer, refusals.upstream)
-      assert.deepStrictEqual(alone.asked, [1, 0])
-      const moved = yield* asking(body, { first: failing(500), second: answers() })
-      assertChatServed(moved.answer, "narrow")
-      assert.deepStrictEqual(moved.asked, [1, 1])
-    })
-  )
+withLayer(served)("the routes of a chat", (it) => {
+  it.effect.each([false, true])("do not include one that cannot honour the request, streamed: %s", function* (stream) {
+    const body = { ...talk("narrow"), stream }
+    const tools = { tools: [{ type: "function", function: { name: "f" } }] }
+    const alone = yield* asking({ ...body, ...tools }, { first: failing(500) })
+    assertRefused(alone.answer, refusals.upstream)
+    assert.deepStrictEqual(alone.asked, [1, 0])
+    const moved = yield* asking(body, { first: failing(500), second: answers() })
+    assertChatServed(moved.answer, "narrow")
+    assert.deepStrictEqual(moved.asked, [1, 1])
+  })
 
   const breaks: ReadonlyArray<readonly [what: string, ...steps: ReadonlyArray<Step>]> = [
     ["an error", event(error()), done],
@@ -44,51 +41,44 @@ withLayer(served, { excludeTestServices: true })("the routes of a chat", (it) =>
   for (const { assertBroken, path, send } of chatWays) {
     it.effect.each(breaks)(
       `of ${path} end a stream with an error and without failover after its first delta: %s`,
-      ([, ...rest]) =>
-        Effect.gen(function* () {
-          const reply = sse(chunk({ content: "Servus" }), ...rest)
-          const body = { ...talk(`breaking${path}`), stream: true }
-          const { answer, asked, spent } = yield* askingOf(send)(body, { first: reply })
-          assertBroken(answer, refusals.upstream)
-          assert.match(answer.text, /"Servus"[^]*\n\n/)
-          assert.deepStrictEqual({ asked, spent }, { asked: [1, 0], spent: 0n })
-        })
+      function* ([, ...rest]) {
+        const reply = sse(chunk({ content: "Servus" }), ...rest)
+        const body = { ...talk(`breaking${path}`), stream: true }
+        const { answer, asked, spent } = yield* askingOf(send)(body, { first: reply })
+        assertBroken(answer, refusals.upstream)
+        assert.match(answer.text, /"Servus"[^]*\n\n/)
+        assert.deepStrictEqual({ asked, spent }, { asked: [1, 0], spent: 0n })
+      }
     )
   }
 
-  it.effect("are skipped after five failures in a row", () =>
-    Effect.gen(function* () {
-      for (let failures = 0; failures < 5; failures++) {
-        assertRefused((yield* asking(talk("weak"), { first: failing(500) })).answer, refusals.upstream)
-      }
-      const { answer, asked } = yield* asking(talk("weak"))
-      assertRefused(answer, refusals.noProvider)
-      assert.deepStrictEqual(asked, [0, 0])
-    })
-  )
+  it.effect("are skipped after five failures in a row", function* () {
+    for (let failures = 0; failures < 5; failures++) {
+      assertRefused((yield* asking(talk("weak"), { first: failing(500) })).answer, refusals.upstream)
+    }
+    const { answer, asked } = yield* asking(talk("weak"))
+    assertRefused(answer, refusals.noProvider)
+    assert.deepStrictEqual(asked, [0, 0])
+  })
 
-  it.effect("are skipped at once after a fault of the provider's account", () =>
-    Effect.gen(function* () {
-      assertRefused((yield* asking(talk("shut"), { first: failing(401) })).answer, refusals.upstreamAuth)
-      const { answer, asked } = yield* asking(talk("shut"))
-      assertRefused(answer, refusals.noProvider)
-      assert.deepStrictEqual(asked, [0, 0])
-    })
-  )
+  it.effect("are skipped at once after a fault of the provider's account", function* () {
+    assertRefused((yield* asking(talk("shut"), { first: failing(401) })).answer, refusals.upstreamAuth)
+    const { answer, asked } = yield* asking(talk("shut"))
+    assertRefused(answer, refusals.noProvider)
+    assert.deepStrictEqual(asked, [0, 0])
+  })
 
-  it.effect("are not skipped for faults of requests", () =>
-    Effect.gen(function* () {
-      for (let refusal = 0; refusal < 7; refusal++) {
-        const reply = refusal % 2 === 0 ? failing(422) : failing(400, { code: "content_policy_violation" })
-        assert.deepStrictEqual((yield* asking(talk("weak-pair"), { first: reply })).asked, [1, 0])
-      }
-      yield* asking(talk("weak-pair"), { first: failing(403), second: answers() })
-      const passed = yield* asking(talk("weak-pair"), { second: answers() })
-      assertChatServed(passed.answer, "weak-pair")
-      assert.deepStrictEqual(passed.asked, [0, 1])
-      const failed = yield* asking(talk("weak-pair"), { second: failing(500) })
-      assertRefused(failed.answer, refusals.allFailed("second", 500))
-      assert.deepStrictEqual(failed.asked, [0, 1])
-    })
-  )
+  it.effect("are not skipped for faults of requests", function* () {
+    for (let refusal = 0; refusal < 7; refusal++) {
+      const reply = refusal % 2 === 0 ? failing(422) : failing(400, { code: "content_policy_violation" })
+      assert.deepStrictEqual((yield* asking(talk("weak-pair"), { first: reply })).asked, [1, 0])
+    }
+    yield* asking(talk("weak-pair"), { first: failing(403), second: answers() })
+    const passed = yield* asking(talk("weak-pair"), { second: answers() })
+    assertChatServed(passed.answer, "weak-pair")
+    assert.deepStrictEqual(passed.asked, [0, 1])
+    const failed = yield* asking(talk("weak-pair"), { second: failing(500) })
+    assertRefused(failed.answer, refusals.allFailed("second", 500))
+    assert.deepStrictEqual(failed.asked, [0, 1])
+  })
 })

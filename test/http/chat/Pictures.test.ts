@@ -1,8 +1,8 @@
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect, Predicate } from "effect"
+import { Predicate } from "effect"
 import { assertRefused, badRequest, chat } from "../../harness/client/HttpCalls.ts"
 import { dataUrl, gif, png } from "../../harness/fixtures/TinyPictures.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
 import { make } from "../../harness/upstream/ForeignServer.ts"
 import { answers, gateway, onFirst, onSecond, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
@@ -38,77 +38,71 @@ const urlsIn = (body: unknown): ReadonlyArray<unknown> => {
 
 const noPicture = badRequest("Failed to process the reference image.", "messages")
 
-withLayer(served, { excludeTestServices: true })("a picture in a chat", (it) => {
-  it.scoped("is fetched once for routes that inline images, and left to the others as a URL", () =>
-    Effect.gen(function* () {
-      const { first, second } = yield* Upstreams
-      const customer = yield* Served.customer()
-      const host = yield* make((_, response) => response.end(png))
-      yield* first.script(json(503, { error: { message: "busy" } }))
-      yield* second.script(answers())
-      const asked = look("both", host.url, dataUrl(gif, "image/gif"))
-      const answer = yield* chat(customer, asked)
-      assert.strictEqual(answer.status, 200)
-      assert.deepStrictEqual(urlsIn(first.calls.at(-1)?.body), [dataUrl(png, "image/png"), dataUrl(gif, "image/gif")])
-      assert.deepStrictEqual(urlsIn(second.calls.at(-1)?.body), [host.url, dataUrl(gif, "image/gif")])
-      assert.strictEqual(host.connections(), 1)
-      yield* first.script(streams("fine"))
-      const streamed = yield* chat(customer, { ...asked, stream: true })
-      assert.include(streamed.text, "fine")
-      assert.deepStrictEqual(urlsIn(first.calls.at(-1)?.body)[0], dataUrl(png, "image/png"))
-    })
-  )
+withLayer(served)("a picture in a chat", (it) => {
+  it.scoped("is fetched once for routes that inline images, and left to the others as a URL", function* () {
+    const { first, second } = yield* Upstreams
+    const customer = yield* Served.customer()
+    const host = yield* make((_, response) => response.end(png))
+    yield* first.script(json(503, { error: { message: "busy" } }))
+    yield* second.script(answers())
+    const asked = look("both", host.url, dataUrl(gif, "image/gif"))
+    const answer = yield* chat(customer, asked)
+    assert.strictEqual(answer.status, 200)
+    assert.deepStrictEqual(urlsIn(first.calls.at(-1)?.body), [dataUrl(png, "image/png"), dataUrl(gif, "image/gif")])
+    assert.deepStrictEqual(urlsIn(second.calls.at(-1)?.body), [host.url, dataUrl(gif, "image/gif")])
+    assert.strictEqual(host.connections(), 1)
+    yield* first.script(streams("fine"))
+    const streamed = yield* chat(customer, { ...asked, stream: true })
+    assert.include(streamed.text, "fine")
+    assert.deepStrictEqual(urlsIn(first.calls.at(-1)?.body)[0], dataUrl(png, "image/png"))
+  })
 
-  it.scoped("is passed on as a URL where the host fetches, and as bytes to the sandbox", () =>
-    Effect.gen(function* () {
-      const { second } = yield* Upstreams
-      const customer = yield* Served.customer()
-      const url = "https://pictures.example/a.png?size=1"
-      yield* second.script(answers())
-      assert.strictEqual((yield* chat(customer, look("passing", url))).status, 200)
-      assert.deepStrictEqual(urlsIn(second.calls.at(-1)?.body), [url])
-      const host = yield* make((_, response) => response.end(png))
-      const answer = yield* chat(customer, look("sandboxed", host.url))
-      assert.include(answer.text, "I see 1 picture")
-      assert.strictEqual(host.connections(), 1)
-    })
-  )
+  it.scoped("is passed on as a URL where the host fetches, and as bytes to the sandbox", function* () {
+    const { second } = yield* Upstreams
+    const customer = yield* Served.customer()
+    const url = "https://pictures.example/a.png?size=1"
+    yield* second.script(answers())
+    assert.strictEqual((yield* chat(customer, look("passing", url))).status, 200)
+    assert.deepStrictEqual(urlsIn(second.calls.at(-1)?.body), [url])
+    const host = yield* make((_, response) => response.end(png))
+    const answer = yield* chat(customer, look("sandboxed", host.url))
+    assert.include(answer.text, "I see 1 picture")
+    assert.strictEqual(host.connections(), 1)
+  })
 
-  it.scoped("that is invalid is refused before any provider call, at no charge", () =>
-    Effect.gen(function* () {
-      const { first, second } = yield* Upstreams
-      const customer = yield* Served.customer()
-      const inner = yield* make((_, response) => response.end(png), { address: "127.0.0.2" })
-      const host = yield* make((request, response) => {
-        if (request.url === "/inner") response.writeHead(302, { location: inner.url }).end()
-        else response.writeHead(200, { "content-type": "image/png" }).end("<html>")
-      })
-      const calls = first.calls.length + second.calls.length
-      const bad: ReadonlyArray<readonly [string, string]> = [
-        ["passing", dataUrl(Buffer.from("<html>"), "image/png")],
-        ["inlining", dataUrl(png.subarray(1), "image/png")],
-        ["inlining", `${host.url}/html`],
-        ["inlining", `${host.url}/inner`],
-        ["inlining", inner.url],
-        ["inlining", "http://169.254.169.254/latest/meta-data/"],
-        ["passing", "http://169.254.169.254/latest/meta-data/"],
-        ["both", "http://169.254.169.254/latest/meta-data/"],
-        ["passing", inner.url],
-        ["passing", "http://user:secret@pictures.example/a.png"],
-        ["passing", "https://pictures.example:8443/a.png"],
-        ["passing", "http://metadata.google.internal/"],
-        ["passing", "http://printer/a.png"],
-        ["sandboxed", host.url],
-        ["sandboxed", "http://169.254.169.254/latest/meta-data/"]
-      ]
-      for (const [model, url] of bad) {
-        for (const stream of [false, true]) {
-          assertRefused(yield* chat(customer, { ...look(model, dataUrl(gif, "image/gif"), url), stream }), noPicture)
-        }
+  it.scoped("that is invalid is refused before any provider call, at no charge", function* () {
+    const { first, second } = yield* Upstreams
+    const customer = yield* Served.customer()
+    const inner = yield* make((_, response) => response.end(png), { address: "127.0.0.2" })
+    const host = yield* make((request, response) => {
+      if (request.url === "/inner") response.writeHead(302, { location: inner.url }).end()
+      else response.writeHead(200, { "content-type": "image/png" }).end("<html>")
+    })
+    const calls = first.calls.length + second.calls.length
+    const bad: ReadonlyArray<readonly [string, string]> = [
+      ["passing", dataUrl(Buffer.from("<html>"), "image/png")],
+      ["inlining", dataUrl(png.subarray(1), "image/png")],
+      ["inlining", `${host.url}/html`],
+      ["inlining", `${host.url}/inner`],
+      ["inlining", inner.url],
+      ["inlining", "http://169.254.169.254/latest/meta-data/"],
+      ["passing", "http://169.254.169.254/latest/meta-data/"],
+      ["both", "http://169.254.169.254/latest/meta-data/"],
+      ["passing", inner.url],
+      ["passing", "http://user:secret@pictures.example/a.png"],
+      ["passing", "https://pictures.example:8443/a.png"],
+      ["passing", "http://metadata.google.internal/"],
+      ["passing", "http://printer/a.png"],
+      ["sandboxed", host.url],
+      ["sandboxed", "http://169.254.169.254/latest/meta-data/"]
+    ]
+    for (const [model, url] of bad) {
+      for (const stream of [false, true]) {
+        assertRefused(yield* chat(customer, { ...look(model, dataUrl(gif, "image/gif"), url), stream }), noPicture)
       }
-      assert.strictEqual(first.calls.length + second.calls.length, calls)
-      assert.strictEqual(inner.connections(), 0)
-      assert.strictEqual(yield* customer.spent, 0n)
-    })
-  )
+    }
+    assert.strictEqual(first.calls.length + second.calls.length, calls)
+    assert.strictEqual(inner.connections(), 0)
+    assert.strictEqual(yield* customer.spent, 0n)
+  })
 })

@@ -1,12 +1,12 @@
 import net from "node:net"
 import { fileURLToPath } from "node:url"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { connectionLimits } from "../../../src/http/connections/Connections.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { ask, codeOf, get, openStream } from "../../harness/client/ChatClient.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { Deployment, type GatewayOptions, inDeployment } from "../../harness/gateway/Deployment.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { delta } from "../../harness/upstream/ChatReplies.ts"
 import { sse } from "../../harness/upstream/FakeUpstream.ts"
 

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { zero } from "../../../src/domain/Money.ts"
 import { openAccount } from "../../harness/client/Account.ts"
@@ -16,9 +15,10 @@ import {
 } from "../../harness/client/HttpCalls.ts"
 import { answersIn, ask, open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
-import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+import { answers, gatewayProcess, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
-const served = gateway({ talk: {} })
+const served = gatewayProcess({ talk: {} })
 
 const malformed = badRequest("The request is not valid HTTP.")
 const overflow = badRequest("The request headers are too large.")
@@ -68,21 +68,17 @@ const oddities: ReadonlyArray<readonly [what: string, bytes: string | Uint8Array
   ["a client that announces a body and leaves", post("Content-Length: 10\r\n", "12345"), missingKey]
 ]
 
-withLayer(served, { excludeTestServices: true })("the gateway", (it) => {
-  it.effect.each(oddities)("answers %s in the envelope", ([, bytes, refusal]) =>
-    Effect.gen(function* () {
-      assertRefused(yield* ask(bytes), refusal)
-      assert.strictEqual((yield* call("/healthz")).status, 200)
-    })
-  )
+withLayer(served)("the gateway", (it) => {
+  it.effect.each(oddities)("answers %s in the envelope", function* ([, bytes, refusal]) {
+    assertRefused(yield* ask(bytes), refusal)
+    assert.strictEqual((yield* call("/healthz")).status, 200)
+  })
 
-  it.effect("does not answer a HEAD of an absolute form as a GET", () =>
-    Effect.gen(function* () {
-      const connection = yield* open
-      yield* connection.write("HEAD http://elsewhere.test/v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
-      assert.match(yield* connection.closed, /^HTTP\/1\.1 404 /)
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("does not answer a HEAD of an absolute form as a GET", function* () {
+    const connection = yield* open
+    yield* connection.write("HEAD http://elsewhere.test/v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
+    assert.match(yield* connection.closed, /^HTTP\/1\.1 404 /)
+  })
 
   const request = (secret: string, more: string, body: string) =>
     post(`Authorization: Bearer ${secret}\r\n${more}Content-Length: ${Buffer.byteLength(body)}\r\n`, body)
@@ -98,94 +94,84 @@ withLayer(served, { excludeTestServices: true })("the gateway", (it) => {
     ["no connection to keep", "Connection: close\r\n"]
   ]
 
-  it.effect.each(offers)("answers a chat that offers %s", ([, more]) =>
-    Effect.gen(function* () {
-      const { secret } = yield* openAccount({})
-      yield* (yield* Upstreams).first.script(answers())
-      const answer = yield* ask(request(secret, more, JSON.stringify(talk("talk"))))
-      assert.strictEqual(answer.status, 200, answer.text)
-      assert.match(answer.headers.get("x-request-id") ?? "", ownId)
-      assert.include(answer.text, "fine")
-    })
-  )
+  it.effect.each(offers)("answers a chat that offers %s", function* ([, more]) {
+    const { secret } = yield* openAccount({})
+    yield* (yield* Upstreams).first.script(answers())
+    const answer = yield* ask(request(secret, more, JSON.stringify(talk("talk"))))
+    assert.strictEqual(answer.status, 200, answer.text)
+    assert.match(answer.headers.get("x-request-id") ?? "", ownId)
+    assert.include(answer.text, "fine")
+  })
 
-  it.effect("answers requests sent ahead in their order, with garbage as the last", () =>
-    Effect.gen(function* () {
-      const { secret } = yield* openAccount({})
-      yield* (yield* Upstreams).first.script(answers())
+  it.scoped("answers requests sent ahead in their order, with garbage as the last", function* () {
+    const { secret } = yield* openAccount({})
+    yield* (yield* Upstreams).first.script(answers())
+    const connection = yield* open
+    yield* connection.write(
+      [
+        get("/v1/models", `x-api-key: ${secret}\r\nx-request-id: one\r\n`),
+        request(secret, "x-request-id: two\r\n", JSON.stringify(talk("talk"))),
+        get("/v1/nowhere", "x-request-id: three\r\n"),
+        request(secret, "x-request-id: four\r\n", "{")
+      ].join("")
+    )
+    yield* connection.answer(4)
+    assert.deepStrictEqual(
+      answersIn(connection.received()).map(({ headers, status }) => [status, headers.get("x-request-id")]),
+      [
+        [200, "one"],
+        [200, "two"],
+        [404, "three"],
+        [400, "four"]
+      ]
+    )
+    yield* connection.write("garbage\r\n\r\n")
+    const last = yield* connection.answer(5)
+    assertRefused(last, malformed)
+    assert.isTrue((yield* connection.closed).endsWith(last.text))
+  })
+
+  it.scoped("logs a client that leaves in the middle of its request", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { spent, ...customer } = yield* Served.customer()
+    const half = (id: string) =>
+      post(`x-api-key: ${customer.secret}\r\nx-request-id: ${id}\r\nContent-Length: 500\r\n`, '{"model":')
+    const departures = [
+      ["cut-off", "destroy"],
+      ["half-closed", "end"]
+    ] as const
+    for (const [turn, [id, leave]] of departures.entries()) {
+      yield* Effect.scoped(
+        Effect.gen(function* () {
+          const connection = yield* open
+          yield* connection.write(half(id))
+          // Whoever leaves before it is known who they are leaves no row.
+          const used = sql`SELECT 1 FROM rate_windows WHERE key_id = ${customer.key} AND used = ${turn + 1}`
+          yield* soon(Effect.map(used, (rows) => assert.lengthOf(rows, 1)))
+          yield* Effect.sync(() => (leave === "end" ? connection.socket.end() : connection.socket.destroy()))
+          if (leave === "end") yield* connection.closed
+        })
+      )
+      assert.deepInclude(yield* Served.logged(id), { status: 499, code: "client_closed", model: null, charge: zero })
+    }
+    for (const start of ["", "G", "GET /v1/mod", get("/v1/models").slice(0, -2)]) {
       const connection = yield* open
-      yield* connection.write(
-        [
-          get("/v1/models", `x-api-key: ${secret}\r\nx-request-id: one\r\n`),
-          request(secret, "x-request-id: two\r\n", JSON.stringify(talk("talk"))),
-          get("/v1/nowhere", "x-request-id: three\r\n"),
-          request(secret, "x-request-id: four\r\n", "{")
-        ].join("")
-      )
-      yield* connection.answer(4)
-      assert.deepStrictEqual(
-        answersIn(connection.received()).map(({ headers, status }) => [status, headers.get("x-request-id")]),
-        [
-          [200, "one"],
-          [200, "two"],
-          [404, "three"],
-          [400, "four"]
-        ]
-      )
-      yield* connection.write("garbage\r\n\r\n")
-      const last = yield* connection.answer(5)
-      assertRefused(last, malformed)
-      assert.isTrue((yield* connection.closed).endsWith(last.text))
-    }).pipe(Effect.scoped)
-  )
+      yield* connection.write(start)
+      yield* Effect.sync(() => connection.socket.destroy())
+    }
+    assert.strictEqual(yield* spent, 0n)
+    assert.strictEqual((yield* call("/healthz")).status, 200)
+  })
 
-  it.effect("logs a client that leaves in the middle of its request", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { spent, ...customer } = yield* Served.customer()
-      const half = (id: string) =>
-        post(`x-api-key: ${customer.secret}\r\nx-request-id: ${id}\r\nContent-Length: 500\r\n`, '{"model":')
-      const departures = [
-        ["cut-off", "destroy"],
-        ["half-closed", "end"]
-      ] as const
-      for (const [turn, [id, leave]] of departures.entries()) {
-        yield* Effect.scoped(
-          Effect.gen(function* () {
-            const connection = yield* open
-            yield* connection.write(half(id))
-            // Whoever leaves before it is known who they are leaves no row.
-            const used = sql`SELECT 1 FROM rate_windows WHERE key_id = ${customer.key} AND used = ${turn + 1}`
-            yield* soon(Effect.map(used, (rows) => assert.lengthOf(rows, 1)))
-            yield* Effect.sync(() => (leave === "end" ? connection.socket.end() : connection.socket.destroy()))
-            if (leave === "end") yield* connection.closed
-          })
-        )
-        assert.deepInclude(yield* Served.logged(id), { status: 499, code: "client_closed", model: null, charge: zero })
-      }
-      for (const start of ["", "G", "GET /v1/mod", get("/v1/models").slice(0, -2)]) {
-        const connection = yield* open
-        yield* connection.write(start)
-        yield* Effect.sync(() => connection.socket.destroy())
-      }
-      assert.strictEqual(yield* spent, 0n)
-      assert.strictEqual((yield* call("/healthz")).status, 200)
-    }).pipe(Effect.scoped)
-  )
+  it.effect("refuses a body with malformed chunks in the envelope", function* () {
+    const { secret } = yield* openAccount({})
+    const answer = yield* ask(post(`x-api-key: ${secret}\r\nTransfer-Encoding: chunked\r\n`, "5\r\nhello\r\nzz\r\n"))
+    assertRefused(answer, malformed)
+  })
 
-  it.effect("refuses a body with malformed chunks in the envelope", () =>
-    Effect.gen(function* () {
-      const { secret } = yield* openAccount({})
-      const answer = yield* ask(post(`x-api-key: ${secret}\r\nTransfer-Encoding: chunked\r\n`, "5\r\nhello\r\nzz\r\n"))
-      assertRefused(answer, malformed)
-    })
-  )
-
-  it.effect("survives all of these without an unexpected failure in its log", () =>
-    Effect.gen(function* () {
-      const { process, stderr } = yield* Served.ServedGateway
-      assert.isNull(process.exitCode)
-      assert.notMatch(stderr(), /unexpected|uncaught|unhandled/i)
-    })
-  )
+  it.effect("survives all of these without an unexpected failure in its log", function* () {
+    const { process, stderr } = yield* Served.ServedProcess
+    assert.isNull(process.exitCode)
+    assert.notMatch(stderr(), /unexpected|uncaught|unhandled/i)
+  })
 })

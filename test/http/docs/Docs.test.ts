@@ -2,7 +2,6 @@ import { execFile } from "node:child_process"
 import { existsSync, readdirSync, readFileSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { promisify } from "node:util"
-import { assert, describe, it, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { referencePage } from "../../../src/http/docs/Reference.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
@@ -10,6 +9,7 @@ import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, call, refusals } from "../../harness/client/HttpCalls.ts"
 import { png } from "../../harness/fixtures/TinyPictures.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, describe, it, withLayer } from "../../harness/It.ts"
 import { temporaryDirectory } from "../../harness/temporary.ts"
 
 const run = promisify(execFile)
@@ -30,84 +30,74 @@ const script = /script-src 'sha256-[A-Za-z0-9+/]{43}='/
 const strict =
   /^default-src 'none'; style-src 'sha256-\S+'; script-src \S+; img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'$/
 
-withLayer(gateway, { excludeTestServices: true })("the pages", (it) => {
-  it.effect("carry a policy that allows nothing but themselves", () =>
-    Effect.gen(function* () {
-      const docs = yield* call("/docs")
-      const home = yield* call("/", { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } })
-      for (const { headers, status } of [docs, home]) {
-        assert.strictEqual(status, 200)
-        assert.strictEqual(headers.get("content-type"), "text/html; charset=utf-8")
-        assert.match(headers.get("content-security-policy") ?? "", strict)
-        assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
-        assert.strictEqual(headers.get("cache-control"), "no-cache")
-        assert.match(headers.get("x-request-id") ?? "", /^req_/)
-      }
-      assert.match(docs.headers.get("content-security-policy") ?? "", script)
-      assert.include(home.headers.get("content-security-policy"), "script-src 'none'")
-      assert.strictEqual(home.headers.get("vary"), "accept")
-      assert.notMatch(docs.text + home.text, /<(?:script|img|link|iframe)[^>]+(?:src|href)="(?!data:,)/)
-    })
-  )
+withLayer(gateway)("the pages", (it) => {
+  it.effect("carry a policy that allows nothing but themselves", function* () {
+    const docs = yield* call("/docs")
+    const home = yield* call("/", { headers: { accept: "text/html,application/xhtml+xml,*/*;q=0.8" } })
+    for (const { headers, status } of [docs, home]) {
+      assert.strictEqual(status, 200)
+      assert.strictEqual(headers.get("content-type"), "text/html; charset=utf-8")
+      assert.match(headers.get("content-security-policy") ?? "", strict)
+      assert.strictEqual(headers.get("x-content-type-options"), "nosniff")
+      assert.strictEqual(headers.get("cache-control"), "no-cache")
+      assert.match(headers.get("x-request-id") ?? "", /^req_/)
+    }
+    assert.match(docs.headers.get("content-security-policy") ?? "", script)
+    assert.include(home.headers.get("content-security-policy"), "script-src 'none'")
+    assert.strictEqual(home.headers.get("vary"), "accept")
+    assert.notMatch(docs.text + home.text, /<(?:script|img|link|iframe)[^>]+(?:src|href)="(?!data:,)/)
+  })
 
-  it.effect("are not sent again to who has them, and answer HEAD without a body", () =>
-    Effect.gen(function* () {
-      const { headers, text } = yield* call("/docs")
-      const again = yield* call("/docs", { headers: { "if-none-match": headers.get("etag") ?? "" } })
-      assert.deepStrictEqual([again.status, again.text], [304, ""])
-      const head = yield* call("/docs", { method: "HEAD" })
-      assert.deepStrictEqual([head.status, head.text], [200, ""])
-      assert.strictEqual(head.headers.get("content-length"), String(Buffer.byteLength(text)))
-      assert.deepStrictEqual((yield* call("/", { method: "HEAD" })).status, 200)
-    })
-  )
+  it.effect("are not sent again to who has them, and answer HEAD without a body", function* () {
+    const { headers, text } = yield* call("/docs")
+    const again = yield* call("/docs", { headers: { "if-none-match": headers.get("etag") ?? "" } })
+    assert.deepStrictEqual([again.status, again.text], [304, ""])
+    const head = yield* call("/docs", { method: "HEAD" })
+    assert.deepStrictEqual([head.status, head.text], [200, ""])
+    assert.strictEqual(head.headers.get("content-length"), String(Buffer.byteLength(text)))
+    assert.deepStrictEqual((yield* call("/", { method: "HEAD" })).status, 200)
+  })
 
-  it.effect("are all there is beside the API: other paths and methods stay unknown", () =>
-    Effect.gen(function* () {
-      for (const path of ["/doc", "/docs/x", "/Docs", "/index.html", "/v1", "/v1/docs"]) {
-        assertRefused(yield* call(path), refusals.noEndpoint)
-      }
-      for (const path of ["/", "/docs"]) assertRefused(yield* call(path, { method: "POST" }), refusals.noEndpoint)
-    })
-  )
+  it.effect("are all there is beside the API: other paths and methods stay unknown", function* () {
+    for (const path of ["/doc", "/docs/x", "/Docs", "/index.html", "/v1", "/v1/docs"]) {
+      assertRefused(yield* call(path), refusals.noEndpoint)
+    }
+    for (const path of ["/", "/docs"]) assertRefused(yield* call(path, { method: "POST" }), refusals.noEndpoint)
+  })
 
-  it.effect("are links in JSON for programs", () =>
-    Effect.gen(function* () {
-      for (const headers of [{}, { accept: "*/*" }, { accept: "application/json" }]) {
-        const answer = yield* call("/", { headers })
-        assert.strictEqual(answer.headers.get("content-type"), "application/json; charset=utf-8")
-        assert.strictEqual(answer.headers.get("vary"), "accept")
-        const { base_url, documentation, name, openapi, version } = JSON.parse(answer.text)
-        assert.deepStrictEqual([name, version], ["Generation Gateway API", "1.0.0"])
-        assert.match([base_url, documentation, openapi].join(" "), /^(\S+)\/v1 \1\/docs \1\/v1\/openapi\.json$/)
-      }
-    })
-  )
+  it.effect("are links in JSON for programs", function* () {
+    for (const headers of [{}, { accept: "*/*" }, { accept: "application/json" }]) {
+      const answer = yield* call("/", { headers })
+      assert.strictEqual(answer.headers.get("content-type"), "application/json; charset=utf-8")
+      assert.strictEqual(answer.headers.get("vary"), "accept")
+      const { base_url, documentation, name, openapi, version } = JSON.parse(answer.text)
+      assert.deepStrictEqual([name, version], ["Generation Gateway API", "1.0.0"])
+      assert.match([base_url, documentation, openapi].join(" "), /^(\S+)\/v1 \1\/docs \1\/v1\/openapi\.json$/)
+    }
+  })
 
-  it.scoped("have examples in JavaScript and curl that work as printed", () =>
-    Effect.gen(function* () {
-      const { url } = yield* Served.ServedGateway
-      const { secret } = yield* openAccount({})
-      const { text } = yield* call("/docs")
-      const directory = yield* temporaryDirectory
-      writeFileSync(path.join(directory, "cat.png"), png)
-      const options = { cwd: directory, env: { ...process.env, GATEWAY_KEY: secret } }
-      const runnable = (language: string) =>
-        samplesIn(text, language)
-          .filter(isRunnable)
-          .map((sample) => sample.replace(/http:\/\/127\.0\.0\.1:\d+/g, url))
-      const scripts = runnable("javascript")
-      const commands = existsSync("/usr/bin/curl") ? runnable("curl") : []
-      assert.isAbove(scripts.length, 8)
-      assert.notMatch(scripts.join("\n"), /\{\w+_id\}/)
-      for (const sample of scripts) {
-        yield* Effect.promise(() => run(process.execPath, ["--input-type=module", "-e", sample], options))
-      }
-      for (const sample of commands) {
-        yield* Effect.promise(() => run("sh", ["-c", sample.replace("curl ", "curl -sSf ")], options))
-      }
-    })
-  )
+  it.scoped("have examples in JavaScript and curl that work as printed", function* () {
+    const { url } = yield* Served.ServedGateway
+    const { secret } = yield* openAccount({})
+    const { text } = yield* call("/docs")
+    const directory = yield* temporaryDirectory
+    writeFileSync(path.join(directory, "cat.png"), png)
+    const options = { cwd: directory, env: { ...process.env, GATEWAY_KEY: secret } }
+    const runnable = (language: string) =>
+      samplesIn(text, language)
+        .filter(isRunnable)
+        .map((sample) => sample.replace(/http:\/\/127\.0\.0\.1:\d+/g, url))
+    const scripts = runnable("javascript")
+    const commands = existsSync("/usr/bin/curl") ? runnable("curl") : []
+    assert.isAbove(scripts.length, 8)
+    assert.notMatch(scripts.join("\n"), /\{\w+_id\}/)
+    for (const sample of scripts) {
+      yield* Effect.promise(() => run(process.execPath, ["--input-type=module", "-e", sample], options))
+    }
+    for (const sample of commands) {
+      yield* Effect.promise(() => run("sh", ["-c", sample.replace("curl ", "curl -sSf ")], options))
+    }
+  })
 })
 
 describe("the reference", () => {

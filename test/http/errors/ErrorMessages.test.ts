@@ -1,5 +1,4 @@
 import { HttpApiSchema } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import * as Failure from "../../../src/domain/Failure.ts"
 import * as Access from "../../../src/http/admin/Access.ts"
@@ -7,6 +6,7 @@ import { brokenStream, Envelope, internalError, toWire } from "../../../src/http
 import * as Errors from "../../../src/http/errors/Schemas.ts"
 import { Authenticated } from "../../../src/http/schema/Headers.ts"
 import { badRequest, type Refusal, refusals } from "../../harness/client/HttpCalls.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 type Row = readonly [failure: Failure.Failure, refusal: Refusal]
 

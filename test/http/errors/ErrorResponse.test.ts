@@ -1,9 +1,9 @@
 import { SqlError } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
 import { Cause, Effect, Logger, LogLevel } from "effect"
 import * as Pg from "pg"
 import { errorResponse } from "../../../src/http/errors/ErrorResponse.ts"
 import { DatabaseLost, HeartbeatLost, NoAnswer, NotAsked } from "../../../src/services/sql/Outage.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 /** A failure as the driver gives it, with the server's code for it. */
 const refused = (code: string) =>

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
 import {
@@ -17,6 +16,7 @@ import {
 } from "../../harness/client/HttpCalls.ts"
 import { ask, open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { answers, gateway, onAbsent, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
 const limit = 200_000
@@ -130,60 +130,53 @@ const isFine = ({ headers, status, text }: Answer) => {
   assert.match(headers.get("x-request-id") ?? "", ownId)
 }
 
-withLayer(served, { excludeTestServices: true })("the chat endpoint", (it) => {
-  it.effect.each(accepted)("accepts %s", ([, headers, body]) =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      yield* first.script(answers())
-      isFine(yield* chat(yield* openAccount({}), body, { headers }))
-    })
-  )
+withLayer(served)("the chat endpoint", (it) => {
+  it.effect.each(accepted)("accepts %s", function* ([, headers, body]) {
+    const { first } = yield* Upstreams
+    yield* first.script(answers())
+    isFine(yield* chat(yield* openAccount({}), body, { headers }))
+  })
 
-  it.effect.each(refused)("refuses %s", ([, headers, body, refusal]) =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const before = first.calls.length
-      const { funds, ...customer } = yield* Served.customer()
-      const opening = yield* funds
-      const answer = yield* chat(customer, body, { headers })
-      assertRefused(answer, refusal)
-      assert.deepStrictEqual(yield* funds, opening)
-      assert.lengthOf(first.calls, before)
-    })
-  )
+  it.effect.each(refused)("refuses %s", function* ([, headers, body, refusal]) {
+    const { first } = yield* Upstreams
+    const before = first.calls.length
+    const { funds, ...customer } = yield* Served.customer()
+    const opening = yield* funds
+    const answer = yield* chat(customer, body, { headers })
+    assertRefused(answer, refusal)
+    assert.deepStrictEqual(yield* funds, opening)
+    assert.lengthOf(first.calls, before)
+  })
 
-  it.effect("refuses a body of unknown length at the limit, on a connection that can be used again", () =>
-    Effect.gen(function* () {
-      const { secret } = yield* openAccount({})
-      const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\n`
-      const piece = `${(50_000).toString(16)}\r\n${" ".repeat(50_000)}\r\n`
-      const connection = yield* open
-      yield* connection.write(`${head}Transfer-Encoding: chunked\r\n\r\n`)
-      for (let sent = 0; sent <= limit; sent += 50_000) yield* connection.write(piece)
-      assertRefused(yield* connection.answer(1), refusals.tooLarge(limit))
-      yield* connection.write(`${piece}0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n`)
-      assert.strictEqual((yield* connection.answer(2)).status, 200)
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("refuses a body of unknown length at the limit, on a connection that can be used again", function* () {
+    const { secret } = yield* openAccount({})
+    const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\n`
+    const piece = `${(50_000).toString(16)}\r\n${" ".repeat(50_000)}\r\n`
+    const connection = yield* open
+    yield* connection.write(`${head}Transfer-Encoding: chunked\r\n\r\n`)
+    for (let sent = 0; sent <= limit; sent += 50_000) yield* connection.write(piece)
+    assertRefused(yield* connection.answer(1), refusals.tooLarge(limit))
+    yield* connection.write(`${piece}0\r\n\r\nGET /healthz HTTP/1.1\r\nHost: x\r\n\r\n`)
+    assert.strictEqual((yield* connection.answer(2)).status, 200)
+  })
 
-  it.effect("refuses a body announced as too long unread, even if it is sent", () =>
-    Effect.gen(function* () {
-      const { secret } = yield* openAccount({})
-      const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\n`
-      assertRefused(yield* ask(`${head}Content-Length: 99999999999\r\n\r\n`), refusals.tooLarge(limit))
-      const connection = yield* open
-      yield* connection.write(`${head}Content-Length: ${2 * limit}\r\n\r\n`)
-      assertRefused(yield* connection.answer(1), refusals.tooLarge(limit))
-      yield* connection.write(`${"x".repeat(2 * limit)}GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n`)
-      assert.strictEqual((yield* connection.answer(2)).status, 200)
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("refuses a body announced as too long unread, even if it is sent", function* () {
+    const { secret } = yield* openAccount({})
+    const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer ${secret}\r\n`
+    assertRefused(yield* ask(`${head}Content-Length: 99999999999\r\n\r\n`), refusals.tooLarge(limit))
+    const connection = yield* open
+    yield* connection.write(`${head}Content-Length: ${2 * limit}\r\n\r\n`)
+    assertRefused(yield* connection.answer(1), refusals.tooLarge(limit))
+    yield* connection.write(`${"x".repeat(2 * limit)}GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n`)
+    assert.strictEqual((yield* connection.answer(2)).status, 200)
+  })
 
-  it.effect.each([
+  it.scoped.each([
     ["too long", "", refusals.tooLarge(limit)],
     ["under an unknown key", "x", refusals.invalidKey]
-  ] as const)("refuses a body %s so that a client that sends all of it first can read why", ([, spoilt, refusal]) =>
-    Effect.gen(function* () {
+  ] as const)(
+    "refuses a body %s so that a client that sends all of it first can read why",
+    function* ([, spoilt, refusal]) {
       const bytes = 4 * 1024 * 1024
       const { secret } = yield* openAccount({})
       const head = `POST ${chatPath} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}${spoilt}\r\nConnection: close\r\n`
@@ -196,69 +189,63 @@ withLayer(served, { excludeTestServices: true })("the chat endpoint", (it) => {
       connection.socket.resume()
       assertRefused(yield* connection.answer(1), refusal)
       yield* connection.closed
-    }).pipe(Effect.scoped)
+    }
   )
 
-  it.effect("returns a client's request id when it is well-formed, and else its own", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const { secret } = yield* openAccount({})
-      const asks = [
-        { path: chatPath, body: talk("talk"), status: 200 },
-        { path: chatPath, body: { ...talk("talk"), stream: true }, status: 200 },
-        { path: chatPath, body: "{", status: 400 },
-        { path: "/v1/models", status: 200 },
-        { path: "/v1/nowhere", status: 404 },
-        { path: "/healthz", status: 200 }
-      ]
-      const whole = "a".repeat(128)
-      for (const { status, ...sent } of asks) {
-        for (const id of ["x", "A-Za-z0-9._-", whole, `${whole}a`, "a b", "a/b", "", "é", "a,b"]) {
-          if (status === 200 && sent.body !== undefined) yield* first.script(answers())
-          const answer = yield* call(sent.path, { ...sent, headers: { ...bearer(secret), "x-request-id": id } })
-          assert.strictEqual(answer.status, status)
-          const isOwn = /^[\w.-]{1,128}$/.test(id)
-          const told = answer.headers.get("x-request-id") ?? ""
-          if (isOwn) assert.strictEqual(told, id)
-          else assert.match(told, ownId)
-        }
+  it.effect("returns a client's request id when it is well-formed, and else its own", function* () {
+    const { first } = yield* Upstreams
+    const { secret } = yield* openAccount({})
+    const asks = [
+      { path: chatPath, body: talk("talk"), status: 200 },
+      { path: chatPath, body: { ...talk("talk"), stream: true }, status: 200 },
+      { path: chatPath, body: "{", status: 400 },
+      { path: "/v1/models", status: 200 },
+      { path: "/v1/nowhere", status: 404 },
+      { path: "/healthz", status: 200 }
+    ]
+    const whole = "a".repeat(128)
+    for (const { status, ...sent } of asks) {
+      for (const id of ["x", "A-Za-z0-9._-", whole, `${whole}a`, "a b", "a/b", "", "é", "a,b"]) {
+        if (status === 200 && sent.body !== undefined) yield* first.script(answers())
+        const answer = yield* call(sent.path, { ...sent, headers: { ...bearer(secret), "x-request-id": id } })
+        assert.strictEqual(answer.status, status)
+        const isOwn = /^[\w.-]{1,128}$/.test(id)
+        const told = answer.headers.get("x-request-id") ?? ""
+        if (isOwn) assert.strictEqual(told, id)
+        else assert.match(told, ownId)
       }
-    })
-  )
+    }
+  })
 
-  it.effect("answers nothing but a 401 without a key", () =>
-    Effect.gen(function* () {
-      for (const path of [chatPath, "/v1/models", "/v1/credits"]) {
-        const body = path === chatPath ? text : undefined
-        assertRefused(yield* call(path, { body }), refusals.missingKey)
-        assertRefused(yield* call(path, { body, headers: bearer("ggw_nobody") }), refusals.invalidKey)
-      }
-    })
-  )
+  it.effect("answers nothing but a 401 without a key", function* () {
+    for (const path of [chatPath, "/v1/models", "/v1/credits"]) {
+      const body = path === chatPath ? text : undefined
+      assertRefused(yield* call(path, { body }), refusals.missingKey)
+      assertRefused(yield* call(path, { body, headers: bearer("ggw_nobody") }), refusals.invalidKey)
+    }
+  })
 
-  it.effect("answers a database failure with an internal error, without a charge or the cause", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { funds, ...customer } = yield* Served.customer()
-      const opening = yield* funds
-      const fresh = yield* openAccount({})
-      const without = <A, E, R>(table: string, use: Effect.Effect<A, E, R>) =>
-        Effect.acquireUseRelease(
-          sql`ALTER TABLE ${sql(table)} RENAME TO hush`,
-          () => use,
-          () => Effect.orDie(sql`ALTER TABLE hush RENAME TO ${sql(table)}`)
-        )
-      for (const stream of [false, true]) {
-        for (const table of ["holds", "rate_windows"]) {
-          const answer = yield* without(table, chat(customer, { ...talk("talk"), stream }))
-          assertRefused(answer, refusals.internal)
-        }
+  it.effect("answers a database failure with an internal error, without a charge or the cause", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { funds, ...customer } = yield* Served.customer()
+    const opening = yield* funds
+    const fresh = yield* openAccount({})
+    const without = <A, E, R>(table: string, use: Effect.Effect<A, E, R>) =>
+      Effect.acquireUseRelease(
+        sql`ALTER TABLE ${sql(table)} RENAME TO hush`,
+        () => use,
+        () => Effect.orDie(sql`ALTER TABLE hush RENAME TO ${sql(table)}`)
+      )
+    for (const stream of [false, true]) {
+      for (const table of ["holds", "rate_windows"]) {
+        const answer = yield* without(table, chat(customer, { ...talk("talk"), stream }))
+        assertRefused(answer, refusals.internal)
       }
-      assertRefused(yield* without("api_keys", chat(fresh, talk("talk"))), refusals.internal)
-      assertRefused(yield* without("organizations", chat(fresh, talk("talk"))), refusals.internal)
-      assert.deepStrictEqual(yield* funds, opening)
-      yield* (yield* Upstreams).first.script(answers())
-      isFine(yield* chat(fresh, talk("talk")))
-    })
-  )
+    }
+    assertRefused(yield* without("api_keys", chat(fresh, talk("talk"))), refusals.internal)
+    assertRefused(yield* without("organizations", chat(fresh, talk("talk"))), refusals.internal)
+    assert.deepStrictEqual(yield* funds, opening)
+    yield* (yield* Upstreams).first.script(answers())
+    isFine(yield* chat(fresh, talk("talk")))
+  })
 })

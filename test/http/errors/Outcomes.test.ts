@@ -1,9 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { assertRefused, chat, refusals, talk } from "../../harness/client/HttpCalls.ts"
 import { imageOf } from "../../harness/client/ImageClient.ts"
 import { assertLinked } from "../../harness/client/MediaLinks.ts"
 import { draw, gateway as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { cut, done, event, json, type Reply, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, painted, painting, paints } from "../../harness/upstream/ImageReplies.ts"
 import * as Failures from "../../harness/upstream/ProviderFailures.ts"
@@ -124,54 +124,47 @@ const surfaces = [
 ]
 
 for (const { ask, body, charge, final, layer, moving, name, reply, served } of surfaces) {
-  withLayer(layer, { excludeTestServices: true })(`the outcome of ${name}`, (it) => {
-    it.effect.each(moving)("is an error after %s of the only route", ([what, failure, alone]) =>
-      Effect.gen(function* () {
-        const { answer, asked, spent } = yield* ask(body(`${slug(what)}-alone`), { first: failure })
-        assertRefused(answer, alone)
-        assert.deepStrictEqual({ asked, spent }, { asked: [1, 0], spent: 0n })
-      })
-    )
+  withLayer(layer)(`the outcome of ${name}`, (it) => {
+    it.effect.each(moving)("is an error after %s of the only route", function* ([what, failure, alone]) {
+      const { answer, asked, spent } = yield* ask(body(`${slug(what)}-alone`), { first: failure })
+      assertRefused(answer, alone)
+      assert.deepStrictEqual({ asked, spent }, { asked: [1, 0], spent: 0n })
+    })
 
     it.effect.each(moving)(
       "is that of the next route after %s, and an error after the last one's",
-      ([what, failure, , status]) =>
-        Effect.gen(function* () {
-          const model = `${slug(what)}-pair`
-          const moved = yield* ask(body(model), { first: failure, second: reply })
-          yield* served(moved.answer, model)
-          assert.deepStrictEqual([moved.asked, moved.spent], [[1, 1], charge])
+      function* ([what, failure, , status]) {
+        const model = `${slug(what)}-pair`
+        const moved = yield* ask(body(model), { first: failure, second: reply })
+        yield* served(moved.answer, model)
+        assert.deepStrictEqual([moved.asked, moved.spent], [[1, 1], charge])
 
-          // The first may be closed by now: the provider's account was at fault.
-          const { first } = yield* Upstreams
-          const open = first.calls.length
-          const failed = yield* ask(body(model), { second: failure })
-          assertRefused(failed.answer, allFailed("second", status))
-          assert.deepStrictEqual([failed.asked[1], failed.spent], [1, 0n])
-          assert.isAtMost(first.calls.length - open, 1)
-        })
+        // The first may be closed by now: the provider's account was at fault.
+        const { first } = yield* Upstreams
+        const open = first.calls.length
+        const failed = yield* ask(body(model), { second: failure })
+        assertRefused(failed.answer, allFailed("second", status))
+        assert.deepStrictEqual([failed.asked[1], failed.spent], [1, 0n])
+        assert.isAtMost(first.calls.length - open, 1)
+      }
     )
 
-    it.effect.each(final)("is an error without failover after %s", ([what, failure, refusal]) =>
-      Effect.gen(function* () {
-        for (const kind of ["alone", "pair"]) {
-          const { answer, asked, spent } = yield* ask(body(`${slug(what)}-${kind}`), { first: failure })
-          assertRefused(answer, refusal)
-          assert.deepStrictEqual({ asked, spent }, { asked: [1, 0], spent: 0n })
-        }
-      })
-    )
+    it.effect.each(final)("is an error without failover after %s", function* ([what, failure, refusal]) {
+      for (const kind of ["alone", "pair"]) {
+        const { answer, asked, spent } = yield* ask(body(`${slug(what)}-${kind}`), { first: failure })
+        assertRefused(answer, refusal)
+        assert.deepStrictEqual({ asked, spent }, { asked: [1, 0], spent: 0n })
+      }
+    })
 
-    it.effect("is that of the next route after a refused connection", () =>
-      Effect.gen(function* () {
-        const alone = yield* ask(body("refused"))
-        assertRefused(alone.answer, allFailed("refusing", "network"))
-        const moved = yield* ask(body("refused-pair"), { second: reply })
-        yield* served(moved.answer, "refused-pair")
-        const both = yield* ask(body("refused-pair"), { second: failing(500) })
-        assertRefused(both.answer, allFailed("second", 500))
-        assert.deepStrictEqual([alone.spent, moved.spent, both.spent], [0n, charge, 0n])
-      })
-    )
+    it.effect("is that of the next route after a refused connection", function* () {
+      const alone = yield* ask(body("refused"))
+      assertRefused(alone.answer, allFailed("refusing", "network"))
+      const moved = yield* ask(body("refused-pair"), { second: reply })
+      yield* served(moved.answer, "refused-pair")
+      const both = yield* ask(body("refused-pair"), { second: failing(500) })
+      assertRefused(both.answer, allFailed("second", 500))
+      assert.deepStrictEqual([alone.spent, moved.spent, both.spent], [0n, charge, 0n])
+    })
   })
 }

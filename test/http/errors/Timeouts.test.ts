@@ -1,5 +1,4 @@
 import type { AddressInfo } from "node:net"
-import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect, Option, Predicate } from "effect"
 import { listener } from "../../../src/http/server/Listener.ts"
 import * as RequestReporterFake from "../../fakes/RequestReporterFake.ts"
@@ -15,11 +14,12 @@ import {
 } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
 import { answersIn, openTo } from "../../harness/client/RawSocket.ts"
-import { draw, keyed, gateway as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
+import { draw, keyed, gatewayProcess as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, describe, withLayer } from "../../harness/It.ts"
 import { json, type Reply, silent, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, paints } from "../../harness/upstream/ImageReplies.ts"
-import { answers, chunk, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answers, chunk, gatewayProcess, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
 /** What a provider does, by the name that the route calls its model. */
 const manners: Readonly<Record<string, Reply>> = {
@@ -49,7 +49,7 @@ const pair = (model: string, next: string) => ({
   routes: [...only(model).routes, { provider: "second", model: next, preference: 2 }]
 })
 
-const chats = gateway(
+const chats = gatewayProcess(
   {
     silent: only("silent"),
     halting: only("halting"),
@@ -145,88 +145,82 @@ const assertOver = Effect.gen(function* () {
   )
 })
 
-withLayer(chats, { excludeTestServices: true })("a chat that takes too long", (it) => {
+withLayer(chats)("a chat that takes too long", (it) => {
   describe.concurrent("all of these wait, together", () => {
-    it.effect("ends its provider call at the deadline, at no charge", () =>
-      Effect.gen(function* () {
-        const { first, second } = yield* Upstreams
-        yield* first.script(...cases.map(() => mannerly))
-        yield* second.script(...cases.map(() => mannerly))
-        yield* Effect.forEach(
-          cases,
-          ([way, model, stream, judge, tries, code]) =>
-            Effect.gen(function* () {
-              const { spent, ...customer } = yield* Served.customer()
-              const answer = yield* way.send(customer, { ...talk(model), stream })
-              judge(answer, way)
-              assert.strictEqual((yield* spent) > 0n, code === null, model)
-              const row = yield* Served.logged(answer.headers.get("x-request-id"))
-              assert.deepInclude(row, { status: answer.status, code, model }, model)
-              assert.lengthOf(row.attempts, tries + 1, model)
-              assert.strictEqual(row.attempts[0]?.outcome, "timeout", model)
-            }),
-          { concurrency: "unbounded" }
-        )
-        assert.lengthOf(first.calls, cases.length)
-        assert.lengthOf(second.calls, cases.filter(([, , , , tries]) => tries > 0).length)
-      })
-    )
+    it.effect("ends its provider call at the deadline, at no charge", function* () {
+      const { first, second } = yield* Upstreams
+      yield* first.script(...cases.map(() => mannerly))
+      yield* second.script(...cases.map(() => mannerly))
+      yield* Effect.forEach(
+        cases,
+        ([way, model, stream, judge, tries, code]) =>
+          Effect.gen(function* () {
+            const { spent, ...customer } = yield* Served.customer()
+            const answer = yield* way.send(customer, { ...talk(model), stream })
+            judge(answer, way)
+            assert.strictEqual((yield* spent) > 0n, code === null, model)
+            const row = yield* Served.logged(answer.headers.get("x-request-id"))
+            assert.deepInclude(row, { status: answer.status, code, model }, model)
+            assert.lengthOf(row.attempts, tries + 1, model)
+            assert.strictEqual(row.attempts[0]?.outcome, "timeout", model)
+          }),
+        { concurrency: "unbounded" }
+      )
+      assert.lengthOf(first.calls, cases.length)
+      assert.lengthOf(second.calls, cases.filter(([, , , , tries]) => tries > 0).length)
+    })
 
-    it.scoped("is refused in the envelope and its connection closed when its request arrives too slowly", () =>
-      Effect.gen(function* () {
-        const url = yield* hurried
-        yield* Effect.forEach(
-          slow,
-          (start) =>
-            Effect.gen(function* () {
-              const connection = yield* openTo(url)
-              yield* connection.write(start)
-              const [refusal, ...more] = answersIn(yield* connection.closed)
-              if (refusal === undefined) return assert.fail(`nothing was answered to ${start}`)
-              assertRefused(refusal, badRequest("The request was not received in time."))
-              assert.isEmpty(more)
-            }),
-          { concurrency: "unbounded" }
-        )
-      })
-    )
+    it.scoped("is refused in the envelope and its connection closed when its request arrives too slowly", function* () {
+      const url = yield* hurried
+      yield* Effect.forEach(
+        slow,
+        (start) =>
+          Effect.gen(function* () {
+            const connection = yield* openTo(url)
+            yield* connection.write(start)
+            const [refusal, ...more] = answersIn(yield* connection.closed)
+            if (refusal === undefined) return assert.fail(`nothing was answered to ${start}`)
+            assertRefused(refusal, badRequest("The request was not received in time."))
+            assert.isEmpty(more)
+          }),
+        { concurrency: "unbounded" }
+      )
+    })
   })
 
   it.effect("leaves no provider call behind", () => assertOver)
 })
 
-withLayer(images, { excludeTestServices: true })("an image that takes too long", (it) => {
-  it.effect("ends at the deadline at no charge and frees its idempotency key", () =>
-    Effect.gen(function* () {
-      const { first, second } = yield* Upstreams
-      const models = ["silent", "halting", "linking", "waiting"]
-      // One of them is asked for its link, too.
-      yield* first.script(...[...models, "link"].map(() => mannerly))
-      const late = yield* Effect.forEach(
-        models,
-        Effect.fnUntraced(function* (model) {
-          const { spent, ...customer } = yield* Served.customer()
-          const answer = yield* draw(customer, asked(model), keyed("k"))
-          isLate(answer)
-          assert.strictEqual(yield* spent, 0n)
-          const { attempts, ...row } = yield* Served.logged(answer.headers.get("x-request-id"))
-          assert.deepInclude(row, { status: 504, code: "timeout", model, route: null, cost: null }, model)
-          assert.deepStrictEqual([attempts[0]?.outcome, attempts.length], ["timeout", 1], model)
-          return { model, customer, spent }
-        }),
-        { concurrency: "unbounded" }
-      )
-      assert.lengthOf(first.calls, models.length + 1)
-      assert.lengthOf(second.calls, 0)
-      yield* assertOver
-
-      for (const { customer, model, spent } of late) {
-        yield* first.script(paints())
+withLayer(images)("an image that takes too long", (it) => {
+  it.effect("ends at the deadline at no charge and frees its idempotency key", function* () {
+    const { first, second } = yield* Upstreams
+    const models = ["silent", "halting", "linking", "waiting"]
+    // One of them is asked for its link, too.
+    yield* first.script(...[...models, "link"].map(() => mannerly))
+    const late = yield* Effect.forEach(
+      models,
+      Effect.fnUntraced(function* (model) {
+        const { spent, ...customer } = yield* Served.customer()
         const answer = yield* draw(customer, asked(model), keyed("k"))
-        imageOf(answer)
-        assert.isFalse(isReplay(answer))
-        assert.strictEqual(yield* spent, usualPrice)
-      }
-    })
-  )
+        isLate(answer)
+        assert.strictEqual(yield* spent, 0n)
+        const { attempts, ...row } = yield* Served.logged(answer.headers.get("x-request-id"))
+        assert.deepInclude(row, { status: 504, code: "timeout", model, route: null, cost: null }, model)
+        assert.deepStrictEqual([attempts[0]?.outcome, attempts.length], ["timeout", 1], model)
+        return { model, customer, spent }
+      }),
+      { concurrency: "unbounded" }
+    )
+    assert.lengthOf(first.calls, models.length + 1)
+    assert.lengthOf(second.calls, 0)
+    yield* assertOver
+
+    for (const { customer, model, spent } of late) {
+      yield* first.script(paints())
+      const answer = yield* draw(customer, asked(model), keyed("k"))
+      imageOf(answer)
+      assert.isFalse(isReplay(answer))
+      assert.strictEqual(yield* spent, usualPrice)
+    }
+  })
 })

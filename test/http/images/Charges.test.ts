@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
@@ -6,6 +5,7 @@ import { assertRefused, chat, rateOf, refusals, soon, talk } from "../../harness
 import { imageOf } from "../../harness/client/ImageClient.ts"
 import { draw, edit, gateway, keyed, onFirst, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { json, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, painted, painting, paints } from "../../harness/upstream/ImageReplies.ts"
 import { answers, hidden, Upstreams, usualCharge } from "../../harness/upstream/Upstreams.ts"
@@ -56,104 +56,93 @@ const charged: ReadonlyArray<readonly [what: string, body: object, charge: bigin
   ["a free model", asked("free"), 0n, null]
 ]
 
-withLayer(served, { excludeTestServices: true })("the charge of an image", (it) => {
-  it.effect.each(charged)("is held and settled exactly for %s", ([, body, charge, cost]) =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const { funds, ...customer } = yield* Served.customer()
-      const { balance } = yield* funds
-      const gate = yield* Deferred.make<void>()
-      const calls = first.calls.length
-      yield* first.script(steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(painted())))
-      const look = soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1))).pipe(
-        Effect.zipRight(funds),
-        Effect.zipLeft(Deferred.succeed(gate, undefined))
-      )
-      const [answer, meanwhile] = yield* Effect.all([draw(customer, body), look], { concurrency: "unbounded" })
-      imageOf(answer)
-      assert.deepStrictEqual(meanwhile, { balance, held: charge, available: balance - charge })
-      // No polling: the charge was there before the answer's last byte.
-      assert.deepStrictEqual(yield* funds, { balance: balance - charge, held: 0n, available: balance - charge })
-      const row = yield* Served.logged(answer.headers.get("x-request-id"))
-      assert.deepInclude(row, { charge: NanoUsd(charge), cost: cost === null ? null : NanoUsd(cost) })
-    })
-  )
+withLayer(served)("the charge of an image", (it) => {
+  it.effect.each(charged)("is held and settled exactly for %s", function* ([, body, charge, cost]) {
+    const { first } = yield* Upstreams
+    const { funds, ...customer } = yield* Served.customer()
+    const { balance } = yield* funds
+    const gate = yield* Deferred.make<void>()
+    const calls = first.calls.length
+    yield* first.script(steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(painted())))
+    const look = soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1))).pipe(
+      Effect.zipRight(funds),
+      Effect.zipLeft(Deferred.succeed(gate, undefined))
+    )
+    const [answer, meanwhile] = yield* Effect.all([draw(customer, body), look], { concurrency: "unbounded" })
+    imageOf(answer)
+    assert.deepStrictEqual(meanwhile, { balance, held: charge, available: balance - charge })
+    // No polling: the charge was there before the answer's last byte.
+    assert.deepStrictEqual(yield* funds, { balance: balance - charge, held: 0n, available: balance - charge })
+    const row = yield* Served.logged(answer.headers.get("x-request-id"))
+    assert.deepInclude(row, { charge: NanoUsd(charge), cost: cost === null ? null : NanoUsd(cost) })
+  })
 
-  it.effect("never takes a balance below zero in many requests at once", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const { funds, ...customer } = yield* Served.customer({ nanoUsd: 3n * usualPrice + 1n })
-      yield* first.script(paints(), paints(), paints())
-      const tried = yield* Effect.all(
-        Array.from({ length: 20 }, () => draw(customer, asked("plain"))),
-        { concurrency: "unbounded" }
-      )
-      for (const answer of tried) if (answer.status !== 200) assertRefused(answer, refusals.insufficient)
-      assert.lengthOf(
-        tried.filter(({ status }) => status === 200),
-        3
-      )
-      assert.deepStrictEqual(yield* funds, { balance: 1n, held: 0n, available: 1n })
-    })
-  )
+  it.effect("never takes a balance below zero in many requests at once", function* () {
+    const { first } = yield* Upstreams
+    const { funds, ...customer } = yield* Served.customer({ nanoUsd: 3n * usualPrice + 1n })
+    yield* first.script(paints(), paints(), paints())
+    const tried = yield* Effect.all(
+      Array.from({ length: 20 }, () => draw(customer, asked("plain"))),
+      { concurrency: "unbounded" }
+    )
+    for (const answer of tried) if (answer.status !== 200) assertRefused(answer, refusals.insufficient)
+    assert.lengthOf(
+      tried.filter(({ status }) => status === 200),
+      3
+    )
+    assert.deepStrictEqual(yield* funds, { balance: 1n, held: 0n, available: 1n })
+  })
 
-  it.effect("is refused on an empty balance even for a free model", () =>
-    Effect.gen(function* () {
-      yield* (yield* Upstreams).first.script(paints())
-      assertRefused(yield* draw(yield* Served.customer({ nanoUsd: 0n }), asked("free")), refusals.insufficient)
-      imageOf(yield* draw(yield* Served.customer({ nanoUsd: 1n }), asked("free")))
-    })
-  )
+  it.effect("is refused on an empty balance even for a free model", function* () {
+    yield* (yield* Upstreams).first.script(paints())
+    assertRefused(yield* draw(yield* Served.customer({ nanoUsd: 0n }), asked("free")), refusals.insufficient)
+    imageOf(yield* draw(yield* Served.customer({ nanoUsd: 1n }), asked("free")))
+  })
 
   it.effect.each(["day", "week", "month", "total"] as const)(
     "is refused over a key's cap for a %s that chats and images share",
-    (period) =>
-      Effect.gen(function* () {
-        const { first } = yield* Upstreams
-        const customer = yield* Served.customer({ cap: { amount: usualPrice + usualCharge, period } })
-        yield* first.script(answers(), paints(), paints())
-        assert.strictEqual((yield* chat(customer, { ...talk("talk"), max_tokens: 10 })).status, 200)
-        imageOf(yield* draw(customer, asked("plain")))
-        assertRefused(yield* draw(customer, asked("plain")), refusals.capped(period))
-        assertRefused(yield* edit(customer, asked("plain", { image })), refusals.capped(period))
-        assert.strictEqual(yield* customer.spent, usualPrice + usualCharge)
-        yield* draw(yield* Served.customer(), asked("plain"))
-      })
-  )
-
-  it.effect("comes with one unit of the rate that images, edits, replays and chats share", () =>
-    Effect.gen(function* () {
+    function* (period) {
       const { first } = yield* Upstreams
-      const { spent, ...customer } = yield* Served.customer({ rpm: 5 })
-      yield* first.script(paints(), answers(), json(500, {}))
-      const taken = [
-        yield* draw(customer, asked("plain"), keyed("k")),
-        yield* draw(customer, asked("plain"), keyed("k")),
-        yield* chat(customer, talk("talk")),
-        yield* edit(customer, asked("plain", { image })),
-        yield* edit(customer, asked("plain"))
-      ]
-      assert.deepStrictEqual(
-        taken.map((answer) => [answer.status, rateOf(answer)?.remaining]),
-        [
-          [200, 4],
-          [200, 3],
-          [200, 2],
-          [502, 1],
-          [400, 0]
-        ]
-      )
-      const over = yield* draw(customer, asked("plain"), keyed("k"))
-      assertRefused(over, refusals.limited)
-      assert.deepStrictEqual(rateOf(over), { limit: 5, remaining: 0 })
-      assert.strictEqual(yield* spent, usualPrice + usualCharge)
-    })
+      const customer = yield* Served.customer({ cap: { amount: usualPrice + usualCharge, period } })
+      yield* first.script(answers(), paints(), paints())
+      assert.strictEqual((yield* chat(customer, { ...talk("talk"), max_tokens: 10 })).status, 200)
+      imageOf(yield* draw(customer, asked("plain")))
+      assertRefused(yield* draw(customer, asked("plain")), refusals.capped(period))
+      assertRefused(yield* edit(customer, asked("plain", { image })), refusals.capped(period))
+      assert.strictEqual(yield* customer.spent, usualPrice + usualCharge)
+      yield* draw(yield* Served.customer(), asked("plain"))
+    }
   )
 
-  it.effect("leaves a ledger that verifies", () =>
-    Effect.gen(function* () {
-      const { violations } = yield* (yield* LedgerAdmin).verify
-      assert.deepStrictEqual([...violations], [])
-    })
-  )
+  it.effect("comes with one unit of the rate that images, edits, replays and chats share", function* () {
+    const { first } = yield* Upstreams
+    const { spent, ...customer } = yield* Served.customer({ rpm: 5 })
+    yield* first.script(paints(), answers(), json(500, {}))
+    const taken = [
+      yield* draw(customer, asked("plain"), keyed("k")),
+      yield* draw(customer, asked("plain"), keyed("k")),
+      yield* chat(customer, talk("talk")),
+      yield* edit(customer, asked("plain", { image })),
+      yield* edit(customer, asked("plain"))
+    ]
+    assert.deepStrictEqual(
+      taken.map((answer) => [answer.status, rateOf(answer)?.remaining]),
+      [
+        [200, 4],
+        [200, 3],
+        [200, 2],
+        [502, 1],
+        [400, 0]
+      ]
+    )
+    const over = yield* draw(customer, asked("plain"), keyed("k"))
+    assertRefused(over, refusals.limited)
+    assert.deepStrictEqual(rateOf(over), { limit: 5, remaining: 0 })
+    assert.strictEqual(yield* spent, usualPrice + usualCharge)
+  })
+
+  it.effect("leaves a ledger that verifies", function* () {
+    const { violations } = yield* (yield* LedgerAdmin).verify
+    assert.deepStrictEqual([...violations], [])
+  })
 })

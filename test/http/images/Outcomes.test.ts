@@ -1,10 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect } from "effect"
 import { assertRefused, refusals } from "../../harness/client/HttpCalls.ts"
 import { imageOf } from "../../harness/client/ImageClient.ts"
 import { assertLinked } from "../../harness/client/MediaLinks.ts"
 import { draw, gateway, onFirst, onSecond, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { json, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, gif, painting, paints } from "../../harness/upstream/ImageReplies.ts"
 import { asking as askingOf, assertSecretive, failing } from "../../harness/upstream/ProviderFailures.ts"
@@ -27,74 +26,64 @@ const served = gateway({
   }
 })
 
-withLayer(served, { excludeTestServices: true })("the routes of an image", (it) => {
-  it.effect("stay open after moderation six times", () =>
-    Effect.gen(function* () {
-      for (const _ of Array.from({ length: 6 })) {
-        assertRefused(
-          (yield* asking(asked("weak"), { first: failing(400, { code: "moderation_blocked" }) })).answer,
-          refusals.moderated
-        )
-      }
-      imageOf((yield* asking(asked("weak"), { first: paints() })).answer)
-    })
-  )
-
-  it.effect("are skipped after five failures in a row", () =>
-    Effect.gen(function* () {
-      for (const _ of Array.from({ length: 5 })) {
-        const { answer, asked: calls } = yield* asking(asked("refused"))
-        assertRefused(answer, refusals.allFailed("refusing", "network"))
-        assert.deepStrictEqual(calls, [0, 0])
-      }
-      assertRefused((yield* asking(asked("refused"))).answer, refusals.noProvider)
-    })
-  )
-
-  it.effect("are used only where they can draw the request", () =>
-    Effect.gen(function* () {
-      const plain = yield* asking(asked("narrow"), { first: paints() })
-      const large = yield* asking(asked("narrow", { resolution: "4K" }), { second: paints() })
-      const edited = yield* asking(asked("narrow", { image }), { second: paints() })
-      assert.deepStrictEqual(
-        [plain.asked, large.asked, edited.asked],
-        [
-          [1, 0],
-          [0, 1],
-          [0, 1]
-        ]
-      )
-      // Only one route was able: its failure is an error of the provider's, not of all of them.
+withLayer(served)("the routes of an image", (it) => {
+  it.effect("stay open after moderation six times", function* () {
+    for (const _ of Array.from({ length: 6 })) {
       assertRefused(
-        (yield* asking(asked("narrow", { resolution: "4K" }), { second: failing(500) })).answer,
-        refusals.upstream
+        (yield* asking(asked("weak"), { first: failing(400, { code: "moderation_blocked" }) })).answer,
+        refusals.moderated
       )
-    })
-  )
+    }
+    imageOf((yield* asking(asked("weak"), { first: paints() })).answer)
+  })
 
-  it.effect("may answer with a link on their own host, which is fetched with their key", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const { spent, ...customer } = yield* Served.customer()
-      yield* first.script(
-        json(200, { created: 1, data: [{ url: `${first.url}/pictures/hush` }] }),
-        steps({ type: "text/html" }, painting)
-      )
-      const answer = yield* draw(customer, asked("weak", { image }))
-      assertSecretive(answer)
-      yield* assertLinked(imageOf(answer).url ?? "", painting)
-      assert.deepInclude(first.calls.at(-1), { method: "GET", path: "/pictures/hush" })
-      assert.strictEqual(first.calls.at(-1)?.headers.authorization, `Bearer ${hidden.firstKey}`)
-      assert.strictEqual(yield* spent, usualPrice)
-    })
-  )
+  it.effect("are skipped after five failures in a row", function* () {
+    for (const _ of Array.from({ length: 5 })) {
+      const { answer, asked: calls } = yield* asking(asked("refused"))
+      assertRefused(answer, refusals.allFailed("refusing", "network"))
+      assert.deepStrictEqual(calls, [0, 0])
+    }
+    assertRefused((yield* asking(asked("refused"))).answer, refusals.noProvider)
+  })
 
-  it.effect("may mislabel an image, which is served under the type of its bytes", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      yield* first.script(json(200, { data: [{ b64_json: image }], output_format: "png" }))
-      const { url = "" } = imageOf(yield* draw(yield* Served.customer(), asked("weak")))
-      yield* assertLinked(url, gif, "image/gif")
-    })
-  )
+  it.effect("are used only where they can draw the request", function* () {
+    const plain = yield* asking(asked("narrow"), { first: paints() })
+    const large = yield* asking(asked("narrow", { resolution: "4K" }), { second: paints() })
+    const edited = yield* asking(asked("narrow", { image }), { second: paints() })
+    assert.deepStrictEqual(
+      [plain.asked, large.asked, edited.asked],
+      [
+        [1, 0],
+        [0, 1],
+        [0, 1]
+      ]
+    )
+    // Only one route was able: its failure is an error of the provider's, not of all of them.
+    assertRefused(
+      (yield* asking(asked("narrow", { resolution: "4K" }), { second: failing(500) })).answer,
+      refusals.upstream
+    )
+  })
+
+  it.effect("may answer with a link on their own host, which is fetched with their key", function* () {
+    const { first } = yield* Upstreams
+    const { spent, ...customer } = yield* Served.customer()
+    yield* first.script(
+      json(200, { created: 1, data: [{ url: `${first.url}/pictures/hush` }] }),
+      steps({ type: "text/html" }, painting)
+    )
+    const answer = yield* draw(customer, asked("weak", { image }))
+    assertSecretive(answer)
+    yield* assertLinked(imageOf(answer).url ?? "", painting)
+    assert.deepInclude(first.calls.at(-1), { method: "GET", path: "/pictures/hush" })
+    assert.strictEqual(first.calls.at(-1)?.headers.authorization, `Bearer ${hidden.firstKey}`)
+    assert.strictEqual(yield* spent, usualPrice)
+  })
+
+  it.effect("may mislabel an image, which is served under the type of its bytes", function* () {
+    const { first } = yield* Upstreams
+    yield* first.script(json(200, { data: [{ b64_json: image }], output_format: "png" }))
+    const { url = "" } = imageOf(yield* draw(yield* Served.customer(), asked("weak")))
+    yield* assertLinked(url, gif, "image/gif")
+  })
 })

@@ -1,10 +1,10 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { zero } from "../../../src/domain/Money.ts"
 import { assertRefused, badRequest, refusals } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
 import { draw, edit, gateway, keyed, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import * as Upstream from "../../harness/upstream/FakeUpstream.ts"
 import { json, type Reply, steps, text } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, gif, painting, paints } from "../../harness/upstream/ImageReplies.ts"
@@ -59,18 +59,16 @@ const assertUnusable = Effect.fnUntraced(function* (image: unknown) {
 const inside = ["127.0.0.1", "localhost", "[::ffff:127.0.0.1]", "2130706433", "0x7f.1", "0177.0.0.1"]
 const elsewhere = ["http://169.254.169.254/latest", "http://10.0.0.1/a.png", "http://[fd00::1]/a", "http://[::1]/a.png"]
 
-withLayer(gateway({ art: {} }).pipe(Layer.provideMerge(pictures)), { excludeTestServices: true })(
+withLayer(gateway({ art: {} }).pipe(Layer.provideMerge(pictures)))(
   "a reference by URL, where nothing is exempt",
   (it) => {
-    it.effect.each(inside)("is refused from %s without a connection", (host) =>
-      Effect.gen(function* () {
-        const { calls, url } = yield* Pictures
-        yield* assertUnusable(`http://${host}:${new URL(url).port}/a.png`)
-        yield* assertUnusable(`http://${host}/a.png`)
-        yield* Upstream.settled
-        assert.lengthOf(calls, 0)
-      })
-    )
+    it.effect.each(inside)("is refused from %s without a connection", function* (host) {
+      const { calls, url } = yield* Pictures
+      yield* assertUnusable(`http://${host}:${new URL(url).port}/a.png`)
+      yield* assertUnusable(`http://${host}/a.png`)
+      yield* Upstream.settled
+      assert.lengthOf(calls, 0)
+    })
 
     it.effect.each(elsewhere)("is refused from %s", (url) => assertUnusable(url))
 
@@ -91,66 +89,55 @@ const bad: ReadonlyArray<readonly [what: string, reply: Reply]> = [
   ["a file", moved("file:///etc/passwd")]
 ]
 
-withLayer(exempt.pipe(Layer.provideMerge(pictures)), { excludeTestServices: true })(
-  "a reference by URL, where loopback is exempt",
-  (it) => {
-    it.effect("is fetched without any key and goes to the provider in its place", () =>
-      Effect.gen(function* () {
-        const { calls, script, url } = yield* Pictures
-        const { first } = yield* Upstreams
-        const { spent, ...customer } = yield* Served.customer()
-        yield* script(moved("/b.gif"), whole(gif))
-        yield* first.script(paints())
-        const image = [`data:image/png;base64,${painting.toString("base64")}`, `${url}/a.png?sig=x%2Fy`]
-        imageOf(yield* draw(customer, asked("art", { image }), keyed("k")))
-        assert.deepStrictEqual(
-          calls.map(({ headers, method, path }) => [method, path, headers.authorization]),
-          [
-            ["GET", "/a.png?sig=x%2Fy", undefined],
-            ["GET", "/b.gif", undefined]
-          ]
-        )
-        const call = first.calls.at(-1) ?? assert.fail("the provider was not asked")
-        assert.strictEqual(call.path, "/v1/images/edits")
-        const form = yield* Effect.promise(() => formIn(call))
-        const files = form.getAll("image[]").filter((part) => typeof part !== "string")
-        assert.deepStrictEqual(
-          files.map(({ type }) => type),
-          ["image/png", "image/gif"]
-        )
-        const sent = yield* Effect.promise(() => Promise.all(files.map((file) => file.arrayBuffer())))
-        assert.isTrue(
-          sent.every((bytes, index) => Buffer.from(bytes).equals([painting, gif][index] ?? Buffer.alloc(0)))
-        )
-        assert.strictEqual(yield* spent, usualPrice)
-
-        // A replay looks at no picture again.
-        const again = yield* draw(customer, asked("art", { image }), keyed("k"))
-        assert.isTrue(isReplay(again))
-        assert.lengthOf(calls, 2)
-      })
+withLayer(exempt.pipe(Layer.provideMerge(pictures)))("a reference by URL, where loopback is exempt", (it) => {
+  it.effect("is fetched without any key and goes to the provider in its place", function* () {
+    const { calls, script, url } = yield* Pictures
+    const { first } = yield* Upstreams
+    const { spent, ...customer } = yield* Served.customer()
+    yield* script(moved("/b.gif"), whole(gif))
+    yield* first.script(paints())
+    const image = [`data:image/png;base64,${painting.toString("base64")}`, `${url}/a.png?sig=x%2Fy`]
+    imageOf(yield* draw(customer, asked("art", { image }), keyed("k")))
+    assert.deepStrictEqual(
+      calls.map(({ headers, method, path }) => [method, path, headers.authorization]),
+      [
+        ["GET", "/a.png?sig=x%2Fy", undefined],
+        ["GET", "/b.gif", undefined]
+      ]
     )
-
-    it.effect.each(bad)("is refused where it gives %s", ([, reply]) =>
-      Effect.gen(function* () {
-        const { script, url } = yield* Pictures
-        yield* script(reply, reply)
-        yield* assertUnusable(`${url}/a.png`)
-      })
+    const call = first.calls.at(-1) ?? assert.fail("the provider was not asked")
+    assert.strictEqual(call.path, "/v1/images/edits")
+    const form = yield* Effect.promise(() => formIn(call))
+    const files = form.getAll("image[]").filter((part) => typeof part !== "string")
+    assert.deepStrictEqual(
+      files.map(({ type }) => type),
+      ["image/png", "image/gif"]
     )
+    const sent = yield* Effect.promise(() => Promise.all(files.map((file) => file.arrayBuffer())))
+    assert.isTrue(sent.every((bytes, index) => Buffer.from(bytes).equals([painting, gif][index] ?? Buffer.alloc(0))))
+    assert.strictEqual(yield* spent, usualPrice)
 
-    it.effect("is not fetched before the model and the balance are checked", () =>
-      Effect.gen(function* () {
-        const { calls, url } = yield* Pictures
-        const before = calls.length
-        const poor = yield* Served.customer({ nanoUsd: 0n })
-        const image = `${url}/a.png`
-        assertRefused(yield* draw(poor, asked("art", { image })), refusals.insufficient)
-        const noEdit = badRequest("Image editing is not available for `plain`.", "image")
-        assertRefused(yield* draw(poor, asked("plain", { image })), noEdit)
-        yield* Upstream.settled
-        assert.lengthOf(calls, before)
-      })
-    )
-  }
-)
+    // A replay looks at no picture again.
+    const again = yield* draw(customer, asked("art", { image }), keyed("k"))
+    assert.isTrue(isReplay(again))
+    assert.lengthOf(calls, 2)
+  })
+
+  it.effect.each(bad)("is refused where it gives %s", function* ([, reply]) {
+    const { script, url } = yield* Pictures
+    yield* script(reply, reply)
+    yield* assertUnusable(`${url}/a.png`)
+  })
+
+  it.effect("is not fetched before the model and the balance are checked", function* () {
+    const { calls, url } = yield* Pictures
+    const before = calls.length
+    const poor = yield* Served.customer({ nanoUsd: 0n })
+    const image = `${url}/a.png`
+    assertRefused(yield* draw(poor, asked("art", { image })), refusals.insufficient)
+    const noEdit = badRequest("Image editing is not available for `plain`.", "image")
+    assertRefused(yield* draw(poor, asked("plain", { image })), noEdit)
+    yield* Upstream.settled
+    assert.lengthOf(calls, before)
+  })
+})

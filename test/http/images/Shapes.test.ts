@@ -1,9 +1,8 @@
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect } from "effect"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { imageOf } from "../../harness/client/ImageClient.ts"
 import { draw, edit, gateway, onFirst, onSecond } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { asked, painting, paints } from "../../harness/upstream/ImageReplies.ts"
 import { Upstreams } from "../../harness/upstream/Upstreams.ts"
 
@@ -17,46 +16,38 @@ const served = gateway({
   squares: { variants: squares }
 })
 
-withLayer(served, { excludeTestServices: true })("the shape of an image", (it) => {
-  it.effect("is left to the only routes that make it, which are told it", () =>
-    Effect.gen(function* () {
-      const { first, second } = yield* Upstreams
-      const customer = yield* Served.customer()
-      const calls = first.calls.length
-      yield* second.script(paints(), paints())
-      imageOf(yield* draw(customer, asked("art", { size: "1536x1024" })))
-      assert.deepInclude(second.calls.at(-1)?.body, { size: "1536x1024" })
-      imageOf(yield* edit(customer, asked("art", { image: painting.toString("base64"), aspect_ratio: "3:2" })))
-      assert.lengthOf(first.calls, calls)
-    })
-  )
+withLayer(served)("the shape of an image", (it) => {
+  it.effect("is left to the only routes that make it, which are told it", function* () {
+    const { first, second } = yield* Upstreams
+    const customer = yield* Served.customer()
+    const calls = first.calls.length
+    yield* second.script(paints(), paints())
+    imageOf(yield* draw(customer, asked("art", { size: "1536x1024" })))
+    assert.deepInclude(second.calls.at(-1)?.body, { size: "1536x1024" })
+    imageOf(yield* edit(customer, asked("art", { image: painting.toString("base64"), aspect_ratio: "3:2" })))
+    assert.lengthOf(first.calls, calls)
+  })
 
-  it.effect("is not told to a route that makes one only", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      yield* first.script(paints())
-      imageOf(yield* draw(yield* Served.customer(), asked("art", { size: "1024x1024" })))
-      assert.notProperty(first.calls.at(-1)?.body, "size")
-    })
-  )
+  it.effect("is not told to a route that makes one only", function* () {
+    const { first } = yield* Upstreams
+    yield* first.script(paints())
+    imageOf(yield* draw(yield* Served.customer(), asked("art", { size: "1024x1024" })))
+    assert.notProperty(first.calls.at(-1)?.body, "size")
+  })
 
-  it.effect("is told to a route that makes it in several sizes", () =>
-    Effect.gen(function* () {
-      const { first } = yield* Upstreams
-      const { spent, ...customer } = yield* Served.customer()
-      yield* first.script(paints())
-      imageOf(yield* draw(customer, asked("squares", { size: "1024x1024" })))
-      assert.deepInclude(first.calls.at(-1)?.body, { size: "1024x1024" })
-      assert.strictEqual(yield* spent, 50_000_000n)
-    })
-  )
+  it.effect("is told to a route that makes it in several sizes", function* () {
+    const { first } = yield* Upstreams
+    const { spent, ...customer } = yield* Served.customer()
+    yield* first.script(paints())
+    imageOf(yield* draw(customer, asked("squares", { size: "1024x1024" })))
+    assert.deepInclude(first.calls.at(-1)?.body, { size: "1024x1024" })
+    assert.strictEqual(yield* spent, 50_000_000n)
+  })
 
-  it.effect("is refused before anything is held where no route makes it", () =>
-    Effect.gen(function* () {
-      const { spent, ...customer } = yield* Served.customer()
-      const refusal = badRequest("`size` must be one of auto, 1024x1024, 1536x1024 for `art`.", "size")
-      assertRefused(yield* draw(customer, asked("art", { size: "1600x1200" })), refusal)
-      assert.strictEqual(yield* spent, 0n)
-    })
-  )
+  it.effect("is refused before anything is held where no route makes it", function* () {
+    const { spent, ...customer } = yield* Served.customer()
+    const refusal = badRequest("`size` must be one of auto, 1024x1024, 1536x1024 for `art`.", "size")
+    assertRefused(yield* draw(customer, asked("art", { size: "1600x1200" })), refusal)
+    assert.strictEqual(yield* spent, 0n)
+  })
 })

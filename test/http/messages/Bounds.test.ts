@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import { promptBound } from "../../../src/domain/Pricing.ts"
 import { decodeMessagesBody } from "../../../src/http/messages/Body.ts"
 import { chatModel } from "../../domain/PricedChats.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const model = chatModel()
 const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: "hi" }] }

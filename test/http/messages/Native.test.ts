@@ -1,13 +1,12 @@
 import type Anthropic from "@anthropic-ai/sdk"
 import { BadRequestError } from "@anthropic-ai/sdk"
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect } from "effect"
 import { unsigned } from "../../../src/domain/Chat.ts"
 import type { Answer } from "../../contracts/ChatHarness.ts"
 import { ask, assertThrown, customer } from "../../harness/client/MessagesClient.ts"
 import { calling, drained, thrownBy } from "../../harness/client/OfficialClients.ts"
 import { price } from "../../harness/fixtures/ChatCatalog.ts"
 import { DialectHosts, gateway, routeTo } from "../../harness/gateway/DialectGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { answers, type Dialect, dialects } from "../../harness/upstream/Dialects.ts"
 import { json, type Reply, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { errors, event } from "../../providers/anthropic/Wire.ts"
@@ -77,53 +76,50 @@ const asking = (model: string, more: object = {}): Anthropic.MessageCreateParams
 }
 const pdf = { type: "document", source: { type: "base64", media_type: "application/pdf", data: "JVBERi0=" } }
 
-withLayer(served, { excludeTestServices: true })("a route that speaks the Messages API", (it) => {
-  it.effect("is sent the client's own body and its betas, and its answer comes back as it is", () =>
-    Effect.gen(function* () {
-      const host = (yield* DialectHosts).of(anthropic)
-      yield* host.script(json(200, theirs))
-      const account = yield* customer()
-      const more = { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] }, top_k: 5, of_tomorrow: 1 }
-      const body = asking("own", more)
-      const headers = { "anthropic-beta": "interleaved-thinking-2025-05-14,new-2026-01-01" }
-      const message = yield* calling(() => account.anthropic.messages.create(body, { headers }))
-      const received = yield* host.received
-      assert.deepStrictEqual<unknown>(received.body, { ...body, model: "hush-model" })
-      assert.strictEqual(received.headers["anthropic-beta"], headers["anthropic-beta"])
-      assert.notStrictEqual(received.headers["x-api-key"], account.secret)
-      const { id, model, usage: told, ...rest } = message
-      const { id: _id, model: _model, usage: _usage, ...expected } = theirs
-      assert.match(id, /^msg_[0-9a-f]{32}$/)
-      assert.strictEqual(model, "own")
-      assert.deepStrictEqual<unknown>(JSON.parse(JSON.stringify(rest)), expected)
-      assert.deepInclude<object>(told, usage)
-      assert.strictEqual(yield* account.spent, charge)
-    })
-  )
+withLayer(served)("a route that speaks the Messages API", (it) => {
+  it.effect("is sent the client's own body and its betas, and its answer comes back as it is", function* () {
+    const host = (yield* DialectHosts).of(anthropic)
+    yield* host.script(json(200, theirs))
+    const account = yield* customer()
+    const more = { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] }, top_k: 5, of_tomorrow: 1 }
+    const body = asking("own", more)
+    const headers = { "anthropic-beta": "interleaved-thinking-2025-05-14,new-2026-01-01" }
+    const message = yield* calling(() => account.anthropic.messages.create(body, { headers }))
+    const received = yield* host.received
+    assert.deepStrictEqual<unknown>(received.body, { ...body, model: "hush-model" })
+    assert.strictEqual(received.headers["anthropic-beta"], headers["anthropic-beta"])
+    assert.notStrictEqual(received.headers["x-api-key"], account.secret)
+    const { id, model, usage: told, ...rest } = message
+    const { id: _id, model: _model, usage: _usage, ...expected } = theirs
+    assert.match(id, /^msg_[0-9a-f]{32}$/)
+    assert.strictEqual(model, "own")
+    assert.deepStrictEqual<unknown>(JSON.parse(JSON.stringify(rest)), expected)
+    assert.deepInclude<object>(told, usage)
+    assert.strictEqual(yield* account.spent, charge)
+  })
 
-  it.effect("streams its events as they are, under our names, the last after the charge", () =>
-    Effect.gen(function* () {
-      const host = (yield* DialectHosts).of(anthropic)
-      yield* host.script(streamed)
-      const account = yield* customer()
-      const stream = yield* calling(() => account.anthropic.messages.create({ ...asking("own"), stream: true }))
-      const { error, items } = yield* drained(stream)
-      yield* host.received
-      assert.isUndefined(error)
-      assert.strictEqual(yield* account.spent, charge)
-      const [start, ...others] = items
-      // The client leaves pings out.
-      assert.deepStrictEqual<unknown>(others, events.slice(2))
-      if (start?.type !== "message_start") return assert.fail("no message_start")
-      const { id, model, ...rest } = start.message
-      assert.match(id, /^msg_[0-9a-f]{32}$/)
-      assert.strictEqual(model, "own")
-      assert.deepInclude<object>(rest, { content: [], context_management: { applied_edits: [] } })
-    })
-  )
+  it.effect("streams its events as they are, under our names, the last after the charge", function* () {
+    const host = (yield* DialectHosts).of(anthropic)
+    yield* host.script(streamed)
+    const account = yield* customer()
+    const stream = yield* calling(() => account.anthropic.messages.create({ ...asking("own"), stream: true }))
+    const { error, items } = yield* drained(stream)
+    yield* host.received
+    assert.isUndefined(error)
+    assert.strictEqual(yield* account.spent, charge)
+    const [start, ...others] = items
+    // The client leaves pings out.
+    assert.deepStrictEqual<unknown>(others, events.slice(2))
+    if (start?.type !== "message_start") return assert.fail("no message_start")
+    const { id, model, ...rest } = start.message
+    assert.match(id, /^msg_[0-9a-f]{32}$/)
+    assert.strictEqual(model, "own")
+    assert.deepInclude<object>(rest, { content: [], context_management: { applied_edits: [] } })
+  })
 
-  it.effect.each([false, true])("gets its signatures back byte for byte over ten turns, streamed: %s", (stream) =>
-    Effect.gen(function* () {
+  it.effect.each([false, true])(
+    "gets its signatures back byte for byte over ten turns, streamed: %s",
+    function* (stream) {
       const host = (yield* DialectHosts).of(anthropic)
       const account = yield* customer()
       const messages: Array<Anthropic.MessageParam> = [hi]
@@ -135,32 +131,31 @@ withLayer(served, { excludeTestServices: true })("a route that speaks the Messag
         messages.push({ role: "assistant", content: message.content })
         messages.push({ role: "user", content: [{ type: "tool_result", tool_use_id: "toolu_1", content: "1" }] })
       }
-    })
+    }
   )
 
-  it.effect("takes a PDF and a known tool of the client, which no other route can, and a format", () =>
-    Effect.gen(function* () {
-      const host = (yield* DialectHosts).of(anthropic)
-      const account = yield* customer()
-      const format = { type: "json_schema", schema: { type: "object" } }
-      for (const more of [
-        { messages: [{ role: "user", content: [pdf] }] },
-        { tools: [{ type: "bash_20250124", name: "bash" }] },
-        { output_config: { format } }
-      ]) {
-        yield* host.script(json(200, theirs))
-        yield* calling(() => account.anthropic.messages.create(asking("both", more)))
-        assert.deepInclude((yield* host.received).body, more)
-        if ("output_config" in more) continue
-        const refused = yield* thrownBy(() => account.anthropic.messages.create(asking("other", more)))
-        const message = "No provider of `other` can do all that the request asks for at once."
-        assertThrown(refused, BadRequestError, 400, "invalid_request_error", message)
-      }
-    })
-  )
+  it.effect("takes a PDF and a known tool of the client, which no other route can, and a format", function* () {
+    const host = (yield* DialectHosts).of(anthropic)
+    const account = yield* customer()
+    const format = { type: "json_schema", schema: { type: "object" } }
+    for (const more of [
+      { messages: [{ role: "user", content: [pdf] }] },
+      { tools: [{ type: "bash_20250124", name: "bash" }] },
+      { output_config: { format } }
+    ]) {
+      yield* host.script(json(200, theirs))
+      yield* calling(() => account.anthropic.messages.create(asking("both", more)))
+      assert.deepInclude((yield* host.received).body, more)
+      if ("output_config" in more) continue
+      const refused = yield* thrownBy(() => account.anthropic.messages.create(asking("other", more)))
+      const message = "No provider of `other` can do all that the request asks for at once."
+      assertThrown(refused, BadRequestError, 400, "invalid_request_error", message)
+    }
+  })
 
-  it.effect("is left for one that does not when it fails, and that one's thinking is not handed to it later", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "is left for one that does not when it fails, and that one's thinking is not handed to it later",
+    function* () {
       const { of } = yield* DialectHosts
       const account = yield* customer()
       const answer: Answer = { content: "Yes.", reasoning: "Hm.", finish: "stop" }
@@ -176,41 +171,37 @@ withLayer(served, { excludeTestServices: true })("a route that speaks the Messag
       const { bytes } = yield* of(anthropic).received
       assert.notInclude(bytes.toString(), unsigned)
       assert.include(bytes.toString(), "Yes.")
-    })
+    }
   )
 
-  it.effect("says in its own words why it refuses a request, and nothing else of itself", () =>
-    Effect.gen(function* () {
-      const host = (yield* DialectHosts).of(anthropic)
-      const account = yield* customer()
-      const { error, status } = errors.request
-      for (const stream of [false, true]) {
-        yield* host.script(json(status, { type: "error", error, request_id: "req_theirs" }))
-        const refused = yield* thrownBy(() => ask(account, asking("own"), stream))
-        yield* host.received
-        const message = "prompt is too long: 210000 tokens > 200000 maximum"
-        assertThrown(refused, BadRequestError, 400, "invalid_request_error", message)
-      }
-    })
-  )
-
-  it.effect("counts the tokens of a prompt, and the gateway does where it cannot", () =>
-    Effect.gen(function* () {
-      const host = (yield* DialectHosts).of(anthropic)
-      const account = yield* customer()
-      const { max_tokens: _, ...body } = asking("own", { system: "Be brief." })
-      const count = calling(() => account.anthropic.messages.countTokens(body))
-      yield* host.script(json(200, { input_tokens: 321 }))
-      assert.deepStrictEqual((yield* count).input_tokens, 321)
-      const { body: sent, path } = yield* host.received
-      assert.strictEqual(path, "/v1/messages/count_tokens")
-      assert.deepStrictEqual<unknown>(sent, { ...body, model: "hush-model" })
-      yield* host.script(json(500, anthropic.error(500)))
-      const own = (yield* count).input_tokens
-      assert.isAbove(own, 5)
-      assert.isBelow(own, 60)
+  it.effect("says in its own words why it refuses a request, and nothing else of itself", function* () {
+    const host = (yield* DialectHosts).of(anthropic)
+    const account = yield* customer()
+    const { error, status } = errors.request
+    for (const stream of [false, true]) {
+      yield* host.script(json(status, { type: "error", error, request_id: "req_theirs" }))
+      const refused = yield* thrownBy(() => ask(account, asking("own"), stream))
       yield* host.received
-      assert.strictEqual(yield* account.spent, 0n)
-    })
-  )
+      const message = "prompt is too long: 210000 tokens > 200000 maximum"
+      assertThrown(refused, BadRequestError, 400, "invalid_request_error", message)
+    }
+  })
+
+  it.effect("counts the tokens of a prompt, and the gateway does where it cannot", function* () {
+    const host = (yield* DialectHosts).of(anthropic)
+    const account = yield* customer()
+    const { max_tokens: _, ...body } = asking("own", { system: "Be brief." })
+    const count = calling(() => account.anthropic.messages.countTokens(body))
+    yield* host.script(json(200, { input_tokens: 321 }))
+    assert.deepStrictEqual((yield* count).input_tokens, 321)
+    const { body: sent, path } = yield* host.received
+    assert.strictEqual(path, "/v1/messages/count_tokens")
+    assert.deepStrictEqual<unknown>(sent, { ...body, model: "hush-model" })
+    yield* host.script(json(500, anthropic.error(500)))
+    const own = (yield* count).input_tokens
+    assert.isAbove(own, 5)
+    assert.isBelow(own, 60)
+    yield* host.received
+    assert.strictEqual(yield* account.spent, 0n)
+  })
 })

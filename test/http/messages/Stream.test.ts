@@ -1,5 +1,4 @@
 import Anthropic from "@anthropic-ai/sdk"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { type ChatEvent, unsigned } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
@@ -7,6 +6,7 @@ import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { MessagesEncoder } from "../../../src/http/messages/Stream.ts"
 import { accepts } from "../../harness/client/Published.ts"
 import { content, reasoning, stop, toolEvents, usage } from "../../harness/fixtures/ChatAnswers.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { serving, sse } from "../../harness/upstream/FakeUpstream.ts"
 
 const name = { id: "msg_1", created: 1, model: "m-1" }
@@ -125,21 +125,19 @@ describe("a stream of the Messages API", () => {
     ])
   })
 
-  it.scopedLive("is understood by Anthropic's own client, keep-alives before its first event too", () =>
-    Effect.gen(function* () {
-      const encoder = new MessagesEncoder(name, true)
-      const sent = encoder.encode([reasoning("Hm."), content("Yes."), stop]) + encoder.finish(usage)
-      const { url } = yield* serving(sse(": keep-alive\n\n", ": keep-alive\n\n", sent))
-      const client = new Anthropic({ baseURL: url, apiKey: "k", maxRetries: 0 })
-      const body = { model: "m-1", max_tokens: 9, messages: [{ role: "user" as const, content: "hi" }] }
-      const message = yield* Effect.promise(() => client.messages.stream(body).finalMessage())
-      assert.deepStrictEqual<unknown>(JSON.parse(JSON.stringify(message.content)), [
-        { type: "thinking", thinking: "Hm.", signature: unsigned },
-        { type: "text", text: "Yes." }
-      ])
-      assert.deepInclude(message.usage, { input_tokens: 7, cache_read_input_tokens: 4, output_tokens: 7 })
-    })
-  )
+  it.scopedLive("is understood by Anthropic's own client, keep-alives before its first event too", function* () {
+    const encoder = new MessagesEncoder(name, true)
+    const sent = encoder.encode([reasoning("Hm."), content("Yes."), stop]) + encoder.finish(usage)
+    const { url } = yield* serving(sse(": keep-alive\n\n", ": keep-alive\n\n", sent))
+    const client = new Anthropic({ baseURL: url, apiKey: "k", maxRetries: 0 })
+    const body = { model: "m-1", max_tokens: 9, messages: [{ role: "user" as const, content: "hi" }] }
+    const message = yield* Effect.promise(() => client.messages.stream(body).finalMessage())
+    assert.deepStrictEqual<unknown>(JSON.parse(JSON.stringify(message.content)), [
+      { type: "thinking", thinking: "Hm.", signature: unsigned },
+      { type: "text", text: "Yes." }
+    ])
+    assert.deepInclude(message.usage, { input_tokens: 7, cache_read_input_tokens: 4, output_tokens: 7 })
+  })
 
   it("passes a host's own events under our names, and keeps the last one back", () => {
     const encoder = new MessagesEncoder(name, false)

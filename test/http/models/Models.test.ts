@@ -1,11 +1,11 @@
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect, Schema } from "effect"
+import { Schema } from "effect"
 import { NotFoundError } from "openai"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, bearer, call, type Refusal, refusals } from "../../harness/client/HttpCalls.ts"
 import { asJson, calling, thrownBy } from "../../harness/client/OfficialClients.ts"
 import { validate } from "../../harness/client/Published.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { gateway } from "../../harness/upstream/Upstreams.ts"
 
 const id = "vendor/name.v1:free"
@@ -27,50 +27,44 @@ const unknown = (model: string): Refusal => ({
   param: "model"
 })
 
-withLayer(gateway({ talk: {}, [id]: {} }), { excludeTestServices: true })("a model asked for by its id", (it) => {
-  it.effect("is the object of the list, whether the slashes of its id are escaped or not", () =>
-    Effect.gen(function* () {
-      const { secret } = yield* openAccount({ scopes: ["images"] })
-      const headers = bearer(secret)
-      const { data } = yield* Schema.decodeUnknown(List)((yield* call("/v1/models", { headers })).text)
-      const listed = data.find((model) => model.id === id)
-      assert.isDefined(listed)
-      for (const path of [
-        id,
-        encodeURIComponent(id),
-        encodeURIComponent(encodeURI(id)).replaceAll("%25", "%"),
-        `${id}/`,
-        `${id}?x=1`
-      ]) {
-        const { status, text } = yield* call(`/v1/models/${path}`, { headers })
-        assert.strictEqual(status, 200, path)
-        assert.deepStrictEqual(JSON.parse(text), listed)
-        assert.isTrue(validate("/components/schemas/Model", JSON.parse(text)))
-      }
-    })
-  )
+withLayer(gateway({ talk: {}, [id]: {} }))("a model asked for by its id", (it) => {
+  it.effect("is the object of the list, whether the slashes of its id are escaped or not", function* () {
+    const { secret } = yield* openAccount({ scopes: ["images"] })
+    const headers = bearer(secret)
+    const { data } = yield* Schema.decodeUnknown(List)((yield* call("/v1/models", { headers })).text)
+    const listed = data.find((model) => model.id === id)
+    assert.isDefined(listed)
+    for (const path of [
+      id,
+      encodeURIComponent(id),
+      encodeURIComponent(encodeURI(id)).replaceAll("%25", "%"),
+      `${id}/`,
+      `${id}?x=1`
+    ]) {
+      const { status, text } = yield* call(`/v1/models/${path}`, { headers })
+      assert.strictEqual(status, 200, path)
+      assert.deepStrictEqual(JSON.parse(text), listed)
+      assert.isTrue(validate("/components/schemas/Model", JSON.parse(text)))
+    }
+  })
 
-  it.effect("is found by the official client, which is told when there is none", () =>
-    Effect.gen(function* () {
-      const { openai } = yield* Served.customer()
-      const found = yield* calling(() => openai.models.retrieve(id))
-      assert.deepInclude(asJson(found), { id, object: "model", surface: "chat" })
-      const error = yield* thrownBy(() => openai.models.retrieve("vendor/other"))
-      assert.instanceOf(error, NotFoundError)
-      assert.strictEqual(error.code, "model_not_found")
-    })
-  )
+  it.effect("is found by the official client, which is told when there is none", function* () {
+    const { openai } = yield* Served.customer()
+    const found = yield* calling(() => openai.models.retrieve(id))
+    assert.deepInclude(asJson(found), { id, object: "model", surface: "chat" })
+    const error = yield* thrownBy(() => openai.models.retrieve("vendor/other"))
+    assert.instanceOf(error, NotFoundError)
+    assert.strictEqual(error.code, "model_not_found")
+  })
 
-  it.effect("is refused as unknown where the catalog does not have it, and needs a key", () =>
-    Effect.gen(function* () {
-      const { secret } = yield* openAccount({})
-      const headers = bearer(secret)
-      for (const other of ["nope", "Talk", "vendor", "talk/x", "vendor/name.v1:free/more"]) {
-        assertRefused(yield* call(`/v1/models/${other}`, { headers }), unknown(other))
-      }
-      assertRefused(yield* call(`/v1/models/${"x".repeat(5000)}`, { headers }), unknown(`${"x".repeat(100)}…`))
-      assertRefused(yield* call(`/v1/models/${id}`), refusals.missingKey)
-      assertRefused(yield* call(`/v1/models/${id}`, { method: "DELETE", headers }), refusals.noEndpoint)
-    })
-  )
+  it.effect("is refused as unknown where the catalog does not have it, and needs a key", function* () {
+    const { secret } = yield* openAccount({})
+    const headers = bearer(secret)
+    for (const other of ["nope", "Talk", "vendor", "talk/x", "vendor/name.v1:free/more"]) {
+      assertRefused(yield* call(`/v1/models/${other}`, { headers }), unknown(other))
+    }
+    assertRefused(yield* call(`/v1/models/${"x".repeat(5000)}`, { headers }), unknown(`${"x".repeat(100)}…`))
+    assertRefused(yield* call(`/v1/models/${id}`), refusals.missingKey)
+    assertRefused(yield* call(`/v1/models/${id}`, { method: "DELETE", headers }), refusals.noEndpoint)
+  })
 })

@@ -1,9 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { ModelList } from "../../../src/http/models/Schema.ts"
 import { bearer, call, chat, post, talk } from "../../harness/client/HttpCalls.ts"
 import { dataUrl, png } from "../../harness/fixtures/TinyPictures.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
 import { completion, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
@@ -31,95 +31,84 @@ const counts = [
   [301, 200, 50, 7]
 ] as const
 
-withLayer(gateway({ tiered: { pricing }, uncached: { pricing: uncached } }), { excludeTestServices: true })(
-  "the listed prices of a chat",
-  (it) => {
-    it.effect("are what cached, written and long prompts are charged", () =>
-      Effect.gen(function* () {
-        const { first } = yield* Upstreams
-        const { funds, ...customer } = yield* Served.customer()
-        for (const { id, pricing } of yield* listed(customer)) {
-          if (!("prompt_per_1m_usd" in pricing)) continue
-          for (const [prompt, cached, written, output] of counts) {
-            const usage = {
-              prompt_tokens: prompt,
-              completion_tokens: output,
-              prompt_tokens_details: { cached_tokens: cached, cache_write_tokens: written }
-            }
-            yield* first.script(json(200, completion("fine", usage)))
-            const { balance } = yield* funds
-            const answer = yield* chat(customer, talk(id, "x".repeat(400)))
-            assert.strictEqual(answer.status, 200, answer.text)
-            const { long_context: long } = pricing
-            const rates = long !== undefined && prompt > long.above ? long : pricing
-            const usd =
-              (prompt - cached - written) * rates.prompt_per_1m_usd +
-              cached * rates.cached_prompt_per_1m_usd +
-              written * rates.cache_write_per_1m_usd +
-              output * rates.completion_per_1m_usd
-            assert.strictEqual(balance - (yield* funds).balance, nano(usd / 1e6), `${id}, ${prompt} tokens`)
-          }
+withLayer(gateway({ tiered: { pricing }, uncached: { pricing: uncached } }))("the listed prices of a chat", (it) => {
+  it.effect("are what cached, written and long prompts are charged", function* () {
+    const { first } = yield* Upstreams
+    const { funds, ...customer } = yield* Served.customer()
+    for (const { id, pricing } of yield* listed(customer)) {
+      if (!("prompt_per_1m_usd" in pricing)) continue
+      for (const [prompt, cached, written, output] of counts) {
+        const usage = {
+          prompt_tokens: prompt,
+          completion_tokens: output,
+          prompt_tokens_details: { cached_tokens: cached, cache_write_tokens: written }
         }
-      })
-    )
+        yield* first.script(json(200, completion("fine", usage)))
+        const { balance } = yield* funds
+        const answer = yield* chat(customer, talk(id, "x".repeat(400)))
+        assert.strictEqual(answer.status, 200, answer.text)
+        const { long_context: long } = pricing
+        const rates = long !== undefined && prompt > long.above ? long : pricing
+        const usd =
+          (prompt - cached - written) * rates.prompt_per_1m_usd +
+          cached * rates.cached_prompt_per_1m_usd +
+          written * rates.cache_write_per_1m_usd +
+          output * rates.completion_per_1m_usd
+        assert.strictEqual(balance - (yield* funds).balance, nano(usd / 1e6), `${id}, ${prompt} tokens`)
+      }
+    }
+  })
 
-    it.effect("are the same per token as per million", () =>
-      Effect.gen(function* () {
-        for (const { pricing } of yield* listed(yield* Served.customer())) {
-          if (!("prompt_per_1m_usd" in pricing)) continue
-          assert.deepStrictEqual(
-            [pricing.prompt, pricing.completion, pricing.input_cache_read, pricing.input_cache_write].map((usd) =>
-              Number(`${usd}e6`)
-            ),
-            [
-              pricing.prompt_per_1m_usd,
-              pricing.completion_per_1m_usd,
-              pricing.cached_prompt_per_1m_usd,
-              pricing.cache_write_per_1m_usd
-            ]
-          )
-        }
-      })
-    )
-  }
-)
+  it.effect("are the same per token as per million", function* () {
+    for (const { pricing } of yield* listed(yield* Served.customer())) {
+      if (!("prompt_per_1m_usd" in pricing)) continue
+      assert.deepStrictEqual(
+        [pricing.prompt, pricing.completion, pricing.input_cache_read, pricing.input_cache_write].map((usd) =>
+          Number(`${usd}e6`)
+        ),
+        [
+          pricing.prompt_per_1m_usd,
+          pricing.completion_per_1m_usd,
+          pricing.cached_prompt_per_1m_usd,
+          pricing.cache_write_per_1m_usd
+        ]
+      )
+    }
+  })
+})
 
 const builtIn = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
-withLayer(builtIn, { excludeTestServices: true, timeout: "60 seconds" })("the listed prices of media", (it) => {
-  it.effect("are what every variant of an image is charged", () =>
-    Effect.gen(function* () {
-      const { funds, ...customer } = yield* Served.customer({ rpm: 1_000_000 })
-      for (const { id, pricing } of yield* listed(customer)) {
-        if (!("per_image_usd" in pricing)) continue
-        assert.strictEqual(pricing.variants[0]?.per_image_usd, pricing.per_image_usd, id)
-        for (const { aspect_ratios: ratios = [], per_image_usd, resolution, sizes = [] } of pricing.variants) {
-          const shape = sizes.length > 0 ? { size: sizes.at(-1) } : ratios.length > 0 && { aspect_ratio: ratios.at(-1) }
-          const { balance } = yield* funds
-          const body = { model: id, prompt: "a cat", resolution, ...shape }
-          const answer = yield* post("/v1/images/generations")(customer, body)
-          assert.strictEqual(answer.status, 200, `${id}: ${answer.text}`)
-          assert.strictEqual(balance - (yield* funds).balance, nano(per_image_usd), JSON.stringify(body))
-        }
+withLayer(builtIn)("the listed prices of media", (it) => {
+  it.effect("are what every variant of an image is charged", function* () {
+    const { funds, ...customer } = yield* Served.customer({ rpm: 1_000_000 })
+    for (const { id, pricing } of yield* listed(customer)) {
+      if (!("per_image_usd" in pricing)) continue
+      assert.strictEqual(pricing.variants[0]?.per_image_usd, pricing.per_image_usd, id)
+      for (const { aspect_ratios: ratios = [], per_image_usd, resolution, sizes = [] } of pricing.variants) {
+        const shape = sizes.length > 0 ? { size: sizes.at(-1) } : ratios.length > 0 && { aspect_ratio: ratios.at(-1) }
+        const { balance } = yield* funds
+        const body = { model: id, prompt: "a cat", resolution, ...shape }
+        const answer = yield* post("/v1/images/generations")(customer, body)
+        assert.strictEqual(answer.status, 200, `${id}: ${answer.text}`)
+        assert.strictEqual(balance - (yield* funds).balance, nano(per_image_usd), JSON.stringify(body))
       }
-    })
-  )
+    }
+  })
 
-  it.effect("are what the lengths of a video are charged, reserved at first", () =>
-    Effect.gen(function* () {
-      const { funds, ...customer } = yield* Served.customer({ rpm: 1_000_000 })
-      for (const { id, pricing, video } of yield* listed(customer)) {
-        if (video === undefined || "prompt_per_1m_usd" in pricing || "per_image_usd" in pricing) continue
-        const { per_second_usd, per_video_usd = 0 } = pricing
-        const image = video.reference_image === "required" ? { image: dataUrl(png, "image/png") } : {}
-        for (const seconds of video.seconds.allowed) {
-          const { available } = yield* funds
-          const answer = yield* post("/v1/videos")(customer, { model: id, prompt: "a cat", seconds, ...image })
-          assert.strictEqual(answer.status, 202, `${id}: ${answer.text}`)
-          const price = per_second_usd === undefined ? per_video_usd : per_second_usd * seconds
-          assert.strictEqual(available - (yield* funds).available, nano(price), `${id}, ${seconds} s`)
-        }
+  it.effect("are what the lengths of a video are charged, reserved at first", function* () {
+    const { funds, ...customer } = yield* Served.customer({ rpm: 1_000_000 })
+    for (const { id, pricing, video } of yield* listed(customer)) {
+      if (video === undefined || "prompt_per_1m_usd" in pricing || "per_image_usd" in pricing) continue
+      const { per_second_usd, per_video_usd = 0 } = pricing
+      const image = video.reference_image === "required" ? { image: dataUrl(png, "image/png") } : {}
+      for (const seconds of video.seconds.allowed) {
+        const { available } = yield* funds
+        const answer = yield* post("/v1/videos")(customer, { model: id, prompt: "a cat", seconds, ...image })
+        assert.strictEqual(answer.status, 202, `${id}: ${answer.text}`)
+        const price = per_second_usd === undefined ? per_video_usd : per_second_usd * seconds
+        assert.strictEqual(available - (yield* funds).available, nano(price), `${id}, ${seconds} s`)
       }
-    })
-  )
+    }
+  })
 })

@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import { filePart, textPart } from "../../harness/client/Forms.ts"
 import { accepts, inexpressible } from "../../harness/client/Published.ts"
 import * as Chat from "../../harness/fixtures/ChatBodies.ts"
 import * as Image from "../../harness/fixtures/ImageBodies.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 // The tables of ChatBody, ChatMessages, ImageBody, VideoBody and VideoForm.test.ts are judged by the document too:
 // their helpers are of `agreeing`.

@@ -1,5 +1,4 @@
 import type { OpenApi } from "@effect/platform"
-import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import * as Failure from "../../../src/domain/Failure.ts"
 import { decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
@@ -10,6 +9,7 @@ import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { responsesError } from "../../../src/http/responses/Failure.ts"
 import { decodeVideoBody } from "../../../src/http/videos/Handlers.ts"
 import { document, validate } from "../../harness/client/Published.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const json = "application/json"
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>

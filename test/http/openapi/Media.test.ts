@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Either, FastCheck, Schema } from "effect"
 import { decodeImageBody } from "../../../src/http/images/Handlers.ts"
 import { ImageEditRequest, ImageGenerationRequest } from "../../../src/http/images/Schema.ts"
@@ -7,6 +6,7 @@ import { VideoCreateRequest } from "../../../src/http/videos/Schema.ts"
 import { type Video, videoJson } from "../../../src/services/videos/VideoObject.ts"
 import { published, schemasOf } from "../../harness/client/Published.ts"
 import { gif } from "../../harness/fixtures/ImageBodies.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const { accepts, document } = published([
   { id: "c-1", surface: "chat" },

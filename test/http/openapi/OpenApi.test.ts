@@ -1,10 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
 import type { ChatAnswer } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts"
 import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
 import { published } from "../../harness/client/Published.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const models = [
   { id: "c-1", surface: "chat" },

@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import { promptBound } from "../../../src/domain/Pricing.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { chatModel } from "../../domain/PricedChats.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const model = chatModel()
 const bound = (body: object) =>

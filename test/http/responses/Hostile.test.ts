@@ -1,9 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Either, FastCheck as fc } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { responseJson } from "../../../src/http/responses/Response.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const name = { id: "resp_0a", created: 7, model: "m" }
 const usage = { prompt: 1, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }

@@ -1,9 +1,9 @@
-import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { post, soon } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { assert, describe, withLayer } from "../../harness/It.ts"
 import { done, event, json, type Reply, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
 import {
   chunk,
@@ -57,58 +57,52 @@ const bounds: ReadonlyArray<readonly [what: string, body: object, prompt: number
   ]
 ]
 
-withLayer(served, { excludeTestServices: true })("the money of a response", (it) => {
+withLayer(served)("the money of a response", (it) => {
   for (const stream of [false, true]) {
     describe(stream ? "stream" : "json", () => {
-      it.effect.each(bounds)("is held for the most that %s can cost", ([, body, prompt, output]) =>
-        Effect.gen(function* () {
-          const { first } = yield* Upstreams
-          const { funds, ...customer } = yield* Served.customer()
-          const { balance } = yield* funds
-          const gate = yield* Deferred.make<void>()
-          const calls = first.calls.length
-          yield* first.script(gated(gate, stream))
-          const look = soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1))).pipe(
-            Effect.zipRight(funds),
-            Effect.zipLeft(Deferred.succeed(gate, undefined))
-          )
-          const asking = ask(customer, { model: "talk", stream, ...body })
-          const [answer, { held }] = yield* Effect.all([asking, look], { concurrency: "unbounded" })
-          assert.strictEqual(answer.status, 200, answer.text)
-          assert.strictEqual(held, BigInt(prompt) * into + BigInt(output) * out)
-          assert.deepInclude(first.calls.at(-1)?.body, { max_tokens: output })
-          const charge = 10n * into + BigInt(Math.min(5, output)) * out
-          assert.deepStrictEqual(yield* funds, { balance: balance - charge, held: 0n, available: balance - charge })
-        })
-      )
+      it.effect.each(bounds)("is held for the most that %s can cost", function* ([, body, prompt, output]) {
+        const { first } = yield* Upstreams
+        const { funds, ...customer } = yield* Served.customer()
+        const { balance } = yield* funds
+        const gate = yield* Deferred.make<void>()
+        const calls = first.calls.length
+        yield* first.script(gated(gate, stream))
+        const look = soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1))).pipe(
+          Effect.zipRight(funds),
+          Effect.zipLeft(Deferred.succeed(gate, undefined))
+        )
+        const asking = ask(customer, { model: "talk", stream, ...body })
+        const [answer, { held }] = yield* Effect.all([asking, look], { concurrency: "unbounded" })
+        assert.strictEqual(answer.status, 200, answer.text)
+        assert.strictEqual(held, BigInt(prompt) * into + BigInt(output) * out)
+        assert.deepInclude(first.calls.at(-1)?.body, { max_tokens: output })
+        const charge = 10n * into + BigInt(Math.min(5, output)) * out
+        assert.deepStrictEqual(yield* funds, { balance: balance - charge, held: 0n, available: balance - charge })
+      })
 
-      it.effect("is charged by the provider's usage, which the answer shows", () =>
-        Effect.gen(function* () {
-          const usage = {
-            ...usual,
-            prompt_tokens: 60,
-            prompt_tokens_details: { cached_tokens: 40, cache_write_tokens: 15 }
-          }
-          yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
-          const { spent, ...customer } = yield* Served.customer()
-          const answer = yield* ask(customer, { model: "tiered", input: "hi", stream })
-          const row = yield* Served.logged(answer.headers.get("x-request-id"))
-          const charge = 40n * 100n + 15n * 1_250n + 5n * into + 5n * out
-          assert.deepInclude(row, { charge: NanoUsd(charge), notes: [] })
-          assert.strictEqual(yield* spent, charge)
-          assert.include(
-            answer.text,
-            '"usage":{"input_tokens":60,"input_tokens_details":{"cached_tokens":40,"cache_write_tokens":15},"output_tokens":5'
-          )
-        })
-      )
+      it.effect("is charged by the provider's usage, which the answer shows", function* () {
+        const usage = {
+          ...usual,
+          prompt_tokens: 60,
+          prompt_tokens_details: { cached_tokens: 40, cache_write_tokens: 15 }
+        }
+        yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
+        const { spent, ...customer } = yield* Served.customer()
+        const answer = yield* ask(customer, { model: "tiered", input: "hi", stream })
+        const row = yield* Served.logged(answer.headers.get("x-request-id"))
+        const charge = 40n * 100n + 15n * 1_250n + 5n * into + 5n * out
+        assert.deepInclude(row, { charge: NanoUsd(charge), notes: [] })
+        assert.strictEqual(yield* spent, charge)
+        assert.include(
+          answer.text,
+          '"usage":{"input_tokens":60,"input_tokens_details":{"cached_tokens":40,"cache_write_tokens":15},"output_tokens":5'
+        )
+      })
     })
   }
 
-  it.effect("leaves a ledger that verifies", () =>
-    Effect.gen(function* () {
-      const { violations } = yield* (yield* LedgerAdmin).verify
-      assert.deepStrictEqual([...violations], [])
-    })
-  )
+  it.effect("leaves a ledger that verifies", function* () {
+    const { violations } = yield* (yield* LedgerAdmin).verify
+    assert.deepStrictEqual([...violations], [])
+  })
 })

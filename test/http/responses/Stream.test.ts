@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import OpenAI from "openai"
 import type { Response as OpenAiResponse, ResponseStreamEvent } from "openai/resources/responses/responses"
@@ -16,6 +15,7 @@ import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { responseJson } from "../../../src/http/responses/Response.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
 import { accepts } from "../../harness/client/Published.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const name = { id: "resp_0a", created: 7, model: "m" }
 const usage = { prompt: 9, completion: 5, cached: 4, cacheWrite: 2, reasoning: 1 }

@@ -1,4 +1,3 @@
-import { assert, describe, it, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { exposedHeaders } from "../../../src/http/server/Cors.ts"
 import { openAccount } from "../../harness/client/Account.ts"
@@ -17,6 +16,7 @@ import {
   unblock
 } from "../../harness/client/HttpCalls.ts"
 import { published } from "../../harness/client/Published.ts"
+import { assert, describe, it, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, gateway, onFirst, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
@@ -98,95 +98,81 @@ const variousAnswers = (origin: string) =>
     return given
   })
 
-withLayer(served(`${app},http://localhost:3000`), { excludeTestServices: true })("a gateway with origins", (it) => {
-  it.effect.each(paths)("answers the preflight of %s without a key", (path) =>
-    Effect.gen(function* () {
-      for (const origin of [app, "http://localhost:3000"]) {
-        const answer = yield* preflight(path, origin)
-        assert.deepStrictEqual([answer.status, answer.text], [204, ""])
-        assert.match(answer.headers.get("x-request-id") ?? "", ownId)
-        assert.deepStrictEqual(corsOf(answer), {
-          "access-control-allow-origin": origin,
-          "access-control-allow-methods": "GET, POST, DELETE",
-          "access-control-allow-headers": sdkHeaders,
-          "access-control-max-age": "7200",
-          vary: "origin, access-control-request-headers"
-        })
-      }
-    })
-  )
+withLayer(served(`${app},http://localhost:3000`))("a gateway with origins", (it) => {
+  it.effect.each(paths)("answers the preflight of %s without a key", function* (path) {
+    for (const origin of [app, "http://localhost:3000"]) {
+      const answer = yield* preflight(path, origin)
+      assert.deepStrictEqual([answer.status, answer.text], [204, ""])
+      assert.match(answer.headers.get("x-request-id") ?? "", ownId)
+      assert.deepStrictEqual(corsOf(answer), {
+        "access-control-allow-origin": origin,
+        "access-control-allow-methods": "GET, POST, DELETE",
+        "access-control-allow-headers": sdkHeaders,
+        "access-control-max-age": "7200",
+        vary: "origin, access-control-request-headers"
+      })
+    }
+  })
 
-  it.effect("lets every answer be read at its origins, failures and streams too", () =>
-    Effect.gen(function* () {
-      for (const [status, answer] of yield* variousAnswers(app)) {
-        assert.strictEqual(answer.status, status, answer.text)
-        assert.deepStrictEqual(corsOf(answer), readable(app), answer.text)
-      }
-    })
-  )
+  it.effect("lets every answer be read at its origins, failures and streams too", function* () {
+    for (const [status, answer] of yield* variousAnswers(app)) {
+      assert.strictEqual(answer.status, status, answer.text)
+      assert.deepStrictEqual(corsOf(answer), readable(app), answer.text)
+    }
+  })
 
-  it.effect("tells other origins nothing, and caches that answers differ by origin", () =>
-    Effect.gen(function* () {
-      for (const origin of ["https://other.example", "null", `${app}.evil.example`, "http://app.example"]) {
-        const answer = yield* preflight(chatPath, origin)
-        assertRefused(answer, refusals.noEndpoint)
-        assert.deepStrictEqual(corsOf(answer), { vary: "origin" })
-      }
-      assert.deepStrictEqual(corsOf(yield* call("/v1/models")), { vary: "origin" })
-      const usage = yield* call("/v1/usage", { headers: bearer((yield* openAccount({})).secret) })
-      assert.deepStrictEqual([usage.status, corsOf(usage)], [200, { vary: "origin, accept" }])
-    })
-  )
+  it.effect("tells other origins nothing, and caches that answers differ by origin", function* () {
+    for (const origin of ["https://other.example", "null", `${app}.evil.example`, "http://app.example"]) {
+      const answer = yield* preflight(chatPath, origin)
+      assertRefused(answer, refusals.noEndpoint)
+      assert.deepStrictEqual(corsOf(answer), { vary: "origin" })
+    }
+    assert.deepStrictEqual(corsOf(yield* call("/v1/models")), { vary: "origin" })
+    const usage = yield* call("/v1/usage", { headers: bearer((yield* openAccount({})).secret) })
+    assert.deepStrictEqual([usage.status, corsOf(usage)], [200, { vary: "origin, accept" }])
+  })
 
-  it.effect("keeps what operators and machines call to itself", () =>
-    Effect.gen(function* () {
-      for (const path of ["/healthz", "/readyz", "/metrics", "/nowhere"]) {
-        assert.deepStrictEqual(corsOf(yield* call(path, { headers: { origin: app } })), {})
-        assertRefused(yield* preflight(path, app), refusals.noEndpoint)
-      }
-    })
-  )
+  it.effect("keeps what operators and machines call to itself", function* () {
+    for (const path of ["/healthz", "/readyz", "/metrics", "/nowhere"]) {
+      assert.deepStrictEqual(corsOf(yield* call(path, { headers: { origin: app } })), {})
+      assertRefused(yield* preflight(path, app), refusals.noEndpoint)
+    }
+  })
 
-  it.effect("allows no headers whose names are none, or too long", () =>
-    Effect.gen(function* () {
-      for (const names of ["x y", "x,,y", "<x>", `x-${"y".repeat(5000)}`]) {
-        const answer = yield* preflight(chatPath, app, { "access-control-request-headers": names })
-        assert.strictEqual(answer.status, 204)
-        assert.isFalse(answer.headers.has("access-control-allow-headers"))
-      }
-    })
-  )
+  it.effect("allows no headers whose names are none, or too long", function* () {
+    for (const names of ["x y", "x,,y", "<x>", `x-${"y".repeat(5000)}`]) {
+      const answer = yield* preflight(chatPath, app, { "access-control-request-headers": names })
+      assert.strictEqual(answer.status, 204)
+      assert.isFalse(answer.headers.has("access-control-allow-headers"))
+    }
+  })
 })
 
-withLayer(served("*"), { excludeTestServices: true })("a gateway for every origin", (it) => {
-  it.effect("lets every page call, without credentials of the browser's own", () =>
-    Effect.gen(function* () {
-      const { headers, status } = yield* preflight(chatPath, "https://any.example")
-      assert.strictEqual(status, 204)
-      assert.strictEqual(headers.get("access-control-allow-origin"), "*")
-      assert.isFalse(headers.has("access-control-allow-credentials"))
-      for (const [status, answer] of yield* variousAnswers("null")) {
-        assert.strictEqual(answer.status, status, answer.text)
-        assert.deepStrictEqual(corsOf(answer), readable("*"))
-      }
-    })
-  )
+withLayer(served("*"))("a gateway for every origin", (it) => {
+  it.effect("lets every page call, without credentials of the browser's own", function* () {
+    const { headers, status } = yield* preflight(chatPath, "https://any.example")
+    assert.strictEqual(status, 204)
+    assert.strictEqual(headers.get("access-control-allow-origin"), "*")
+    assert.isFalse(headers.has("access-control-allow-credentials"))
+    for (const [status, answer] of yield* variousAnswers("null")) {
+      assert.strictEqual(answer.status, status, answer.text)
+      assert.deepStrictEqual(corsOf(answer), readable("*"))
+    }
+  })
 })
 
-withLayer(served(""), { excludeTestServices: true })("a gateway without origins", (it) => {
-  it.effect("knows no preflight, and says nothing of origins", () =>
-    Effect.gen(function* () {
-      for (const path of paths) {
-        const answer = yield* preflight(path, app)
-        assertRefused(answer, refusals.noEndpoint)
-        assert.deepStrictEqual(corsOf(answer), {})
-      }
-      for (const [status, answer] of yield* variousAnswers(app)) {
-        assert.strictEqual(answer.status, status)
-        assert.deepStrictEqual(corsOf(answer), {})
-      }
-    })
-  )
+withLayer(served(""))("a gateway without origins", (it) => {
+  it.effect("knows no preflight, and says nothing of origins", function* () {
+    for (const path of paths) {
+      const answer = yield* preflight(path, app)
+      assertRefused(answer, refusals.noEndpoint)
+      assert.deepStrictEqual(corsOf(answer), {})
+    }
+    for (const [status, answer] of yield* variousAnswers(app)) {
+      assert.strictEqual(answer.status, status)
+      assert.deepStrictEqual(corsOf(answer), {})
+    }
+  })
 })
 
 describe("the exposed headers", () => {

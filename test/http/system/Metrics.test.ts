@@ -1,5 +1,4 @@
 import { readFileSync } from "node:fs"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import parse from "parse-prometheus-text-format"
 import { parse as load } from "yaml"
@@ -7,6 +6,7 @@ import { root } from "../../docs/Markdown.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { call, chat, post, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Metrics from "../../harness/client/Metrics.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, gateway, onFirst, onSecond, streams, Upstreams, usual } from "../../harness/upstream/Upstreams.ts"
 
@@ -97,85 +97,77 @@ const helps = /^# HELP (\S+) /gm
 const types = /^# TYPE (\S+) (?:counter|gauge|histogram)$/gm
 const namesIn = (text: string, pattern: RegExp) => Array.from(text.matchAll(pattern), ([, name]) => name)
 
-withLayer(served, { excludeTestServices: true })("the metrics", (it) => {
-  it.effect("move with what happens, by as much", () =>
-    Effect.gen(function* () {
-      const before = yield* Metrics.scrape
-      yield* drive
-      yield* soon(
-        Effect.map(Metrics.scrape, (after) => {
-          for (const [name, labels, by] of counters) {
-            const moved = Metrics.sumOf(after, name, labels) - Metrics.sumOf(before, name, labels)
-            assert.strictEqual(moved, by, `${name} ${JSON.stringify(labels)}`)
-          }
-          for (const [name, labels, is] of gauges) {
-            const found = Metrics.samplesOf(after, name, labels)
-            assert.isNotEmpty(found, name)
-            const value = Metrics.sumOf(after, name, labels)
-            assert.isTrue(is(value), `${name} ${JSON.stringify(labels)} is ${value}`)
-          }
-        })
-      )
-    })
-  )
-
-  it.effect("are in the text format, each family declared once before its series", () =>
-    Effect.gen(function* () {
-      yield* drive
-      const { text } = yield* call("/metrics")
-      const families = parse(text)
-      const declared = namesIn(text, types)
-      assert.deepStrictEqual(
-        families.map(({ name }) => name),
-        declared
-      )
-      assert.strictEqual(new Set(declared).size, declared.length)
-      assert.deepStrictEqual(namesIn(text, helps), declared)
-      let family = ""
-      for (const line of text.trimEnd().split("\n")) {
-        const [, declaring] = /^# (?:HELP|TYPE) (\S+)/.exec(line) ?? []
-        if (declaring !== undefined) family = declaring
-        else assert.match(line, new RegExp(`^${family}(?:_bucket|_sum|_count)?(?:\\{.*\\})? -?[\\d.e+-]+$`))
-      }
-      const samples = Metrics.parseSamples(text)
-      for (const { labels, name, value } of samples.filter(({ name }) => name.endsWith("_count"))) {
-        const buckets = Metrics.samplesOf(samples, name.replace(/_count$/, "_bucket"), labels)
-        const counts = buckets.map(({ value }) => value)
-        assert.deepStrictEqual(
-          counts,
-          counts.toSorted((a, b) => a - b),
-          name
-        )
-        assert.deepInclude(buckets.at(-1), { labels: { ...labels, le: "+Inf" }, value })
-      }
-    })
-  )
-
-  it.effect("that the dashboard and the alerts name exist, with their labels", () =>
-    Effect.gen(function* () {
-      yield* drive
-      const samples = yield* Metrics.scrape
-      const read = (file: string) => readFileSync(`${root}/deploy/${file}`, "utf8")
-      const dashboard: ReadonlyArray<string> = Array.from(
-        read("grafana-dashboard.json").matchAll(/"expr": (".*")/g),
-        ([, text = ""]) => JSON.parse(text)
-      )
-      const alerts = Schema.decodeUnknownSync(Rules)(load(read("alerts.yaml")))
-      const expressions = [...dashboard, ...alerts.groups.flatMap(({ rules }) => rules.map(({ expr }) => expr))]
-      assert.isAbove(expressions.length, 30)
-      for (const expression of expressions) {
-        for (const [, name = "", filter = ""] of expression.matchAll(
-          /((?:gateway|process|nodejs)_\w+)(?:\{(.*?)\})?/g
-        )) {
-          const found = Metrics.samplesOf(samples, name)
+withLayer(served)("the metrics", (it) => {
+  it.effect("move with what happens, by as much", function* () {
+    const before = yield* Metrics.scrape
+    yield* drive
+    yield* soon(
+      Effect.map(Metrics.scrape, (after) => {
+        for (const [name, labels, by] of counters) {
+          const moved = Metrics.sumOf(after, name, labels) - Metrics.sumOf(before, name, labels)
+          assert.strictEqual(moved, by, `${name} ${JSON.stringify(labels)}`)
+        }
+        for (const [name, labels, is] of gauges) {
+          const found = Metrics.samplesOf(after, name, labels)
           assert.isNotEmpty(found, name)
-          const grouped = Array.from(expression.matchAll(/by \(([^)]*)\)/g), ([, by = ""]) => by.split(", ")).flat()
-          const filtered = Array.from(filter.matchAll(/(\w+)(?:=|!)/g), ([, label = ""]) => label)
-          for (const label of [...grouped, ...filtered].filter((one) => one !== "instance")) {
-            assert.property(found[0]?.labels, label, `${label} in ${expression}`)
-          }
+          const value = Metrics.sumOf(after, name, labels)
+          assert.isTrue(is(value), `${name} ${JSON.stringify(labels)} is ${value}`)
+        }
+      })
+    )
+  })
+
+  it.effect("are in the text format, each family declared once before its series", function* () {
+    yield* drive
+    const { text } = yield* call("/metrics")
+    const families = parse(text)
+    const declared = namesIn(text, types)
+    assert.deepStrictEqual(
+      families.map(({ name }) => name),
+      declared
+    )
+    assert.strictEqual(new Set(declared).size, declared.length)
+    assert.deepStrictEqual(namesIn(text, helps), declared)
+    let family = ""
+    for (const line of text.trimEnd().split("\n")) {
+      const [, declaring] = /^# (?:HELP|TYPE) (\S+)/.exec(line) ?? []
+      if (declaring !== undefined) family = declaring
+      else assert.match(line, new RegExp(`^${family}(?:_bucket|_sum|_count)?(?:\\{.*\\})? -?[\\d.e+-]+$`))
+    }
+    const samples = Metrics.parseSamples(text)
+    for (const { labels, name, value } of samples.filter(({ name }) => name.endsWith("_count"))) {
+      const buckets = Metrics.samplesOf(samples, name.replace(/_count$/, "_bucket"), labels)
+      const counts = buckets.map(({ value }) => value)
+      assert.deepStrictEqual(
+        counts,
+        counts.toSorted((a, b) => a - b),
+        name
+      )
+      assert.deepInclude(buckets.at(-1), { labels: { ...labels, le: "+Inf" }, value })
+    }
+  })
+
+  it.effect("that the dashboard and the alerts name exist, with their labels", function* () {
+    yield* drive
+    const samples = yield* Metrics.scrape
+    const read = (file: string) => readFileSync(`${root}/deploy/${file}`, "utf8")
+    const dashboard: ReadonlyArray<string> = Array.from(
+      read("grafana-dashboard.json").matchAll(/"expr": (".*")/g),
+      ([, text = ""]) => JSON.parse(text)
+    )
+    const alerts = Schema.decodeUnknownSync(Rules)(load(read("alerts.yaml")))
+    const expressions = [...dashboard, ...alerts.groups.flatMap(({ rules }) => rules.map(({ expr }) => expr))]
+    assert.isAbove(expressions.length, 30)
+    for (const expression of expressions) {
+      for (const [, name = "", filter = ""] of expression.matchAll(/((?:gateway|process|nodejs)_\w+)(?:\{(.*?)\})?/g)) {
+        const found = Metrics.samplesOf(samples, name)
+        assert.isNotEmpty(found, name)
+        const grouped = Array.from(expression.matchAll(/by \(([^)]*)\)/g), ([, by = ""]) => by.split(", ")).flat()
+        const filtered = Array.from(filter.matchAll(/(\w+)(?:=|!)/g), ([, label = ""]) => label)
+        for (const label of [...grouped, ...filtered].filter((one) => one !== "instance")) {
+          assert.property(found[0]?.labels, label, `${label} in ${expression}`)
         }
       }
-    })
-  )
+    }
+  })
 })

@@ -1,6 +1,6 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Metric, MetricBoundaries } from "effect"
 import { exposition, type Families, gauge, snapshot, sum, withoutGauges } from "../../../src/http/system/Prometheus.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const named = (families: Families, name: string) => families.find((family) => family.name === name)
 
@@ -10,31 +10,29 @@ const worker = (count: string, running: string): Families => [
 ]
 
 describe("metrics", () => {
-  it.effect("of each kind have the counted values", () =>
-    Effect.gen(function* () {
-      yield* Metric.incrementBy(Metric.counter("test_large_total", { bigint: true, incremental: true }), 2n ** 60n)
-      yield* Metric.incrementBy(Metric.counter("test_open"), -2)
-      yield* Metric.update(Metric.histogram("test_seconds", MetricBoundaries.fromIterable([1, 2])), 1.5)
-      const families = yield* snapshot
-      assert.deepStrictEqual(named(families, "test_large_total"), {
-        name: "test_large_total",
-        help: null,
-        kind: "counter",
-        samples: { test_large_total: "1152921504606846976" }
-      })
-      assert.deepInclude(named(families, "test_open"), { kind: "gauge", samples: { test_open: "-2" } })
-      assert.deepInclude(named(families, "test_seconds"), {
-        kind: "histogram",
-        samples: {
-          'test_seconds_bucket{le="1"}': "0",
-          'test_seconds_bucket{le="2"}': "1",
-          'test_seconds_bucket{le="+Inf"}': "1",
-          test_seconds_sum: "1.5",
-          test_seconds_count: "1"
-        }
-      })
+  it.effect("of each kind have the counted values", function* () {
+    yield* Metric.incrementBy(Metric.counter("test_large_total", { bigint: true, incremental: true }), 2n ** 60n)
+    yield* Metric.incrementBy(Metric.counter("test_open"), -2)
+    yield* Metric.update(Metric.histogram("test_seconds", MetricBoundaries.fromIterable([1, 2])), 1.5)
+    const families = yield* snapshot
+    assert.deepStrictEqual(named(families, "test_large_total"), {
+      name: "test_large_total",
+      help: null,
+      kind: "counter",
+      samples: { test_large_total: "1152921504606846976" }
     })
-  )
+    assert.deepInclude(named(families, "test_open"), { kind: "gauge", samples: { test_open: "-2" } })
+    assert.deepInclude(named(families, "test_seconds"), {
+      kind: "histogram",
+      samples: {
+        'test_seconds_bucket{le="1"}': "0",
+        'test_seconds_bucket{le="2"}': "1",
+        'test_seconds_bucket{le="+Inf"}': "1",
+        test_seconds_sum: "1.5",
+        test_seconds_count: "1"
+      }
+    })
+  })
 
   it.live("of several processes are summed exactly, series by series", () => {
     const first = worker("9007199254740993", "2")

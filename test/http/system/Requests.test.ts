@@ -1,13 +1,13 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
 import { bearer, call, chat, post, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { ask, open } from "../../harness/client/RawSocket.ts"
-import { ServedGateway } from "../../harness/gateway/ServedGateway.ts"
+import { ServedProcess } from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { json, sse } from "../../harness/upstream/FakeUpstream.ts"
-import { answers, chunk, gateway, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answers, chunk, gatewayProcess, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
-const served = gateway({ talk: {} }, { CORS_ORIGINS: "https://app.test", LOG_FORMAT: "json" })
+const served = gatewayProcess({ talk: {} }, { CORS_ORIGINS: "https://app.test", LOG_FORMAT: "json" })
 
 const preflight = {
   method: "OPTIONS",
@@ -121,38 +121,34 @@ const cases: ReadonlyArray<readonly [what: string, run: Run, counted: Series]> =
   ]
 ]
 
-withLayer(served, { excludeTestServices: true })("an answer", (it) => {
-  it.effect.each(cases)("to %s is counted once", ([, run, counted]) =>
-    Effect.gen(function* () {
-      const account = yield* openAccount({})
-      const before = yield* counts
-      yield* run(account)
-      yield* soon(Effect.map(counts, (after) => assert.deepStrictEqual(since(before, after), counted)))
-    })
-  )
+withLayer(served)("an answer", (it) => {
+  it.effect.each(cases)("to %s is counted once", function* ([, run, counted]) {
+    const account = yield* openAccount({})
+    const before = yield* counts
+    yield* run(account)
+    yield* soon(Effect.map(counts, (after) => assert.deepStrictEqual(since(before, after), counted)))
+  })
 
-  it.effect("leaves one line without a secret, a prompt or an output", () =>
-    Effect.gen(function* () {
-      const { stderr } = yield* ServedGateway
-      const account = yield* openAccount({})
-      yield* (yield* first).script(answers("my secret output"))
-      const { headers } = yield* chat(account, talk("talk", "my secret prompt"))
-      const id = headers.get("x-request-id") ?? ""
-      yield* soon(
-        Effect.sync(() => {
-          const lines = stderr().split("\n")
-          const [line = "", ...more] = lines.filter((one) => one.includes(id))
-          assert.isEmpty(more)
-          const { organization, key_id, model, status, charge_usd } = JSON.parse(line)
-          assert.deepStrictEqual(
-            { organization, key_id, model, status, charge_usd },
-            { organization: account.org, key_id: account.key, model: "talk", status: 200, charge_usd: "0.00002" }
-          )
-        })
-      )
-      assert.notInclude(stderr(), account.secret)
-      assert.notInclude(stderr(), "my secret")
-      assert.notMatch(stderr(), /"path":"\/metrics"/)
-    })
-  )
+  it.effect("leaves one line without a secret, a prompt or an output", function* () {
+    const { stderr } = yield* ServedProcess
+    const account = yield* openAccount({})
+    yield* (yield* first).script(answers("my secret output"))
+    const { headers } = yield* chat(account, talk("talk", "my secret prompt"))
+    const id = headers.get("x-request-id") ?? ""
+    yield* soon(
+      Effect.sync(() => {
+        const lines = stderr().split("\n")
+        const [line = "", ...more] = lines.filter((one) => one.includes(id))
+        assert.isEmpty(more)
+        const { organization, key_id, model, status, charge_usd } = JSON.parse(line)
+        assert.deepStrictEqual(
+          { organization, key_id, model, status, charge_usd },
+          { organization: account.org, key_id: account.key, model: "talk", status: 200, charge_usd: "0.00002" }
+        )
+      })
+    )
+    assert.notInclude(stderr(), account.secret)
+    assert.notInclude(stderr(), "my secret")
+    assert.notMatch(stderr(), /"path":"\/metrics"/)
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import OpenAI, { toFile } from "openai"
 import { openAccount } from "../../harness/client/Account.ts"
@@ -7,25 +6,24 @@ import { assertRefused, rateOf, refusals } from "../../harness/client/HttpCalls.
 import { calling } from "../../harness/client/OfficialClients.ts"
 import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
 import { lastVideo, layer, MediaServer, videos as path, post } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const asked = { model: "film", prompt: "a cat runs" }
 const file = { _tag: "Bytes", bytes: gifBytes } as const
 
-withLayer(layer, { excludeTestServices: true })("a video", (it) => {
-  it.effect("is requested with exactly what the body says", () =>
-    Effect.gen(function* () {
-      const account = yield* openAccount({})
-      yield* post(account, path, asked)
-      const { params, idempotencyKey, model, record, seconds } = yield* lastVideo
-      assert.deepStrictEqual(params, { ...asked, seconds: undefined, references: [], webhookUrl: undefined })
-      assert.isUndefined(idempotencyKey)
-      assert.deepStrictEqual([model.id, seconds], ["film", 8])
-      assert.deepStrictEqual(
-        [record.surface, record.model, record.caller.org, record.caller.key],
-        ["video", "film", account.org, account.key]
-      )
-    })
-  )
+withLayer(layer)("a video", (it) => {
+  it.effect("is requested with exactly what the body says", function* () {
+    const account = yield* openAccount({})
+    yield* post(account, path, asked)
+    const { params, idempotencyKey, model, record, seconds } = yield* lastVideo
+    assert.deepStrictEqual(params, { ...asked, seconds: undefined, references: [], webhookUrl: undefined })
+    assert.isUndefined(idempotencyKey)
+    assert.deepStrictEqual([model.id, seconds], ["film", 8])
+    assert.deepStrictEqual(
+      [record.surface, record.model, record.caller.org, record.caller.key],
+      ["video", "film", account.org, account.key]
+    )
+  })
 
   it.effect.each<readonly [body: object, seconds: number]>([
     [{ seconds: 7 }, 6],
@@ -36,118 +34,104 @@ withLayer(layer, { excludeTestServices: true })("a video", (it) => {
     [{ duration: 4, seconds: 6 }, 6],
     [{ model: "framed", input_reference: gif }, 5],
     [{ model: "bare", seconds: 20 }, 6]
-  ])("has one of its model's lengths when %j is sent", ([body, seconds]) =>
-    Effect.gen(function* () {
-      const account = yield* openAccount({})
-      const { text } = yield* post(account, path, { ...asked, ...body })
-      assert.strictEqual((yield* lastVideo).seconds, seconds)
-      assert.include(text, `"seconds":${seconds}`)
-    })
-  )
+  ])("has one of its model's lengths when %j is sent", function* ([body, seconds]) {
+    const account = yield* openAccount({})
+    const { text } = yield* post(account, path, { ...asked, ...body })
+    assert.strictEqual((yield* lastVideo).seconds, seconds)
+    assert.include(text, `"seconds":${seconds}`)
+  })
 
-  it.effect("is answered exactly as queued", () =>
-    Effect.gen(function* () {
-      const { videos } = yield* MediaServer
-      const account = yield* openAccount({ rpm: 5 })
-      const { id, createdAt } = videos.put(account.org)
-      videos.script(Effect.succeed({ video: videos.put(account.org, { id, createdAt }), replayed: false }))
-      const { headers, status, text } = yield* post(account, path, asked)
+  it.effect("is answered exactly as queued", function* () {
+    const { videos } = yield* MediaServer
+    const account = yield* openAccount({ rpm: 5 })
+    const { id, createdAt } = videos.put(account.org)
+    videos.script(Effect.succeed({ video: videos.put(account.org, { id, createdAt }), replayed: false }))
+    const { headers, status, text } = yield* post(account, path, asked)
+    assert.strictEqual(status, 202)
+    const shown = `{"id":"${id}","object":"video","model":"film","status":"queued","progress":0,"created_at":${createdAt},"seconds":8}`
+    assert.strictEqual(text, shown)
+    assert.strictEqual(headers.get("content-type"), "application/json; charset=utf-8")
+    assert.isNull(headers.get("idempotency-replayed"))
+    assert.isNull(headers.get("x-gateway-sandbox"))
+  })
+
+  it.effect("takes a rate unit for each request", function* () {
+    const { videos } = yield* MediaServer
+    const before = videos.jobs.length
+    const account = yield* openAccount({ rpm: 3 })
+    for (const [index, body] of [asked, "{", { ...asked, model: "nobody" }].entries()) {
+      const answer = yield* post(account, path, body)
+      assert.isBelow(answer.status, 405)
+      assert.deepStrictEqual(rateOf(answer), { limit: 3, remaining: 2 - index })
+    }
+    const over = yield* post(account, path, asked)
+    assertRefused(over, refusals.limited)
+    assert.deepStrictEqual(rateOf(over), { limit: 3, remaining: 0 })
+    assert.lengthOf(videos.jobs, before + 1)
+  })
+
+  it.effect("is marked where it is a replay", function* () {
+    const { videos } = yield* MediaServer
+    const account = yield* openAccount({})
+    videos.script(Effect.succeed({ video: videos.put(account.org), replayed: true }))
+    const { headers, status } = yield* post(account, path, asked)
+    assert.strictEqual(status, 202)
+    assert.strictEqual(headers.get("idempotency-replayed"), "true")
+  })
+
+  it.effect("is marked where the sandbox makes it", function* () {
+    const { videos } = yield* MediaServer
+    const account = yield* openAccount({})
+    const dreamt = yield* post(account, path, { ...asked, model: "made-up" })
+    videos.script(Effect.succeed({ video: videos.put(account.org, { sandbox: true }), replayed: false }))
+    for (const { headers } of [dreamt, yield* post(account, path, asked)]) {
+      assert.strictEqual(headers.get("x-gateway-sandbox"), "true")
+    }
+  })
+
+  it.effect("is the same request in JSON and in a form", function* () {
+    const account = yield* openAccount({})
+    yield* post(account, path, { ...asked, seconds: 6, image: [gif] })
+    const { params } = yield* lastVideo
+    yield* post(account, path, { ...asked, seconds: "6", input_reference: { image_url: gif } })
+    assert.deepStrictEqual((yield* lastVideo).params, params)
+    const fields = { ...asked, seconds: "6" }
+    const parts = Object.entries(fields).map(([name, value]) => textPart(name, value))
+    for (const boundary of ["first", "second"]) {
+      const form = formOf([...parts, filePart("input_reference", gifBytes)], boundary)
+      const { status } = yield* post(account, path, form, { headers: { "content-type": formType(boundary) } })
       assert.strictEqual(status, 202)
-      const shown = `{"id":"${id}","object":"video","model":"film","status":"queued","progress":0,"created_at":${createdAt},"seconds":8}`
-      assert.strictEqual(text, shown)
-      assert.strictEqual(headers.get("content-type"), "application/json; charset=utf-8")
-      assert.isNull(headers.get("idempotency-replayed"))
-      assert.isNull(headers.get("x-gateway-sandbox"))
-    })
-  )
-
-  it.effect("takes a rate unit for each request", () =>
-    Effect.gen(function* () {
-      const { videos } = yield* MediaServer
-      const before = videos.jobs.length
-      const account = yield* openAccount({ rpm: 3 })
-      for (const [index, body] of [asked, "{", { ...asked, model: "nobody" }].entries()) {
-        const answer = yield* post(account, path, body)
-        assert.isBelow(answer.status, 405)
-        assert.deepStrictEqual(rateOf(answer), { limit: 3, remaining: 2 - index })
-      }
-      const over = yield* post(account, path, asked)
-      assertRefused(over, refusals.limited)
-      assert.deepStrictEqual(rateOf(over), { limit: 3, remaining: 0 })
-      assert.lengthOf(videos.jobs, before + 1)
-    })
-  )
-
-  it.effect("is marked where it is a replay", () =>
-    Effect.gen(function* () {
-      const { videos } = yield* MediaServer
-      const account = yield* openAccount({})
-      videos.script(Effect.succeed({ video: videos.put(account.org), replayed: true }))
-      const { headers, status } = yield* post(account, path, asked)
-      assert.strictEqual(status, 202)
-      assert.strictEqual(headers.get("idempotency-replayed"), "true")
-    })
-  )
-
-  it.effect("is marked where the sandbox makes it", () =>
-    Effect.gen(function* () {
-      const { videos } = yield* MediaServer
-      const account = yield* openAccount({})
-      const dreamt = yield* post(account, path, { ...asked, model: "made-up" })
-      videos.script(Effect.succeed({ video: videos.put(account.org, { sandbox: true }), replayed: false }))
-      for (const { headers } of [dreamt, yield* post(account, path, asked)]) {
-        assert.strictEqual(headers.get("x-gateway-sandbox"), "true")
-      }
-    })
-  )
-
-  it.effect("is the same request in JSON and in a form", () =>
-    Effect.gen(function* () {
-      const account = yield* openAccount({})
-      yield* post(account, path, { ...asked, seconds: 6, image: [gif] })
-      const { params } = yield* lastVideo
-      yield* post(account, path, { ...asked, seconds: "6", input_reference: { image_url: gif } })
       assert.deepStrictEqual((yield* lastVideo).params, params)
-      const fields = { ...asked, seconds: "6" }
-      const parts = Object.entries(fields).map(([name, value]) => textPart(name, value))
-      for (const boundary of ["first", "second"]) {
-        const form = formOf([...parts, filePart("input_reference", gifBytes)], boundary)
-        const { status } = yield* post(account, path, form, { headers: { "content-type": formType(boundary) } })
-        assert.strictEqual(status, 202)
-        assert.deepStrictEqual((yield* lastVideo).params, params)
-      }
-    })
-  )
+    }
+  })
 
-  it.effect("is created by the official client, which sends forms", () =>
-    Effect.gen(function* () {
-      const { url } = yield* MediaServer
-      const { secret } = yield* openAccount({})
-      const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: secret, maxRetries: 0 })
-      const upload = yield* Effect.promise(() => toFile(gifBytes, "图.gif", { type: "image/gif" }))
-      const link = { _tag: "Url", url: "https://a.test/a.png" } as const
-      for (const [reference, expected] of [
-        [undefined, []],
-        [upload, [file]],
-        [{ image_url: link.url }, [link]],
-        [{ image_url: `data:image/gif;base64,${gif}` }, [file]]
-      ] as const) {
-        const video = yield* calling(() =>
-          openai.videos.create(
-            {
-              ...asked,
-              seconds: "8",
-              size: "1280x720",
-              ...(reference === undefined ? {} : { input_reference: reference })
-            },
-            { headers: { "Idempotency-Key": "k" } }
-          )
+  it.effect("is created by the official client, which sends forms", function* () {
+    const { url } = yield* MediaServer
+    const { secret } = yield* openAccount({})
+    const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: secret, maxRetries: 0 })
+    const upload = yield* Effect.promise(() => toFile(gifBytes, "图.gif", { type: "image/gif" }))
+    const link = { _tag: "Url", url: "https://a.test/a.png" } as const
+    for (const [reference, expected] of [
+      [undefined, []],
+      [upload, [file]],
+      [{ image_url: link.url }, [link]],
+      [{ image_url: `data:image/gif;base64,${gif}` }, [file]]
+    ] as const) {
+      const video = yield* calling(() =>
+        openai.videos.create(
+          {
+            ...asked,
+            seconds: "8",
+            size: "1280x720",
+            ...(reference === undefined ? {} : { input_reference: reference })
+          },
+          { headers: { "Idempotency-Key": "k" } }
         )
-        assert.deepStrictEqual([video.object, video.status, Number(video.seconds)], ["video", "queued", 8])
-        const { params, idempotencyKey } = yield* lastVideo
-        assert.deepStrictEqual(params, { ...asked, seconds: 8, references: expected, webhookUrl: undefined })
-        assert.strictEqual(idempotencyKey, "k")
-      }
-    })
-  )
+      )
+      assert.deepStrictEqual([video.object, video.status, Number(video.seconds)], ["video", "queued", 8])
+      const { params, idempotencyKey } = yield* lastVideo
+      assert.deepStrictEqual(params, { ...asked, seconds: 8, references: expected, webhookUrl: undefined })
+      assert.strictEqual(idempotencyKey, "k")
+    }
+  })
 })

@@ -1,13 +1,13 @@
 import { createHash } from "node:crypto"
 import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ApiKey, ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const services = Layer.merge(ApiKeys.layer, Organizations.layer).pipe(
   Layer.provideMerge(LedgerAdmin.layer),
@@ -31,134 +31,120 @@ const storedHash = Effect.fnUntraced(function* (id: string) {
 })
 const sha256 = (secret: Redacted.Redacted) => createHash("sha256").update(Redacted.value(secret)).digest("hex")
 
-withLayer(services, { excludeTestServices: true })("ApiKeys", (it) => {
-  it.effect("a new key has 256 random bits, of which only the hash is kept", () =>
-    Effect.gen(function* () {
-      const { record, secret } = yield* key
-      assert.match(Redacted.value(secret), /^ggw_[A-Za-z0-9_-]{43}$/)
-      assert.strictEqual(yield* storedHash(record.id), sha256(secret))
-      const sql = yield* SqlClient.SqlClient
-      const [row] = yield* sql`SELECT api_keys::text AS whole FROM api_keys WHERE id = ${record.id}`
-      assert.notInclude(String(row?.["whole"]), Redacted.value(secret).slice(4))
-      assert.notInclude(inspect({ record, secret }), Redacted.value(secret))
-      assert.notStrictEqual(Redacted.value((yield* key).secret), Redacted.value(secret))
-    })
-  )
+withLayer(services)("ApiKeys", (it) => {
+  it.effect("a new key has 256 random bits, of which only the hash is kept", function* () {
+    const { record, secret } = yield* key
+    assert.match(Redacted.value(secret), /^ggw_[A-Za-z0-9_-]{43}$/)
+    assert.strictEqual(yield* storedHash(record.id), sha256(secret))
+    const sql = yield* SqlClient.SqlClient
+    const [row] = yield* sql`SELECT api_keys::text AS whole FROM api_keys WHERE id = ${record.id}`
+    assert.notInclude(String(row?.["whole"]), Redacted.value(secret).slice(4))
+    assert.notInclude(inspect({ record, secret }), Redacted.value(secret))
+    assert.notStrictEqual(Redacted.value((yield* key).secret), Redacted.value(secret))
+  })
 
-  it.effect("keeps what it was given, and nothing where nothing was given", () =>
-    Effect.gen(function* () {
-      const keys = yield* ApiKeys
-      const { id: org, name } = yield* organization
-      const { record: bare, secret } = yield* keys.create({ org })
-      assert.deepStrictEqual(
-        bare,
-        new ApiKey({
-          id: bare.id,
-          orgId: org,
-          orgName: name,
-          name: "",
-          hint: Redacted.value(secret).slice(4, 12),
-          scopes: null,
-          rpm: null,
-          cap: null,
-          capPeriod: null,
-          spent: NanoUsd(0n),
-          createdAt: bare.createdAt,
-          expiresAt: null,
-          revokedAt: null,
-          lastUsedAt: null
-        })
-      )
-      const expiresAt = new Date("2031-02-03T04:05:06.789Z")
-      const cap = { amount: NanoUsd(1_500_000_000n), period: "week" } as const
-      const full = (yield* keys.create({ org, name: "ci", scopes: ["images", "chat"], rpm: 7, cap, expiresAt })).record
-      assert.deepInclude(full, { name: "ci", scopes: ["images", "chat"], rpm: 7, cap: cap.amount, capPeriod: "week" })
-      assert.deepStrictEqual(full.expiresAt, expiresAt)
-      assert.deepStrictEqual(yield* keys.find(full.id), full)
-      assert.deepStrictEqual(yield* keys.list(org), [bare, full])
-    })
-  )
+  it.effect("keeps what it was given, and nothing where nothing was given", function* () {
+    const keys = yield* ApiKeys
+    const { id: org, name } = yield* organization
+    const { record: bare, secret } = yield* keys.create({ org })
+    assert.deepStrictEqual(
+      bare,
+      new ApiKey({
+        id: bare.id,
+        orgId: org,
+        orgName: name,
+        name: "",
+        hint: Redacted.value(secret).slice(4, 12),
+        scopes: null,
+        rpm: null,
+        cap: null,
+        capPeriod: null,
+        spent: NanoUsd(0n),
+        createdAt: bare.createdAt,
+        expiresAt: null,
+        revokedAt: null,
+        lastUsedAt: null
+      })
+    )
+    const expiresAt = new Date("2031-02-03T04:05:06.789Z")
+    const cap = { amount: NanoUsd(1_500_000_000n), period: "week" } as const
+    const full = (yield* keys.create({ org, name: "ci", scopes: ["images", "chat"], rpm: 7, cap, expiresAt })).record
+    assert.deepInclude(full, { name: "ci", scopes: ["images", "chat"], rpm: 7, cap: cap.amount, capPeriod: "week" })
+    assert.deepStrictEqual(full.expiresAt, expiresAt)
+    assert.deepStrictEqual(yield* keys.find(full.id), full)
+    assert.deepStrictEqual(yield* keys.list(org), [bare, full])
+  })
 
-  it.effect("every field can be set, left alone and taken away", () =>
-    Effect.gen(function* () {
-      const keys = yield* ApiKeys
-      const { record } = yield* key
-      const cap = { amount: NanoUsd(5n), period: "day" } as const
-      const expiresAt = new Date("2031-01-01T00:00:00Z")
-      const set = yield* keys.update(record.id, { name: "n", scopes: ["videos"], rpm: 1, cap, expiresAt })
-      assert.deepInclude(set, { name: "n", scopes: ["videos"], rpm: 1, cap: cap.amount, capPeriod: "day" })
-      assert.deepStrictEqual(yield* keys.update(record.id, {}), set)
-      const renamed = yield* keys.update(record.id, { name: "m" })
-      assert.deepStrictEqual(fields(renamed), { ...fields(set), name: "m" })
-      const cleared = yield* keys.update(record.id, { name: "", scopes: null, rpm: null, cap: null, expiresAt: null })
-      assert.deepStrictEqual(cleared, record)
-    })
-  )
+  it.effect("every field can be set, left alone and taken away", function* () {
+    const keys = yield* ApiKeys
+    const { record } = yield* key
+    const cap = { amount: NanoUsd(5n), period: "day" } as const
+    const expiresAt = new Date("2031-01-01T00:00:00Z")
+    const set = yield* keys.update(record.id, { name: "n", scopes: ["videos"], rpm: 1, cap, expiresAt })
+    assert.deepInclude(set, { name: "n", scopes: ["videos"], rpm: 1, cap: cap.amount, capPeriod: "day" })
+    assert.deepStrictEqual(yield* keys.update(record.id, {}), set)
+    const renamed = yield* keys.update(record.id, { name: "m" })
+    assert.deepStrictEqual(fields(renamed), { ...fields(set), name: "m" })
+    const cleared = yield* keys.update(record.id, { name: "", scopes: null, rpm: null, cap: null, expiresAt: null })
+    assert.deepStrictEqual(cleared, record)
+  })
 
-  it.effect("a reissue kills the old secret at once", () =>
-    Effect.gen(function* () {
-      const keys = yield* ApiKeys
-      const first = yield* key
-      const second = yield* keys.reissue(first.record.id)
-      const hint = Redacted.value(second.secret).slice(4, 12)
-      assert.deepStrictEqual(fields(second.record), { ...fields(first.record), hint })
-      assert.notStrictEqual(Redacted.value(second.secret), Redacted.value(first.secret))
-      assert.strictEqual(yield* storedHash(first.record.id), sha256(second.secret))
-    })
-  )
+  it.effect("a reissue kills the old secret at once", function* () {
+    const keys = yield* ApiKeys
+    const first = yield* key
+    const second = yield* keys.reissue(first.record.id)
+    const hint = Redacted.value(second.secret).slice(4, 12)
+    assert.deepStrictEqual(fields(second.record), { ...fields(first.record), hint })
+    assert.notStrictEqual(Redacted.value(second.secret), Redacted.value(first.secret))
+    assert.strictEqual(yield* storedHash(first.record.id), sha256(second.secret))
+  })
 
-  it.effect("a revoked key stays revoked: it keeps its moment, cannot be reissued and cannot be changed", () =>
-    Effect.gen(function* () {
-      const keys = yield* ApiKeys
-      const { record } = yield* key
-      const revoked = yield* keys.revoke(record.id)
-      assert.isNotNull(revoked.revokedAt)
-      assert.deepStrictEqual(yield* keys.revoke(record.id), revoked)
-      const hash = yield* storedHash(record.id)
-      for (const attempt of [
-        Effect.asVoid(keys.reissue(record.id)),
-        Effect.asVoid(keys.update(record.id, { name: "x" }))
-      ]) {
-        const error = yield* Effect.flip(attempt)
-        assert.strictEqual(error.message, `The key ${record.id} is revoked.`)
-      }
-      assert.strictEqual(yield* storedHash(record.id), hash)
-      assert.deepStrictEqual(yield* keys.find(record.id), revoked)
-    })
-  )
+  it.effect("a revoked key stays revoked: it keeps its moment, cannot be reissued and cannot be changed", function* () {
+    const keys = yield* ApiKeys
+    const { record } = yield* key
+    const revoked = yield* keys.revoke(record.id)
+    assert.isNotNull(revoked.revokedAt)
+    assert.deepStrictEqual(yield* keys.revoke(record.id), revoked)
+    const hash = yield* storedHash(record.id)
+    for (const attempt of [
+      Effect.asVoid(keys.reissue(record.id)),
+      Effect.asVoid(keys.update(record.id, { name: "x" }))
+    ]) {
+      const error = yield* Effect.flip(attempt)
+      assert.strictEqual(error.message, `The key ${record.id} is revoked.`)
+    }
+    assert.strictEqual(yield* storedHash(record.id), hash)
+    assert.deepStrictEqual(yield* keys.find(record.id), revoked)
+  })
 
-  it.effect("an unknown id is said to be unknown, whatever is asked of it", () =>
-    Effect.gen(function* () {
-      const keys = yield* ApiKeys
-      for (const attempt of [
-        Effect.asVoid(keys.find("key_x")),
-        Effect.asVoid(keys.revoke("key_x")),
-        Effect.asVoid(keys.reissue("key_x")),
-        Effect.asVoid(keys.update("key_x", { rpm: 3 }))
-      ]) {
-        assert.strictEqual((yield* Effect.flip(attempt)).message, "There is no key with the id key_x.")
-      }
-    })
-  )
+  it.effect("an unknown id is said to be unknown, whatever is asked of it", function* () {
+    const keys = yield* ApiKeys
+    for (const attempt of [
+      Effect.asVoid(keys.find("key_x")),
+      Effect.asVoid(keys.revoke("key_x")),
+      Effect.asVoid(keys.reissue("key_x")),
+      Effect.asVoid(keys.update("key_x", { rpm: 3 }))
+    ]) {
+      assert.strictEqual((yield* Effect.flip(attempt)).message, "There is no key with the id key_x.")
+    }
+  })
 
-  it.effect("what was spent counts in the running period only", () =>
-    Effect.gen(function* () {
-      const keys = yield* ApiKeys
-      const sql = yield* SqlClient.SqlClient
-      const { record } = yield* key
-      const spend = (day: string, amount: number) =>
-        sql`INSERT INTO key_spend (key_id, day, spent)
+  it.effect("what was spent counts in the running period only", function* () {
+    const keys = yield* ApiKeys
+    const sql = yield* SqlClient.SqlClient
+    const { record } = yield* key
+    const spend = (day: string, amount: number) =>
+      sql`INSERT INTO key_spend (key_id, day, spent)
           VALUES (${record.id}, ${sql.literal(`((now() AT TIME ZONE 'UTC')::date - ${day})::date`)}, ${amount})`
-      yield* spend("0", 1)
-      yield* spend("40", 10)
-      yield* spend("400", 100)
-      const spent = (period: "day" | "week" | "month" | "total") =>
-        Effect.map(keys.update(record.id, { cap: { amount: NanoUsd(1n), period } }), (changed) => changed.spent)
-      assert.strictEqual(yield* spent("day"), 1n)
-      assert.strictEqual(yield* spent("week"), 1n)
-      assert.strictEqual(yield* spent("month"), 1n)
-      assert.strictEqual(yield* spent("total"), 111n)
-      assert.strictEqual((yield* keys.update(record.id, { cap: null })).spent, 111n)
-    })
-  )
+    yield* spend("0", 1)
+    yield* spend("40", 10)
+    yield* spend("400", 100)
+    const spent = (period: "day" | "week" | "month" | "total") =>
+      Effect.map(keys.update(record.id, { cap: { amount: NanoUsd(1n), period } }), (changed) => changed.spent)
+    assert.strictEqual(yield* spent("day"), 1n)
+    assert.strictEqual(yield* spent("week"), 1n)
+    assert.strictEqual(yield* spent("month"), 1n)
+    assert.strictEqual(yield* spent("total"), 111n)
+    assert.strictEqual((yield* keys.update(record.id, { cap: null })).spent, 111n)
+  })
 })

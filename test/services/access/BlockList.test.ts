@@ -1,9 +1,9 @@
-import { assert, describe, it, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { type AddressRange, isSweeping, parseRange } from "../../../src/services/access/AddressRange.ts"
 import { Auth } from "../../../src/services/access/Auth.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, describe, it, withLayer } from "../../harness/It.ts"
 
 const range = (text: string): AddressRange => {
   const parsed = parseRange(text)
@@ -51,41 +51,37 @@ describe("An address range", () => {
 
 const services = Layer.merge(BlockList.layer, Auth.layer).pipe(Layer.provideMerge(Postgres.layer))
 
-withLayer(services, { excludeTestServices: true })("BlockList", (it) => {
-  it.effect("ranges come and go, each once", () =>
-    Effect.gen(function* () {
-      const blockList = yield* BlockList
-      const added = yield* Effect.forEach(["2001:db8::1/32", "192.168.1.7/24", "10.0.0.1"], (text) =>
-        blockList.add(range(text))
-      )
-      assert.deepStrictEqual(
-        added.map((row) => row.range),
-        ["2001:db8::/32", "192.168.1.0/24", "10.0.0.1/32"]
-      )
-      const [, second] = added
-      assert.deepStrictEqual(yield* blockList.add(range("192.168.1.200/24")), second)
-      const listed = (yield* blockList.list).map((row) => row.range)
-      assert.deepStrictEqual(listed, ["10.0.0.1/32", "192.168.1.0/24", "2001:db8::/32"])
-      assert.strictEqual((yield* blockList.remove(range("192.168.1.0/24"))).range, "192.168.1.0/24")
-      const error = yield* Effect.flip(blockList.remove(range("192.168.1.0/24")))
-      assert.strictEqual(error.message, "192.168.1.0/24 is not on the block list.")
-      assert.lengthOf(yield* blockList.list, 2)
-    })
-  )
+withLayer(services)("BlockList", (it) => {
+  it.effect("ranges come and go, each once", function* () {
+    const blockList = yield* BlockList
+    const added = yield* Effect.forEach(["2001:db8::1/32", "192.168.1.7/24", "10.0.0.1"], (text) =>
+      blockList.add(range(text))
+    )
+    assert.deepStrictEqual(
+      added.map((row) => row.range),
+      ["2001:db8::/32", "192.168.1.0/24", "10.0.0.1/32"]
+    )
+    const [, second] = added
+    assert.deepStrictEqual(yield* blockList.add(range("192.168.1.200/24")), second)
+    const listed = (yield* blockList.list).map((row) => row.range)
+    assert.deepStrictEqual(listed, ["10.0.0.1/32", "192.168.1.0/24", "2001:db8::/32"])
+    assert.strictEqual((yield* blockList.remove(range("192.168.1.0/24"))).range, "192.168.1.0/24")
+    const error = yield* Effect.flip(blockList.remove(range("192.168.1.0/24")))
+    assert.strictEqual(error.message, "192.168.1.0/24 is not on the block list.")
+    assert.lengthOf(yield* blockList.list, 2)
+  })
 
-  it.effect("what is listed is what a gateway refuses, from both families and mapped", () =>
-    Effect.gen(function* () {
-      const blockList = yield* BlockList
-      const auth = yield* Auth
-      yield* blockList.add(range("198.51.100.0/25"))
-      yield* blockList.add(range("2001:db8:aa::/48"))
-      yield* Effect.sleep("1 second")
-      for (const address of ["198.51.100.1", "::ffff:198.51.100.127", "2001:db8:aa:ffff::1"]) {
-        assert.isTrue(yield* auth.isBlocked(address), address)
-      }
-      for (const address of ["198.51.100.128", "::ffff:198.51.100.200", "2001:db9::1"]) {
-        assert.isFalse(yield* auth.isBlocked(address), address)
-      }
-    })
-  )
+  it.effect("what is listed is what a gateway refuses, from both families and mapped", function* () {
+    const blockList = yield* BlockList
+    const auth = yield* Auth
+    yield* blockList.add(range("198.51.100.0/25"))
+    yield* blockList.add(range("2001:db8:aa::/48"))
+    yield* Effect.sleep("1 second")
+    for (const address of ["198.51.100.1", "::ffff:198.51.100.127", "2001:db8:aa:ffff::1"]) {
+      assert.isTrue(yield* auth.isBlocked(address), address)
+    }
+    for (const address of ["198.51.100.128", "::ffff:198.51.100.200", "2001:db9::1"]) {
+      assert.isFalse(yield* auth.isBlocked(address), address)
+    }
+  })
 })

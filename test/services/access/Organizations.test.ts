@@ -1,11 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { available } from "../../../src/domain/Organization.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const services = Organizations.layer.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(Postgres.layer))
 
@@ -15,45 +15,39 @@ const revision = Effect.gen(function* () {
   return Number(row?.["revision"])
 })
 
-withLayer(services, { excludeTestServices: true })("Organizations", (it) => {
-  it.effect("are found by id and by name, with nothing on their account", () =>
-    Effect.gen(function* () {
-      const organizations = yield* Organizations
-      const created = yield* organizations.create({ name: "Acme & Söhne" })
-      assert.match(created.id, /^org_[0-9a-f]{32}$/)
-      assert.strictEqual(created.name, "Acme & Söhne")
-      assert.isNull(created.suspendedAt)
-      assert.strictEqual(available(created), 0n)
-      assert.deepStrictEqual(yield* organizations.find(created.id), created)
-      assert.deepStrictEqual(yield* organizations.find("Acme & Söhne"), created)
-      assert.deepStrictEqual(yield* organizations.find("Acme & So\u0308hne"), created)
-    })
-  )
+withLayer(services)("Organizations", (it) => {
+  it.effect("are found by id and by name, with nothing on their account", function* () {
+    const organizations = yield* Organizations
+    const created = yield* organizations.create({ name: "Acme & Söhne" })
+    assert.match(created.id, /^org_[0-9a-f]{32}$/)
+    assert.strictEqual(created.name, "Acme & Söhne")
+    assert.isNull(created.suspendedAt)
+    assert.strictEqual(available(created), 0n)
+    assert.deepStrictEqual(yield* organizations.find(created.id), created)
+    assert.deepStrictEqual(yield* organizations.find("Acme & Söhne"), created)
+    assert.deepStrictEqual(yield* organizations.find("Acme & So\u0308hne"), created)
+  })
 
-  it.effect("opening credits are an entry of the ledger", () =>
-    Effect.gen(function* () {
-      const organizations = yield* Organizations
-      const books = yield* LedgerAdmin
-      const created = yield* organizations.create({ name: "rich", credits: NanoUsd(12_000_000_001n) })
-      assert.strictEqual(created.balance, 12_000_000_001n)
-      const entries = yield* books.entries(created.id, { limit: 10 })
-      assert.deepStrictEqual(
-        entries.map(({ amount, kind }) => ({ amount, kind })),
-        [{ amount: NanoUsd(12_000_000_001n), kind: "top_up" }]
-      )
-      assert.deepStrictEqual((yield* books.verify).violations, [])
-    })
-  )
+  it.effect("opening credits are an entry of the ledger", function* () {
+    const organizations = yield* Organizations
+    const books = yield* LedgerAdmin
+    const created = yield* organizations.create({ name: "rich", credits: NanoUsd(12_000_000_001n) })
+    assert.strictEqual(created.balance, 12_000_000_001n)
+    const entries = yield* books.entries(created.id, { limit: 10 })
+    assert.deepStrictEqual(
+      entries.map(({ amount, kind }) => ({ amount, kind })),
+      [{ amount: NanoUsd(12_000_000_001n), kind: "top_up" }]
+    )
+    assert.deepStrictEqual((yield* books.verify).violations, [])
+  })
 
-  it.effect("a name is taken once", () =>
-    Effect.gen(function* () {
-      const organizations = yield* Organizations
-      const first = yield* organizations.create({ name: "twice" })
-      const error = yield* Effect.flip(organizations.create({ name: "twice", credits: NanoUsd(5n) }))
-      assert.strictEqual(error._tag, "NameTaken")
-      assert.deepStrictEqual(yield* organizations.find("twice"), first)
-    })
-  )
+  it.effect("a name is taken once", function* () {
+    const organizations = yield* Organizations
+    const first = yield* organizations.create({ name: "twice" })
+    const error = yield* Effect.flip(organizations.create({ name: "twice", credits: NanoUsd(5n) }))
+    assert.strictEqual(error._tag, "NameTaken")
+    assert.deepStrictEqual(yield* organizations.find("twice"), first)
+  })
 
   const refused = [
     "",
@@ -70,36 +64,31 @@ withLayer(services, { excludeTestServices: true })("Organizations", (it) => {
     "x".repeat(101)
   ]
   for (const name of refused) {
-    it.effect(`refuses the name ${JSON.stringify(name)}`, () =>
-      Effect.gen(function* () {
-        const organizations = yield* Organizations
-        assert.strictEqual((yield* Effect.flip(organizations.create({ name })))._tag, "NameRefused")
-      })
-    )
+    it.effect(`refuses the name ${JSON.stringify(name)}`, function* () {
+      const organizations = yield* Organizations
+      assert.strictEqual((yield* Effect.flip(organizations.create({ name })))._tag, "NameRefused")
+    })
   }
   for (const name of ["x", "x".repeat(100), "a b", "日本", "🦊".repeat(100), "organization", "1"]) {
-    it.effect(`takes the name ${JSON.stringify(name)}`, () =>
-      Effect.gen(function* () {
-        const organizations = yield* Organizations
-        assert.strictEqual((yield* organizations.create({ name })).name, name)
-      })
-    )
+    it.effect(`takes the name ${JSON.stringify(name)}`, function* () {
+      const organizations = yield* Organizations
+      assert.strictEqual((yield* organizations.create({ name })).name, name)
+    })
   }
 
-  it.effect("are listed in the order of their making", () =>
-    Effect.gen(function* () {
-      const organizations = yield* Organizations
-      const made = yield* Effect.forEach(["zz", "yy", "xx"], (name) => organizations.create({ name }))
-      const ids = (yield* organizations.list).map(({ id }) => id)
-      assert.deepStrictEqual(
-        ids.slice(-3),
-        made.map(({ id }) => id)
-      )
-    })
-  )
+  it.effect("are listed in the order of their making", function* () {
+    const organizations = yield* Organizations
+    const made = yield* Effect.forEach(["zz", "yy", "xx"], (name) => organizations.create({ name }))
+    const ids = (yield* organizations.list).map(({ id }) => id)
+    assert.deepStrictEqual(
+      ids.slice(-3),
+      made.map(({ id }) => id)
+    )
+  })
 
-  it.effect("a suspension keeps its first moment, ends with resume, and moves the revision that instances watch", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "a suspension keeps its first moment, ends with resume, and moves the revision that instances watch",
+    function* () {
       const organizations = yield* Organizations
       const { id } = yield* organizations.create({ name: "naughty" })
       const before = yield* revision
@@ -110,16 +99,14 @@ withLayer(services, { excludeTestServices: true })("Organizations", (it) => {
       assert.deepStrictEqual(yield* organizations.suspend(id), suspended)
       assert.isNull((yield* organizations.resume(id)).suspendedAt)
       assert.isNull((yield* organizations.find(id)).suspendedAt)
-    })
+    }
   )
 
-  it.effect("an unknown one is said to be unknown, whatever is asked of it", () =>
-    Effect.gen(function* () {
-      const organizations = yield* Organizations
-      for (const ask of [organizations.find, organizations.suspend, organizations.resume]) {
-        const error = yield* Effect.flip(ask("org_nobody"))
-        assert.strictEqual(error.message, "There is no organization org_nobody.")
-      }
-    })
-  )
+  it.effect("an unknown one is said to be unknown, whatever is asked of it", function* () {
+    const organizations = yield* Organizations
+    for (const ask of [organizations.find, organizations.suspend, organizations.resume]) {
+      const error = yield* Effect.flip(ask("org_nobody"))
+      assert.strictEqual(error.message, "There is no organization org_nobody.")
+    }
+  })
 })

@@ -1,8 +1,8 @@
 import { NodeContext } from "@effect/platform-node"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { readCatalogFile } from "../../../src/services/catalog/Catalog.ts"
 import { edited, lineOf, problemsOf, small } from "../../harness/fixtures/Catalogs.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 describe("a wrong catalog", () => {
   const decimal = "must be a plain decimal of USD with at most nine places, such as 0.15"
@@ -126,74 +126,64 @@ describe("a wrong catalog", () => {
   const mistakes = [...prices, ...others.map(([from, to, key, message]) => ({ from, to, key, message }))]
 
   for (const { from, key, message, to } of mistakes) {
-    it.effect(`is refused at ${key}: ${message}`, () =>
-      Effect.gen(function* () {
-        const lines = yield* problemsOf(edited(from, to))
-        const found = lines.find((line) => line.includes(`: ${key}: ${message}`))
-        assert.isDefined(found, lines.join("\n"))
-      })
-    )
+    it.effect(`is refused at ${key}: ${message}`, function* () {
+      const lines = yield* problemsOf(edited(from, to))
+      const found = lines.find((line) => line.includes(`: ${key}: ${message}`))
+      assert.isDefined(found, lines.join("\n"))
+    })
   }
 
-  it.effect("is refused with all its problems and their lines, in order", () =>
-    Effect.gen(function* () {
-      const text = edited("max_output: 64000", "max_ouput: 64000")
-        .replace("      prompt_per_1m_usd: 1.5\n", "")
-        .replace("default: 8}", "default: 7}")
-        .replace("credential: CLIPS_KEY", "credentials: CLIPS_KEY")
-      const lines = yield* problemsOf(text)
-      const where = (part: string) => `catalog.yaml:${lineOf(text, part)}`
-      assert.deepStrictEqual(
-        lines.map((line) => line.split(": ").slice(0, 2).join(": ")),
-        [
-          `${where("  clips:")}: providers.clips.credentials`,
-          `${where("max_ouput")}: models[0].max_ouput`,
-          `${where("    pricing:")}: models[0].pricing.prompt_per_1m_usd`,
-          `${where("seconds: {allowed")}: models[2].seconds.default`
-        ]
-      )
-    })
-  )
+  it.effect("is refused with all its problems and their lines, in order", function* () {
+    const text = edited("max_output: 64000", "max_ouput: 64000")
+      .replace("      prompt_per_1m_usd: 1.5\n", "")
+      .replace("default: 8}", "default: 7}")
+      .replace("credential: CLIPS_KEY", "credentials: CLIPS_KEY")
+    const lines = yield* problemsOf(text)
+    const where = (part: string) => `catalog.yaml:${lineOf(text, part)}`
+    assert.deepStrictEqual(
+      lines.map((line) => line.split(": ").slice(0, 2).join(": ")),
+      [
+        `${where("  clips:")}: providers.clips.credentials`,
+        `${where("max_ouput")}: models[0].max_ouput`,
+        `${where("    pricing:")}: models[0].pricing.prompt_per_1m_usd`,
+        `${where("seconds: {allowed")}: models[2].seconds.default`
+      ]
+    )
+  })
 
-  it.effect("without a price is refused", () =>
-    Effect.gen(function* () {
-      const text = small.replace(/ {4}variants:\n.*\n.*\n/, "")
-      assert.notStrictEqual(text, small)
-      const [line] = yield* problemsOf(text)
-      assert.strictEqual(
-        line,
-        `catalog.yaml:${lineOf(text, "id: draw")}: models[1]: the price is missing: give pricing or variants`
-      )
-    })
-  )
+  it.effect("without a price is refused", function* () {
+    const text = small.replace(/ {4}variants:\n.*\n.*\n/, "")
+    assert.notStrictEqual(text, small)
+    const [line] = yield* problemsOf(text)
+    assert.strictEqual(
+      line,
+      `catalog.yaml:${lineOf(text, "id: draw")}: models[1]: the price is missing: give pricing or variants`
+    )
+  })
 
-  it.effect("is refused without repeating a secret given as a variable's name", () =>
-    Effect.gen(function* () {
-      const lines = yield* problemsOf(edited("credential: FIRST_KEY", "credential: sk-abc123def456"))
-      assert.deepStrictEqual(lines, [
-        "catalog.yaml:6: providers.first.credential: must be the name of an environment variable, in capitals"
-      ])
-    })
-  )
+  it.effect("is refused without repeating a secret given as a variable's name", function* () {
+    const lines = yield* problemsOf(edited("credential: FIRST_KEY", "credential: sk-abc123def456"))
+    assert.deepStrictEqual(lines, [
+      "catalog.yaml:6: providers.first.credential: must be the name of an environment variable, in capitals"
+    ])
+  })
 
-  it.effect("that is not YAML is refused with the line of the error", () =>
-    Effect.gen(function* () {
-      const [broken] = yield* problemsOf("providers:\n  a: {adapter: sandbox\nmodels: []\n")
-      assert.match(broken ?? "", /^catalog\.yaml:\d+: /)
-      const [twice] = yield* problemsOf("models: []\nproviders: {}\nmodels: []\n")
-      assert.match(twice ?? "", /^catalog\.yaml:3: Map keys must be unique/)
-      const [bomb] = yield* problemsOf(
-        `a: &a [x,x,x,x,x,x,x,x,x,x]\n${"bcdefgh".replaceAll(/./g, (name) => {
-          const before = String.fromCharCode(name.charCodeAt(0) - 1)
-          return `${name}: &${name} [${Array.from({ length: 10 }, () => `*${before}`).join()}]\n`
-        })}`
-      )
-      assert.match(bomb ?? "", /^catalog\.yaml:1: /)
-      const mapping = "catalog.yaml:1: must be a mapping of providers, models and families"
-      assert.deepStrictEqual(yield* problemsOf(""), [mapping])
-      assert.deepStrictEqual(yield* problemsOf("- a\n- b\n"), [mapping])
-    })
-  )
+  it.effect("that is not YAML is refused with the line of the error", function* () {
+    const [broken] = yield* problemsOf("providers:\n  a: {adapter: sandbox\nmodels: []\n")
+    assert.match(broken ?? "", /^catalog\.yaml:\d+: /)
+    const [twice] = yield* problemsOf("models: []\nproviders: {}\nmodels: []\n")
+    assert.match(twice ?? "", /^catalog\.yaml:3: Map keys must be unique/)
+    const [bomb] = yield* problemsOf(
+      `a: &a [x,x,x,x,x,x,x,x,x,x]\n${"bcdefgh".replaceAll(/./g, (name) => {
+        const before = String.fromCharCode(name.charCodeAt(0) - 1)
+        return `${name}: &${name} [${Array.from({ length: 10 }, () => `*${before}`).join()}]\n`
+      })}`
+    )
+    assert.match(bomb ?? "", /^catalog\.yaml:1: /)
+    const mapping = "catalog.yaml:1: must be a mapping of providers, models and families"
+    assert.deepStrictEqual(yield* problemsOf(""), [mapping])
+    assert.deepStrictEqual(yield* problemsOf("- a\n- b\n"), [mapping])
+  })
 
   it.effect("that cannot be read is refused as invalid", () =>
     Effect.gen(function* () {

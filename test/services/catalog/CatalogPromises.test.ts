@@ -1,6 +1,6 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { builtIn, load } from "../../harness/fixtures/Catalogs.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { registered } from "../../harness/upstream/Registered.ts"
 
 interface Promised {
@@ -85,22 +85,18 @@ describe("a catalog that promises what an adapter cannot do", () => {
     [{ adapter: "openai-responses", sampling: true }, "sampling"],
     [{ adapter: "gemini", reasoning: "[low]", route: ", options: {thinking: none}" }, "reasoning"]
   ]
-  it.effect.each(refused)("is refused with its line, the route and the features: %j", ([promised, words]) =>
-    Effect.gen(function* () {
-      const said = `maker speaks ${promised.adapter}, which cannot do ${words} with these options`
-      assert.strictEqual(yield* verdict(catalog(promised)), `catalog.yaml:16: models[0].routes[1]: ${said}`)
-    })
-  )
+  it.effect.each(refused)("is refused with its line, the route and the features: %j", function* ([promised, words]) {
+    const said = `maker speaks ${promised.adapter}, which cannot do ${words} with these options`
+    assert.strictEqual(yield* verdict(catalog(promised)), `catalog.yaml:16: models[0].routes[1]: ${said}`)
+  })
 
-  it.effect("is refused where a route cannot make the images it sells", () =>
-    Effect.gen(function* () {
-      const at = "catalog.yaml:11: models[0].routes[1]: maker speaks gemini, which cannot do"
-      assert.strictEqual(yield* verdict(drawing(", options: {api: predict}")), `${at} edit with these options`)
-      assert.strictEqual(yield* verdict(drawing(", options: {image_size: false}")), `${at} 1K, 4K with these options`)
-      const narrowed = ", options: {api: predict, image_size: false}, edit: false, resolutions: [1K]"
-      assert.strictEqual(yield* verdict(drawing(narrowed)), "valid")
-    })
-  )
+  it.effect("is refused where a route cannot make the images it sells", function* () {
+    const at = "catalog.yaml:11: models[0].routes[1]: maker speaks gemini, which cannot do"
+    assert.strictEqual(yield* verdict(drawing(", options: {api: predict}")), `${at} edit with these options`)
+    assert.strictEqual(yield* verdict(drawing(", options: {image_size: false}")), `${at} 1K, 4K with these options`)
+    const narrowed = ", options: {api: predict, image_size: false}, edit: false, resolutions: [1K]"
+    assert.strictEqual(yield* verdict(drawing(narrowed)), "valid")
+  })
 })
 
 describe("a catalog that promises what its adapters can do", () => {
@@ -126,11 +122,9 @@ describe("a catalog that promises what its adapters can do", () => {
       capabilities: "[tools, vision, response_format, web_search]"
     }
   ]
-  it.effect.each(kept)("is valid: %j", (promised) =>
-    Effect.gen(function* () {
-      assert.strictEqual(yield* verdict(catalog(promised)), "valid")
-    })
-  )
+  it.effect.each(kept)("is valid: %j", function* (promised) {
+    assert.strictEqual(yield* verdict(catalog(promised)), "valid")
+  })
 
   it.effect("is valid where it is the built-in one", () =>
     Effect.map(verdict(builtIn), (said) => assert.strictEqual(said, "valid"))

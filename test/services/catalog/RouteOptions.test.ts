@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { lineOf, options } from "../../harness/fixtures/Catalogs.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { registered } from "../../harness/upstream/Registered.ts"
 
 const problemsOf = (text: string) =>
@@ -42,24 +42,22 @@ models:
 `
 
 describe("the options of a route", () => {
-  it.effect("are refused once each, at the line where they stand", () =>
-    Effect.gen(function* () {
-      const problems = yield* problemsOf(text)
-      const at = (part: string) => `catalog.yaml:${lineOf(text, part)}: `
-      assert.lengthOf(problems, 3)
-      const [own, misspelt, nested] = problems
-      assert.strictEqual(
-        own,
-        `${at("options: {reasoning_summary: loud}")}providers.thinker.options.reasoning_summary: must be one of auto, concise, detailed, none`
-      )
-      assert.strictEqual(
-        misspelt,
-        `${at("reasoning_sumary")}models[0].routes[2].options.reasoning_sumary: unknown key; known: reasoning_summary, web_search, inline_images, native, cache`
-      )
-      assert.strictEqual(
-        nested,
-        `${at("image_field")}models[1].routes[0].options.image_field: must be the name of a field`
-      )
-    })
-  )
+  it.effect("are refused once each, at the line where they stand", function* () {
+    const problems = yield* problemsOf(text)
+    const at = (part: string) => `catalog.yaml:${lineOf(text, part)}: `
+    assert.lengthOf(problems, 3)
+    const [own, misspelt, nested] = problems
+    assert.strictEqual(
+      own,
+      `${at("options: {reasoning_summary: loud}")}providers.thinker.options.reasoning_summary: must be one of auto, concise, detailed, none`
+    )
+    assert.strictEqual(
+      misspelt,
+      `${at("reasoning_sumary")}models[0].routes[2].options.reasoning_sumary: unknown key; known: reasoning_summary, web_search, inline_images, native, cache`
+    )
+    assert.strictEqual(
+      nested,
+      `${at("image_field")}models[1].routes[0].options.image_field: must be the name of a field`
+    )
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
@@ -8,6 +7,7 @@ import { References } from "../../../src/services/media/References.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { answer, hangs, model, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { openChat } from "./ChatBench.ts"
 
 const longUsage = { prompt: 7, completion: 12, cached: 0, cacheWrite: 0, reasoning: 0 }

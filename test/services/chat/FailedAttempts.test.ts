@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { Route } from "../../../src/domain/Model.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
@@ -17,6 +16,7 @@ import {
   streams,
   usage
 } from "../../fakes/ProviderFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { chatsOver, makeSink, nano, openChat, priced } from "./ChatBench.ts"
 
 const prices = { cachedPrompt: undefined, cacheWrite: undefined, longContext: undefined }

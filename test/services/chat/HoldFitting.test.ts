@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Layer, TestClock } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
@@ -10,6 +9,7 @@ import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { answers, hangs, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
 import * as TokensFake from "../../fakes/TokensFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { openChat, priced } from "./ChatBench.ts"
 
 const [a, b, c] = [route("a"), route("b"), route("c")]

@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, FastCheck as fc } from "effect"
 import { encode } from "gpt-tokenizer/encoding/o200k_base"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import { utf8Bytes } from "../../../src/domain/Pricing.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const request = (messages: ReadonlyArray<Message>, more: Partial<ChatRequest> = {}): ChatRequest => ({
   model: "m",

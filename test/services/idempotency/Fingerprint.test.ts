@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import type { Reference } from "../../../src/domain/Media.ts"
 import { fingerprint, keyFrom } from "../../../src/services/idempotency/Fingerprint.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const bytes = (...values: ReadonlyArray<number>): Reference => ({ _tag: "Bytes", bytes: Uint8Array.from(values) })
 const link = (url: string): Reference => ({ _tag: "Url", url })
@@ -39,24 +39,18 @@ const different: ReadonlyArray<readonly [string, Effect.Effect<string>, Effect.E
 ]
 
 describe("the fingerprint of a request", () => {
-  it.effect.each(same)("does not depend on %s", ([, one, other]) =>
-    Effect.gen(function* () {
-      assert.match(yield* one, /^[0-9a-f]{64}$/)
-      assert.strictEqual(yield* one, yield* other)
-    })
-  )
-  it.effect.each(different)("depends on %s", ([, one, other]) =>
-    Effect.gen(function* () {
-      assert.notStrictEqual(yield* one, yield* other)
-    })
-  )
+  it.effect.each(same)("does not depend on %s", function* ([, one, other]) {
+    assert.match(yield* one, /^[0-9a-f]{64}$/)
+    assert.strictEqual(yield* one, yield* other)
+  })
+  it.effect.each(different)("depends on %s", function* ([, one, other]) {
+    assert.notStrictEqual(yield* one, yield* other)
+  })
   // Kept for a day: a gateway of another version must know a request again.
-  it.effect("stays the same from one version to the next", () =>
-    Effect.gen(function* () {
-      const known = fingerprint({ model: "m", prompt: "é", seconds: undefined }, [bytes(1, 2), link("https://a/")])
-      assert.strictEqual(yield* known, "d4b2718222e14c7e21d81304fa3a00f21ad75c60e029e998c50508db519488e3")
-    })
-  )
+  it.effect("stays the same from one version to the next", function* () {
+    const known = fingerprint({ model: "m", prompt: "é", seconds: undefined }, [bytes(1, 2), link("https://a/")])
+    assert.strictEqual(yield* known, "d4b2718222e14c7e21d81304fa3a00f21ad75c60e029e998c50508db519488e3")
+  })
 })
 
 describe("an Idempotency-Key", () => {

@@ -1,4 +1,3 @@
-import { assert } from "@effect/vitest"
 import { Array as Arr, Duration, Effect, Either, Ref } from "effect"
 import type { KeptResult } from "../../../src/services/idempotency/Statements.ts"
 import {
@@ -10,146 +9,137 @@ import {
   result,
   withFirstClaim
 } from "../../harness/database/Claims.ts"
-import { ledgers, withMoney } from "../../harness/database/MoneyProcess.ts"
+import { ledgers } from "../../harness/database/MoneyProcess.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
-withMoney(ledgers)("idempotency keys under many requests and with age", (it) => {
-  it.effect("a result is replayed for 24 hours; what still runs has no age", () =>
-    Effect.gen(function* () {
-      const { age, asked, idempotency, payment } = yield* arranged
-      const other = { ...asked, fingerprint: "g" }
-      yield* withFirstClaim(asked, function* (claim) {
-        yield* age("20 hours")
-        yield* claim.keep(result, yield* payment)
-      })
-      yield* age("239 minutes")
-      assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
-      yield* age("1 minute")
-      yield* withFirstClaim(other, function* () {
-        yield* age("25 hours")
-        assert.strictEqual(yield* outcome(idempotency, other), "IdempotencyConflict")
-      })
-      assert.strictEqual(yield* outcome(idempotency, asked), "First")
+withLayer(ledgers)("idempotency keys under many requests and with age", (it) => {
+  it.effect("a result is replayed for 24 hours; what still runs has no age", function* () {
+    const { age, asked, idempotency, payment } = yield* arranged
+    const other = { ...asked, fingerprint: "g" }
+    yield* withFirstClaim(asked, function* (claim) {
+      yield* age("20 hours")
+      yield* claim.keep(result, yield* payment)
     })
-  )
+    yield* age("239 minutes")
+    assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
+    yield* age("1 minute")
+    yield* withFirstClaim(other, function* () {
+      yield* age("25 hours")
+      assert.strictEqual(yield* outcome(idempotency, other), "IdempotencyConflict")
+    })
+    assert.strictEqual(yield* outcome(idempotency, asked), "First")
+  })
 
-  it.effect("of 50 at once over two processes exactly one is first", () =>
-    Effect.gen(function* () {
-      const { asked, idempotency, payment } = yield* arranged
-      const there = (yield* mortalProcess).idempotency
-      const race = Effect.forEach(
-        Array.from({ length: 50 }, (_, index) => (index % 2 === 0 ? idempotency : there)),
+  it.scoped("of 50 at once over two processes exactly one is first", function* () {
+    const { asked, idempotency, payment } = yield* arranged
+    const there = (yield* mortalProcess).idempotency
+    const race = Effect.forEach(
+      Array.from({ length: 50 }, (_, index) => (index % 2 === 0 ? idempotency : there)),
+      (one) => Effect.either(one.claim(asked)),
+      { concurrency: "unbounded" }
+    )
+    const raced = yield* Effect.scoped(
+      Effect.gen(function* () {
+        const all = yield* race
+        const claims = all.flatMap((one) => (Either.isRight(one) ? [one.right] : []))
+        assert.lengthOf(claims.filter(isFirst), 1)
+        yield* Effect.forEach(claims.filter(isFirst), (claim) =>
+          Effect.flatMap(payment, (hold) => claim.keep(result, hold))
+        )
+        return all
+      })
+    )
+    assert.deepStrictEqual(
+      raced.flatMap((one) => (Either.isLeft(one) ? [one.left._tag] : [])),
+      Array.from({ length: 49 }, () => "IdempotencyConflict")
+    )
+    const replays = yield* Effect.scoped(race)
+    assert.deepStrictEqual(
+      replays,
+      Array.from({ length: 50 }, () => Either.right({ _tag: "Replay", result }))
+    )
+  })
+
+  it.scoped("of many that would take over exactly one does", function* () {
+    const there = (yield* mortalProcess).idempotency
+    for (const left of ["working", "expired"] as const) {
+      const { age, asked, idempotency, payment } = yield* arranged
+      const dead = yield* mortalProcess
+      const claim = yield* Effect.flatMap(dead.idempotency.claim(asked), first)
+      if (left === "expired") yield* claim.keep(result, yield* payment)
+      yield* age("1 day")
+      yield* dead.die("swept")
+      const raced = yield* Effect.forEach(
+        Array.from({ length: 30 }, (_, index) => (index % 2 === 0 ? idempotency : there)),
         (one) => Effect.either(one.claim(asked)),
         { concurrency: "unbounded" }
       )
-      const raced = yield* Effect.scoped(
-        Effect.gen(function* () {
-          const all = yield* race
-          const claims = all.flatMap((one) => (Either.isRight(one) ? [one.right] : []))
-          assert.lengthOf(claims.filter(isFirst), 1)
-          yield* Effect.forEach(claims.filter(isFirst), (claim) =>
-            Effect.flatMap(payment, (hold) => claim.keep(result, hold))
-          )
-          return all
-        })
+      assert.lengthOf(
+        raced.filter((one) => Either.isRight(one) && isFirst(one.right)),
+        1,
+        left
       )
-      assert.deepStrictEqual(
-        raced.flatMap((one) => (Either.isLeft(one) ? [one.left._tag] : [])),
-        Array.from({ length: 49 }, () => "IdempotencyConflict")
+      assert.lengthOf(
+        raced.filter((one) => Either.isLeft(one) && one.left._tag === "IdempotencyConflict"),
+        29,
+        left
       )
-      const replays = yield* Effect.scoped(race)
-      assert.deepStrictEqual(
-        replays,
-        Array.from({ length: 50 }, () => Either.right({ _tag: "Replay", result }))
-      )
-    }).pipe(Effect.scoped)
-  )
+    }
+  })
 
-  it.effect("of many that would take over exactly one does", () =>
-    Effect.gen(function* () {
-      const there = (yield* mortalProcess).idempotency
-      for (const left of ["working", "expired"] as const) {
-        const { age, asked, idempotency, payment } = yield* arranged
-        const dead = yield* mortalProcess
-        const claim = yield* Effect.flatMap(dead.idempotency.claim(asked), first)
-        if (left === "expired") yield* claim.keep(result, yield* payment)
-        yield* age("1 day")
-        yield* dead.die("swept")
-        const raced = yield* Effect.forEach(
-          Array.from({ length: 30 }, (_, index) => (index % 2 === 0 ? idempotency : there)),
-          (one) => Effect.either(one.claim(asked)),
-          { concurrency: "unbounded" }
-        )
-        assert.lengthOf(
-          raced.filter((one) => Either.isRight(one) && isFirst(one.right)),
-          1,
-          left
-        )
-        assert.lengthOf(
-          raced.filter((one) => Either.isLeft(one) && one.left._tag === "IdempotencyConflict"),
-          29,
-          left
-        )
-      }
-    }).pipe(Effect.scoped)
-  )
+  it.effect("what cannot be forgotten now is told again, and its key is free all the same", function* () {
+    const { age, asked, idempotency, org, payment } = yield* arranged
+    yield* Effect.flatMap(idempotency.claim(asked), first).pipe(
+      Effect.flatMap((claim) => Effect.flatMap(payment, (hold) => claim.keep({ of: org }, hold))),
+      Effect.scoped
+    )
+    yield* idempotency.prune(Duration.days(1), () => Effect.succeed(true))
+    yield* age("24 hours")
+    const told = yield* Ref.make<ReadonlyArray<unknown>>([])
+    const prune = (isForgotten: boolean) =>
+      idempotency.prune(Duration.days(1), (one) => Effect.as(Ref.update(told, Arr.append(one)), isForgotten))
+    yield* prune(false)
+    assert.strictEqual(yield* outcome(idempotency, asked), "First")
+    yield* prune(false)
+    yield* prune(true)
+    yield* Ref.update(told, Arr.append("gone"))
+    assert.strictEqual(yield* prune(true), 0)
+    assert.deepStrictEqual(yield* Ref.get(told), [{ of: org }, { of: org }, { of: org }, "gone"])
+  })
 
-  it.effect("what cannot be forgotten now is told again, and its key is free all the same", () =>
-    Effect.gen(function* () {
-      const { age, asked, idempotency, org, payment } = yield* arranged
-      yield* Effect.flatMap(idempotency.claim(asked), first).pipe(
-        Effect.flatMap((claim) => Effect.flatMap(payment, (hold) => claim.keep({ of: org }, hold))),
-        Effect.scoped
+  it.scoped("what is old is removed, and all that was kept under it forgotten; what runs stays", function* () {
+    const { age, asked, idempotency, payment } = yield* arranged
+    const forgotten = yield* Ref.make<ReadonlyArray<unknown>>([])
+    const prune = idempotency.prune(Duration.days(1), (one) =>
+      Effect.as(
+        Ref.update(forgotten, (all) => [...all, one]),
+        true
       )
-      yield* idempotency.prune(Duration.days(1), () => Effect.succeed(true))
-      yield* age("24 hours")
-      const told = yield* Ref.make<ReadonlyArray<unknown>>([])
-      const prune = (isForgotten: boolean) =>
-        idempotency.prune(Duration.days(1), (one) => Effect.as(Ref.update(told, Arr.append(one)), isForgotten))
-      yield* prune(false)
-      assert.strictEqual(yield* outcome(idempotency, asked), "First")
-      yield* prune(false)
-      yield* prune(true)
-      yield* Ref.update(told, Arr.append("gone"))
-      assert.strictEqual(yield* prune(true), 0)
-      assert.deepStrictEqual(yield* Ref.get(told), [{ of: org }, { of: org }, { of: org }, "gone"])
-    })
-  )
+    )
+    const keep = (kept: KeptResult) =>
+      Effect.gen(function* () {
+        const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
+        yield* claim.keep(kept, yield* payment)
+      }).pipe(Effect.scoped)
+    yield* prune
+    yield* Ref.set(forgotten, [])
+    yield* keep({ media: "old" })
+    yield* age("23 hours")
+    assert.strictEqual(yield* prune, 0)
+    yield* age("1 hour")
+    yield* keep({ media: "new" })
+    yield* prune
+    assert.deepStrictEqual(yield* Ref.get(forgotten), [{ media: "old" }])
+    assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
 
-  it.effect("what is old is removed, and all that was kept under it forgotten; what runs stays", () =>
-    Effect.gen(function* () {
-      const { age, asked, idempotency, payment } = yield* arranged
-      const forgotten = yield* Ref.make<ReadonlyArray<unknown>>([])
-      const prune = idempotency.prune(Duration.days(1), (one) =>
-        Effect.as(
-          Ref.update(forgotten, (all) => [...all, one]),
-          true
-        )
-      )
-      const keep = (kept: KeptResult) =>
-        Effect.gen(function* () {
-          const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-          yield* claim.keep(kept, yield* payment)
-        }).pipe(Effect.scoped)
-      yield* prune
-      yield* Ref.set(forgotten, [])
-      yield* keep({ media: "old" })
-      yield* age("23 hours")
-      assert.strictEqual(yield* prune, 0)
-      yield* age("1 hour")
-      yield* keep({ media: "new" })
-      yield* prune
-      assert.deepStrictEqual(yield* Ref.get(forgotten), [{ media: "old" }])
-      assert.strictEqual(yield* outcome(idempotency, asked), "Replay")
-
-      const running = { ...asked, key: "running" }
-      const claim = yield* Effect.flatMap(idempotency.claim(running), first)
-      yield* age("24 hours")
-      assert.strictEqual(yield* prune, 1)
-      assert.deepStrictEqual(yield* Ref.get(forgotten), [{ media: "old" }, { media: "new" }])
-      assert.strictEqual(yield* prune, 0)
-      assert.strictEqual(yield* outcome(idempotency, asked), "First")
-      yield* claim.keep(result, yield* payment)
-      assert.strictEqual(yield* outcome(idempotency, { ...running, fingerprint: "g" }), "First")
-    }).pipe(Effect.scoped)
-  )
+    const running = { ...asked, key: "running" }
+    const claim = yield* Effect.flatMap(idempotency.claim(running), first)
+    yield* age("24 hours")
+    assert.strictEqual(yield* prune, 1)
+    assert.deepStrictEqual(yield* Ref.get(forgotten), [{ media: "old" }, { media: "new" }])
+    assert.strictEqual(yield* prune, 0)
+    assert.strictEqual(yield* outcome(idempotency, asked), "First")
+    yield* claim.keep(result, yield* payment)
+    assert.strictEqual(yield* outcome(idempotency, { ...running, fingerprint: "g" }), "First")
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Layer, TestClock } from "effect"
 import type { ImageModel } from "../../../src/domain/Model.ts"
 import { zero } from "../../../src/domain/Money.ts"
@@ -7,6 +6,7 @@ import type { Provider } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../../src/services/routing/Providers.ts"
 import { png } from "../../harness/fixtures/TinyPictures.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const model: ImageModel = {
   id: "i",

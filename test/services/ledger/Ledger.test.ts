@@ -1,6 +1,5 @@
 import { SqlClient } from "@effect/sql"
 import { SqlError } from "@effect/sql/SqlError"
-import { assert } from "@effect/vitest"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
@@ -12,38 +11,31 @@ import { Prepared } from "../../../src/services/sql/Statement.ts"
 import { ledgerContract } from "../../contracts/Ledger.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { eventually, lock, moneyOf } from "../../harness/database/Money.ts"
-import {
-  account,
-  anotherProcess,
-  ledgers,
-  observedProcess,
-  one,
-  withMoney
-} from "../../harness/database/MoneyProcess.ts"
+import { account, anotherProcess, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 ledgerContract("in memory", LedgerFake.layer)
 ledgerContract("PostgreSQL", ledgers)
 
-withMoney(ledgers)("the ledger in PostgreSQL", (it) => {
-  it.effect("two instances together admit exactly what the balance covers", () =>
-    Effect.gen(function* () {
-      const { bench, key, ledger: here, org } = yield* account(50n * one)
-      const there = Context.get(yield* anotherProcess, Ledger)
-      const outcomes = yield* Effect.scoped(
-        Effect.forEach(
-          Array.from({ length: 200 }, (_, index) => (index % 2 === 0 ? here : there)),
-          (ledger) => Effect.exit(ledger.hold({ org, key, upTo: one })),
-          { concurrency: "unbounded" }
-        )
+withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
+  it.scoped("two instances together admit exactly what the balance covers", function* () {
+    const { bench, key, ledger: here, org } = yield* account(50n * one)
+    const there = Context.get(yield* anotherProcess, Ledger)
+    const outcomes = yield* Effect.scoped(
+      Effect.forEach(
+        Array.from({ length: 200 }, (_, index) => (index % 2 === 0 ? here : there)),
+        (ledger) => Effect.exit(ledger.hold({ org, key, upTo: one })),
+        { concurrency: "unbounded" }
       )
-      assert.strictEqual(outcomes.filter(Exit.isSuccess).length, 50)
-      assert.isTrue(yield* bench.proved)
-    }).pipe(Effect.scoped)
-  )
+    )
+    assert.strictEqual(outcomes.filter(Exit.isSuccess).length, 50)
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("holds of an instance that stopped beating are released by another, and its settlement is lost", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "holds of an instance that stopped beating are released by another, and its settlement is lost",
+    function* () {
       const { bench, key, ledger, org, sql } = yield* account(10n * one)
       const dying = yield* anotherProcess
       const scope = yield* Scope.make()
@@ -63,150 +55,132 @@ withMoney(ledgers)("the ledger in PostgreSQL", (it) => {
       assert.isTrue(Exit.isFailure(fenced), "an instance taken for dead may not place holds")
       assert.isTrue(yield* bench.proved)
       yield* Scope.close(scope, Exit.void)
-    }).pipe(Effect.scoped)
+    }
   )
 
-  it.effect("holds of a young instance, and those of this one, are left alone", () =>
-    Effect.gen(function* () {
-      const { bench, key, ledger, org } = yield* account(one)
-      yield* ledger.hold({ org, key, upTo: one })
-      yield* sweep
-      assert.strictEqual(yield* bench.openHolds(org), 1)
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("holds of a young instance, and those of this one, are left alone", function* () {
+    const { bench, key, ledger, org } = yield* account(one)
+    yield* ledger.hold({ org, key, upTo: one })
+    yield* sweep
+    assert.strictEqual(yield* bench.openHolds(org), 1)
+  })
 
-  it.effect("a hold of a process that lives is left alone, however old it is", () =>
-    Effect.gen(function* () {
-      const { bench, key, org, sql } = yield* account(one)
-      const alive = yield* Effect.map(Ids, (ids) => ids.uuid())
-      yield* sql`INSERT INTO instances (id) VALUES (${alive})`
-      yield* sql`
+  it.effect("a hold of a process that lives is left alone, however old it is", function* () {
+    const { bench, key, org, sql } = yield* account(one)
+    const alive = yield* Effect.map(Ids, (ids) => ids.uuid())
+    yield* sql`INSERT INTO instances (id) VALUES (${alive})`
+    yield* sql`
         INSERT INTO holds (id, org_id, key_id, amount, instance_id, created_at)
         VALUES (gen_random_uuid(), ${org}, ${key}, 1, ${alive}, now() - interval '2 days')`
-      yield* sql`UPDATE organizations SET held = 1 WHERE id = ${org}`
-      yield* sweep
-      assert.strictEqual(yield* bench.openHolds(org), 1)
-    })
-  )
+    yield* sql`UPDATE organizations SET held = 1 WHERE id = ${org}`
+    yield* sweep
+    assert.strictEqual(yield* bench.openHolds(org), 1)
+  })
 
-  it.effect("one sweep releases however many holds the dead left", () =>
-    Effect.gen(function* () {
-      const { bench, key, org, sql } = yield* account(one)
-      const dead = yield* Effect.map(Ids, (ids) => ids.uuid())
-      yield* sql`INSERT INTO instances (id, swept_at) VALUES (${dead}, now())`
-      yield* sql`
+  it.effect("one sweep releases however many holds the dead left", function* () {
+    const { bench, key, org, sql } = yield* account(one)
+    const dead = yield* Effect.map(Ids, (ids) => ids.uuid())
+    yield* sql`INSERT INTO instances (id, swept_at) VALUES (${dead}, now())`
+    yield* sql`
         WITH placed AS (
           INSERT INTO holds (id, org_id, key_id, amount, instance_id)
           SELECT gen_random_uuid(), ${org}, ${key}, 1, ${dead} FROM generate_series(1, 1700) RETURNING amount
         )
         UPDATE organizations SET held = (SELECT sum(amount) FROM placed) WHERE id = ${org}`
-      yield* sweep
-      assert.strictEqual(yield* bench.openHolds(org), 0)
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+    yield* sweep
+    assert.strictEqual(yield* bench.openHolds(org), 0)
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("an instance taken for dead goes on at once, whatever its old work waits for", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { inFlight, it } = yield* Effect.provide(
-        Effect.all({ inFlight: InFlight, it: Instance }),
-        yield* anotherProcess
-      )
-      const read = yield* Deferred.make<void>()
-      const unread = yield* Effect.fork(Effect.uninterruptible(inFlight.track(Deferred.await(read))))
-      const before = yield* it.id
-      yield* sql`UPDATE instances SET swept_at = now() WHERE id = ${before}`
-      yield* eventually(it.id, (id) => id !== before)
-      assert.isNull(unread.unsafePoll())
-      yield* Deferred.succeed(read, undefined)
-      yield* Fiber.await(unread)
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("an instance taken for dead goes on at once, whatever its old work waits for", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { inFlight, it } = yield* Effect.provide(
+      Effect.all({ inFlight: InFlight, it: Instance }),
+      yield* anotherProcess
+    )
+    const read = yield* Deferred.make<void>()
+    const unread = yield* Effect.fork(Effect.uninterruptible(inFlight.track(Deferred.await(read))))
+    const before = yield* it.id
+    yield* sql`UPDATE instances SET swept_at = now() WHERE id = ${before}`
+    yield* eventually(it.id, (id) => id !== before)
+    assert.isNull(unread.unsafePoll())
+    yield* Deferred.succeed(read, undefined)
+    yield* Fiber.await(unread)
+  })
 
-  it.effect("settling does not wait for a locked database longer than 10 s, and then nothing is charged", () =>
-    Effect.gen(function* () {
-      const { bench, key, ledger, org } = yield* account(one)
-      const scope = yield* Scope.make()
-      const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
-      const { unlock } = yield* lock(org)
-      const failed = yield* Effect.timeout(Effect.flip(ledger.settle(hold, one)), "13 seconds")
-      assert.strictEqual(failed._tag, "SettleFailed")
-      yield* unlock
-      const { entries } = yield* eventually(
-        moneyOf(org),
-        ({ charges, balance, openHolds }) => openHolds === 0 && (charges.length === 0 || balance === one)
-      )
-      assert.strictEqual<bigint>(entries, one)
-      assert.isTrue(yield* bench.proved)
-      yield* Scope.close(scope, Exit.void)
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("settling does not wait for a locked database longer than 10 s, and then nothing is charged", function* () {
+    const { bench, key, ledger, org } = yield* account(one)
+    const scope = yield* Scope.make()
+    const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
+    const { unlock } = yield* lock(org)
+    const failed = yield* Effect.timeout(Effect.flip(ledger.settle(hold, one)), "13 seconds")
+    assert.strictEqual(failed._tag, "SettleFailed")
+    yield* unlock
+    const { entries } = yield* eventually(
+      moneyOf(org),
+      ({ charges, balance, openHolds }) => openHolds === 0 && (charges.length === 0 || balance === one)
+    )
+    assert.strictEqual<bigint>(entries, one)
+    assert.isTrue(yield* bench.proved)
+    yield* Scope.close(scope, Exit.void)
+  })
 
-  it.effect("settling and sweeping race without making or losing money", () =>
-    Effect.gen(function* () {
-      const { bench, key, ledger, org, sql } = yield* account(1000n * one)
-      yield* Effect.forEach(
-        Array.from({ length: 12 }),
-        () =>
-          Effect.gen(function* () {
-            const dying = yield* anotherProcess
-            const victim = Context.get(dying, Ledger)
-            const holds = yield* Effect.forEach(Array.from({ length: 5 }), () => victim.hold({ org, key, upTo: one }))
-            const id = yield* Context.get(dying, Instance).id
-            yield* sql`UPDATE instances SET beat_at = now() - interval '1 hour' WHERE id = ${id}`
-            yield* Effect.all([sweep, Effect.forEach(holds, (hold) => victim.settle(hold, one), { concurrency: 5 })], {
-              concurrency: 2
-            })
-          }).pipe(Effect.scoped),
-        { concurrency: 3 }
-      )
-      const charged = (yield* bench.charges(org)).length
-      assert.strictEqual<bigint>((yield* ledger.balance(org)).balance, (1000n - BigInt(charged)) * one)
-      assert.strictEqual(yield* bench.openHolds(org), 0)
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+  it.effect("settling and sweeping race without making or losing money", function* () {
+    const { bench, key, ledger, org, sql } = yield* account(1000n * one)
+    yield* Effect.forEach(
+      Array.from({ length: 12 }),
+      () =>
+        Effect.gen(function* () {
+          const dying = yield* anotherProcess
+          const victim = Context.get(dying, Ledger)
+          const holds = yield* Effect.forEach(Array.from({ length: 5 }), () => victim.hold({ org, key, upTo: one }))
+          const id = yield* Context.get(dying, Instance).id
+          yield* sql`UPDATE instances SET beat_at = now() - interval '1 hour' WHERE id = ${id}`
+          yield* Effect.all([sweep, Effect.forEach(holds, (hold) => victim.settle(hold, one), { concurrency: 5 })], {
+            concurrency: 2
+          })
+        }).pipe(Effect.scoped),
+      { concurrency: 3 }
+    )
+    const charged = (yield* bench.charges(org)).length
+    assert.strictEqual<bigint>((yield* ledger.balance(org)).balance, (1000n - BigInt(charged)) * one)
+    assert.strictEqual(yield* bench.openHolds(org), 0)
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("a top-up with a known reference pays once", () =>
-    Effect.gen(function* () {
-      const { admin, bench, ledger, org } = yield* account(0n)
-      const pay = admin.topUp({ org, amount: one, ref: `invoice-${org}` })
-      const results = yield* Effect.forEach(Array.from({ length: 5 }), () => pay, { concurrency: 5 })
-      assert.strictEqual(results.filter(({ replayed }) => !replayed).length, 1)
-      assert.strictEqual(new Set(results.map(({ entry }) => entry.id)).size, 1)
-      assert.strictEqual((yield* ledger.balance(org)).balance, one)
-      const other = yield* Effect.flip(admin.topUp({ org, amount: NanoUsd(1n), ref: `invoice-${org}` }))
-      assert.strictEqual(other._tag, "RefTaken")
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+  it.effect("a top-up with a known reference pays once", function* () {
+    const { admin, bench, ledger, org } = yield* account(0n)
+    const pay = admin.topUp({ org, amount: one, ref: `invoice-${org}` })
+    const results = yield* Effect.forEach(Array.from({ length: 5 }), () => pay, { concurrency: 5 })
+    assert.strictEqual(results.filter(({ replayed }) => !replayed).length, 1)
+    assert.strictEqual(new Set(results.map(({ entry }) => entry.id)).size, 1)
+    assert.strictEqual((yield* ledger.balance(org)).balance, one)
+    const other = yield* Effect.flip(admin.topUp({ org, amount: NanoUsd(1n), ref: `invoice-${org}` }))
+    assert.strictEqual(other._tag, "RefTaken")
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("a top-up cannot take the reference of a refund", () =>
-    Effect.gen(function* () {
-      const { admin, bench, key, ledger, org } = yield* account(2n * one)
-      const hold = yield* ledger.admit({ org, key, upTo: one })
-      yield* ledger.settle(hold, one)
-      const refused = yield* Effect.flip(admin.topUp({ org, amount: one, ref: `refund:${hold.id}` }))
-      assert.strictEqual(refused._tag, "RefReserved")
-      yield* admin.refund({ row: hold.id, hold: hold.id, amount: undefined, note: "sorry" })
-      assert.strictEqual<bigint>((yield* ledger.balance(org)).balance, 2n * one)
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+  it.effect("a top-up cannot take the reference of a refund", function* () {
+    const { admin, bench, key, ledger, org } = yield* account(2n * one)
+    const hold = yield* ledger.admit({ org, key, upTo: one })
+    yield* ledger.settle(hold, one)
+    const refused = yield* Effect.flip(admin.topUp({ org, amount: one, ref: `refund:${hold.id}` }))
+    assert.strictEqual(refused._tag, "RefReserved")
+    yield* admin.refund({ row: hold.id, hold: hold.id, amount: undefined, note: "sorry" })
+    assert.strictEqual<bigint>((yield* ledger.balance(org)).balance, 2n * one)
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("an adjustment stops at what is available unless forced", () =>
-    Effect.gen(function* () {
-      const { admin, bench, key, ledger, org } = yield* account(one)
-      yield* ledger.hold({ org, key, upTo: NanoUsd(one / 2n) })
-      const correction = { org, amount: NanoUsd(0n - one), note: "mistake" }
-      const refused = yield* Effect.flip(admin.adjust({ ...correction, force: false }))
-      assert.deepInclude(refused, { _tag: "WouldOverdraw", available: one / 2n })
-      yield* admin.adjust({ ...correction, force: true })
-      assert.strictEqual<bigint>((yield* ledger.balance(org)).balance, 0n)
-      assert.isTrue(yield* bench.proved)
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("an adjustment stops at what is available unless forced", function* () {
+    const { admin, bench, key, ledger, org } = yield* account(one)
+    yield* ledger.hold({ org, key, upTo: NanoUsd(one / 2n) })
+    const correction = { org, amount: NanoUsd(0n - one), note: "mistake" }
+    const refused = yield* Effect.flip(admin.adjust({ ...correction, force: false }))
+    assert.deepInclude(refused, { _tag: "WouldOverdraw", available: one / 2n })
+    yield* admin.adjust({ ...correction, force: true })
+    assert.strictEqual<bigint>((yield* ledger.balance(org)).balance, 0n)
+    assert.isTrue(yield* bench.proved)
+  })
 })
 
 /** Every statement that places holds is carried out, and its answer lost. */
@@ -218,19 +192,17 @@ const forgetful = Layer.map(Postgres.layer, (context) => {
   })
 })
 
-withMoney(Layer.provideMerge(observedProcess(), forgetful))(
+withLayer(Layer.provideMerge(observedProcess(), forgetful))(
   "a reservation of which nobody knows whether it was made",
   (it) => {
-    it.effect("is given back", () =>
-      Effect.gen(function* () {
-        const { bench, key, ledger, org, sql } = yield* account(one)
-        const failed = yield* Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo: one })))
-        assert.isTrue(Exit.isFailure(failed))
-        yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
-        assert.lengthOf(yield* sql`SELECT id FROM holds WHERE org_id = ${org} AND amount = ${one}`, 1)
-        assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
-        assert.isTrue(yield* bench.proved)
-      })
-    )
+    it.effect("is given back", function* () {
+      const { bench, key, ledger, org, sql } = yield* account(one)
+      const failed = yield* Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo: one })))
+      assert.isTrue(Exit.isFailure(failed))
+      yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
+      assert.lengthOf(yield* sql`SELECT id FROM holds WHERE org_id = ${org} AND amount = ${one}`, 1)
+      assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
+      assert.isTrue(yield* bench.proved)
+    })
   }
 )

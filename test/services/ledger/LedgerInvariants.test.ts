@@ -1,149 +1,145 @@
-import { assert } from "@effect/vitest"
 import { Effect, Exit } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { invariants } from "../../../src/services/ledger/Invariants.ts"
-import { account, ledgers, one, withMoney } from "../../harness/database/MoneyProcess.ts"
+import { account, ledgers, one } from "../../harness/database/MoneyProcess.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
-withMoney(ledgers)("the invariants of the ledger", (it) => {
-  it.effect("entries cannot be changed, nor closed holds", () =>
-    Effect.gen(function* () {
-      const { key, ledger, org, sql } = yield* account(one)
-      const hold = yield* ledger.hold({ org, key, upTo: one })
-      yield* ledger.settle(hold, one)
-      for (const attempt of [
-        sql`UPDATE ledger_entries SET amount = 0 WHERE org_id = ${org}`,
-        sql`DELETE FROM ledger_entries WHERE org_id = ${org}`,
-        sql`TRUNCATE ledger_entries`,
-        sql`UPDATE holds SET state = 'released', charged = NULL WHERE id = ${hold.id}`,
-        sql`DELETE FROM holds WHERE id = ${hold.id}`
-      ]) {
-        assert.isTrue(Exit.isFailure(yield* Effect.exit(attempt)))
-      }
-    }).pipe(Effect.scoped)
-  )
+withLayer(ledgers)("the invariants of the ledger", (it) => {
+  it.scoped("entries cannot be changed, nor closed holds", function* () {
+    const { key, ledger, org, sql } = yield* account(one)
+    const hold = yield* ledger.hold({ org, key, upTo: one })
+    yield* ledger.settle(hold, one)
+    for (const attempt of [
+      sql`UPDATE ledger_entries SET amount = 0 WHERE org_id = ${org}`,
+      sql`DELETE FROM ledger_entries WHERE org_id = ${org}`,
+      sql`TRUNCATE ledger_entries`,
+      sql`UPDATE holds SET state = 'released', charged = NULL WHERE id = ${hold.id}`,
+      sql`DELETE FROM holds WHERE id = ${hold.id}`
+    ]) {
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(attempt)))
+    }
+  })
 
-  it.effect("verify finds what was tampered with", () =>
-    Effect.gen(function* () {
-      const { admin, bench, key, ledger, org, sql } = yield* account(10n * one)
-      const settled = yield* Effect.scoped(
-        Effect.tap(ledger.hold({ org, key, upTo: one }), (hold) => ledger.settle(hold, one))
-      )
-      const open = yield* ledger.hold({ org, key, upTo: one })
-      yield* admin.adjust({ org, amount: NanoUsd(-1n), note: "mistake", force: false })
-      assert.isTrue(yield* bench.proved)
+  it.scoped("verify finds what was tampered with", function* () {
+    const { admin, bench, key, ledger, org, sql } = yield* account(10n * one)
+    const settled = yield* Effect.scoped(
+      Effect.tap(ledger.hold({ org, key, upTo: one }), (hold) => ledger.settle(hold, one))
+    )
+    const open = yield* ledger.hold({ org, key, upTo: one })
+    yield* admin.adjust({ org, amount: NanoUsd(-1n), note: "mistake", force: false })
+    assert.isTrue(yield* bench.proved)
 
-      const sums = "a balance is the sum of the organization's entries"
-      const held = "what is held is the sum of the organization's open holds"
-      const covered = "what is held was covered by the balance"
-      const charge = "a settled hold has exactly one charge, of what the hold says was charged"
-      const day = "a key's daily spend is the sum of its charges of that day that were not given back"
-      const result = "a final result was paid for by a closed hold, or by a job's, of its organization"
-      const logged = "the request log says what each hold was charged, less what was given back"
-      const elsewhere = yield* bench.organization(0n)
-      const hours = "an hour's totals are the sums of its requests"
-      const days = "a day's totals are the sums of its hours"
-      const far = 20n * one
-      const tampering = [
-        { breaks: [sums], by: [sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${org}`] },
-        { breaks: [held], by: [sql`UPDATE organizations SET held = held + 1 WHERE id = ${org}`] },
-        { breaks: [held], by: [sql`DELETE FROM holds WHERE id = ${open.id}`] },
-        { breaks: [day], by: [sql`DELETE FROM key_spend WHERE key_id = ${key}`] },
-        {
-          breaks: [day],
-          by: [sql`UPDATE ledger_entries SET at = at - interval '2 days' WHERE hold_id = ${settled.id}`]
-        },
-        {
-          breaks: [charge, day],
-          by: [
-            sql`DELETE FROM ledger_entries WHERE hold_id = ${settled.id}`,
-            sql`UPDATE organizations SET balance = balance + ${one} WHERE id = ${org}`
-          ]
-        },
-        {
-          breaks: [covered],
-          by: [
-            sql`UPDATE holds SET amount = ${far} WHERE id = ${open.id}`,
-            sql`UPDATE organizations SET held = ${far} WHERE id = ${org}`
-          ]
-        },
-        {
-          breaks: [covered, "no charge took a balance below zero", logged],
-          by: [
-            sql`UPDATE holds SET amount = ${far}, charged = ${far} WHERE id = ${settled.id}`,
-            sql`UPDATE ledger_entries SET amount = ${-far} WHERE hold_id = ${settled.id}`,
-            sql`UPDATE organizations SET balance = balance + ${one} - ${far} WHERE id = ${org}`,
-            sql`UPDATE key_spend SET spent = ${far} WHERE key_id = ${key}`
-          ]
-        },
-        {
-          breaks: [result],
-          by: [
-            sql`INSERT INTO idempotency_keys (claim, org_id, endpoint, key, fingerprint, state, instance_id, result, hold_id)
+    const sums = "a balance is the sum of the organization's entries"
+    const held = "what is held is the sum of the organization's open holds"
+    const covered = "what is held was covered by the balance"
+    const charge = "a settled hold has exactly one charge, of what the hold says was charged"
+    const day = "a key's daily spend is the sum of its charges of that day that were not given back"
+    const result = "a final result was paid for by a closed hold, or by a job's, of its organization"
+    const logged = "the request log says what each hold was charged, less what was given back"
+    const elsewhere = yield* bench.organization(0n)
+    const hours = "an hour's totals are the sums of its requests"
+    const days = "a day's totals are the sums of its hours"
+    const far = 20n * one
+    const tampering = [
+      { breaks: [sums], by: [sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${org}`] },
+      { breaks: [held], by: [sql`UPDATE organizations SET held = held + 1 WHERE id = ${org}`] },
+      { breaks: [held], by: [sql`DELETE FROM holds WHERE id = ${open.id}`] },
+      { breaks: [day], by: [sql`DELETE FROM key_spend WHERE key_id = ${key}`] },
+      {
+        breaks: [day],
+        by: [sql`UPDATE ledger_entries SET at = at - interval '2 days' WHERE hold_id = ${settled.id}`]
+      },
+      {
+        breaks: [charge, day],
+        by: [
+          sql`DELETE FROM ledger_entries WHERE hold_id = ${settled.id}`,
+          sql`UPDATE organizations SET balance = balance + ${one} WHERE id = ${org}`
+        ]
+      },
+      {
+        breaks: [covered],
+        by: [
+          sql`UPDATE holds SET amount = ${far} WHERE id = ${open.id}`,
+          sql`UPDATE organizations SET held = ${far} WHERE id = ${org}`
+        ]
+      },
+      {
+        breaks: [covered, "no charge took a balance below zero", logged],
+        by: [
+          sql`UPDATE holds SET amount = ${far}, charged = ${far} WHERE id = ${settled.id}`,
+          sql`UPDATE ledger_entries SET amount = ${-far} WHERE hold_id = ${settled.id}`,
+          sql`UPDATE organizations SET balance = balance + ${one} - ${far} WHERE id = ${org}`,
+          sql`UPDATE key_spend SET spent = ${far} WHERE key_id = ${key}`
+        ]
+      },
+      {
+        breaks: [result],
+        by: [
+          sql`INSERT INTO idempotency_keys (claim, org_id, endpoint, key, fingerprint, state, instance_id, result, hold_id)
               VALUES (gen_random_uuid(), ${org}, 'images', 'k', 'f', 'done', gen_random_uuid(), '{}', ${open.id})`
-          ]
-        },
-        {
-          breaks: [result],
-          by: [
-            sql`INSERT INTO idempotency_keys (claim, org_id, endpoint, key, fingerprint, state, instance_id, result, hold_id)
+        ]
+      },
+      {
+        breaks: [result],
+        by: [
+          sql`INSERT INTO idempotency_keys (claim, org_id, endpoint, key, fingerprint, state, instance_id, result, hold_id)
               VALUES (gen_random_uuid(), ${elsewhere.org}, 'images', 'k', 'f', 'done', gen_random_uuid(), '{}', ${settled.id})`
-          ]
-        },
-        {
-          breaks: [day, logged],
-          by: [
-            sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
+        ]
+      },
+      {
+        breaks: [day, logged],
+        by: [
+          sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
               VALUES (${org}, 'adjustment', ${one}, ${`refund:${settled.id}`})`,
-            sql`UPDATE organizations SET balance = balance + ${one} WHERE id = ${org}`
-          ]
-        },
-        {
-          breaks: [day, "refunds give back no more than their hold was charged", logged],
-          by: [
-            sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
+          sql`UPDATE organizations SET balance = balance + ${one} WHERE id = ${org}`
+        ]
+      },
+      {
+        breaks: [day, "refunds give back no more than their hold was charged", logged],
+        by: [
+          sql`INSERT INTO ledger_entries (org_id, kind, amount, ref)
               VALUES (${org}, 'adjustment', ${2n * one}, ${`refund:${settled.id}`})`,
-            sql`UPDATE organizations SET balance = balance + ${2n * one} WHERE id = ${org}`
-          ]
-        },
-        {
-          breaks: [day, "refunds give back no more than their hold was charged", logged],
-          by: [
-            sql`INSERT INTO ledger_entries (org_id, kind, amount, ref) VALUES
+          sql`UPDATE organizations SET balance = balance + ${2n * one} WHERE id = ${org}`
+        ]
+      },
+      {
+        breaks: [day, "refunds give back no more than their hold was charged", logged],
+        by: [
+          sql`INSERT INTO ledger_entries (org_id, kind, amount, ref) VALUES
               (${org}, 'adjustment', 1, ${`refund:${settled.id}`}),
               (${elsewhere.org}, 'adjustment', 1, ${`refund:${settled.id}:2`})`,
-            sql`UPDATE organizations SET balance = balance + 1 WHERE id IN (${org}, ${elsewhere.org})`
-          ]
-        },
-        { breaks: [hours, days], by: [sql`UPDATE usage_hours SET charge = charge + 1`] },
-        { breaks: [hours, days], by: [sql`UPDATE usage_hours SET requests = 0`] },
-        { breaks: [hours], by: [sql`UPDATE usage_series SET model = 'another' WHERE is_sold`] },
-        { breaks: [hours], by: [sql`DELETE FROM usage_totals`] },
-        { breaks: [hours], by: [sql`UPDATE usage_totals SET starts_at = starts_at + interval '1 day'`] },
-        { breaks: [days], by: [sql`UPDATE usage_days SET cost = cost + 1`] },
-        { breaks: [hours, logged], by: [sql`UPDATE request_log SET charge = charge - 1 WHERE org_id = ${org}`] },
-        {
-          breaks: [hours, "a charge has its row in the request log"],
-          by: [sql`DELETE FROM request_log WHERE org_id = ${org}`]
-        }
-      ]
-      for (const { breaks, by } of tampering) {
-        const found = yield* Effect.gen(function* () {
-          yield* sql`SET LOCAL session_replication_role = replica`
-          yield* Effect.all(by)
-          const broken: Array<string> = []
-          for (const { check, name } of invariants(sql)) if ((yield* check).length > 0) broken.push(name)
-          return yield* Effect.fail(broken)
-        }).pipe(sql.withTransaction, Effect.flip)
-        assert.deepStrictEqual<unknown>(found, breaks)
+          sql`UPDATE organizations SET balance = balance + 1 WHERE id IN (${org}, ${elsewhere.org})`
+        ]
+      },
+      { breaks: [hours, days], by: [sql`UPDATE usage_hours SET charge = charge + 1`] },
+      { breaks: [hours, days], by: [sql`UPDATE usage_hours SET requests = 0`] },
+      { breaks: [hours], by: [sql`UPDATE usage_series SET model = 'another' WHERE is_sold`] },
+      { breaks: [hours], by: [sql`DELETE FROM usage_totals`] },
+      { breaks: [hours], by: [sql`UPDATE usage_totals SET starts_at = starts_at + interval '1 day'`] },
+      { breaks: [days], by: [sql`UPDATE usage_days SET cost = cost + 1`] },
+      { breaks: [hours, logged], by: [sql`UPDATE request_log SET charge = charge - 1 WHERE org_id = ${org}`] },
+      {
+        breaks: [hours, "a charge has its row in the request log"],
+        by: [sql`DELETE FROM request_log WHERE org_id = ${org}`]
       }
+    ]
+    for (const { breaks, by } of tampering) {
+      const found = yield* Effect.gen(function* () {
+        yield* sql`SET LOCAL session_replication_role = replica`
+        yield* Effect.all(by)
+        const broken: Array<string> = []
+        for (const { check, name } of invariants(sql)) if ((yield* check).length > 0) broken.push(name)
+        return yield* Effect.fail(broken)
+      }).pipe(sql.withTransaction, Effect.flip)
+      assert.deepStrictEqual<unknown>(found, breaks)
+    }
 
-      yield* sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${org}`
-      const { violations } = yield* admin.verify
-      assert.deepStrictEqual(
-        violations.map(({ invariant, row }) => [invariant, row.orgId]),
-        [[sums, org]]
-      )
-      yield* sql`UPDATE organizations SET balance = balance - 1 WHERE id = ${org}`
-    }).pipe(Effect.scoped)
-  )
+    yield* sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${org}`
+    const { violations } = yield* admin.verify
+    assert.deepStrictEqual(
+      violations.map(({ invariant, row }) => [invariant, row.orgId]),
+      [[sums, org]]
+    )
+    yield* sql`UPDATE organizations SET balance = balance - 1 WHERE id = ${org}`
+  })
 })

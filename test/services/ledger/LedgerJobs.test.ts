@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert } from "@effect/vitest"
 import { Context, Effect, Schema } from "effect"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
@@ -9,66 +8,61 @@ import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { ledgerJobsContract } from "../../contracts/LedgerJobs.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { moneyOf } from "../../harness/database/Money.ts"
-import { account, anotherProcess, ledgers, one, withMoney } from "../../harness/database/MoneyProcess.ts"
+import { account, anotherProcess, ledgers, one } from "../../harness/database/MoneyProcess.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 ledgerJobsContract("in memory", LedgerFake.layer)
 ledgerJobsContract("PostgreSQL", ledgers)
 
 const Explained = Schema.Array(Schema.Record({ key: Schema.String, value: Schema.String }))
 
-withMoney(ledgers)("jobs in PostgreSQL", (it) => {
-  it.effect("outlive the process that began them", () =>
-    Effect.gen(function* () {
-      const { bench, key, org, sql } = yield* account(one)
-      const hold = { id: (yield* Ids).uuid(), org, key, amount: one }
-      yield* Effect.scoped(Effect.flatMap(anotherProcess, (context) => Context.get(context, Ledger).job.hold(hold)))
-      yield* sweep
-      assert.deepInclude(yield* moneyOf(org), { held: one, openHolds: 1 })
-      assert.deepStrictEqual(yield* sql`SELECT instance_id FROM holds WHERE id = ${hold.id}`, [{ instanceId: null }])
-      assert.deepInclude(yield* (yield* Ledger).job.settle(hold, one), { charged: one })
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+withLayer(ledgers)("jobs in PostgreSQL", (it) => {
+  it.effect("outlive the process that began them", function* () {
+    const { bench, key, org, sql } = yield* account(one)
+    const hold = { id: (yield* Ids).uuid(), org, key, amount: one }
+    yield* Effect.scoped(Effect.flatMap(anotherProcess, (context) => Context.get(context, Ledger).job.hold(hold)))
+    yield* sweep
+    assert.deepInclude(yield* moneyOf(org), { held: one, openHolds: 1 })
+    assert.deepStrictEqual(yield* sql`SELECT instance_id FROM holds WHERE id = ${hold.id}`, [{ instanceId: null }])
+    assert.deepInclude(yield* (yield* Ledger).job.settle(hold, one), { charged: one })
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("do and undo nothing in a transaction that is rolled back", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { job } = yield* Ledger
-      const { bench, key, org } = yield* account(one)
-      const hold = { id: (yield* Ids).uuid(), org, key, amount: one }
-      const rolledBack = <A, E>(statements: Effect.Effect<A, E>) =>
-        Effect.flip(sql.withTransaction(Effect.zipRight(statements, Effect.fail("rolled back"))))
-      yield* rolledBack(job.hold(hold))
-      assert.deepInclude(yield* moneyOf(org), { held: 0n, openHolds: 0 })
-      yield* job.hold(hold)
-      yield* rolledBack(job.settle(hold, one))
-      yield* rolledBack(job.release(hold))
-      assert.deepInclude(yield* moneyOf(org), { held: one, openHolds: 1, charges: [] })
-      yield* sql.withTransaction(job.settle(hold, one))
-      assert.deepInclude(yield* moneyOf(org), { held: 0n, balance: 0n, charges: [one] })
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+  it.effect("do and undo nothing in a transaction that is rolled back", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { job } = yield* Ledger
+    const { bench, key, org } = yield* account(one)
+    const hold = { id: (yield* Ids).uuid(), org, key, amount: one }
+    const rolledBack = <A, E>(statements: Effect.Effect<A, E>) =>
+      Effect.flip(sql.withTransaction(Effect.zipRight(statements, Effect.fail("rolled back"))))
+    yield* rolledBack(job.hold(hold))
+    assert.deepInclude(yield* moneyOf(org), { held: 0n, openHolds: 0 })
+    yield* job.hold(hold)
+    yield* rolledBack(job.settle(hold, one))
+    yield* rolledBack(job.release(hold))
+    assert.deepInclude(yield* moneyOf(org), { held: one, openHolds: 1, charges: [] })
+    yield* sql.withTransaction(job.settle(hold, one))
+    assert.deepInclude(yield* moneyOf(org), { held: 0n, balance: 0n, charges: [one] })
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("cost a reservation no look through all holds", () =>
-    Effect.gen(function* () {
-      const { bench, ids, key, org, sql } = yield* account(one)
-      yield* bench.cap(key, one, "month")
-      yield* sql`
+  it.effect("cost a reservation no look through all holds", function* () {
+    const { bench, ids, key, org, sql } = yield* account(one)
+    yield* bench.cap(key, one, "month")
+    yield* sql`
         INSERT INTO holds (id, org_id, key_id, amount, state, charged, closed_at)
         SELECT gen_random_uuid(), ${org}, ${key}, 0, 'released', NULL, now() FROM generate_series(1, 20000)`
-      yield* sql`
+    yield* sql`
         INSERT INTO instances (id, stopped_at) SELECT gen_random_uuid(), now() FROM generate_series(1, 5000)`
-      yield* sql`ANALYZE holds, instances`
-      const instance = yield* (yield* Instance).id
-      const batch = [{ id: ids.uuid(), org, key, amount: one, rateLimit: 600 }]
-      for (const by of [instance, null]) {
-        const { text, values } = HoldSql.place(by, batch)
-        const rows = yield* sql.unsafe(`EXPLAIN ${text}`, values)
-        const plan = (yield* Schema.decodeUnknown(Explained)(rows)).flatMap(Object.values).join("\n")
-        assert.notMatch(plan, /Seq Scan on (holds|instances)/)
-        assert.match(plan, /holds_open_jobs/)
-      }
-    })
-  )
+    yield* sql`ANALYZE holds, instances`
+    const instance = yield* (yield* Instance).id
+    const batch = [{ id: ids.uuid(), org, key, amount: one, rateLimit: 600 }]
+    for (const by of [instance, null]) {
+      const { text, values } = HoldSql.place(by, batch)
+      const rows = yield* sql.unsafe(`EXPLAIN ${text}`, values)
+      const plan = (yield* Schema.decodeUnknown(Explained)(rows)).flatMap(Object.values).join("\n")
+      assert.notMatch(plan, /Seq Scan on (holds|instances)/)
+      assert.match(plan, /holds_open_jobs/)
+    }
+  })
 })

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Schema, Scope } from "effect"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import * as Statements from "../../../src/services/idempotency/Statements.ts"
@@ -7,6 +6,7 @@ import { first, outcome, result } from "../../harness/database/Claims.ts"
 import { eventually, moneyOf } from "../../harness/database/Money.ts"
 import { one } from "../../harness/database/MoneyProcess.ts"
 import { losable } from "../../harness/database/ProxiedDatabase.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 /** A claim and what it is to be paid with, in a process that can lose its database. */
 const working = (options: Parameters<typeof losable>[0] = {}) =>
@@ -22,108 +22,96 @@ const working = (options: Parameters<typeof losable>[0] = {}) =>
 
 describe.concurrent("a charge with company, of a process that loses its database", () => {
   for (const when of ["before", "after"] as const) {
-    it.live(`${when} its COMMIT is carried out: both are made, once`, () =>
-      Effect.gen(function* () {
-        const { asked, bench, door, end, org, outside, settle } = yield* working()
-        yield* door.cutAt("COMMIT", when)
-        const settling = yield* Effect.fork(settle)
-        const seen = Effect.provide(moneyOf(org), outside)
-        yield* eventually(door.isCut, (isCut) => isCut)
-        assert.lengthOf((yield* seen).charges, when === "before" ? 0 : 1)
-        yield* door.mend
-        assert.deepStrictEqual(yield* Fiber.join(settling), { charged: one, exceeded: false, lost: false })
-        yield* end
-        assert.deepStrictEqual((yield* seen).charges, [one])
-        const there = yield* Effect.provide(Idempotency, outside)
-        assert.deepStrictEqual(yield* Effect.scoped(there.claim(asked)), { _tag: "Replay", result })
-        assert.isTrue(yield* bench.proved)
-      }).pipe(Effect.scoped)
-    )
+    it.scopedLive(`${when} its COMMIT is carried out: both are made, once`, function* () {
+      const { asked, bench, door, end, org, outside, settle } = yield* working()
+      yield* door.cutAt("COMMIT", when)
+      const settling = yield* Effect.fork(settle)
+      const seen = Effect.provide(moneyOf(org), outside)
+      yield* eventually(door.isCut, (isCut) => isCut)
+      assert.lengthOf((yield* seen).charges, when === "before" ? 0 : 1)
+      yield* door.mend
+      assert.deepStrictEqual(yield* Fiber.join(settling), { charged: one, exceeded: false, lost: false })
+      yield* end
+      assert.deepStrictEqual((yield* seen).charges, [one])
+      const there = yield* Effect.provide(Idempotency, outside)
+      assert.deepStrictEqual(yield* Effect.scoped(there.claim(asked)), { _tag: "Replay", result })
+      assert.isTrue(yield* bench.proved)
+    })
 
-    it.live(`${when} its COMMIT is carried out, and for long: nobody pays, and the key is free`, () =>
-      Effect.gen(function* () {
-        const { asked, bench, door, end, org, outside, settle } = yield* working()
-        yield* door.cutAt("COMMIT", when)
-        const failed = yield* Effect.timeout(Effect.flip(settle), "13 seconds")
-        assert.strictEqual(failed._tag, "SettleFailed")
-        const seen = Effect.provide(moneyOf(org), outside)
-        assert.lengthOf((yield* seen).charges, when === "before" ? 0 : 1)
-        yield* Effect.timeout(end, "11 seconds")
-        yield* door.mend
-        yield* eventually(seen, ({ balance, held }) => balance === 100n * one && held === 0n)
-        const there = yield* Effect.provide(Idempotency, outside)
-        yield* eventually(outcome(there, asked), (word) => word === "First")
-        assert.isTrue(yield* bench.proved)
-      }).pipe(Effect.scoped)
-    )
+    it.scopedLive(`${when} its COMMIT is carried out, and for long: nobody pays, and the key is free`, function* () {
+      const { asked, bench, door, end, org, outside, settle } = yield* working()
+      yield* door.cutAt("COMMIT", when)
+      const failed = yield* Effect.timeout(Effect.flip(settle), "13 seconds")
+      assert.strictEqual(failed._tag, "SettleFailed")
+      const seen = Effect.provide(moneyOf(org), outside)
+      assert.lengthOf((yield* seen).charges, when === "before" ? 0 : 1)
+      yield* Effect.timeout(end, "11 seconds")
+      yield* door.mend
+      yield* eventually(seen, ({ balance, held }) => balance === 100n * one && held === 0n)
+      const there = yield* Effect.provide(Idempotency, outside)
+      yield* eventually(outcome(there, asked), (word) => word === "First")
+      assert.isTrue(yield* bench.proved)
+    })
   }
 
-  it.live("that never answers: it ends, and nobody pays", () =>
-    Effect.gen(function* () {
-      const { asked, bench, door, end, org, outside, settle } = yield* working({ maxConnections: 2 })
-      yield* door.freeze
-      const [failed, also] = yield* Effect.all([Effect.flip(settle), Effect.exit(settle)], {
-        concurrency: "unbounded"
-      }).pipe(Effect.timeout("13 seconds"))
-      assert.strictEqual(failed._tag, "SettleFailed")
-      assert.isTrue(Exit.isFailure(also))
-      yield* door.thaw
-      yield* end
-      const seen = Effect.provide(moneyOf(org), outside)
-      yield* eventually(seen, ({ balance, held }) => balance === 100n * one && held === 0n, "30 seconds")
-      const there = yield* Effect.provide(Idempotency, outside)
-      yield* eventually(outcome(there, asked), (word) => word === "First", "30 seconds")
-      assert.isTrue(yield* bench.proved)
-    }).pipe(Effect.scoped)
-  )
+  it.scopedLive("that never answers: it ends, and nobody pays", function* () {
+    const { asked, bench, door, end, org, outside, settle } = yield* working({ maxConnections: 2 })
+    yield* door.freeze
+    const [failed, also] = yield* Effect.all([Effect.flip(settle), Effect.exit(settle)], {
+      concurrency: "unbounded"
+    }).pipe(Effect.timeout("13 seconds"))
+    assert.strictEqual(failed._tag, "SettleFailed")
+    assert.isTrue(Exit.isFailure(also))
+    yield* door.thaw
+    yield* end
+    const seen = Effect.provide(moneyOf(org), outside)
+    yield* eventually(seen, ({ balance, held }) => balance === 100n * one && held === 0n, "30 seconds")
+    const there = yield* Effect.provide(Idempotency, outside)
+    yield* eventually(outcome(there, asked), (word) => word === "First", "30 seconds")
+    assert.isTrue(yield* bench.proved)
+  })
 })
 
 describe.concurrent("a key whose process loses its database", () => {
-  it.live("is freed once it is back", () =>
-    Effect.gen(function* () {
-      const { asked, door, end, outside } = yield* working()
-      const there = yield* Effect.provide(Idempotency, outside)
-      yield* door.cut
-      yield* Effect.timeout(end, "11 seconds")
-      assert.strictEqual(yield* outcome(there, asked), "IdempotencyConflict")
-      yield* door.mend
-      yield* eventually(outcome(there, asked), (word) => word === "First", "20 seconds")
-    }).pipe(Effect.scoped)
-  )
+  it.scopedLive("is freed once it is back", function* () {
+    const { asked, door, end, outside } = yield* working()
+    const there = yield* Effect.provide(Idempotency, outside)
+    yield* door.cut
+    yield* Effect.timeout(end, "11 seconds")
+    assert.strictEqual(yield* outcome(there, asked), "IdempotencyConflict")
+    yield* door.mend
+    yield* eventually(outcome(there, asked), (word) => word === "First", "20 seconds")
+  })
 
-  it.live("is freed also where nobody was told that it was taken", () =>
-    Effect.gen(function* () {
-      const { asked, door, idempotency, outside } = yield* losable()
-      const there = yield* Effect.provide(Idempotency, outside)
-      yield* door.cutAt("INSERT INTO idempotency_keys", "after")
-      const failed = yield* Effect.exit(Effect.scoped(idempotency.claim(asked)))
-      assert.isTrue(Exit.isFailure(failed))
-      assert.strictEqual(yield* outcome(there, asked), "IdempotencyConflict")
-      yield* door.mend
-      yield* eventually(outcome(there, asked), (word) => word === "First", "20 seconds")
-    }).pipe(Effect.scoped)
-  )
+  it.scopedLive("is freed also where nobody was told that it was taken", function* () {
+    const { asked, door, idempotency, outside } = yield* losable()
+    const there = yield* Effect.provide(Idempotency, outside)
+    yield* door.cutAt("INSERT INTO idempotency_keys", "after")
+    const failed = yield* Effect.exit(Effect.scoped(idempotency.claim(asked)))
+    assert.isTrue(Exit.isFailure(failed))
+    assert.strictEqual(yield* outcome(there, asked), "IdempotencyConflict")
+    yield* door.mend
+    yield* eventually(outcome(there, asked), (word) => word === "First", "20 seconds")
+  })
 
-  it.live("is taken where the answer was lost and the database is back at once", () =>
-    Effect.gen(function* () {
-      const { asked, door, idempotency, outside } = yield* losable()
-      const there = yield* Effect.provide(Idempotency, outside)
-      yield* door.cutAt("INSERT INTO idempotency_keys", "after")
-      const scope = yield* Scope.make()
-      const claiming = yield* Effect.fork(Scope.extend(Effect.flatMap(idempotency.claim(asked), first), scope))
-      yield* eventually(door.isCut, (isCut) => isCut)
-      yield* door.mend
-      yield* Fiber.join(claiming)
-      assert.strictEqual(yield* outcome(there, asked), "IdempotencyConflict")
-      const sql = yield* Effect.provide(SqlClient.SqlClient, outside)
-      const [{ id, instance }] = yield* Effect.flatMap(
-        sql`SELECT claim AS id, instance_id AS instance FROM idempotency_keys`,
-        Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ id: Schema.String, instance: Schema.String })))
-      )
-      yield* Scope.close(scope, Exit.void)
-      // The first attempt, of which nothing was heard, comes through after all.
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, { ...asked, id, instance }))))
-      assert.strictEqual(yield* outcome(there, asked), "First")
-    }).pipe(Effect.scoped)
-  )
+  it.scopedLive("is taken where the answer was lost and the database is back at once", function* () {
+    const { asked, door, idempotency, outside } = yield* losable()
+    const there = yield* Effect.provide(Idempotency, outside)
+    yield* door.cutAt("INSERT INTO idempotency_keys", "after")
+    const scope = yield* Scope.make()
+    const claiming = yield* Effect.fork(Scope.extend(Effect.flatMap(idempotency.claim(asked), first), scope))
+    yield* eventually(door.isCut, (isCut) => isCut)
+    yield* door.mend
+    yield* Fiber.join(claiming)
+    assert.strictEqual(yield* outcome(there, asked), "IdempotencyConflict")
+    const sql = yield* Effect.provide(SqlClient.SqlClient, outside)
+    const [{ id, instance }] = yield* Effect.flatMap(
+      sql`SELECT claim AS id, instance_id AS instance FROM idempotency_keys`,
+      Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ id: Schema.String, instance: Schema.String })))
+    )
+    yield* Scope.close(scope, Exit.void)
+    // The first attempt, of which nothing was heard, comes through after all.
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, { ...asked, id, instance }))))
+    assert.strictEqual(yield* outcome(there, asked), "First")
+  })
 })

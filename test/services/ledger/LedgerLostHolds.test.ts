@@ -2,7 +2,6 @@ import { execFileSync } from "node:child_process"
 import { mkdtempSync, readFileSync, rmSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Layer, Schedule } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { Migrations } from "../../../src/database/Migrations.ts"
@@ -10,7 +9,8 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import type { Hold } from "../../../src/services/ledger/Hold.ts"
 import { lock } from "../../harness/database/Money.ts"
-import { account, ledgers, observedProcess, one, withMoney } from "../../harness/database/MoneyProcess.ts"
+import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
+import { assert, describe, it, withLayer } from "../../harness/It.ts"
 import { prefix } from "../../harness/temporary.ts"
 
 const two = NanoUsd(2n * one)
@@ -35,63 +35,53 @@ const lostHold = Effect.gen(function* () {
   return { bench, ledger, key, org, hold }
 })
 
-withMoney(ledgers)("a hold that a crash of the database has lost", (it) => {
-  it.effect("is placed again when it is settled, and charged once", () =>
-    Effect.gen(function* () {
-      const { bench, hold, ledger, org } = yield* lostHold
-      assert.deepInclude(yield* ledger.settle(hold, one), { charged: one, lost: false })
-      assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
-      assert.deepStrictEqual(yield* bench.charges(org), [one])
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+withLayer(ledgers)("a hold that a crash of the database has lost", (it) => {
+  it.effect("is placed again when it is settled, and charged once", function* () {
+    const { bench, hold, ledger, org } = yield* lostHold
+    assert.deepInclude(yield* ledger.settle(hold, one), { charged: one, lost: false })
+    assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
+    assert.deepStrictEqual(yield* bench.charges(org), [one])
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("is placed again also where a result is kept with its charge", () =>
-    Effect.gen(function* () {
-      const { bench, hold, ledger, org } = yield* lostHold
-      const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "k", fingerprint: "f" })
-      assert.strictEqual(claim._tag, "First")
-      if (claim._tag !== "First") return
-      const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
-      assert.deepInclude(settled, { charged: one, lost: false })
-      assert.deepStrictEqual(yield* bench.charges(org), [one])
-      assert.isTrue(yield* bench.proved)
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("is placed again also where a result is kept with its charge", function* () {
+    const { bench, hold, ledger, org } = yield* lostHold
+    const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "k", fingerprint: "f" })
+    assert.strictEqual(claim._tag, "First")
+    if (claim._tag !== "First") return
+    const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
+    assert.deepInclude(settled, { charged: one, lost: false })
+    assert.deepStrictEqual(yield* bench.charges(org), [one])
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("is placed again and charged though its organization is locked for 6 s", () =>
-    Effect.gen(function* () {
-      const { bench, hold, ledger, org } = yield* lostHold
-      const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "locked", fingerprint: "f" })
-      assert.strictEqual(claim._tag, "First")
-      if (claim._tag !== "First") return
-      const { unlock } = yield* lock(org)
-      yield* Effect.fork(Effect.delay(unlock, "6 seconds"))
-      const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
-      assert.deepInclude(settled, { charged: one, lost: false })
-      assert.deepStrictEqual(yield* bench.charges(org), [one])
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("is placed again and charged though its organization is locked for 6 s", function* () {
+    const { bench, hold, ledger, org } = yield* lostHold
+    const claim = yield* (yield* Idempotency).claim({ org, endpoint: "images", key: "locked", fingerprint: "f" })
+    assert.strictEqual(claim._tag, "First")
+    if (claim._tag !== "First") return
+    const { unlock } = yield* lock(org)
+    yield* Effect.fork(Effect.delay(unlock, "6 seconds"))
+    const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
+    assert.deepInclude(settled, { charged: one, lost: false })
+    assert.deepStrictEqual(yield* bench.charges(org), [one])
+  })
 
-  it.effect("is not charged where its money has gone meanwhile", () =>
-    Effect.gen(function* () {
-      const { bench, hold, key, ledger, org } = yield* lostHold
-      const other = yield* ledger.admit({ org, key, upTo: two })
-      yield* ledger.settle(other, two)
-      assert.isTrue(Exit.isFailure(yield* Effect.exit(ledger.settle(hold, one))))
-      assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(0n), held: NanoUsd(0n) })
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+  it.effect("is not charged where its money has gone meanwhile", function* () {
+    const { bench, hold, key, ledger, org } = yield* lostHold
+    const other = yield* ledger.admit({ org, key, upTo: two })
+    yield* ledger.settle(other, two)
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(ledger.settle(hold, one))))
+    assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(0n), held: NanoUsd(0n) })
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("is released without a word", () =>
-    Effect.gen(function* () {
-      const { bench, hold, ledger, org } = yield* lostHold
-      yield* ledger.release(hold)
-      assert.deepStrictEqual(yield* ledger.balance(org), { balance: two, held: NanoUsd(0n) })
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+  it.effect("is released without a word", function* () {
+    const { bench, hold, ledger, org } = yield* lostHold
+    yield* ledger.release(hold)
+    assert.deepStrictEqual(yield* ledger.balance(org), { balance: two, held: NanoUsd(0n) })
+    assert.isTrue(yield* bench.proved)
+  })
 })
 
 const directory = Effect.acquireRelease(
@@ -120,33 +110,29 @@ const kill = (dataDir: string) =>
 describe("a database that is killed just after a hold", () => {
   it.scopedLive(
     "has charged what is settled afterwards once, and nothing else",
-    () =>
-      Effect.gen(function* () {
-        const dataDir = yield* directory
-        const migrated = Layer.effectDiscard(Effect.flatMap(Migrations, ({ migrate }) => migrate)).pipe(
-          Layer.provideMerge(Migrations.layer),
-          Layer.provideMerge(Database.layerEmbedded(dataDir, { queryTimeout: "4 seconds", isWatched: true }))
-        )
-        yield* Effect.gen(function* () {
-          const { bench, key, ledger, org } = yield* account(NanoUsd(10n * one))
-          for (let round = 1; round <= 3; round += 1) {
-            const settled = yield* ledger.admit({ org, key, upTo: one })
-            yield* ledger.settle(settled, one)
-            const held = yield* ledger.admit({ org, key, upTo: one })
-            yield* kill(dataDir)
-            yield* ledger
-              .balance(org)
-              .pipe(
-                Effect.sandbox,
-                Effect.retry(Schedule.intersect(Schedule.spaced("100 millis"), Schedule.recurs(300)))
-              )
-            assert.deepInclude(yield* ledger.settle(held, one), { charged: one, lost: false })
-            const { balance } = yield* ledger.balance(org)
-            assert.strictEqual<bigint>(balance, (10n - 2n * BigInt(round)) * one)
-            assert.isTrue(yield* bench.proved)
-          }
-        }).pipe(Effect.provide(Layer.provideMerge(observedProcess(), migrated)))
-      }),
+    function* () {
+      const dataDir = yield* directory
+      const migrated = Layer.effectDiscard(Effect.flatMap(Migrations, ({ migrate }) => migrate)).pipe(
+        Layer.provideMerge(Migrations.layer),
+        Layer.provideMerge(Database.layerEmbedded(dataDir, { queryTimeout: "4 seconds", isWatched: true }))
+      )
+      yield* Effect.gen(function* () {
+        const { bench, key, ledger, org } = yield* account(NanoUsd(10n * one))
+        for (let round = 1; round <= 3; round += 1) {
+          const settled = yield* ledger.admit({ org, key, upTo: one })
+          yield* ledger.settle(settled, one)
+          const held = yield* ledger.admit({ org, key, upTo: one })
+          yield* kill(dataDir)
+          yield* ledger
+            .balance(org)
+            .pipe(Effect.sandbox, Effect.retry(Schedule.intersect(Schedule.spaced("100 millis"), Schedule.recurs(300))))
+          assert.deepInclude(yield* ledger.settle(held, one), { charged: one, lost: false })
+          const { balance } = yield* ledger.balance(org)
+          assert.strictEqual<bigint>(balance, (10n - 2n * BigInt(round)) * one)
+          assert.isTrue(yield* bench.proved)
+        }
+      }).pipe(Effect.provide(Layer.provideMerge(observedProcess(), migrated)))
+    },
     120_000
   )
 })

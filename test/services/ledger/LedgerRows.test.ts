@@ -1,6 +1,5 @@
 import { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import { assert } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { OrgId } from "../../../src/domain/Organization.ts"
@@ -9,8 +8,9 @@ import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { Prepared } from "../../../src/services/sql/Statement.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/telemetry/RequestEntry.ts"
-import { account, observedProcess, one, withMoney } from "../../harness/database/MoneyProcess.ts"
+import { account, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 /** The answer to the first statement that places holds is lost, and no other. */
 const forgettingOnce = Layer.map(Postgres.layer, (context) => {
@@ -52,71 +52,63 @@ const rowsOf = (org: OrgId) =>
       SELECT request_id, surface, model, charge, key_id FROM request_log WHERE org_id = ${org} ORDER BY charge`
   )
 
-withMoney(Layer.provideMerge(observedProcess(), forgettingOnce))("what is written with a hold and its charge", (it) => {
-  it.effect("is one unit of the rate, though the answer was lost and the statement came again", () =>
-    Effect.gen(function* () {
-      const { key, org, sql } = yield* account(one)
-      const rate: RateUnit = { limit: 5, allowance: undefined }
-      const ledger = yield* Ledger
-      yield* ledger.release(yield* ledger.admit({ org, key, upTo: one, rate }))
-      assert.deepStrictEqual(rate.allowance, { limit: 5, remaining: 4, admitted: true })
-      assert.deepStrictEqual(yield* sql`SELECT used FROM rate_windows WHERE key_id = ${key}`, [{ used: "1" }])
-    })
-  )
+withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("what is written with a hold and its charge", (it) => {
+  it.effect("is one unit of the rate, though the answer was lost and the statement came again", function* () {
+    const { key, org, sql } = yield* account(one)
+    const rate: RateUnit = { limit: 5, allowance: undefined }
+    const ledger = yield* Ledger
+    yield* ledger.release(yield* ledger.admit({ org, key, upTo: one, rate }))
+    assert.deepStrictEqual(rate.allowance, { limit: 5, remaining: 4, admitted: true })
+    assert.deepStrictEqual(yield* sql`SELECT used FROM rate_windows WHERE key_id = ${key}`, [{ used: "1" }])
+  })
 
-  it.effect("is the row of the request, which a refund makes one that failed", () =>
-    Effect.gen(function* () {
-      const { bench, ids, key, ledger, org, sql } = yield* account(one)
-      const id = ids.uuid()
-      const hold = yield* ledger.admit({ id, org, key, upTo: one })
-      const row = rowOf({ ...paid, id, hold: id, org, key })
-      assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n), logged: true })
-      const rows = sql`SELECT status, code, charge FROM request_log WHERE id = ${id}`
-      assert.deepStrictEqual(yield* rows, [{ status: 200, code: null, charge: "7" }])
-      yield* refundFailed(sql, id)
-      assert.deepStrictEqual(yield* rows, [{ status: 500, code: "internal_error", charge: "0" }])
-      assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+  it.effect("is the row of the request, which a refund makes one that failed", function* () {
+    const { bench, ids, key, ledger, org, sql } = yield* account(one)
+    const id = ids.uuid()
+    const hold = yield* ledger.admit({ id, org, key, upTo: one })
+    const row = rowOf({ ...paid, id, hold: id, org, key })
+    assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n), logged: true })
+    const rows = sql`SELECT status, code, charge FROM request_log WHERE id = ${id}`
+    assert.deepStrictEqual(yield* rows, [{ status: 200, code: null, charge: "7" }])
+    yield* refundFailed(sql, id)
+    assert.deepStrictEqual(yield* rows, [{ status: 500, code: "internal_error", charge: "0" }])
+    assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("is the charge all the same where the row cannot be written", () =>
-    Effect.gen(function* () {
-      const { bench, key, ledger, org } = yield* account(one)
-      const hold = yield* ledger.admit({ org, key, upTo: one })
-      const row = rowOf({ ...paid, id: "no uuid", hold: hold.id, org, key })
-      assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n) })
-      assert.deepStrictEqual(yield* bench.charges(org), [NanoUsd(7n)])
-      const bare = { requestId: "r", surface: "chat", model: "m", charge: "7", keyId: key }
-      assert.deepStrictEqual(yield* rowsOf(org), [bare])
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+  it.effect("is the charge all the same where the row cannot be written", function* () {
+    const { bench, key, ledger, org } = yield* account(one)
+    const hold = yield* ledger.admit({ org, key, upTo: one })
+    const row = rowOf({ ...paid, id: "no uuid", hold: hold.id, org, key })
+    assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n) })
+    assert.deepStrictEqual(yield* bench.charges(org), [NanoUsd(7n)])
+    const bare = { requestId: "r", surface: "chat", model: "m", charge: "7", keyId: key }
+    assert.deepStrictEqual(yield* rowsOf(org), [bare])
+    assert.isTrue(yield* bench.proved)
+  })
 
-  it.effect("is the row also where other statements go with the charge, and all or none are done", () =>
-    Effect.gen(function* () {
-      const { bench, ids, key, ledger, org, sql } = yield* account(3n * one)
-      const settle = (amount: bigint, effect: Effect.Effect<unknown, SqlError>, prompt: number) =>
-        Effect.gen(function* () {
-          const id = ids.uuid()
-          const hold = yield* ledger.admit({ id, org, key, upTo: one })
-          const row = rowOf({
-            ...paid,
-            id,
-            hold: id,
-            org,
-            key,
-            usage: { prompt, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
-          })
-          return yield* ledger.settle(hold, NanoUsd(amount), { effect, row })
+  it.effect("is the row also where other statements go with the charge, and all or none are done", function* () {
+    const { bench, ids, key, ledger, org, sql } = yield* account(3n * one)
+    const settle = (amount: bigint, effect: Effect.Effect<unknown, SqlError>, prompt: number) =>
+      Effect.gen(function* () {
+        const id = ids.uuid()
+        const hold = yield* ledger.admit({ id, org, key, upTo: one })
+        const row = rowOf({
+          ...paid,
+          id,
+          hold: id,
+          org,
+          key,
+          usage: { prompt, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
         })
-      assert.deepInclude(yield* settle(7n, sql`SELECT 1`, 5), { charged: NanoUsd(7n), logged: true })
-      assert.deepInclude(yield* settle(8n, sql`SELECT 1`, 1e30), { charged: NanoUsd(8n) })
-      const lost = new SqlError({ cause: new Error("refused"), message: "refused" })
-      yield* Effect.flip(settle(9n, lost, 5))
-      const rows = yield* rowsOf(org)
-      assert.deepStrictEqual(rows.map(({ charge }) => charge).toSorted(), ["7", "8"])
-      assert.isTrue(yield* bench.proved)
-    })
-  )
+        return yield* ledger.settle(hold, NanoUsd(amount), { effect, row })
+      })
+    assert.deepInclude(yield* settle(7n, sql`SELECT 1`, 5), { charged: NanoUsd(7n), logged: true })
+    assert.deepInclude(yield* settle(8n, sql`SELECT 1`, 1e30), { charged: NanoUsd(8n) })
+    const lost = new SqlError({ cause: new Error("refused"), message: "refused" })
+    yield* Effect.flip(settle(9n, lost, 5))
+    const rows = yield* rowsOf(org)
+    assert.deepStrictEqual(rows.map(({ charge }) => charge).toSorted(), ["7", "8"])
+    assert.isTrue(yield* bench.proved)
+  })
 })

@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto"
 import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
@@ -15,6 +14,7 @@ import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { eventually, lock, moneyOf, waitUntil } from "../../harness/database/Money.ts"
 import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { prefix } from "../../harness/temporary.ts"
 
 const temporary = Effect.acquireRelease(
@@ -41,57 +41,49 @@ describe("the journal of refunds on disk", () => {
   const journalIn = (directory: string) =>
     Effect.map(Layer.build(DiskRefundJournal.layer({ directory })), (context) => Context.get(context, RefundJournal))
 
-  it.scoped("keeps entries for the next process, until they are removed", () =>
-    Effect.gen(function* () {
-      const directory = path.join(yield* temporary, "voids")
-      const first = yield* journalIn(directory)
-      assert.deepStrictEqual(yield* first.entries, [])
-      yield* first.add(entry)
-      yield* first.add(entry)
-      const second = yield* journalIn(directory)
-      assert.deepStrictEqual(yield* second.entries, [entry])
-      yield* second.remove(entry.hold)
-      yield* second.remove(entry.hold)
-      assert.deepStrictEqual(yield* first.entries, [])
-      assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [])
-    })
-  )
+  it.scoped("keeps entries for the next process, until they are removed", function* () {
+    const directory = path.join(yield* temporary, "voids")
+    const first = yield* journalIn(directory)
+    assert.deepStrictEqual(yield* first.entries, [])
+    yield* first.add(entry)
+    yield* first.add(entry)
+    const second = yield* journalIn(directory)
+    assert.deepStrictEqual(yield* second.entries, [entry])
+    yield* second.remove(entry.hold)
+    yield* second.remove(entry.hold)
+    assert.deepStrictEqual(yield* first.entries, [])
+    assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [])
+  })
 
-  it.scoped("takes the same entry from several processes at the same moment", () =>
-    Effect.gen(function* () {
-      const directory = path.join(yield* temporary, "voids")
-      const journals = yield* Effect.all(Array.from({ length: 8 }, () => journalIn(directory)))
-      yield* Effect.forEach(journals, (journal) => journal.add(entry), { concurrency: "unbounded" })
-      assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [`${entry.hold}.json`])
-      yield* Effect.forEach(journals, (journal) => journal.remove(entry.hold), { concurrency: "unbounded" })
-      assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [])
-    })
-  )
+  it.scoped("takes the same entry from several processes at the same moment", function* () {
+    const directory = path.join(yield* temporary, "voids")
+    const journals = yield* Effect.all(Array.from({ length: 8 }, () => journalIn(directory)))
+    yield* Effect.forEach(journals, (journal) => journal.add(entry), { concurrency: "unbounded" })
+    assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [`${entry.hold}.json`])
+    yield* Effect.forEach(journals, (journal) => journal.remove(entry.hold), { concurrency: "unbounded" })
+    assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [])
+  })
 
-  it.scoped("passes over files that are no entries", () =>
-    Effect.gen(function* () {
-      const directory = yield* temporary
-      const journal = yield* journalIn(directory)
-      yield* journal.add(entry)
-      for (const [name, text] of [
-        ["half.json", '{"hold": "5f'],
-        ["other.json", '{"hold": "x"}'],
-        [`${entry.hold}.json.part`, "{}"]
-      ] as const) {
-        yield* Effect.promise(() => writeFile(path.join(directory, name), text))
-      }
-      assert.deepStrictEqual(yield* journal.entries, [entry])
-    })
-  )
+  it.scoped("passes over files that are no entries", function* () {
+    const directory = yield* temporary
+    const journal = yield* journalIn(directory)
+    yield* journal.add(entry)
+    for (const [name, text] of [
+      ["half.json", '{"hold": "5f'],
+      ["other.json", '{"hold": "x"}'],
+      [`${entry.hold}.json.part`, "{}"]
+    ] as const) {
+      yield* Effect.promise(() => writeFile(path.join(directory, name), text))
+    }
+    assert.deepStrictEqual(yield* journal.entries, [entry])
+  })
 
-  it.scoped("fails where it cannot write, and says why", () =>
-    Effect.gen(function* () {
-      const file = path.join(yield* temporary, "file")
-      yield* Effect.promise(() => writeFile(file, ""))
-      const journal = yield* journalIn(path.join(file, "voids"))
-      assert.match((yield* Effect.flip(journal.add(entry))).message, /ENOTDIR|EEXIST/)
-    })
-  )
+  it.scoped("fails where it cannot write, and says why", function* () {
+    const file = path.join(yield* temporary, "file")
+    yield* Effect.promise(() => writeFile(file, ""))
+    const journal = yield* journalIn(path.join(file, "voids"))
+    assert.match((yield* Effect.flip(journal.add(entry))).message, /ENOTDIR|EEXIST/)
+  })
 })
 
 describe("refunds", () => {

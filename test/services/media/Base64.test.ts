@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
-import { assert, describe, it } from "@effect/vitest"
 import { base64Length, base64Pieces, fromBase64, toBase64 } from "../../../src/services/media/Base64.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 describe("base64 in pieces", () => {
   for (const size of [0, 1, 2, 3, 4, 786_431, 786_432, 786_433, 786_434, 1_572_864, 1_572_865]) {

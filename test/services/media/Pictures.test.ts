@@ -1,9 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option } from "effect"
 import sharp from "sharp"
 import type { ImageType } from "../../../src/domain/Media.ts"
 import { isVideo, pictureOf } from "../../../src/services/media/Pictures.ts"
 import * as EventLoop from "../../../src/services/runtime/EventLoop.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const noise = (channels: 3 | 4, side = 24) =>
   sharp({
@@ -64,34 +64,28 @@ const changed = (bytes: Buffer, at: number, to: ReadonlyArray<number>) => {
 }
 
 describe("a real picture", () => {
-  it.effect.each(made)("is recognized: %s", ([, type, make]) =>
-    Effect.gen(function* () {
-      const bytes = yield* Effect.promise(make)
-      const found = yield* pictureOf(bytes)
-      assert.deepStrictEqual(found, Option.some({ type, bytes }))
-      const inside = Buffer.concat([Buffer.from("before"), bytes, Buffer.from("after")])
-      assert.deepStrictEqual(yield* verdict(inside.subarray(6, 6 + bytes.length)), Option.some(type))
-      assert.deepStrictEqual(yield* verdict(inside.subarray(6)), Option.some(type))
-    })
-  )
+  it.effect.each(made)("is recognized: %s", function* ([, type, make]) {
+    const bytes = yield* Effect.promise(make)
+    const found = yield* pictureOf(bytes)
+    assert.deepStrictEqual(found, Option.some({ type, bytes }))
+    const inside = Buffer.concat([Buffer.from("before"), bytes, Buffer.from("after")])
+    assert.deepStrictEqual(yield* verdict(inside.subarray(6, 6 + bytes.length)), Option.some(type))
+    assert.deepStrictEqual(yield* verdict(inside.subarray(6)), Option.some(type))
+  })
 
-  it.effect.each(made)("is refused when it was cut off anywhere: %s", ([, , make]) =>
-    Effect.gen(function* () {
-      const bytes = yield* Effect.promise(make)
-      for (let length = 0; length < bytes.length; length++) yield* refused(bytes.subarray(0, length), `${length} bytes`)
-    })
-  )
+  it.effect.each(made)("is refused when it was cut off anywhere: %s", function* ([, , make]) {
+    const bytes = yield* Effect.promise(make)
+    for (let length = 0; length < bytes.length; length++) yield* refused(bytes.subarray(0, length), `${length} bytes`)
+  })
 
-  it.effect.each(made)("never breaks the check, however it is damaged: %s", ([, , make]) =>
-    Effect.gen(function* () {
-      const bytes = yield* Effect.promise(make)
-      for (let at = 0; at < bytes.length; at++) {
-        for (const value of [0, 0x7f, 0xff]) yield* pictureOf(changed(bytes, at, [value]))
-      }
-      yield* refused(Buffer.concat([Buffer.from(" "), bytes]), "something before it")
-      yield* refused(changed(bytes, 0, [0]), "another first byte")
-    })
-  )
+  it.effect.each(made)("never breaks the check, however it is damaged: %s", function* ([, , make]) {
+    const bytes = yield* Effect.promise(make)
+    for (let at = 0; at < bytes.length; at++) {
+      for (const value of [0, 0x7f, 0xff]) yield* pictureOf(changed(bytes, at, [value]))
+    }
+    yield* refused(Buffer.concat([Buffer.from(" "), bytes]), "something before it")
+    yield* refused(changed(bytes, 0, [0]), "another first byte")
+  })
 })
 
 const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
@@ -124,27 +118,25 @@ describe("a file that only looks like a picture", () => {
   ]
   it.effect.each(others)("is none: %s", ([what, bytes]) => refused(bytes, what))
 
-  it.effect("is refused with a side of zero, or an impossible header", () =>
-    Effect.gen(function* () {
-      const [pngFile, jpeg, webp, gif] = yield* Effect.promise(() =>
-        Promise.all([noise(3).png(), noise(3).jpeg(), noise(3).webp(), noise(3).gif()].map((one) => one.toBuffer()))
-      )
-      if (!pngFile || !jpeg || !webp || !gif) return assert.fail("not made")
-      yield* refused(changed(pngFile, 16, [0, 0, 0, 0]), "PNG width")
-      yield* refused(changed(pngFile, 20, [0, 0, 0, 0]), "PNG height")
-      yield* refused(changed(pngFile, 16, [0xff, 0xff, 0xff, 0xff]), "PNG width beyond its format")
-      yield* refused(changed(pngFile, 24, [3]), "PNG depth")
-      yield* refused(changed(pngFile, 8, [0xff]), "PNG header of 4 GiB")
-      const frame = jpeg.indexOf(Buffer.from([0xff, 0xc0]))
-      yield* refused(changed(jpeg, frame + 5, [0, 0]), "JPEG height")
-      yield* refused(changed(jpeg, frame + 7, [0, 0]), "JPEG width")
-      yield* refused(changed(webp, 26, [0, 0]), "WebP width")
-      yield* refused(changed(webp, 28, [0, 0]), "WebP height")
-      yield* refused(changed(webp, 16, [0xff, 0xff, 0xff, 0xff]), "WebP chunk of 4 GiB")
-      yield* refused(changed(gif, 6, [0, 0]), "GIF width")
-      yield* refused(changed(gif, 8, [0, 0]), "GIF height")
-    })
-  )
+  it.effect("is refused with a side of zero, or an impossible header", function* () {
+    const [pngFile, jpeg, webp, gif] = yield* Effect.promise(() =>
+      Promise.all([noise(3).png(), noise(3).jpeg(), noise(3).webp(), noise(3).gif()].map((one) => one.toBuffer()))
+    )
+    if (!pngFile || !jpeg || !webp || !gif) return assert.fail("not made")
+    yield* refused(changed(pngFile, 16, [0, 0, 0, 0]), "PNG width")
+    yield* refused(changed(pngFile, 20, [0, 0, 0, 0]), "PNG height")
+    yield* refused(changed(pngFile, 16, [0xff, 0xff, 0xff, 0xff]), "PNG width beyond its format")
+    yield* refused(changed(pngFile, 24, [3]), "PNG depth")
+    yield* refused(changed(pngFile, 8, [0xff]), "PNG header of 4 GiB")
+    const frame = jpeg.indexOf(Buffer.from([0xff, 0xc0]))
+    yield* refused(changed(jpeg, frame + 5, [0, 0]), "JPEG height")
+    yield* refused(changed(jpeg, frame + 7, [0, 0]), "JPEG width")
+    yield* refused(changed(webp, 26, [0, 0]), "WebP width")
+    yield* refused(changed(webp, 28, [0, 0]), "WebP height")
+    yield* refused(changed(webp, 16, [0xff, 0xff, 0xff, 0xff]), "WebP chunk of 4 GiB")
+    yield* refused(changed(gif, 6, [0, 0]), "GIF width")
+    yield* refused(changed(gif, 8, [0, 0]), "GIF height")
+  })
 
   const length = 4 * 1024 * 1024
   const endless: ReadonlyArray<readonly [string, () => Promise<Buffer>, number, ReadonlyArray<number>]> = [
@@ -155,15 +147,16 @@ describe("a file that only looks like a picture", () => {
     ["a GIF of one-byte blocks", () => noise(3).gif().toBuffer(), -2, [1]],
     ["a PNG of empty chunks", () => noise(4).png().toBuffer(), -12, [0, 0, 0, 0, 0x74, 0x45, 0x58, 0x74, 0, 0, 0, 0]]
   ]
-  it.effect.each(endless)("is refused without an end, and other work goes on meanwhile: %s", ([, make, cut, more]) =>
-    Effect.gen(function* () {
+  it.effect.each(endless)(
+    "is refused without an end, and other work goes on meanwhile: %s",
+    function* ([, make, cut, more]) {
       const bytes = yield* Effect.promise(make)
       let turns = 0
       const other = yield* Effect.fork(Effect.forever(Effect.map(EventLoop.yieldTurn, () => turns++)))
       yield* refused(Buffer.concat([bytes.subarray(0, cut), Buffer.alloc(length, Buffer.from(more))]), "endless")
       yield* Fiber.interrupt(other)
       assert.isAbove(turns, 10)
-    })
+    }
   )
 })
 
@@ -198,10 +191,8 @@ describe("a video", () => {
   ]
   it.effect.each(not)("is not: %s", ([, bytes]) => Effect.map(isVideo(bytes), (video) => assert.isFalse(video)))
 
-  it.effect("is not recognized by less than its beginning", () =>
-    Effect.gen(function* () {
-      const bytes = file("isom")
-      for (let length = 0; length < bytes.length; length++) assert.isFalse(yield* isVideo(bytes.subarray(0, length)))
-    })
-  )
+  it.effect("is not recognized by less than its beginning", function* () {
+    const bytes = file("isom")
+    for (let length = 0; length < bytes.length; length++) assert.isFalse(yield* isVideo(bytes.subarray(0, length)))
+  })
 })

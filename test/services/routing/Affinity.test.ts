@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, TestClock } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel, Route } from "../../../src/domain/Model.ts"
@@ -6,6 +5,7 @@ import { Affinity } from "../../../src/services/routing/Affinity.ts"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { answers, fails, failure, model, ProviderFake, request } from "../../fakes/ProviderFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { a, b, c, circuitOf, outage, routed, surfaces } from "./RoutedCalls.ts"
 
 const equals = (...routes: ReadonlyArray<Route>): ChatModel => ({ ...model(), routes })
@@ -49,20 +49,18 @@ for (const { ask, surface } of surfaces) {
       })
     )
 
-    it.effect("begins on the same route at every instance, and after every restart", () =>
-      Effect.gen(function* () {
-        const chosen: ReadonlyArray<Array<string>> = [[], []]
-        for (const [instance, routes] of chosen.entries()) {
-          yield* routed(new ProviderFake(), function* () {
-            // What was drawn before makes no difference.
-            yield* Effect.replicateEffect(turn(equals(a, b, c), {}), instance)
-            for (let n = 0; n < 50; n++) routes.push(yield* answeredBy(equals(a, b, c), `talk ${n}`))
-          })
-        }
-        assert.deepStrictEqual(chosen[0], chosen[1])
-        assert.sameMembers([...new Set(chosen[0])], [a.id, b.id, c.id])
-      })
-    )
+    it.effect("begins on the same route at every instance, and after every restart", function* () {
+      const chosen: ReadonlyArray<Array<string>> = [[], []]
+      for (const [instance, routes] of chosen.entries()) {
+        yield* routed(new ProviderFake(), function* () {
+          // What was drawn before makes no difference.
+          yield* Effect.replicateEffect(turn(equals(a, b, c), {}), instance)
+          for (let n = 0; n < 50; n++) routes.push(yield* answeredBy(equals(a, b, c), `talk ${n}`))
+        })
+      }
+      assert.deepStrictEqual(chosen[0], chosen[1])
+      assert.sameMembers([...new Set(chosen[0])], [a.id, b.id, c.id])
+    })
 
     it.effect("is nothing to a request without one", () =>
       routed(new ProviderFake(), function* () {

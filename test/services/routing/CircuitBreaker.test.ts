@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { failure } from "../../fakes/ProviderFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { bench, minute, outage, second } from "./CircuitBench.ts"
 
 describe("a circuit", () => {

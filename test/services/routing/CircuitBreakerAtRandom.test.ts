@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import type { Permit } from "../../../src/services/routing/CircuitBreaker.ts"
 import { failure } from "../../fakes/ProviderFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { bench, minute, outage, second } from "./CircuitBench.ts"
 
 describe("after any events in any order", () => {

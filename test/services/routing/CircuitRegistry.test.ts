@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Redacted } from "effect"
 import type { Route } from "../../../src/domain/Model.ts"
 import { CircuitRegistry } from "../../../src/services/routing/CircuitRegistry.ts"
 import { failure, model, route } from "../../fakes/ProviderFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { bench, minute, outage, second } from "./CircuitBench.ts"
 
 const a = route("a")

@@ -1,9 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, TestClock } from "effect"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { answers, dies, fails, failure, hangs, model, ProviderFake, request } from "../../fakes/ProviderFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { a, after, b, c, circuitOf, outage, outcome, routed, surfaces } from "./RoutedCalls.ts"
 
 for (const { ask, surface, whole } of surfaces) {

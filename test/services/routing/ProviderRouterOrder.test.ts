@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, FastCheck, Fiber, Option, TestClock } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel } from "../../../src/domain/Model.ts"
@@ -17,6 +16,7 @@ import {
   route,
   type Step
 } from "../../fakes/ProviderFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { a, after, b, c, circuitOf, complete, outage, outcome, routed, streamWhole } from "./RoutedCalls.ts"
 
 describe("the routes of a model", () => {

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, Fiber, Option, TestClock } from "effect"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
@@ -16,6 +15,7 @@ import {
   streams,
   usage
 } from "../../fakes/ProviderFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import {
   a,
   after,

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { Capability, Route } from "../../../src/domain/Model.ts"
@@ -6,6 +5,7 @@ import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../../src/services/routing/Providers.ts"
 import { model, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const able = (provider: string, ...capabilities: ReadonlyArray<Capability>): Route =>
   route(provider, { capabilities: new Set(capabilities) })

@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
-import { assert, describe, it } from "@effect/vitest"
 import { type Chunks, chunksOf, Encoded, jsonChunks } from "../../../src/services/runtime/Chunks.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const mark = "a mark that nobody can guess"
 const MiB = 1024 * 1024

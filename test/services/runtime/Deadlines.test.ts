@@ -1,59 +1,53 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import * as Deadlines from "../../../src/services/runtime/Deadlines.ts"
 import * as Monotonic from "../../../src/services/runtime/Monotonic.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 describe("deadlines", () => {
-  it.scoped("come in their order, however soon after each other they were set", () =>
-    Effect.gen(function* () {
-      for (let gap = 0; gap < 20; gap += 1) {
-        const deadlines = yield* Deadlines.make
-        const now = yield* Monotonic.millis
-        const came: Array<string> = []
-        deadlines.schedule(now + 10_000, () => came.push("last"))
-        yield* Effect.repeatN(Effect.yieldNow(), 30)
-        deadlines.schedule(now + 3_000, () => came.push("later"))
-        yield* Effect.repeatN(Effect.yieldNow(), gap)
-        deadlines.schedule(now + 300, () => came.push("first"))
-        yield* Effect.repeatN(Effect.yieldNow(), 30)
-        yield* TestClock.adjust("300 millis")
-        assert.deepStrictEqual(came, ["first"], `after ${gap} turns`)
-        yield* TestClock.adjust("10 seconds")
-        assert.deepStrictEqual(came, ["first", "later", "last"])
-      }
-    })
-  )
-
-  it.scoped("that are called off do not come, and one that fails keeps no other from coming", () =>
-    Effect.gen(function* () {
+  it.scoped("come in their order, however soon after each other they were set", function* () {
+    for (let gap = 0; gap < 20; gap += 1) {
       const deadlines = yield* Deadlines.make
       const now = yield* Monotonic.millis
       const came: Array<string> = []
-      deadlines.schedule(now + 100, () => came.push("called off"))()
-      deadlines.schedule(now + 100, () => {
-        throw new Error("broken")
-      })
-      deadlines.schedule(now + 200, () => came.push("kept"))
+      deadlines.schedule(now + 10_000, () => came.push("last"))
       yield* Effect.repeatN(Effect.yieldNow(), 30)
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(came, ["kept"])
-    })
-  )
+      deadlines.schedule(now + 3_000, () => came.push("later"))
+      yield* Effect.repeatN(Effect.yieldNow(), gap)
+      deadlines.schedule(now + 300, () => came.push("first"))
+      yield* Effect.repeatN(Effect.yieldNow(), 30)
+      yield* TestClock.adjust("300 millis")
+      assert.deepStrictEqual(came, ["first"], `after ${gap} turns`)
+      yield* TestClock.adjust("10 seconds")
+      assert.deepStrictEqual(came, ["first", "later", "last"])
+    }
+  })
 
-  it.scoped("interrupt what they bound, and tell what came of it", () =>
-    Effect.gen(function* () {
-      const { bound } = yield* Deadlines.make
-      const ended = yield* Deferred.make<void>()
-      const endless = Effect.onInterrupt(Effect.never, () => Deferred.succeed(ended, undefined))
-      const late = yield* Effect.fork(
-        bound(endless, 1_000, (exit) => (Exit.isInterrupted(exit) ? Effect.fail("late" as const) : exit))
-      )
-      const soon = bound(Effect.succeed(1), 1_000, () => Effect.succeed(2))
-      assert.strictEqual(yield* soon, 1)
-      yield* Effect.repeatN(Effect.yieldNow(), 30)
-      yield* TestClock.adjust("1 second")
-      yield* Deferred.await(ended)
-      assert.deepStrictEqual(yield* Fiber.await(late), Exit.fail("late" as const))
+  it.scoped("that are called off do not come, and one that fails keeps no other from coming", function* () {
+    const deadlines = yield* Deadlines.make
+    const now = yield* Monotonic.millis
+    const came: Array<string> = []
+    deadlines.schedule(now + 100, () => came.push("called off"))()
+    deadlines.schedule(now + 100, () => {
+      throw new Error("broken")
     })
-  )
+    deadlines.schedule(now + 200, () => came.push("kept"))
+    yield* Effect.repeatN(Effect.yieldNow(), 30)
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual(came, ["kept"])
+  })
+
+  it.scoped("interrupt what they bound, and tell what came of it", function* () {
+    const { bound } = yield* Deadlines.make
+    const ended = yield* Deferred.make<void>()
+    const endless = Effect.onInterrupt(Effect.never, () => Deferred.succeed(ended, undefined))
+    const late = yield* Effect.fork(
+      bound(endless, 1_000, (exit) => (Exit.isInterrupted(exit) ? Effect.fail("late" as const) : exit))
+    )
+    const soon = bound(Effect.succeed(1), 1_000, () => Effect.succeed(2))
+    assert.strictEqual(yield* soon, 1)
+    yield* Effect.repeatN(Effect.yieldNow(), 30)
+    yield* TestClock.adjust("1 second")
+    yield* Deferred.await(ended)
+    assert.deepStrictEqual(yield* Fiber.await(late), Exit.fail("late" as const))
+  })
 })

@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { UnorderedList } from "../../../src/services/runtime/UnorderedList.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const named = (name: string) => ({ name, index: -1 })
 

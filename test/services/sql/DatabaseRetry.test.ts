@@ -1,6 +1,6 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Option, Schedule, TestClock } from "effect"
 import { upTo, within } from "../../../src/services/sql/DatabaseRetry.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 /** How often something fails in vain within 300 ms, while the first failure sets the wall clock. */
 const triesWhileSet = (stepMillis: number) =>
@@ -39,31 +39,27 @@ describe("patience with the database", () => {
 })
 
 describe("waiting for a statement", () => {
-  it.scoped("is not cut short by the interruption of who waits", () =>
-    Effect.gen(function* () {
-      const scope = yield* Effect.scope
-      let isDone = false
-      const statement = Effect.andThen(Effect.sleep("2 seconds"), () => {
-        isDone = true
-      })
-      const waiting = yield* Effect.fork(within(scope, "4 seconds")(statement))
-      yield* Effect.yieldNow()
-      yield* Fiber.interruptFork(waiting)
-      yield* TestClock.adjust("1 second")
-      assert.isNull(yield* Effect.map(Fiber.poll(waiting), Option.getOrNull))
-      yield* TestClock.adjust("1 second")
-      yield* Fiber.await(waiting)
-      assert.isTrue(isDone)
+  it.scoped("is not cut short by the interruption of who waits", function* () {
+    const scope = yield* Effect.scope
+    let isDone = false
+    const statement = Effect.andThen(Effect.sleep("2 seconds"), () => {
+      isDone = true
     })
-  )
+    const waiting = yield* Effect.fork(within(scope, "4 seconds")(statement))
+    yield* Effect.yieldNow()
+    yield* Fiber.interruptFork(waiting)
+    yield* TestClock.adjust("1 second")
+    assert.isNull(yield* Effect.map(Fiber.poll(waiting), Option.getOrNull))
+    yield* TestClock.adjust("1 second")
+    yield* Fiber.await(waiting)
+    assert.isTrue(isDone)
+  })
 
-  it.scoped("ends without an answer when its time is up", () =>
-    Effect.gen(function* () {
-      const waiting = yield* Effect.fork(
-        Effect.flip(within(yield* Effect.scope, "4 seconds")(Effect.interruptible(Effect.never)))
-      )
-      yield* TestClock.adjust("4 seconds")
-      assert.strictEqual((yield* Fiber.join(waiting))._tag, "NoAnswer")
-    })
-  )
+  it.scoped("ends without an answer when its time is up", function* () {
+    const waiting = yield* Effect.fork(
+      Effect.flip(within(yield* Effect.scope, "4 seconds")(Effect.interruptible(Effect.never)))
+    )
+    yield* TestClock.adjust("4 seconds")
+    assert.strictEqual((yield* Fiber.join(waiting))._tag, "NoAnswer")
+  })
 })

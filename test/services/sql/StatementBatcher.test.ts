@@ -1,9 +1,9 @@
 import { SqlError } from "@effect/sql/SqlError"
-import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber, Ref, Scope, TestClock } from "effect"
 import * as EventLoop from "../../../src/services/runtime/EventLoop.ts"
 import { NoAnswer, NotAsked } from "../../../src/services/sql/Outage.ts"
 import * as StatementBatcher from "../../../src/services/sql/StatementBatcher.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 /** Batches of numbers that wait for a gate; what ran is in `ran`. */
 const gated = (fails: (items: ReadonlyArray<number>) => boolean = () => false) =>
@@ -26,83 +26,73 @@ const gated = (fails: (items: ReadonlyArray<number>) => boolean = () => false) =
   })
 
 describe("natural batches", () => {
-  it.scoped("take what queued up while the last one ran, and answer each its own", () =>
-    Effect.gen(function* () {
-      const { askLater, gate, ran } = yield* gated()
-      const asked = yield* Effect.forEach([1, 2, 3, 4, 5], askLater)
-      yield* Deferred.succeed(gate, undefined)
-      assert.deepStrictEqual(
-        yield* Fiber.join(Fiber.all(asked)),
-        [1, 2, 3, 4, 5].map((item) => Exit.succeed(item))
-      )
-      assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2, 3, 4], [5]])
-    })
-  )
+  it.scoped("take what queued up while the last one ran, and answer each its own", function* () {
+    const { askLater, gate, ran } = yield* gated()
+    const asked = yield* Effect.forEach([1, 2, 3, 4, 5], askLater)
+    yield* Deferred.succeed(gate, undefined)
+    assert.deepStrictEqual(
+      yield* Fiber.join(Fiber.all(asked)),
+      [1, 2, 3, 4, 5].map((item) => Exit.succeed(item))
+    )
+    assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2, 3, 4], [5]])
+  })
 
-  it.scoped("take what came in together, also when nothing ran", () =>
-    Effect.gen(function* () {
-      const { ask, gate, ran } = yield* gated()
-      const asked = yield* Effect.forEach([1, 2, 3, 4], ask)
-      yield* Deferred.succeed(gate, undefined)
-      yield* Fiber.join(Fiber.all(asked))
-      assert.deepStrictEqual(yield* Ref.get(ran), [[1, 2, 3], [4]])
-    })
-  )
+  it.scoped("take what came in together, also when nothing ran", function* () {
+    const { ask, gate, ran } = yield* gated()
+    const asked = yield* Effect.forEach([1, 2, 3, 4], ask)
+    yield* Deferred.succeed(gate, undefined)
+    yield* Fiber.join(Fiber.all(asked))
+    assert.deepStrictEqual(yield* Ref.get(ran), [[1, 2, 3], [4]])
+  })
 
-  it.scoped("that fail are run again one by one, so that a bad item fails alone", () =>
-    Effect.gen(function* () {
-      const { ask, gate } = yield* gated((items) => items.includes(3))
-      const asked = yield* Effect.forEach([1, 2, 3, 4], ask)
-      yield* Deferred.succeed(gate, undefined)
-      assert.deepStrictEqual(yield* Fiber.join(Fiber.all(asked)), [
-        Exit.succeed(1),
-        Exit.succeed(2),
-        Exit.fail("bad" as const),
-        Exit.succeed(4)
-      ])
-    })
-  )
+  it.scoped("that fail are run again one by one, so that a bad item fails alone", function* () {
+    const { ask, gate } = yield* gated((items) => items.includes(3))
+    const asked = yield* Effect.forEach([1, 2, 3, 4], ask)
+    yield* Deferred.succeed(gate, undefined)
+    assert.deepStrictEqual(yield* Fiber.join(Fiber.all(asked)), [
+      Exit.succeed(1),
+      Exit.succeed(2),
+      Exit.fail("bad" as const),
+      Exit.succeed(4)
+    ])
+  })
 
-  it.scoped("keep nobody waiting beyond their patience, and pass over who has lost it", () =>
-    Effect.gen(function* () {
-      const { askLater, gate, ran } = yield* gated()
-      const early = yield* Effect.forEach([1, 2, 3, 4], (item) =>
-        Effect.zipLeft(askLater(item), TestClock.adjust("1 second"))
-      )
-      yield* TestClock.adjust("5 seconds")
-      const late = yield* askLater(5)
-      assert.isNull(early[3]?.unsafePoll())
-      yield* TestClock.adjust("5 seconds")
-      assert.deepStrictEqual(
-        yield* Fiber.join(Fiber.all(early)),
-        [new NoAnswer(), new NoAnswer(), new NoAnswer(), new NotAsked()].map(Exit.fail)
-      )
-      assert.isNull(late.unsafePoll())
-      yield* Deferred.succeed(gate, undefined)
-      assert.deepStrictEqual(yield* Fiber.join(late), Exit.succeed(5))
-      assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2], [3], [5]])
-    })
-  )
+  it.scoped("keep nobody waiting beyond their patience, and pass over who has lost it", function* () {
+    const { askLater, gate, ran } = yield* gated()
+    const early = yield* Effect.forEach([1, 2, 3, 4], (item) =>
+      Effect.zipLeft(askLater(item), TestClock.adjust("1 second"))
+    )
+    yield* TestClock.adjust("5 seconds")
+    const late = yield* askLater(5)
+    assert.isNull(early[3]?.unsafePoll())
+    yield* TestClock.adjust("5 seconds")
+    assert.deepStrictEqual(
+      yield* Fiber.join(Fiber.all(early)),
+      [new NoAnswer(), new NoAnswer(), new NoAnswer(), new NotAsked()].map(Exit.fail)
+    )
+    assert.isNull(late.unsafePoll())
+    yield* Deferred.succeed(gate, undefined)
+    assert.deepStrictEqual(yield* Fiber.join(late), Exit.succeed(5))
+    assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2], [3], [5]])
+  })
 
-  it.scoped("start beside one that is not answered, two at the most", () =>
-    Effect.gen(function* () {
-      const { ask, askLater, gate, ran } = yield* gated()
-      yield* ask(1)
-      yield* askLater(2)
-      yield* TestClock.adjust("250 millis")
-      assert.deepStrictEqual(yield* Ref.get(ran), [[1]])
-      yield* TestClock.adjust("250 millis")
-      yield* Effect.repeatN(EventLoop.yieldTurn, 2)
-      assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2]])
-      for (const item of [3, 4]) {
-        yield* askLater(item)
-        yield* TestClock.adjust("1 second")
-      }
-      yield* Effect.repeatN(EventLoop.yieldTurn, 2)
-      assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2], [3]])
-      yield* Deferred.succeed(gate, undefined)
-    })
-  )
+  it.scoped("start beside one that is not answered, two at the most", function* () {
+    const { ask, askLater, gate, ran } = yield* gated()
+    yield* ask(1)
+    yield* askLater(2)
+    yield* TestClock.adjust("250 millis")
+    assert.deepStrictEqual(yield* Ref.get(ran), [[1]])
+    yield* TestClock.adjust("250 millis")
+    yield* Effect.repeatN(EventLoop.yieldTurn, 2)
+    assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2]])
+    for (const item of [3, 4]) {
+      yield* askLater(item)
+      yield* TestClock.adjust("1 second")
+    }
+    yield* Effect.repeatN(EventLoop.yieldTurn, 2)
+    assert.deepStrictEqual(yield* Ref.get(ran), [[1], [2], [3]])
+    yield* Deferred.succeed(gate, undefined)
+  })
 })
 
 const gone = new SqlError({ cause: new Error("connection lost"), message: "connection lost" })
@@ -131,68 +121,60 @@ const laned = (failure: (items: ReadonlyArray<string>) => SqlError | undefined) 
   })
 
 describe("natural batches with lanes", () => {
-  it.scoped("go on without those whose lock is taken, and with them once it is free", () =>
-    Effect.gen(function* () {
-      let isLocked = true
-      const { ask, ran, submit } = yield* laned((items) =>
-        isLocked && items.some((item) => item.startsWith("a")) ? blocked : undefined
-      )
-      const first = yield* Effect.forEach(["a1", "b1", "a2", "c1"], ask)
-      for (const fiber of [first[1], first[3]]) yield* fiber ?? Effect.void
-      const later = yield* ask("a3")
-      assert.deepStrictEqual(yield* submit("b2"), "b2")
-      assert.deepStrictEqual(ran.at(0), ["a1", "b1", "a2", "c1"])
-      assert.isFalse(ran.slice(1).some((items) => items.includes("b2") && items.length > 1))
-      assert.deepStrictEqual([first[0]?.unsafePoll(), first[2]?.unsafePoll(), later.unsafePoll()], [null, null, null])
-      isLocked = false
-      assert.deepStrictEqual(yield* Fiber.join(later), Exit.succeed("a3"))
-      assert.deepStrictEqual(yield* Fiber.join(Fiber.all(first)), ["a1", "b1", "a2", "c1"].map(Exit.succeed))
-      yield* Effect.repeatN(EventLoop.yieldTurn, 5)
-      yield* Fiber.join(Fiber.all(yield* Effect.forEach(["a4", "b4"], ask)))
-      assert.deepStrictEqual(ran.at(-1), ["a4", "b4"], "the lane is closed again")
-    })
-  )
+  it.scoped("go on without those whose lock is taken, and with them once it is free", function* () {
+    let isLocked = true
+    const { ask, ran, submit } = yield* laned((items) =>
+      isLocked && items.some((item) => item.startsWith("a")) ? blocked : undefined
+    )
+    const first = yield* Effect.forEach(["a1", "b1", "a2", "c1"], ask)
+    for (const fiber of [first[1], first[3]]) yield* fiber ?? Effect.void
+    const later = yield* ask("a3")
+    assert.deepStrictEqual(yield* submit("b2"), "b2")
+    assert.deepStrictEqual(ran.at(0), ["a1", "b1", "a2", "c1"])
+    assert.isFalse(ran.slice(1).some((items) => items.includes("b2") && items.length > 1))
+    assert.deepStrictEqual([first[0]?.unsafePoll(), first[2]?.unsafePoll(), later.unsafePoll()], [null, null, null])
+    isLocked = false
+    assert.deepStrictEqual(yield* Fiber.join(later), Exit.succeed("a3"))
+    assert.deepStrictEqual(yield* Fiber.join(Fiber.all(first)), ["a1", "b1", "a2", "c1"].map(Exit.succeed))
+    yield* Effect.repeatN(EventLoop.yieldTurn, 5)
+    yield* Fiber.join(Fiber.all(yield* Effect.forEach(["a4", "b4"], ask)))
+    assert.deepStrictEqual(ran.at(-1), ["a4", "b4"], "the lane is closed again")
+  })
 
-  it.scoped("tell one whose lock is never free that it was not run", () =>
-    Effect.gen(function* () {
-      const { ask } = yield* laned(() => blocked)
-      const asked = yield* ask("a1")
-      yield* Effect.repeatN(EventLoop.yieldTurn, 10)
-      for (let quarter = 0; quarter < 42; quarter += 1) {
-        yield* TestClock.adjust("250 millis")
-        yield* Effect.repeatN(EventLoop.yieldTurn, 3)
-      }
-      assert.deepStrictEqual(yield* Fiber.join(asked), Exit.fail(new NotAsked()))
-    })
-  )
+  it.scoped("tell one whose lock is never free that it was not run", function* () {
+    const { ask } = yield* laned(() => blocked)
+    const asked = yield* ask("a1")
+    yield* Effect.repeatN(EventLoop.yieldTurn, 10)
+    for (let quarter = 0; quarter < 42; quarter += 1) {
+      yield* TestClock.adjust("250 millis")
+      yield* Effect.repeatN(EventLoop.yieldTurn, 3)
+    }
+    assert.deepStrictEqual(yield* Fiber.join(asked), Exit.fail(new NotAsked()))
+  })
 
-  it.effect("end with their scope, though a lock is never free", () =>
-    Effect.gen(function* () {
-      const scope = yield* Scope.make()
-      const { ask } = yield* Scope.extend(
-        laned(() => blocked),
-        scope
-      )
-      yield* Effect.forEach(["a1", "b1"], ask)
-      yield* Effect.repeatN(EventLoop.yieldTurn, 10)
-      yield* Scope.close(scope, Exit.void)
-    })
-  )
+  it.effect("end with their scope, though a lock is never free", function* () {
+    const scope = yield* Scope.make()
+    const { ask } = yield* Scope.extend(
+      laned(() => blocked),
+      scope
+    )
+    yield* Effect.forEach(["a1", "b1"], ask)
+    yield* Effect.repeatN(EventLoop.yieldTurn, 10)
+    yield* Scope.close(scope, Exit.void)
+  })
 
-  it.scoped("are repeated once as they are after a failure that is nobody's own", () =>
-    Effect.gen(function* () {
-      let failures = 1
-      const { ask, ran } = yield* laned(() => (failures-- > 0 ? gone : undefined))
-      const asked = yield* Effect.forEach(["a1", "b1", "c1"], ask)
-      assert.deepStrictEqual(yield* Fiber.join(Fiber.all(asked)), ["a1", "b1", "c1"].map(Exit.succeed))
-      assert.deepStrictEqual(ran, [
-        ["a1", "b1", "c1"],
-        ["a1", "b1", "c1"]
-      ])
-      failures = 2
-      const again = yield* Effect.forEach(["a2", "b2"], ask)
-      assert.deepStrictEqual(yield* Fiber.join(Fiber.all(again)), [Exit.fail(gone), Exit.fail(gone)])
-      assert.lengthOf(ran, 4)
-    })
-  )
+  it.scoped("are repeated once as they are after a failure that is nobody's own", function* () {
+    let failures = 1
+    const { ask, ran } = yield* laned(() => (failures-- > 0 ? gone : undefined))
+    const asked = yield* Effect.forEach(["a1", "b1", "c1"], ask)
+    assert.deepStrictEqual(yield* Fiber.join(Fiber.all(asked)), ["a1", "b1", "c1"].map(Exit.succeed))
+    assert.deepStrictEqual(ran, [
+      ["a1", "b1", "c1"],
+      ["a1", "b1", "c1"]
+    ])
+    failures = 2
+    const again = yield* Effect.forEach(["a2", "b2"], ask)
+    assert.deepStrictEqual(yield* Fiber.join(Fiber.all(again)), [Exit.fail(gone), Exit.fail(gone)])
+    assert.lengthOf(ran, 4)
+  })
 })

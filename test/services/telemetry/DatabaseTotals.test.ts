@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Option, TestClock } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
@@ -7,6 +6,7 @@ import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { DatabaseTotalsReader } from "../../../src/services/telemetry/DatabaseTotals.ts"
 import * as Metrics from "../../../src/services/telemetry/Metrics.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const services = Layer.mergeAll(DatabaseTotalsReader.layer, Layer.provide(Organizations.layer, LedgerAdmin.layer)).pipe(
   Layer.provideMerge(Postgres.layer)

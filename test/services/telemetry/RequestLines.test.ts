@@ -1,10 +1,10 @@
 import { Writable } from "node:stream"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { RequestLines } from "../../../src/services/telemetry/RequestLines.ts"
 import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const record = () => {
   const made = new RequestRecord({
@@ -47,101 +47,91 @@ const written = (format: "json" | "pretty", worker?: number) =>
   })
 
 describe("the lines of requests", () => {
-  it.effect("are objects with what is known, in order and without those of probes", () =>
-    Effect.gen(function* () {
-      const lines = (yield* written("json", 2)).map((line): Record<string, unknown> => JSON.parse(line))
-      const [first, second, ...more] = lines.map(({ timestamp, ...line }) => {
-        assert.isString(timestamp)
-        return line
-      })
-      assert.deepStrictEqual(first, {
-        logLevel: "INFO",
-        message: "request",
-        request_id: "req_1",
-        surface: "chat",
-        method: "POST",
-        path: "/v1/chat/completions",
-        status: 200,
-        key_id: "key_1",
-        organization: "org_1",
-        model: "m",
-        preferred_route: "m@a",
-        attempts: 2,
-        failed: [{ route: "m@a", outcome: "retry", status: 503 }],
-        prompt_tokens: 10,
-        completion_tokens: 5,
-        cached_tokens: 8,
-        charge_usd: "0.00002",
-        first_byte_ms: 28,
-        total_ms: 30,
-        provider_ms: 27,
-        worker: 2
-      })
-      assert.deepStrictEqual(second, {
-        logLevel: "INFO",
-        message: "request",
-        request_id: "req_1",
-        surface: "none",
-        method: "POST",
-        status: 400,
-        worker: 2
-      })
-      assert.isEmpty(more)
+  it.effect("are objects with what is known, in order and without those of probes", function* () {
+    const lines = (yield* written("json", 2)).map((line): Record<string, unknown> => JSON.parse(line))
+    const [first, second, ...more] = lines.map(({ timestamp, ...line }) => {
+      assert.isString(timestamp)
+      return line
     })
-  )
+    assert.deepStrictEqual(first, {
+      logLevel: "INFO",
+      message: "request",
+      request_id: "req_1",
+      surface: "chat",
+      method: "POST",
+      path: "/v1/chat/completions",
+      status: 200,
+      key_id: "key_1",
+      organization: "org_1",
+      model: "m",
+      preferred_route: "m@a",
+      attempts: 2,
+      failed: [{ route: "m@a", outcome: "retry", status: 503 }],
+      prompt_tokens: 10,
+      completion_tokens: 5,
+      cached_tokens: 8,
+      charge_usd: "0.00002",
+      first_byte_ms: 28,
+      total_ms: 30,
+      provider_ms: 27,
+      worker: 2
+    })
+    assert.deepStrictEqual(second, {
+      logLevel: "INFO",
+      message: "request",
+      request_id: "req_1",
+      surface: "none",
+      method: "POST",
+      status: 400,
+      worker: 2
+    })
+    assert.isEmpty(more)
+  })
 
-  it.effect("are short for people", () =>
-    Effect.gen(function* () {
-      const [first = "", ...more] = yield* written("pretty")
-      assert.strictEqual(
-        first.replace(/^\[[\d:.]{12}\] /, ""),
-        "INFO: POST /v1/chat/completions 200 · m · preferred: m@a · 30 ms · 10+5 tokens · 8 cached · 0.00002 USD · failed: m@a retry 503 · key_1 · req_1"
-      )
-      assert.lengthOf(more, 1)
-    })
-  )
+  it.effect("are short for people", function* () {
+    const [first = "", ...more] = yield* written("pretty")
+    assert.strictEqual(
+      first.replace(/^\[[\d:.]{12}\] /, ""),
+      "INFO: POST /v1/chat/completions 200 · m · preferred: m@a · 30 ms · 10+5 tokens · 8 cached · 0.00002 USD · failed: m@a retry 503 · key_1 · req_1"
+    )
+    assert.lengthOf(more, 1)
+  })
 
-  it.effect("take bounded memory while nobody reads, and say afterwards how many are lost", () =>
-    Effect.gen(function* () {
-      let text = ""
-      let read: (() => void) | undefined
-      const output = new Writable({
-        write: (chunk, _encoding, done) => {
-          text += String(chunk)
-          read = done
-        }
-      })
-      const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
-      yield* Effect.gen(function* () {
-        const { write } = yield* RequestLines
-        const writeOne = () => write?.({ ...answered, path: "/v1/chat/completions", record: record() }, times, "m")
-        for (let at = 0; at < 10_000; at += 1) writeOne()
-        yield* turn
-        assert.isBelow(output.writableLength, 1024 * 1024 + 1000)
-        read?.()
-        yield* turn
-        writeOne()
-      }).pipe(Effect.provide(RequestLines.layer({ format: "json", worker: undefined }, output)), Effect.scoped)
-      const lines = text.trimEnd().split("\n")
-      const lost = /"message":"(\d+) lines of requests are lost/.exec(lines.at(-2) ?? "")?.[1]
-      assert.strictEqual(lines.length - 1 + Number(lost), 10_001)
+  it.effect("take bounded memory while nobody reads, and say afterwards how many are lost", function* () {
+    let text = ""
+    let read: (() => void) | undefined
+    const output = new Writable({
+      write: (chunk, _encoding, done) => {
+        text += String(chunk)
+        read = done
+      }
     })
-  )
+    const turn = Effect.async<void>((resume) => void setImmediate(() => resume(Effect.void)))
+    yield* Effect.gen(function* () {
+      const { write } = yield* RequestLines
+      const writeOne = () => write?.({ ...answered, path: "/v1/chat/completions", record: record() }, times, "m")
+      for (let at = 0; at < 10_000; at += 1) writeOne()
+      yield* turn
+      assert.isBelow(output.writableLength, 1024 * 1024 + 1000)
+      read?.()
+      yield* turn
+      writeOne()
+    }).pipe(Effect.provide(RequestLines.layer({ format: "json", worker: undefined }, output)), Effect.scoped)
+    const lines = text.trimEnd().split("\n")
+    const lost = /"message":"(\d+) lines of requests are lost/.exec(lines.at(-2) ?? "")?.[1]
+    assert.strictEqual(lines.length - 1 + Number(lost), 10_001)
+  })
 
-  it.effect("end nothing when their reader is gone", () =>
-    Effect.gen(function* () {
-      const output = new Writable({ write: (_chunk, _encoding, done) => done(new Error("EPIPE")) })
-      yield* Effect.gen(function* () {
-        const { write } = yield* RequestLines
-        write?.({ ...answered, path: undefined }, undefined, "")
-      }).pipe(Effect.provide(RequestLines.layer({ format: "json", worker: undefined }, output)), Effect.scoped)
-      yield* Effect.async<void>((resume) => void output.once("close", () => resume(Effect.void)))
-    })
-  )
+  it.effect("end nothing when their reader is gone", function* () {
+    const output = new Writable({ write: (_chunk, _encoding, done) => done(new Error("EPIPE")) })
+    yield* Effect.gen(function* () {
+      const { write } = yield* RequestLines
+      write?.({ ...answered, path: undefined }, undefined, "")
+    }).pipe(Effect.provide(RequestLines.layer({ format: "json", worker: undefined }, output)), Effect.scoped)
+    yield* Effect.async<void>((resume) => void output.once("close", () => resume(Effect.void)))
+  })
 
-  it.effect("are none unless they are asked for", () =>
-    Effect.gen(function* () {
-      assert.isUndefined((yield* RequestLines).write)
-    })
-  )
+  it.effect("are none unless they are asked for", function* () {
+    assert.isUndefined((yield* RequestLines).write)
+  })
 })

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, FastCheck as fc, Layer, Schema } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
@@ -7,6 +6,7 @@ import { invariants } from "../../../src/services/ledger/Invariants.ts"
 import type { RequestQuery } from "../../../src/services/telemetry/RequestListing.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const begin = Date.parse("2026-03-01T00:00:00Z")
 const hour = 3_600_000
@@ -109,25 +109,20 @@ const check = (runs: number, seed: number) =>
     }
   })
 
-withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)), {
-  excludeTestServices: true,
-  timeout: "120 seconds"
-})("a list of requests", (it) => {
-  it.effect("is what the filters leave of all rows, in pages without gap or repeat", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      // A model that was asked for before anybody sold it.
-      yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, total_ms)
+withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("a list of requests", (it) => {
+  it.effect("is what the filters leave of all rows, in pages without gap or repeat", function* () {
+    const sql = yield* SqlClient.SqlClient
+    // A model that was asked for before anybody sold it.
+    yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, total_ms)
         SELECT gen_random_uuid(), 'r', ${new Date(begin)}::timestamptz + i * interval '5 hours', 'chat', 404, 'org0', 'key1', 'late', 0, 1
         FROM generate_series(0, 12) AS i`
-      yield* sql.unsafe(rows(0.25))
-      yield* check(120, 1)
-      for (const { check: find, name } of invariants(sql)) {
-        if (name.includes("totals")) assert.deepStrictEqual(yield* find, [])
-      }
-      // While the totals lack rows of before.
-      yield* sql`UPDATE usage_bounds SET filled_from = ${new Date(begin + 100 * hour)}`
-      yield* check(20, 2)
-    })
-  )
+    yield* sql.unsafe(rows(0.25))
+    yield* check(120, 1)
+    for (const { check: find, name } of invariants(sql)) {
+      if (name.includes("totals")) assert.deepStrictEqual(yield* find, [])
+    }
+    // While the totals lack rows of before.
+    yield* sql`UPDATE usage_bounds SET filled_from = ${new Date(begin + 100 * hour)}`
+    yield* check(20, 2)
+  })
 })

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
@@ -9,6 +8,7 @@ import type { RequestEntry } from "../../../src/services/telemetry/RequestEntry.
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const entry = (org: OrgId, more: Partial<RequestEntry>) =>
   Effect.map(
@@ -45,48 +45,39 @@ const written = (org: OrgId, entries: ReadonlyArray<Partial<RequestEntry>>, expe
     return yield* eventually(log.list({ org, limit: 100 }), (rows) => rows.length >= expected, "5 seconds")
   })
 
-withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)), {
-  excludeTestServices: true,
-  timeout: "60 seconds"
-})("the request log", (it) => {
-  it.effect("takes a cost of any size", () =>
-    Effect.gen(function* () {
-      const [row] = yield* written(OrgId.make("dear"), [{ cost: 10n ** 30n }], 1)
-      assert.strictEqual<bigint | null | undefined>(row?.cost, 2n ** 63n - 1n)
-      const failed = { route: "m@a", provider: "a", outcome: "retry", status: 200, ms: 1 }
-      const attempts = [{ ...failed, cost: 10n ** 30n }, { ...failed, cost: 7n }, failed]
-      const [tried] = yield* written(OrgId.make("tried"), [{ attempts }], 1)
-      assert.deepStrictEqual(
-        tried?.attempts.map(({ cost }) => cost),
-        [NanoUsd(2n ** 63n - 1n), NanoUsd(7n), undefined]
-      )
-    })
-  )
+withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("the request log", (it) => {
+  it.effect("takes a cost of any size", function* () {
+    const [row] = yield* written(OrgId.make("dear"), [{ cost: 10n ** 30n }], 1)
+    assert.strictEqual<bigint | null | undefined>(row?.cost, 2n ** 63n - 1n)
+    const failed = { route: "m@a", provider: "a", outcome: "retry", status: 200, ms: 1 }
+    const attempts = [{ ...failed, cost: 10n ** 30n }, { ...failed, cost: 7n }, failed]
+    const [tried] = yield* written(OrgId.make("tried"), [{ attempts }], 1)
+    assert.deepStrictEqual(
+      tried?.attempts.map(({ cost }) => cost),
+      [NanoUsd(2n ** 63n - 1n), NanoUsd(7n), undefined]
+    )
+  })
 
-  it.effect("waits for a database that is away longer than a restart takes", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const log = yield* RequestLog
-      yield* sql`ALTER TABLE request_log RENAME TO away`
-      const patient = OrgId.make("patient")
-      yield* Effect.flatMap(entry(patient, {}), log.write)
-      yield* Effect.sleep("9 seconds")
-      yield* sql`ALTER TABLE away RENAME TO request_log`
-      assert.lengthOf(yield* written(patient, [{}], 2), 2)
-    })
-  )
+  it.effect("waits for a database that is away longer than a restart takes", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const log = yield* RequestLog
+    yield* sql`ALTER TABLE request_log RENAME TO away`
+    const patient = OrgId.make("patient")
+    yield* Effect.flatMap(entry(patient, {}), log.write)
+    yield* Effect.sleep("9 seconds")
+    yield* sql`ALTER TABLE away RENAME TO request_log`
+    assert.lengthOf(yield* written(patient, [{}], 2), 2)
+  })
 
-  it.effect("loses only the row that the table refuses", () =>
-    Effect.gen(function* () {
-      const rows = yield* written(
-        OrgId.make("odd"),
-        [{ totalMs: 1 }, { totalMs: 2 ** 40 }, { totalMs: 3 }, { totalMs: 4 }],
-        3
-      )
-      assert.sameMembers(
-        rows.map(({ totalMs }) => totalMs),
-        [1, 3, 4]
-      )
-    })
-  )
+  it.effect("loses only the row that the table refuses", function* () {
+    const rows = yield* written(
+      OrgId.make("odd"),
+      [{ totalMs: 1 }, { totalMs: 2 ** 40 }, { totalMs: 3 }, { totalMs: 4 }],
+      3
+    )
+    assert.sameMembers(
+      rows.map(({ totalMs }) => totalMs),
+      [1, 3, 4]
+    )
+  })
 })

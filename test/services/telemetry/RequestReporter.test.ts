@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
@@ -7,6 +6,7 @@ import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
 import { RequestReporter } from "../../../src/services/telemetry/RequestReporter.ts"
 import { keys, load } from "../../harness/fixtures/Catalogs.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const catalog = Layer.unwrapEffect(
   Effect.map(load({ environment: keys }), (current) => Layer.mock(Catalog, { current, accounts: [] }))

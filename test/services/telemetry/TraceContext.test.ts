@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { format, parse } from "../../../src/services/telemetry/TraceContext.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
 const spanId = "00f067aa0ba902b7"

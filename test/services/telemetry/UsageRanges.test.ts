@@ -1,6 +1,6 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { type Range, rangesOf } from "../../../src/services/telemetry/UsageRanges.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const hour = 3_600_000
 const day = 24 * hour

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Redacted, Schema } from "effect"
 import type { VideoRoute } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
@@ -12,6 +11,7 @@ import {
   type VideoBench,
   videoTest
 } from "../../harness/database/VideoBench.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const secret = "sk-upstream-secret"
 

@@ -1,5 +1,4 @@
 import { SqlClient, Statement } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock, TestServices } from "effect"
 import { done, rendering, type Script } from "../../fakes/VideoProviderFake.ts"
 import { eventually, keptFor, type NeverHappened } from "../../harness/database/Money.ts"
@@ -12,6 +11,7 @@ import {
   videoTest,
   withBench
 } from "../../harness/database/VideoBench.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 

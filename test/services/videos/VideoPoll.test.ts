@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Array as Arr, Effect, Random } from "effect"
 import type { VideoModel } from "../../../src/domain/Model.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
@@ -23,6 +22,7 @@ import {
   type VideoBench,
   videoTest
 } from "../../harness/database/VideoBench.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const broken = failed(failure("retry", 500))
 

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { isUncertain } from "../../../src/services/videos/Submit.ts"
@@ -13,6 +12,7 @@ import {
   type VideoBench,
   videoTest
 } from "../../harness/database/VideoBench.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const slow = failure("timeout")
 const routes = ["m@a", "m@b", "m@c"]

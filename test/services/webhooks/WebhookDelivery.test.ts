@@ -1,12 +1,12 @@
 import { SqlClient } from "@effect/sql"
-import { assert } from "@effect/vitest"
 import { Context, Duration, Effect, Exit, Layer, Redacted, Scope } from "effect"
 import * as Outbox from "../../../src/services/webhooks/Outbox.ts"
 import * as WebhookDelivery from "../../../src/services/webhooks/WebhookDelivery.ts"
 import { type DeliveryQuery, Webhooks } from "../../../src/services/webhooks/Webhooks.ts"
 import * as Receiver from "../../harness/client/WebhookReceiver.ts"
 import { eventually, times } from "../../harness/database/Money.ts"
-import { account, ledgers, withMoney } from "../../harness/database/MoneyProcess.ts"
+import { account, ledgers } from "../../harness/database/MoneyProcess.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 import { fetcherFor } from "../../harness/upstream/ForeignServer.ts"
 
 const fetcher = fetcherFor(["127.0.0.1"])
@@ -32,143 +32,132 @@ const customer = Effect.gen(function* () {
 
 const running = Layer.build(WebhookDelivery.layer)
 
-withMoney(layer)("webhooks", (it) => {
-  it.scoped("are signed for each endpoint with its secret, and have the same id", () =>
-    Effect.gen(function* () {
-      const { org, over, webhooks, write } = yield* customer
-      const receiver = yield* Receiver.make(Receiver.ok)
-      const first = yield* webhooks.add({ org, url: `${receiver.url}/first` })
-      const second = yield* webhooks.add({ org, url: `${receiver.url}/second?a=b` })
-      yield* write({ id: "vid_1", text: "größer" })
-      yield* running
-      const received = yield* receiver.received(2)
-      const states = yield* over
-      for (const [path, { secret }] of [
-        ["/first", first],
-        ["/second?a=b", second]
-      ] as const) {
-        const one = received.find((each) => each.path === path) ?? assert.fail(`nothing at ${path}`)
-        const payload = Receiver.verified(Redacted.value(secret), one)
-        assert.deepInclude(payload, { type: "video.completed", data: { id: "vid_1", text: "größer" } })
-        assert.match(one.body, /^\{"type":"video\.completed","timestamp":"\d{4}-\d\d-\d\dT[\d:.]+Z","data":\{/)
-        assert.strictEqual(one.headers["content-type"], "application/json")
-        assert.throws(() => Receiver.verified("whsec_AAAA", one))
-        assert.throws(() => Receiver.verified(Redacted.value(secret), { ...one, body: `${one.body} ` }))
-      }
-      assert.strictEqual(new Set(received.map(Receiver.idOf)).size, 1)
-      assert.match(states[0]?.eventId ?? "", /^evt_[0-9a-f]{32}$/)
-      assert.deepStrictEqual(
-        states.map(({ status, tries }) => [status, tries]),
-        [
-          [204, 1],
-          [204, 1]
-        ]
-      )
-    })
-  )
+withLayer(layer)("webhooks", (it) => {
+  it.scoped("are signed for each endpoint with its secret, and have the same id", function* () {
+    const { org, over, webhooks, write } = yield* customer
+    const receiver = yield* Receiver.make(Receiver.ok)
+    const first = yield* webhooks.add({ org, url: `${receiver.url}/first` })
+    const second = yield* webhooks.add({ org, url: `${receiver.url}/second?a=b` })
+    yield* write({ id: "vid_1", text: "größer" })
+    yield* running
+    const received = yield* receiver.received(2)
+    const states = yield* over
+    for (const [path, { secret }] of [
+      ["/first", first],
+      ["/second?a=b", second]
+    ] as const) {
+      const one = received.find((each) => each.path === path) ?? assert.fail(`nothing at ${path}`)
+      const payload = Receiver.verified(Redacted.value(secret), one)
+      assert.deepInclude(payload, { type: "video.completed", data: { id: "vid_1", text: "größer" } })
+      assert.match(one.body, /^\{"type":"video\.completed","timestamp":"\d{4}-\d\d-\d\dT[\d:.]+Z","data":\{/)
+      assert.strictEqual(one.headers["content-type"], "application/json")
+      assert.throws(() => Receiver.verified("whsec_AAAA", one))
+      assert.throws(() => Receiver.verified(Redacted.value(secret), { ...one, body: `${one.body} ` }))
+    }
+    assert.strictEqual(new Set(received.map(Receiver.idOf)).size, 1)
+    assert.match(states[0]?.eventId ?? "", /^evt_[0-9a-f]{32}$/)
+    assert.deepStrictEqual(
+      states.map(({ status, tries }) => [status, tries]),
+      [
+        [204, 1],
+        [204, 1]
+      ]
+    )
+  })
 
   it.scoped(
     "for the URL of a request are signed with the organization's secret, and sent once where an endpoint has it",
-    () =>
-      Effect.gen(function* () {
-        const { org, over, sql, webhooks, write } = yield* customer
-        const receiver = yield* Receiver.make(Receiver.ok)
-        const [{ secret } = { secret: "" }] = yield* Outbox.secretOf(sql, org)
-        assert.strictEqual(Redacted.value(yield* webhooks.secret(org, { reissue: false })), secret)
-        yield* write({}, `${receiver.url}/request`)
-        const { endpoint } = yield* webhooks.add({ org, url: `${receiver.url}/both` })
-        yield* write({}, endpoint.url)
-        yield* running
-        yield* over
-        const [one, ...others] = receiver.all.toSorted((a, b) => b.path.localeCompare(a.path))
-        assert.deepStrictEqual([one?.path, others.map(({ path }) => path)], ["/request", ["/both"]])
-        assert.deepInclude(Receiver.verified(secret, one ?? assert.fail()), { data: {} })
-        const reissued = Redacted.value(yield* webhooks.secret(org, { reissue: true }))
-        assert.notStrictEqual(reissued, secret)
-        assert.throws(() => Receiver.verified(reissued, one ?? assert.fail()))
-      })
-  )
-
-  it.scoped("are repeated under the same id until they are received, and the endpoint shows what failed", () =>
-    Effect.gen(function* () {
-      const { deliveries, hurry, org, over, webhooks, write } = yield* customer
-      let answers = 0
-      const receiver = yield* Receiver.make((response) => response.writeHead(++answers < 3 ? 500 : 200).end("thanks"))
-      const { secret } = yield* webhooks.add({ org, url: receiver.url })
-      yield* write({ n: 1 })
+    function* () {
+      const { org, over, sql, webhooks, write } = yield* customer
+      const receiver = yield* Receiver.make(Receiver.ok)
+      const [{ secret } = { secret: "" }] = yield* Outbox.secretOf(sql, org)
+      assert.strictEqual(Redacted.value(yield* webhooks.secret(org, { reissue: false })), secret)
+      yield* write({}, `${receiver.url}/request`)
+      const { endpoint } = yield* webhooks.add({ org, url: `${receiver.url}/both` })
+      yield* write({}, endpoint.url)
       yield* running
-      yield* eventually(Effect.zipRight(hurry, deliveries()), ([one]) => one?.state === "delivered")
-      assert.deepStrictEqual(
-        receiver.all.map((one) => [Receiver.idOf(one), Receiver.verified(Redacted.value(secret), one)]),
-        receiver.all.map(() => [
-          Receiver.idOf(receiver.all[0] ?? assert.fail()),
-          JSON.parse(receiver.all[0]?.body ?? "")
-        ])
-      )
-      const [done] = yield* over
-      assert.deepInclude(done, { state: "delivered", tries: 3, status: 200, failure: null, nextAt: null })
-      const [endpoint] = yield* webhooks.list(org)
-      assert.deepInclude(endpoint, { failure: "status 500", pending: 0, disabledAt: null })
-    })
+      yield* over
+      const [one, ...others] = receiver.all.toSorted((a, b) => b.path.localeCompare(a.path))
+      assert.deepStrictEqual([one?.path, others.map(({ path }) => path)], ["/request", ["/both"]])
+      assert.deepInclude(Receiver.verified(secret, one ?? assert.fail()), { data: {} })
+      const reissued = Redacted.value(yield* webhooks.secret(org, { reissue: true }))
+      assert.notStrictEqual(reissued, secret)
+      assert.throws(() => Receiver.verified(reissued, one ?? assert.fail()))
+    }
   )
 
-  it.scoped("are given up after eight tries, and sent again when they are replayed", () =>
-    Effect.gen(function* () {
-      const { deliveries, hurry, org, webhooks, write } = yield* customer
-      let isUp = false
-      const receiver = yield* Receiver.make((response) => response.writeHead(isUp ? 200 : 503).end())
-      yield* webhooks.add({ org, url: receiver.url })
-      yield* write({})
-      yield* running
-      const [failed] = yield* eventually(
-        Effect.zipRight(hurry, deliveries({ state: "failed" })),
-        ({ length }) => length > 0
-      )
-      assert.deepInclude(failed, { state: "failed", tries: 8, status: 503, failure: "status 503", nextAt: null })
-      assert.lengthOf(receiver.all, 8)
-      isUp = true
-      const replayed = yield* webhooks.replay(failed?.eventId ?? "")
-      assert.deepStrictEqual(
-        replayed.map(({ state, tries }) => [state, tries]),
-        [["pending", 0]]
-      )
-      yield* eventually(deliveries(), ([one]) => one?.state === "delivered")
-      assert.strictEqual(new Set(receiver.all.map(Receiver.idOf)).size, 1)
-      assert.strictEqual((yield* Effect.flip(webhooks.replay("evt_none")))._tag, "EventNotFound")
-    })
-  )
+  it.scoped("are repeated under the same id until they are received, and the endpoint shows what failed", function* () {
+    const { deliveries, hurry, org, over, webhooks, write } = yield* customer
+    let answers = 0
+    const receiver = yield* Receiver.make((response) => response.writeHead(++answers < 3 ? 500 : 200).end("thanks"))
+    const { secret } = yield* webhooks.add({ org, url: receiver.url })
+    yield* write({ n: 1 })
+    yield* running
+    yield* eventually(Effect.zipRight(hurry, deliveries()), ([one]) => one?.state === "delivered")
+    assert.deepStrictEqual(
+      receiver.all.map((one) => [Receiver.idOf(one), Receiver.verified(Redacted.value(secret), one)]),
+      receiver.all.map(() => [Receiver.idOf(receiver.all[0] ?? assert.fail()), JSON.parse(receiver.all[0]?.body ?? "")])
+    )
+    const [done] = yield* over
+    assert.deepInclude(done, { state: "delivered", tries: 3, status: 200, failure: null, nextAt: null })
+    const [endpoint] = yield* webhooks.list(org)
+    assert.deepInclude(endpoint, { failure: "status 500", pending: 0, disabledAt: null })
+  })
 
-  it.scoped("disable an endpoint that answers 410, with all that waits for it, until it is enabled", () =>
-    Effect.gen(function* () {
-      const { deliveries, org, over, sql, webhooks, write } = yield* customer
-      let isGone = true
-      const receiver = yield* Receiver.make((response) => response.writeHead(isGone ? 410 : 200).end())
-      const { endpoint } = yield* webhooks.add({ org, url: receiver.url })
-      yield* Effect.forEach(times(9), (n) => write({ n }))
-      yield* running
-      const all = yield* over
-      assert.isTrue(all.every(({ state }) => state === "failed"))
-      assert.isBelow(receiver.all.length, 9)
-      const [disabled] = yield* webhooks.list(org)
-      assert.deepInclude(disabled, { failure: "status 410", pending: 0 })
-      assert.isNotNull(disabled?.disabledAt)
-      yield* write({ n: 9 })
-      assert.lengthOf(yield* deliveries(), 9)
-      const [first] = all
-      assert.strictEqual((yield* Effect.flip(webhooks.replay(first?.eventId ?? "")))._tag, "EventNotFound")
-      isGone = false
-      assert.deepInclude(yield* webhooks.enable(endpoint.id), { disabledAt: null })
-      yield* write({ n: 10 })
-      yield* eventually(deliveries(), ([newest]) => newest?.state === "delivered")
-      yield* webhooks.remove(endpoint.id)
-      assert.deepStrictEqual([yield* deliveries(), yield* webhooks.list(org)], [[], []])
-      assert.strictEqual((yield* Effect.flip(webhooks.remove(endpoint.id)))._tag, "EndpointNotFound")
-      assert.deepStrictEqual(yield* sql`SELECT id FROM webhook_endpoints WHERE id = ${endpoint.id}`, [])
-    })
-  )
+  it.scoped("are given up after eight tries, and sent again when they are replayed", function* () {
+    const { deliveries, hurry, org, webhooks, write } = yield* customer
+    let isUp = false
+    const receiver = yield* Receiver.make((response) => response.writeHead(isUp ? 200 : 503).end())
+    yield* webhooks.add({ org, url: receiver.url })
+    yield* write({})
+    yield* running
+    const [failed] = yield* eventually(
+      Effect.zipRight(hurry, deliveries({ state: "failed" })),
+      ({ length }) => length > 0
+    )
+    assert.deepInclude(failed, { state: "failed", tries: 8, status: 503, failure: "status 503", nextAt: null })
+    assert.lengthOf(receiver.all, 8)
+    isUp = true
+    const replayed = yield* webhooks.replay(failed?.eventId ?? "")
+    assert.deepStrictEqual(
+      replayed.map(({ state, tries }) => [state, tries]),
+      [["pending", 0]]
+    )
+    yield* eventually(deliveries(), ([one]) => one?.state === "delivered")
+    assert.strictEqual(new Set(receiver.all.map(Receiver.idOf)).size, 1)
+    assert.strictEqual((yield* Effect.flip(webhooks.replay("evt_none")))._tag, "EventNotFound")
+  })
 
-  it.scoped("that were written for an endpoint while it was removed are dropped, and nothing waits for them", () =>
-    Effect.gen(function* () {
+  it.scoped("disable an endpoint that answers 410, with all that waits for it, until it is enabled", function* () {
+    const { deliveries, org, over, sql, webhooks, write } = yield* customer
+    let isGone = true
+    const receiver = yield* Receiver.make((response) => response.writeHead(isGone ? 410 : 200).end())
+    const { endpoint } = yield* webhooks.add({ org, url: receiver.url })
+    yield* Effect.forEach(times(9), (n) => write({ n }))
+    yield* running
+    const all = yield* over
+    assert.isTrue(all.every(({ state }) => state === "failed"))
+    assert.isBelow(receiver.all.length, 9)
+    const [disabled] = yield* webhooks.list(org)
+    assert.deepInclude(disabled, { failure: "status 410", pending: 0 })
+    assert.isNotNull(disabled?.disabledAt)
+    yield* write({ n: 9 })
+    assert.lengthOf(yield* deliveries(), 9)
+    const [first] = all
+    assert.strictEqual((yield* Effect.flip(webhooks.replay(first?.eventId ?? "")))._tag, "EventNotFound")
+    isGone = false
+    assert.deepInclude(yield* webhooks.enable(endpoint.id), { disabledAt: null })
+    yield* write({ n: 10 })
+    yield* eventually(deliveries(), ([newest]) => newest?.state === "delivered")
+    yield* webhooks.remove(endpoint.id)
+    assert.deepStrictEqual([yield* deliveries(), yield* webhooks.list(org)], [[], []])
+    assert.strictEqual((yield* Effect.flip(webhooks.remove(endpoint.id)))._tag, "EndpointNotFound")
+    assert.deepStrictEqual(yield* sql`SELECT id FROM webhook_endpoints WHERE id = ${endpoint.id}`, [])
+  })
+
+  it.scoped(
+    "that were written for an endpoint while it was removed are dropped, and nothing waits for them",
+    function* () {
       const { deliveries, org, sql, webhooks, write } = yield* customer
       const receiver = yield* Receiver.make(Receiver.ok)
       yield* Outbox.secretOf(sql, org)
@@ -183,30 +172,29 @@ withMoney(layer)("webhooks", (it) => {
         receiver.all.map(({ path }) => path),
         ["/kept"]
       )
-    })
+    }
   )
 
-  it.scoped("of other endpoints do not wait for one that never answers", () =>
-    Effect.gen(function* () {
-      const { deliveries, org, webhooks, write } = yield* customer
-      const silent = yield* Receiver.make(() => undefined)
-      const { endpoint: dead } = yield* webhooks.add({ org, url: silent.url })
-      yield* Effect.forEach(times(100), (n) => write({ n }))
-      const alive = yield* Receiver.make(Receiver.ok)
-      const { endpoint } = yield* webhooks.add({ org, url: alive.url })
-      yield* Effect.forEach(times(20), (n) => write({ n }))
-      yield* running
-      yield* alive.received(20)
-      yield* eventually(deliveries(), (all) =>
-        all.every(({ endpointId, state }) => endpointId !== endpoint.id || state === "delivered")
-      )
-      assert.lengthOf(silent.all, 4)
-      yield* webhooks.remove(dead.id)
-    })
-  )
+  it.scoped("of other endpoints do not wait for one that never answers", function* () {
+    const { deliveries, org, webhooks, write } = yield* customer
+    const silent = yield* Receiver.make(() => undefined)
+    const { endpoint: dead } = yield* webhooks.add({ org, url: silent.url })
+    yield* Effect.forEach(times(100), (n) => write({ n }))
+    const alive = yield* Receiver.make(Receiver.ok)
+    const { endpoint } = yield* webhooks.add({ org, url: alive.url })
+    yield* Effect.forEach(times(20), (n) => write({ n }))
+    yield* running
+    yield* alive.received(20)
+    yield* eventually(deliveries(), (all) =>
+      all.every(({ endpointId, state }) => endpointId !== endpoint.id || state === "delivered")
+    )
+    assert.lengthOf(silent.all, 4)
+    yield* webhooks.remove(dead.id)
+  })
 
-  it.scoped("of other organizations do not wait for one whose endpoints never answer, however many it has", () =>
-    Effect.gen(function* () {
+  it.scoped(
+    "of other organizations do not wait for one whose endpoints never answer, however many it has",
+    function* () {
       const dead = yield* customer
       const silent = yield* Receiver.make(() => undefined)
       yield* Effect.forEach(times(20), (n) => dead.webhooks.add({ org: dead.org, url: `${silent.url}/${n}` }))
@@ -219,78 +207,66 @@ withMoney(layer)("webhooks", (it) => {
       yield* alive.received(1)
       assert.isBelow(silent.all.length, 32)
       yield* dead.sql`DELETE FROM webhook_deliveries WHERE org_id = ${dead.org}`
-    })
+    }
   )
 
-  it.scoped("are sent once by any number of instances, and by another when one stops while it sends", () =>
-    Effect.gen(function* () {
-      const { org, over, webhooks, write } = yield* customer
-      let isSlow = true
-      const receiver = yield* Receiver.make((response) => (isSlow ? undefined : Receiver.ok(response)))
-      yield* webhooks.add({ org, url: receiver.url })
-      yield* write({ n: 0 })
-      const first = yield* Scope.make()
-      yield* Scope.extend(running, first)
-      yield* receiver.received(1)
-      isSlow = false
-      yield* Scope.close(first, Exit.void)
-      yield* Effect.replicateEffect(running, 3)
-      yield* over
-      assert.lengthOf(receiver.all, 2)
-      yield* Effect.forEach(times(60), (n) => write({ n }), { concurrency: 4 })
-      yield* over
-      assert.lengthOf(new Set(receiver.all.map(Receiver.idOf)), 61)
-      assert.lengthOf(receiver.all, 62)
-    })
-  )
+  it.scoped("are sent once by any number of instances, and by another when one stops while it sends", function* () {
+    const { org, over, webhooks, write } = yield* customer
+    let isSlow = true
+    const receiver = yield* Receiver.make((response) => (isSlow ? undefined : Receiver.ok(response)))
+    yield* webhooks.add({ org, url: receiver.url })
+    yield* write({ n: 0 })
+    const first = yield* Scope.make()
+    yield* Scope.extend(running, first)
+    yield* receiver.received(1)
+    isSlow = false
+    yield* Scope.close(first, Exit.void)
+    yield* Effect.replicateEffect(running, 3)
+    yield* over
+    assert.lengthOf(receiver.all, 2)
+    yield* Effect.forEach(times(60), (n) => write({ n }), { concurrency: 4 })
+    yield* over
+    assert.lengthOf(new Set(receiver.all.map(Receiver.idOf)), 61)
+    assert.lengthOf(receiver.all, 62)
+  })
 
-  it.scoped("are refused at addresses inside, when an endpoint is added and when it is sent to", () =>
-    Effect.gen(function* () {
-      const { deliveries, org, sql, webhooks, write } = yield* customer
-      const strict = fetcherFor([], { names: () => Effect.succeed(["127.0.0.1"]) })
-      const outside = yield* Layer.build(Layer.provide(Webhooks.layer, strict))
-      const { add } = Context.get(outside, Webhooks)
-      for (const url of [
-        "http://127.0.0.1/",
-        "http://localhost/",
-        "ftp://a.example/",
-        "https://a.example:8443/",
-        "x"
-      ]) {
-        const { message } = yield* Effect.flip(add({ org, url }))
-        assert.match(message, /^The URL is refused: /, url)
-      }
-      assert.deepStrictEqual(yield* webhooks.list(org), [])
-      const receiver = yield* Receiver.make(Receiver.ok)
-      const { endpoint } = yield* add({ org, url: "https://rebound.example/hook" })
-      yield* write({})
-      yield* sql`INSERT INTO webhook_secrets (org_id, secret) VALUES (${org}, 'whsec_AAAA')`
-      yield* write({}, receiver.url)
-      yield* Layer.build(Layer.provide(WebhookDelivery.layer, strict))
-      const tried = yield* eventually(deliveries(), (all) => all.length === 3 && all.every(({ tries }) => tries === 1))
-      for (const { failure } of tried) assert.match(failure ?? "", /^refused: .* is loopback/)
-      assert.lengthOf(receiver.all, 0)
-      yield* webhooks.remove(endpoint.id)
-    })
-  )
+  it.scoped("are refused at addresses inside, when an endpoint is added and when it is sent to", function* () {
+    const { deliveries, org, sql, webhooks, write } = yield* customer
+    const strict = fetcherFor([], { names: () => Effect.succeed(["127.0.0.1"]) })
+    const outside = yield* Layer.build(Layer.provide(Webhooks.layer, strict))
+    const { add } = Context.get(outside, Webhooks)
+    for (const url of ["http://127.0.0.1/", "http://localhost/", "ftp://a.example/", "https://a.example:8443/", "x"]) {
+      const { message } = yield* Effect.flip(add({ org, url }))
+      assert.match(message, /^The URL is refused: /, url)
+    }
+    assert.deepStrictEqual(yield* webhooks.list(org), [])
+    const receiver = yield* Receiver.make(Receiver.ok)
+    const { endpoint } = yield* add({ org, url: "https://rebound.example/hook" })
+    yield* write({})
+    yield* sql`INSERT INTO webhook_secrets (org_id, secret) VALUES (${org}, 'whsec_AAAA')`
+    yield* write({}, receiver.url)
+    yield* Layer.build(Layer.provide(WebhookDelivery.layer, strict))
+    const tried = yield* eventually(deliveries(), (all) => all.length === 3 && all.every(({ tries }) => tries === 1))
+    for (const { failure } of tried) assert.match(failure ?? "", /^refused: .* is loopback/)
+    assert.lengthOf(receiver.all, 0)
+    yield* webhooks.remove(endpoint.id)
+  })
 
-  it.scoped("are removed once they are old and over", () =>
-    Effect.gen(function* () {
-      const { deliveries, org, sql, webhooks, write } = yield* customer
-      const { endpoint } = yield* webhooks.add({ org, url: "http://127.0.0.1:9/" })
-      yield* Effect.forEach(times(3), (n) => write({ n }))
-      const [newest, middle, oldest] = yield* deliveries()
-      const age = (event: string | undefined, state: string) =>
-        sql`UPDATE webhook_deliveries SET created_at = now() - interval '3 days', state = ${state},
+  it.scoped("are removed once they are old and over", function* () {
+    const { deliveries, org, sql, webhooks, write } = yield* customer
+    const { endpoint } = yield* webhooks.add({ org, url: "http://127.0.0.1:9/" })
+    yield* Effect.forEach(times(3), (n) => write({ n }))
+    const [newest, middle, oldest] = yield* deliveries()
+    const age = (event: string | undefined, state: string) =>
+      sql`UPDATE webhook_deliveries SET created_at = now() - interval '3 days', state = ${state},
           next_at = CASE WHEN ${state} = 'pending' THEN now() + interval '1 day' END WHERE event_id = ${event ?? ""}`
-      yield* age(oldest?.eventId, "failed")
-      yield* age(middle?.eventId, "pending")
-      assert.strictEqual(yield* webhooks.prune(Duration.days(2)), 1)
-      assert.deepStrictEqual(
-        (yield* deliveries()).map(({ eventId }) => eventId),
-        [newest?.eventId, middle?.eventId]
-      )
-      yield* webhooks.remove(endpoint.id)
-    })
-  )
+    yield* age(oldest?.eventId, "failed")
+    yield* age(middle?.eventId, "pending")
+    assert.strictEqual(yield* webhooks.prune(Duration.days(2)), 1)
+    assert.deepStrictEqual(
+      (yield* deliveries()).map(({ eventId }) => eventId),
+      [newest?.eventId, middle?.eventId]
+    )
+    yield* webhooks.remove(endpoint.id)
+  })
 })

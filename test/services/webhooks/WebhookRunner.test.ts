@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Clock, Deferred, Effect, Exit, Fiber, Scope, TestClock } from "effect"
 import type { DeliveryQueue, Leased, Try } from "../../../src/services/webhooks/DeliveryQueue.ts"
 import { makeRunner, type Send } from "../../../src/services/webhooks/WebhookDelivery.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const leasedOf = (id: string, lane = "whe_1"): Leased => ({
   id,
@@ -71,65 +71,53 @@ const triesOf = (answer: (tries: number) => Try) =>
   })
 
 describe("the delivery of a webhook", () => {
-  it.scoped("is tried eight times within a day, at growing distances, and then fails", () =>
-    Effect.gen(function* () {
-      const { at, ends, rests } = yield* triesOf(() => failing(503))
-      assert.deepStrictEqual(ends, ["failed 1"])
-      assert.lengthOf(at, 8)
-      const longest = [5, 60, 300, 1_800, 7_200, 21_600, 54_000]
-      assert.lengthOf(rests, longest.length)
-      for (const [index, rest] of rests.entries()) {
-        const most = longest[index] ?? 0
-        assert.isTrue(rest >= most * 0.8 && rest <= most, `${rest} of ${most}`)
-        const waited = (at[index + 1] ?? 0) - (at[index] ?? 0)
-        assert.isTrue(waited >= rest && waited <= rest + lookEverySeconds, `${waited} for ${rest}`)
-      }
-      assert.isBelow(at.at(-1) ?? 0, 86_400)
-    })
-  )
+  it.scoped("is tried eight times within a day, at growing distances, and then fails", function* () {
+    const { at, ends, rests } = yield* triesOf(() => failing(503))
+    assert.deepStrictEqual(ends, ["failed 1"])
+    assert.lengthOf(at, 8)
+    const longest = [5, 60, 300, 1_800, 7_200, 21_600, 54_000]
+    assert.lengthOf(rests, longest.length)
+    for (const [index, rest] of rests.entries()) {
+      const most = longest[index] ?? 0
+      assert.isTrue(rest >= most * 0.8 && rest <= most, `${rest} of ${most}`)
+      const waited = (at[index + 1] ?? 0) - (at[index] ?? 0)
+      assert.isTrue(waited >= rest && waited <= rest + lookEverySeconds, `${waited} for ${rest}`)
+    }
+    assert.isBelow(at.at(-1) ?? 0, 86_400)
+  })
 
-  it.scoped("ends with the first try that succeeds", () =>
-    Effect.gen(function* () {
-      const { at, ends } = yield* triesOf((tries) => (tries < 2 ? failing(500) : delivered))
-      assert.deepStrictEqual([ends, at.length], [["delivered 1"], 3])
-    })
-  )
+  it.scoped("ends with the first try that succeeds", function* () {
+    const { at, ends } = yield* triesOf((tries) => (tries < 2 ? failing(500) : delivered))
+    assert.deepStrictEqual([ends, at.length], [["delivered 1"], 3])
+  })
 
-  it.scoped("ends with a 410", () =>
-    Effect.gen(function* () {
-      const { at, ends } = yield* triesOf(() => failing(410))
-      assert.deepStrictEqual([ends, at.length], [["disabled 1"], 1])
-    })
-  )
+  it.scoped("ends with a 410", function* () {
+    const { at, ends } = yield* triesOf(() => failing(410))
+    assert.deepStrictEqual([ends, at.length], [["disabled 1"], 1])
+  })
 
-  it.scoped("is tried again after a redirect, a refused address or no answer at all", () =>
-    Effect.gen(function* () {
-      const answers = [failing(302), failing(404), { status: undefined, failure: "refused: 10.0.0.1 is private" }]
-      const { at, ends } = yield* triesOf((tries) => answers[tries] ?? delivered)
-      assert.deepStrictEqual([ends, at.length], [["delivered 1"], 4])
-    })
-  )
+  it.scoped("is tried again after a redirect, a refused address or no answer at all", function* () {
+    const answers = [failing(302), failing(404), { status: undefined, failure: "refused: 10.0.0.1 is private" }]
+    const { at, ends } = yield* triesOf((tries) => answers[tries] ?? delivered)
+    assert.deepStrictEqual([ends, at.length], [["delivered 1"], 4])
+  })
 
-  it.scoped("waits for no destination that does not answer", () =>
-    Effect.gen(function* () {
-      const dead = ["1", "2", "3"].map((id) => leasedOf(id, "dead"))
-      const { ends, queue } = memoryQueue(...dead, leasedOf("4", "alive"))
-      yield* makeRunner(queue, ({ lane }) => (lane === "dead" ? Effect.never : Effect.succeed(delivered)))
-      yield* TestClock.adjust("1 second")
-      assert.deepStrictEqual(ends, ["delivered 4"])
-    })
-  )
+  it.scoped("waits for no destination that does not answer", function* () {
+    const dead = ["1", "2", "3"].map((id) => leasedOf(id, "dead"))
+    const { ends, queue } = memoryQueue(...dead, leasedOf("4", "alive"))
+    yield* makeRunner(queue, ({ lane }) => (lane === "dead" ? Effect.never : Effect.succeed(delivered)))
+    yield* TestClock.adjust("1 second")
+    assert.deepStrictEqual(ends, ["delivered 4"])
+  })
 
-  it.effect("gives its lease up when the gateway stops", () =>
-    Effect.gen(function* () {
-      const scope = yield* Scope.make()
-      const { ends, queue } = memoryQueue(leasedOf("1"))
-      const sending = yield* Deferred.make<void>()
-      const send: Send = () => Effect.zipRight(Deferred.succeed(sending, undefined), Effect.never)
-      yield* Scope.extend(makeRunner(queue, send), scope)
-      yield* Deferred.await(sending)
-      yield* Fiber.join(yield* Effect.fork(Scope.close(scope, Exit.void)))
-      assert.deepStrictEqual(ends, ["released 1"])
-    })
-  )
+  it.effect("gives its lease up when the gateway stops", function* () {
+    const scope = yield* Scope.make()
+    const { ends, queue } = memoryQueue(leasedOf("1"))
+    const sending = yield* Deferred.make<void>()
+    const send: Send = () => Effect.zipRight(Deferred.succeed(sending, undefined), Effect.never)
+    yield* Scope.extend(makeRunner(queue, send), scope)
+    yield* Deferred.await(sending)
+    yield* Fiber.join(yield* Effect.fork(Scope.close(scope, Exit.void)))
+    assert.deepStrictEqual(ends, ["released 1"])
+  })
 })

@@ -10,6 +10,7 @@ import { streamCsv } from "../Csv.ts"
 import { conflict } from "../Fields.ts"
 import { organizationOf, spanOf } from "../Filters.ts"
 import { cutPage, defaultListed, numberedAfter, wrongCursor } from "../Page.ts"
+import { inTurnSoon } from "../Turns.ts"
 import { type EntryFilters, encodeLine } from "./Schema.ts"
 
 /** A write tells whether the client is still there. */
@@ -54,7 +55,7 @@ export const LedgerHandlers = HttpApiBuilder.group(
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...filters } }) =>
         Effect.gen(function* () {
           yield* numberedAfter(after)
-          const rows = yield* ledger.page({ ...(yield* queryOf(filters)), after, limit: limit + 1 })
+          const rows = yield* inTurnSoon(ledger.page({ ...(yield* queryOf(filters)), after, limit: limit + 1 }))
           return cutPage(rows, limit, listedEntryRecord, ({ id }) => id)
         })
       )

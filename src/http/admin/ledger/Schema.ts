@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { ListedEntryRecord, OpenHoldRecord } from "../../../services/admin/EntryRecord.ts"
 import { UnixSeconds } from "../../../services/admin/Record.ts"
 import { parameter } from "../../schema/Query.ts"
-import { ChangeErrors, ReadAccess, ReadErrors } from "../Access.ts"
+import { ChangeErrors, ReadAccess, ReportErrors } from "../Access.ts"
 import { csvBody } from "../Csv.ts"
 import { organizationParameter, spanParameters } from "../Filters.ts"
 import { pageOf, pageParameters } from "../Page.ts"
@@ -88,4 +88,4 @@ export const LedgerGroup = HttpApiGroup.make("ledger")
   .add(holds)
   .add(names)
   .add(verify)
-  .addError(ReadErrors)
+  .addError(ReportErrors)

@@ -12,6 +12,7 @@ import { AdminApi } from "../AdminApi.ts"
 import { streamCsv } from "../Csv.ts"
 import { organizationOf, spanOf } from "../Filters.ts"
 import { cutPage, defaultListed, wrongCursor } from "../Page.ts"
+import { inTurnSoon } from "../Turns.ts"
 import type { RequestFilters } from "./Schema.ts"
 
 const isRow = Schema.is(Schema.UUID)
@@ -38,7 +39,7 @@ export const RequestsHandlers = HttpApiBuilder.group(
         Effect.gen(function* () {
           if (after !== undefined && !isRow(after)) return yield* wrongCursor
           const filter = yield* filterOf(given)
-          const rows = yield* log.list({ ...filter, after, limit: limit + 1 })
+          const rows = yield* inTurnSoon(log.list({ ...filter, after, limit: limit + 1 }))
           const { data, ...page } = cutPage(
             rows,
             limit,

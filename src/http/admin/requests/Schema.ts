@@ -1,10 +1,10 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { described } from "../../../domain/Constraints.ts"
 import { ExplainedRequest } from "../../../services/admin/requests/Explanation.ts"
 import { NamedLogRecord } from "../../../services/admin/requests/Record.ts"
-import { described } from "../../schema/Constraints.ts"
 import { parameter } from "../../schema/Query.ts"
-import { ReadAccess, ReadErrors } from "../Access.ts"
+import { ReadAccess, ReportErrors } from "../Access.ts"
 import { csvBody } from "../Csv.ts"
 import { organizationParameter, spanParameters, textParameter } from "../Filters.ts"
 import { pageOf, pageParameters } from "../Page.ts"
@@ -76,4 +76,4 @@ const show = HttpApiEndpoint.get("show", "/requests/:id")
   .middleware(ReadAccess)
   .annotateContext(OpenApi.annotations({ summary: "Show what happened to a request, and why it cost what it did" }))
 
-export const RequestsGroup = HttpApiGroup.make("requests").add(list).add(csv).add(show).addError(ReadErrors)
+export const RequestsGroup = HttpApiGroup.make("requests").add(list).add(csv).add(show).addError(ReportErrors)

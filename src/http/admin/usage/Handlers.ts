@@ -10,6 +10,7 @@ import { streamCsv } from "../Csv.ts"
 import { Text } from "../Fields.ts"
 import { organizationOf, spanOf } from "../Filters.ts"
 import { defaultListed, wrongCursor } from "../Page.ts"
+import { inTurnSoon } from "../Turns.ts"
 import type { UsageFilters } from "./Schema.ts"
 
 const Cursor = Schema.compose(
@@ -49,7 +50,9 @@ export const UsageHandlers = HttpApiBuilder.group(
         Effect.gen(function* () {
           const { groupings, query } = yield* queryOf(given)
           const [by, thenBy] = groupings
-          const { next, rows, totals } = yield* report({ ...query, by, thenBy, limit, after: yield* placeOf(after) })
+          const { next, rows, totals } = yield* inTurnSoon(
+            report({ ...query, by, thenBy, limit, after: yield* placeOf(after) })
+          )
           return {
             data: rows.map((row) => usageRecord(groupings, row)),
             has_more: next !== undefined,

@@ -9,7 +9,7 @@ import {
 } from "../../../services/admin/UsageRecord.ts"
 import { UsageSort } from "../../../services/telemetry/UsageSql.ts"
 import { parameter } from "../../schema/Query.ts"
-import { ReadAccess, ReadErrors } from "../Access.ts"
+import { ReadAccess, ReportErrors } from "../Access.ts"
 import { csvBody } from "../Csv.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 import { requestParameters } from "../requests/Schema.ts"
@@ -71,4 +71,4 @@ const csv = HttpApiEndpoint.get("csv", "/usage.csv")
   .middleware(ReadAccess)
   .annotateContext(OpenApi.annotations({ summary: "Download spend, cost, margin and tokens" }))
 
-export const UsageGroup = HttpApiGroup.make("usage").add(list).add(csv).addError(ReadErrors)
+export const UsageGroup = HttpApiGroup.make("usage").add(list).add(csv).addError(ReportErrors)

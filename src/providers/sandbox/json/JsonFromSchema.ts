@@ -1,25 +1,10 @@
 /** json-schema-faker 0.6.3 hangs on hostile schemas and executes patterns; ajv compiles what customers send. */
 import { Array, Predicate } from "effect"
+import { nestsWithin } from "../../../domain/Json.ts"
+import { asFields, asList, type Fields } from "../../client/Json.ts"
 import { conforms } from "./Conformance.ts"
-import {
-  alternatives,
-  dereference,
-  isNode,
-  isSpent,
-  listAt,
-  maxEntries,
-  type Node,
-  namesAt,
-  namesOf,
-  nodeAt,
-  own,
-  positions,
-  propertySchema,
-  type Run,
-  spend,
-  typesAllowed,
-  typesOf
-} from "./JsonSchema.ts"
+import * as JsonSchema from "./JsonSchema.ts"
+import { isSpent, namesIn, own, type Run, spend } from "./JsonSchema.ts"
 import { atLeast, atMost, numbers, texts } from "./Values.ts"
 import { wordsOf } from "./Words.ts"
 
@@ -44,11 +29,9 @@ interface Place {
 
 /** Deterministic; ignores `pattern`. A value over the bounds, divided by `shares`, satisfies a part of the schema. */
 export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unknown => {
+  const root = JsonSchema.bounded(schema)
   const budget = { steps: maxSteps / shares, characters: maxCharacters / shares }
-  return fill({ root: schema, names: new WeakMap(), words: wordsOf(prompt), texts: 0, ...budget }, [schema], {
-    depth: 0,
-    salt: 0
-  })
+  return fill({ root, words: wordsOf(prompt), texts: 0, ...budget }, [root], { depth: 0, salt: 0 })
 }
 
 const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, taken?: ReadonlySet<string>): unknown => {
@@ -58,7 +41,7 @@ const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, taken?: R
     isFree(run, value, taken) && schemas.every((schema) => conforms(run, schema, value))
   let tried = 0
   let first: { readonly value: unknown } | undefined
-  for (const facets of alternatives(run, schemas, place.depth > plainDepth)) {
+  for (const facets of JsonSchema.alternatives(run, schemas, place.depth > plainDepth)) {
     for (const value of candidates(run, facets, place)) {
       first ??= { value }
       const isChosen = isGood(value)
@@ -81,22 +64,23 @@ const charge = (run: Run, value: unknown): unknown => {
   return value
 }
 
-const simple: Node = { object: {}, array: [], string: "", number: 0, integer: 0, boolean: true }
+const simple: Fields = { object: {}, array: [], string: "", number: 0, integer: 0, boolean: true }
 
 const simplestValue = (run: Run, schemas: ReadonlyArray<unknown>): unknown => {
-  const heads = schemas.slice(0, 4).filter(isNode)
-  const nodes = heads.flatMap((node) => [node, ...dereference(run, node)]).filter(isNode)
-  for (const node of nodes) {
-    const choice = own(node, "const") ?? listAt(run, node, "enum")[0]
+  const heads = schemas.slice(0, 4).filter(Predicate.isRecord)
+  const nodes = heads.flatMap((node) => [node, ...JsonSchema.dereference(run, node)]).filter(Predicate.isRecord)
+  for (const { const: constant, enum: choices } of nodes) {
+    const choice = constant ?? asList(choices)[0]
     if (typeof choice === "number" || (typeof choice === "string" && choice.length <= maxSimple)) return choice
   }
-  const [type = "null"] = typesAllowed(nodes.filter((node) => typesOf(node) !== undefined))
-  return own(simple, type) ?? null
+  const [type = "null"] = JsonSchema.typesAllowed(nodes.filter((node) => JsonSchema.typesOf(node) !== undefined))
+  return own(simple, String(type)) ?? null
 }
 
 function* withinBudget(run: Run, values: ReadonlyArray<unknown>): Generator {
   for (const value of values) {
-    const size = sizeOf(run, value)
+    const size = nestsWithin(maxDepthChosen, value) ? JSON.stringify(value).length : Number.POSITIVE_INFINITY
+    spend(run, 1 + (Math.min(size, maxCharacters) >> 4))
     if (isSpent(run)) return
     if (size > run.characters) continue
     if (typeof value !== "string") run.characters -= size
@@ -104,47 +88,34 @@ function* withinBudget(run: Run, values: ReadonlyArray<unknown>): Generator {
   }
 }
 
-const sizeOf = (run: Run, value: unknown, depth = 0): number => {
-  if (!spend(run, 1) || depth > maxDepthChosen) return Number.POSITIVE_INFINITY
-  if (typeof value === "string") return value.length
-  const names = isNode(value) ? namesOf(run, value) : []
-  if (names.length >= maxEntries) return Number.POSITIVE_INFINITY
-  let size = 4 + names.join("").length
-  for (const part of isNode(value) ? names.map((name) => value[name]) : Array.isArray(value) ? value : []) {
-    size += sizeOf(run, part, depth + 1)
-    if (size > run.characters) break
-  }
-  return size
-}
-
-const choicesOf = (run: Run, node: Node, salt: number): ReadonlyArray<unknown> => {
-  const all = listAt(run, node, "enum")
+const choicesOf = (run: Run, choices: unknown, salt: number): ReadonlyArray<unknown> => {
+  const all = asList(choices)
   spend(run, all.length)
   const [others, mentioned] = Array.partition(all, (choice) => typeof choice === "string" && run.words.mention(choice))
   return Array.rotate([...mentioned, ...others], -salt).slice(0, maxChoices)
 }
 
-function* candidates(run: Run, facets: ReadonlyArray<Node>, place: Place): Generator {
+function* candidates(run: Run, facets: ReadonlyArray<Fields>, place: Place): Generator {
   spend(run, facets.length >> 2)
-  const constant = facets.find((facet) => Object.hasOwn(facet, "const"))
-  const choosing = facets.find((facet) => Object.hasOwn(facet, "enum"))
-  if (constant !== undefined) yield* withinBudget(run, [own(constant, "const")])
-  else if (choosing !== undefined) yield* withinBudget(run, choicesOf(run, choosing, place.salt))
+  const constant = facets.find((facet) => "const" in facet)
+  const choosing = facets.find((facet) => "enum" in facet)
+  if (constant !== undefined) yield* withinBudget(run, [constant.const])
+  else if (choosing !== undefined) yield* withinBudget(run, choicesOf(run, choosing.enum, place.salt))
   else {
     for (const facet of place.salt === 0 ? facets : []) {
-      const suggested = Object.hasOwn(facet, "default") ? [own(facet, "default")] : []
-      yield* withinBudget(run, [...suggested, ...listAt(run, facet, "examples").slice(0, 1)])
+      const suggested = "default" in facet ? [facet.default] : []
+      yield* withinBudget(run, [...suggested, ...asList(facet.examples).slice(0, 1)])
     }
-    const types = typesAllowed(facets)
+    const types = JsonSchema.typesAllowed(facets)
     const isNullFirst = place.depth > plainDepth && types.includes("null")
     for (const type of isNullFirst ? ["null", ...types] : types) yield* valuesOfType(run, facets, place, type)
   }
 }
 
-function* valuesOfType(run: Run, facets: ReadonlyArray<Node>, place: Place, type: string): Generator {
+function* valuesOfType(run: Run, facets: ReadonlyArray<Fields>, place: Place, type: unknown): Generator {
   if (type === "object") {
     yield objectOf(run, facets, place, place.depth <= plainDepth)
-    if (facets.some((facet) => Object.hasOwn(facet, "properties"))) yield objectOf(run, facets, place, false)
+    if (facets.some((facet) => "properties" in facet)) yield objectOf(run, facets, place, false)
   } else if (type === "array") {
     yield arrayOf(run, facets, place, 1)
     yield arrayOf(run, facets, place, 0)
@@ -157,18 +128,18 @@ function* valuesOfType(run: Run, facets: ReadonlyArray<Node>, place: Place, type
   else if (type === "null") yield null
 }
 
-const objectOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, isGenerous: boolean): unknown => {
-  const union = (read: (facet: Node) => ReadonlyArray<string>): Set<string> =>
+const objectOf = (run: Run, facets: ReadonlyArray<Fields>, place: Place, isGenerous: boolean): unknown => {
+  const union = (read: (facet: Fields) => ReadonlyArray<string>): Set<string> =>
     new Set(facets.flatMap((facet) => (isSpent(run) ? [] : read(facet))))
-  const required = union((facet) => namesAt(run, facet, "required"))
-  const known = new Set([...union((facet) => namesOf(run, nodeAt(facet, "properties"))), ...required])
+  const required = union((facet) => namesIn(run, asList(facet.required)))
+  const known = new Set([...union((facet) => namesIn(run, asFields(facet.properties))), ...required])
   const made = new Map<string, unknown>()
   const add = (name: string, isNeeded: boolean): void => {
     const isOver = isNeeded ? Math.min(run.steps, run.characters) < -overdraft : isSpent(run)
     if (isOver || made.has(name)) return
     spend(run, 1 + (facets.length >> 3))
     run.characters -= name.length
-    const schemas = facets.map((facet) => propertySchema(run, facet, name)).filter(Predicate.isNotUndefined)
+    const schemas = facets.map((facet) => JsonSchema.propertySchema(run, facet, name)).filter(Predicate.isNotUndefined)
     const value = fill(run, schemas, { depth: place.depth + 1, salt: place.salt })
     if (isNeeded || schemas.every((schema) => conforms(run, schema, value))) made.set(name, value)
   }
@@ -179,7 +150,7 @@ const objectOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, isGenerou
   }
   for (const name of made.keys()) {
     for (const facet of facets) {
-      for (const needed of namesAt(run, nodeAt(facet, "dependentRequired"), name)) add(needed, true)
+      for (const needed of namesIn(run, asList(own(asFields(facet.dependentRequired), name)))) add(needed, true)
     }
   }
   const least = Math.min(atLeast(facets, "minProperties"), maxExtras)
@@ -187,8 +158,8 @@ const objectOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, isGenerou
   return Object.fromEntries(made)
 }
 
-function* extraNames(run: Run, facets: ReadonlyArray<Node>, count: number): Generator<string> {
-  const rules = facets.flatMap((facet) => (Object.hasOwn(facet, "propertyNames") ? [own(facet, "propertyNames")] : []))
+function* extraNames(run: Run, facets: ReadonlyArray<Fields>, count: number): Generator<string> {
+  const rules = facets.map(({ propertyNames }) => propertyNames).filter(Predicate.isNotUndefined)
   const taken = new Set<string>()
   for (let salt = 0; salt < count * 2 && !isSpent(run); salt++) {
     const rule = [{ type: "string" }, ...rules]
@@ -198,13 +169,13 @@ function* extraNames(run: Run, facets: ReadonlyArray<Node>, count: number): Gene
   }
 }
 
-const arrayOf = (run: Run, facets: ReadonlyArray<Node>, place: Place, wish: number): unknown => {
-  const contained = facets.flatMap((facet) => (Object.hasOwn(facet, "contains") ? [own(facet, "contains")] : []))
+const arrayOf = (run: Run, facets: ReadonlyArray<Fields>, place: Place, wish: number): unknown => {
+  const contained = facets.map(({ contains }) => contains).filter(Predicate.isNotUndefined)
   const held = contained.length === 0 ? 0 : Math.max(1, atLeast(facets, "minContains"))
-  const listed = facets.map((facet) => positions(run, facet))
+  const listed = facets.map(JsonSchema.positions)
   const prefixes = wish === 0 ? [] : listed.map(({ prefix }) => prefix.length)
   const count = Math.min(Math.max(atLeast(facets, "minItems"), held, wish, ...prefixes), atMost(facets, "maxItems"))
-  const isUnique = facets.some((facet) => own(facet, "uniqueItems") === true)
+  const isUnique = facets.some((facet) => facet.uniqueItems === true)
   const taken = new Set<string>()
   const items: globalThis.Array<unknown> = []
   for (let salt = place.salt; items.length < count && salt < place.salt + count + maxRepeats; salt++) {

@@ -1,18 +1,18 @@
 import { Predicate } from "effect"
-import { type Node, own } from "./JsonSchema.ts"
+import type { Fields } from "../../client/Json.ts"
 import type { Words } from "./Words.ts"
 
 const maxLength = 16_384
 /** Some multiples are inexact in floating point. */
 const maxMultiples = 20
 
-const limits = (facets: ReadonlyArray<Node>, keys: ReadonlyArray<string>): ReadonlyArray<number> =>
-  facets.flatMap((facet) => keys.map((key) => own(facet, key))).filter((limit) => typeof limit === "number")
+const limits = (facets: ReadonlyArray<Fields>, keys: ReadonlyArray<string>): ReadonlyArray<number> =>
+  facets.flatMap((facet) => keys.map((key) => facet[key])).filter((limit) => typeof limit === "number")
 
-export const atLeast = (facets: ReadonlyArray<Node>, ...keys: ReadonlyArray<string>): number =>
+export const atLeast = (facets: ReadonlyArray<Fields>, ...keys: ReadonlyArray<string>): number =>
   Math.max(...limits(facets, keys))
 
-export const atMost = (facets: ReadonlyArray<Node>, ...keys: ReadonlyArray<string>): number =>
+export const atMost = (facets: ReadonlyArray<Fields>, ...keys: ReadonlyArray<string>): number =>
   Math.min(...limits(facets, keys))
 
 const twoDigits = (n: number): string => String(n).padStart(2, "0")
@@ -45,10 +45,10 @@ const nameOf = (topic: string, n: number): string => {
   return `${words.join("-").slice(0, 24).replace(/-$/, "")}${n === 0 ? "" : `-${n}`}`
 }
 
-export function* texts(facets: ReadonlyArray<Node>, { topics }: Words, n: number): Generator<string> {
+export function* texts(facets: ReadonlyArray<Fields>, { topics }: Words, n: number): Generator<string> {
   const topic = topics[n % topics.length] ?? "sandbox"
   const round = Math.floor(n / topics.length)
-  for (const format of facets.map((facet) => own(facet, "format")).filter(Predicate.isString)) {
+  for (const format of facets.map(({ format }) => format).filter(Predicate.isString)) {
     const common = format.replace(/^idn-/, "")
     if (Object.hasOwn(formats, common)) yield formats[common]?.(n, nameOf(topic, n)) ?? ""
   }
@@ -65,7 +65,12 @@ const fitLength = (text: string, min: number, max: number): string => {
   return text.padEnd(text.length + min - characters.length, " and so on").replace(/ $/, ".")
 }
 
-export function* numbers(facets: ReadonlyArray<Node>, isWhole: boolean, words: Words, salt: number): Generator<number> {
+export function* numbers(
+  facets: ReadonlyArray<Fields>,
+  isWhole: boolean,
+  words: Words,
+  salt: number
+): Generator<number> {
   yield words.numbers[salt] ?? Number.NaN
   const low = atLeast(facets, "minimum", "exclusiveMinimum")
   const high = atMost(facets, "maximum", "exclusiveMaximum")
@@ -82,7 +87,7 @@ export function* numbers(facets: ReadonlyArray<Node>, isWhole: boolean, words: W
   yield* [from + salt, from + (to - from) * ((salt + 1) / (salt + 2)), from, high]
 }
 
-const stepOf = (facets: ReadonlyArray<Node>, isWhole: boolean): number | undefined => {
+const stepOf = (facets: ReadonlyArray<Fields>, isWhole: boolean): number | undefined => {
   const steps = [...(isWhole ? [1] : []), ...limits(facets, ["multipleOf"])].filter((step) => step > 0)
   const [first, ...others] = steps.toSorted((one, other) => other - one).slice(0, 10)
   if (first === undefined) return undefined

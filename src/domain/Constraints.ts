@@ -1,7 +1,4 @@
 import { Schema } from "effect"
-import { longestPrompt } from "../../domain/Media.ts"
-import { isArray, isFilled } from "../body/Fields.ts"
-import { problem } from "./Decoding.ts"
 
 // The platform's own constraints put generated titles and descriptions into the document.
 
@@ -54,10 +51,6 @@ export const isWithin = (maxLength: number, text: string): boolean =>
 export const upTo = (maxLength: number) => (schema: Schema.Schema<string>) =>
   schema.pipe(Schema.filter((text) => isWithin(maxLength, text), { jsonSchema: { maxLength } }))
 
-export const longestUrl = 8192
-/** Only URLs are limited: base64 may stand in their place. */
-export const urlLimit = { anyOf: [{ not: { pattern: "^[Hh][Tt][Tt][Pp][Ss]?://" } }, { maxLength: longestUrl }] }
-
 export const atMost =
   (maxItems: number) =>
   <A extends ReadonlyArray<unknown>, I>(schema: Schema.Schema<A, I>) =>
@@ -68,27 +61,3 @@ export const described = <A, I>(schema: Schema.Schema<A, I>, description: string
 
 export const optional = <A, I>(schema: Schema.Schema<A, I>, description?: string) =>
   Schema.optional(Schema.NullOr(schema)).annotations(description === undefined ? {} : { description })
-
-const longest = longestPrompt.toLocaleString("en-US")
-
-/** A form may have sent it as a file, or several times. */
-const required = (value: unknown): string => {
-  if (value instanceof Uint8Array) return "must be text, not a file"
-  return isArray(value) && value.length > 1 ? "must be one text, not several" : "is required"
-}
-
-export const modelOf = (kind: string) =>
-  Filled.annotations({ ...problem(required), description: `The catalog id of ${kind}.` })
-
-export const promptFor = (description: string) =>
-  Filled.pipe(upTo(longestPrompt)).annotations({
-    ...problem((value) => (isFilled(value) ? `must have at most ${longest} characters` : required(value))),
-    description
-  })
-
-export const n = optional(Schema.Literal(1).annotations(problem("must be 1")), "Only 1.")
-export const formN = described(Schema.Literal("1", ""), "Only 1.")
-
-export const unsupported = (instead: string) =>
-  described(Empty.annotations(problem(`is not supported: ${instead}`)), `Not supported: ${instead}.`)
-export const formUnsupported = (instead: string) => described(Schema.Literal(""), `Not supported: ${instead}.`)

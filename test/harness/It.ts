@@ -1,0 +1,61 @@
+import { effect, layer as layerOf, live, prop, scoped, scopedLive, test, type Vitest } from "@effect/vitest"
+import { Effect, type Layer } from "effect"
+import type { YieldWrap } from "effect/Utils"
+import type { TestAPI, TestContext, TestFunction, TestOptions } from "vitest"
+
+export { afterAll, assert, describe } from "@effect/vitest"
+
+type Run<R> = Effect.Effect<unknown, unknown, R>
+
+/** What a test does: an effect, or the steps of one as `Effect.gen` takes them. */
+type Body<Args extends Array<unknown>, R> = (...args: Args) => Run<R> | Generator<YieldWrap<Run<R>>, unknown, never>
+
+type Test<Args extends Array<unknown>, R> = (name: string, body: Body<Args, R>, options?: number | TestOptions) => void
+
+const effectOf =
+  <Args extends Array<unknown>, R>(body: Body<Args, R>) =>
+  (...args: Args): Run<R> => {
+    const run = body(...args)
+    return Effect.isEffect(run) ? run : Effect.gen(() => run)
+  }
+
+const taking =
+  <R>(test: Vitest.Test<R>): Test<[TestContext], R> =>
+  (name, body, options) =>
+    test(name, effectOf(body), options)
+
+const testerOf = <R>(tester: Vitest.Tester<R>) =>
+  Object.assign(taking(tester), {
+    runIf: (condition: boolean) => taking(tester.runIf(condition)),
+    skipIf: (condition: boolean) => taking(tester.skipIf(condition)),
+    each:
+      <T>(cases: ReadonlyArray<T>): Test<[T], R> =>
+      (name, body, options) =>
+        tester.each(cases)(name, effectOf(body), options),
+    prop: tester.prop
+  })
+
+interface Plain extends Pick<TestAPI, "each" | "skipIf"> {
+  (name: string, body: TestFunction, options?: number | TestOptions): void
+}
+
+/** An `it` of its own for every caller: @effect/vitest writes the testers of each layer into the one that all share. */
+const itWith = <Testers extends object>(testers: Testers): Plain & Testers => Object.assign(test.extend({}), testers)
+
+/** The `it` of @effect/vitest, whose tests may be generators. */
+export const it = itWith({
+  effect: testerOf(effect),
+  scoped: testerOf(scoped),
+  live: testerOf(live),
+  scopedLive: testerOf(scopedLive),
+  prop
+})
+
+const layered = <R>({ effect, scoped }: Pick<Vitest.MethodsNonLive<R, true>, "effect" | "scoped">) =>
+  itWith({ effect: testerOf(effect), scoped: testerOf(scoped) })
+
+/** Tests that share what a layer makes, on the real clock. */
+export const withLayer =
+  <R, E>(layer: Layer.Layer<R, E>) =>
+  (name: string, tests: (it: ReturnType<typeof layered<R>>) => void) =>
+    layerOf(layer, { excludeTestServices: true, timeout: "3 minutes" })(name, (it) => tests(layered(it)))

@@ -1,0 +1,83 @@
+import { assert, layer as withLayer } from "@effect/vitest"
+import { Deferred, Effect, Fiber, TestClock, TestContext } from "effect"
+import { inTurn, inTurnSoon } from "../../../src/http/admin/Turns.ts"
+import { openAccount } from "../../harness/client/Account.ts"
+import { asOperator, read } from "../../harness/client/AdminClient.ts"
+import { eventually } from "../../harness/database/EmbeddedDatabase.ts"
+import { drawn, generations, layer, MediaServer, post } from "../../harness/gateway/MediaServer.ts"
+
+/** Every turn, until the end of the scope or before. */
+const takeAll = Effect.gen(function* () {
+  const begun: Array<number> = []
+  const end = yield* Deferred.make<void>()
+  for (const one of [1, 2]) {
+    yield* Effect.forkScoped(
+      inTurn(
+        Effect.zipRight(
+          Effect.sync(() => begun.push(one)),
+          Deferred.await(end)
+        )
+      )
+    )
+  }
+  yield* Effect.addFinalizer(() => Deferred.succeed(end, undefined))
+  yield* eventually("the turns are taken", () => begun.length === 2)
+  return { giveBack: Deferred.succeed(end, undefined) }
+})
+
+withLayer(layer, { excludeTestServices: true })("an operator's report", (it) => {
+  it.scoped("waits for its turn, while customers are served and short answers come at once", () =>
+    Effect.gen(function* () {
+      const { images } = yield* MediaServer
+      const { admin } = yield* asOperator("read")
+      const customer = yield* openAccount({})
+      const { giveBack } = yield* takeAll
+      const answered: Array<string> = []
+      const paths = ["/usage", "/requests", "/ledger", "/usage.csv", "/requests.csv", "/ledger.csv"]
+      const reports = yield* Effect.fork(
+        Effect.forEach(paths, (path) => Effect.tap(admin(path), () => Effect.sync(() => answered.push(path))), {
+          concurrency: "unbounded"
+        })
+      )
+      images.script(Effect.succeed(drawn))
+      const picture = yield* post(customer, generations, { model: "draw", prompt: "a hill" })
+      assert.strictEqual(picture.status, 200)
+      assert.strictEqual((yield* admin("/organizations")).status, 200)
+      assert.deepStrictEqual(answered, [])
+      yield* giveBack
+      assert.deepStrictEqual(
+        (yield* Fiber.join(reports)).map(({ status }) => status),
+        paths.map(() => 200)
+      )
+      assert.strictEqual(read(yield* admin("/usage")).totals.requests, 1)
+    })
+  )
+
+  it.effect("whose turn does not come in time fails, and one that has begun lasts", () =>
+    Effect.gen(function* () {
+      const end = yield* Deferred.make<string>()
+      const begun = yield* Effect.forEach([1, 2], () => Effect.fork(inTurnSoon(Deferred.await(end))))
+      yield* TestClock.adjust("1 second")
+      const late = yield* Effect.fork(Effect.flip(inTurnSoon(Effect.void)))
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual((yield* Fiber.join(late))._tag, "GatewayBusy")
+      yield* Deferred.succeed(end, "read")
+      assert.deepStrictEqual(yield* Effect.forEach(begun, Fiber.join), ["read", "read"])
+      assert.strictEqual(yield* inTurnSoon(Effect.succeed("next")), "next")
+    }).pipe(Effect.provide(TestContext.TestContext))
+  )
+
+  it.effect("keeps its turn when its client leaves, until the database has answered", () =>
+    Effect.gen(function* () {
+      const end = yield* Deferred.make<void>()
+      const reads = yield* Effect.forEach([1, 2], () => Effect.fork(inTurn(Deferred.await(end))))
+      yield* Effect.yieldNow()
+      yield* Effect.forEach(reads, Fiber.interruptFork)
+      const next = yield* Effect.fork(Effect.either(inTurnSoon(Effect.void)))
+      yield* TestClock.adjust("9 seconds")
+      assert.isNull(yield* next.poll.pipe(Effect.map((done) => (done._tag === "None" ? null : done.value))))
+      yield* Deferred.succeed(end, undefined)
+      assert.strictEqual((yield* Fiber.join(next))._tag, "Right")
+    }).pipe(Effect.provide(TestContext.TestContext))
+  )
+})
