@@ -98,12 +98,7 @@ describe("a stream", () => {
   it.scoped("is understood by the openai package", function* () {
     const { openai } = yield* servingStream(whole(true, spoken))
     const stream = yield* Effect.promise(() =>
-      openai.chat.completions.create({
-        model: "m-1",
-        messages,
-        stream: true,
-        stream_options: { include_usage: true }
-      })
+      openai.chat.completions.create({ model: "m-1", messages, stream: true, stream_options: { include_usage: true } })
     )
     const chunks = yield* collect(stream)
     assert.strictEqual(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join(""), text)
