@@ -120,8 +120,8 @@ const adapters: Readonly<Record<string, Adapter>> = {
     words: {},
     wrong: {},
     defaults: {
-      seconds_field: `default \`${replicateDefaults.secondsField}\``,
-      size_field: `default \`${replicateDefaults.sizeField}\``,
+      seconds_field: `default \`${replicateDefaults.seconds_field}\``,
+      size_field: `default \`${replicateDefaults.size_field}\``,
       image_list: "default `true` for `image_input` and names that end in `s`"
     },
     assertRoute: decodes(Replicate.options)
@@ -133,8 +133,8 @@ const adapters: Readonly<Record<string, Adapter>> = {
     words: {},
     wrong: {},
     defaults: {
-      seconds_field: `default \`${falDefaults.secondsField}\``,
-      size_field: `default \`${falDefaults.sizeField}\``
+      seconds_field: `default \`${falDefaults.seconds_field}\``,
+      size_field: `default \`${falDefaults.size_field}\``
     },
     assertRoute: decodes(FalQueue.options)
   }

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { inDeployment } from "../harness/gateway/Deployment.ts"
 import * as Fuzz from "./Fuzz.ts"
 
-const { FUZZ_CASE, FUZZ_COUNT = "1200", FUZZ_SEED = "short" } = process.env
+const { FUZZ_CASE, FUZZ_COUNT = "600", FUZZ_SEED = "short" } = process.env
 const count = Number(FUZZ_COUNT)
 const again = (index: number | undefined) =>
   `FUZZ_SEED=${FUZZ_SEED} FUZZ_COUNT=${FUZZ_COUNT}${index === undefined ? "" : ` FUZZ_CASE=${index}`} npx vitest run test/fuzz/Fuzz.test.ts`

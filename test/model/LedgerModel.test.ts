@@ -40,7 +40,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant<"sweep">("sweep") }) }
 )
 
-const runs = Number(process.env["MODEL_RUNS"] ?? 2000)
+const runs = Number(process.env["MODEL_RUNS"] ?? 400)
 const seed = process.env["MODEL_SEED"] === undefined ? {} : { seed: Number(process.env["MODEL_SEED"]) }
 
 const services = bench.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(Postgres.layer))

@@ -1,11 +1,12 @@
 import { isUtf8 } from "node:buffer"
 import type { IncomingMessage } from "node:http"
 import { Context, Effect, Either } from "effect"
-import { InvalidRequest } from "../../domain/Failure.ts"
+import type { InvalidRequest } from "../../domain/Failure.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import type { Incoming, ReceiveFailure } from "./BodyReceiver.ts"
 import { refuse, refused } from "./Fields.ts"
+import { type JsonObject } from "./Guards.ts"
 import { type JsonLimits, JsonUnreadable, parseJson } from "./JsonParser.ts"
 import { type Part, parseForm } from "./Multipart.ts"
 
@@ -72,7 +73,7 @@ const readPlain = (incoming: Incoming, limitBytes: number): Effect.Effect<Buffer
   const encoding = incoming.request.headers["content-encoding"] ?? "identity"
   return encoding.toLowerCase() === "identity"
     ? incoming.receive(limitBytes)
-    : new InvalidRequest({ message: "A compressed body is not accepted.", param: null })
+    : refuse(null, "A compressed body is not accepted.")
 }
 
 /** A JSON body, whatever content type it was sent under, except forms; and how many bytes it had. */
@@ -81,10 +82,7 @@ export const readDocument = (
   limitBytes: number
 ): Effect.Effect<{ readonly value: unknown; readonly bytes: number }, InvalidRequest | ReceiveFailure> =>
   isForm(typeOf(incoming.request))
-    ? new InvalidRequest({
-        message: "The body must be JSON, sent as `Content-Type: application/json`, not a form.",
-        param: null
-      })
+    ? refuse(null, "The body must be JSON, sent as `Content-Type: application/json`, not a form.")
     : Effect.flatMap(readPlain(incoming, limitBytes), (body) =>
         Effect.map(parseBody(body), (value) => ({ value, bytes: body.length }))
       )
@@ -92,17 +90,17 @@ export const readDocument = (
 export const readJson = (incoming: Incoming, limitBytes: number) =>
   Effect.map(readDocument(incoming, limitBytes), ({ value }) => value)
 
-export type Body =
-  | { readonly _tag: "Json"; readonly value: unknown }
-  | { readonly _tag: "Form"; readonly parts: ReadonlyArray<Part> }
-
 const largeForm = 256 * 1024
 
-/** A `multipart/form-data` body, or a JSON one as `readJson` takes it. */
-export const readJsonOrForm = Effect.fnUntraced(function* (incoming: Incoming, limitBytes: number) {
+/** A `multipart/form-data` body, made an object by `fieldsOf`, or a JSON one as `readJson` takes it. */
+export const readJsonOrForm = Effect.fnUntraced(function* (
+  incoming: Incoming,
+  limitBytes: number,
+  fieldsOf: (parts: ReadonlyArray<Part>) => JsonObject
+) {
   const contentType = typeOf(incoming.request)
-  if (!isMultipart(contentType)) return { _tag: "Json", value: yield* readJson(incoming, limitBytes) } satisfies Body
+  if (!isMultipart(contentType)) return yield* readJson(incoming, limitBytes)
   const body = yield* readPlain(incoming, limitBytes)
   const parts = yield* EventLoop.run(parseForm(contentType, body), body.length > largeForm)
-  return refused(parts) ? yield* parts : ({ _tag: "Form", parts } satisfies Body)
+  return refused(parts) ? yield* parts : fieldsOf(parts)
 })

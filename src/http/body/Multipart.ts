@@ -1,8 +1,8 @@
 import { isUtf8 } from "node:buffer"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { runAtOnce, type Steps } from "../../services/runtime/EventLoop.ts"
-import { type JsonObject, type Read, refuse, refused } from "./Fields.ts"
-import { decodeUtf8 } from "./Utf8.ts"
+import { type Read, refuse, refused } from "./Fields.ts"
+import { type JsonObject } from "./Guards.ts"
 
 const mostParts = 100
 const largestHeadBytes = 16 * 1024
@@ -37,6 +37,20 @@ const readBoundary = (contentType: string): Read<string> => {
   return boundary !== undefined && /^[!-~](?:[ -~]{0,68}[!-~])?$/.test(boundary)
     ? boundary
     : wrong("has no boundary: send `Content-Type: multipart/form-data; boundary=…`, as clients do by themselves")
+}
+
+const pieceBytes = 64 * 1024
+
+function* decodeUtf8(bytes: Buffer): Steps<string> {
+  const pieces: Array<string> = []
+  for (let start = 0; start < bytes.length; ) {
+    let end = Math.min(start + pieceBytes, bytes.length)
+    while (((bytes[end] ?? 0) & 0xc0) === 0x80) end++
+    pieces.push(bytes.toString("utf8", start, end))
+    start = end
+    if (start < bytes.length) yield
+  }
+  return pieces.join("")
 }
 
 const byteOrderMark = "\ufeff"

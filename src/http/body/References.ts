@@ -6,18 +6,8 @@ import { decodeBase64, fromBase64 } from "../../services/media/Base64.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { readWith } from "../schema/Decoding.ts"
 import { longestUrl, urlLimit } from "../schema/SharedFields.ts"
-import {
-  each,
-  isAbsent,
-  isArray,
-  isObject,
-  isString,
-  type JsonObject,
-  type Read,
-  refuse,
-  refuseAt,
-  refused
-} from "./Fields.ts"
+import { each, type Read, refuse, refuseAt, refused } from "./Fields.ts"
+import { isAbsent, isArray, isObject, isString, type JsonObject } from "./Guards.ts"
 
 const unusable = (): InvalidRequest => refuse("image", "Failed to process the reference image.")
 

@@ -1,7 +1,8 @@
 import { Schema } from "effect"
 import type { CacheControl } from "../../domain/Chat.ts"
 import { optional } from "../../domain/Constraints.ts"
-import { isAbsent, isObject, isOneOf, type JsonObject, type Read, refuseAt } from "../body/Fields.ts"
+import { type Read, refuseAt } from "../body/Fields.ts"
+import { isAbsent, isObject, isOneOf, type JsonObject } from "../body/Guards.ts"
 
 export const CacheMark = Schema.Struct({
   type: Schema.Literal("ephemeral"),

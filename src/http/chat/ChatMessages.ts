@@ -2,20 +2,8 @@ import type { ImagePart, Message, Part, TextPart, ToolCall } from "../../domain/
 import { readCallId } from "../../domain/Chat.ts"
 import { isWithin } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import {
-  each,
-  isAbsent,
-  isArray,
-  isFilled,
-  isObject,
-  isOneOf,
-  isString,
-  type JsonObject,
-  type Read,
-  refuse,
-  refuseAt,
-  refused
-} from "../body/Fields.ts"
+import { each, type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
+import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { longestUrl } from "../schema/SharedFields.ts"
 import { readCacheMark } from "./CacheControl.ts"
 import { toolCallOf } from "./ChatTools.ts"

@@ -1,19 +1,8 @@
 import { type ResponseFormat, readCallId, type Tool, type ToolCall, type ToolChoice } from "../../domain/Chat.ts"
 import { isWithin } from "../../domain/Constraints.ts"
 import { nestsWithin } from "../../domain/Json.ts"
-import {
-  each,
-  isAbsent,
-  isArray,
-  isBoolean,
-  isObject,
-  isOneOf,
-  isString,
-  type JsonObject,
-  type Read,
-  refuseAt,
-  refused
-} from "../body/Fields.ts"
+import { each, type Read, refuseAt, refused } from "../body/Fields.ts"
+import { isAbsent, isArray, isBoolean, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { readCacheMark } from "./CacheControl.ts"
 import { longestName } from "./Schema.ts"
 

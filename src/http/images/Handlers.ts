@@ -10,8 +10,8 @@ import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { json, jsonInPieces, resultHeaders } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
-import { type Body, Limits, readJson, readJsonOrForm } from "../body/Body.ts"
-import { isString, type JsonObject, modelIn } from "../body/Fields.ts"
+import { Limits, readJson, readJsonOrForm } from "../body/Body.ts"
+import { isString, type JsonObject, modelIn } from "../body/Guards.ts"
 import { formObject, type Part } from "../body/Multipart.ts"
 import { decodeReferences } from "../body/References.ts"
 import { decoder } from "../schema/Decoding.ts"
@@ -54,8 +54,6 @@ export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => {
 }
 
 const endpoint = { surface: "image", admitsWithHold: false } as const
-
-const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? imageForm(body.parts) : body.value)
 
 /** A replay equals the first response to the byte. */
 const imageJson = ({ created, image, revisedPrompt }: ImageResult) => ({
@@ -112,8 +110,8 @@ export const imageEndpoints = Effect.gen(function* () {
       Effect.flatMap((asked) => answer(admitted, asked))
     )
   const edit = (admitted: Admitted) =>
-    readJsonOrForm(admitted, limits.mediaBodyBytes).pipe(
-      Effect.flatMap((body) => decodeReferences(fieldsOf(body))),
+    readJsonOrForm(admitted, limits.mediaBodyBytes, imageForm).pipe(
+      Effect.flatMap(decodeReferences),
       Effect.flatMap((body) => read(admitted, body, true)),
       Effect.flatMap((asked) => answer(admitted, asked))
     )

@@ -7,7 +7,7 @@ import {
   type Usage,
   unsigned
 } from "../../domain/Chat.ts"
-import { isObject, type JsonObject } from "../body/Fields.ts"
+import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
 import type { Message, MessagesUsage } from "./AnswerSchema.ts"
 

@@ -1,19 +1,8 @@
 import type { CacheControl, ImagePart, Part, TextPart } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import {
-  each,
-  isAbsent,
-  isArray,
-  isFilled,
-  isObject,
-  isString,
-  type JsonObject,
-  type Read,
-  refuse,
-  refuseAt,
-  refused
-} from "../body/Fields.ts"
+import { each, type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
+import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { isReference } from "../chat/ChatMessages.ts"
 
 /** Lazy, since it is needed only for errors. */

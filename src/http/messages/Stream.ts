@@ -1,6 +1,6 @@
 import { type ChatEvent, callIdOnWire, type FinishReason, type Usage, unsigned } from "../../domain/Chat.ts"
 import { noUsage } from "../../domain/Pricing.ts"
-import { isObject, type JsonObject } from "../body/Fields.ts"
+import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"

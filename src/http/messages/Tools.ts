@@ -1,16 +1,7 @@
 import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
 import { nestsWithin } from "../../domain/Json.ts"
-import {
-  isAbsent,
-  isArray,
-  isBoolean,
-  isFilled,
-  isObject,
-  isString,
-  type JsonObject,
-  type Read,
-  refused
-} from "../body/Fields.ts"
+import { type Read, refused } from "../body/Fields.ts"
+import { isAbsent, isArray, isBoolean, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { maxLevels } from "../chat/ChatTools.ts"
 import { cacheControlOf, type NativeShare, wrongAt } from "./Blocks.ts"
 

@@ -1,5 +1,6 @@
 import { type Message, type Part, readCallId, type TextPart, type ToolCall, unsigned } from "../../domain/Chat.ts"
-import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject, type Read, refused } from "../body/Fields.ts"
+import { type Read, refused } from "../body/Fields.ts"
+import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"
 import { longestName } from "../chat/Schema.ts"
 import {

@@ -1,5 +1,5 @@
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import { isObject, isString, type JsonObject } from "../body/Fields.ts"
+import { isObject, isString, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
 import type { Events } from "./Events.ts"

@@ -1,17 +1,6 @@
 import type { ImagePart, Part, TextPart } from "../../domain/Chat.ts"
-import {
-  each,
-  isAbsent,
-  isArray,
-  isFilled,
-  isObject,
-  isOneOf,
-  isString,
-  type JsonObject,
-  type Read,
-  refuse,
-  refuseAt
-} from "../body/Fields.ts"
+import { each, type Read, refuse, refuseAt } from "../body/Fields.ts"
+import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { isReference } from "../chat/ChatMessages.ts"
 
 export const wrong = (path: string, problem: string) => refuseAt("input", path, problem)

@@ -1,7 +1,7 @@
 import { Option, Schema } from "effect"
 import type { ChatAnswer, ChatRequest, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import { callIdOnWire, unsigned } from "../../domain/Chat.ts"
-import { isArray, isObject, isString, type JsonObject } from "../body/Fields.ts"
+import { isArray, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { cacheUseJson, toolUseJson } from "../chat/ChatAnswer.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
 import type { ResponsesUsage } from "./ResponseSchema.ts"

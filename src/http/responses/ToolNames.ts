@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { isArray, isFilled, isObject, type JsonObject } from "../body/Fields.ts"
+import { isArray, isFilled, isObject, type JsonObject } from "../body/Guards.ts"
 import { isName } from "../chat/ChatTools.ts"
 
 /** A tool by the names that its client knows it by. */

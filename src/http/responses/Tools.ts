@@ -1,17 +1,6 @@
 import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
-import {
-  isAbsent,
-  isArray,
-  isFilled,
-  isObject,
-  isOneOf,
-  isString,
-  type JsonObject,
-  type Read,
-  refuse,
-  refuseAt,
-  refused
-} from "../body/Fields.ts"
+import { type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
+import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { readFunction, readJsonSchema } from "../chat/ChatTools.ts"
 import { declaredTools, isCallable, ToolNames } from "./ToolNames.ts"
 

@@ -1,6 +1,7 @@
 import { Either, ParseResult, Schema } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import { isObject, type JsonObject, type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
+import { type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
+import { isObject, type JsonObject } from "../body/Guards.ts"
 
 const problemId = Symbol.for("gateway/http/problem")
 

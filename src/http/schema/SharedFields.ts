@@ -12,7 +12,7 @@ import {
   upTo
 } from "../../domain/Constraints.ts"
 import { longestPrompt } from "../../domain/Media.ts"
-import { isArray, isFilled } from "../body/Fields.ts"
+import { isArray, isFilled } from "../body/Guards.ts"
 import { problem } from "./Decoding.ts"
 
 export const longestUrl = 8192

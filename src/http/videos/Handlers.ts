@@ -14,8 +14,9 @@ import { json, respond, resultHeaders } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
-import { type Body, Limits, readJsonOrForm } from "../body/Body.ts"
-import { isAbsent, isArray, type JsonObject, modelIn, refuseAt } from "../body/Fields.ts"
+import { Limits, readJsonOrForm } from "../body/Body.ts"
+import { refuseAt } from "../body/Fields.ts"
+import { isAbsent, isArray, type JsonObject, modelIn } from "../body/Guards.ts"
 import { formObject, type Part } from "../body/Multipart.ts"
 import { decodeReferences } from "../body/References.ts"
 import { decoder } from "../schema/Decoding.ts"
@@ -55,8 +56,6 @@ export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Eithe
 
 const endpoint = { path: "/v1/videos", surface: "video", admitsWithHold: false } as const
 
-const fieldsOf = (body: Body): unknown => (body._tag === "Form" ? videoForm(body.parts) : body.value)
-
 /** Other ids never reach the database; some hold NUL. */
 const wellFormedId = /^vid_[\w-]{1,128}$/
 
@@ -73,8 +72,8 @@ export const videoEndpoint = Effect.gen(function* () {
 
   const read = Effect.fnUntraced(function* (admitted: Admitted) {
     const { record } = admitted
-    const received = yield* readJsonOrForm(admitted, limits.mediaBodyBytes)
-    const body = yield* decodeReferences(fieldsOf(received))
+    const received = yield* readJsonOrForm(admitted, limits.mediaBodyBytes, videoForm)
+    const body = yield* decodeReferences(received)
     record.model = modelIn(body)
     const params = yield* decodeVideoBody(body)
     return { params, offer: offerFor(params) }

@@ -2,19 +2,12 @@ import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { silentAfter } from "../runtime/Instance.ts"
 import { rowsOf } from "../sql/Statement.ts"
+import { ServedCatalog } from "./Instances.ts"
 
 /** A running instance and its catalog; null where it runs a version that does not tell. */
 export class InstanceCatalog extends Schema.Class<InstanceCatalog>("InstanceCatalog")({
   instance: Schema.String,
-  host: Schema.NullOr(Schema.String),
-  pid: Schema.NullOr(Schema.Number),
-  /** Of the last reload that it answered. */
-  generation: Schema.NullOr(Schema.Number),
-  fingerprint: Schema.NullOr(Schema.String),
-  models: Schema.NullOr(Schema.Number),
-  /** Why it goes on with the catalog it had. */
-  problem: Schema.NullOr(Schema.String),
-  readAt: Schema.NullOr(Schema.DateFromSelf)
+  ...ServedCatalog
 }) {}
 
 const Generation = Schema.Struct({ generation: Schema.Number })

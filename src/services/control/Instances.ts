@@ -3,18 +3,9 @@ import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { deadAfterSeconds, silentAfter } from "../runtime/Instance.ts"
 import { rowsOf } from "../sql/Statement.ts"
 
-/** What it serves is null where it does not tell: it runs an older version, or is gone. */
-export class InstanceRow extends Schema.Class<InstanceRow>("InstanceRow")({
-  id: Schema.String,
+export const ServedCatalog = {
   host: Schema.NullOr(Schema.String),
   pid: Schema.NullOr(Schema.Number),
-  /** `silent`: its heartbeat is late; `dead`: so late that others release its holds. */
-  state: Schema.Literal("running", "silent", "stopped", "dead"),
-  startedAt: Schema.DateFromSelf,
-  beatAt: Schema.DateFromSelf,
-  /** By the database's clock. */
-  beatAgeSeconds: Schema.Number,
-  stoppedAt: Schema.NullOr(Schema.DateFromSelf),
   fingerprint: Schema.NullOr(Schema.String),
   models: Schema.NullOr(Schema.Number),
   /** Why it goes on with the catalog it had. */
@@ -22,6 +13,19 @@ export class InstanceRow extends Schema.Class<InstanceRow>("InstanceRow")({
   /** Of the last reload that it answered. */
   generation: Schema.NullOr(Schema.Number),
   readAt: Schema.NullOr(Schema.DateFromSelf)
+}
+
+/** What it serves is null where it does not tell: it runs an older version, or is gone. */
+export class InstanceRow extends Schema.Class<InstanceRow>("InstanceRow")({
+  id: Schema.String,
+  ...ServedCatalog,
+  /** `silent`: its heartbeat is late; `dead`: so late that others release its holds. */
+  state: Schema.Literal("running", "silent", "stopped", "dead"),
+  startedAt: Schema.DateFromSelf,
+  beatAt: Schema.DateFromSelf,
+  /** By the database's clock. */
+  beatAgeSeconds: Schema.Number,
+  stoppedAt: Schema.NullOr(Schema.DateFromSelf)
 }) {}
 
 const mostListed = 1000

@@ -1,12 +1,5 @@
 import { Clock, Context, Effect, Exit, Layer, Option, Schema } from "effect"
-import type {
-  IdempotencyConflict,
-  InsufficientCredits,
-  InvalidRequest,
-  RoutingFailure,
-  SettleFailed,
-  SpendLimitReached
-} from "../../domain/Failure.ts"
+import type { IdempotencyConflict, InvalidRequest, RoutingFailure, SettleFailed } from "../../domain/Failure.ts"
 import { type ImageParams, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageModel, ImageVariant, Shape } from "../../domain/Model.ts"
@@ -14,7 +7,7 @@ import { isSandbox } from "../catalog/CatalogRules.ts"
 import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
 import type { Hold } from "../ledger/Hold.ts"
-import { Ledger } from "../ledger/Ledger.ts"
+import { type HoldRefused, Ledger } from "../ledger/Ledger.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { References } from "../media/References.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
@@ -45,13 +38,7 @@ export interface ImageResult {
   readonly replayed: boolean
 }
 
-export type ImageFailure =
-  | InvalidRequest
-  | IdempotencyConflict
-  | InsufficientCredits
-  | SpendLimitReached
-  | RoutingFailure
-  | SettleFailed
+export type ImageFailure = InvalidRequest | IdempotencyConflict | HoldRefused | RoutingFailure | SettleFailed
 
 /** Links are built when they are handed out. */
 const Kept = Schema.Struct({

@@ -3,7 +3,7 @@ import { runAtOnce, type Steps } from "../runtime/EventLoop.ts"
 /** About 1 ms of work; a multiple of three, so that only the last piece is padded. */
 const pieceBytes = 3 * 256 * 1024
 
-const view = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
+export const view = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 export const toBase64 = (bytes: Uint8Array): string => view(bytes).toString("base64")
 

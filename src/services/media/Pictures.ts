@@ -1,6 +1,7 @@
 import { Effect, Option } from "effect"
 import type { ImageType, Picture } from "../../domain/Media.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
+import { view } from "./Base64.ts"
 import { beginsMp4, isGif, isJpeg, isPng, isWebp } from "./PictureFormats.ts"
 
 const formats: ReadonlyArray<readonly [ImageType, (bytes: Buffer) => EventLoop.Steps<boolean>]> = [
@@ -9,8 +10,6 @@ const formats: ReadonlyArray<readonly [ImageType, (bytes: Buffer) => EventLoop.S
   ["image/webp", isWebp],
   ["image/gif", isGif]
 ]
-
-const view = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
 
 const run = Effect.fnUntraced(function* <A>(steps: EventLoop.Steps<A>) {
   while (true) {

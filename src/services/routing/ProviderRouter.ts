@@ -98,73 +98,58 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
 
 const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines: RoutingDeadlines) => {
   const { circuits, clock } = means
-  const { admit, complete, countTokens, inlines, stream } = makeChatRouting(providers, means, deadlines)
   const now = () => Monotonic.millisOf(clock)
   const within = deadlines.requestTimeoutSeconds * 1000
   const firstByte = deadlines.firstByteTimeoutSeconds * 1000
-
-  const image = Effect.fnUntraced(function* (
-    model: ImageModel,
-    request: ImageRequest,
-    attempts: AttemptHistory,
-    since: number
-  ) {
-    const left = within - now() + since
-    // An aborted image is paid for, so a late request does not begin one.
-    if (left < within * leastLeft) return yield* new TimedOut()
-    return yield* failover(means, {
-      model,
-      routes: yield* Candidates.inOrder(Candidates.drawing(model.routes, request)),
-      attempts,
-      costOf: (route, spent) => (spent === "whole" ? variantCost(route, request) : undefined),
-      within: left,
-      attemptWithin: undefined,
-      fairAttempt: firstByte,
-      output: "image",
-      upstreamModel: ({ editModel }) => (request.references.length > 0 ? editModel : undefined),
-      ask: ({ route }) =>
-        Effect.gen(function* () {
-          const adapter = yield* adapterOf(providers, route, "image")
-          const isTold = isToldShape(model, route, request.resolution)
-          const answer = yield* adapter.generate(route, isTold ? request : { ...request, shape: undefined })
-          return { route, picture: yield* pictureIn(answer), revisedPrompt: answer.revisedPrompt }
-        })
-    })
-  })
-
-  const submit = Effect.fnUntraced(function* (submission: Submission) {
-    const { attempts, beforeSubmit, mayTryNext, model, request, tried, within: left } = submission
-    const able = Candidates.rendering(model.routes, request).filter(({ id }) => !tried.has(id))
-    return yield* failover(means, {
-      model,
-      routes: yield* Candidates.inOrder(able),
-      attempts,
-      within: left,
-      attemptWithin: firstByte,
-      fairAttempt: firstByte,
-      output: "video",
-      upstreamModel: ({ imageModel }) => (request.reference === undefined ? undefined : imageModel),
-      mayTryNext,
-      ask: ({ route }) =>
-        Effect.gen(function* () {
-          const adapter = yield* adapterOf(providers, route, "video")
-          yield* beforeSubmit(route)
-          return { route, handle: yield* adapter.submit(route, request) }
-        })
-    })
-  })
 
   const health = Effect.map(Effect.clock, (clock) =>
     circuits.health(Monotonic.millisOf(clock), clock.unsafeCurrentTimeMillis())
   )
   return ProviderRouter.of({
-    complete,
-    countTokens,
-    stream,
-    inlines,
-    admit,
-    image,
-    submit,
+    ...makeChatRouting(providers, means, deadlines),
+    image: Effect.fnUntraced(function* (model, request, attempts, since) {
+      const left = within - now() + since
+      // An aborted image is paid for, so a late request does not begin one.
+      if (left < within * leastLeft) return yield* new TimedOut()
+      return yield* failover(means, {
+        model,
+        routes: yield* Candidates.inOrder(Candidates.drawing(model.routes, request)),
+        attempts,
+        costOf: (route, spent) => (spent === "whole" ? variantCost(route, request) : undefined),
+        within: left,
+        attemptWithin: undefined,
+        fairAttempt: firstByte,
+        output: "image",
+        upstreamModel: ({ editModel }) => (request.references.length > 0 ? editModel : undefined),
+        ask: ({ route }) =>
+          Effect.gen(function* () {
+            const adapter = yield* adapterOf(providers, route, "image")
+            const isTold = isToldShape(model, route, request.resolution)
+            const answer = yield* adapter.generate(route, isTold ? request : { ...request, shape: undefined })
+            return { route, picture: yield* pictureIn(answer), revisedPrompt: answer.revisedPrompt }
+          })
+      })
+    }),
+    submit: Effect.fnUntraced(function* ({ attempts, beforeSubmit, mayTryNext, model, request, tried, within: left }) {
+      const able = Candidates.rendering(model.routes, request).filter(({ id }) => !tried.has(id))
+      return yield* failover(means, {
+        model,
+        routes: yield* Candidates.inOrder(able),
+        attempts,
+        within: left,
+        attemptWithin: firstByte,
+        fairAttempt: firstByte,
+        output: "video",
+        upstreamModel: ({ imageModel }) => (request.reference === undefined ? undefined : imageModel),
+        mayTryNext,
+        ask: ({ route }) =>
+          Effect.gen(function* () {
+            const adapter = yield* adapterOf(providers, route, "video")
+            yield* beforeSubmit(route)
+            return { route, handle: yield* adapter.submit(route, request) }
+          })
+      })
+    }),
     renderer: (route) => adapterOf(providers, route, "video"),
     requestTimeoutMillis: Effect.succeed(within),
     health,

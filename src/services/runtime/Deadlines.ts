@@ -1,4 +1,4 @@
-import { Effect, type Exit, type Scope } from "effect"
+import { Effect, type Exit } from "effect"
 import { runChild } from "./Fibers.ts"
 import * as Monotonic from "./Monotonic.ts"
 import { type Listed, UnorderedList } from "./UnorderedList.ts"
@@ -8,17 +8,8 @@ interface Timer extends Listed {
   readonly act: () => void
 }
 
-export interface Deadlines {
-  readonly schedule: (at: number, act: () => void) => () => void
-  readonly bound: <A, E, R, E2>(
-    effect: Effect.Effect<A, E, R>,
-    millis: number,
-    onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>
-  ) => Effect.Effect<A, E | E2, R>
-}
-
 /** One shared timer, for the earliest: most deadlines never come. */
-export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(function* () {
+export const make = Effect.gen(function* () {
   const clock = yield* Effect.clock
   const timers = new UnorderedList<Timer>()
   let armedUntil = Infinity
@@ -57,29 +48,31 @@ export const make: Effect.Effect<Deadlines, never, Scope.Scope> = Effect.gen(fun
   })
   yield* Effect.zipRight(sleep, actDue).pipe(Effect.interruptible, Effect.forever, Effect.forkScoped)
 
-  const schedule: Deadlines["schedule"] = (at, act) => {
+  /** Returns what calls it off. */
+  const schedule = (at: number, act: () => void): (() => void) => {
     const timer = { at, act, index: -1 }
     timers.add(timer)
     if (at < armedUntil) rearm()
-    return () => timers.delete(timer)
+    return () => void timers.delete(timer)
   }
 
-  return {
-    schedule,
-    bound: <A, E, R, E2>(
-      effect: Effect.Effect<A, E, R>,
-      millis: number,
-      onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>
-    ) =>
-      Effect.suspend(() => {
-        let isLate = false
-        const exit = runChild(effect, (interrupt) =>
-          schedule(Monotonic.millisOf(clock) + millis, () => {
-            isLate = true
-            interrupt()
-          })
-        )
-        return Effect.flatMap(exit, (ended): Effect.Effect<A, E | E2> => (isLate ? onTimeout(ended) : ended))
-      })
-  }
+  /** Interrupts the effect after its time, and ends with what `onTimeout` makes of its exit. */
+  const bound = <A, E, R, E2>(
+    effect: Effect.Effect<A, E, R>,
+    millis: number,
+    onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>
+  ): Effect.Effect<A, E | E2, R> =>
+    Effect.suspend(() => {
+      let isLate = false
+      const exit = runChild(effect, (interrupt) =>
+        schedule(Monotonic.millisOf(clock) + millis, () => {
+          isLate = true
+          interrupt()
+        })
+      )
+      return Effect.flatMap(exit, (ended): Effect.Effect<A, E | E2> => (isLate ? onTimeout(ended) : ended))
+    })
+
+  return { schedule, bound }
 })
+export type Deadlines = Effect.Effect.Success<typeof make>

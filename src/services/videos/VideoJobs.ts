@@ -2,14 +2,13 @@ import { SqlClient } from "@effect/sql"
 import { Cause, Context, Deferred, Duration, Effect, Either, Layer, Option, Schedule } from "effect"
 import {
   IdempotencyConflict,
-  type InsufficientCredits,
   type InvalidRequest,
   type RoutingFailure,
-  type SpendLimitReached,
   VideoNotFinished,
   VideoNotFound
 } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import type { HoldRefused } from "../ledger/Ledger.ts"
 import { makeMediaRemovals } from "../media/MediaRemovals.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
@@ -41,12 +40,7 @@ export interface CreatedVideo {
   readonly replayed: boolean
 }
 
-export type VideoFailure =
-  | InvalidRequest
-  | IdempotencyConflict
-  | InsufficientCredits
-  | SpendLimitReached
-  | RoutingFailure
+export type VideoFailure = InvalidRequest | IdempotencyConflict | HoldRefused | RoutingFailure
 
 export interface Options {
   readonly timeout: Duration.DurationInput

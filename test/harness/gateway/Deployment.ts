@@ -107,19 +107,16 @@ export const deploymentTest = (
 ) => it.live(title, () => inDeployment(Effect.flatMap(Deployment, Effect.fnUntraced(body))), timeout)
 
 /** A proxy before a database, and the URL that leads through it. */
-export const doorTo = (databaseUrl: string) =>
-  Effect.gen(function* () {
-    const url = new URL(databaseUrl)
-    const host = url.searchParams.get("host")
-    const door = yield* Proxy.make(
-      host === null
-        ? { host: url.hostname, port: Number(url.port || 5432) }
-        : { path: path.join(host, ".s.PGSQL.5432") }
-    )
-    url.searchParams.delete("host")
-    url.host = `127.0.0.1:${door.port}`
-    return { ...door, url: url.href }
-  })
+export const doorTo = Effect.fnUntraced(function* (databaseUrl: string) {
+  const url = new URL(databaseUrl)
+  const host = url.searchParams.get("host")
+  const door = yield* Proxy.make(
+    host === null ? { host: url.hostname, port: Number(url.port || 5432) } : { path: path.join(host, ".s.PGSQL.5432") }
+  )
+  url.searchParams.delete("host")
+  url.host = `127.0.0.1:${door.port}`
+  return { ...door, url: url.href }
+})
 
 /** Bundles a program of this folder; answers the path of the bundle. */
 const bundle = (source: string) =>

@@ -131,13 +131,12 @@ export const endless = (response: ServerResponse, piece = Buffer.alloc(65_536)) 
 }
 
 /** A server below HTTP, and when its last connection was gone. */
-export const below = (talk: (socket: Socket) => void) =>
-  Effect.gen(function* () {
-    const gone = yield* Deferred.make<void>()
-    const server = createTcp((socket) => {
-      socket.on("close", () => Deferred.unsafeDone(gone, Effect.void))
-      socket.resume()
-      talk(socket)
-    })
-    return { port: yield* Effect.orDie(listen(server)), gone: Deferred.await(gone) }
+export const below = Effect.fnUntraced(function* (talk: (socket: Socket) => void) {
+  const gone = yield* Deferred.make<void>()
+  const server = createTcp((socket) => {
+    socket.on("close", () => Deferred.unsafeDone(gone, Effect.void))
+    socket.resume()
+    talk(socket)
   })
+  return { port: yield* Effect.orDie(listen(server)), gone: Deferred.await(gone) }
+})
