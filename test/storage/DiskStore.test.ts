@@ -67,7 +67,7 @@ describe("media on disk", () => {
     ])
   })
 
-  it.scoped("left unfinished by a dead process are removed after a day, and no sooner", function* () {
+  it.scopedLive("left unfinished by a dead process are removed after a day, and no sooner", function* () {
     const directory = yield* temporaryDirectory
     const incoming = path.join(directory, "incoming")
     mkdirSync(incoming)
