@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config"
+import { LongestFirst } from "./test/harness/LongestFirst.ts"
 
 const report = process.env["VITEST_JSON"]
 
@@ -11,6 +12,7 @@ export default defineConfig({
     // Loading the tree costs more than most files' tests. Four, since most files wait for processes and clocks
     // rather than for a core; never fewer, since tinypool ends idle workers twice.
     isolate: false,
+    sequence: { sequencer: LongestFirst },
     poolOptions: { forks: { minForks: 4, maxForks: 4 } },
     // A shared machine can starve a process for seconds. At a developer's desk nothing is tried twice.
     retry: process.env["CI"] ? 1 : 0,

@@ -90,6 +90,15 @@ const overview = (description: string, groups: ReadonlyArray<Group>) =>
     "gateway COMMAND --help tells more of a command; --json prints JSON."
   ].join("\n")
 
+/** In the order of the page. */
+const childrenOf = (command: Descriptor, { names }: Page): ReadonlyArray<readonly [string, Descriptor]> => {
+  const children = new Map(names.length === 0 ? [] : CommandDescriptor.getSubcommands(command))
+  return names.flatMap((name) => {
+    const child = children.get(name)
+    return child === undefined ? [] : [[name, child] as const]
+  })
+}
+
 /** Undefined where the words name no command. */
 export const render = (
   description: string,
@@ -101,22 +110,14 @@ export const render = (
   const command = new Map(groups.flatMap(({ commands }) => named(commands))).get(name)
   if (command === undefined) return undefined
   const page = read(command)
-  const children = new Map(page.names.length === 0 ? [] : CommandDescriptor.getSubcommands(command))
-  const child = second === undefined ? undefined : children.get(second)
-  if (second !== undefined && children.size > 0 && child === undefined) return undefined
-  const shown = child ?? command
-  const { description: about, sections } = child === undefined ? page : read(child)
-  const subcommands =
-    child === undefined
-      ? page.names.flatMap((name) => {
-          const one = children.get(name)
-          return one === undefined ? [] : [[name, one] as const]
-        })
-      : []
+  const children = childrenOf(command, page)
+  const child = new Map(children).get(second ?? "")
+  if (second !== undefined && children.length > 0 && child === undefined) return undefined
+  const shown = child === undefined ? page : read(child)
   return [
-    wrap(usageOf(shown, child === undefined ? [name] : words.slice(0, 2)), 4),
-    wrap(about, 0),
-    ...Array.from(sections, ([title, entries]) => section(title, entries)),
-    ...(subcommands.length === 0 ? [] : [sectionOf("COMMANDS", subcommands)])
+    wrap(usageOf(child ?? command, child === undefined ? [name] : words.slice(0, 2)), 4),
+    wrap(shown.description, 0),
+    ...Array.from(shown.sections, ([title, entries]) => section(title, entries)),
+    ...(child !== undefined || children.length === 0 ? [] : [sectionOf("COMMANDS", children)])
   ].join("\n\n")
 }

@@ -23,21 +23,15 @@ export const needs = (request: ChatRequest): ReadonlySet<Capability> => {
 
 type Refusal = { readonly param: string; readonly message: string }
 
-const refusals: Record<Exclude<Capability, "reasoning">, (model: string) => Refusal> = {
-  tools: (model) => ({ param: "tools", message: `\`tools\` is not available for ${quoteModel(model)}.` }),
-  vision: (model) => ({ param: "messages", message: `Image input is not available for ${quoteModel(model)}.` }),
-  response_format: (model) => ({
-    param: "response_format",
-    message: `\`response_format\` is not available for ${quoteModel(model)}.`
-  }),
-  web_search: (model) => ({ param: "web_search", message: `\`web_search\` is not available for ${quoteModel(model)}.` })
-}
+const unavailable = (param: string, { id }: ChatModel, what = `\`${param}\``): Refusal => ({
+  param,
+  message: `${what} is not available for ${quoteModel(id)}.`
+})
 
 const effortRefusal = (model: ChatModel, { effortIsHint, reasoningEffort }: ChatRequest): Refusal | undefined => {
   const param = "reasoning_effort"
   if (reasoningEffort === undefined || effortIsHint === true || model.reasoning === "binary") return undefined
-  if (model.reasoning === "none")
-    return { param, message: `\`${param}\` is not available for ${quoteModel(model.id)}.` }
+  if (model.reasoning === "none") return unavailable(param, model)
   if (model.reasoning.includes(reasoningEffort)) return undefined
   return { param, message: `\`${param}\` must be one of ${model.reasoning.join(", ")} for ${quoteModel(model.id)}.` }
 }
@@ -52,7 +46,8 @@ const capRefusal = (
 
 const refusalOf = (model: ChatModel, request: ChatRequest): Refusal | undefined => {
   for (const need of needs(request)) {
-    if (need !== "reasoning" && !model.capabilities.has(need)) return refusals[need](model.id)
+    if (need === "reasoning" || model.capabilities.has(need)) continue
+    return need === "vision" ? unavailable("messages", model, "Image input") : unavailable(need, model)
   }
   return effortRefusal(model, request) ?? capRefusal(model, request)
 }

@@ -1,4 +1,5 @@
 import { generateObject, generateText, jsonSchema, stepCountIs, streamObject, streamText, tool } from "ai"
+import { Struct } from "effect"
 import { customer, usageCost } from "../harness/client/AiSdk.ts"
 import { calling, drained } from "../harness/client/OfficialClients.ts"
 import { assert, withLayer } from "../harness/It.ts"
@@ -73,19 +74,13 @@ withLayer(gateway)("the AI SDK with the sandbox", (it) => {
       maxRetries: 0
     }
     const { steps, text, totalUsage } = yield* calling(() => generateText(asked))
-    assert.deepStrictEqual(
-      steps.map(({ finishReason }) => finishReason),
-      ["tool-calls", "stop"]
-    )
+    assert.deepStrictEqual(steps.map(Struct.get("finishReason")), ["tool-calls", "stop"])
     assert.include(text, "clear")
     assert.strictEqual(yield* spent, usageCost(totalUsage))
 
     const stream = streamText(asked)
     const { items } = yield* drained(stream.fullStream)
-    assert.notInclude(
-      items.map(({ type }) => type),
-      "error"
-    )
+    assert.notInclude(items.map(Struct.get("type")), "error")
     assert.strictEqual(yield* calling(() => stream.text), text)
     assert.deepStrictEqual(called, [["city"], ["city"]])
     assert.strictEqual(yield* spent, 2n * usageCost(totalUsage))

@@ -1,4 +1,5 @@
 import { generateText, streamText } from "ai"
+import { Struct } from "effect"
 import { callError, customer } from "../harness/client/AiSdk.ts"
 import { refusals } from "../harness/client/HttpCalls.ts"
 import { calling, drained, leaving, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
@@ -33,12 +34,7 @@ withLayer(gateway)("the AI SDK when requests fail", (it) => {
       retryable: false,
       told: refusals.scope
     },
-    {
-      title: "a refusal by moderation",
-      prompt: "[sandbox moderation]",
-      retryable: false,
-      told: refusals.moderated
-    },
+    { title: "a refusal by moderation", prompt: "[sandbox moderation]", retryable: false, told: refusals.moderated },
     {
       title: "no provider",
       prompt: "[sandbox status=500]",
@@ -68,10 +64,7 @@ withLayer(gateway)("the AI SDK when requests fail", (it) => {
       )
       assert.lengthOf(errors, 1)
       assertCallError(errors[0], refusal)
-      assert.notInclude(
-        items.map(({ type }) => type),
-        "text-delta"
-      )
+      assert.notInclude(items.map(Struct.get("type")), "text-delta")
       assert.strictEqual(yield* spent, 0n)
     })
   }

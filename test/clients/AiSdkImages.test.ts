@@ -1,5 +1,5 @@
 import { generateImage } from "ai"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { callError, customer } from "../harness/client/AiSdk.ts"
 import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { gateway, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
@@ -77,10 +77,7 @@ withLayer(served)("the AI SDK's images", (it) => {
     const call = first.calls.at(-1) ?? assert.fail("the provider was not asked")
     const form = yield* Effect.promise(() => formIn(call))
     const files = form.getAll("image[]").filter((part) => typeof part !== "string")
-    assert.deepStrictEqual(
-      files.map(({ size }) => size),
-      [painting.length, gif.length]
-    )
+    assert.deepStrictEqual(files.map(Struct.get("size")), [painting.length, gif.length])
     assert.strictEqual(yield* spent, usualPrice)
   })
 

@@ -1,4 +1,3 @@
-import { APIError, InternalServerError } from "openai"
 import { zero } from "../../src/domain/Money.ts"
 import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
@@ -46,40 +45,37 @@ const busy = {
 }
 
 withLayer(gateway)("a chat routed to a failing aimock", (it) => {
-  it.effect.each(["busy-json", "busy-stream"])(
-    "fails over after a 429 without the client noticing: %s",
-    function* (model) {
-      const { first, second } = yield* Mocks
-      first.on({ model: `${model}-one` }, busy)
-      second.on({ model: `${model}-two` }, { content: "second", usage })
-      const { openai, spent } = yield* Served.customer()
-      const stream = model === "busy-stream"
-      const { data, response } = yield* calling(() =>
-        openai.chat.completions.create({ ...ask(model, "hi"), stream }).withResponse()
-      )
-      if ("choices" in data) {
-        assert.strictEqual(data.choices[0]?.message.content, "second")
-        assert.strictEqual(data.model, model)
-      } else {
-        const { error, items } = yield* drained(data)
-        assert.isUndefined(error)
-        assert.strictEqual(contentOf(items), "second")
-      }
-      assert.isNull(response.headers.get("retry-after"))
-      assert.strictEqual(yield* spent, cost)
-      assert.deepStrictEqual(tries(yield* Served.logged(response.headers.get("x-request-id"))), [
-        [`${model}@first`, "limit", 429],
-        [`${model}@second`, "ok", 200]
-      ])
+  it.effect.each(["busy-json", "busy-stream"])("fails over after a 429 unseen by the client: %s", function* (model) {
+    const { first, second } = yield* Mocks
+    first.on({ model: `${model}-one` }, busy)
+    second.on({ model: `${model}-two` }, { content: "second", usage })
+    const { openai, spent } = yield* Served.customer()
+    const stream = model === "busy-stream"
+    const { data, response } = yield* calling(() =>
+      openai.chat.completions.create({ ...ask(model, "hi"), stream }).withResponse()
+    )
+    if ("choices" in data) {
+      assert.strictEqual(data.choices[0]?.message.content, "second")
+      assert.strictEqual(data.model, model)
+    } else {
+      const { error, items } = yield* drained(data)
+      assert.isUndefined(error)
+      assert.strictEqual(contentOf(items), "second")
     }
-  )
+    assert.isNull(response.headers.get("retry-after"))
+    assert.strictEqual(yield* spent, cost)
+    assert.deepStrictEqual(tries(yield* Served.logged(response.headers.get("x-request-id"))), [
+      [`${model}@first`, "limit", 429],
+      [`${model}@second`, "ok", 200]
+    ])
+  })
 
   it.effect("answers 503 without the provider's message after a 429 of the only route", function* () {
     const { first } = yield* Mocks
     first.on({ model: "busy-alone-one" }, busy)
     const { openai, spent } = yield* Served.customer()
     const error = yield* thrownBy(() => openai.chat.completions.create(ask("busy-alone", "hi")))
-    assertTold(error, InternalServerError, refusals.allFailed("first", 429))
+    assertTold(error, refusals.allFailed("first", 429))
     assert.strictEqual(yield* spent, 0n)
   })
 
@@ -99,7 +95,7 @@ withLayer(gateway)("a chat routed to a failing aimock", (it) => {
   it.effect("answers 502 when the account of the only route is refused", function* () {
     const { openai, spent } = yield* Served.customer()
     const error = yield* thrownBy(() => openai.chat.completions.create(ask("shut-alone", "hi")))
-    assertTold(error, InternalServerError, refusals.upstreamAuth)
+    assertTold(error, refusals.upstreamAuth)
     assert.strictEqual(yield* spent, 0n)
   })
 
@@ -120,7 +116,7 @@ withLayer(gateway)("a chat routed to a failing aimock", (it) => {
     const text = contentOf(items)
     assert.isAbove(text.length, 0)
     assert.isTrue("This will not be whole.".startsWith(text))
-    assertTold(error, APIError, broke)
+    assertTold(error, broke)
     assert.strictEqual(yield* spent, 0n)
     const row = yield* Served.logged(response.headers.get("x-request-id"))
     assert.deepInclude(row, { status: 200, code: "stream_error", charge: zero })
@@ -161,7 +157,7 @@ withLayer(gateway)("a chat routed to a failing aimock", (it) => {
   it.effect("counts a missing mock answer as a failure of the route", function* () {
     const { openai, spent } = yield* Served.customer()
     const error = yield* thrownBy(() => openai.chat.completions.create(ask("strange", "hi")))
-    assertTold(error, InternalServerError, refusals.upstream)
+    assertTold(error, refusals.upstream)
     assert.strictEqual(yield* spent, 0n)
   })
 })

@@ -16,10 +16,7 @@ import * as Responses from "../providers/openai-responses/Wire.ts"
 const cost = { prompt_per_1m_usd: 1, completion_per_1m_usd: 2 }
 const costOf = (prompt: number, completion: number) => NanoUsd(BigInt(prompt * 1_000 + completion * 2_000))
 
-const counted: Answer = {
-  finish: "stop",
-  usage: { prompt: 30, completion: 4, cached: 0, cacheWrite: 0, reasoning: 0 }
-}
+const counted: Answer = { finish: "stop", usage: { prompt: 30, completion: 4, cached: 0, cacheWrite: 0, reasoning: 0 } }
 
 interface Refused {
   readonly name: string

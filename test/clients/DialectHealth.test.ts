@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { APIError } from "openai"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
 import type { Answer } from "../contracts/ChatHarness.ts"
@@ -56,19 +56,18 @@ const models = Object.fromEntries([
   ])
 ])
 
-const healthOf = (model: string, first: Dialect) =>
-  Effect.gen(function* () {
-    const { list } = yield* RouteHealth
-    const found = (yield* list).find(({ route }) => route === `${model}@${routeTo(first).provider}`)
-    return found ?? assert.fail(`nothing is known of ${model}`)
-  })
+const healthOf = Effect.fnUntraced(function* (model: string, first: Dialect) {
+  const { list } = yield* RouteHealth
+  const found = (yield* list).find(({ route }) => route === `${model}@${routeTo(first).provider}`)
+  return found ?? assert.fail(`nothing is known of ${model}`)
+})
 
 const closedFor = ({ lastErrorAt, openUntil }: Effect.Effect.Success<ReturnType<typeof healthOf>>) =>
   (openUntil?.getTime() ?? 0) - (lastErrorAt?.getTime() ?? 0)
 
 const asked = (model: string) => ({ model, messages: [{ role: "user" as const, content: "hi" }] })
 
-withLayer(gateway(models))("routes of every dialect", (it) => {
+withLayer(Layer.provideMerge(RouteHealth.layer, gateway(models)))("routes of every dialect", (it) => {
   /** The first host fails once, the next answers. */
   const moves = Effect.fnUntraced(function* (model: string, { first, reply, stream = false }: Omit<Wait, "what">) {
     const hosts = yield* DialectHosts
@@ -80,58 +79,52 @@ withLayer(gateway(models))("routes of every dialect", (it) => {
     assert.isUndefined(error)
   })
 
-  it.effect("are skipped for as long as their vendor demands in its own format", () =>
-    Effect.gen(function* () {
-      for (const [index, wait] of waits.entries()) yield* moves(`waiting-${index}`, wait)
-      for (const [index, { first, what }] of waits.entries()) {
-        const health = yield* soon(healthOf(`waiting-${index}`, first))
-        assert.deepInclude(health, { circuit: "open", requests: 1, failures: 1 }, what)
-        assert.strictEqual(closedFor(health), seconds * 1_000, what)
-      }
-    }).pipe(Effect.provide(RouteHealth.layer))
-  )
+  it.effect("are skipped for as long as their vendor demands in its own format", function* () {
+    for (const [index, wait] of waits.entries()) yield* moves(`waiting-${index}`, wait)
+    for (const [index, { first, what }] of waits.entries()) {
+      const health = yield* soon(healthOf(`waiting-${index}`, first))
+      assert.deepInclude(health, { circuit: "open", requests: 1, failures: 1 }, what)
+      assert.strictEqual(closedFor(health), seconds * 1_000, what)
+    }
+  })
 
-  it.effect("are skipped for longer, and listed with the reason, when the credential is bad", () =>
-    Effect.gen(function* () {
-      for (const first of dialects) yield* moves(`closed-${first.name}`, { first, reply: json(401, first.error(401)) })
-      for (const first of dialects) {
-        const health = yield* soon(healthOf(`closed-${first.name}`, first))
-        assert.strictEqual(health.circuit, "open", first.name)
-        assert.match(health.lastError ?? "", /^account 401: .*theirs/, first.name)
-        assert.strictEqual(closedFor(health), 300_000, first.name)
-      }
-    }).pipe(Effect.provide(RouteHealth.layer))
-  )
+  it.effect("are skipped for longer, and listed with the reason, when the credential is bad", function* () {
+    for (const first of dialects) yield* moves(`closed-${first.name}`, { first, reply: json(401, first.error(401)) })
+    for (const first of dialects) {
+      const health = yield* soon(healthOf(`closed-${first.name}`, first))
+      assert.strictEqual(health.circuit, "open", first.name)
+      assert.match(health.lastError ?? "", /^account 401: .*theirs/, first.name)
+      assert.strictEqual(closedFor(health), 300_000, first.name)
+    }
+  })
 
-  it.effect.each(dialects)("never fail over in a stream that has begun, and count by its end: $name", (first) =>
-    Effect.gen(function* () {
-      const model = `breaking-${first.name}`
-      const hosts = yield* DialectHosts
-      const { openai, spent } = yield* Served.customer()
-      for (const { rest, what } of [...breaks, ...breaks.slice(0, 1)]) {
-        yield* hosts.of(first).script(breaking(first, said, rest(first)))
-        const stream = openai.chat.completions.create({ ...asked(model), stream: true }).withResponse()
-        const { data, response } = yield* calling(() => stream)
-        const { error, items } = yield* drained(data)
-        assert.strictEqual(contentOf(items), "Servus, world.", what)
-        const message = "The upstream provider returned an error."
-        assertTold(error, APIError, { status: undefined, type: "api_error", code: "upstream_error", message })
-        for (const word of theirs) assert.notInclude(JSON.stringify(items), word, what)
-        assert.strictEqual(yield* spent, 0n, what)
-        const row = yield* Served.logged(response.headers.get("x-request-id"))
-        assert.deepStrictEqual([row.status, row.code, row.charge, row.cost], [200, "stream_error", 0n, null], what)
-        assert.lengthOf(row.attempts, 1, what)
-        assert.include(["network", "retry"], row.attempts[0]?.outcome, what)
-        // What was sent is paid to the provider all the same.
-        assert.isAbove(Number(row.attempts[0]?.cost ?? 0n), 3 * 2_000, what)
-      }
-      const health = yield* soon(
-        Effect.filterOrDieMessage(healthOf(model, first), ({ failures }) => failures === 5, "not published yet")
-      )
-      assert.strictEqual(health.requests, 5)
-      assert.notStrictEqual(health.circuit, "closed")
-    }).pipe(Effect.provide(RouteHealth.layer))
-  )
+  it.effect.each(dialects)("never fail over in a stream that began, and count by its end: $name", function* (first) {
+    const model = `breaking-${first.name}`
+    const hosts = yield* DialectHosts
+    const { openai, spent } = yield* Served.customer()
+    for (const { rest, what } of [...breaks, ...breaks.slice(0, 1)]) {
+      yield* hosts.of(first).script(breaking(first, said, rest(first)))
+      const stream = openai.chat.completions.create({ ...asked(model), stream: true }).withResponse()
+      const { data, response } = yield* calling(() => stream)
+      const { error, items } = yield* drained(data)
+      assert.strictEqual(contentOf(items), "Servus, world.", what)
+      const message = "The upstream provider returned an error."
+      assertTold(error, { status: undefined, type: "api_error", code: "upstream_error", message })
+      for (const word of theirs) assert.notInclude(JSON.stringify(items), word, what)
+      assert.strictEqual(yield* spent, 0n, what)
+      const row = yield* Served.logged(response.headers.get("x-request-id"))
+      assert.deepStrictEqual([row.status, row.code, row.charge, row.cost], [200, "stream_error", 0n, null], what)
+      assert.lengthOf(row.attempts, 1, what)
+      assert.include(["network", "retry"], row.attempts[0]?.outcome, what)
+      // What was sent is paid to the provider all the same.
+      assert.isAbove(Number(row.attempts[0]?.cost ?? 0n), 3 * 2_000, what)
+    }
+    const health = yield* soon(
+      Effect.filterOrDieMessage(healthOf(model, first), ({ failures }) => failures === 5, "not published yet")
+    )
+    assert.strictEqual(health.requests, 5)
+    assert.notStrictEqual(health.circuit, "closed")
+  })
 
   it.effect("are reported to a client as failed without their own messages", function* () {
     const hosts = yield* DialectHosts

@@ -33,24 +33,21 @@ const surfaces = [
 withLayer(gateway(models))("a cap that was lowered to the balance", (it) => {
   for (const { body, path } of surfaces) {
     for (const stream of [false, true]) {
-      it.effect.each(dialects)(
-        `is what $name is told of a request of ${path} (stream: ${stream})`,
-        function* (dialect) {
-          const host = (yield* DialectHosts).of(dialect)
-          const customer = yield* Served.customer({ nanoUsd: credits })
-          yield* host.script(answers(dialect, { content: "fine", finish: "stop" }))
-          const answer = yield* post(path)(customer, { ...body(dialect.name), stream })
-          assert.strictEqual(answer.status, 200, answer.text)
-          const told = Number(answer.headers.get("x-gateway-max-output-tokens"))
-          const received = yield* host.received
-          const sent = Schema.decodeUnknownSync(Cap)(received.body)
-          assert.strictEqual(sent.max_tokens ?? sent.max_output_tokens ?? sent.generationConfig?.maxOutputTokens, told)
-          assert.isAtLeast(told, 1_024)
-          assert.isBelow(told, 8_000)
-          assert.isBelow(sent.thinking?.budget_tokens ?? 0, told)
-          assert.isAtMost(Number(yield* customer.spentInTheEnd), Number(credits) / 2)
-        }
-      )
+      it.effect.each(dialects)(`is what $name hears of a request of ${path} (stream: ${stream})`, function* (dialect) {
+        const host = (yield* DialectHosts).of(dialect)
+        const customer = yield* Served.customer({ nanoUsd: credits })
+        yield* host.script(answers(dialect, { content: "fine", finish: "stop" }))
+        const answer = yield* post(path)(customer, { ...body(dialect.name), stream })
+        assert.strictEqual(answer.status, 200, answer.text)
+        const told = Number(answer.headers.get("x-gateway-max-output-tokens"))
+        const received = yield* host.received
+        const sent = Schema.decodeUnknownSync(Cap)(received.body)
+        assert.strictEqual(sent.max_tokens ?? sent.max_output_tokens ?? sent.generationConfig?.maxOutputTokens, told)
+        assert.isAtLeast(told, 1_024)
+        assert.isBelow(told, 8_000)
+        assert.isBelow(sent.thinking?.budget_tokens ?? 0, told)
+        assert.isAtMost(Number(yield* customer.spentInTheEnd), Number(credits) / 2)
+      })
     }
   }
 })

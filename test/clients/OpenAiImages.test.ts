@@ -9,9 +9,9 @@ import { assertLinked } from "../harness/client/MediaLinks.ts"
 import { asJson, calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { assertCharged } from "../harness/database/Money.ts"
 import { pixelsOf } from "../harness/fixtures/PictureSamples.ts"
-import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
-import { assert, describe, it, withLayer } from "../harness/It.ts"
+import { assert, describe, withLayer } from "../harness/It.ts"
 import { freePort } from "../harness/Port.ts"
 import { prefix } from "../harness/temporary.ts"
 import { gif, painting } from "../harness/upstream/ImageReplies.ts"
@@ -150,27 +150,24 @@ withLayer(gateway)("the official client and the sandbox's images", (it) => {
 })
 
 describe("a link", () => {
-  it.live("is good after a restart, and so is the result under its key", () =>
-    Effect.gen(function* () {
-      const { gateway: start } = yield* Deployment
-      const env = { CATALOG_FILE: "", SANDBOX: "true", PORT: String(yield* freePort) }
-      const before = yield* start({ env })
-      const { org, secret } = yield* openAccount({})
-      const openai = new OpenAI({ baseURL: `${before.url}/v1`, apiKey: secret, maxRetries: 0 })
-      const headers = { "Idempotency-Key": "k" }
-      const generate = calling(() => openai.images.generate({ model, prompt: "For ever" }, { headers }))
-      const made = yield* generate
-      const { url = "" } = only(made)
-      const bytes = yield* download(url)
-      yield* assertLinked(url, bytes)
-      yield* before.signal("SIGTERM")
-      assert.deepStrictEqual(yield* before.ended, { code: 0, signal: null })
+  deploymentTest("is good after a restart, and so is the result under its key", function* ({ gateway: start }) {
+    const env = { CATALOG_FILE: "", SANDBOX: "true", PORT: String(yield* freePort) }
+    const before = yield* start({ env })
+    const { org, secret } = yield* openAccount({})
+    const openai = new OpenAI({ baseURL: `${before.url}/v1`, apiKey: secret, maxRetries: 0 })
+    const headers = { "Idempotency-Key": "k" }
+    const generate = calling(() => openai.images.generate({ model, prompt: "For ever" }, { headers }))
+    const made = yield* generate
+    const { url = "" } = only(made)
+    const bytes = yield* download(url)
+    yield* assertLinked(url, bytes)
+    yield* before.signal("SIGTERM")
+    assert.deepStrictEqual(yield* before.ended, { code: 0, signal: null })
 
-      const after = yield* start({ env })
-      assert.strictEqual(after.url, before.url)
-      yield* assertLinked(url, bytes)
-      assert.deepStrictEqual(yield* generate, made)
-      yield* assertCharged(org, [yield* priceOf(openai, model)])
-    }).pipe(inDeployment)
-  )
+    const after = yield* start({ env })
+    assert.strictEqual(after.url, before.url)
+    yield* assertLinked(url, bytes)
+    assert.deepStrictEqual(yield* generate, made)
+    yield* assertCharged(org, [yield* priceOf(openai, model)])
+  })
 })

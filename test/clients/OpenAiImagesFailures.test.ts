@@ -1,14 +1,5 @@
 import { Effect } from "effect"
-import OpenAI, {
-  APIError,
-  AuthenticationError,
-  BadRequestError,
-  InternalServerError,
-  NotFoundError,
-  PermissionDeniedError,
-  RateLimitError,
-  toFile
-} from "openai"
+import OpenAI, { toFile } from "openai"
 import { badRequest, refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import { refusedAs } from "../harness/client/Refusal.ts"
@@ -38,98 +29,76 @@ const path = { generations: generations.replace("/v1", ""), edits: edits.replace
 const their = (code: string) => ({
   error: { message: `hush ${hidden.firstKey}`, type: "hush_error", param: null, code }
 })
-type ErrorClass = Parameters<typeof assertTold>[1]
 type Account = Parameters<typeof Served.customer>[0]
 
 const refusedCases: ReadonlyArray<
-  readonly [
-    what: string,
-    body: object,
-    errorClass: ErrorClass,
-    told: Told,
-    replies?: ReadonlyArray<Reply>,
-    account?: Account
-  ]
+  readonly [what: string, body: object, told: Told, replies?: ReadonlyArray<Reply>, account?: Account]
 > = [
-  ["no model", { prompt: "x" }, BadRequestError, badRequest("`model` is required.", "model")],
-  ["no prompt", { model: "art" }, BadRequestError, badRequest("`prompt` is required.", "prompt")],
-  ["two images", { ...asked, n: 2 }, BadRequestError, badRequest("`n` must be 1.", "n")],
+  ["no model", { prompt: "x" }, badRequest("`model` is required.", "model")],
+  ["no prompt", { model: "art" }, badRequest("`prompt` is required.", "prompt")],
+  ["two images", { ...asked, n: 2 }, badRequest("`n` must be 1.", "n")],
   [
     "a resolution that the model has not",
     { ...asked, resolution: "4K" },
-    BadRequestError,
     badRequest("Resolution 4k is not available for `art`.", "resolution")
   ],
   [
     "an edit by a model that cannot",
     { ...asked, model: "plain", image: [image] },
-    BadRequestError,
     badRequest("Image editing is not available for `plain`.", "image")
   ],
   [
     "an invalid reference",
     { ...asked, image: [Buffer.from("<html>").toString("base64")] },
-    BadRequestError,
     badRequest("Failed to process the reference image.", "image")
   ],
-  ["moderation", asked, BadRequestError, refusals.moderated, [json(400, their("moderation_blocked"))]],
-  ["a rejection", asked, BadRequestError, refusals.rejected, [json(422, their("hush"))]],
-  ["no credits", asked, APIError, refusals.insufficient, [], { nanoUsd: usualPrice - 1n }],
-  ["a cap", asked, APIError, refusals.capped("month"), [], { cap: { amount: 0n, period: "month" } }],
-  ["no scope", asked, PermissionDeniedError, refusals.scopeOf("images"), [], { scopes: ["chat", "videos"] }],
-  ["an unknown model", { ...asked, model: "nobody" }, NotFoundError, refusals.noModel("nobody", "an image")],
-  ["too large a body", { ...asked, prompt: "x".repeat(65_536) }, APIError, refusals.tooLarge(65_536)],
-  ["an error of the only provider", asked, InternalServerError, refusals.upstream, [json(500, their("server_error"))]],
-  ["a page for a picture", asked, InternalServerError, refusals.upstream, [paints(Buffer.from("<html>"))]],
+  ["moderation", asked, refusals.moderated, [json(400, their("moderation_blocked"))]],
+  ["a rejection", asked, refusals.rejected, [json(422, their("hush"))]],
+  ["no credits", asked, refusals.insufficient, [], { nanoUsd: usualPrice - 1n }],
+  ["a cap", asked, refusals.capped("month"), [], { cap: { amount: 0n, period: "month" } }],
+  ["no scope", asked, refusals.scopeOf("images"), [], { scopes: ["chat", "videos"] }],
+  ["an unknown model", { ...asked, model: "nobody" }, refusals.noModel("nobody", "an image")],
+  ["too large a body", { ...asked, prompt: "x".repeat(65_536) }, refusals.tooLarge(65_536)],
+  ["an error of the only provider", asked, refusals.upstream, [json(500, their("server_error"))]],
+  ["a page for a picture", asked, refusals.upstream, [paints(Buffer.from("<html>"))]],
   [
     "a provider that knows us not",
     { ...asked, model: "locked" },
-    InternalServerError,
     refusals.upstreamAuth,
     [json(401, their("invalid_api_key"))]
   ],
   [
     "a provider's 429",
     { ...asked, model: "limited" },
-    InternalServerError,
     refusals.allFailed("first", 429),
     [json(429, their("rate_limit_exceeded"))]
   ],
   [
     "two providers' errors",
     { ...asked, model: "pair" },
-    InternalServerError,
     refusals.allFailed("second", 599),
     [text(502, "text/html", "<html>")]
   ],
-  [
-    "a provider out of reach",
-    { ...asked, model: "gone" },
-    InternalServerError,
-    refusals.allFailed("refusing", "network")
-  ],
-  ["too long a wait", { ...asked, model: "mute" }, InternalServerError, refusals.timedOut, [silent]]
+  ["a provider out of reach", { ...asked, model: "gone" }, refusals.allFailed("refusing", "network")],
+  ["too long a wait", { ...asked, model: "mute" }, refusals.timedOut, [silent]]
 ]
 
 withLayer(served)("the official client whose image is refused", (it) => {
-  it.effect.each(refusedCases)(
-    "gets the error of %s",
-    function* ([, body, errorClass, told, replies = [], account = {}]) {
-      const { first } = yield* Upstreams
-      const customer = yield* Served.customer(account)
-      yield* first.script(...replies)
-      yield* refusedAs(customer, body, errorClass, told, path.generations)
-    }
-  )
+  it.effect.each(refusedCases)("gets the error of %s", function* ([, body, told, replies = [], account = {}]) {
+    const { first } = yield* Upstreams
+    const customer = yield* Served.customer(account)
+    yield* first.script(...replies)
+    yield* refusedAs(customer, body, told, path.generations)
+  })
 
   it.effect("gets errors for an edit without a reference, with a mask, or at an unknown endpoint", function* () {
     const one = yield* Served.customer()
-    yield* refusedAs(one, asked, BadRequestError, badRequest("`image` is required.", "image"), path.edits)
+    yield* refusedAs(one, asked, badRequest("`image` is required.", "image"), path.edits)
     const file = yield* Effect.promise(() => toFile(painting, "a.png"))
     const masked = yield* thrownBy(() => one.openai.images.edit({ ...asked, image: file, mask: file }))
-    assertTold(masked, BadRequestError, badRequest("`mask` is not supported: describe the edit in `prompt`.", "mask"))
+    assertTold(masked, badRequest("`mask` is not supported: describe the edit in `prompt`.", "mask"))
     const varied = yield* thrownBy(() => one.openai.images.createVariation({ image: file }))
-    assertTold(varied, NotFoundError, refusals.noEndpoint)
+    assertTold(varied, refusals.noEndpoint)
     assert.strictEqual(yield* one.spent, 0n)
   })
 
@@ -139,9 +108,9 @@ withLayer(served)("the official client whose image is refused", (it) => {
     const missing = new OpenAI({ ...options, apiKey: "none", defaultHeaders: { authorization: null } })
     const unknown = new OpenAI({ ...options, apiKey: `ggw_${"x".repeat(43)}` })
     const error = yield* thrownBy(() => missing.images.generate(asked))
-    assertTold(error, AuthenticationError, refusals.missingKey)
+    assertTold(error, refusals.missingKey)
     const other = yield* thrownBy(() => unknown.images.generate(asked))
-    assertTold(other, AuthenticationError, refusals.invalidKey)
+    assertTold(other, refusals.invalidKey)
   })
 
   it.effect("gets a 429 over the rate", function* () {
@@ -149,7 +118,7 @@ withLayer(served)("the official client whose image is refused", (it) => {
     yield* (yield* Upstreams).first.script(paints())
     yield* calling(() => one.openai.images.generate(asked))
     const told = refusals.limited
-    const { error } = yield* refusedAs(one, asked, RateLimitError, told, path.generations)
+    const { error } = yield* refusedAs(one, asked, told, path.generations)
     assert.strictEqual(error.headers?.get("retry-after"), "60")
   })
 })

@@ -1,12 +1,5 @@
 import { Effect, Layer, Schedule } from "effect"
-import OpenAI, {
-  APIError,
-  AuthenticationError,
-  BadRequestError,
-  NotFoundError,
-  PermissionDeniedError,
-  RateLimitError
-} from "openai"
+import OpenAI from "openai"
 import { parseRange } from "../../src/services/access/AddressRange.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
 import { badRequest, refusals } from "../harness/client/HttpCalls.ts"
@@ -41,9 +34,9 @@ withLayer(gateway)("the official client", (it) => {
       (client: OpenAI) => client.chat.completions.create(talk),
       (client: OpenAI) => client.models.list()
     ]) {
-      assertTold(yield* thrownBy(() => call(missing)), AuthenticationError, refusals.missingKey)
+      assertTold(yield* thrownBy(() => call(missing)), refusals.missingKey)
       for (const client of [unknown, foreign]) {
-        const error = assertTold(yield* thrownBy(() => call(client)), AuthenticationError, refusals.invalidKey)
+        const error = assertTold(yield* thrownBy(() => call(client)), refusals.invalidKey)
         for (const name of rateHeaders) assert.isNull(error.headers?.get(name) ?? null)
       }
     }
@@ -66,7 +59,7 @@ withLayer(gateway)("the official client", (it) => {
 
   it.effect("gets a 403 for a scope that the key lacks", function* () {
     const one = yield* Served.customer({ scopes: ["images", "videos"] })
-    yield* refusedAs(one, talk, PermissionDeniedError, refusals.scope)
+    yield* refusedAs(one, talk, refusals.scope)
     yield* calling(() => one.openai.models.list())
   })
 
@@ -82,15 +75,15 @@ withLayer(gateway)("the official client", (it) => {
       Effect.retry(Schedule.intersect(Schedule.spaced("50 millis"), Schedule.recurs(60)))
     )
     const told = refusals.denied
-    assertTold(blocked.cause, PermissionDeniedError, told)
+    assertTold(blocked.cause, told)
     const nobody = from("203.0.113.200", "none")
-    assertTold(yield* thrownBy(() => nobody.chat.completions.create(talk)), PermissionDeniedError, told)
-    assertTold(yield* thrownBy(() => nobody.get("/nowhere")), PermissionDeniedError, told)
+    assertTold(yield* thrownBy(() => nobody.chat.completions.create(talk)), told)
+    assertTold(yield* thrownBy(() => nobody.get("/nowhere")), told)
     yield* calling(() => from("203.0.114.1", secret).models.list())
   })
 
   it.effect("gets a 404 for a model that does not exist", function* () {
-    yield* refusedAs(yield* Served.customer(), { model: "tälk", messages }, NotFoundError, refusals.noModel("tälk"))
+    yield* refusedAs(yield* Served.customer(), { model: "tälk", messages }, refusals.noModel("tälk"))
   })
 
   it.effect("gets a 404 for an unknown endpoint, even without a key", function* () {
@@ -102,7 +95,7 @@ withLayer(gateway)("the official client", (it) => {
       () => nobody.models.delete("talk"),
       () => nobody.get("/chat/completions")
     ]) {
-      assertTold(yield* thrownBy(call), NotFoundError, told)
+      assertTold(yield* thrownBy(call), told)
     }
   })
 
@@ -120,7 +113,7 @@ withLayer(gateway)("the official client", (it) => {
       [{ ...talk, reasoning_effort: "xhigh" }, badRequest(reasoning, "reasoning_effort")],
       [{ ...talk, web_search: true }, badRequest("`web_search` is not available for `talk`.", "web_search")]
     ] as const) {
-      yield* refusedAs(one, body, BadRequestError, told)
+      yield* refusedAs(one, body, told)
     }
   })
 
@@ -129,15 +122,15 @@ withLayer(gateway)("the official client", (it) => {
     const error = yield* thrownBy(() =>
       openai.post("/chat/completions", { body: new TextEncoder().encode('{"model":') })
     )
-    assertTold(error, BadRequestError, badRequest("The body is not valid JSON."))
+    assertTold(error, badRequest("The body is not valid JSON."))
     assert.strictEqual(yield* spent, 0n)
   })
 
   it.effect("gets a 402 when its credits do not cover the hold", function* () {
     const told = refusals.insufficient
-    yield* refusedAs(yield* Served.customer({ nanoUsd: 0n }), talk, APIError, told)
+    yield* refusedAs(yield* Served.customer({ nanoUsd: 0n }), talk, told)
     const cents = yield* Served.customer({ nanoUsd: 10_000_000n })
-    yield* refusedAs(cents, talk, APIError, told)
+    yield* refusedAs(cents, talk, told)
     const { script } = yield* FakeUpstream
     yield* script(answer("short"))
     yield* calling(() => cents.openai.chat.completions.create({ ...talk, max_tokens: 20 }))
@@ -149,13 +142,13 @@ withLayer(gateway)("the official client", (it) => {
     const { script } = yield* FakeUpstream
     yield* script(answer("the last one"))
     yield* calling(() => one.openai.chat.completions.create(talk))
-    yield* refusedAs(one, talk, APIError, refusals.capped("month"))
+    yield* refusedAs(one, talk, refusals.capped("month"))
   })
 
   it.effect("gets a 413 for a body over the limit", function* () {
     const one = yield* Served.customer()
     const body = { model: "talk", messages: [{ role: "user", content: "x".repeat(65_536) }] }
-    yield* refusedAs(one, body, APIError, refusals.tooLarge(65_536))
+    yield* refusedAs(one, body, refusals.tooLarge(65_536))
   })
 
   it.effect("gets a 429 with the time to wait over the key's own rate", function* () {
@@ -168,7 +161,7 @@ withLayer(gateway)("the official client", (it) => {
       ["1", "0"]
     )
     assert.isNull(response.headers.get("retry-after"))
-    const { error } = yield* refusedAs(one, talk, RateLimitError, refusals.limited)
+    const { error } = yield* refusedAs(one, talk, refusals.limited)
     assert.strictEqual(error.headers?.get("retry-after"), "60")
     assert.deepStrictEqual(
       rateHeaders.map((name) => error.headers?.get(name)),

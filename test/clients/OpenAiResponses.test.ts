@@ -1,4 +1,4 @@
-import { BadRequestError, NotFoundError } from "openai"
+import { Struct } from "effect"
 import { zodResponsesFunction, zodTextFormat } from "openai/helpers/zod"
 import type { ResponseInput, ResponseStreamEvent, ResponseUsage } from "openai/resources/responses/responses"
 import { z } from "zod"
@@ -42,10 +42,7 @@ withLayer(gateway)("the official client's responses with the sandbox", (it) => {
     })
     assert.propertyVal(asJson(data), "store", false)
     assert.include(data.output_text, "Hello there")
-    assert.deepStrictEqual(
-      data.output.map(({ type }) => type),
-      ["message"]
-    )
+    assert.deepStrictEqual(data.output.map(Struct.get("type")), ["message"])
     const { input_tokens = 0, output_tokens = 0, total_tokens } = data.usage ?? {}
     assert.isAbove(input_tokens, 0)
     assert.strictEqual(total_tokens, input_tokens + output_tokens)
@@ -80,10 +77,7 @@ withLayer(gateway)("the official client's responses with the sandbox", (it) => {
     const helped = yield* calling(() => openai.responses.stream(asked).finalResponse())
     assert.strictEqual(helped.output_text, whole.output_text)
     assert.deepStrictEqual(helped.usage, whole.usage)
-    assert.deepStrictEqual(
-      helped.output.map(({ type }) => type),
-      ["reasoning", "message"]
-    )
+    assert.deepStrictEqual(helped.output.map(Struct.get("type")), ["reasoning", "message"])
     assert.strictEqual(yield* spent, 3n * usageCost(whole.usage))
   })
 
@@ -139,11 +133,7 @@ withLayer(gateway)("the official client's responses with the sandbox", (it) => {
         ]
       )
       assert.strictEqual(first.output[0]?.type, "reasoning")
-      const outputs = calls.map(({ call_id, type }) => ({
-        type: `${type}_output` as const,
-        call_id,
-        output: "sunny"
-      }))
+      const outputs = calls.map(({ call_id, type }) => ({ type: `${type}_output` as const, call_id, output: "sunny" }))
       const reasoning = first.output.filter((item) => item.type === "reasoning")
       const second = yield* ask([asked, ...reasoning, ...calls, ...outputs])
       assert.include(second.output_text, "sunny")
@@ -153,11 +143,7 @@ withLayer(gateway)("the official client's responses with the sandbox", (it) => {
 
   it.effect("show pictures to the model, those of tools too", function* () {
     const { openai } = yield* Served.customer()
-    const image = {
-      type: "input_image" as const,
-      image_url: `data:image/png;base64,${pixel}`,
-      detail: "auto" as const
-    }
+    const image = { type: "input_image" as const, image_url: `data:image/png;base64,${pixel}`, detail: "auto" as const }
     const { output_text } = yield* calling(() =>
       openai.responses.create({
         model,
@@ -193,13 +179,13 @@ withLayer(gateway)("the official client's responses with the sandbox", (it) => {
     ] as const) {
       const error = yield* thrownBy(() => openai.responses.create({ model, input: "hi", [field]: value }))
       const message = `\`${field}\` is not supported: send the whole conversation in \`input\`.`
-      assertTold(error, BadRequestError, { ...told, param: field, message })
+      assertTold(error, { ...told, param: field, message })
     }
     const inBackground = yield* thrownBy(() => openai.responses.create({ model, input: "hi", background: true }))
     const message = "`background` must be false: answers are not kept."
-    assertTold(inBackground, BadRequestError, { ...told, param: "background", message })
+    assertTold(inBackground, { ...told, param: "background", message })
     for (const call of [openai.responses.retrieve(id), openai.responses.delete(id), openai.responses.cancel(id)]) {
-      assertTold(yield* thrownBy(() => call), NotFoundError, refusals.noEndpoint)
+      assertTold(yield* thrownBy(() => call), refusals.noEndpoint)
     }
   })
 })

@@ -51,19 +51,22 @@ withLayer(served)("a dialect of clients over a wire", (it) => {
     }
   })
 
-  const refusedBy = (pair: Pair, then: (thrown: unknown) => void, fault: "request" | "moderation") =>
-    Effect.gen(function* () {
-      const { fail } = yield* hostOf(pair)
-      const payer = yield* Payer
-      const before = yield* payer.spent
-      for (const stream of [false, true]) {
-        yield* fail(fault)
-        const thrown = yield* thrownBy(() => pair.inbound.open(payer, { model: pair.model }, stream).say(question))
-        then(thrown)
-        assert.strictEqual(yield* payer.spent, before)
-        for (const word of theirs) assert.notInclude(JSON.stringify(thrown), word)
-      }
-    })
+  const refusedBy = Effect.fnUntraced(function* (
+    pair: Pair,
+    then: (thrown: unknown) => void,
+    fault: "request" | "moderation"
+  ) {
+    const { fail } = yield* hostOf(pair)
+    const payer = yield* Payer
+    const before = yield* payer.spent
+    for (const stream of [false, true]) {
+      yield* fail(fault)
+      const thrown = yield* thrownBy(() => pair.inbound.open(payer, { model: pair.model }, stream).say(question))
+      then(thrown)
+      assert.strictEqual(yield* payer.spent, before)
+      for (const word of theirs) assert.notInclude(JSON.stringify(thrown), word)
+    }
+  })
 
   it.effect.each(pairs)("says why the host refused a request, where clients recover by it: $from over $over", (pair) =>
     refusedBy(pair, (thrown) => pair.inbound.assertRefused(thrown, refusals.rejected, reasonOf(pair)), "request")

@@ -10,12 +10,7 @@ import { make } from "../harness/upstream/ForeignServer.ts"
 const question = turn("user", "Weather in Bern and Oslo?")
 const plain = { content: "Grüße aus Zürich, 你好 👋", finish: "stop" } as const
 const stop = ["END", "STOP"]
-const schema = {
-  type: "object",
-  properties: { n: { type: "integer" } },
-  required: ["n"],
-  additionalProperties: false
-}
+const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"], additionalProperties: false }
 const tool = {
   name: "get_weather",
   parameters: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
@@ -30,23 +25,20 @@ const noFormats: Readonly<Record<string, Refusal>> = {
 }
 
 withLayer(served)("a dialect of clients over a wire", (it) => {
-  it.effect.each(pairs)(
-    "carries text, the system's words, the cap and every count: $from over $over",
-    function* (pair) {
-      const [first, second] = yield* comesOut(
-        pair,
-        { system: "Be brief.", maxTokens: 77 },
-        { turns: [turn("user", "Hello")], answer: plain },
-        { turns: [turn("user", "And again")], answer: { content: "Servus.", finish: "stop" } }
-      )
-      assert.deepInclude(first, { system: "Be brief.", maxTokens: 77, turns: [turn("user", "Hello")] })
-      assert.deepStrictEqual(second?.turns, [
-        turn("user", "Hello"),
-        turn("assistant", plain.content),
-        turn("user", "And again")
-      ])
-    }
-  )
+  it.effect.each(pairs)("carries text, the system's words, the cap and each count: $from over $over", function* (pair) {
+    const [first, second] = yield* comesOut(
+      pair,
+      { system: "Be brief.", maxTokens: 77 },
+      { turns: [turn("user", "Hello")], answer: plain },
+      { turns: [turn("user", "And again")], answer: { content: "Servus.", finish: "stop" } }
+    )
+    assert.deepInclude(first, { system: "Be brief.", maxTokens: 77, turns: [turn("user", "Hello")] })
+    assert.deepStrictEqual(second?.turns, [
+      turn("user", "Hello"),
+      turn("assistant", plain.content),
+      turn("user", "And again")
+    ])
+  })
 
   it.effect.each(pairs)("shows reasoning to a client that asks for it: $from over $over", (pair) =>
     comesOut(

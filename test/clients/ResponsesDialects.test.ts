@@ -127,28 +127,25 @@ withLayer(gateway(Object.fromEntries(models)))("a response", (it) => {
     assert.strictEqual(yield* spent, charge)
   })
 
-  it.effect.each(cases.filter(({ stream }) => stream))(
-    "fails and is free where a host of $name breaks",
-    function* (one) {
-      const { dialect } = one
-      const { funds, openai, spent } = yield* Served.customer()
-      for (const { rest, what } of breaks) {
-        yield* (yield* DialectHosts).of(dialect).script(breaking(dialect, plain, rest(dialect)))
-        const events = yield* calling(() => openai.responses.create({ model: dialect.name, input: "hi", stream: true }))
-        const { error, items } = yield* drained(events)
-        assert.isUndefined(error, what)
-        const last = items.at(-1)
-        assert.strictEqual(last?.type, "response.failed", what)
-        const failure = last?.type === "response.failed" ? last.response.error : null
-        assert.strictEqual(failure?.code, "server_error", what)
-        assert.notInclude(JSON.stringify(last), "hush", what)
-        assert.isTrue(
-          items.some(({ type }) => type === "response.output_text.delta"),
-          what
-        )
-      }
-      assert.strictEqual(yield* spent, 0n)
-      assert.strictEqual((yield* funds).held, 0n)
+  it.effect.each(cases.filter(({ stream }) => stream))("fails and is free where $name's host breaks", function* (one) {
+    const { dialect } = one
+    const { funds, openai, spent } = yield* Served.customer()
+    for (const { rest, what } of breaks) {
+      yield* (yield* DialectHosts).of(dialect).script(breaking(dialect, plain, rest(dialect)))
+      const events = yield* calling(() => openai.responses.create({ model: dialect.name, input: "hi", stream: true }))
+      const { error, items } = yield* drained(events)
+      assert.isUndefined(error, what)
+      const last = items.at(-1)
+      assert.strictEqual(last?.type, "response.failed", what)
+      const failure = last?.type === "response.failed" ? last.response.error : null
+      assert.strictEqual(failure?.code, "server_error", what)
+      assert.notInclude(JSON.stringify(last), "hush", what)
+      assert.isTrue(
+        items.some(({ type }) => type === "response.output_text.delta"),
+        what
+      )
     }
-  )
+    assert.strictEqual(yield* spent, 0n)
+    assert.strictEqual((yield* funds).held, 0n)
+  })
 })

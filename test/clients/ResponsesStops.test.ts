@@ -94,7 +94,7 @@ withLayer(gateway)("an answer over the Responses API", (it) => {
   })
 
   it.scoped(
-    "with a cap below the host's minimum is charged by that cap and costs the operator what was used",
+    "with a cap below the host's minimum is charged by that cap and costs the operator its usage",
     function* () {
       const host = yield* Host
       const floor = { prompt: 40, completion: 16, cached: 0, cacheWrite: 0, reasoning: 12 }

@@ -2,10 +2,12 @@ import { randomUUID } from "node:crypto"
 import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Organizations } from "../../src/services/access/Organizations.ts"
+import { adminAt, read } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
 import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
-import { button, change, heading, narrow, without } from "../harness/client/ConsoleParts.ts"
+import { auditOf, button, change, heading, narrow, without } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { script } from "./Traffic.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -24,7 +26,13 @@ withLayer(gateway, { excludeTestServices: true })("settings and the audit in the
         await button(dialog, "Done").click()
         await dialog.waitFor({ state: "detached" })
         assert.notInclude(await page.content(), token)
-        return `${url}/console${new URL(shown).hash}`
+        await change(page, `New link ${name}`)
+        await button(dialog, "Done").waitFor()
+        const [another = "", ...others] = await dialog.locator(".copy code").allInnerTexts()
+        assert.isEmpty(others)
+        assert.notStrictEqual(another, shown)
+        await button(dialog, "Done").click()
+        return `${url}/console${new URL(another).hash}`
       })
       const other = yield* openPage([url])
       yield* Effect.promise(async () => {
@@ -41,23 +49,39 @@ withLayer(gateway, { excludeTestServices: true })("settings and the audit in the
         await change(page, `Revoke ${operator.name}`)
         assert.include(await page.getByRole("dialog").getByRole("alert").innerText(), operator.name)
       })
+      const { data } = read(yield* adminAt(url, operator.token)("/operators"))
+      const bob = data.find((one: { readonly name: string }) => one.name === name)
+      assert.isNumber(bob.revoked_at)
+      assert.deepStrictEqual(
+        yield* auditOf(operator.name),
+        ["revoke", "link", "create"].map((action) => `console operators.${action} ${bob.id}`)
+      )
       assert.deepStrictEqual(without(problems, 409), [])
     })
   )
 
   it.scoped.skipIf(isSkipped)("an address is blocked and let in again, at 360 px", () =>
     Effect.gen(function* () {
-      const { page, problems } = yield* openConsole({ hash: "#/settings", role: "write", ...narrow })
+      const { operator, page, problems, url } = yield* openConsole({ hash: "#/settings", role: "write", ...narrow })
+      const blocked = Effect.map(adminAt(url, operator.token)("/blocklist"), (answer) =>
+        read(answer).data.map(({ cidr }: { readonly cidr: string }) => cidr)
+      )
       yield* Effect.promise(async () => {
-        await change(page, "Block", { "Address or range": "not an address" })
+        await change(page, "Block", { "Address or range": script })
         await page.locator('[aria-invalid="true"]').fill("203.0.113.0/24")
         await page.getByRole("dialog").locator("button.primary").click()
         await page.getByRole("region", { name: "Block list" }).getByText("203.0.113.0/24").first().waitFor()
         assert.strictEqual(await overflow(page), 0)
         assert.deepStrictEqual(await findBarriers(page), [])
+      })
+      assert.deepStrictEqual(yield* blocked, ["203.0.113.0/24"])
+      yield* Effect.promise(async () => {
         await change(page, "Let in 203.0.113.0/24")
         await page.getByText("Nothing is blocked.").waitFor()
       })
+      assert.isEmpty(yield* blocked)
+      const actions = (yield* auditOf(operator.name)).map((line) => line.split(" ").slice(0, 2).join(" "))
+      assert.deepStrictEqual(actions, ["console blocklist.remove", "console blocklist.add"])
       assert.deepStrictEqual(without(problems, 400), [])
     })
   )

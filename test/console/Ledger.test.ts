@@ -43,7 +43,7 @@ withLayer(gateway, { excludeTestServices: true })("the ledger in the console", (
         await page.getByLabel("Kind").selectOption("")
         await page.getByText("3 in all").waitFor()
         const address = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
-        const csv = await (await page.request.get(`${url}${address}`)).text()
+        const csv = await (await page.request.get(`${url}/${address}`)).text()
         assert.strictEqual(csv.trim().split("\n").length, 4)
         await page.setViewportSize(narrow.viewport)
         await page.getByText("<img src=x").first().click()

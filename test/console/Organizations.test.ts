@@ -7,21 +7,12 @@ import { Organizations } from "../../src/services/access/Organizations.ts"
 import { Audit } from "../../src/services/admin/Audit.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
 import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
-import { button, heading, narrow, without } from "../harness/client/ConsoleParts.ts"
+import { button, heading, narrow, tabTo, without } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
 const tile = (page: Page, label: string) => page.locator(".stat", { hasText: label }).locator(".figure")
-
-/** Presses Tab until the button has the focus. */
-const tabTo = async (page: Page, name: string) => {
-  for (let presses = 0; presses < 60; presses++) {
-    await page.keyboard.press("Tab")
-    if ((await page.evaluate("document.activeElement.textContent")) === name) return
-  }
-  assert.fail(`No Tab reaches ${name}.`)
-}
 
 const made = Effect.fnUntraced(function* (name = `made ${randomUUID()}`, nano = 0n) {
   const { create } = yield* Organizations
@@ -108,6 +99,7 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
         await page.getByText("deleted", { exact: true }).waitFor()
         assert.strictEqual(await button(page, "Top up").count(), 0)
         assert.strictEqual(await button(page, "Create key").count(), 0)
+        assert.strictEqual(await button(page, "Add an endpoint").count(), 0)
       })
       assert.deepStrictEqual(without(problems), [])
     })

@@ -5,6 +5,7 @@ import { openAccount } from "../harness/client/Account.ts"
 import { adminAt, read } from "../harness/client/AdminClient.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
 import { findBarriers, openConsole } from "../harness/client/ConsolePage.ts"
+import { loseAnswers } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true", FETCH_ALLOW: "127.0.0.0/8" } }))
@@ -83,18 +84,12 @@ withLayer(gateway, { excludeTestServices: true })("a change in the console", (it
   it.scoped.skipIf(isSkipped)("whose answer is lost is made once, although it is sent until it is answered", () =>
     Effect.gen(function* () {
       const { endpoints, form, keys, page } = yield* openForm
-      let lost = 0
       yield* Effect.promise(async () => {
-        await page.route("**/admin/v1/webhooks", async (route) => {
-          if (route.request().method() !== "POST") return route.fallback()
-          if (lost++ >= 4) return route.continue()
-          await route.fetch()
-          return route.abort()
-        })
+        await loseAnswers(page, "**/admin/v1/webhooks", 4)
         await form.getByLabel("URL").fill(hook)
         await page.keyboard.press("Enter")
         assert.strictEqual(await form.getByRole("alert").innerText(), "The gateway cannot be reached.")
-        assert.strictEqual(lost, 3)
+        assert.lengthOf(keys, 3)
         await form.getByRole("button", { name: "Add", exact: true }).click()
         const dialog = page.getByRole("dialog", { name: "The endpoint's secret" })
         await dialog.getByText("It was shown once already").waitFor()

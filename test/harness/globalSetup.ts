@@ -65,19 +65,18 @@ const administer = (server: string, statement: string) =>
     await client.end()
   })
 
-const template = (server: string) =>
-  Effect.gen(function* () {
-    const name = `gateway_template_${process.pid}`
-    yield* Effect.acquireRelease(administer(server, `CREATE DATABASE ${name}`), () =>
-      administer(server, `DROP DATABASE ${name} WITH (FORCE)`)
-    )
-    const layer = Layer.provide(Migrations.layer, Database.layerUrl(Redacted.make(withDatabase(server, name))))
-    yield* Effect.provide(
-      Effect.flatMap(Migrations, ({ migrate }) => migrate),
-      layer
-    )
-    return name
-  })
+const template = Effect.fnUntraced(function* (server: string) {
+  const name = `gateway_template_${process.pid}`
+  yield* Effect.acquireRelease(administer(server, `CREATE DATABASE ${name}`), () =>
+    administer(server, `DROP DATABASE ${name} WITH (FORCE)`)
+  )
+  const layer = Layer.provide(Migrations.layer, Database.layerUrl(Redacted.make(withDatabase(server, name))))
+  yield* Effect.provide(
+    Effect.flatMap(Migrations, ({ migrate }) => migrate),
+    layer
+  )
+  return name
+})
 
 /** Set `TEST_DATABASE_URL` to run against a server of your own, of another version say; it must let us create databases. */
 export default async function setup(project: TestProject) {

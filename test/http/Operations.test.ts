@@ -93,13 +93,7 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
     (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
   )
   const url = yield* freshUrl
-  const environment = {
-    DATA_DIR: directory,
-    DATABASE_URL: url,
-    PORT: "0",
-    DEFAULT_RPM: "1000000",
-    FAKE_KEY: "secret"
-  }
+  const environment = { DATA_DIR: directory, DATABASE_URL: url, PORT: "0", DEFAULT_RPM: "1000000", FAKE_KEY: "secret" }
   const settings = yield* readSettings(environment)
   const text = chatCatalog(
     { fake: { adapter: "openai-chat", base_url: upstream.url, credential: "FAKE_KEY" } },
@@ -126,36 +120,35 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
   const { secret } = yield* Effect.provide(openAccount({}), context)
   const { address } = yield* Effect.provide(HttpServer.HttpServer, context)
   const port = address._tag === "TcpAddress" ? address.port : 0
-  const ask = (stream: boolean, reply: Upstream.Reply, path: Path) =>
-    Effect.gen(function* () {
-      yield* upstream.script((response, received) => {
-        mark("the provider was asked")
-        return reply(response, received)
-      })
-      const began = counter.begin()
-      marks.length = 0
-      const answered = yield* Effect.promise(() =>
-        fetch(`http://127.0.0.1:${port}${path}`, {
-          method: "POST",
-          headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
-          body: JSON.stringify({ model: "tiny", stream, ...asked[path] })
-        })
-      )
-      assert.strictEqual(answered.status, 200)
-      yield* Effect.promise(() => answered.text())
-      mark("the answer was read")
-      const phases = marks.map(({ fibers, operations, until }, at) => ({
-        until,
-        operations: operations - (marks[at - 1] ?? began).operations,
-        fibers: fibers - (marks[at - 1] ?? began).fibers
-      }))
-      return {
-        phases,
-        operations: counter.operations - began.operations,
-        fibers: counter.fibers - began.fibers,
-        own: counter.fresh
-      }
+  const ask = Effect.fnUntraced(function* (stream: boolean, reply: Upstream.Reply, path: Path) {
+    yield* upstream.script((response, received) => {
+      mark("the provider was asked")
+      return reply(response, received)
     })
+    const began = counter.begin()
+    marks.length = 0
+    const answered = yield* Effect.promise(() =>
+      fetch(`http://127.0.0.1:${port}${path}`, {
+        method: "POST",
+        headers: { authorization: `Bearer ${secret}`, "content-type": "application/json" },
+        body: JSON.stringify({ model: "tiny", stream, ...asked[path] })
+      })
+    )
+    assert.strictEqual(answered.status, 200)
+    yield* Effect.promise(() => answered.text())
+    mark("the answer was read")
+    const phases = marks.map(({ fibers, operations, until }, at) => ({
+      until,
+      operations: operations - (marks[at - 1] ?? began).operations,
+      fibers: fibers - (marks[at - 1] ?? began).fibers
+    }))
+    return {
+      phases,
+      operations: counter.operations - began.operations,
+      fibers: counter.fibers - began.fibers,
+      own: counter.fresh
+    }
+  })
   return Effect.fnUntraced(function* (stream: boolean, reply: Upstream.Reply, path: Path = "/v1/chat/completions") {
     for (let n = 0; n < warm; n += 1) yield* ask(stream, reply, path)
     const all: Array<Effect.Effect.Success<ReturnType<typeof ask>>> = []

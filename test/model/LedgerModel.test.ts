@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Layer, Logger, LogLevel, Runtime } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { bench } from "../harness/database/MoneyProcess.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { cases } from "./LedgerCases.ts"
 import { type Command, keys, orgs } from "./LedgerModel.ts"
 import { processes, runCommands } from "./LedgerRun.ts"
@@ -40,7 +40,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant<"sweep">("sweep") }) }
 )
 
-const runs = Number(process.env["MODEL_RUNS"] ?? 2000)
+const runs = Number(process.env["MODEL_RUNS"] ?? 400)
 const seed = process.env["MODEL_SEED"] === undefined ? {} : { seed: Number(process.env["MODEL_SEED"]) }
 
 const services = bench.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(Postgres.layer))

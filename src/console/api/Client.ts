@@ -8,7 +8,8 @@ export type QueryValues = Parameters<typeof searchOf>[0]
 /** Counts the answers that ask for a sign-in. */
 export const refusals = makeStore(0)
 
-export const addressOf = (path: string, query: QueryValues = {}): string => `/admin/v1${path}${searchOf(query)}`
+/** Beside the page, wherever a proxy has put it. */
+export const addressOf = (path: string, query: QueryValues = {}): string => `admin/v1${path}${searchOf(query)}`
 
 const call = async (address: string, options: RequestInit): Promise<Response> => {
   const response = await fetch(address, { ...options, credentials: "same-origin" }).catch((error: unknown) => {

@@ -11,6 +11,11 @@ export interface Resource<A> {
   readonly refresh: () => void
 }
 
+/** What a list that comes whole answers. */
+export interface Listed<Record extends { readonly Encoded: unknown }> {
+  readonly data: ReadonlyArray<Record["Encoded"]>
+}
+
 interface State<A> {
   readonly path: string | undefined
   readonly data: A | undefined

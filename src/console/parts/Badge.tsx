@@ -1,6 +1,5 @@
 import type { ComponentChildren } from "preact"
-
-export type Tone = "good" | "warn" | "bad" | "soft"
+import type { Tone } from "./Status.ts"
 
 export const Badge = ({ children, tone = "soft" }: { readonly tone?: Tone; readonly children: ComponentChildren }) => (
   <span class={`badge ${tone}`}>{children}</span>

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact"
-import { useContext, useId } from "preact/hooks"
+import { useContext, useEffect, useId } from "preact/hooks"
 import { RefusedField } from "./WriteDialog.tsx"
 
 interface Labels {
@@ -24,11 +24,14 @@ const Labelled = ({
   const id = useId()
   const refused = useContext(RefusedField)
   const problem = refused?.param === name ? refused.message : undefined
+  useEffect(() => {
+    if (problem !== undefined) document.getElementById(id)?.focus()
+  }, [problem, id])
   return (
     <div class="field">
       <label for={id}>{label}</label>
       {children({ id, "aria-describedby": `${id}-hint`, "aria-invalid": problem !== undefined })}
-      <small id={`${id}-hint`} class={problem === undefined ? "soft" : "problem"}>
+      <small id={`${id}-hint`} {...(problem === undefined ? { class: "soft" } : { class: "problem", role: "alert" })}>
         {problem ?? hint}
       </small>
     </div>

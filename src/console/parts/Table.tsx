@@ -1,9 +1,10 @@
 import type { ComponentChildren } from "preact"
 import { formatCount } from "../format/Amount.ts"
 import { shorten } from "../format/Short.ts"
-import { Badge, type Tone } from "./Badge.tsx"
+import { Badge } from "./Badge.tsx"
 import { Empty } from "./Empty.tsx"
 import { Long } from "./Long.tsx"
+import type { Status } from "./Status.ts"
 import { Time } from "./Time.tsx"
 import { Usd } from "./Usd.tsx"
 
@@ -17,7 +18,7 @@ type Cell<Row> =
     }
   | {
       readonly kind: "status"
-      readonly value: (row: Row) => { readonly text: string; readonly tone: Tone } | null | undefined
+      readonly value: (row: Row) => Status | null | undefined
     }
   | { readonly kind: "custom"; readonly value: (row: Row) => ComponentChildren }
 

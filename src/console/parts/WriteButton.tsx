@@ -2,14 +2,17 @@ import { useEffect, useRef, useState } from "preact/hooks"
 import { useRole } from "../Session.ts"
 import { WriteDialog } from "./WriteDialog.tsx"
 
-type Asked<A> = Omit<Parameters<typeof WriteDialog<A>>[0], "onClose">
+type Asked<A> = Omit<Parameters<typeof WriteDialog<A>>[0], "onClose" | "title" | "action"> &
+  Partial<Pick<Parameters<typeof WriteDialog<A>>[0], "title" | "action">>
 
 /** Opens the dialog of a change; nothing is shown to those whose role does not allow it. */
 export const WriteButton = <A,>({
-  isPlain = false,
   label,
+  action = label,
+  isPlain = false,
   of,
   role = "write",
+  title = of === undefined ? label : `${label} ${of}?`,
   ...dialog
 }: Asked<A> & {
   readonly label: string
@@ -38,7 +41,7 @@ export const WriteButton = <A,>({
       >
         {label}
       </button>
-      {isOpen && <WriteDialog<A> {...dialog} onClose={() => setOpen(false)} />}
+      {isOpen && <WriteDialog<A> {...dialog} title={title} action={action} onClose={() => setOpen(false)} />}
     </>
   )
 }

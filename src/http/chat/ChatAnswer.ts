@@ -2,6 +2,7 @@ import type { ChatAnswer, ChatEvent, ToolCall, Usage } from "../../domain/Chat.t
 import { callIdOnWire } from "../../domain/Chat.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
 import type { CacheUse, ChatCompletion, CompletionUsage } from "./CompletionSchema.ts"
+import type { AnswerName } from "./Dialect.ts"
 import type { StreamEncoder } from "./Sse.ts"
 
 export const cacheUseJson = ({ cached, cacheWrite, cacheWriteHour }: Usage): typeof CacheUse.Type => ({
@@ -28,37 +29,31 @@ const toolCallJson = ({ function: called, id, signature }: ToolCall) => ({
   function: { name: called.name, arguments: called.arguments }
 })
 
-/** `created` in Unix seconds, `model` as requested. */
-export const completionJson = (options: {
-  readonly id: string
-  readonly created: number
-  readonly model: string
-  readonly answer: ChatAnswer
-  readonly usage: Usage
-}): ChatCompletion => {
-  const { answer, created, id, model, usage } = options
-  return {
-    id,
-    object: "chat.completion",
-    created,
-    model,
-    choices: [
-      {
-        index: 0,
-        message: {
-          role: "assistant",
-          content: answer.toolCalls.length > 0 && answer.content === "" ? null : answer.content,
-          refusal: null,
-          ...(answer.reasoning === undefined ? undefined : { reasoning_content: answer.reasoning }),
-          ...(answer.toolCalls.length === 0 ? undefined : { tool_calls: answer.toolCalls.map(toolCallJson) })
-        },
-        logprobs: null,
-        finish_reason: answer.finish
-      }
-    ],
-    usage: usageJson(usage)
-  }
-}
+export const completionJson = (
+  { created, id, model }: AnswerName,
+  answer: ChatAnswer,
+  usage: Usage
+): ChatCompletion => ({
+  id,
+  object: "chat.completion",
+  created,
+  model,
+  choices: [
+    {
+      index: 0,
+      message: {
+        role: "assistant",
+        content: answer.toolCalls.length > 0 && answer.content === "" ? null : answer.content,
+        refusal: null,
+        ...(answer.reasoning === undefined ? undefined : { reasoning_content: answer.reasoning }),
+        ...(answer.toolCalls.length === 0 ? undefined : { tool_calls: answer.toolCalls.map(toolCallJson) })
+      },
+      logprobs: null,
+      finish_reason: answer.finish
+    }
+  ],
+  usage: usageJson(usage)
+})
 
 const done = "data: [DONE]\n\n"
 
@@ -75,13 +70,7 @@ export class SseEncoder implements StreamEncoder {
   private readonly usageHead: string
   private readonly includeUsage: boolean
 
-  constructor(options: {
-    readonly id: string
-    readonly created: number
-    readonly model: string
-    readonly includeUsage: boolean
-  }) {
-    const { created, id, includeUsage, model } = options
+  constructor({ created, id, model }: AnswerName, includeUsage: boolean) {
     const common = JSON.stringify({ id, object: "chat.completion.chunk", created, model }).slice(0, -1)
     this.includeUsage = includeUsage
     this.head = `data: ${common},"choices":[{"index":0,"delta":{`

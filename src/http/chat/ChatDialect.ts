@@ -7,6 +7,6 @@ export const chatCompletions: ChatDialect = {
   idPrefix: "chatcmpl",
   fitsHold: false,
   decode: decodeChatBody,
-  encodeAnswer: (name, _request, answer, usage) => completionJson({ ...name, answer, usage }),
-  encoder: (name, { includeUsage }) => new SseEncoder({ ...name, includeUsage })
+  encodeAnswer: (name, _request, answer, usage) => completionJson(name, answer, usage),
+  encoder: (name, { includeUsage }) => new SseEncoder(name, includeUsage)
 }

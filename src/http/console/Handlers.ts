@@ -3,7 +3,7 @@ import { readdir, readFile } from "node:fs/promises"
 import path from "node:path"
 import { promisify } from "node:util"
 import { gzip } from "node:zlib"
-import { HttpApiBuilder, HttpRouter, HttpServerRequest } from "@effect/platform"
+import { HttpApiBuilder, HttpRouter, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { ownFile } from "../../services/runtime/OwnFiles.ts"
@@ -66,19 +66,25 @@ const send = ({ headers, plain, zipped }: File) =>
     })
   })
 
+/** Its files are named beside the page, which has no slash at its end. */
+const toPage = HttpServerResponse.empty({ status: 308, headers: { location: "../console" } })
+
 /** The browser's program is loaded by the first who asks. */
 export const ConsoleRoutes = ({ consolePublic }: { readonly consolePublic: boolean }) =>
   HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
-      let loading: ReturnType<typeof loadFiles> | undefined
-      const files = Effect.promise(() => (loading ??= loadFiles()))
+      let loaded: ReadonlyMap<string, File> | undefined
+      const files = Effect.promise(async () => (loaded ??= await loadFiles()))
       const serve = Effect.fnUntraced(function* (name: string) {
         yield* requireLoopback(consolePublic)
         const file = (yield* files).get(name)
         return file === undefined ? yield* new UnknownEndpoint() : yield* send(file)
       })
+      const page = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
+        Effect.map(serve(pageName), (answer) => (/^[^?]*\/(?:\?|$)/.test(url) ? toPage : answer))
+      )
 
-      yield* router.get("/console", serve(pageName))
+      yield* router.get("/console", page)
       yield* router.get(
         "/console/:file",
         Effect.flatMap(HttpRouter.params, ({ file = "" }) => serve(file))

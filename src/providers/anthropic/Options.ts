@@ -1,9 +1,6 @@
 import { identity, Schema } from "effect"
 import type { Feature } from "../../domain/Model.ts"
-import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
-
-const withDefault = <A, I>(schema: Schema.Schema<A, I>, value: A) =>
-  Schema.optionalWith(schema, { exact: true, default: () => value })
+import { makeOptions, oneOf, optional, withDefault } from "../client/RouteOptions.ts"
 
 export const Options = Schema.Struct({
   auth: withDefault(oneOf("x-api-key", "bearer"), "x-api-key"),

@@ -4,6 +4,7 @@ import {
   argumentsText,
   encodeArguments,
   finishOf,
+  pushEnd,
   type StreamedCall,
   StreamedCalls,
   unreadableArguments
@@ -81,9 +82,7 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
   const closeMessage = (out: Array<ChatEvent>): StreamOutcome => {
     if (reason === undefined) return "message_stop without a stop_reason"
     for (const index of blocks.keys()) closeBlock(index, out)
-    out.push({ type: "finish", reason: finishOf(finishReason(reason), calls.hasAny) })
-    pushUsage(out)
-    return "whole"
+    return pushEnd(out, finishOf(finishReason(reason), calls.hasAny), decodeUsage(counts))
   }
 
   return {

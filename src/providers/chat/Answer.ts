@@ -73,6 +73,13 @@ export const answerDecoder = <A, I, Call = void>(
   }
 }
 
+/** What a whole stream ends with. */
+export const pushEnd = (out: Array<ChatEvent>, reason: FinishReason, usage: Usage | undefined): "whole" => {
+  out.push({ type: "finish", reason })
+  if (usage !== undefined) out.push({ type: "usage", usage })
+  return "whole"
+}
+
 export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
   const events: Array<ChatEvent> = []
   if (answer.reasoning !== undefined) events.push({ type: "reasoning", text: answer.reasoning })
@@ -80,8 +87,7 @@ export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
   answer.toolCalls.forEach(({ function: { arguments: text, name }, id, signature }, index) => {
     events.push({ type: "tool_call", index, id, name, arguments: text, ...(signature && { signature }) })
   })
-  events.push({ type: "finish", reason: answer.finish })
-  if (answer.usage !== undefined) events.push({ type: "usage", usage: answer.usage })
+  pushEnd(events, answer.finish, answer.usage)
   return events
 }
 

@@ -3,6 +3,9 @@ import type { RouteBase, RouteOptions } from "../../domain/Model.ts"
 
 export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 
+export const withDefault = <A, I>(schema: Schema.Schema<A, I>, value: A) =>
+  Schema.optionalWith(schema, { exact: true, default: () => value })
+
 export const oneOf = <const Words extends readonly [string, ...ReadonlyArray<string>]>(...words: Words) =>
   Schema.Literal(...words).annotations({
     message: () => ({ message: `must be one of ${words.join(", ")}`, override: true })

@@ -2,7 +2,7 @@ import { Record, Schema } from "effect"
 import { jsonChunks } from "../../services/runtime/Chunks.ts"
 import { makeOptions } from "../client/RouteOptions.ts"
 import { type JobFormat, makeJobProvider } from "../jobs/JobAdapter.ts"
-import { commonOptions, makeJobOptions } from "../jobs/Options.ts"
+import { commonOptions, type JobOptions } from "../jobs/Options.ts"
 import { decodeFailure } from "./Failure.ts"
 import { decodeHandle, decodeProgress, decodeResult, isCompleted } from "./Response.ts"
 
@@ -11,9 +11,9 @@ export const optionNames: ReadonlySet<string> = new Set(Object.keys(commonOption
 /** Unknown options are fields of the request. */
 const Options = Schema.Struct(commonOptions, { key: Schema.String, value: Schema.Unknown })
 
-export const options = makeOptions(Options, (given) => {
+export const options = makeOptions(Options, (given): JobOptions => {
   const fixed = Record.filter(given, (_, name) => !optionNames.has(name))
-  return makeJobOptions(given, { fixed, isList: (field) => field.endsWith("s") })
+  return { ...given, fixed, isList: (field) => field.endsWith("s") }
 })
 
 export const format: JobFormat = {

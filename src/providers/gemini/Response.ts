@@ -2,7 +2,7 @@ import { Either, Predicate } from "effect"
 import type { ChatAnswer, ChatEvent, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { encodeArguments, finishOf, unreadableArguments, usageOf } from "../chat/Answer.ts"
+import { encodeArguments, finishOf, pushEnd, unreadableArguments, usageOf } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { seal } from "../chat/ThoughtSignatures.ts"
@@ -172,10 +172,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     },
     finish: (out) => {
       if (reason === "") return undefined
-      out.push({ type: "finish", reason: finishOf(finishReason(reason), ids.size > 0) })
-      const counted = usage()
-      if (counted !== undefined) out.push({ type: "usage", usage: counted })
-      return "whole"
+      return pushEnd(out, finishOf(finishReason(reason), ids.size > 0), usage())
     },
     usage
   }

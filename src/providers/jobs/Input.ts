@@ -46,10 +46,10 @@ const imageFields = (
   references: ReadonlyArray<Picture>
 ): Encoded<Fields> => {
   const [first] = references
-  if (first === undefined) return Either.right(options.withoutImage)
-  const field = options.imageField ?? usual
-  if (options.isList(field)) return Either.right({ ...options.withImage, [field]: references.map(dataUri) })
-  return references.length > 1 ? tooMany(route) : Either.right({ ...options.withImage, [field]: dataUri(first) })
+  if (first === undefined) return Either.right(options.without_image)
+  const field = options.image_field ?? usual
+  if (options.isList(field)) return Either.right({ ...options.with_image, [field]: references.map(dataUri) })
+  return references.length > 1 ? tooMany(route) : Either.right({ ...options.with_image, [field]: dataUri(first) })
 }
 
 const encodeSeconds: Readonly<Record<SecondsAs, (seconds: number) => string | number | undefined>> = {
@@ -65,7 +65,7 @@ const sizeFields = (route: ImageRoute, options: JobOptions, { resolution }: Imag
   const size = options.sizes?.[resolution]
   return size === undefined
     ? unable(route, `option sizes has no ${resolution}`)
-    : Either.right({ [options.sizeField]: size })
+    : Either.right({ [options.size_field]: size })
 }
 
 const encodeShape: Readonly<Record<ShapeAs, (shape: Shape) => unknown>> = {
@@ -74,8 +74,8 @@ const encodeShape: Readonly<Record<ShapeAs, (shape: Shape) => unknown>> = {
   pixels: ({ size }) => size && pixelsOf(size)
 }
 
-const shapeFields = ({ shapeAs, shapeField }: JobOptions, { shape }: ImageRequest): Fields =>
-  shape === undefined ? {} : { [shapeField]: encodeShape[shapeAs](shape) }
+const shapeFields = ({ shape_as, shape_field }: JobOptions, { shape }: ImageRequest): Fields =>
+  shape === undefined ? {} : { [shape_field]: encodeShape[shape_as](shape) }
 
 export const encodeVideo = (format: InputFormat, route: VideoRoute, request: VideoRequest): Encoded<Submission> => {
   const options = format.options.of(route)
@@ -83,7 +83,7 @@ export const encodeVideo = (format: InputFormat, route: VideoRoute, request: Vid
   const model = reference === undefined ? route.model : route.imageModel
   if (model === undefined) return unable(route, "takes no reference image")
   const duration = encodeSeconds[route.secondsAs](seconds)
-  const length = duration === undefined ? {} : { [options.secondsField]: duration }
+  const length = duration === undefined ? {} : { [options.seconds_field]: duration }
   const image = imageFields(route, options, format.clipField, reference === undefined ? [] : [reference])
   return Either.map(image, (fields) => ({ model, input: { ...options.fixed, ...fields, ...length, prompt } }))
 }

@@ -193,8 +193,8 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
 
   const image: ImageAdapter = {
     features: (options) => {
-      const { shapeAs } = Either.getOrElse(format.options.decode(options), () => ({ shapeAs: "ratio" }))
-      return new Set(imageFeatures.filter((feature) => feature !== "aspect_ratio" || shapeAs === "ratio"))
+      const { shape_as } = Either.getOrElse(format.options.decode(options), () => ({ shape_as: "ratio" }))
+      return new Set(imageFeatures.filter((feature) => feature !== "aspect_ratio" || shape_as === "ratio"))
     },
     generate: Effect.fn(`${format.name}.generate`)(function* (route, request) {
       const submission = yield* encodeImage(format, route, request)

@@ -1,6 +1,13 @@
 import { Predicate } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import { argumentsText, finishOf, type StreamedCall, StreamedCalls, unreadableArguments } from "../chat/Answer.ts"
+import {
+  argumentsText,
+  finishOf,
+  pushEnd,
+  type StreamedCall,
+  StreamedCalls,
+  unreadableArguments
+} from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
@@ -99,9 +106,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     finish: (out) => {
       if (reason === undefined) return undefined
       if (!calls.close(out)) return "a tool call without a name"
-      out.push({ type: "finish", reason: finishOf(finishReason(reason), calls.hasAny, isRefusal) })
-      if (usage !== undefined) out.push({ type: "usage", usage })
-      return "whole"
+      return pushEnd(out, finishOf(finishReason(reason), calls.hasAny, isRefusal), usage)
     },
     usage: () => usage
   }

@@ -55,21 +55,14 @@ const encodeAssistant = (message: Extract<Message, { role: "assistant" }>) => {
 const encodeItems = (message: Message, markOf: FindMark) => {
   const marks = partMarks(message, markOf)
   switch (message.role) {
-    case "system": {
-      const { content } = message
-      const parts =
-        typeof content === "string"
-          ? encodeString(content, marks[0])
-          : content.map((part, at) => encodeText(part, marks[at]))
-      return [{ role: "developer" as const, content: parts }]
-    }
+    case "system":
     case "user": {
-      const { content } = message
+      const { content, role } = message
       const parts =
         typeof content === "string"
           ? encodeString(content, marks[0])
-          : content.map((part, at) => encodePart(part, marks[at]))
-      return [{ role: "user" as const, content: parts }]
+          : content.map((part: Part, at) => encodePart(part, marks[at]))
+      return [{ role: role === "system" ? ("developer" as const) : role, content: parts }]
     }
     case "tool": {
       const call_id = fitCallId(message.tool_call_id, longestCallId)

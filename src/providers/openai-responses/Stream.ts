@@ -6,6 +6,7 @@ import {
   argumentsText,
   eventsOf,
   finishOf,
+  pushEnd,
   type StreamedCall,
   StreamedCalls,
   unreadableArguments
@@ -131,9 +132,7 @@ export const makeDecoder = (
     calls.close(out)
     const status = event.type === "response.incomplete" ? "incomplete" : response.status
     const reason = finishReason(status, asFields(response.incomplete_details).reason)
-    out.push({ type: "finish", reason: finishOf(reason, calls.hasAny, hasRefusal && !hasText) })
-    if (usage !== undefined) out.push({ type: "usage", usage })
-    return "whole"
+    return pushEnd(out, finishOf(reason, calls.hasAny, hasRefusal && !hasText), usage)
   }
 
   const take = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {

@@ -1,23 +1,23 @@
 import { Schema } from "effect"
 import { jsonChunks } from "../../services/runtime/Chunks.ts"
-import { makeOptions, optional } from "../client/RouteOptions.ts"
+import { makeOptions, optional, withDefault } from "../client/RouteOptions.ts"
 import { type JobFormat, makeJobProvider } from "../jobs/JobAdapter.ts"
-import { commonOptions, InputFields, makeJobOptions } from "../jobs/Options.ts"
+import { commonOptions, InputFields, type JobOptions } from "../jobs/Options.ts"
 import { decodeFailure } from "./Failure.ts"
 import { decodeHandle, decodeProgress } from "./Response.ts"
 
 export const Options = Schema.Struct({
   ...commonOptions,
   image_list: optional(Schema.Boolean),
-  input: optional(InputFields)
+  input: withDefault(InputFields, {})
 })
 
 /** True of most models; `image_list` is for the others. */
 const isUsuallyList = (field: string): boolean => field.endsWith("s") || field === "image_input"
 
-export const options = makeOptions(Options, ({ image_list, input = {}, ...given }) =>
-  makeJobOptions(given, { fixed: input, isList: (field) => image_list ?? isUsuallyList(field) })
-)
+export const options = makeOptions(Options, ({ image_list, input, ...given }): JobOptions => {
+  return { ...given, fixed: input, isList: (field) => image_list ?? isUsuallyList(field) }
+})
 
 /** A picture whose response is lost must not run, and be paid for, much longer. */
 const pictureHeaders = { prefer: "wait=30", "cancel-after": "5m" }

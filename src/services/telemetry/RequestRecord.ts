@@ -10,10 +10,8 @@ import type { RequestTrace } from "./RequestTrace.ts"
 
 type Note = RequestEntry["notes"][number]
 
-/**
- * Filled in by each stage, so that the log has a row wherever the request ends. Handed on rather than a service of the
- * request: to provide one and to ask for it at each stage would cost a chat about twenty operations.
- */
+/** Filled in by each stage, so that the log has a row wherever the request ends. */
+// Handed on, and no service of the request: each stage would pay operations to ask for it.
 export class RequestRecord extends Data.Class<{
   readonly id: string
   readonly requestId: string

@@ -47,87 +47,75 @@ const start = Effect.fnUntraced(function* ({ account: options, proxied = false }
 withLayer(gateway)("Claude Code", (it) => {
   const test = it.scoped.skipIf(claude === undefined)
 
-  test("answers, and is charged what it says that it cost", () =>
-    Effect.gen(function* () {
-      const { ask, org } = yield* start()
-      const { is_error, result, total_cost_usd } = yield* ask("say pong")
-      assert.isFalse(is_error)
-      assert.include(result, 'You wrote "say pong".')
-      yield* assertCharged(org, [BigInt(Math.round(total_cost_usd * 1e9))])
-    }))
+  test("answers, and is charged what it says that it cost", function* () {
+    const { ask, org } = yield* start()
+    const { is_error, result, total_cost_usd } = yield* ask("say pong")
+    assert.isFalse(is_error)
+    assert.include(result, 'You wrote "say pong".')
+    yield* assertCharged(org, [BigInt(Math.round(total_cost_usd * 1e9))])
+  })
 
-  test("reads a file and runs a command", () =>
-    Effect.gen(function* () {
-      const { ask, org } = yield* start()
-      const { num_turns, result } = yield* ask("read the file notes.txt, then run `echo $((6 * 7))`")
-      assert.strictEqual(num_turns, 3)
-      assert.include(result, 'I have what Bash returned, "42"')
-      assert.lengthOf(yield* requestsOf(org, 3), 3)
-    }))
+  test("reads a file and runs a command", function* () {
+    const { ask, org } = yield* start()
+    const { num_turns, result } = yield* ask("read the file notes.txt, then run `echo $((6 * 7))`")
+    assert.strictEqual(num_turns, 3)
+    assert.include(result, 'I have what Bash returned, "42"')
+    assert.lengthOf(yield* requestsOf(org, 3), 3)
+  })
 
-  test("edits and writes files", () =>
-    Effect.gen(function* () {
-      const { ask, cwd } = yield* start()
-      yield* ask(
-        "read the file notes.txt, then replace `heron` with `egret` in notes.txt, then write new.txt with `a b`"
-      )
-      assert.strictEqual(readFileSync(path.join(cwd, "notes.txt"), "utf8"), "The word is egret.\n")
-      assert.strictEqual(readFileSync(path.join(cwd, "new.txt"), "utf8"), "a b")
-    }))
+  test("edits and writes files", function* () {
+    const { ask, cwd } = yield* start()
+    yield* ask("read the file notes.txt, then replace `heron` with `egret` in notes.txt, then write new.txt with `a b`")
+    assert.strictEqual(readFileSync(path.join(cwd, "notes.txt"), "utf8"), "The word is egret.\n")
+    assert.strictEqual(readFileSync(path.join(cwd, "new.txt"), "utf8"), "a b")
+  })
 
-  test("starts a sub-agent and has its answer", () =>
-    Effect.gen(function* () {
-      const { ask, org } = yield* start()
-      const { result } = yield* ask("ask a sub-agent to read the file notes.txt")
-      assert.match(result, /what Agent returned, .*The word is heron\./)
-      assert.lengthOf(yield* requestsOf(org, 4), 4)
-    }))
+  test("starts a sub-agent and has its answer", function* () {
+    const { ask, org } = yield* start()
+    const { result } = yield* ask("ask a sub-agent to read the file notes.txt")
+    assert.match(result, /what Agent returned, .*The word is heron\./)
+    assert.lengthOf(yield* requestsOf(org, 4), 4)
+  })
 
-  test("shows a picture", () =>
-    Effect.gen(function* () {
-      const { ask } = yield* start()
-      assert.include((yield* ask("read the file pixel.png")).result, "image/png, 1 × 1, 70 bytes")
-    }))
+  test("shows a picture", function* () {
+    const { ask } = yield* start()
+    assert.include((yield* ask("read the file pixel.png")).result, "image/png, 1 × 1, 70 bytes")
+  })
 
-  test("works on a model of another vendor", () =>
-    Effect.gen(function* () {
-      const { ask } = yield* start()
-      assert.include((yield* ask("read the file notes.txt", "gpt-5.5")).result, "The word is heron.")
-    }))
+  test("works on a model of another vendor", function* () {
+    const { ask } = yield* start()
+    assert.include((yield* ask("read the file notes.txt", "gpt-5.5")).result, "The word is heron.")
+  })
 
-  test("says once that the balance is too low", () =>
-    Effect.gen(function* () {
-      const { ask, org } = yield* start({ account: { nanoUsd: 0n } })
-      const outcome = yield* ask("say pong")
-      assert.deepStrictEqual([outcome.is_error, outcome.api_error_status], [true, 402])
-      assert.include(outcome.result, "Insufficient credits")
-      assert.lengthOf(yield* requestsOf(org, 1), 1)
-    }))
+  test("says once that the balance is too low", function* () {
+    const { ask, org } = yield* start({ account: { nanoUsd: 0n } })
+    const outcome = yield* ask("say pong")
+    assert.deepStrictEqual([outcome.is_error, outcome.api_error_status], [true, 402])
+    assert.include(outcome.result, "Insufficient credits")
+    assert.lengthOf(yield* requestsOf(org, 1), 1)
+  })
 
-  test("waits when it is told to, and goes on", () =>
-    Effect.gen(function* () {
-      const { ask, org } = yield* start({ account: { rpm: 1 }, proxied: true })
-      assert.include((yield* ask("run `echo $((6 * 7))`")).result, '"42"')
-      const statuses = (yield* requestsOf(org, 3)).map(({ status }) => status)
-      assert.deepStrictEqual([statuses[0], statuses[1], statuses.at(-1)], [200, 429, 200])
-    }))
+  test("waits when it is told to, and goes on", function* () {
+    const { ask, org } = yield* start({ account: { rpm: 1 }, proxied: true })
+    assert.include((yield* ask("run `echo $((6 * 7))`")).result, '"42"')
+    const statuses = (yield* requestsOf(org, 3)).map(({ status }) => status)
+    assert.deepStrictEqual([statuses[0], statuses[1], statuses.at(-1)], [200, 429, 200])
+  })
 
-  test("reports a stream that breaks, at no charge", () =>
-    Effect.gen(function* () {
-      const { ask, org } = yield* start()
-      const { is_error } = yield* ask("[sandbox cut=3] say pong", "claude-sonnet-5")
-      assert.isTrue(is_error)
-      const requests = yield* requestsOf(org, 1)
-      assert.strictEqual(requests[0]?.code, "stream_error")
-      assert.isAtMost(requests.length, 5)
-      yield* assertCharged(org, [])
-    }))
+  test("reports a stream that breaks, at no charge", function* () {
+    const { ask, org } = yield* start()
+    const { is_error } = yield* ask("[sandbox cut=3] say pong", "claude-sonnet-5")
+    assert.isTrue(is_error)
+    const requests = yield* requestsOf(org, 1)
+    assert.strictEqual(requests[0]?.code, "stream_error")
+    assert.isAtMost(requests.length, 5)
+    yield* assertCharged(org, [])
+  })
 
-  test("does not notice that a route failed", () =>
-    Effect.gen(function* () {
-      const { ask, org } = yield* start()
-      assert.include((yield* ask("[sandbox status=503 routes=1] say pong")).result, 'You wrote "say pong".')
-      const [request, ...others] = yield* requestsOf(org, 1)
-      assert.deepStrictEqual([request?.route, request?.attempts, others], ["claude-opus-5@sandbox-b", 2, []])
-    }))
+  test("does not notice that a route failed", function* () {
+    const { ask, org } = yield* start()
+    assert.include((yield* ask("[sandbox status=503 routes=1] say pong")).result, 'You wrote "say pong".')
+    const [request, ...others] = yield* requestsOf(org, 1)
+    assert.deepStrictEqual([request?.route, request?.attempts, others], ["claude-opus-5@sandbox-b", 2, []])
+  })
 })

@@ -1,16 +1,15 @@
 import { assert } from "@effect/vitest"
-import OpenAI, { APIError, BadRequestError, RateLimitError } from "openai"
+import OpenAI, { APIError } from "openai"
 import type {
   ChatCompletion,
   ChatCompletionCreateParamsNonStreaming,
   ChatCompletionMessageParam
 } from "openai/resources/chat/completions"
 import type { Usage } from "../../../src/domain/Chat.ts"
-import type { Refusal } from "../../harness/client/HttpCalls.ts"
 import { assertTold } from "../../harness/client/OfficialClients.ts"
 import type { Answer, Turn } from "../ChatHarness.ts"
 import { record, string } from "../ChatHosts.ts"
-import type { Asked, Inbound, Reason } from "./Inbound.ts"
+import type { Asked, Inbound } from "./Inbound.ts"
 
 const messagesOf = ({ answers, images, role, text }: Turn): ChatCompletionMessageParam => {
   assert.notStrictEqual(role, "assistant", "the conversation keeps what was answered")
@@ -72,11 +71,6 @@ const finishOf = (reason: string | undefined): Answer["finish"] => {
   return "stop"
 }
 
-export const assertOpenAiRefused = (thrown: unknown, refusal: Refusal): void => {
-  const classes = { 400: BadRequestError, 429: RateLimitError }
-  assertTold(thrown, refusal.status === 400 || refusal.status === 429 ? classes[refusal.status] : APIError, refusal)
-}
-
 export const chat: Inbound = {
   name: "chat",
   native: undefined,
@@ -120,5 +114,5 @@ export const chat: Inbound = {
     return assert.fail("the stream ended well")
   },
   // Other people's words are none of this dialect's.
-  assertRefused: (thrown, refusal, _reason?: Reason) => assertOpenAiRefused(thrown, refusal)
+  assertRefused: assertTold
 }

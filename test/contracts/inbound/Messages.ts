@@ -1,5 +1,5 @@
 import type Anthropic from "@anthropic-ai/sdk"
-import { APIError, BadRequestError, PaymentRequiredError, RateLimitError } from "@anthropic-ai/sdk"
+import { APIError } from "@anthropic-ai/sdk"
 import { assert } from "@effect/vitest"
 import { ask, assertThrown } from "../../harness/client/MessagesClient.ts"
 import type { Answer, Turn } from "../ChatHarness.ts"
@@ -74,11 +74,6 @@ const types: Readonly<Record<string, string>> = {
   content_policy_violation: "invalid_request_error"
 }
 
-const classOf = (status: number) => {
-  if (status === 400) return BadRequestError
-  return status === 402 ? PaymentRequiredError : RateLimitError
-}
-
 export const messages: Inbound = {
   name: "messages",
   native: "anthropic",
@@ -113,6 +108,6 @@ export const messages: Inbound = {
     return assert.fail("the stream ended well")
   },
   assertRefused: (thrown, { message, status, type }, reason) => {
-    assertThrown(thrown, classOf(status), status, types[type] ?? type, reason?.message ?? message)
+    assertThrown(thrown, status, types[type] ?? type, reason?.message ?? message)
   }
 }

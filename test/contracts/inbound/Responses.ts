@@ -5,9 +5,9 @@ import type {
   ResponseInput,
   ResponseInputItem
 } from "openai/resources/responses/responses"
+import { assertTold } from "../../harness/client/OfficialClients.ts"
 import type { Answer, Turn } from "../ChatHarness.ts"
 import { record } from "../ChatHosts.ts"
-import { assertOpenAiRefused } from "./Chat.ts"
 import type { Asked, Inbound } from "./Inbound.ts"
 
 const itemOf = ({ answers, images, role, text }: Turn): ResponseInputItem => {
@@ -106,7 +106,7 @@ export const responses: Inbound = {
     return assert.fail("the stream ended well")
   },
   assertRefused: (thrown, refusal, reason) =>
-    assertOpenAiRefused(thrown, {
+    assertTold(thrown, {
       ...refusal,
       ...(refusal.param === "messages" && { param: "input" }),
       ...(reason && { message: reason.message, code: reason.code ?? refusal.code })

@@ -7,13 +7,12 @@ import { MediaServer } from "../gateway/MediaServer.ts"
 import { type Answer, bearer, callAt, type Refusal, type Sent } from "./HttpCalls.ts"
 
 /** An operator with a token. */
-export const hire = (role: Role) =>
-  Effect.gen(function* () {
-    const operators = yield* Operators
-    const name = `test-${randomUUID()}`
-    const { operator, token } = yield* Effect.orDie(operators.create({ name, role }))
-    return { id: operator.id, name, role, token: Redacted.value(token) }
-  })
+export const hire = Effect.fnUntraced(function* (role: Role) {
+  const operators = yield* Operators
+  const name = `test-${randomUUID()}`
+  const { operator, token } = yield* Effect.orDie(operators.create({ name, role }))
+  return { id: operator.id, name, role, token: Redacted.value(token) }
+})
 
 /** Requests of one operator to `/admin/v1` of the server at `url`. */
 export const adminAt =
@@ -59,12 +58,13 @@ export const refusals = {
   })
 }
 
-/** Texts that nobody should be harmed by. */
+/** Texts that harm nobody: kept as they are, or refused in clear words. */
 export const hostileTexts: ReadonlyArray<string> = [
   "a\u0000b",
   "\u0007\u001b[31m\r\n",
   "\u202eevil\u200f",
   "\ud800",
+  "%_\\",
   "<script>alert(1)</script>",
   "'; DROP TABLE audit; --",
   "x".repeat(10_000)

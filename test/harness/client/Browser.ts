@@ -28,28 +28,30 @@ const launch = Effect.promise(() => {
 })
 
 /** An empty page in a context of its own, whose pages may only ask the origins. */
-export const openPage = (origins: ReadonlyArray<string>, options: BrowserContextOptions = {}) =>
-  Effect.gen(function* () {
-    const browser = yield* launch
-    const context = yield* Effect.acquireRelease(
-      Effect.promise(() => browser.newContext(options)),
-      (context) => Effect.promise(() => context.close())
-    )
-    const page = yield* Effect.promise(() => context.newPage())
-    const problems: Array<string> = []
-    page.on("console", (message) => {
-      if (message.type() === "error" || message.type() === "warning")
-        problems.push(`${message.text()} ${message.location().url}`)
-    })
-    page.on("pageerror", (error) => problems.push(error.message))
-    page.on("requestfailed", (request) => {
-      const reason = request.failure()?.errorText
-      // A page that asks for something else gives up what it asked for before.
-      if (reason !== "net::ERR_ABORTED") problems.push(`${request.url()}: ${reason}`)
-    })
-    page.on("request", (request) => {
-      const { origin, protocol } = new URL(request.url())
-      if (protocol !== "data:" && !origins.includes(origin)) problems.push(`asked ${request.url()}`)
-    })
-    return { page, problems } satisfies BrowserPage
+export const openPage = Effect.fnUntraced(function* (
+  origins: ReadonlyArray<string>,
+  options: BrowserContextOptions = {}
+) {
+  const browser = yield* launch
+  const context = yield* Effect.acquireRelease(
+    Effect.promise(() => browser.newContext(options)),
+    (context) => Effect.promise(() => context.close())
+  )
+  const page = yield* Effect.promise(() => context.newPage())
+  const problems: Array<string> = []
+  page.on("console", (message) => {
+    if (message.type() === "error" || message.type() === "warning")
+      problems.push(`${message.text()} ${message.location().url}`)
   })
+  page.on("pageerror", (error) => problems.push(error.message))
+  page.on("requestfailed", (request) => {
+    const reason = request.failure()?.errorText
+    // A page that asks for something else gives up what it asked for before.
+    if (reason !== "net::ERR_ABORTED") problems.push(`${request.url()}: ${reason}`)
+  })
+  page.on("request", (request) => {
+    const { origin, protocol } = new URL(request.url())
+    if (protocol !== "data:" && !origins.includes(origin)) problems.push(`asked ${request.url()}`)
+  })
+  return { page, problems } satisfies BrowserPage
+})

@@ -66,33 +66,32 @@ export const get = (
   })
 
 /** Asks for a stream and leaves the reading of it to the caller, who drops the connection with the scope. */
-export const openStream = (asked: Asked) =>
-  Effect.gen(function* () {
-    const controller = new AbortController()
-    yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
-    const response = yield* attempt(() => send({ ...asked, stream: true }, controller.signal))
-    const reader = (response.body ?? new ReadableStream<Uint8Array>()).getReader()
-    const decoder = new TextDecoder()
-    let text = ""
-    const more = attempt(async () => {
-      const { done, value } = await reader.read()
-      text += decoder.decode(value, { stream: !done })
-      return !done
-    })
-    return {
-      status: response.status,
-      /** Reads until the text so far holds the part; fails if the stream ends before. */
-      until: (part: string) =>
-        Effect.repeat(
-          Effect.filterOrFail(
-            more,
-            (isMore) => isMore,
-            () => new ConnectionBroke({ cause: `ended without ${part}: ${text}` })
-          ),
-          { until: () => text.includes(part) }
-        ),
-      /** Everything, once it has ended. */
-      rest: Effect.map(Effect.repeat(more, { while: (isMore) => isMore }), () => text),
-      leave: Effect.sync(() => controller.abort())
-    }
+export const openStream = Effect.fnUntraced(function* (asked: Asked) {
+  const controller = new AbortController()
+  yield* Effect.addFinalizer(() => Effect.sync(() => controller.abort()))
+  const response = yield* attempt(() => send({ ...asked, stream: true }, controller.signal))
+  const reader = (response.body ?? new ReadableStream<Uint8Array>()).getReader()
+  const decoder = new TextDecoder()
+  let text = ""
+  const more = attempt(async () => {
+    const { done, value } = await reader.read()
+    text += decoder.decode(value, { stream: !done })
+    return !done
   })
+  return {
+    status: response.status,
+    /** Reads until the text so far holds the part; fails if the stream ends before. */
+    until: (part: string) =>
+      Effect.repeat(
+        Effect.filterOrFail(
+          more,
+          (isMore) => isMore,
+          () => new ConnectionBroke({ cause: `ended without ${part}: ${text}` })
+        ),
+        { until: () => text.includes(part) }
+      ),
+    /** Everything, once it has ended. */
+    rest: Effect.map(Effect.repeat(more, { while: (isMore) => isMore }), () => text),
+    leave: Effect.sync(() => controller.abort())
+  }
+})

@@ -48,8 +48,9 @@ const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 
 /** What keeps people from using the page, as axe names it. */
 export const findBarriers = async (page: Page): Promise<ReadonlyArray<string>> => {
-  await page.evaluate(axe)
-  return page.evaluate(`axe.run(document).then(({ violations }) => violations
+  if (!(await page.evaluate("'axe' in globalThis"))) await page.evaluate(axe)
+  // What is passed is listed shortly: selectors of thousands of nodes take most of its time.
+  return page.evaluate(`axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) => violations
     .filter(({ impact }) => impact === "serious" || impact === "critical")
     .flatMap(({ id, nodes }) => nodes.map(({ target }) => id + ": " + target.join(" "))))`)
 }
@@ -57,3 +58,29 @@ export const findBarriers = async (page: Page): Promise<ReadonlyArray<string>> =
 /** Pixels by which the page is wider than its window. */
 export const overflow = (page: Page): Promise<number> =>
   page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth")
+
+const drawn = "new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
+
+type Look = readonly [theme: "light" | "dark", width: number]
+
+export const inBothThemes = (...widths: ReadonlyArray<number>): ReadonlyArray<Look> =>
+  widths.flatMap(
+    (width): ReadonlyArray<Look> => [
+      ["light", width],
+      ["dark", width]
+    ]
+  )
+
+/** What does not fit, or bars somebody. */
+export const findMisfits = async (page: Page, looks: ReadonlyArray<Look>): Promise<ReadonlyArray<string>> => {
+  const misfits: Array<string> = []
+  for (const [colorScheme, width] of looks) {
+    await page.emulateMedia({ colorScheme })
+    await page.setViewportSize({ width, height: 800 })
+    await page.evaluate(drawn)
+    const wider = await overflow(page)
+    const found = [...(wider > 0 ? [`${wider} pixels too wide`] : []), ...(await findBarriers(page))]
+    misfits.push(...found.map((text) => `${colorScheme} ${width}: ${text}`))
+  }
+  return misfits
+}

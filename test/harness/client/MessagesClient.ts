@@ -1,4 +1,12 @@
-import Anthropic, { APIError } from "@anthropic-ai/sdk"
+import Anthropic, {
+  APIError,
+  AuthenticationError,
+  BadRequestError,
+  NotFoundError,
+  PaymentRequiredError,
+  PermissionDeniedError,
+  RateLimitError
+} from "@anthropic-ai/sdk"
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Served from "../gateway/ServedGateway.ts"
@@ -26,18 +34,19 @@ export const ask = async (
   return { message: await running.finalMessage(), requestId: running.request_id }
 }
 
-type ErrorClass = new (...parameters: never) => APIError
+const classes: Readonly<Record<number, unknown>> = {
+  400: BadRequestError,
+  401: AuthenticationError,
+  402: PaymentRequiredError,
+  403: PermissionDeniedError,
+  404: NotFoundError,
+  429: RateLimitError
+}
 
 /** The client's own error class, with everything that the envelope says. */
-export const assertThrown = (
-  thrown: unknown,
-  errorClass: ErrorClass,
-  status: number,
-  type: string,
-  message: string
-) => {
+export const assertThrown = (thrown: unknown, status: number, type: string, message: string) => {
   assert.instanceOf(thrown, APIError)
-  assert.strictEqual(thrown.constructor, errorClass)
+  assert.strictEqual(thrown.constructor, classes[status])
   assert.match(thrown.requestID ?? "", /^req_[0-9a-f]{32}$/)
   assert.deepStrictEqual<unknown>(
     { status: thrown.status, error: thrown.error },

@@ -1,6 +1,15 @@
 import { assert } from "@effect/vitest"
 import { Data, Effect } from "effect"
-import { APIError } from "openai"
+import {
+  APIError,
+  AuthenticationError,
+  BadRequestError,
+  ConflictError,
+  InternalServerError,
+  NotFoundError,
+  PermissionDeniedError,
+  RateLimitError
+} from "openai"
 import type { ChatCompletionChunk } from "openai/resources/chat/completions"
 
 export class Rejected extends Data.TaggedError("Rejected")<{ readonly cause: unknown }> {}
@@ -47,18 +56,25 @@ export interface Told {
   readonly message: string
 }
 
-type ErrorClass = new (...parameters: never) => APIError
+const classes: Readonly<Record<number, unknown>> = {
+  400: BadRequestError,
+  401: AuthenticationError,
+  403: PermissionDeniedError,
+  404: NotFoundError,
+  409: ConflictError,
+  429: RateLimitError
+}
 
-/** The client's own error class, with everything that the envelope says. */
-export const assertTold = (error: unknown, errorClass: ErrorClass, told: Told): APIError => {
+/** The client's own error class, with everything that the envelope says; without a status it broke a stream. */
+export const assertTold = (error: unknown, told: Told): APIError => {
   assert.instanceOf(error, APIError)
-  assert.strictEqual(error.constructor, errorClass)
-  const { code, message, param = null, status, type } = told
+  const { code, message, param = null, status = 0, type } = told
+  assert.strictEqual(error.constructor, status < 500 ? (classes[status] ?? APIError) : InternalServerError)
   assert.deepStrictEqual(
     { status: error.status, code: error.code, type: error.type, param: error.param, error: error.error },
-    { status, code, type, param, error: { message, type, param, code } }
+    { status: told.status, code, type, param, error: { message, type, param, code } }
   )
-  assert.strictEqual(error.message, status === undefined ? message : `${status} ${message}`)
-  if (status !== undefined) assert.match(error.requestID ?? "", /^req_[0-9a-f]{32}$/)
+  assert.strictEqual(error.message, status === 0 ? message : `${status} ${message}`)
+  if (status !== 0) assert.match(error.requestID ?? "", /^req_[0-9a-f]{32}$/)
   return error
 }

@@ -11,12 +11,11 @@ type Customer = Served.Customer
 export const refusedAs = Effect.fnUntraced(function* (
   { openai, spent }: Customer,
   body: object,
-  errorClass: Parameters<typeof assertTold>[1],
   told: Told,
   path = "/chat/completions"
 ) {
   const before = yield* spent
-  const error = assertTold(yield* thrownBy(() => openai.post(path, { body })), errorClass, told)
+  const error = assertTold(yield* thrownBy(() => openai.post(path, { body })), told)
   assert.strictEqual(yield* spent, before)
   for (const name of rateHeaders) assert.match(error.headers?.get(name) ?? "", /^\d+$/, name)
   const row = yield* Served.logged(error.requestID)

@@ -11,33 +11,30 @@ export interface Received {
 }
 
 /** A customer's server, which keeps what it gets and answers as `reply` does. */
-export const make = (reply: (response: ServerResponse, received: Received) => void) =>
-  Effect.gen(function* () {
-    const all: Array<Received> = []
-    const server = createServer((request, response) => {
-      let body = ""
-      request.setEncoding("utf8").on("data", (chunk: string) => (body += chunk))
-      request.on("end", () => {
-        const headers = Object.fromEntries(
-          Object.entries(request.headers).map(([name, value]) => [name, String(value)])
-        )
-        const received = { path: request.url ?? "", headers, body }
-        all.push(received)
-        reply(response, received)
-      })
+export const make = Effect.fnUntraced(function* (reply: (response: ServerResponse, received: Received) => void) {
+  const all: Array<Received> = []
+  const server = createServer((request, response) => {
+    let body = ""
+    request.setEncoding("utf8").on("data", (chunk: string) => (body += chunk))
+    request.on("end", () => {
+      const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
+      const received = { path: request.url ?? "", headers, body }
+      all.push(received)
+      reply(response, received)
     })
-    const url = `http://127.0.0.1:${yield* Effect.orDie(listen(server))}`
-    return {
-      url,
-      all,
-      /** Waits for so many. */
-      received: (count: number) =>
-        eventually(
-          Effect.sync(() => [...all]),
-          ({ length }) => length >= count
-        )
-    }
   })
+  const url = `http://127.0.0.1:${yield* Effect.orDie(listen(server))}`
+  return {
+    url,
+    all,
+    /** Waits for so many. */
+    received: (count: number) =>
+      eventually(
+        Effect.sync(() => [...all]),
+        ({ length }) => length >= count
+      )
+  }
+})
 
 export const ok = (response: ServerResponse) => response.writeHead(204).end()
 

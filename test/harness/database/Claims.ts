@@ -56,15 +56,14 @@ export const mortalProcess = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const ids = yield* Ids
   /** What it works on goes to a process that is gone; its own heart would go on beating. */
-  const die = (how: (typeof deaths)[number]) =>
-    Effect.gen(function* () {
-      const gone = ids.uuid()
-      if (how !== "unknown") yield* sql`INSERT INTO instances (id) VALUES (${gone})`
-      if (how === "swept") yield* sql`UPDATE instances SET swept_at = now() WHERE id = ${gone}`
-      if (how === "stopped") yield* sql`UPDATE instances SET stopped_at = now() WHERE id = ${gone}`
-      if (how === "silent") yield* sql`UPDATE instances SET beat_at = now() - interval '1 minute' WHERE id = ${gone}`
-      const id = yield* Context.get(context, Instance).id
-      yield* sql`UPDATE idempotency_keys SET instance_id = ${gone} WHERE instance_id = ${id}`
-    })
+  const die = Effect.fnUntraced(function* (how: (typeof deaths)[number]) {
+    const gone = ids.uuid()
+    if (how !== "unknown") yield* sql`INSERT INTO instances (id) VALUES (${gone})`
+    if (how === "swept") yield* sql`UPDATE instances SET swept_at = now() WHERE id = ${gone}`
+    if (how === "stopped") yield* sql`UPDATE instances SET stopped_at = now() WHERE id = ${gone}`
+    if (how === "silent") yield* sql`UPDATE instances SET beat_at = now() - interval '1 minute' WHERE id = ${gone}`
+    const id = yield* Context.get(context, Instance).id
+    yield* sql`UPDATE idempotency_keys SET instance_id = ${gone} WHERE instance_id = ${id}`
+  })
   return { idempotency: Context.get(context, Idempotency), ledger: Context.get(context, Ledger), die }
 })

@@ -94,30 +94,29 @@ const exited = (child: ChildProcess) =>
   eventually("the attacher has ended", () => child.exitCode !== null || child.signalCode !== null)
 
 /** A process of its own that uses the server; answers once it may. */
-export const attacher = (program: string, { dataDir }: Site) =>
-  Effect.gen(function* () {
-    const child = yield* Effect.acquireRelease(
-      Effect.sync(() => spawn(process.execPath, [program, dataDir], { stdio: ["pipe", "pipe", "pipe"] })),
-      (started) => Effect.sync(() => started.kill("SIGKILL"))
-    )
-    yield* Effect.async<void>((resume) => {
-      let complaint = ""
-      child.stderr.on("data", (chunk) => (complaint += String(chunk)))
-      child.stdout.once("data", () => resume(Effect.void))
-      child.once("exit", () => resume(Effect.dieMessage(`The attacher ended: ${complaint}`)))
-    })
-    return {
-      pid: child.pid ?? 0,
-      end: Effect.zipRight(
-        Effect.sync(() => child.stdin.end()),
-        exited(child)
-      ),
-      kill: Effect.zipRight(
-        Effect.sync(() => child.kill("SIGKILL")),
-        exited(child)
-      )
-    } satisfies Attacher
+export const attacher = Effect.fnUntraced(function* (program: string, { dataDir }: Site) {
+  const child = yield* Effect.acquireRelease(
+    Effect.sync(() => spawn(process.execPath, [program, dataDir], { stdio: ["pipe", "pipe", "pipe"] })),
+    (started) => Effect.sync(() => started.kill("SIGKILL"))
+  )
+  yield* Effect.async<void>((resume) => {
+    let complaint = ""
+    child.stderr.on("data", (chunk) => (complaint += String(chunk)))
+    child.stdout.once("data", () => resume(Effect.void))
+    child.once("exit", () => resume(Effect.dieMessage(`The attacher ended: ${complaint}`)))
   })
+  return {
+    pid: child.pid ?? 0,
+    end: Effect.zipRight(
+      Effect.sync(() => child.stdin.end()),
+      exited(child)
+    ),
+    kill: Effect.zipRight(
+      Effect.sync(() => child.kill("SIGKILL")),
+      exited(child)
+    )
+  } satisfies Attacher
+})
 
 /** One statement over a connection of its own. */
 export const query = ({ home }: Site, statement: string) =>

@@ -3,6 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { assert } from "@effect/vitest"
 import { Data, Deferred, Duration, Effect, Schema } from "effect"
 import type { OrgId } from "../../../src/domain/Organization.ts"
+import { invariants } from "../../../src/services/ledger/Invariants.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 
 const Rows = Schema.Tuple(
@@ -16,28 +17,30 @@ const Rows = Schema.Tuple(
 )
 
 /** What the database says of an organization's money, in nano-USD. */
-export const moneyOf = (org: OrgId) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const rows = yield* sql`
+export const moneyOf = Effect.fnUntraced(function* (org: OrgId) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql`
       SELECT balance, held,
         (SELECT coalesce(sum(amount), 0)::bigint FROM ledger_entries WHERE org_id = ${org}) AS entries,
         (SELECT coalesce(array_agg((-amount)::text ORDER BY id), '{}') FROM ledger_entries
           WHERE org_id = ${org} AND kind = 'charge') AS charges,
         (SELECT count(*) FROM holds WHERE org_id = ${org} AND state = 'open')::int AS open_holds
       FROM organizations WHERE id = ${org}`
-    const [money] = yield* Schema.decodeUnknown(Rows)(rows)
-    return money
-  })
+  const [money] = yield* Schema.decodeUnknown(Rows)(rows)
+  return money
+})
 
 /** Asserts that the organization paid these charges out of its 100 USD and nothing else, and that all books balance. */
-export const assertCharged = (org: OrgId, charges: ReadonlyArray<bigint>, credits = 100_000_000_000n) =>
-  Effect.gen(function* () {
-    const left = credits - charges.reduce((sum, charge) => sum + charge, 0n)
-    assert.deepStrictEqual(yield* moneyOf(org), { balance: left, held: 0n, entries: left, charges, openHolds: 0 })
-    const books = yield* LedgerAdmin
-    assert.deepStrictEqual((yield* books.verify).violations, [])
-  })
+export const assertCharged = Effect.fnUntraced(function* (
+  org: OrgId,
+  charges: ReadonlyArray<bigint>,
+  credits = 100_000_000_000n
+) {
+  const left = credits - charges.reduce((sum, charge) => sum + charge, 0n)
+  assert.deepStrictEqual(yield* moneyOf(org), { balance: left, held: 0n, entries: left, charges, openHolds: 0 })
+  const books = yield* LedgerAdmin
+  assert.deepStrictEqual((yield* books.verify).violations, [])
+})
 
 export class NeverHappened extends Data.TaggedError("NeverHappened")<{ readonly message: string }> {}
 
@@ -80,18 +83,17 @@ export const keptFor = <A, E, R>(statement: Effect.Effect<unknown, E, R>, whileH
   )
 
 /** Keeps every other transaction from changing the organization's money. */
-export const lock = (org: OrgId) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const taken = yield* Deferred.make<void>()
-    const over = yield* Deferred.make<void>()
-    yield* keptFor(
-      sql`SELECT id FROM organizations WHERE id = ${org} FOR UPDATE`,
-      Effect.zipRight(Deferred.succeed(taken, undefined), Deferred.await(over))
-    ).pipe(Effect.forkScoped)
-    yield* Deferred.await(taken)
-    return { unlock: Deferred.succeed(over, undefined) }
-  })
+export const lock = Effect.fnUntraced(function* (org: OrgId) {
+  const sql = yield* SqlClient.SqlClient
+  const taken = yield* Deferred.make<void>()
+  const over = yield* Deferred.make<void>()
+  yield* keptFor(
+    sql`SELECT id FROM organizations WHERE id = ${org} FOR UPDATE`,
+    Effect.zipRight(Deferred.succeed(taken, undefined), Deferred.await(over))
+  ).pipe(Effect.forkScoped)
+  yield* Deferred.await(taken)
+  return { unlock: Deferred.succeed(over, undefined) }
+})
 
 /** Waits until a statement of the application waits for a lock. */
 export const waitingForLock = (application: string) =>
@@ -101,4 +103,16 @@ export const waitingForLock = (application: string) =>
         WHERE application_name = ${application} AND wait_event_type = 'Lock' AND datname = current_database()`,
       (rows) => rows.length > 0
     )
+  )
+
+/** The ledger's invariants that a change to the books breaks; the change itself is rolled back. */
+export const brokenBy = <E, R>(tampering: Effect.Effect<unknown, E, R>) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.gen(function* () {
+      yield* sql`SET LOCAL session_replication_role = replica`
+      yield* tampering
+      const broken: Array<string> = []
+      for (const { check, name } of invariants(sql)) if ((yield* check).length > 0) broken.push(name)
+      return yield* Effect.fail(broken)
+    }).pipe(sql.withTransaction, Effect.flip)
   )

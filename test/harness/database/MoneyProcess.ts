@@ -77,19 +77,18 @@ export const observedProcess = (journal = RefundJournal.layerMemory) =>
 export const ledgers = Layer.provideMerge(observedProcess(), Postgres.layer)
 
 /** An organization with these credits, and what a test of its money uses. */
-export const account = (credits: bigint) =>
-  Effect.gen(function* () {
-    const bench = yield* LedgerBench
-    const { key, org } = yield* bench.organization(credits)
-    return {
-      bench,
-      key,
-      org,
-      sql: yield* SqlClient.SqlClient,
-      ids: yield* Ids,
-      ledger: yield* Ledger,
-      idempotency: yield* Idempotency,
-      admin: yield* LedgerAdmin,
-      asked: { org, endpoint: "images", key: "k", fingerprint: "f" } as const
-    }
-  })
+export const account = Effect.fnUntraced(function* (credits: bigint) {
+  const bench = yield* LedgerBench
+  const { key, org } = yield* bench.organization(credits)
+  return {
+    bench,
+    key,
+    org,
+    sql: yield* SqlClient.SqlClient,
+    ids: yield* Ids,
+    ledger: yield* Ledger,
+    idempotency: yield* Idempotency,
+    admin: yield* LedgerAdmin,
+    asked: { org, endpoint: "images", key: "k", fingerprint: "f" } as const
+  }
+})

@@ -41,21 +41,20 @@ const listen = (targets: ReadonlyArray<string>, ready: ReadonlySet<string>) =>
   )
 
 /** A round-robin proxy over the targets whose `/readyz`, asked every second, answered 200 last. It retries nothing. */
-export const make = (targets: ReadonlyArray<string>) =>
-  Effect.gen(function* () {
-    const ready = new Set<string>()
-    const check = (target: string) =>
-      get(`${target}/readyz`).pipe(
-        Effect.map(({ status }) => status === 200),
-        Effect.orElseSucceed(() => false),
-        Effect.map((isReady) => (isReady ? ready.add(target) : ready.delete(target))),
-        // Late is not unready: the machine may be busy.
-        Effect.timeoutOption("3 seconds")
-      )
-    for (const target of targets) {
-      yield* check(target)
-      yield* check(target).pipe(Effect.schedule(Schedule.fixed("1 second")), Effect.forkScoped)
-    }
-    const { url } = yield* listen(targets, ready)
-    return { url, ready: (target: string) => ready.has(target) }
-  })
+export const make = Effect.fnUntraced(function* (targets: ReadonlyArray<string>) {
+  const ready = new Set<string>()
+  const check = (target: string) =>
+    get(`${target}/readyz`).pipe(
+      Effect.map(({ status }) => status === 200),
+      Effect.orElseSucceed(() => false),
+      Effect.map((isReady) => (isReady ? ready.add(target) : ready.delete(target))),
+      // Late is not unready: the machine may be busy.
+      Effect.timeoutOption("3 seconds")
+    )
+  for (const target of targets) {
+    yield* check(target)
+    yield* check(target).pipe(Effect.schedule(Schedule.fixed("1 second")), Effect.forkScoped)
+  }
+  const { url } = yield* listen(targets, ready)
+  return { url, ready: (target: string) => ready.has(target) }
+})

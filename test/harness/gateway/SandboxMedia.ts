@@ -59,8 +59,7 @@ export const submit = (asked: Partial<VideoRequest>, route = videoRoute()) =>
 
 export const poll = (handle: VideoHandle) => Effect.flatMap(videoOf, (video) => video.poll(videoRoute(), handle))
 
-export const download = (handle: VideoHandle) =>
-  Effect.gen(function* () {
-    const video = yield* videoOf
-    return { bytes: Buffer.concat([...(yield* Stream.runCollect(video.download(videoRoute(), handle)))]) }
-  })
+export const download = Effect.fnUntraced(function* (handle: VideoHandle) {
+  const video = yield* videoOf
+  return { bytes: Buffer.concat([...(yield* Stream.runCollect(video.download(videoRoute(), handle)))]) }
+})

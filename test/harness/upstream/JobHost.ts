@@ -46,26 +46,12 @@ export const make = Effect.fnUntraced(function* <Step extends string>(
 })
 
 /** Scripts the next call of a step to be held for good. */
-export const holding = <Step extends string>(host: JobHost<Step>, step: Step) =>
-  Effect.gen(function* () {
-    const gone = yield* Deferred.make<void>()
-    const arrived = yield* Deferred.make<void>()
-    yield* host.meets(step, (_, received) => {
-      Deferred.unsafeDone(gone, received.closed)
-      Deferred.unsafeDone(arrived, Effect.void)
-    })
-    return { arrived: Deferred.await(arrived), gone: Deferred.await(gone) }
+export const holding = Effect.fnUntraced(function* <Step extends string>(host: JobHost<Step>, step: Step) {
+  const gone = yield* Deferred.make<void>()
+  const arrived = yield* Deferred.make<void>()
+  yield* host.meets(step, (_, received) => {
+    Deferred.unsafeDone(gone, received.closed)
+    Deferred.unsafeDone(arrived, Effect.void)
   })
-
-/** Scripts the next call of a step to be held until it is released, and then to be answered with this. */
-export const delaying = <Step extends string>(host: JobHost<Step>, step: Step, answer: unknown) =>
-  Effect.gen(function* () {
-    const gate = yield* Deferred.make<void>()
-    const gone = yield* Deferred.make<void>()
-    yield* host.meets(step, (response, received) => {
-      response.on("close", () => Deferred.unsafeDone(gone, received.closed))
-      const reply = Fake.steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(answer))
-      return reply(response, received)
-    })
-    return { release: Effect.asVoid(Deferred.succeed(gate, undefined)), gone: Deferred.await(gone) }
-  })
+  return { arrived: Deferred.await(arrived), gone: Deferred.await(gone) }
+})

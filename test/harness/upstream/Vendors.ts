@@ -123,30 +123,29 @@ const bytes = (type: string, body: Uint8Array): Fake.Reply => Fake.steps({ type 
 
 const place = /^\/([^/]+)(\/.*)$/
 
-const vendors = ({ models, providers }: ReturnType<typeof read>) =>
-  Effect.gen(function* () {
-    const filmed = models.filter(({ surface }) => surface === "video").flatMap(({ routes }) => routes)
-    const films = new Set(filmed.flatMap(({ image_model = "", model }) => [model, image_model]).filter(Boolean))
-    const asked = new Map<number, Array<Asked>>()
-    const clip = tinyClip("every model")
-    const fake = yield* Fake.serving((response, received) => {
-      const [, provider = "", path = ""] = place.exec(received.path) ?? []
-      const [, number, wanted = "anybody"] = ordered.exec(received.bytes.toString("latin1")) ?? []
-      if (number !== undefined) {
-        const before = asked.get(Number(number)) ?? []
-        asked.set(Number(number), [...before, { ...received, provider }])
-        if (wanted !== "anybody" && wanted !== provider) return Fake.json(503, { error: "busy" })(response, received)
-      }
-      if (path.startsWith("/files/")) {
-        return (path.endsWith(".mp4") ? bytes("video/mp4", clip) : bytes("image/png", png))(response, received)
-      }
-      const answer = answers[providers[provider]?.adapter ?? ""]
-      const own = `http://${received.headers.host}/${provider}`
-      const isVideo = films.has(path.replace(/^\/(v1\/models\/)?/, "").replace(/\/predictions$/, ""))
-      return Fake.json(200, answer?.({ ...received, own, below: path, isVideo }) ?? null)(response, received)
-    })
-    return { url: fake.url, service: Vendors.of({ of: (number) => asked.get(number) ?? [] }) }
+const vendors = Effect.fnUntraced(function* ({ models, providers }: ReturnType<typeof read>) {
+  const filmed = models.filter(({ surface }) => surface === "video").flatMap(({ routes }) => routes)
+  const films = new Set(filmed.flatMap(({ image_model = "", model }) => [model, image_model]).filter(Boolean))
+  const asked = new Map<number, Array<Asked>>()
+  const clip = tinyClip("every model")
+  const fake = yield* Fake.serving((response, received) => {
+    const [, provider = "", path = ""] = place.exec(received.path) ?? []
+    const [, number, wanted = "anybody"] = ordered.exec(received.bytes.toString("latin1")) ?? []
+    if (number !== undefined) {
+      const before = asked.get(Number(number)) ?? []
+      asked.set(Number(number), [...before, { ...received, provider }])
+      if (wanted !== "anybody" && wanted !== provider) return Fake.json(503, { error: "busy" })(response, received)
+    }
+    if (path.startsWith("/files/")) {
+      return (path.endsWith(".mp4") ? bytes("video/mp4", clip) : bytes("image/png", png))(response, received)
+    }
+    const answer = answers[providers[provider]?.adapter ?? ""]
+    const own = `http://${received.headers.host}/${provider}`
+    const isVideo = films.has(path.replace(/^\/(v1\/models\/)?/, "").replace(/\/predictions$/, ""))
+    return Fake.json(200, answer?.({ ...received, own, below: path, isVideo }) ?? null)(response, received)
   })
+  return { url: fake.url, service: Vendors.of({ of: (number) => asked.get(number) ?? [] }) }
+})
 
 /** The file as it is, with every provider's address led to the vendors here. */
 const rerouted = (text: string, url: string): string => {

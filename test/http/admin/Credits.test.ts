@@ -3,8 +3,7 @@ import { Effect } from "effect"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { read } from "../../harness/client/AdminClient.ts"
-import { asOperator, conflict, hostile, needs } from "../../harness/client/AdminOperator.ts"
+import { asOperator, hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { layer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -18,13 +17,7 @@ withLayer(layer)("credits at the admin API", (it) => {
   it.effect("payments and corrections are entered to the nano-dollar, each with its row of the audit", function* () {
     const { admin, name: actor } = yield* asOperator("write")
     const { id: org, name } = yield* customer
-    const payment = {
-      organization: name,
-      type: "top_up",
-      amount_usd: "12.000000001",
-      ref: `inv ${org}`,
-      note: "bank"
-    }
+    const payment = { organization: name, type: "top_up", amount_usd: "12.000000001", ref: `inv ${org}`, note: "bank" }
     const paid = read(yield* admin("/credits", { body: payment }), 201)
     const { amount_usd, kind, note, ref, replayed } = paid
     assert.deepStrictEqual(
@@ -86,12 +79,12 @@ withLayer(layer)("credits at the admin API", (it) => {
     const pay = (amount_usd: number) => ({ body: { organization: org, type: "top_up", amount_usd, ref } })
     read(yield* admin("/credits", pay(1)), 201)
     const taken = `The reference ${ref} belongs to another payment: another organization or amount.`
-    assertRefused(yield* admin("/credits", pay(2)), conflict(taken, "ref"))
+    assertRefused(yield* admin("/credits", pay(2)), refusals.conflict(taken, "ref"))
     const take = { organization: org, type: "adjustment", amount_usd: -3, note: "n" }
     const short = "Only 1 USD are available; `force`, by an owner, goes below zero all the same."
-    assertRefused(yield* admin("/credits", { body: take }), conflict(short, "amount_usd"))
+    assertRefused(yield* admin("/credits", { body: take }), refusals.conflict(short, "amount_usd"))
     const forced = { body: { ...take, force: true } }
-    assertRefused(yield* admin("/credits", forced), needs("owner"))
+    assertRefused(yield* admin("/credits", forced), refusals.needs("owner"))
     assert.strictEqual(read(yield* owner.admin("/credits", forced), 201).amount_usd, -3)
     assert.strictEqual(read(yield* admin(`/organizations/${org}`)).balance_usd, -2)
   })
@@ -118,7 +111,7 @@ withLayer(layer)("credits at the admin API", (it) => {
   it.effect("notes and references are kept as they are or refused", function* () {
     const { admin } = yield* asOperator("write")
     const { id: org } = yield* customer
-    for (const text of hostile) {
+    for (const text of hostileTexts) {
       for (const field of ["note", "ref"]) {
         const body = { organization: org, type: "top_up", amount_usd: 1, [field]: text }
         const answer = yield* admin("/credits", { body })
@@ -134,7 +127,7 @@ withLayer(layer)("credits at the admin API", (it) => {
     const { admin } = yield* asOperator("read")
     const { id: org } = yield* customer
     const body = { organization: org, type: "top_up", amount_usd: 1 }
-    assertRefused(yield* admin("/credits", { body }), needs("write"))
-    assertRefused(yield* admin("/credits/refunds", { body: { request_id: "x", note: "n" } }), needs("write"))
+    assertRefused(yield* admin("/credits", { body }), refusals.needs("write"))
+    assertRefused(yield* admin("/credits/refunds", { body: { request_id: "x", note: "n" } }), refusals.needs("write"))
   })
 })

@@ -8,12 +8,11 @@ import { assert, describe, it } from "../../harness/It.ts"
 
 const line = "x".repeat(100_000)
 
-const served = <E>(lines: Stream.Stream<ReadonlyArray<string>, E>) =>
-  Effect.gen(function* () {
-    yield* HttpServer.serveEffect(streamCsv("rows.csv", Stream.orDie(lines)))
-    const { address } = yield* HttpServer.HttpServer
-    return address._tag === "TcpAddress" ? `http://127.0.0.1:${address.port}` : ""
-  })
+const served = Effect.fnUntraced(function* <E>(lines: Stream.Stream<ReadonlyArray<string>, E>) {
+  yield* HttpServer.serveEffect(streamCsv("rows.csv", Stream.orDie(lines)))
+  const { address } = yield* HttpServer.HttpServer
+  return address._tag === "TcpAddress" ? `http://127.0.0.1:${address.port}` : ""
+})
 
 const server = NodeHttpServer.layer(() => createServer(), { port: 0 })
 

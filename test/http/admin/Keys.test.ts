@@ -1,9 +1,8 @@
 import { randomUUID } from "node:crypto"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
-import { read } from "../../harness/client/AdminClient.ts"
-import { asOperator, conflict, hostile, needs, noSuch } from "../../harness/client/AdminOperator.ts"
+import { asOperator, hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt } from "../../harness/client/HttpCalls.ts"
 import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -28,14 +27,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     assert.deepInclude(made, { org, org_name, hint: key.slice(4, 12), spent_usd: 0, revoked_at: null, ...limits })
     assert.strictEqual(yield* models(key), 200)
 
-    const change = {
-      name: "cd",
-      scopes: ["chat"],
-      rpm: 5,
-      cap_usd: 1.5,
-      cap_period: "day",
-      expires_at: 4_000_000_000
-    }
+    const change = { name: "cd", scopes: ["chat"], rpm: 5, cap_usd: 1.5, cap_period: "day", expires_at: 4_000_000_000 }
     const changed = read(yield* admin(`/keys/${made.id}`, { method: "PATCH", body: change }))
     assert.deepStrictEqual(changed, { ...made, ...change })
     assert.deepStrictEqual(read(yield* admin(`/keys/${made.id}`)), changed)
@@ -46,7 +38,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     assert.deepStrictEqual(reissued, { ...freed, hint: second.slice(4, 12) })
     assert.isNumber(read(yield* admin(`/keys/${made.id}/revoke`, { method: "POST" })).revoked_at)
     const gone = yield* admin(`/keys/${made.id}`, { method: "PATCH", body: { rpm: 1 } })
-    assertRefused(gone, conflict(`The key ${made.id} is revoked.`))
+    assertRefused(gone, refusals.conflict(`The key ${made.id} is revoked.`))
 
     const rows = yield* (yield* Audit).list({ org, limit: 10 })
     assert.deepStrictEqual(
@@ -92,10 +84,7 @@ withLayer(layer)("keys at the admin API", (it) => {
       Effect.map(admin(`/keys?organization=${encodeURIComponent(name)}&${query}`), (answer) => read(answer))
     const first = yield* listed("limit=2")
     const rest = yield* listed(`limit=2&after=${first.next}`)
-    assert.deepStrictEqual(
-      [...first.data, ...rest.data].map(({ id }) => id),
-      ids
-    )
+    assert.deepStrictEqual([...first.data, ...rest.data].map(Struct.get("id")), ids)
     assert.deepStrictEqual([first.has_more, rest.has_more, rest.next], [true, false, null])
     read(yield* admin(`/keys/${ids[0]}/revoke`, { method: "POST" }))
     const shown = (query: string) => Effect.map(listed(query), ({ data }) => data.map(({ id }: { id: string }) => id))
@@ -112,7 +101,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     const issue = (limits: object) => admin("/keys", { body: { organization: org, ...limits } })
     const { id } = read(yield* issue({}), 201)
     const period = "`cap_usd` needs `cap_period`: day, week, month or total."
-    const refusals = [
+    const wrong = [
       [{ organization: undefined }, "`organization` must be an id or a name.", "organization"],
       [{ organization: "nobody" }, "There is no organization nobody.", "organization"],
       [{ organization: "a\0" }, "`organization` must be an id or a name.", "organization"],
@@ -127,7 +116,7 @@ withLayer(layer)("keys at the admin API", (it) => {
       [{ expires_at: 1e300 }, "`expires_at` must be Unix seconds, or null for never.", "expires_at"],
       [{ expires_at: "soon" }, "`expires_at` must be Unix seconds, or null for never.", "expires_at"]
     ] as const
-    for (const [limits, message, param] of refusals) assertRefused(yield* issue(limits), badRequest(message, param))
+    for (const [limits, message, param] of wrong) assertRefused(yield* issue(limits), badRequest(message, param))
     const change = yield* admin(`/keys/${id}`, { method: "PATCH", body: { cap_usd: 1 } })
     assertRefused(change, badRequest(period, "cap_period"))
     for (const path of ["/keys/key_none", "/keys/%F0%9F%98%80"]) {
@@ -137,7 +126,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     }
     assertRefused(
       yield* admin("/keys/key_none/reissue", { method: "POST" }),
-      noSuch("There is no key with the id key_none.")
+      refusals.notFound("There is no key with the id key_none.")
     )
     assertRefused(
       yield* admin("/keys?organization=nobody"),
@@ -148,7 +137,7 @@ withLayer(layer)("keys at the admin API", (it) => {
   it.effect("a name is kept as it is or refused", function* () {
     const { admin } = yield* asOperator("write")
     const { id: org } = yield* customer
-    for (const name of hostile) {
+    for (const name of hostileTexts) {
       const answer = yield* admin("/keys", { body: { organization: org, name } })
       if (answer.status === 400) assert.include(answer.text, "`name` must be a text")
       else assert.strictEqual(read(answer, 201).name, name)
@@ -165,10 +154,10 @@ withLayer(layer)("keys at the admin API", (it) => {
     const { id: org } = yield* customer
     const { id } = read(yield* writer.admin("/keys", { body: { organization: org } }), 201)
     assert.strictEqual(read(yield* admin(`/keys/${id}`)).id, id)
-    assertRefused(yield* admin("/keys", { body: { organization: org } }), needs("write"))
-    assertRefused(yield* admin(`/keys/${id}`, { method: "PATCH", body: {} }), needs("write"))
+    assertRefused(yield* admin("/keys", { body: { organization: org } }), refusals.needs("write"))
+    assertRefused(yield* admin(`/keys/${id}`, { method: "PATCH", body: {} }), refusals.needs("write"))
     for (const verb of ["revoke", "reissue"]) {
-      assertRefused(yield* admin(`/keys/${id}/${verb}`, { method: "POST" }), needs("write"))
+      assertRefused(yield* admin(`/keys/${id}/${verb}`, { method: "POST" }), refusals.needs("write"))
     }
   })
 })

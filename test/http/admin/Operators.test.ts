@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { adminAt, asOperator, hire, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
@@ -59,10 +59,7 @@ withLayer(layer)("operators, managed at the admin API", (it) => {
     const again = read(yield* admin(`/operators/${first.id}/link`, { method: "POST", headers: linkKey }), 201)
     assert.isNull(again.link)
     const rows = yield* (yield* Audit).list({ actor, limit: 10 })
-    assert.deepStrictEqual(
-      rows.map(({ action }) => action),
-      ["operators.link", "operators.create"]
-    )
+    assert.deepStrictEqual(rows.map(Struct.get("action")), ["operators.link", "operators.create"])
     const sql = yield* SqlClient.SqlClient
     const kept = JSON.stringify(yield* sql`SELECT audit::text FROM audit`)
     const secrets = [first.token, first.link.slice(linkStart.length), link.slice(linkStart.length)]

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
 import { nanoOf, parseCsv } from "../../harness/client/CsvText.ts"
@@ -43,10 +43,7 @@ withLayer(layer)("requests at the admin API", (it) => {
     const first = read(yield* admin(`/requests?organization=${org}&limit=3`))
     const rest = read(yield* admin(`/requests?organization=${org}&limit=3&after=${first.next}`))
     const all = [...first.data, ...rest.data]
-    assert.sameMembers(
-      all.map(({ id }) => id),
-      ids
-    )
+    assert.sameMembers(all.map(Struct.get("id")), ids)
     const times = all.map(({ at }) => at)
     assert.deepStrictEqual(
       times,
@@ -199,10 +196,7 @@ withLayer(layer)("requests at the admin API", (it) => {
       listed.push(...page.data)
       after = page.next
     } while (after !== null)
-    assert.deepStrictEqual(
-      rows.map(({ id }) => id),
-      listed.map(({ id }) => id)
-    )
+    assert.deepStrictEqual(rows.map(Struct.get("id")), listed.map(Struct.get("id")))
     for (const [index, { charge_usd = 0, cost_usd, request_id }] of listed.entries()) {
       const row = rows[index]
       assert.strictEqual(row?.["request_id"], request_id)
@@ -232,11 +226,7 @@ withLayer(layer)("requests at the admin API", (it) => {
       code: "insufficient_quota"
     })
     const skipped = [{ route: "m@p", provider: "p", outcome: "skipped", ms: 0 }]
-    const preferred = {
-      preferred_route: "m@p",
-      route: "m@q",
-      attempts: [...skipped, { ...attempts[1], route: "m@q" }]
-    }
+    const preferred = { preferred_route: "m@p", route: "m@q", attempts: [...skipped, { ...attempts[1], route: "m@q" }] }
     const middle = yield* logRequest({ ...owned, request_id, at: new Date("2026-03-02"), ...preferred })
     const newest = yield* logRequest({ ...owned, request_id, at: new Date("2026-03-03") })
     const shown = read(yield* admin(`/requests/${request_id}`))

@@ -3,8 +3,7 @@ import { Effect, Struct } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { Verification } from "../../../src/services/ledger/Verification.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { read } from "../../harness/client/AdminClient.ts"
-import { asOperator, conflict } from "../../harness/client/AdminOperator.ts"
+import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, soon } from "../../harness/client/HttpCalls.ts"
 import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -86,7 +85,7 @@ withLayer(layer)("verifying the ledger at the admin API", (it) => {
     yield* soon(Effect.map(verifications, (running) => assert.strictEqual(running, 1)))
     assertRefused(
       yield* admin("/ledger/verify", { method: "POST" }),
-      conflict("The ledger is being verified already: wait until that is done.")
+      refusals.conflict("The ledger is being verified already: wait until that is done.")
     )
     leaving.abort()
     yield* soon(Effect.map(verifications, (running) => assert.strictEqual(running, 0)))

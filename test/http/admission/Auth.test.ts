@@ -79,14 +79,16 @@ withLayer(served)("the API", (it) => {
   })
 
   /** Lets the key in before, and refuses it within a second or so of what the operator did. */
-  const dies = <E, R>(account: { readonly secret: string }, what: Effect.Effect<unknown, E, R>) =>
-    Effect.gen(function* () {
-      const headers = bearer(account.secret)
-      isFine(yield* models(headers))
-      yield* what
-      yield* soon(Effect.map(models(headers), (answer) => assertRefused(answer, invalidKey)))
-      assertRefused(yield* chat(account, talk("talk")), invalidKey)
-    })
+  const dies = Effect.fnUntraced(function* <E, R>(
+    account: { readonly secret: string },
+    what: Effect.Effect<unknown, E, R>
+  ) {
+    const headers = bearer(account.secret)
+    isFine(yield* models(headers))
+    yield* what
+    yield* soon(Effect.map(models(headers), (answer) => assertRefused(answer, invalidKey)))
+    assertRefused(yield* chat(account, talk("talk")), invalidKey)
+  })
 
   describe.concurrent("what an operator does to a key", () => {
     it.effect("refuses a revoked key and accepts the organization's other one", function* () {

@@ -185,57 +185,48 @@ withLayer(layer)("the order of a request for an image or a video", (it) => {
     }
   })
 
-  it.effect.each(endpoints)(
-    "checks the key before its rate, and the rate before the scope, at $path",
-    function* (endpoint) {
-      const { body, others, path, scope } = endpoint
-      const { url } = yield* MediaServer
-      const before = yield* jobs
-      for (const [headers, refusal] of [
-        [{}, refusals.missingKey],
-        [bearer("ggw_nobody"), refusals.invalidKey]
-      ] as const) {
-        const answer = yield* callAt(`${url}${path}`, { headers, body: "{" })
-        assertRefused(answer, refusal)
-        assert.isUndefined(rateOf(answer))
-      }
-      const account = yield* openAccount({ rpm: 1, scopes: others })
-      for (const refusal of [refusals.scopeOf(scope), refusals.limited]) {
-        const answer = yield* post(account, path, body)
-        assertRefused(answer, refusal)
-        assert.deepStrictEqual(rateOf(answer), { limit: 1, remaining: 0 })
-      }
-      assert.strictEqual(yield* jobs, before)
+  it.effect.each(endpoints)("checks the key before the rate and that before the scope at $path", function* (endpoint) {
+    const { body, others, path, scope } = endpoint
+    const { url } = yield* MediaServer
+    const before = yield* jobs
+    for (const [headers, refusal] of [
+      [{}, refusals.missingKey],
+      [bearer("ggw_nobody"), refusals.invalidKey]
+    ] as const) {
+      const answer = yield* callAt(`${url}${path}`, { headers, body: "{" })
+      assertRefused(answer, refusal)
+      assert.isUndefined(rateOf(answer))
     }
-  )
+    const account = yield* openAccount({ rpm: 1, scopes: others })
+    for (const refusal of [refusals.scopeOf(scope), refusals.limited]) {
+      const answer = yield* post(account, path, body)
+      assertRefused(answer, refusal)
+      assert.deepStrictEqual(rateOf(answer), { limit: 1, remaining: 0 })
+    }
+    assert.strictEqual(yield* jobs, before)
+  })
 
-  it.effect.each(endpoints)(
-    "checks the scope before the body, and its size before its content, at $path",
-    function* (endpoint) {
-      const { others, path, scope } = endpoint
-      const large = " ".repeat(mediaBodyBytes + 1)
-      for (const [scopes, refusal] of [
-        [others, refusals.scopeOf(scope)],
-        [[scope], refusals.tooLarge(mediaBodyBytes)]
-      ] as const) {
-        const answer = yield* post(yield* openAccount({ rpm: 9, scopes }), path, large)
-        assertRefused(answer, refusal)
-        assert.deepStrictEqual(rateOf(answer), { limit: 9, remaining: 8 })
-      }
+  it.effect.each(endpoints)("checks scope before body, and size before content, at $path", function* (endpoint) {
+    const { others, path, scope } = endpoint
+    const large = " ".repeat(mediaBodyBytes + 1)
+    for (const [scopes, refusal] of [
+      [others, refusals.scopeOf(scope)],
+      [[scope], refusals.tooLarge(mediaBodyBytes)]
+    ] as const) {
+      const answer = yield* post(yield* openAccount({ rpm: 9, scopes }), path, large)
+      assertRefused(answer, refusal)
+      assert.deepStrictEqual(rateOf(answer), { limit: 9, remaining: 8 })
     }
-  )
+  })
 
-  it.effect.each(takingForms)(
-    "has the same limit for the size of a form at $path",
-    function* ({ body, file, path, status }) {
-      const account = yield* openAccount({})
-      const sized = (bytes: number) =>
-        formOf([textPart("model", body.model), textPart("prompt", "p"), filePart(file, new Uint8Array(bytes))])
-      const most = mediaBodyBytes - sized(0).length
-      assert.strictEqual((yield* post(account, path, sized(most), asForm)).status, status)
-      assertRefused(yield* post(account, path, sized(most + 1), asForm), refusals.tooLarge(mediaBodyBytes))
-    }
-  )
+  it.effect.each(takingForms)("limits the size of a form alike at $path", function* ({ body, file, path, status }) {
+    const account = yield* openAccount({})
+    const sized = (bytes: number) =>
+      formOf([textPart("model", body.model), textPart("prompt", "p"), filePart(file, new Uint8Array(bytes))])
+    const most = mediaBodyBytes - sized(0).length
+    assert.strictEqual((yield* post(account, path, sized(most), asForm)).status, status)
+    assertRefused(yield* post(account, path, sized(most + 1), asForm), refusals.tooLarge(mediaBodyBytes))
+  })
 
   it.effect.each(endpoints)("accepts JSON under any type except a form's at $path", function* (endpoint) {
     const { body, path, scope, status } = endpoint

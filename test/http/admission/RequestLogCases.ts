@@ -183,8 +183,5 @@ export const images: ReadonlyArray<Case> = [
     replies: [json(400, { error: { message: "no", code: "moderation_blocked" } })],
     row: { ...free, status: 400, code: null, route: null, attempts: [tried("main", "first", "moderation", 400)] }
   },
-  {
-    ...failed("a page for a picture", paints(Buffer.from(`<html>${word}`)), { ...weak, cost }),
-    body: imagine("weak")
-  }
+  { ...failed("a page for a picture", paints(Buffer.from(`<html>${word}`)), { ...weak, cost }), body: imagine("weak") }
 ]

@@ -8,14 +8,13 @@ import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts
 const mib = 1024 * 1024
 
 withLayer(gateway({ talk: {} }))("bodies that are announced and not sent", (it) => {
-  const stalled = (secret: string, path: string, bytes: number) =>
-    Effect.gen(function* () {
-      const connection = yield* open
-      yield* connection.write(
-        `POST ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}\r\nContent-Length: ${30 * mib}\r\n\r\n${"{".repeat(bytes)}`
-      )
-      return connection
-    })
+  const stalled = Effect.fnUntraced(function* (secret: string, path: string, bytes: number) {
+    const connection = yield* open
+    yield* connection.write(
+      `POST ${path} HTTP/1.1\r\nHost: x\r\nx-api-key: ${secret}\r\nContent-Length: ${30 * mib}\r\n\r\n${"{".repeat(bytes)}`
+    )
+    return connection
+  })
 
   it.scoped("leave room for the large bodies of others, and are refused after ten seconds", function* () {
     const { first } = yield* Upstreams

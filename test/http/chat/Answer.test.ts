@@ -1,4 +1,4 @@
-import { FastCheck, Schema } from "effect"
+import { FastCheck, Schema, Struct } from "effect"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts"
@@ -26,7 +26,7 @@ const dataOf = (text: string): ReadonlyArray<string> =>
 
 describe("the JSON of an answer", () => {
   it("has the shape of the convention", () => {
-    assert.deepStrictEqual(JSON.parse(JSON.stringify(completionJson({ ...name, answer: spokenAnswer, usage }))), {
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(completionJson(name, spokenAnswer, usage))), {
       id: "chatcmpl-1",
       object: "chat.completion",
       created: 1_700_000_000,
@@ -44,7 +44,7 @@ describe("the JSON of an answer", () => {
   })
 
   it("has null for content beside tool calls and has the reasoning", () => {
-    const [choice] = completionJson({ ...name, answer: callingAnswer, usage }).choices
+    const [choice] = completionJson(name, callingAnswer, usage).choices
     assert.deepStrictEqual(choice?.message, {
       role: "assistant",
       content: null,
@@ -56,9 +56,9 @@ describe("the JSON of an answer", () => {
   })
 
   it("keeps text beside tool calls, and an empty answer, unchanged", () => {
-    const said = completionJson({ ...name, answer: { ...callingAnswer, content: "Let me look." }, usage })
+    const said = completionJson(name, { ...callingAnswer, content: "Let me look." }, usage)
     assert.strictEqual(said.choices[0]?.message.content, "Let me look.")
-    const empty = completionJson({ ...name, answer: { ...spokenAnswer, content: "" }, usage })
+    const empty = completionJson(name, { ...spokenAnswer, content: "" }, usage)
     assert.strictEqual(empty.choices[0]?.message.content, "")
   })
 
@@ -68,7 +68,7 @@ describe("the JSON of an answer", () => {
       callingAnswer,
       { ...spokenAnswer, content: null, finish: "content_filter" as const }
     ]) {
-      const wire: unknown = JSON.parse(JSON.stringify(completionJson({ ...name, answer, usage })))
+      const wire: unknown = JSON.parse(JSON.stringify(completionJson(name, answer, usage)))
       Schema.decodeUnknownSync(ChatCompletion, { onExcessProperty: "error" })(wire)
     }
   })
@@ -120,10 +120,7 @@ describe("the encoder of a stream", () => {
     const sse = encoder(true)
     const shown = dataOf(sse.encode([content("x"), stop, { type: "usage", usage }]) + sse.finish(usage))
     const chunks = shown.slice(0, -1).map((data) => JSON.parse(data))
-    assert.deepStrictEqual(
-      chunks.map((one) => one.usage),
-      [null, null, null, wireUsage]
-    )
+    assert.deepStrictEqual(chunks.map(Struct.get("usage")), [null, null, null, wireUsage])
     assert.deepStrictEqual(
       chunks.map((one) => one.choices.length),
       [1, 1, 1, 0]
@@ -160,7 +157,7 @@ describe("the encoder of a stream", () => {
   it("writes one line of valid JSON for each chunk of any text", () => {
     FastCheck.assert(
       FastCheck.property(events, FastCheck.boolean(), (sent, includeUsage) => {
-        const sse = new SseEncoder({ ...name, model: `m"\n`, includeUsage })
+        const sse = new SseEncoder({ ...name, model: `m"\n` }, includeUsage)
         const text = sse.encode(sent) + sse.finish(usage)
         const lines = text.split("\n")
         assert.isTrue(

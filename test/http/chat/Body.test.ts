@@ -50,13 +50,17 @@ describe("the required fields of a chat", () => {
 type Fields = { readonly [field: string]: unknown }
 
 describe("the optional fields of a chat", () => {
+  const usageStream = { stream: true, includeUsage: true }
+  const unasked = { tools: [], toolChoice: undefined }
+  const anyObject = { type: "json_object" } as const
+  const schema = { type: "object" } as const
+  const described = { name: "n", description: "d" }
+  const shaped = <A>(definition: A) => ({ type: "json_schema" as const, json_schema: definition })
+
   it.each<[Fields, Partial<ChatRequest>]>([
     [{ stream: true }, { stream: true, includeUsage: false }],
     [{ stream: false }, { stream: false }],
-    [
-      { stream: true, stream_options: { include_usage: true } },
-      { stream: true, includeUsage: true }
-    ],
+    [{ stream: true, stream_options: { include_usage: true } }, usageStream],
     [{ stream: true, stream_options: { include_usage: false } }, { includeUsage: false }],
     [{ stream: true, stream_options: { include_usage: null } }, { includeUsage: false }],
     [{ stream_options: { include_usage: true } }, { stream: false, includeUsage: false }],
@@ -89,40 +93,23 @@ describe("the optional fields of a chat", () => {
     [{ web_search: true }, { webSearch: true }],
     [{ web_search: false }, { webSearch: false }],
     [{ response_format: { type: "text" } }, { responseFormat: undefined }],
-    [{ response_format: { type: "json_object" } }, { responseFormat: { type: "json_object" } }],
+    [{ response_format: anyObject }, { responseFormat: anyObject }],
+    [{ response_format: { ...anyObject, schema: null, json_schema: null } }, { responseFormat: anyObject }],
+    [{ response_format: { ...anyObject, schema } }, { responseFormat: shaped({ name: "response", schema }) }],
     [
-      { response_format: { type: "json_object", schema: null, json_schema: null } },
-      { responseFormat: { type: "json_object" } }
+      { response_format: shaped({ name: "n", schema, strict: true }) },
+      { responseFormat: shaped({ name: "n", schema, strict: true }) }
     ],
     [
-      { response_format: { type: "json_object", schema: { type: "object" } } },
-      { responseFormat: { type: "json_schema", json_schema: { name: "response", schema: { type: "object" } } } }
-    ],
-    [
-      {
-        response_format: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" }, strict: true } }
-      },
-      { responseFormat: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" }, strict: true } } }
-    ],
-    [
-      {
-        response_format: {
-          type: "json_schema",
-          json_schema: { name: "n", description: "d", schema: null, strict: null }
-        }
-      },
-      { responseFormat: { type: "json_schema", json_schema: { name: "n", description: "d" } } }
+      { response_format: { type: "json_schema", json_schema: { ...described, schema: null, strict: null } } },
+      { responseFormat: shaped(described) }
     ],
     [{ n: 1 }, {}],
     [{ tools: [] }, { tools: [] }],
     [{ tools: [tool("f")] }, { tools: [{ type: "function", function: { name: "f" } }] }],
     [
-      { tools: [tool("f", { description: "d", parameters: { type: "object" }, strict: false, extra: 1 })] },
-      {
-        tools: [
-          { type: "function", function: { name: "f", description: "d", strict: false, parameters: { type: "object" } } }
-        ]
-      }
+      { tools: [tool("f", { description: "d", parameters: schema, strict: false, extra: 1 })] },
+      { tools: [{ type: "function", function: { name: "f", description: "d", strict: false, parameters: schema } }] }
     ],
     [{ tools: [tool("f")], tool_choice: "auto" }, { toolChoice: "auto" }],
     [{ tools: [tool("f")], tool_choice: "none" }, { toolChoice: "none" }],
@@ -135,14 +122,8 @@ describe("the optional fields of a chat", () => {
     [{ tools: [tool("f")], tool_choice: { type: "none" } }, { toolChoice: "none" }],
     [{ tools: [tool("f")], tool_choice: { type: "required" } }, { toolChoice: "required" }],
     [{ tool_choice: { type: "auto" } }, { toolChoice: undefined }],
-    [
-      { functions: [], function_call: "" },
-      { tools: [], toolChoice: undefined }
-    ],
-    [
-      { functions: {}, function_call: {} },
-      { tools: [], toolChoice: undefined }
-    ],
+    [{ functions: [], function_call: "" }, unasked],
+    [{ functions: {}, function_call: {} }, unasked],
     [{ tool_choice: "auto" }, { toolChoice: undefined }],
     [{ tool_choice: "none" }, { toolChoice: undefined }],
     [{ tools: [tool("f")], parallel_tool_calls: false }, { parallelToolCalls: false }],
@@ -164,114 +145,62 @@ describe("the optional fields of a chat", () => {
     assert.deepStrictEqual(taken({ ...base, ...unknown, ...more }), taken(base))
   })
 
-  const jsonSchema = (definition: object) => ({ type: "json_schema", json_schema: definition })
   const inSchema = "`response_format.json_schema"
+  const noName = "is required and must be 1 to 64 letters, digits, underscores or dashes."
+  const efforts = "none, minimal, low, medium, high, xhigh"
+  const calling = (definition: unknown) => ({ type: "function", function: definition })
 
-  const wrong: ReadonlyArray<readonly [field: string, values: ReadonlyArray<unknown>, message: string]> = [
-    ["stream", ["true", 1, {}], "`stream` must be a boolean."],
-    ["stream_options", [true, [], "x"], "`stream_options` must be an object."],
+  /** Each message begins with the field that must not be any of these. */
+  const wrong: ReadonlyArray<readonly [message: string, values: ReadonlyArray<unknown>]> = [
+    ["`stream` must be a boolean.", ["true", 1, {}]],
+    ["`stream_options` must be an object.", [true, [], "x"]],
+    ["`stream_options.include_usage` must be a boolean.", [{ include_usage: "yes" }, { include_usage: 1 }]],
+    ["`max_tokens` must be an integer of at least 1.", [0, -1, 1.5, "10", true, Infinity, {}]],
+    ["`max_completion_tokens` must be an integer of at least 1.", [0, 0.1, "10"]],
+    ["`temperature` must be a number from 0 to 2.", [-0.01, 2.01, "1", Infinity, [1]]],
+    ["`top_p` must be a number from 0 to 1.", [-0.01, 1.01, "1"]],
+    ["`frequency_penalty` must be a number from -2 to 2.", [-2.01, 2.01, "1"]],
+    ["`presence_penalty` must be a number from -2 to 2.", [-2.01, 2.01, "1"]],
+    ["`seed` must be an integer.", [1.5, "1", 1e300, true]],
+    ["`stop` must be a non-empty string or an array of non-empty strings.", ["", 1, {}, [""], [1], ["x", null]]],
+    ["`stop` must hold at most 16 strings.", [Array.from({ length: 17 }, String)]],
+    [`\`reasoning_effort\` must be one of ${efforts}.`, ["max", "", "LOW", 1, {}]],
+    ["`web_search` must be a boolean.", ["true", 1, {}]],
+    ["`parallel_tool_calls` must be a boolean.", ["true", 0]],
+    ["`n` must be 1.", [0, 2, "1", 1.5]],
+    ["`response_format` must be an object.", ["json_object", [], 1]],
+    ["`response_format.type` must be one of text, json_object, json_schema.", [{}, { type: "xml" }, { type: null }]],
+    [`${inSchema}\` is required and must be an object.`, [{ type: "json_schema" }, shaped([])]],
+    [`${inSchema}.name\` ${noName}`, [shaped({}), shaped({ name: "a b" })]],
+    [`${inSchema}.schema\` must be an object.`, [shaped({ name: "n", schema: "x" })]],
+    [`${inSchema}.strict\` must be a boolean.`, [shaped({ name: "n", strict: "x" })]],
+    [`${inSchema}.description\` must be a string.`, [shaped({ name: "n", description: 1 })]],
+    ["`response_format.schema` must be an object.", ["x", []].map((schema) => ({ type: "json_object", schema }))],
+    [`${inSchema}\` needs the type json_schema.`, [{ ...shaped({ name: "n", schema: {} }), type: "json_object" }]],
+    ["`tools` must be an array.", [{}, "f", 1]],
+    ["`tools[0]` must be an object.", [["f"], [null]]],
+    ["`tools[0].type` must be function.", [[{}], [{ type: "web_search" }], [{ function: { name: "f" } }]]],
+    ["`tools[0].function` is required and must be an object.", [[{ type: "function" }], [calling("f")]]],
+    [`\`tools[1].function.name\` ${noName}`, ["", "a b", "x".repeat(65)].map((name) => [tool("f"), tool(name)])],
     [
-      "stream_options",
-      [{ include_usage: "yes" }, { include_usage: 1 }],
-      "`stream_options.include_usage` must be a boolean."
+      "`tools[0].function.parameters` must be an object.",
+      [[tool("f", { parameters: [] })], [tool("f", { parameters: "{}" })]]
     ],
-    ["max_tokens", [0, -1, 1.5, "10", true, Infinity, {}], "`max_tokens` must be an integer of at least 1."],
-    ["max_completion_tokens", [0, 0.1, "10"], "`max_completion_tokens` must be an integer of at least 1."],
-    ["temperature", [-0.01, 2.01, "1", Infinity, [1]], "`temperature` must be a number from 0 to 2."],
-    ["top_p", [-0.01, 1.01, "1"], "`top_p` must be a number from 0 to 1."],
-    ["frequency_penalty", [-2.01, 2.01, "1"], "`frequency_penalty` must be a number from -2 to 2."],
-    ["presence_penalty", [-2.01, 2.01, "1"], "`presence_penalty` must be a number from -2 to 2."],
-    ["seed", [1.5, "1", 1e300, true], "`seed` must be an integer."],
+    ["`tools[0].function.description` must be a string.", [[tool("f", { description: {} })]]],
+    ["`tools[0].function.strict` must be a boolean.", [[tool("f", { strict: 1 })]]],
+    ["`tool_choice` needs `tools`.", ["required", { type: "required" }]],
     [
-      "stop",
-      ["", 1, {}, [""], [1], ["x", null]],
-      "`stop` must be a non-empty string or an array of non-empty strings."
+      "`tool_choice` must be auto, none, required or an object that names a function.",
+      ["any", 1, [], {}, { type: "any" }, { type: "function" }, { type: "tool", name: "f" }]
     ],
-    ["stop", [Array.from({ length: 17 }, String)], "`stop` must hold at most 16 strings."],
-    [
-      "reasoning_effort",
-      ["max", "", "LOW", 1, {}],
-      "`reasoning_effort` must be one of none, minimal, low, medium, high, xhigh."
-    ],
-    ["web_search", ["true", 1, {}], "`web_search` must be a boolean."],
-    ["parallel_tool_calls", ["true", 0], "`parallel_tool_calls` must be a boolean."],
-    ["n", [0, 2, "1", 1.5], "`n` must be 1."],
-    ["response_format", ["json_object", [], 1], "`response_format` must be an object."],
-    [
-      "response_format",
-      [{}, { type: "xml" }, { type: null }],
-      "`response_format.type` must be one of text, json_object, json_schema."
-    ],
-    [
-      "response_format",
-      [{ type: "json_schema" }, { type: "json_schema", json_schema: [] }],
-      "`response_format.json_schema` is required and must be an object."
-    ],
-    [
-      "response_format",
-      [jsonSchema({}), jsonSchema({ name: "a b" })],
-      "`response_format.json_schema.name` is required and must be 1 to 64 letters, digits, underscores or dashes."
-    ],
-    ["response_format", [jsonSchema({ name: "n", schema: "x" })], `${inSchema}.schema\` must be an object.`],
-    ["response_format", [jsonSchema({ name: "n", strict: "x" })], `${inSchema}.strict\` must be a boolean.`],
-    ["response_format", [jsonSchema({ name: "n", description: 1 })], `${inSchema}.description\` must be a string.`],
-    [
-      "response_format",
-      [
-        { type: "json_object", schema: "x" },
-        { type: "json_object", schema: [] }
-      ],
-      "`response_format.schema` must be an object."
-    ],
-    [
-      "response_format",
-      [{ type: "json_object", json_schema: { name: "n", schema: {} } }],
-      "`response_format.json_schema` needs the type json_schema."
-    ],
-    ["tools", [{}, "f", 1], "`tools` must be an array."],
-    ["tools", [["f"], [null]], "`tools[0]` must be an object."],
-    ["tools", [[{}], [{ type: "web_search" }], [{ function: { name: "f" } }]], "`tools[0].type` must be function."],
-    [
-      "tools",
-      [[{ type: "function" }], [{ type: "function", function: "f" }]],
-      "`tools[0].function` is required and must be an object."
-    ],
-    [
-      "tools",
-      [
-        [tool("f"), tool("")],
-        [tool("f"), tool("a b")],
-        [tool("f"), tool("x".repeat(65))]
-      ],
-      "`tools[1].function.name` is required and must be 1 to 64 letters, digits, underscores or dashes."
-    ],
-    [
-      "tools",
-      [[tool("f", { parameters: [] })], [tool("f", { parameters: "{}" })]],
-      "`tools[0].function.parameters` must be an object."
-    ],
-    ["tools", [[tool("f", { description: {} })]], "`tools[0].function.description` must be a string."],
-    ["tools", [[tool("f", { strict: 1 })]], "`tools[0].function.strict` must be a boolean."],
-    ["tool_choice", ["required", { type: "required" }], "`tool_choice` needs `tools`."],
-    [
-      "tool_choice",
-      ["any", 1, [], {}, { type: "any" }, { type: "function" }, { type: "tool", name: "f" }],
-      "`tool_choice` must be auto, none, required or an object that names a function."
-    ],
-    [
-      "tool_choice",
-      [
-        { type: "function", function: {} },
-        { type: "function", function: { name: 1 } }
-      ],
-      "`tool_choice` must name a function."
-    ],
-    ["tool_choice", [tool("f")], "`tool_choice` must name one of `tools`."],
-    ["functions", [[{ name: "f" }], "f", 1], "`functions` is not supported: use `tools`."],
-    ["function_call", ["auto", { name: "f" }, 1], "`function_call` is not supported: use `tool_choice`."]
+    ["`tool_choice` must name a function.", [calling({}), calling({ name: 1 })]],
+    ["`tool_choice` must name one of `tools`.", [tool("f")]],
+    ["`functions` is not supported: use `tools`.", [[{ name: "f" }], "f", 1]],
+    ["`function_call` is not supported: use `tool_choice`.", ["auto", { name: "f" }, 1]]
   ]
 
-  it.each(wrong)("are refused where %s is %j: %s", (field, values, message) => {
+  it.each(wrong)("are refused as %s where it is %j", (message, values) => {
+    const [, field = ""] = /^`(\w+)/.exec(message) ?? []
     for (const value of values) {
       assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", field, message])
     }

@@ -25,45 +25,34 @@ describe("the marks of a chat for its provider's cache", () => {
     assert.deepStrictEqual(JSON.parse(JSON.stringify(messages)), [{ ...hi, ...plain }, hi])
   })
 
-  it.each<[string, unknown, string, string]>([
-    [
-      "a message",
-      said({ ...hi, cache_control: true }),
-      "messages",
-      "messages[0].cache_control` must be an object of type ephemeral."
-    ],
-    [
-      "a part",
-      said({ role: "user", content: [text("a", { cache_control: { type: "forever" } })] }),
-      "messages",
-      "messages[0].content[0].cache_control` must be an object of type ephemeral."
-    ],
+  const unmarked = text("a", { cache_control: { type: "forever" } })
+  const refused = { type: "refusal", refusal: "no", cache_control: [] }
+  const noMark = "must be an object of type ephemeral."
+
+  it.each<[what: string, body: unknown, where: string, message: string]>([
+    ["a message", said({ ...hi, cache_control: true }), "messages[0].cache_control", noMark],
+    ["a part", said({ role: "user", content: [unmarked] }), "messages[0].content[0].cache_control", noMark],
     [
       "a system's part",
       said({ role: "system", content: [text("a", { cache_control: {} })] }),
-      "messages",
-      "messages[0].content[0].cache_control` must be an object of type ephemeral."
+      "messages[0].content[0].cache_control",
+      noMark
     ],
-    [
-      "a refusal",
-      said(hi, { role: "assistant", content: [{ type: "refusal", refusal: "no", cache_control: [] }] }),
-      "messages",
-      "messages[1].content[0].cache_control` must be an object of type ephemeral."
-    ],
+    ["a refusal", said(hi, { role: "assistant", content: [refused] }), "messages[1].content[0].cache_control", noMark],
     [
       "a ttl",
       said({ ...hi, cache_control: { type: "ephemeral", ttl: "1d" } }),
-      "messages",
-      "messages[0].cache_control.ttl` must be one of 5m, 1h."
+      "messages[0].cache_control.ttl",
+      "must be one of 5m, 1h."
     ],
     [
       "a tool",
       { ...base, tools: [tool("f"), { ...tool("g"), cache_control: { ttl: "5m" } }] },
-      "tools",
-      "tools[1].cache_control` must be an object of type ephemeral."
+      "tools[1].cache_control",
+      noMark
     ]
-  ])("are refused on %s where they are none", (_, body, param, message) =>
-    assert.deepStrictEqual(refusal(body), ["InvalidRequest", param, `\`${message}`])
+  ])("are refused on %s where they are none", (_, body, where, message) =>
+    assert.deepStrictEqual(refusal(body), ["InvalidRequest", where.replace(/\[.*/, ""), `\`${where}\` ${message}`])
   )
 })
 

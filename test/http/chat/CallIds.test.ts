@@ -1,3 +1,4 @@
+import { Struct } from "effect"
 import { callIdOnWire } from "../../../src/domain/Chat.ts"
 import { completionJson } from "../../../src/http/chat/ChatAnswer.ts"
 import { callingAnswer, encoder, name, usage } from "../../harness/fixtures/ChatAnswers.ts"
@@ -42,12 +43,9 @@ describe("the ids of tool calls", () => {
     const [first] = callingAnswer.toolCalls
     if (first === undefined) return assert.fail("an answer without calls")
     const answer = { ...callingAnswer, toolCalls: [{ ...first, signature: "c2ln" }] }
-    const [choice] = completionJson({ ...name, answer, usage }).choices
+    const [choice] = completionJson(name, answer, usage).choices
     const id = callIdOnWire(first.id, "c2ln")
-    assert.deepStrictEqual(
-      choice?.message.tool_calls?.map((made) => made.id),
-      [id]
-    )
+    assert.deepStrictEqual(choice?.message.tool_calls?.map(Struct.get("id")), [id])
     assert.notProperty(choice?.message.tool_calls?.[0], "signature")
     const streamed = encoder(false).encode([
       { type: "tool_call", index: 0, id: first.id, name: "f", arguments: "", signature: "c2ln" },

@@ -61,7 +61,7 @@ const collect = <A>(stream: AsyncIterable<A>) =>
 
 describe("an answer", () => {
   it.scoped("is understood by the AI SDK", function* () {
-    const body = JSON.stringify(completionJson({ ...name, answer: callingAnswer, usage }))
+    const body = JSON.stringify(completionJson(name, callingAnswer, usage))
     const { aiSdk } = yield* serving("application/json", [body])
     const tools: ToolSet = { weather: { inputSchema: jsonSchema({ type: "object" }) } }
     const result = yield* Effect.promise(() => generateText({ model: aiSdk, prompt: "hi", tools, maxRetries: 0 }))
@@ -98,12 +98,7 @@ describe("a stream", () => {
   it.scoped("is understood by the openai package", function* () {
     const { openai } = yield* servingStream(whole(true, spoken))
     const stream = yield* Effect.promise(() =>
-      openai.chat.completions.create({
-        model: "m-1",
-        messages,
-        stream: true,
-        stream_options: { include_usage: true }
-      })
+      openai.chat.completions.create({ model: "m-1", messages, stream: true, stream_options: { include_usage: true } })
     )
     const chunks = yield* collect(stream)
     assert.strictEqual(chunks.map((chunk) => chunk.choices[0]?.delta.content ?? "").join(""), text)

@@ -89,32 +89,29 @@ withLayer(gateway({ talk: {} }))("a chat whose hold is fitted", (it) => {
     yield* soon(Effect.map(chat(customer, full), ({ status }) => assert.strictEqual(status, 200)))
   })
 
-  it.effect(
-    "waits until another's hold is closed, if only that stands in its way, also with a large body",
-    function* () {
-      const { first } = yield* Upstreams
-      const customer = yield* fitting(holdOf(maxOutput))
-      const gate = yield* Deferred.make<void>()
-      const calls = first.calls.length
-      yield* first.script(gated(gate), answers(), answers())
-      const second = soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1))).pipe(
-        Effect.zipRight(
-          Effect.all(
-            [
-              chat(customer, full),
-              chat(customer, { ...full, metadata: { filler: "x".repeat(2_000_000) } }),
-              Effect.delay(Deferred.succeed(gate, undefined), "700 millis")
-            ],
-            { concurrency: "unbounded" }
-          )
+  it.effect("waits until another's hold is closed, if only that is in its way, also with a large body", function* () {
+    const { first } = yield* Upstreams
+    const customer = yield* fitting(holdOf(maxOutput))
+    const gate = yield* Deferred.make<void>()
+    const calls = first.calls.length
+    yield* first.script(gated(gate), answers(), answers())
+    const second = soon(Effect.sync(() => assert.lengthOf(first.calls, calls + 1))).pipe(
+      Effect.zipRight(
+        Effect.all(
+          [
+            chat(customer, full),
+            chat(customer, { ...full, metadata: { filler: "x".repeat(2_000_000) } }),
+            Effect.delay(Deferred.succeed(gate, undefined), "700 millis")
+          ],
+          { concurrency: "unbounded" }
         )
       )
-      const [one, [two, three]] = yield* Effect.all([chat(customer, full), second], { concurrency: "unbounded" })
-      assert.deepStrictEqual([one.status, two.status, three.status], [200, 200, 200], two.text + three.text)
-      assert.strictEqual(told(one), undefined)
-      assert.strictEqual(yield* customer.spentInTheEnd, 60_000n)
-    }
-  )
+    )
+    const [one, [two, three]] = yield* Effect.all([chat(customer, full), second], { concurrency: "unbounded" })
+    assert.deepStrictEqual([one.status, two.status, three.status], [200, 200, 200], two.text + three.text)
+    assert.strictEqual(told(one), undefined)
+    assert.strictEqual(yield* customer.spentInTheEnd, 60_000n)
+  })
 
   it.effect("is refused at once where its key's cap is reached", function* () {
     const { first } = yield* Upstreams

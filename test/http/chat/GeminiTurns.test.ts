@@ -68,42 +68,39 @@ const nextTurn = (message: ChatCompletionMessage): Array<ChatCompletionMessagePa
 const partsIn = (body: unknown) => list(record(body).contents).flatMap((content) => list(record(content).parts))
 
 withLayer(served)("Gemini behind the chat-completions wire", (it) => {
-  it.scoped(
-    "gets its thought signatures back over two turns with tools, and shows them to no other host",
-    function* () {
-      const { first, second } = yield* Upstreams
-      const customer = yield* Served.customer()
-      const create = (messages: Array<ChatCompletionMessageParam>) =>
-        calling(() => customer.openai.chat.completions.create({ ...asked, messages }))
+  it.scoped("gets its thought signatures back over two turns of tools, and shows them to no other host", function* () {
+    const { first, second } = yield* Upstreams
+    const customer = yield* Served.customer()
+    const create = (messages: Array<ChatCompletionMessageParam>) =>
+      calling(() => customer.openai.chat.completions.create({ ...asked, messages }))
 
-      yield* first.script(json(200, chunk(calls, "STOP", usage)))
-      const { choices, usage: told } = yield* create([question])
-      const message = choices[0]?.message ?? assert.fail("no choice")
-      assert.strictEqual(choices[0]?.finish_reason, "tool_calls")
-      assert.deepInclude(told, { prompt_tokens: 10, completion_tokens: 7 })
-      const messages = nextTurn(message)
+    yield* first.script(json(200, chunk(calls, "STOP", usage)))
+    const { choices, usage: told } = yield* create([question])
+    const message = choices[0]?.message ?? assert.fail("no choice")
+    assert.strictEqual(choices[0]?.finish_reason, "tool_calls")
+    assert.deepInclude(told, { prompt_tokens: 10, completion_tokens: 7 })
+    const messages = nextTurn(message)
 
-      yield* first.script(json(200, chunk([{ text: "Sunny." }], "STOP", usage)))
-      yield* create(messages)
-      const parts = partsIn(first.calls.at(-1)?.body)
-      assert.deepStrictEqual(parts.slice(1), [
-        calls[0],
-        calls[1],
-        { functionResponse: { id: "g1", name: "weather", response: { output: "sunny" } } },
-        { functionResponse: { id: "g2", name: "weather", response: { output: "sunny" } } }
-      ])
+    yield* first.script(json(200, chunk([{ text: "Sunny." }], "STOP", usage)))
+    yield* create(messages)
+    const parts = partsIn(first.calls.at(-1)?.body)
+    assert.deepStrictEqual(parts.slice(1), [
+      calls[0],
+      calls[1],
+      { functionResponse: { id: "g1", name: "weather", response: { output: "sunny" } } },
+      { functionResponse: { id: "g2", name: "weather", response: { output: "sunny" } } }
+    ])
 
-      yield* first.script(json(503, { error: { code: 503, status: "UNAVAILABLE", message: "busy" } }))
-      yield* second.script(answers("Sunny."))
-      assert.strictEqual((yield* create(messages)).choices[0]?.message.content, "Sunny.")
-      const elsewhere = list(record(second.calls.at(-1)?.body).messages).map(record)
-      assert.deepStrictEqual(
-        elsewhere.flatMap(({ tool_call_id: id, tool_calls: made }) => [id, ...list(made).map((one) => record(one).id)]),
-        [undefined, undefined, "g1", "g2", "g1", "g2"]
-      )
-      assert.notInclude(JSON.stringify(elsewhere), signature)
-    }
-  )
+    yield* first.script(json(503, { error: { code: 503, status: "UNAVAILABLE", message: "busy" } }))
+    yield* second.script(answers("Sunny."))
+    assert.strictEqual((yield* create(messages)).choices[0]?.message.content, "Sunny.")
+    const elsewhere = list(record(second.calls.at(-1)?.body).messages).map(record)
+    assert.deepStrictEqual(
+      elsewhere.flatMap(({ tool_call_id: id, tool_calls: made }) => [id, ...list(made).map((one) => record(one).id)]),
+      [undefined, undefined, "g1", "g2", "g1", "g2"]
+    )
+    assert.notInclude(JSON.stringify(elsewhere), signature)
+  })
 
   it.scoped("streams its calls with their signatures, too", function* () {
     const { first } = yield* Upstreams

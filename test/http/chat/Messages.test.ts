@@ -2,126 +2,78 @@ import { call, hi, imageUrl, png, refusal, said, taken } from "../../harness/fix
 import { assert, describe, it } from "../../harness/It.ts"
 
 describe("the messages of a chat", () => {
-  it.each([
-    ["a system text", said({ role: "system", content: "s" }), [{ role: "system", content: "s" }]],
+  const heard = (...messages: ReadonlyArray<unknown>): unknown =>
+    JSON.parse(JSON.stringify(taken(said(...messages)).messages))
+  const user = (...content: ReadonlyArray<unknown>) => ({ role: "user", content })
+  const assistant = (fields: object) => ({ role: "assistant", ...fields })
+  const result = (content: unknown, id: string) => ({ role: "tool", content, tool_call_id: id })
+  const text = (text: string) => [{ type: "text", text }]
+  const silent = assistant({ content: null })
+  const drawn = "data:image/svg+xml;charset=utf-8;base64,AAAA"
+  const detailed = (url: string, detail: unknown) => ({ type: "image_url", image_url: { url, detail } })
+  const nulls = { refusal: null, tool_calls: null, function_call: null, audio: null, annotations: [], name: null }
+  const twoCalls = assistant({ content: null, tool_calls: [call("a"), call("b")] })
+  const oneCall = assistant({ content: null, tool_calls: [call("c")] })
+
+  it.each<[what: string, messages: ReadonlyArray<unknown>, read?: ReadonlyArray<unknown>]>([
+    ["a system text", [{ role: "system", content: "s" }]],
     [
       "a developer as system",
-      said({ role: "developer", content: "s", name: "n" }),
+      [{ role: "developer", content: "s", name: "n" }],
       [{ role: "system", content: "s", name: "n" }]
     ],
     [
       "text parts in every role",
-      said(
-        { role: "system", content: [{ type: "text", text: "s", verbosity: {} }] },
-        { role: "user", content: [{ type: "text", text: "u" }] },
-        { role: "assistant", content: [{ type: "text", text: "a" }], tool_calls: [call("c")] },
-        { role: "tool", content: [{ type: "text", text: "t" }], tool_call_id: "c" }
-      ),
       [
-        { role: "system", content: [{ type: "text", text: "s" }] },
-        { role: "user", content: [{ type: "text", text: "u" }] },
-        { role: "assistant", content: [{ type: "text", text: "a" }], tool_calls: [call("c")] },
-        { role: "tool", content: [{ type: "text", text: "t" }], tool_call_id: "c" }
+        { role: "system", content: [{ type: "text", text: "s", verbosity: {} }] },
+        user(...text("u")),
+        assistant({ content: text("a"), tool_calls: [call("c")] }),
+        result(text("t"), "c")
+      ],
+      [
+        { role: "system", content: text("s") },
+        user(...text("u")),
+        assistant({ content: text("a"), tool_calls: [call("c")] }),
+        result(text("t"), "c")
       ]
     ],
+    ["images in a user's message", [user(...text(""), imageUrl("https://x.test/a.png"), detailed(png, "high"))]],
     [
-      "images in a user's message",
-      said({
-        role: "user",
-        content: [
-          { type: "text", text: "" },
-          imageUrl("https://x.test/a.png"),
-          imageUrl("HTTP://x.test/a.png"),
-          { type: "image_url", image_url: { url: png, detail: "high" } },
-          { type: "image_url", image_url: { url: "data:image/svg+xml;charset=utf-8;base64,AAAA", detail: null } }
-        ]
-      }),
-      [
-        {
-          role: "user",
-          content: [
-            { type: "text", text: "" },
-            imageUrl("https://x.test/a.png"),
-            imageUrl("HTTP://x.test/a.png"),
-            { type: "image_url", image_url: { url: png, detail: "high" } },
-            imageUrl("data:image/svg+xml;charset=utf-8;base64,AAAA")
-          ]
-        }
-      ]
+      "images of other spellings in a user's message",
+      [user(imageUrl("HTTP://x.test/a.png"), detailed(drawn, null))],
+      [user(imageUrl("HTTP://x.test/a.png"), imageUrl(drawn))]
     ],
     [
       "an assistant's message of nothing",
-      said(hi, { role: "assistant" }, { role: "assistant", content: null, tool_calls: [] }, hi),
-      [hi, { role: "assistant", content: null }, { role: "assistant", content: null }, hi]
+      [hi, assistant({}), assistant({ content: null, tool_calls: [] }), hi],
+      [hi, silent, silent, hi]
     ],
-    ["an empty text", said({ role: "user", content: "" }), [{ role: "user", content: "" }]],
+    ["an empty text", [{ role: "user", content: "" }]],
     [
       "tool calls without content",
-      said(hi, { role: "assistant", tool_calls: [call("c")] }, { role: "tool", content: "1", tool_call_id: "c" }),
-      [
-        hi,
-        { role: "assistant", content: null, tool_calls: [call("c")] },
-        { role: "tool", content: "1", tool_call_id: "c" }
-      ]
+      [hi, assistant({ tool_calls: [call("c")] }), result("1", "c")],
+      [hi, oneCall, result("1", "c")]
     ],
     [
       "tool calls with empty content",
-      said(hi, { role: "assistant", content: [], tool_calls: [{ ...call("c"), type: undefined }] }),
-      [hi, { role: "assistant", content: null, tool_calls: [call("c")] }]
+      [hi, assistant({ content: [], tool_calls: [{ ...call("c"), type: undefined }] })],
+      [hi, oneCall]
     ],
-    [
-      "results out of order and late",
-      said(
-        { role: "assistant", content: null, tool_calls: [call("a"), call("b")] },
-        { role: "tool", content: "2", tool_call_id: "b" },
-        hi,
-        { role: "tool", content: "1", tool_call_id: "a" }
-      ),
-      [
-        { role: "assistant", content: null, tool_calls: [call("a"), call("b")] },
-        { role: "tool", content: "2", tool_call_id: "b" },
-        hi,
-        { role: "tool", content: "1", tool_call_id: "a" }
-      ]
-    ],
+    ["results out of order and late", [twoCalls, result("2", "b"), hi, result("1", "a")]],
     [
       "a refusal as what was said",
-      said(
-        { role: "assistant", content: null, refusal: "no" },
-        { role: "assistant", content: [{ type: "refusal", refusal: "no" }] }
-      ),
-      [
-        { role: "assistant", content: "no" },
-        { role: "assistant", content: [{ type: "text", text: "no" }] }
-      ]
+      [assistant({ content: null, refusal: "no" }), assistant({ content: [{ type: "refusal", refusal: "no" }] })],
+      [assistant({ content: "no" }), assistant({ content: text("no") })]
     ],
     [
       "an answer of before, with its nulls",
-      said({
-        role: "assistant",
-        content: "a",
-        refusal: null,
-        reasoning_content: "r",
-        tool_calls: null,
-        function_call: null,
-        audio: null,
-        annotations: [],
-        name: null
-      }),
-      [{ role: "assistant", content: "a", reasoning_content: "r" }]
+      [assistant({ content: "a", reasoning_content: "r", ...nulls })],
+      [assistant({ content: "a", reasoning_content: "r" })]
     ],
-    [
-      "an empty list of calls",
-      said({ role: "assistant", content: "a", tool_calls: [] }),
-      [{ role: "assistant", content: "a" }]
-    ],
-    [
-      "reasoning alone",
-      said({ role: "assistant", content: null, reasoning_content: "r" }),
-      [{ role: "assistant", content: null, reasoning_content: "r" }]
-    ]
-  ])("may have %s", (_, body, expected) => {
-    assert.deepStrictEqual(JSON.parse(JSON.stringify(taken(body).messages)), expected)
+    ["an empty list of calls", [assistant({ content: "a", tool_calls: [] })], [assistant({ content: "a" })]],
+    ["reasoning alone", [assistant({ content: null, reasoning_content: "r" })]]
+  ])("may have %s", (_, messages, read = messages) => {
+    assert.deepStrictEqual(heard(...messages), read)
   })
 
   const badImage = "Failed to process the reference image."
@@ -134,9 +86,7 @@ describe("the messages of a chat", () => {
   const noFunction =
     "`messages[0].tool_calls[0].function` must be an object with a `name` and `arguments`, a JSON text."
   const unanswered = "`messages[0].tool_call_id` must answer a tool call of an earlier assistant message."
-  const user = (...content: ReadonlyArray<unknown>) => said({ role: "user", content })
-  const assistant = (fields: object) => ({ role: "assistant", ...fields })
-  const result = (fields: object) => ({ role: "tool", content: "x", ...fields })
+  const answering = (fields: object) => ({ role: "tool", content: "x", ...fields })
   const called = assistant({ tool_calls: [call("c")] })
 
   it.each<readonly [body: unknown, message: string]>([
@@ -163,21 +113,15 @@ describe("the messages of a chat", () => {
         ] as const
     ),
     [said({ role: "system", content: [{ type: "audio" }] }), "`messages[0].content[0].type` must be text."],
-    [user({ type: "input_audio", input_audio: {} }), noKind],
-    [user({ text: "x" }), noKind],
+    [said(user({ type: "input_audio", input_audio: {} })), noKind],
+    [said(user({ text: "x" })), noKind],
     [said({ role: "system", content: [imageUrl(png)] }), textOnly],
     [said(assistant({ content: [imageUrl(png)] })), textOnly],
-    [
-      said(hi, { role: "user", content: [{ type: "text", text: "x" }, { type: "image_url" }] }),
-      "`messages[1].content[1].image_url` must be an object with a `url`."
-    ],
-    [user({ type: "image_url", image_url: png }), noUrl],
-    [user(imageUrl(1)), noUrl],
-    [user(imageUrl("")), noUrl],
-    [
-      user({ type: "image_url", image_url: { url: png, detail: "max" } }),
-      "`messages[0].content[0].image_url.detail` must be one of auto, low, high."
-    ],
+    [said(hi, user(...text("x"), { type: "image_url" })), noUrl.replace("[0].content[0]", "[1].content[1]")],
+    [said(user({ type: "image_url", image_url: png })), noUrl],
+    [said(user(imageUrl(1))), noUrl],
+    [said(user(imageUrl(""))), noUrl],
+    [said(user(detailed(png, "max"))), "`messages[0].content[0].image_url.detail` must be one of auto, low, high."],
     ...[
       "ftp://x.test/a.png",
       "file:///etc/passwd",
@@ -191,7 +135,7 @@ describe("the messages of a chat", () => {
       "data:image/png;base64,",
       "data:;base64,AAAA",
       ` ${png}`
-    ].map((url) => [user(imageUrl(url)), badImage] as const),
+    ].map((url) => [said(user(imageUrl(url))), badImage] as const),
     [said(assistant({ content: 1 })), noContent],
     [said(assistant({ content: "x", refusal: 1 })), "`messages[0].refusal` must be a string."],
     [said(assistant({ content: [{ type: "refusal" }] })), "`messages[0].content[0].refusal` must be a string."],
@@ -214,12 +158,12 @@ describe("the messages of a chat", () => {
     ...[undefined, {}, { name: "f" }, { name: "", arguments: "{}" }, { name: "f", arguments: {} }].map(
       (made) => [said(assistant({ tool_calls: [{ id: "c", type: "function", function: made }] })), noFunction] as const
     ),
-    [said(result({})), "`messages[0].tool_call_id` is required and must be a non-empty string."],
-    [said(result({ tool_call_id: "c" })), unanswered],
-    [said(result({ tool_call_id: "c" }), called), unanswered],
-    [said(result({ tool_call_id: "__proto__" })), unanswered],
+    [said(answering({})), "`messages[0].tool_call_id` is required and must be a non-empty string."],
+    [said(answering({ tool_call_id: "c" })), unanswered],
+    [said(answering({ tool_call_id: "c" }), called), unanswered],
+    [said(answering({ tool_call_id: "__proto__" })), unanswered],
     [said(called, { role: "tool", tool_call_id: "c" }), noContent.replace("0", "1")],
-    [said(called, result({ tool_call_id: "c", content: [imageUrl(png)] })), textOnly.replace("0", "1")]
+    [said(called, answering({ tool_call_id: "c", content: [imageUrl(png)] })), textOnly.replace("0", "1")]
   ])("are refused as %j: %s", (body, message) => {
     assert.deepStrictEqual(refusal(body), ["InvalidRequest", "messages", message])
   })

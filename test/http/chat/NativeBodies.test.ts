@@ -98,12 +98,7 @@ withLayer(gateway(Object.fromEntries(models)))("a body that its host knows", (it
     const { url } = yield* Served.ServedGateway
     yield* Effect.promise(async () => {
       const sent = JSON.stringify({ model: name, ...body, stream: true })
-      const response = await fetch(`${url}${path}`, {
-        method: "POST",
-        headers,
-        body: sent,
-        signal: departure.signal
-      })
+      const response = await fetch(`${url}${path}`, { method: "POST", headers, body: sent, signal: departure.signal })
       let text = ""
       for await (const piece of response.body?.pipeThrough(new TextDecoderStream()) ?? []) {
         text += piece

@@ -5,7 +5,7 @@ import { connectionLimits } from "../../../src/http/connections/Connections.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { ask, codeOf, get, openStream } from "../../harness/client/ChatClient.ts"
 import { eventually } from "../../harness/database/Money.ts"
-import { Deployment, type GatewayOptions, inDeployment } from "../../harness/gateway/Deployment.ts"
+import { deploymentTest, type GatewayOptions } from "../../harness/gateway/Deployment.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { delta } from "../../harness/upstream/ChatReplies.ts"
 import { sse } from "../../harness/upstream/FakeUpstream.ts"
@@ -54,45 +54,39 @@ describe("the limits on connections", () => {
 })
 
 describe("half-sent heads", () => {
-  it.live("give way to a client that sends a whole request", () =>
-    Effect.gen(function* () {
-      const { gateway, upstream } = yield* Deployment
-      const { process, stderr, url } = yield* gateway(fewDescriptors())
-      const { secret } = yield* openAccount({})
-      for (let host = 1; host <= 5; host++) yield* halfHeads(url, 80, `127.0.0.${host}`)
-      yield* upstream.script(sse(delta("Hello"), Effect.never))
-      const stream = yield* openStream({ url, secret })
-      yield* stream.until("Hello")
-      for (let host = 1; host <= 5; host++) yield* halfHeads(url, 80, `127.0.0.${host}`)
-      assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
-      assert.strictEqual((yield* get(`${url}/readyz`)).status, 200)
-      yield* stream.leave
-      assert.isNull(process.exitCode)
-      assert.notMatch(stderr(), /EMFILE|unexpected/i)
-    }).pipe(Effect.scoped, inDeployment)
-  )
+  deploymentTest("give way to a client that sends a whole request", function* ({ gateway, upstream }) {
+    const { process, stderr, url } = yield* gateway(fewDescriptors())
+    const { secret } = yield* openAccount({})
+    for (let host = 1; host <= 5; host++) yield* halfHeads(url, 80, `127.0.0.${host}`)
+    yield* upstream.script(sse(delta("Hello"), Effect.never))
+    const stream = yield* openStream({ url, secret })
+    yield* stream.until("Hello")
+    for (let host = 1; host <= 5; host++) yield* halfHeads(url, 80, `127.0.0.${host}`)
+    assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
+    assert.strictEqual((yield* get(`${url}/readyz`)).status, 200)
+    yield* stream.leave
+    assert.isNull(process.exitCode)
+    assert.notMatch(stderr(), /EMFILE|unexpected/i)
+  })
 
-  it.live("of one address do not close the idle connections of another", () =>
-    Effect.gen(function* () {
-      const { gateway } = yield* Deployment
-      const { url } = yield* gateway(fewDescriptors())
-      const idle = yield* connect(url, "127.0.0.9")
-      yield* halfHeads(url, 200, "127.0.0.1")
-      let heard = ""
-      idle.on("data", (chunk) => (heard += String(chunk)))
-      idle.write("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
-      yield* eventually(
-        Effect.sync(() => heard),
-        (text) => text.startsWith("HTTP/1.1 200 ")
-      )
-    }).pipe(Effect.scoped, inDeployment)
-  )
+  deploymentTest("of one address do not close the idle connections of another", function* ({ gateway }) {
+    const { url } = yield* gateway(fewDescriptors())
+    const idle = yield* connect(url, "127.0.0.9")
+    yield* halfHeads(url, 200, "127.0.0.1")
+    let heard = ""
+    idle.on("data", (chunk) => (heard += String(chunk)))
+    idle.write("GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+    yield* eventually(
+      Effect.sync(() => heard),
+      (text) => text.startsWith("HTTP/1.1 200 ")
+    )
+  })
 })
 
 describe("a gateway whose connections are all in use", () => {
-  it.live("refuses one more in the envelope and accepts it once another has ended", () =>
-    Effect.gen(function* () {
-      const { gateway, upstream } = yield* Deployment
+  deploymentTest(
+    "refuses one more in the envelope and accepts it when another ends",
+    function* ({ gateway, upstream }) {
       const { url } = yield* gateway(fewDescriptors())
       const { secret } = yield* openAccount({})
       yield* upstream.script(...Array.from({ length: limits.perAddress }, () => sse(delta("Hello"), Effect.never)))
@@ -107,18 +101,15 @@ describe("a gateway whose connections are all in use", () => {
       assert.match(refused.headers.get("x-request-id") ?? "", /^req_/)
       yield* streams[0]?.leave ?? Effect.void
       yield* eventually(get(`${url}/healthz`), ({ status }) => status === 200)
-    }).pipe(Effect.scoped, inDeployment)
+    }
   )
 
-  it.live("does not count the connections of a proxy as those of one client", () =>
-    Effect.gen(function* () {
-      const { gateway, upstream } = yield* Deployment
-      const { url } = yield* gateway(fewDescriptors({ TRUST_PROXY: "1" }))
-      const { secret } = yield* openAccount({})
-      const some = Array.from({ length: limits.perAddress + 5 })
-      yield* upstream.script(...some.map(() => sse(delta("Hello"), Effect.never)))
-      yield* Effect.forEach(some, () => Effect.tap(openStream({ url, secret }), (stream) => stream.until("Hello")))
-      assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
-    }).pipe(Effect.scoped, inDeployment)
-  )
+  deploymentTest("does not count the connections of a proxy as those of one client", function* ({ gateway, upstream }) {
+    const { url } = yield* gateway(fewDescriptors({ TRUST_PROXY: "1" }))
+    const { secret } = yield* openAccount({})
+    const some = Array.from({ length: limits.perAddress + 5 })
+    yield* upstream.script(...some.map(() => sse(delta("Hello"), Effect.never)))
+    yield* Effect.forEach(some, () => Effect.tap(openStream({ url, secret }), (stream) => stream.until("Hello")))
+    assert.strictEqual((yield* get(`${url}/healthz`)).status, 200)
+  })
 })

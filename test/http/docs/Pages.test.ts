@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
 import type { Page } from "playwright-core"
 import { openAccount } from "../../harness/client/Account.ts"
 import { isSkipped, openPage } from "../../harness/client/Browser.ts"
@@ -32,27 +32,24 @@ const overflow = (page: Page) =>
 const focused = (page: Page) => page.evaluate("document.activeElement.textContent")
 
 withLayer(gateway)("in a browser", (it) => {
-  it.scoped.skipIf(isSkipped)(
-    "the first page leads to the reference, and both load nothing from elsewhere",
-    function* () {
-      const { page, problems, url } = yield* opened("/")
-      yield* Effect.promise(async () => {
-        assert.strictEqual(await page.locator("h1").textContent(), "Generation Gateway API 1.0.0")
-        await page.getByRole("link", { name: "API reference" }).click()
-        await page.waitForURL(`${url}/docs`)
-        for (const { endpoint, operationId, summary } of operations) {
-          const section = page.locator(`section[aria-labelledby="${operationId}"]`)
-          assert.strictEqual(await section.locator("h3").textContent(), summary)
-          assert.strictEqual(await section.locator(".endpoint").textContent(), endpoint)
-        }
-        assert.lengthOf(await page.locator("section.operation").all(), operations.length)
-      })
-      assert.deepStrictEqual(problems, [])
-    }
-  )
+  it.scoped.skipIf(isSkipped)("the first page leads to the reference; both load nothing from elsewhere", function* () {
+    const { page, problems, url } = yield* opened("/")
+    yield* Effect.promise(async () => {
+      assert.strictEqual(await page.locator("h1").textContent(), "Generation Gateway API 1.0.0")
+      await page.getByRole("link", { name: "API reference" }).click()
+      await page.waitForURL(`${url}/docs`)
+      for (const { endpoint, operationId, summary } of operations) {
+        const section = page.locator(`section[aria-labelledby="${operationId}"]`)
+        assert.strictEqual(await section.locator("h3").textContent(), summary)
+        assert.strictEqual(await section.locator(".endpoint").textContent(), endpoint)
+      }
+      assert.lengthOf(await page.locator("section.operation").all(), operations.length)
+    })
+    assert.deepStrictEqual(problems, [])
+  })
 
   it.scoped.skipIf(isSkipped)(
-    "every operation shows its examples in the language that was chosen, also next time",
+    "every operation shows its examples in the chosen language, also next time",
     function* () {
       const { page, problems } = yield* opened("/docs")
       yield* Effect.promise(async () => {
@@ -100,10 +97,7 @@ withLayer(gateway)("in a browser", (it) => {
         await page.keyboard.press("Tab")
         reached.add(await focused(page))
       }
-      assert.includeMembers(
-        [...reached],
-        operations.map(({ summary }) => summary)
-      )
+      assert.includeMembers([...reached], operations.map(Struct.get("summary")))
       await page.getByRole("navigation").getByRole("link", { name: "Create a video" }).focus()
       await page.keyboard.press("Enter")
       assert.strictEqual(page.url(), `${url}/docs#createVideo`)

@@ -13,16 +13,15 @@ const refused = (code: string) =>
 const broken = (cause: Error) => new SqlError.SqlError({ cause })
 
 /** The defect's answer, and the levels at which it was logged. */
-const told = (cause: Cause.Cause<unknown>) =>
-  Effect.gen(function* () {
-    const levels: Array<string> = []
-    const logger = Logger.make(({ logLevel }) => void levels.push(logLevel.label))
-    const error = yield* errorResponse(cause, "req").pipe(
-      Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
-      Logger.withMinimumLogLevel(LogLevel.All)
-    )
-    return { status: error.status, retryAfter: error.headers?.["retry-after"], levels }
-  })
+const told = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+  const levels: Array<string> = []
+  const logger = Logger.make(({ logLevel }) => void levels.push(logLevel.label))
+  const error = yield* errorResponse(cause, "req").pipe(
+    Effect.provide(Logger.replace(Logger.defaultLogger, logger)),
+    Logger.withMinimumLogLevel(LogLevel.All)
+  )
+  return { status: error.status, retryAfter: error.headers?.["retry-after"], levels }
+})
 
 const withRetry = (level: string) => ({ status: 500, retryAfter: "5", levels: [level] })
 

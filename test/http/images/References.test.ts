@@ -1,4 +1,4 @@
-import { Context, Effect, Layer } from "effect"
+import { Context, Effect, Layer, Struct } from "effect"
 import { zero } from "../../../src/domain/Money.ts"
 import { assertRefused, badRequest, refusals } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
@@ -109,10 +109,7 @@ withLayer(exempt.pipe(Layer.provideMerge(pictures)))("a reference by URL, where 
     assert.strictEqual(call.path, "/v1/images/edits")
     const form = yield* Effect.promise(() => formIn(call))
     const files = form.getAll("image[]").filter((part) => typeof part !== "string")
-    assert.deepStrictEqual(
-      files.map(({ type }) => type),
-      ["image/png", "image/gif"]
-    )
+    assert.deepStrictEqual(files.map(Struct.get("type")), ["image/png", "image/gif"])
     const sent = yield* Effect.promise(() => Promise.all(files.map((file) => file.arrayBuffer())))
     assert.isTrue(sent.every((bytes, index) => Buffer.from(bytes).equals([painting, gif][index] ?? Buffer.alloc(0))))
     assert.strictEqual(yield* spent, usualPrice)

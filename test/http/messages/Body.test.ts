@@ -13,6 +13,9 @@ const base = { model: "m", max_tokens: 100, messages: [{ role: "user", content: 
 const user = (...content: ReadonlyArray<unknown>) => ({ ...base, messages: [{ role: "user", content }] })
 const call = { type: "tool_use", id: "toolu_1", name: "read", input: { path: "a" } }
 const turns = (...messages: ReadonlyArray<unknown>) => ({ ...base, messages: [...base.messages, ...messages] })
+const said = (role: string, content: unknown) => turns({ role, content })
+/** The path of a message's first block. */
+const first = (message: number) => `messages.${message}.content.0`
 const answered = (result: object) =>
   turns(
     { role: "assistant", content: [call] },
@@ -53,7 +56,7 @@ describe("a body of the Messages API", () => {
       role: "system",
       content: [{ type: "text", text: "Be brief.", ...cached }]
     })
-    const { messages } = taken(turns({ role: "system", content: "Now be long." }))
+    const { messages } = taken(said("system", "Now be long."))
     assert.deepStrictEqual(messages.at(-1), { role: "system", content: "Now be long." })
   })
 
@@ -93,7 +96,7 @@ describe("a body of the Messages API", () => {
 
   it("leaves unknown blocks to such routes, and counts their bytes", () => {
     const block = { type: "server_tool_use", id: "srvtoolu_1", name: "web_search", input: { query: "Grüß" } }
-    const { messages, native } = taken(turns({ role: "assistant", content: [{ type: "text", text: "x" }, block] }))
+    const { messages, native } = taken(said("assistant", [{ type: "text", text: "x" }, block]))
     assert.deepStrictEqual(messages.at(-1), { role: "assistant", content: [{ type: "text", text: "x" }] })
     assert.deepInclude(native, { extraTokens: Buffer.byteLength(JSON.stringify(block)), only: undefined })
   })
@@ -136,7 +139,7 @@ describe("a body of the Messages API", () => {
       { type: "redacted_thinking", data: "xyz" },
       { type: "text", text: "Yes." }
     ]
-    const { messages, native } = taken(turns({ role: "assistant", content }))
+    const { messages, native } = taken(said("assistant", content))
     assert.deepInclude(messages.at(-1), { reasoning_content: "Hm, yes.", content: [{ type: "text", text: "Yes." }] })
     assert.strictEqual(native?.extraTokens, 6 + JSON.stringify(content[2]).length)
   })
@@ -216,63 +219,41 @@ describe("a body of the Messages API", () => {
     assert.deepStrictEqual(taken({ ...base, ...cached }).messages.at(-1), { role: "user", content: "hi", ...cached })
   })
 
-  it.each<[what: string, body: unknown, param: string | null, message: string]>([
-    ["is a list", [], null, "The body must be a JSON object."],
-    ["has no model", { messages: base.messages }, "model", "model: Field required"],
-    ["has no messages", { model: "m" }, "messages", "messages: is required and must be a non-empty array."],
-    ["has a cap of zero", { ...base, max_tokens: 0 }, "max_tokens", "max_tokens: must be an integer of at least 1."],
-    [
-      "has a wrong role",
-      turns({ role: "tool", content: "x" }),
-      "messages",
-      "messages.1.role: must be one of user, assistant, system."
-    ],
-    [
-      "has a picture by the model",
-      turns({ role: "assistant", content: [png] }),
-      "messages",
-      "messages.1.content.0.type: must not be of a user's block."
-    ],
-    ["has an empty turn", user(), "messages", "messages.0.content: must not be empty."],
-    [
-      "has a number for a text",
-      user({ type: "text", text: 1 }),
-      "messages",
-      "messages.0.content.0.text: must be a string."
-    ],
-    [
-      "has a block without a type",
-      user({}),
-      "messages",
-      "messages.0.content.0.type: is required and must be a string."
-    ],
+  /** A message begins with the path of what is wrong, and `param` is the path's first name. */
+  it.each<[what: string, body: unknown, message: string]>([
+    ["is a list", [], "The body must be a JSON object."],
+    ["has no model", { messages: base.messages }, "model: Field required"],
+    ["has no messages", { model: "m" }, "messages: is required and must be a non-empty array."],
+    ["has a cap of zero", { ...base, max_tokens: 0 }, "max_tokens: must be an integer of at least 1."],
+    ["has a wrong role", said("tool", "x"), "messages.1.role: must be one of user, assistant, system."],
+    ["has a picture by the model", said("assistant", [png]), `${first(1)}.type: must not be of a user's block.`],
+    ["has an empty turn", user(), "messages.0.content: must not be empty."],
+    ["has a number for a text", user({ type: "text", text: 1 }), `${first(0)}.text: must be a string.`],
+    ["has a block without a type", user({}), `${first(0)}.type: is required and must be a string.`],
     [
       "has a stored file",
       user({ type: "image", source: { type: "file", file_id: "file_1" } }),
-      "messages",
-      "messages.0.content.0.source.type: must be base64 or url: files are not kept here."
+      `${first(0)}.source.type: must be base64 or url: files are not kept here.`
     ],
     [
       "has a document behind a URL",
       user({ type: "document", source: { type: "url", url: "https://x.test/a.pdf" } }),
-      "messages",
-      "messages.0.content.0.source.type: must be base64 or a text: files are not kept here."
+      `${first(0)}.source.type: must be base64 or a text: files are not kept here.`
     ],
     [
       "has a tool without a schema",
       { ...base, tools: [{ name: "read" }] },
-      "tools",
       "tools.0.input_schema: is required and must be an object."
     ],
     [
       "has a wrong choice",
       { ...base, tools: [read], tool_choice: { type: "some" } },
-      "tool_choice",
       "tool_choice.type: must be one of auto, any, tool, none."
     ],
-    ["has a system picture", { ...base, system: [png] }, "system", "system.0.type: must be text."],
-    ["has hot air", { ...base, temperature: 1.5 }, "temperature", "temperature: must be a number from 0 to 1."]
-  ])("is refused where it %s", (_, body, param, message) => {
+    ["has a system picture", { ...base, system: [png] }, "system.0.type: must be text."],
+    ["has hot air", { ...base, temperature: 1.5 }, "temperature: must be a number from 0 to 1."]
+  ])("is refused where it %s", (_, body, message) => {
+    const param = /^(\w+)[.:]/.exec(message)?.[1] ?? null
     assert.deepStrictEqual(refusal(body), ["InvalidRequest", param, message])
   })
 
@@ -280,7 +261,7 @@ describe("a body of the Messages API", () => {
     [
       "answers no call",
       answered({ tool_use_id: "toolu_2" }),
-      "messages.2.content.0.tool_use_id: must answer a `tool_use` of an earlier assistant message."
+      `${first(2)}.tool_use_id: must answer a \`tool_use\` of an earlier assistant message.`
     ],
     ["chooses what it does not have", { ...base, tool_choice: { type: "any" } }, "tool_choice: needs `tools`."],
     [

@@ -1,12 +1,4 @@
-import {
-  APIError,
-  AuthenticationError,
-  BadRequestError,
-  NotFoundError,
-  PaymentRequiredError,
-  PermissionDeniedError,
-  RateLimitError
-} from "@anthropic-ai/sdk"
+import { APIError } from "@anthropic-ai/sdk"
 import { Effect } from "effect"
 import { call, post, rateOf, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { assertThrown, customer } from "../../harness/client/MessagesClient.ts"
@@ -81,22 +73,22 @@ withLayer(served)("the Messages API", (it) => {
       )
     const wrong = account.anthropic.withOptions({ apiKey: "ggw_wrong" })
     const unknown = yield* thrownBy(() => wrong.messages.create(sdkBody))
-    assertThrown(unknown, AuthenticationError, 401, "authentication_error", "Invalid API key provided.")
+    assertThrown(unknown, 401, "authentication_error", "Invalid API key provided.")
     const poor = yield* thrownWith({ nanoUsd: 0n })
-    assertThrown(poor, PaymentRequiredError, 402, "billing_error", "Insufficient credits.")
+    assertThrown(poor, 402, "billing_error", "Insufficient credits.")
     const scoped = yield* thrownWith({ scopes: ["images"] })
-    assertThrown(scoped, PermissionDeniedError, 403, "permission_error", "API key lacks scope: chat")
+    assertThrown(scoped, 403, "permission_error", "API key lacks scope: chat")
     const missing = yield* thrownWith({}, { model: "nobody" })
     const noModel = "The model `nobody` does not exist or is not a chat model."
-    assertThrown(missing, NotFoundError, 404, "not_found_error", noModel)
+    assertThrown(missing, 404, "not_found_error", noModel)
     const empty = yield* thrownWith({}, { messages: [] })
     const noMessages = "messages: is required and must be a non-empty array."
-    assertThrown(empty, BadRequestError, 400, "invalid_request_error", noMessages)
+    assertThrown(empty, 400, "invalid_request_error", noMessages)
     const limited = yield* customer({ rpm: 1 }).pipe(
       Effect.tap((other) => count(other, talk("talk"))),
       Effect.flatMap(({ anthropic }) => thrownBy(() => anthropic.messages.create(sdkBody)))
     )
-    assertThrown(limited, RateLimitError, 429, "rate_limit_error", "Rate limit exceeded.")
+    assertThrown(limited, 429, "rate_limit_error", "Rate limit exceeded.")
   })
 
   it.effect.each([

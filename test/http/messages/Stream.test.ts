@@ -55,11 +55,7 @@ describe("a stream of the Messages API", () => {
       ...unset
     })
     assert.deepStrictEqual(frames.slice(-2), [
-      {
-        type: "message_delta",
-        delta: { stop_reason: "end_turn", ...unset },
-        usage: { ...counts, output_tokens: 7 }
-      },
+      { type: "message_delta", delta: { stop_reason: "end_turn", ...unset }, usage: { ...counts, output_tokens: 7 } },
       { type: "message_stop" }
     ])
     assert.deepStrictEqual(blocksOf(frames), [

@@ -113,9 +113,9 @@ describe("the OpenAPI document", () => {
       finish: "tool_calls",
       usage
     }
-    assert.isTrue(accepts("ChatCompletion", completionJson({ ...name, answer, usage })))
-    assert.isFalse(accepts("ChatCompletion", { ...completionJson({ ...name, answer, usage }), object: "x" }))
-    const sse = new SseEncoder({ ...name, includeUsage: true })
+    assert.isTrue(accepts("ChatCompletion", completionJson(name, answer, usage)))
+    assert.isFalse(accepts("ChatCompletion", { ...completionJson(name, answer, usage), object: "x" }))
+    const sse = new SseEncoder(name, true)
     const stream =
       sse.encode([
         { type: "content", text: "x" },

@@ -30,12 +30,7 @@ const sdkHeaders = "authorization,content-type,idempotency-key,x-request-id,x-st
 const preflight = (path: string, origin: string, more: Readonly<Record<string, string>> = {}) =>
   call(path, {
     method: "OPTIONS",
-    headers: {
-      origin,
-      "access-control-request-method": "POST",
-      "access-control-request-headers": sdkHeaders,
-      ...more
-    }
+    headers: { origin, "access-control-request-method": "POST", "access-control-request-headers": sdkHeaders, ...more }
   })
 
 const corsOf = ({ headers }: Pick<Answer, "headers">): Readonly<Record<string, string>> =>
@@ -62,41 +57,40 @@ const paths = [
 ]
 
 /** Each a kind of answer, over the routes that Effect serves and over those that it does not. */
-const variousAnswers = (origin: string) =>
-  Effect.gen(function* () {
-    const { first } = yield* Upstreams
-    const account = yield* openAccount({})
-    const poor = yield* openAccount({ nanoUsd: 0n })
-    const slow = yield* openAccount({ rpm: 1 })
-    const headers = { origin }
-    const blocked = { origin, "x-forwarded-for": "203.0.113.77" }
-    yield* first.script(answers(), answers(), json(400, {}), answers())
-    const whole = yield* chat(account, talk("talk"), { headers })
-    const stream = yield* chat(account, { ...talk("talk"), stream: true }, { headers })
-    const rejected = yield* chat(account, talk("fails"), { headers })
-    yield* chat(slow, talk("talk"), { headers })
-    yield* block("203.0.113.77")
-    const read = call("/v1/models", { headers: { ...bearer(account.secret), ...blocked } })
-    const denied = yield* soon(Effect.tap(read, ({ status }) => Effect.sync(() => assert.strictEqual(status, 403))))
-    const given: ReadonlyArray<readonly [status: number, answer: Answer]> = [
-      [200, whole],
-      [200, stream],
-      [400, rejected],
-      [429, yield* chat(slow, talk("talk"), { headers })],
-      [401, yield* chat({ secret: "ggw_nobody" }, talk("talk"), { headers })],
-      [402, yield* chat(poor, talk("talk"), { headers })],
-      [403, yield* chat(account, talk("talk"), { headers: blocked })],
-      [403, denied],
-      [404, yield* chat(account, talk("unknown"), { headers })],
-      [200, yield* call("/v1/models", { headers: { ...bearer(account.secret), ...headers } })],
-      [401, yield* call("/v1/credits", { headers })],
-      [404, yield* call("/v1/nowhere", { headers })],
-      [404, yield* call("/v1/models", { method: "OPTIONS", headers })],
-      [404, yield* call("/media/public/nothing.png", { headers })]
-    ]
-    yield* unblock("203.0.113.77")
-    return given
-  })
+const variousAnswers = Effect.fnUntraced(function* (origin: string) {
+  const { first } = yield* Upstreams
+  const account = yield* openAccount({})
+  const poor = yield* openAccount({ nanoUsd: 0n })
+  const slow = yield* openAccount({ rpm: 1 })
+  const headers = { origin }
+  const blocked = { origin, "x-forwarded-for": "203.0.113.77" }
+  yield* first.script(answers(), answers(), json(400, {}), answers())
+  const whole = yield* chat(account, talk("talk"), { headers })
+  const stream = yield* chat(account, { ...talk("talk"), stream: true }, { headers })
+  const rejected = yield* chat(account, talk("fails"), { headers })
+  yield* chat(slow, talk("talk"), { headers })
+  yield* block("203.0.113.77")
+  const read = call("/v1/models", { headers: { ...bearer(account.secret), ...blocked } })
+  const denied = yield* soon(Effect.tap(read, ({ status }) => Effect.sync(() => assert.strictEqual(status, 403))))
+  const given: ReadonlyArray<readonly [status: number, answer: Answer]> = [
+    [200, whole],
+    [200, stream],
+    [400, rejected],
+    [429, yield* chat(slow, talk("talk"), { headers })],
+    [401, yield* chat({ secret: "ggw_nobody" }, talk("talk"), { headers })],
+    [402, yield* chat(poor, talk("talk"), { headers })],
+    [403, yield* chat(account, talk("talk"), { headers: blocked })],
+    [403, denied],
+    [404, yield* chat(account, talk("unknown"), { headers })],
+    [200, yield* call("/v1/models", { headers: { ...bearer(account.secret), ...headers } })],
+    [401, yield* call("/v1/credits", { headers })],
+    [404, yield* call("/v1/nowhere", { headers })],
+    [404, yield* call("/v1/models", { method: "OPTIONS", headers })],
+    [404, yield* call("/media/public/nothing.png", { headers })]
+  ]
+  yield* unblock("203.0.113.77")
+  return given
+})
 
 withLayer(served(`${app},http://localhost:3000`))("a gateway with origins", (it) => {
   it.effect.each(paths)("answers the preflight of %s without a key", function* (path) {

@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs"
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import parse from "parse-prometheus-text-format"
 import { parse as load } from "yaml"
 import { root } from "../../docs/Markdown.ts"
@@ -122,10 +122,7 @@ withLayer(served)("the metrics", (it) => {
     const { text } = yield* call("/metrics")
     const families = parse(text)
     const declared = namesIn(text, types)
-    assert.deepStrictEqual(
-      families.map(({ name }) => name),
-      declared
-    )
+    assert.deepStrictEqual(families.map(Struct.get("name")), declared)
     assert.strictEqual(new Set(declared).size, declared.length)
     assert.deepStrictEqual(namesIn(text, helps), declared)
     let family = ""

@@ -1,4 +1,4 @@
-import { Effect, Schema } from "effect"
+import { Effect, Schema, Struct } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, bearer, call, chat, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -149,10 +149,7 @@ withLayer(gateway(models))("the gateway", (it) => {
             created: Schema.Number,
             owned_by: Schema.Literal("generation-gateway"),
             surface: Schema.String,
-            pricing: Schema.Struct({
-              prompt_per_1m_usd: Schema.optional(Schema.Number),
-              approximate: Schema.Boolean
-            })
+            pricing: Schema.Struct({ prompt_per_1m_usd: Schema.optional(Schema.Number), approximate: Schema.Boolean })
           })
         )
       })
@@ -160,10 +157,7 @@ withLayer(gateway(models))("the gateway", (it) => {
     const { text } = yield* call("/v1/models", { headers: bearer((yield* openAccount({})).secret) })
     const { data } = yield* Schema.decodeUnknown(List)(text)
     const chats = data.filter(({ surface }) => surface === "chat")
-    assert.deepStrictEqual(
-      chats.map(({ id }) => id),
-      Object.keys(models)
-    )
+    assert.deepStrictEqual(chats.map(Struct.get("id")), Object.keys(models))
     for (const { pricing } of chats) assert.deepInclude(pricing, { prompt_per_1m_usd: 1, approximate: true })
   })
 })

@@ -38,17 +38,14 @@ withLayer(layer)("the videos of an organization", (it) => {
     return { account, ids, openai, server }
   })
 
-  it.effect.each(["asc", "desc"] as const)(
-    "are walked to the end in pages, %s, while others are made",
-    function* (order) {
-      const { account, ids, openai, server } = yield* opened(7)
-      let made = 0
-      const walked = yield* walk(openai, { limit: 3, order }, () => {
-        if (order === "desc" && ++made < 5) server.videos.put(account.org)
-      })
-      assert.deepStrictEqual(walked, order === "asc" ? ids : ids.toReversed())
-    }
-  )
+  it.effect.each(["asc", "desc"] as const)("are read to the end in pages, %s, while more are made", function* (order) {
+    const { account, ids, openai, server } = yield* opened(7)
+    let made = 0
+    const walked = yield* walk(openai, { limit: 3, order }, () => {
+      if (order === "desc" && ++made < 5) server.videos.put(account.org)
+    })
+    assert.deepStrictEqual(walked, order === "asc" ? ids : ids.toReversed())
+  })
 
   it.effect("say where a page begins and ends, and whether it is the last", function* () {
     const { account, ids } = yield* opened(4)

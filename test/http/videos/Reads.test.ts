@@ -113,12 +113,9 @@ withLayer(layer)("a video of the organization", (it) => {
     for (const below of [`/${id}`, `/${id}/content`]) assertRefused(yield* get(account, below), refusals.noVideo)
   })
 
-  it.effect.each(["%zz", "%", "vid_%ff", "vid_1/contents", "vid_1/content/x"])(
-    "is unknown at the path %s",
-    function* (below) {
-      assertRefused(yield* get(yield* openAccount({}), `/${below}`), refusals.noEndpoint)
-    }
-  )
+  it.effect.each(["%zz", "%", "vid_%ff", "vid_1/contents", "vid_1/content/x"])("is unknown at %s", function* (below) {
+    assertRefused(yield* get(yield* openAccount({}), `/${below}`), refusals.noEndpoint)
+  })
 
   it.effect.each<readonly [query: string, count: number]>([
     ["", 20],

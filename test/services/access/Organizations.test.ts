@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Struct } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { available } from "../../../src/domain/Organization.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
@@ -80,27 +80,21 @@ withLayer(services)("Organizations", (it) => {
     const organizations = yield* Organizations
     const made = yield* Effect.forEach(["zz", "yy", "xx"], (name) => organizations.create({ name }))
     const ids = (yield* organizations.list).map(({ id }) => id)
-    assert.deepStrictEqual(
-      ids.slice(-3),
-      made.map(({ id }) => id)
-    )
+    assert.deepStrictEqual(ids.slice(-3), made.map(Struct.get("id")))
   })
 
-  it.effect(
-    "a suspension keeps its first moment, ends with resume, and moves the revision that instances watch",
-    function* () {
-      const organizations = yield* Organizations
-      const { id } = yield* organizations.create({ name: "naughty" })
-      const before = yield* revision
-      const suspended = yield* organizations.suspend("naughty")
-      assert.strictEqual(suspended.id, id)
-      assert.isNotNull(suspended.suspendedAt)
-      assert.isAbove(yield* revision, before)
-      assert.deepStrictEqual(yield* organizations.suspend(id), suspended)
-      assert.isNull((yield* organizations.resume(id)).suspendedAt)
-      assert.isNull((yield* organizations.find(id)).suspendedAt)
-    }
-  )
+  it.effect("a suspension keeps its first moment, ends with resume, and moves the watched revision", function* () {
+    const organizations = yield* Organizations
+    const { id } = yield* organizations.create({ name: "naughty" })
+    const before = yield* revision
+    const suspended = yield* organizations.suspend("naughty")
+    assert.strictEqual(suspended.id, id)
+    assert.isNotNull(suspended.suspendedAt)
+    assert.isAbove(yield* revision, before)
+    assert.deepStrictEqual(yield* organizations.suspend(id), suspended)
+    assert.isNull((yield* organizations.resume(id)).suspendedAt)
+    assert.isNull((yield* organizations.find(id)).suspendedAt)
+  })
 
   it.effect("an unknown one is said to be unknown, whatever is asked of it", function* () {
     const organizations = yield* Organizations

@@ -1,4 +1,4 @@
-import { Effect, Redacted } from "effect"
+import { Effect, Redacted, Struct } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { chat, edited, keys, load, routeIds, serving } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -33,10 +33,7 @@ describe("Catalog", () => {
   it.effect("builds routes with their provider, options and narrowing", function* () {
     const { find } = yield* load({ environment: { ...keys, FIRST_KEY: "  sk-first \n" } })
     const { routes } = chat(find("talk"))
-    assert.deepStrictEqual(
-      routes.map(({ id }) => id),
-      ["talk@first", "talk@first#2", "talk@second"]
-    )
+    assert.deepStrictEqual(routes.map(Struct.get("id")), ["talk@first", "talk@first#2", "talk@second"])
     const [one, two, three] = routes
     assert.deepStrictEqual(one?.options, { max_tokens_field: "max_completion_tokens", retries: 5 })
     assert.deepStrictEqual(two?.options, { max_tokens_field: "max_completion_tokens", retries: 2 })
@@ -63,14 +60,8 @@ describe("Catalog", () => {
     const draw = find("draw")
     assert.strictEqual(draw?.surface, "image")
     if (draw?.surface !== "image") return
-    assert.deepStrictEqual(
-      draw.variants.map(({ resolution }) => resolution),
-      ["1K", "4K"]
-    )
-    assert.deepStrictEqual(
-      draw.variants.map(({ price }) => price),
-      [NanoUsd(40_000_000n), NanoUsd(120_000_000n)]
-    )
+    assert.deepStrictEqual(draw.variants.map(Struct.get("resolution")), ["1K", "4K"])
+    assert.deepStrictEqual(draw.variants.map(Struct.get("price")), [NanoUsd(40_000_000n), NanoUsd(120_000_000n)])
     assert.strictEqual(draw.routes[0]?.editModel, "v/draw/edit")
     const film = find("film")
     assert.strictEqual(film?.surface, "video")
@@ -101,10 +92,7 @@ describe("Catalog", () => {
       { id: "film", reason: "set CLIPS_KEY" }
     ])
     const some = yield* load({ environment: { CLIPS_KEY: "k" } })
-    assert.deepStrictEqual(
-      some.models.map(({ id }) => id),
-      ["draw", "film"]
-    )
+    assert.deepStrictEqual(some.models.map(Struct.get("id")), ["draw", "film"])
     assert.strictEqual(some.find("talk"), undefined)
     assert.deepStrictEqual(
       some.providers.map(({ account, ready }) => [account.name, ready] as const),
@@ -128,10 +116,7 @@ describe("Catalog", () => {
     const adapters = new Map([["openai-chat", serving("chat")]])
     const text = edited("adapter: fal-queue", "adapter: sandbox")
     const { models, off } = yield* load({ text, environment: keys, adapters })
-    assert.deepStrictEqual(
-      models.map(({ id }) => id),
-      ["talk"]
-    )
+    assert.deepStrictEqual(models.map(Struct.get("id")), ["talk"])
     assert.deepStrictEqual(off, [
       { id: "draw", reason: "this gateway does not speak sandbox" },
       { id: "film", reason: "this gateway does not speak sandbox" }
@@ -160,16 +145,10 @@ describe("the sandbox", () => {
     assert.deepStrictEqual(off, [])
     for (const model of models) {
       assert.deepStrictEqual(routeIds(model), [`${model.id}@sandbox`, `${model.id}@sandbox-b`])
-      assert.deepStrictEqual(
-        model.routes.map(({ preference }) => preference),
-        [1, 2]
-      )
+      assert.deepStrictEqual(model.routes.map(Struct.get("preference")), [1, 2])
       assert.isTrue(model.routes.every(({ provider }) => provider.adapter === "sandbox"))
     }
-    assert.deepStrictEqual(
-      models.map(({ id }) => id),
-      ["talk", "draw", "film"]
-    )
+    assert.deepStrictEqual(models.map(Struct.get("id")), ["talk", "draw", "film"])
     assert.isTrue(chat(find("talk")).capabilities.has("web_search"))
     assert.includeMembers(
       providers.map(({ account }) => account.name),
@@ -181,10 +160,7 @@ describe("the sandbox", () => {
     const environment = { SECOND_KEY: "k" }
     const without = yield* load({ environment, sandbox: "when-no-credential" })
     assert.isFalse(without.sandbox)
-    assert.deepStrictEqual(
-      without.models.map(({ id }) => id),
-      ["talk"]
-    )
+    assert.deepStrictEqual(without.models.map(Struct.get("id")), ["talk"])
     const forced = yield* load({ environment, sandbox: true })
     assert.isTrue(forced.sandbox)
     assert.deepStrictEqual(routeIds(forced.find("talk")), ["talk@second"])

@@ -47,22 +47,21 @@ export const priced = (...routes: ReadonlyArray<Route>): ChatModel => {
 }
 
 /** An account of its own, and the record of a chat that it asks for. */
-export const openChat = (credits: bigint) =>
-  Effect.gen(function* () {
-    const books = yield* LedgerBench
-    const { key, org } = yield* books.organization(credits)
-    const caller = { key, org, scopes: undefined, rpm: undefined }
-    const record = new RequestRecord({
-      id: "1",
-      requestId: "r",
-      surface: "chat",
-      caller,
-      limit: 600,
-      at: 0,
-      startedAt: 0
-    })
-    return { books, org, record }
+export const openChat = Effect.fnUntraced(function* (credits: bigint) {
+  const books = yield* LedgerBench
+  const { key, org } = yield* books.organization(credits)
+  const caller = { key, org, scopes: undefined, rpm: undefined }
+  const record = new RequestRecord({
+    id: "1",
+    requestId: "r",
+    surface: "chat",
+    caller,
+    limit: 600,
+    at: 0,
+    startedAt: 0
   })
+  return { books, org, record }
+})
 
 /** Chats over these providers and a ledger in memory. */
 export const chatsOver = (fake: ProviderFake) =>

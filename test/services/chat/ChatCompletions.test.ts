@@ -1,4 +1,4 @@
-import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
+import { Deferred, Effect, Exit, Fiber, Struct, TestClock } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel } from "../../../src/domain/Model.ts"
 import { ChatCompletions, type ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
@@ -94,10 +94,7 @@ describe("a chat answered in one piece", () => {
       const failed = yield* Effect.flip(complete(priced(a, b)))
       assert.deepInclude(failed, { _tag: "AllProvidersFailed", provider: "b", status: 500 })
       assert.deepStrictEqual(yield* settled, { spent: 0n, charges: [] })
-      assert.deepStrictEqual(
-        record.attempts.list.map(({ outcome }) => outcome),
-        ["retry", "retry"]
-      )
+      assert.deepStrictEqual(record.attempts.list.map(Struct.get("outcome")), ["retry", "retry"])
     })
   })
 

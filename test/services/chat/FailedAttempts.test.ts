@@ -49,14 +49,13 @@ const job = (record: RequestRecord, routes: ReadonlyArray<Route>, stream: boolea
   return { model: priced(...routes), request: request({ stream }), record }
 }
 
-const streamed = (routes: ReadonlyArray<Route>) =>
-  Effect.gen(function* () {
-    const record = yield* recorded
-    const { sink } = yield* makeSink
-    const chat = yield* ChatCompletions
-    yield* Effect.ignore(chat.stream(job(record, routes, true), sink))
-    return costsOf(record)
-  })
+const streamed = Effect.fnUntraced(function* (routes: ReadonlyArray<Route>) {
+  const record = yield* recorded
+  const { sink } = yield* makeSink
+  const chat = yield* ChatCompletions
+  yield* Effect.ignore(chat.stream(job(record, routes, true), sink))
+  return costsOf(record)
+})
 
 describe("the cost of a stream that breaks after output", () => {
   const broken: ReadonlyArray<readonly [string, ReadonlyArray<Pull>, bigint]> = [

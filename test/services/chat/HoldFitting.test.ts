@@ -18,21 +18,20 @@ const holdOf = (output: number) => 50n + BigInt(output) * 10n
 const full = holdOf(8_192)
 const least = holdOf(1_024)
 
-const bench = (credits: bigint) =>
-  Effect.gen(function* () {
-    const chat = yield* ChatCompletions
-    const ledger = yield* Ledger
-    const { books, org, record: first } = yield* openChat(credits)
-    const { caller } = first
-    const blank = { surface: "chat", caller, limit: 600, at: 0, startedAt: 0 } as const
-    const ask = (to: Route, more: Partial<ChatRequest> = {}) => {
-      const id = crypto.randomUUID()
-      const record = new RequestRecord({ ...blank, id, requestId: id })
-      const job = { model: priced(to), request: request({ maxTokens: 8_192, ...more }), record, fitsHold: true }
-      return Effect.map(Effect.fork(chat.complete(job)), (fiber) => ({ fiber, record }))
-    }
-    return { ask, books, ledger, org }
-  })
+const bench = Effect.fnUntraced(function* (credits: bigint) {
+  const chat = yield* ChatCompletions
+  const ledger = yield* Ledger
+  const { books, org, record: first } = yield* openChat(credits)
+  const { caller } = first
+  const blank = { surface: "chat", caller, limit: 600, at: 0, startedAt: 0 } as const
+  const ask = (to: Route, more: Partial<ChatRequest> = {}) => {
+    const id = crypto.randomUUID()
+    const record = new RequestRecord({ ...blank, id, requestId: id })
+    const job = { model: priced(to), request: request({ maxTokens: 8_192, ...more }), record, fitsHold: true }
+    return Effect.map(Effect.fork(chat.complete(job)), (fiber) => ({ fiber, record }))
+  }
+  return { ask, books, ledger, org }
+})
 
 type Bench = Effect.Effect.Success<ReturnType<typeof bench>>
 

@@ -4,7 +4,7 @@ import { encode } from "gpt-tokenizer/encoding/o200k_base"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import { utf8Bytes } from "../../../src/domain/Pricing.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
-import { assert, describe, it } from "../../harness/It.ts"
+import { assert, describe, testOver } from "../../harness/It.ts"
 
 const request = (messages: ReadonlyArray<Message>, more: Partial<ChatRequest> = {}): ChatRequest => ({
   model: "m",
@@ -22,117 +22,103 @@ const whole = (text: string): number => encode(text, { disallowedSpecial: new Se
 
 const prose = "The harbour wakes before the town does: ropes, gulls, then the first ferry to Ærø at 5:40. "
 
+const test = testOver(TokenCounter.layer)
+
 describe("the token count of a text", () => {
-  it.effect("is that of the tokenizer for a short text", () =>
-    Effect.gen(function* () {
-      const tokens = yield* TokenCounter
-      for (const text of ["", "hello", "hello world", "漢字かな交じり文", "👩‍👩‍👧‍👦 family", "<|endoftext|>"]) {
-        assert.strictEqual(yield* tokens.count(text), whole(text), text)
-      }
-      assert.strictEqual(yield* tokens.count("hello world"), 2)
-    }).pipe(Effect.provide(TokenCounter.layer))
-  )
+  test("is that of the tokenizer for a short text", function* () {
+    const tokens = yield* TokenCounter
+    for (const text of ["", "hello", "hello world", "漢字かな交じり文", "👩‍👩‍👧‍👦 family", "<|endoftext|>"]) {
+      assert.strictEqual(yield* tokens.count(text), whole(text), text)
+    }
+    assert.strictEqual(yield* tokens.count("hello world"), 2)
+  })
 
-  it.effect("is exact for a long text with spaces", () =>
-    Effect.gen(function* () {
-      const text = prose.repeat(60)
-      assert.strictEqual(yield* (yield* TokenCounter).count(text), whole(text))
-    }).pipe(Effect.provide(TokenCounter.layer))
-  )
+  test("is exact for a long text with spaces", function* () {
+    const text = prose.repeat(60)
+    assert.strictEqual(yield* (yield* TokenCounter).count(text), whole(text))
+  })
 
-  it.effect("is within a percent for a long text without spaces", () =>
-    Effect.gen(function* () {
-      const tokens = yield* TokenCounter
-      for (const text of ["x9_".repeat(1500), "漢字".repeat(1500), "\n".repeat(3000)]) {
-        const exact = whole(text)
-        const counted = yield* tokens.count(text)
-        assert.isAtLeast(counted, exact)
-        assert.isAtMost(counted, exact + Math.ceil(text.length / 256))
-      }
-    }).pipe(Effect.provide(TokenCounter.layer))
-  )
+  test("is within a percent for a long text without spaces", function* () {
+    const tokens = yield* TokenCounter
+    for (const text of ["x9_".repeat(1500), "漢字".repeat(1500), "\n".repeat(3000)]) {
+      const exact = whole(text)
+      const counted = yield* tokens.count(text)
+      assert.isAtLeast(counted, exact)
+      assert.isAtMost(counted, exact + Math.ceil(text.length / 256))
+    }
+  })
 
-  it.effect("is made without splitting a surrogate pair", () =>
-    Effect.gen(function* () {
-      const tokens = yield* TokenCounter
-      for (let shift = 0; shift < 3; shift++) {
-        const text = "a".repeat(shift) + "😀".repeat(2000)
-        assert.isAtMost(yield* tokens.count(text), whole("😀") * 2000 + 3)
-      }
-    }).pipe(Effect.provide(TokenCounter.layer))
-  )
+  test("is made without splitting a surrogate pair", function* () {
+    const tokens = yield* TokenCounter
+    for (let shift = 0; shift < 3; shift++) {
+      const text = "a".repeat(shift) + "😀".repeat(2000)
+      assert.isAtMost(yield* tokens.count(text), whole("😀") * 2000 + 3)
+    }
+  })
 
-  it.effect("is never more than the bytes of the text", () =>
-    Effect.gen(function* () {
-      const tokens = yield* TokenCounter
-      const texts = fc.sample(
-        fc.oneof(
-          fc.fullUnicodeString({ maxLength: 2000 }),
-          fc.string16bits({ maxLength: 2000 }),
-          fc.string({ maxLength: 2000 }),
-          fc.stringOf(fc.constantFrom(" ", "a", "\n", "é", "<|endoftext|>", "\ud83d"), { maxLength: 1500 })
-        ),
-        { numRuns: 300, seed: 1 }
-      )
-      for (const text of texts) assert.isAtMost(yield* tokens.count(text), utf8Bytes(text))
-    }).pipe(Effect.provide(TokenCounter.layer))
-  )
+  test("is never more than the bytes of the text", function* () {
+    const tokens = yield* TokenCounter
+    const texts = fc.sample(
+      fc.oneof(
+        fc.fullUnicodeString({ maxLength: 2000 }),
+        fc.string16bits({ maxLength: 2000 }),
+        fc.string({ maxLength: 2000 }),
+        fc.stringOf(fc.constantFrom(" ", "a", "\n", "é", "<|endoftext|>", "\ud83d"), { maxLength: 1500 })
+      ),
+      { numRuns: 300, seed: 1 }
+    )
+    for (const text of texts) assert.isAtMost(yield* tokens.count(text), utf8Bytes(text))
+  })
 
-  it.effect("is made in slices for a long text, so that the event loop goes on", () =>
-    Effect.gen(function* () {
-      const tokens = yield* TokenCounter
-      yield* tokens.count("warm")
-      let turns = 0
-      let beat = setImmediate(function turn() {
-        turns++
-        beat = setImmediate(turn)
-      })
-      yield* Effect.addFinalizer(() => Effect.sync(() => clearImmediate(beat)))
-      // Hard text: nothing in it is remembered.
-      yield* tokens.count(randomBytes(1_000_000).toString("hex"))
-      assert.isAtLeast(turns, 50)
-    }).pipe(Effect.scoped, Effect.provide(TokenCounter.layer))
-  )
+  test("is made in slices for a long text, so that the event loop goes on", function* () {
+    const tokens = yield* TokenCounter
+    yield* tokens.count("warm")
+    let turns = 0
+    let beat = setImmediate(function turn() {
+      turns++
+      beat = setImmediate(turn)
+    })
+    yield* Effect.addFinalizer(() => Effect.sync(() => clearImmediate(beat)))
+    // Hard text: nothing in it is remembered.
+    yield* tokens.count(randomBytes(1_000_000).toString("hex"))
+    assert.isAtLeast(turns, 50)
+  })
 
-  it.effect("works after the first one was interrupted", () =>
-    Effect.gen(function* () {
-      const tokens = yield* TokenCounter
-      const first = yield* Effect.fork(tokens.count("one"))
-      yield* Effect.yieldNow()
-      yield* Fiber.interrupt(first)
-      assert.strictEqual(yield* tokens.count("one"), 1)
-    }).pipe(Effect.provide(TokenCounter.layer))
-  )
+  test("works after the first one was interrupted", function* () {
+    const tokens = yield* TokenCounter
+    const first = yield* Effect.fork(tokens.count("one"))
+    yield* Effect.yieldNow()
+    yield* Fiber.interrupt(first)
+    assert.strictEqual(yield* tokens.count("one"), 1)
+  })
 })
 
 describe("the token count of a prompt", () => {
-  it.effect("has all its texts, some tokens for each message, and each picture", () =>
-    Effect.gen(function* () {
-      const tokens = yield* TokenCounter
-      const tool = { type: "function", function: { name: "find", parameters: { type: "object" } } } as const
-      const messages: ReadonlyArray<Message> = [
-        { role: "system", content: "Be brief." },
-        {
-          role: "user",
-          content: [
-            { type: "text", text: "What is on these?" },
-            { type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(5000)}` } },
-            { type: "image_url", image_url: { url: "https://example.test/a.png" } }
-          ]
-        },
-        {
-          role: "assistant",
-          content: null,
-          tool_calls: [{ id: "c1", type: "function", function: { name: "find", arguments: '{"q":"cat"}' } }]
-        },
-        { role: "tool", tool_call_id: "c1", content: "two cats" }
-      ]
-      const texts = ["Be brief.", "What is on these?", "c1", "find", '{"q":"cat"}', "two cats", "c1"]
-      const exact = [...texts, JSON.stringify([tool])].reduce((sum, text) => sum + whole(text), 0)
-      assert.strictEqual(yield* tokens.prompt(request(messages, { tools: [tool] }), 1000), exact + 4 * 4 + 2000)
-      const native = { dialect: "messages", body: {}, headers: {}, extraTokens: 401 } as const
-      const withNative = request(messages, { tools: [tool], native })
-      assert.strictEqual(yield* tokens.prompt(withNative, 1000), exact + 4 * 4 + 2000 + 101)
-    }).pipe(Effect.provide(TokenCounter.layer))
-  )
+  test("has all its texts, some tokens for each message, and each picture", function* () {
+    const tokens = yield* TokenCounter
+    const tool = { type: "function", function: { name: "find", parameters: { type: "object" } } } as const
+    const messages: ReadonlyArray<Message> = [
+      { role: "system", content: "Be brief." },
+      {
+        role: "user",
+        content: [
+          { type: "text", text: "What is on these?" },
+          { type: "image_url", image_url: { url: `data:image/png;base64,${"A".repeat(5000)}` } },
+          { type: "image_url", image_url: { url: "https://example.test/a.png" } }
+        ]
+      },
+      {
+        role: "assistant",
+        content: null,
+        tool_calls: [{ id: "c1", type: "function", function: { name: "find", arguments: '{"q":"cat"}' } }]
+      },
+      { role: "tool", tool_call_id: "c1", content: "two cats" }
+    ]
+    const texts = ["Be brief.", "What is on these?", "c1", "find", '{"q":"cat"}', "two cats", "c1"]
+    const exact = [...texts, JSON.stringify([tool])].reduce((sum, text) => sum + whole(text), 0)
+    assert.strictEqual(yield* tokens.prompt(request(messages, { tools: [tool] }), 1000), exact + 4 * 4 + 2000)
+    const native = { dialect: "messages", body: {}, headers: {}, extraTokens: 401 } as const
+    const withNative = request(messages, { tools: [tool], native })
+    assert.strictEqual(yield* tokens.prompt(withNative, 1000), exact + 4 * 4 + 2000 + 101)
+  })
 })

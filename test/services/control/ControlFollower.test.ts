@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, describe, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, Ref } from "effect"
 import { Catalog, type CatalogSnapshot } from "../../../src/services/catalog/Catalog.ts"
 import { CatalogInvalid } from "../../../src/services/catalog/Problem.ts"
@@ -11,6 +10,7 @@ import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { eventually, times } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { load } from "../../harness/fixtures/Catalogs.ts"
+import { assert, describe, withLayer } from "../../harness/It.ts"
 
 const problem = new CatalogInvalid({ problems: [{ file: "c.yaml", line: 3, key: "models", message: "is missing" }] })
 
@@ -58,105 +58,92 @@ const follow = Effect.gen(function* () {
 
 const services = Layer.merge(RouteControls.layer, CatalogReloads.layer).pipe(Layer.provideMerge(Postgres.layer))
 
-layer(services, { excludeTestServices: true })("the controls of an operator", (it) => {
+withLayer(services)("the controls of an operator", (it) => {
   describe("of routes", () => {
-    it.scoped("are known to an instance from its start, and followed while it runs", () =>
-      Effect.gen(function* () {
-        const controls = yield* RouteControls
-        yield* controls.disable("m@a", "an outage")
-        const { seen, told } = yield* follow
-        assert.deepStrictEqual(told.disabled, ["m@a"])
-        yield* controls.disable("m@b")
-        yield* seen(() => told.disabled.length === 2)
-        yield* controls.enable("m@a")
-        yield* controls.enable("m@b")
-        yield* seen(() => told.disabled.length === 0)
-      })
-    )
+    it.scoped("are known to an instance from its start, and followed while it runs", function* () {
+      const controls = yield* RouteControls
+      yield* controls.disable("m@a", "an outage")
+      const { seen, told } = yield* follow
+      assert.deepStrictEqual(told.disabled, ["m@a"])
+      yield* controls.disable("m@b")
+      yield* seen(() => told.disabled.length === 2)
+      yield* controls.enable("m@a")
+      yield* controls.enable("m@b")
+      yield* seen(() => told.disabled.length === 0)
+    })
 
-    it.scoped("keep the time and the note of a route that is disabled again", () =>
-      Effect.gen(function* () {
-        const { disable, disabled, enable } = yield* RouteControls
-        const first = yield* disable("m@c", "an outage\u0000")
-        assert.deepStrictEqual([first.note, first.disabledAt === null], ["an outage?", false])
-        assert.deepStrictEqual(yield* disable("m@c"), first)
-        assert.strictEqual((yield* disable("m@c", "still")).note, "still")
-        assert.deepStrictEqual(yield* disabled, [
-          new RouteControl({ route: "m@c", disabledAt: first.disabledAt, note: "still" })
-        ])
-        assert.deepStrictEqual(yield* enable("m@c"), new RouteControl({ route: "m@c", disabledAt: null, note: null }))
-        assert.deepStrictEqual(yield* disabled, [])
-      })
-    )
+    it.scoped("keep the time and the note of a route that is disabled again", function* () {
+      const { disable, disabled, enable } = yield* RouteControls
+      const first = yield* disable("m@c", "an outage\u0000")
+      assert.deepStrictEqual([first.note, first.disabledAt === null], ["an outage?", false])
+      assert.deepStrictEqual(yield* disable("m@c"), first)
+      assert.strictEqual((yield* disable("m@c", "still")).note, "still")
+      assert.deepStrictEqual(yield* disabled, [
+        new RouteControl({ route: "m@c", disabledAt: first.disabledAt, note: "still" })
+      ])
+      assert.deepStrictEqual(yield* enable("m@c"), new RouteControl({ route: "m@c", disabledAt: null, note: null }))
+      assert.deepStrictEqual(yield* disabled, [])
+    })
 
-    it.scoped("reset a circuit once on each instance that runs", () =>
-      Effect.gen(function* () {
-        const { reset } = yield* RouteControls
-        yield* reset("m@d")
-        const { seen, told } = yield* follow
-        yield* reset("m@d")
-        yield* reset("m@e")
-        yield* seen(() => told.reset.length === 2)
-        yield* Effect.sleep("1500 millis")
-        assert.sameMembers(told.reset, ["m@d", "m@e"])
-      })
-    )
+    it.scoped("reset a circuit once on each instance that runs", function* () {
+      const { reset } = yield* RouteControls
+      yield* reset("m@d")
+      const { seen, told } = yield* follow
+      yield* reset("m@d")
+      yield* reset("m@e")
+      yield* seen(() => told.reset.length === 2)
+      yield* Effect.sleep("1500 millis")
+      assert.sameMembers(told.reset, ["m@d", "m@e"])
+    })
   })
 
   describe("of the catalog", () => {
-    const mine = (id: Effect.Effect<string>) =>
-      Effect.gen(function* () {
-        const { list } = yield* CatalogReloads
-        const instance = yield* id
-        return (yield* list).find((one) => one.instance === instance)
-      })
+    const mine = Effect.fnUntraced(function* (id: Effect.Effect<string>) {
+      const { list } = yield* CatalogReloads
+      const instance = yield* id
+      return (yield* list).find((one) => one.instance === instance)
+    })
 
-    it.scoped("make an instance read it again once, and answer with what it serves", () =>
-      Effect.gen(function* () {
-        const { request } = yield* CatalogReloads
-        yield* request
-        const { current, id, told } = yield* follow
-        assert.strictEqual(told.reloads, 0)
-        const asked = yield* request
-        const answer = yield* eventually(mine(id), (one) => one?.generation === asked)
-        assert.deepInclude(answer ?? {}, {
-          pid: process.pid,
-          fingerprint: current.fingerprint,
-          models: 3,
-          problem: null
-        })
-        assert.deepStrictEqual([told.reloads, told.followed], [1, 1])
+    it.scoped("make an instance read it again once, and answer with what it serves", function* () {
+      const { request } = yield* CatalogReloads
+      yield* request
+      const { current, id, told } = yield* follow
+      assert.strictEqual(told.reloads, 0)
+      const asked = yield* request
+      const answer = yield* eventually(mine(id), (one) => one?.generation === asked)
+      assert.deepInclude(answer ?? {}, {
+        pid: process.pid,
+        fingerprint: current.fingerprint,
+        models: 3,
+        problem: null
       })
-    )
+      assert.deepStrictEqual([told.reloads, told.followed], [1, 1])
+    })
 
-    it.scoped("are answered with the problem where it is refused, until a reload is taken", () =>
-      Effect.gen(function* () {
-        const { request } = yield* CatalogReloads
-        const { current, follower, id, next, told } = yield* follow
-        yield* Ref.set(next, problem)
-        const asked = yield* request
-        const refused = yield* eventually(mine(id), (one) => one?.generation === asked)
-        assert.deepInclude(refused ?? {}, { problem: "c.yaml:3: models: is missing", fingerprint: current.fingerprint })
-        assert.strictEqual(told.followed, 0)
-        yield* Ref.set(next, Effect.succeed(current))
-        yield* follower.reload
-        yield* eventually(mine(id), (one) => one?.problem === null)
-      })
-    )
+    it.scoped("are answered with the problem where it is refused, until a reload is taken", function* () {
+      const { request } = yield* CatalogReloads
+      const { current, follower, id, next, told } = yield* follow
+      yield* Ref.set(next, problem)
+      const asked = yield* request
+      const refused = yield* eventually(mine(id), (one) => one?.generation === asked)
+      assert.deepInclude(refused ?? {}, { problem: "c.yaml:3: models: is missing", fingerprint: current.fingerprint })
+      assert.strictEqual(told.followed, 0)
+      yield* Ref.set(next, Effect.succeed(current))
+      yield* follower.reload
+      yield* eventually(mine(id), (one) => one?.problem === null)
+    })
 
-    it.scoped("outlast a defect, and an instance that was taken for dead", () =>
-      Effect.gen(function* () {
-        const { request } = yield* CatalogReloads
-        const { id, next, register, told } = yield* follow
-        yield* Ref.set(next, Effect.dieMessage("a bug"))
-        const asked = yield* request
-        yield* eventually(mine(id), (one) => one?.generation === asked && one.problem === "a bug")
-        yield* register
-        yield* eventually(mine(id), (one) => one?.generation === asked)
-        assert.strictEqual(told.reloads, 1)
-        for (const _ of times(2)) yield* request
-        yield* eventually(mine(id), (one) => one?.generation === asked + 2)
-      })
-    )
+    it.scoped("outlast a defect, and an instance that was taken for dead", function* () {
+      const { request } = yield* CatalogReloads
+      const { id, next, register, told } = yield* follow
+      yield* Ref.set(next, Effect.dieMessage("a bug"))
+      const asked = yield* request
+      yield* eventually(mine(id), (one) => one?.generation === asked && one.problem === "a bug")
+      yield* register
+      yield* eventually(mine(id), (one) => one?.generation === asked)
+      assert.strictEqual(told.reloads, 1)
+      for (const _ of times(2)) yield* request
+      yield* eventually(mine(id), (one) => one?.generation === asked + 2)
+    })
   })
 })

@@ -32,31 +32,30 @@ const model: ImageModel = {
 }
 
 /** Asks for an image whose request began so many seconds ago; says what came of it, and whether the provider knows. */
-const after = (seconds: number) =>
-  Effect.gen(function* () {
-    let asked = false
-    const image: Provider["image"] = {
-      generate: () =>
-        Effect.sync(() => {
-          asked = true
-          return { bytes: png, revisedPrompt: undefined }
-        })
-    }
-    const router = ProviderRouter.layer({ requestTimeoutSeconds: 290 }).pipe(
-      Layer.provide(Layer.succeed(Providers, new Map([["fake", { adapter: "fake", image }]])))
+const after = Effect.fnUntraced(function* (seconds: number) {
+  let asked = false
+  const image: Provider["image"] = {
+    generate: () =>
+      Effect.sync(() => {
+        asked = true
+        return { bytes: png, revisedPrompt: undefined }
+      })
+  }
+  const router = ProviderRouter.layer({ requestTimeoutSeconds: 290 }).pipe(
+    Layer.provide(Layer.succeed(Providers, new Map([["fake", { adapter: "fake", image }]])))
+  )
+  yield* TestClock.adjust("1 hour")
+  const since = (yield* Clock.currentTimeMillis) - seconds * 1_000
+  const outcome = yield* Effect.flatMap(ProviderRouter, (routes) =>
+    routes.image(
+      model,
+      { prompt: "a cat", resolution: "1K", shape: undefined, references: [] },
+      new AttemptHistory(),
+      since
     )
-    yield* TestClock.adjust("1 hour")
-    const since = (yield* Clock.currentTimeMillis) - seconds * 1_000
-    const outcome = yield* Effect.flatMap(ProviderRouter, (routes) =>
-      routes.image(
-        model,
-        { prompt: "a cat", resolution: "1K", shape: undefined, references: [] },
-        new AttemptHistory(),
-        since
-      )
-    ).pipe(Effect.match({ onFailure: ({ _tag }) => _tag, onSuccess: ({ route }) => route.id }), Effect.provide(router))
-    return { outcome, asked }
-  })
+  ).pipe(Effect.match({ onFailure: ({ _tag }) => _tag, onSuccess: ({ route }) => route.id }), Effect.provide(router))
+  return { outcome, asked }
+})
 
 describe("an image whose request came in slowly", () => {
   for (const [seconds, expected] of [

@@ -33,30 +33,27 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     assert.isTrue(yield* bench.proved)
   })
 
-  it.scoped(
-    "holds of an instance that stopped beating are released by another, and its settlement is lost",
-    function* () {
-      const { bench, key, ledger, org, sql } = yield* account(10n * one)
-      const dying = yield* anotherProcess
-      const scope = yield* Scope.make()
-      const victim = Context.get(dying, Ledger)
-      const held = yield* Scope.extend(victim.hold({ org, key, upTo: one }), scope)
-      const id = yield* Context.get(dying, Instance).id
-      yield* sql`UPDATE instances SET beat_at = now() - interval '46 seconds' WHERE id = ${id}`
-      // The dying one sweeps too: whoever marks it dead, the hold goes.
-      yield* Effect.repeat(Effect.zipRight(sweep, bench.openHolds(org)), {
-        until: (open) => open === 0
-      })
-      assert.deepInclude(yield* victim.settle(held, one), { lost: true, charged: NanoUsd(0n) })
-      assert.strictEqual((yield* ledger.balance(org)).balance, NanoUsd(10n * one))
-      // Nor does a heartbeat that comes too late bring it back.
-      yield* sql`UPDATE instances SET beat_at = now() WHERE id = ${id}`
-      const fenced = yield* Effect.exit(Effect.scoped(victim.hold({ org, key, upTo: one })))
-      assert.isTrue(Exit.isFailure(fenced), "an instance taken for dead may not place holds")
-      assert.isTrue(yield* bench.proved)
-      yield* Scope.close(scope, Exit.void)
-    }
-  )
+  it.scoped("holds of an instance that went silent are released by another, and its settlement is lost", function* () {
+    const { bench, key, ledger, org, sql } = yield* account(10n * one)
+    const dying = yield* anotherProcess
+    const scope = yield* Scope.make()
+    const victim = Context.get(dying, Ledger)
+    const held = yield* Scope.extend(victim.hold({ org, key, upTo: one }), scope)
+    const id = yield* Context.get(dying, Instance).id
+    yield* sql`UPDATE instances SET beat_at = now() - interval '46 seconds' WHERE id = ${id}`
+    // The dying one sweeps too: whoever marks it dead, the hold goes.
+    yield* Effect.repeat(Effect.zipRight(sweep, bench.openHolds(org)), {
+      until: (open) => open === 0
+    })
+    assert.deepInclude(yield* victim.settle(held, one), { lost: true, charged: NanoUsd(0n) })
+    assert.strictEqual((yield* ledger.balance(org)).balance, NanoUsd(10n * one))
+    // Nor does a heartbeat that comes too late bring it back.
+    yield* sql`UPDATE instances SET beat_at = now() WHERE id = ${id}`
+    const fenced = yield* Effect.exit(Effect.scoped(victim.hold({ org, key, upTo: one })))
+    assert.isTrue(Exit.isFailure(fenced), "an instance taken for dead may not place holds")
+    assert.isTrue(yield* bench.proved)
+    yield* Scope.close(scope, Exit.void)
+  })
 
   it.scoped("holds of a young instance, and those of this one, are left alone", function* () {
     const { bench, key, ledger, org } = yield* account(one)

@@ -108,9 +108,7 @@ withLayer(ledgers)("a charge with company", (it) => {
     const holds = yield* Effect.forEach(Array.from({ length: 30 }), () => hold, { concurrency: "unbounded" })
     const { unlock } = yield* lock(org)
     const settling = yield* Effect.fork(
-      Effect.forEach(holds, (held) => ledger.settle(held, one, { effect: Effect.void }), {
-        concurrency: "unbounded"
-      })
+      Effect.forEach(holds, (held) => ledger.settle(held, one, { effect: Effect.void }), { concurrency: "unbounded" })
     )
     yield* waitingForLock("generation-gateway")
     const elsewhere = yield* bench.organization(one)

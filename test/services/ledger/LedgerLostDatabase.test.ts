@@ -9,16 +9,15 @@ import { losable } from "../../harness/database/ProxiedDatabase.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 /** A claim and what it is to be paid with, in a process that can lose its database. */
-const working = (options: Parameters<typeof losable>[0] = {}) =>
-  Effect.gen(function* () {
-    const all = yield* losable(options)
-    const { asked, idempotency, key, ledger, org } = all
-    const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
-    const claim = yield* Scope.extend(Effect.flatMap(idempotency.claim(asked), first), scope)
-    const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
-    const settle = Effect.suspend(() => ledger.settle(hold, one, { effect: claim.keep(result, hold.id) }))
-    return { ...all, settle, end: Scope.close(scope, Exit.void) }
-  })
+const working = Effect.fnUntraced(function* (options: Parameters<typeof losable>[0] = {}) {
+  const all = yield* losable(options)
+  const { asked, idempotency, key, ledger, org } = all
+  const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
+  const claim = yield* Scope.extend(Effect.flatMap(idempotency.claim(asked), first), scope)
+  const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
+  const settle = Effect.suspend(() => ledger.settle(hold, one, { effect: claim.keep(result, hold.id) }))
+  return { ...all, settle, end: Scope.close(scope, Exit.void) }
+})
 
 describe.concurrent("a charge with company, of a process that loses its database", () => {
   for (const when of ["before", "after"] as const) {

@@ -89,20 +89,23 @@ withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("what is writte
 
   it.effect("is the row also where other statements go with the charge, and all or none are done", function* () {
     const { bench, ids, key, ledger, org, sql } = yield* account(3n * one)
-    const settle = (amount: bigint, effect: Effect.Effect<unknown, SqlError>, prompt: number) =>
-      Effect.gen(function* () {
-        const id = ids.uuid()
-        const hold = yield* ledger.admit({ id, org, key, upTo: one })
-        const row = rowOf({
-          ...paid,
-          id,
-          hold: id,
-          org,
-          key,
-          usage: { prompt, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
-        })
-        return yield* ledger.settle(hold, NanoUsd(amount), { effect, row })
+    const settle = Effect.fnUntraced(function* (
+      amount: bigint,
+      effect: Effect.Effect<unknown, SqlError>,
+      prompt: number
+    ) {
+      const id = ids.uuid()
+      const hold = yield* ledger.admit({ id, org, key, upTo: one })
+      const row = rowOf({
+        ...paid,
+        id,
+        hold: id,
+        org,
+        key,
+        usage: { prompt, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
       })
+      return yield* ledger.settle(hold, NanoUsd(amount), { effect, row })
+    })
     assert.deepInclude(yield* settle(7n, sql`SELECT 1`, 5), { charged: NanoUsd(7n), logged: true })
     assert.deepInclude(yield* settle(8n, sql`SELECT 1`, 1e30), { charged: NanoUsd(8n) })
     const lost = new SqlError({ cause: new Error("refused"), message: "refused" })

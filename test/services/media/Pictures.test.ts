@@ -147,17 +147,14 @@ describe("a file that only looks like a picture", () => {
     ["a GIF of one-byte blocks", () => noise(3).gif().toBuffer(), -2, [1]],
     ["a PNG of empty chunks", () => noise(4).png().toBuffer(), -12, [0, 0, 0, 0, 0x74, 0x45, 0x58, 0x74, 0, 0, 0, 0]]
   ]
-  it.effect.each(endless)(
-    "is refused without an end, and other work goes on meanwhile: %s",
-    function* ([, make, cut, more]) {
-      const bytes = yield* Effect.promise(make)
-      let turns = 0
-      const other = yield* Effect.fork(Effect.forever(Effect.map(EventLoop.yieldTurn, () => turns++)))
-      yield* refused(Buffer.concat([bytes.subarray(0, cut), Buffer.alloc(length, Buffer.from(more))]), "endless")
-      yield* Fiber.interrupt(other)
-      assert.isAbove(turns, 10)
-    }
-  )
+  it.effect.each(endless)("is refused without an end, and other work goes on: %s", function* ([, make, cut, more]) {
+    const bytes = yield* Effect.promise(make)
+    let turns = 0
+    const other = yield* Effect.fork(Effect.forever(Effect.map(EventLoop.yieldTurn, () => turns++)))
+    yield* refused(Buffer.concat([bytes.subarray(0, cut), Buffer.alloc(length, Buffer.from(more))]), "endless")
+    yield* Fiber.interrupt(other)
+    assert.isAbove(turns, 10)
+  })
 })
 
 const box = (name: string, body = "", size = 8 + body.length) => {

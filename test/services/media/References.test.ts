@@ -21,11 +21,7 @@ const load = (references: ReadonlyArray<Reference>, param: Param = "image") =>
 const refused = (references: ReadonlyArray<Reference>, param: Param = "image") =>
   // Were one taken, its megabytes would be written out as what the test met.
   Effect.map(Effect.flip(Effect.asVoid(load(references, param))), (failure) =>
-    assert.deepInclude(failure, {
-      _tag: "InvalidRequest",
-      message: "Failed to process the reference image.",
-      param
-    })
+    assert.deepInclude(failure, { _tag: "InvalidRequest", message: "Failed to process the reference image.", param })
   )
 
 describe("references", () => {

@@ -17,12 +17,11 @@ const [heavy, light] = [
 
 for (const { ask, surface } of surfaces) {
   /** The routes that are preferred and that answer. */
-  const turn = (of: ChatModel, more: Partial<ChatRequest> = { conversation: "talk" }) =>
-    Effect.gen(function* () {
-      const attempts = new AttemptHistory()
-      const { route } = yield* Effect.scoped(ask(of, attempts, request(more)))
-      return { answered: route.id, preferred: attempts.preferredRoute }
-    })
+  const turn = Effect.fnUntraced(function* (of: ChatModel, more: Partial<ChatRequest> = { conversation: "talk" }) {
+    const attempts = new AttemptHistory()
+    const { route } = yield* Effect.scoped(ask(of, attempts, request(more)))
+    return { answered: route.id, preferred: attempts.preferredRoute }
+  })
 
   const answeredBy = (of: ChatModel, conversation = "talk") =>
     Effect.map(turn(of, { conversation }), ({ answered }) => answered)

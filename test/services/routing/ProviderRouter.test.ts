@@ -1,4 +1,4 @@
-import { Effect, Exit, Fiber, TestClock } from "effect"
+import { Effect, Exit, Fiber, Struct, TestClock } from "effect"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
@@ -155,10 +155,7 @@ for (const { ask, surface, whole } of surfaces) {
         const attempts = new AttemptHistory()
         assert.deepStrictEqual(yield* outcome(ask(model(a, b), attempts)), "NoHealthyProvider")
         assert.deepStrictEqual(fake.calls, [a.id, b.id])
-        assert.deepStrictEqual(
-          attempts.list.map((one) => one.outcome),
-          ["skipped", "skipped"]
-        )
+        assert.deepStrictEqual(attempts.list.map(Struct.get("outcome")), ["skipped", "skipped"])
       })
     })
 
@@ -210,12 +207,11 @@ for (const { ask, surface, whole } of surfaces) {
 
     it.effect("does not count departures, and admits another probe after one", () => {
       const fake = new ProviderFake().on(a, ...Array.from({ length: 10 }, () => hangs), fails(outage))
-      const leave = (attempts: AttemptHistory) =>
-        Effect.gen(function* () {
-          const fiber = yield* Effect.fork(Effect.scoped(ask(model(a, b), attempts)))
-          yield* TestClock.adjust("2 seconds")
-          yield* Fiber.interrupt(fiber)
-        })
+      const leave = Effect.fnUntraced(function* (attempts: AttemptHistory) {
+        const fiber = yield* Effect.fork(Effect.scoped(ask(model(a, b), attempts)))
+        yield* TestClock.adjust("2 seconds")
+        yield* Fiber.interrupt(fiber)
+      })
       return routed(fake, function* () {
         for (let times = 0; times < 10; times++) {
           const attempts = new AttemptHistory()

@@ -50,12 +50,11 @@ export const outcome = <R>(asked: Effect.Effect<{ readonly route: Route }, Routi
   Effect.match(asked, { onFailure: facts, onSuccess: ({ route: { id } }) => id })
 
 /** The same while time passes, step by step so that a timer set by another one's end is seen. */
-export const after = <A, E, R>(seconds: number, effect: Effect.Effect<A, E, R>, step = 1) =>
-  Effect.gen(function* () {
-    const fiber = yield* Effect.fork(effect)
-    for (let passed = 0; passed < seconds; passed += step) yield* TestClock.adjust(Duration.seconds(step))
-    return yield* Fiber.join(fiber)
-  })
+export const after = Effect.fnUntraced(function* <A, E, R>(seconds: number, effect: Effect.Effect<A, E, R>, step = 1) {
+  const fiber = yield* Effect.fork(effect)
+  for (let passed = 0; passed < seconds; passed += step) yield* TestClock.adjust(Duration.seconds(step))
+  return yield* Fiber.join(fiber)
+})
 
 /** Everything a stream sends, and how it ended: `whole` or the failure. */
 export const drained = Effect.fnUntraced(function* ({ first, pull }: RoutedStream) {

@@ -3,30 +3,29 @@ import { upTo, within } from "../../../src/services/sql/DatabaseRetry.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 /** How often something fails in vain within 300 ms, while the first failure sets the wall clock. */
-const triesWhileSet = (stepMillis: number) =>
-  Effect.gen(function* () {
-    const live = Clock.make()
-    let offset = 0
-    const wall = () => live.unsafeCurrentTimeMillis() + offset
-    const clock: Clock.Clock = {
-      [Clock.ClockTypeId]: Clock.ClockTypeId,
-      unsafeCurrentTimeMillis: wall,
-      currentTimeMillis: Effect.sync(wall),
-      unsafeCurrentTimeNanos: () => live.unsafeCurrentTimeNanos(),
-      currentTimeNanos: live.currentTimeNanos,
-      sleep: (duration) => live.sleep(duration)
-    }
-    let tries = 0
-    const failing = Effect.suspend(() => {
-      tries += 1
-      if (tries === 2) offset = stepMillis
-      return Effect.fail("again" as const)
-    })
-    yield* Effect.flip(Effect.retry(failing, upTo("300 millis")(Schedule.spaced("10 millis")))).pipe(
-      Effect.withClock(clock)
-    )
-    return tries
+const triesWhileSet = Effect.fnUntraced(function* (stepMillis: number) {
+  const live = Clock.make()
+  let offset = 0
+  const wall = () => live.unsafeCurrentTimeMillis() + offset
+  const clock: Clock.Clock = {
+    [Clock.ClockTypeId]: Clock.ClockTypeId,
+    unsafeCurrentTimeMillis: wall,
+    currentTimeMillis: Effect.sync(wall),
+    unsafeCurrentTimeNanos: () => live.unsafeCurrentTimeNanos(),
+    currentTimeNanos: live.currentTimeNanos,
+    sleep: (duration) => live.sleep(duration)
+  }
+  let tries = 0
+  const failing = Effect.suspend(() => {
+    tries += 1
+    if (tries === 2) offset = stepMillis
+    return Effect.fail("again" as const)
   })
+  yield* Effect.flip(Effect.retry(failing, upTo("300 millis")(Schedule.spaced("10 millis")))).pipe(
+    Effect.withClock(clock)
+  )
+  return tries
+})
 
 describe("patience with the database", () => {
   it.live("does not end when the wall clock is set forward", () =>

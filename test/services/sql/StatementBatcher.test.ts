@@ -6,24 +6,23 @@ import * as StatementBatcher from "../../../src/services/sql/StatementBatcher.ts
 import { assert, describe, it } from "../../harness/It.ts"
 
 /** Batches of numbers that wait for a gate; what ran is in `ran`. */
-const gated = (fails: (items: ReadonlyArray<number>) => boolean = () => false) =>
-  Effect.gen(function* () {
-    const gate = yield* Deferred.make<void>()
-    const ran = yield* Ref.make<ReadonlyArray<ReadonlyArray<number>>>([])
-    const submit = yield* StatementBatcher.make({
-      maxSize: 3,
-      timeout: "10 seconds",
-      run: (items: ReadonlyArray<number>) =>
-        Ref.update(ran, (before) => [...before, items]).pipe(
-          Effect.zipRight(Deferred.await(gate)),
-          Effect.zipRight(Effect.suspend(() => (fails(items) ? Effect.fail("bad" as const) : Effect.succeed(items))))
-        )
-    })
-    const ask = (item: number) => Effect.fork(Effect.exit(submit(item)))
-    /** Asks once a batch of all that came before can have begun. */
-    const askLater = (item: number) => Effect.zipRight(Effect.repeatN(EventLoop.yieldTurn, 2), ask(item))
-    return { gate, ran, ask, askLater }
+const gated = Effect.fnUntraced(function* (fails: (items: ReadonlyArray<number>) => boolean = () => false) {
+  const gate = yield* Deferred.make<void>()
+  const ran = yield* Ref.make<ReadonlyArray<ReadonlyArray<number>>>([])
+  const submit = yield* StatementBatcher.make({
+    maxSize: 3,
+    timeout: "10 seconds",
+    run: (items: ReadonlyArray<number>) =>
+      Ref.update(ran, (before) => [...before, items]).pipe(
+        Effect.zipRight(Deferred.await(gate)),
+        Effect.zipRight(Effect.suspend(() => (fails(items) ? Effect.fail("bad" as const) : Effect.succeed(items))))
+      )
   })
+  const ask = (item: number) => Effect.fork(Effect.exit(submit(item)))
+  /** Asks once a batch of all that came before can have begun. */
+  const askLater = (item: number) => Effect.zipRight(Effect.repeatN(EventLoop.yieldTurn, 2), ask(item))
+  return { gate, ran, ask, askLater }
+})
 
 describe("natural batches", () => {
   it.scoped("take what queued up while the last one ran, and answer each its own", function* () {
@@ -99,26 +98,23 @@ const gone = new SqlError({ cause: new Error("connection lost"), message: "conne
 const blocked = new SqlError({ cause: { severity: "ERROR", code: "55P03" }, message: "lock timeout" })
 
 /** Batches of words whose lane is their first letter; a run waits for nothing and fails with what `failure` says. */
-const laned = (failure: (items: ReadonlyArray<string>) => SqlError | undefined) =>
-  Effect.gen(function* () {
-    const ran: Array<ReadonlyArray<string>> = []
-    const submit = yield* StatementBatcher.make({
-      maxSize: 10,
-      timeout: "10 seconds",
-      lanes: { laneOf: (item: string) => item.slice(0, 1), permits: yield* Effect.makeSemaphore(1) },
-      run: (items: ReadonlyArray<string>) =>
-        Effect.suspend(() => {
-          ran.push(items)
-          const failed = failure(items)
-          // A lock is waited for in real time, and the waiting lets others go on.
-          return failed === undefined
-            ? Effect.succeed(items)
-            : Effect.zipRight(EventLoop.yieldTurn, Effect.fail(failed))
-        })
-    })
-    const ask = (item: string) => Effect.fork(Effect.exit(submit(item)))
-    return { ran, ask, submit }
+const laned = Effect.fnUntraced(function* (failure: (items: ReadonlyArray<string>) => SqlError | undefined) {
+  const ran: Array<ReadonlyArray<string>> = []
+  const submit = yield* StatementBatcher.make({
+    maxSize: 10,
+    timeout: "10 seconds",
+    lanes: { laneOf: (item: string) => item.slice(0, 1), permits: yield* Effect.makeSemaphore(1) },
+    run: (items: ReadonlyArray<string>) =>
+      Effect.suspend(() => {
+        ran.push(items)
+        const failed = failure(items)
+        // A lock is waited for in real time, and the waiting lets others go on.
+        return failed === undefined ? Effect.succeed(items) : Effect.zipRight(EventLoop.yieldTurn, Effect.fail(failed))
+      })
   })
+  const ask = (item: string) => Effect.fork(Effect.exit(submit(item)))
+  return { ran, ask, submit }
+})
 
 describe("natural batches with lanes", () => {
   it.scoped("go on without those whose lock is taken, and with them once it is free", function* () {

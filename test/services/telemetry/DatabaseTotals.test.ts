@@ -6,7 +6,7 @@ import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { DatabaseTotalsReader } from "../../../src/services/telemetry/DatabaseTotals.ts"
 import * as Metrics from "../../../src/services/telemetry/Metrics.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
-import { assert, describe, it } from "../../harness/It.ts"
+import { assert, describe, testOver } from "../../harness/It.ts"
 
 const services = Layer.mergeAll(DatabaseTotalsReader.layer, Layer.provide(Organizations.layer, LedgerAdmin.layer)).pipe(
   Layer.provideMerge(Postgres.layer)
@@ -29,70 +29,64 @@ const bench = Effect.gen(function* () {
 
 const instance = "00000000-0000-4000-8000-000000000001"
 
+const test = testOver(services)
+
 describe("the totals of the database", () => {
-  it.effect("count open holds and how old they are, and organizations with little left", () =>
-    Effect.gen(function* () {
-      const { hold, open, read } = yield* bench
-      yield* open("none", 0n)
-      yield* open("five", 5n * usd)
-      yield* open("rich", 50n * usd)
-      yield* hold(instance, "10 seconds")
-      yield* hold(instance, "1 minute")
-      yield* hold(null, "1 hour")
-      const totals = yield* read
-      const holds = totals?.holds.map(({ count, oldestMs, owner }) => [owner, count, Math.round(oldestMs / 10_000)])
-      assert.deepStrictEqual(holds?.toSorted(), [
-        ["job", 1, 360],
-        ["process", 2, 6]
-      ])
-      assert.deepStrictEqual(
-        totals?.organizations.map(({ count, usd }) => [usd, count]),
-        [
-          [0, 1],
-          [1, 1],
-          [10, 2]
-        ]
-      )
-      assert.isEmpty(totals?.videos)
-    }).pipe(Effect.provide(services))
-  )
+  test("count open holds and how old they are, and organizations with little left", function* () {
+    const { hold, open, read } = yield* bench
+    yield* open("none", 0n)
+    yield* open("five", 5n * usd)
+    yield* open("rich", 50n * usd)
+    yield* hold(instance, "10 seconds")
+    yield* hold(instance, "1 minute")
+    yield* hold(null, "1 hour")
+    const totals = yield* read
+    const holds = totals?.holds.map(({ count, oldestMs, owner }) => [owner, count, Math.round(oldestMs / 10_000)])
+    assert.deepStrictEqual(holds?.toSorted(), [
+      ["job", 1, 360],
+      ["process", 2, 6]
+    ])
+    assert.deepStrictEqual(
+      totals?.organizations.map(({ count, usd }) => [usd, count]),
+      [
+        [0, 1],
+        [1, 1],
+        [10, 2]
+      ]
+    )
+    assert.isEmpty(totals?.videos)
+  })
 
-  it.effect("are asked for once in 15 seconds however often they are read", () =>
-    Effect.gen(function* () {
-      const { hold, read } = yield* bench
-      const counted = Effect.map(read, (totals) => totals?.holds.reduce((sum, { count }) => sum + count, 0))
-      assert.deepStrictEqual(yield* Effect.all([counted, counted], { concurrency: "unbounded" }), [0, 0])
-      yield* hold(instance, "1 second")
-      yield* TestClock.adjust("14 seconds")
-      assert.strictEqual(yield* counted, 0)
-      yield* TestClock.adjust("1 second")
-      assert.strictEqual(yield* counted, 1)
-    }).pipe(Effect.provide(services))
-  )
+  test("are asked for once in 15 seconds however often they are read", function* () {
+    const { hold, read } = yield* bench
+    const counted = Effect.map(read, (totals) => totals?.holds.reduce((sum, { count }) => sum + count, 0))
+    assert.deepStrictEqual(yield* Effect.all([counted, counted], { concurrency: "unbounded" }), [0, 0])
+    yield* hold(instance, "1 second")
+    yield* TestClock.adjust("14 seconds")
+    assert.strictEqual(yield* counted, 0)
+    yield* TestClock.adjust("1 second")
+    assert.strictEqual(yield* counted, 1)
+  })
 
-  it.effect("are none while the database is away, and none of a statement that fails", () =>
-    Effect.gen(function* () {
-      const { read, sql } = yield* bench
-      Metrics.databaseUp.unsafeUpdate(0, [])
-      assert.isUndefined(yield* read)
-      Metrics.databaseUp.unsafeUpdate(1, [])
-      assert.isDefined(yield* read)
-      yield* TestClock.adjust("15 seconds")
-      yield* sql`ALTER TABLE holds RENAME TO gone`
-      assert.isUndefined(yield* read)
-    }).pipe(Effect.provide(services))
-  )
+  test("are none while the database is away, and none of a statement that fails", function* () {
+    const { read, sql } = yield* bench
+    Metrics.databaseUp.unsafeUpdate(0, [])
+    assert.isUndefined(yield* read)
+    Metrics.databaseUp.unsafeUpdate(1, [])
+    assert.isDefined(yield* read)
+    yield* TestClock.adjust("15 seconds")
+    yield* sql`ALTER TABLE holds RENAME TO gone`
+    assert.isUndefined(yield* read)
+  })
 
-  it.effect("come from indexes of what is open, however much is closed", () =>
-    Effect.gen(function* () {
-      const { sql } = yield* bench
-      yield* sql`SET plan_cache_mode = force_generic_plan`
-      yield* sql`INSERT INTO holds (id, org_id, key_id, amount, state, charged, closed_at)
+  test("come from indexes of what is open, however much is closed", function* () {
+    const { sql } = yield* bench
+    yield* sql`SET plan_cache_mode = force_generic_plan`
+    yield* sql`INSERT INTO holds (id, org_id, key_id, amount, state, charged, closed_at)
         SELECT gen_random_uuid(), 'o', 'k', 1, 'settled', 1, now() FROM generate_series(1, 20000)`
-      yield* sql`ANALYZE holds`
-      const plan = yield* sql`EXPLAIN SELECT CASE WHEN instance_id IS NULL THEN 'job' ELSE 'process' END, count(*),
+    yield* sql`ANALYZE holds`
+    const plan = yield* sql`EXPLAIN SELECT CASE WHEN instance_id IS NULL THEN 'job' ELSE 'process' END, count(*),
         min(created_at) FROM holds WHERE state = 'open' GROUP BY 1`
-      assert.include(JSON.stringify(plan), "holds_open")
-    }).pipe(Effect.provide(services))
-  )
+    assert.include(JSON.stringify(plan), "holds_open")
+  })
 })

@@ -27,24 +27,23 @@ const record = () => {
 const answered = { requestId: "req_1", surface: "chat", method: "POST", status: 200, code: null, startedAt: 0 }
 const times = { total: 30, firstByte: 28, providers: 27, own: 3 }
 
-const written = (format: "json" | "pretty", worker?: number) =>
-  Effect.gen(function* () {
-    let text = ""
-    const output = new Writable({
-      write: (chunk, _encoding, done) => {
-        text += String(chunk)
-        done()
-      }
-    })
-    const layer = RequestLines.layer({ format, worker }, output)
-    yield* Effect.gen(function* () {
-      const { write } = yield* RequestLines
-      write?.({ ...answered, path: "/v1/chat/completions", record: record() }, times, "m")
-      write?.({ ...answered, path: "/metrics", surface: "system" }, times, "")
-      write?.({ ...answered, path: undefined, surface: "none", status: 400, startedAt: undefined }, undefined, "")
-    }).pipe(Effect.provide(layer), Effect.scoped)
-    return text.trimEnd().split("\n")
+const written = Effect.fnUntraced(function* (format: "json" | "pretty", worker?: number) {
+  let text = ""
+  const output = new Writable({
+    write: (chunk, _encoding, done) => {
+      text += String(chunk)
+      done()
+    }
   })
+  const layer = RequestLines.layer({ format, worker }, output)
+  yield* Effect.gen(function* () {
+    const { write } = yield* RequestLines
+    write?.({ ...answered, path: "/v1/chat/completions", record: record() }, times, "m")
+    write?.({ ...answered, path: "/metrics", surface: "system" }, times, "")
+    write?.({ ...answered, path: undefined, surface: "none", status: 400, startedAt: undefined }, undefined, "")
+  }).pipe(Effect.provide(layer), Effect.scoped)
+  return text.trimEnd().split("\n")
+})
 
 describe("the lines of requests", () => {
   it.effect("are objects with what is known, in order and without those of probes", function* () {

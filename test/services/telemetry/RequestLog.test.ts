@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer } from "effect"
+import { Effect, Layer, Struct } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
@@ -38,12 +38,15 @@ const entry = (org: OrgId, more: Partial<RequestEntry>) =>
     })
   )
 
-const written = (org: OrgId, entries: ReadonlyArray<Partial<RequestEntry>>, expected: number) =>
-  Effect.gen(function* () {
-    const log = yield* RequestLog
-    yield* Effect.forEach(entries, (more) => Effect.flatMap(entry(org, more), log.write))
-    return yield* eventually(log.list({ org, limit: 100 }), (rows) => rows.length >= expected, "5 seconds")
-  })
+const written = Effect.fnUntraced(function* (
+  org: OrgId,
+  entries: ReadonlyArray<Partial<RequestEntry>>,
+  expected: number
+) {
+  const log = yield* RequestLog
+  yield* Effect.forEach(entries, (more) => Effect.flatMap(entry(org, more), log.write))
+  return yield* eventually(log.list({ org, limit: 100 }), (rows) => rows.length >= expected, "5 seconds")
+})
 
 withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("the request log", (it) => {
   it.effect("takes a cost of any size", function* () {
@@ -52,10 +55,7 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("the reques
     const failed = { route: "m@a", provider: "a", outcome: "retry", status: 200, ms: 1 }
     const attempts = [{ ...failed, cost: 10n ** 30n }, { ...failed, cost: 7n }, failed]
     const [tried] = yield* written(OrgId.make("tried"), [{ attempts }], 1)
-    assert.deepStrictEqual(
-      tried?.attempts.map(({ cost }) => cost),
-      [NanoUsd(2n ** 63n - 1n), NanoUsd(7n), undefined]
-    )
+    assert.deepStrictEqual(tried?.attempts.map(Struct.get("cost")), [NanoUsd(2n ** 63n - 1n), NanoUsd(7n), undefined])
   })
 
   it.effect("waits for a database that is away longer than a restart takes", function* () {
@@ -75,9 +75,6 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("the reques
       [{ totalMs: 1 }, { totalMs: 2 ** 40 }, { totalMs: 3 }, { totalMs: 4 }],
       3
     )
-    assert.sameMembers(
-      rows.map(({ totalMs }) => totalMs),
-      [1, 3, 4]
-    )
+    assert.sameMembers(rows.map(Struct.get("totalMs")), [1, 3, 4])
   })
 })

@@ -16,13 +16,12 @@ import {
 } from "../../harness/database/VideoBench.ts"
 
 /** A video that a provider renders, and never finishes by itself. */
-const renders = (bench: VideoBench, more: Parameters<VideoBench["job"]>[0] = {}) =>
-  Effect.gen(function* () {
-    bench.provider.on("m@a", { poll: [rendering] })
-    const process = yield* bench.process()
-    const { video } = yield* process.videos.create(bench.job(more))
-    return { ...process, id: video.id }
-  })
+const renders = Effect.fnUntraced(function* (bench: VideoBench, more: Parameters<VideoBench["job"]>[0] = {}) {
+  bench.provider.on("m@a", { poll: [rendering] })
+  const process = yield* bench.process()
+  const { video } = yield* process.videos.create(bench.job(more))
+  return { ...process, id: video.id }
+})
 
 const told = ({ provider }: VideoBench, routes: ReadonlyArray<string>) =>
   eventually(

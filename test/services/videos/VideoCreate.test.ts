@@ -116,29 +116,26 @@ describe.concurrent("creating a video", () => {
     ["all throttled", [limit, limit, limit], "AllProvidersFailed", "upstream_error", { status: 429 }],
     ["no account", [account, account, account], "AllProvidersFailed", "upstream_error", { status: 401 }]
   ] as const) {
-    videoTest(
-      `that ends in ${what} fails with that, holds nothing, lists nothing and frees its key`,
-      function* (bench) {
-        const { job, org, process, provider, sql } = bench
-        const { videos } = yield* process()
-        const routes = ["m@a", "m@b", "m@c"]
-        routes.forEach((route, index) => provider.on(route, { submit: [script[index] ?? Effect.void] }))
-        const asked = job({ key: "k", references: [picture] })
-        const failed = yield* Effect.flip(videos.create(asked))
-        assert.deepInclude(failed, { _tag: tag, ...detail })
-        assert.deepStrictEqual(
-          provider.calls(),
-          script.map((_, index) => `submit ${routes[index]}`)
-        )
-        assert.lengthOf(asked.record.attempts.list, script.length)
-        const row = yield* assertFailed(bench, code)
-        assert.deepInclude(row, { accepted: false, doubts: 0 })
-        assert.deepStrictEqual(yield* videos.list(org, 100), [])
-        assert.strictEqual((yield* Effect.flip(videos.find(org, row.id)))._tag, "VideoNotFound")
-        assert.deepStrictEqual(yield* sql`SELECT claim FROM idempotency_keys`, [])
-        routes.forEach((route) => provider.on(route, {}))
-      }
-    )
+    videoTest(`that ends in ${what} fails with it, holds nothing, lists nothing and frees its key`, function* (bench) {
+      const { job, org, process, provider, sql } = bench
+      const { videos } = yield* process()
+      const routes = ["m@a", "m@b", "m@c"]
+      routes.forEach((route, index) => provider.on(route, { submit: [script[index] ?? Effect.void] }))
+      const asked = job({ key: "k", references: [picture] })
+      const failed = yield* Effect.flip(videos.create(asked))
+      assert.deepInclude(failed, { _tag: tag, ...detail })
+      assert.deepStrictEqual(
+        provider.calls(),
+        script.map((_, index) => `submit ${routes[index]}`)
+      )
+      assert.lengthOf(asked.record.attempts.list, script.length)
+      const row = yield* assertFailed(bench, code)
+      assert.deepInclude(row, { accepted: false, doubts: 0 })
+      assert.deepStrictEqual(yield* videos.list(org, 100), [])
+      assert.strictEqual((yield* Effect.flip(videos.find(org, row.id)))._tag, "VideoNotFound")
+      assert.deepStrictEqual(yield* sql`SELECT claim FROM idempotency_keys`, [])
+      routes.forEach((route) => provider.on(route, {}))
+    })
   }
 
   videoTest("that takes longer than the request goes on and completes", function* (bench) {
@@ -197,16 +194,15 @@ describe.concurrent("creating a video", () => {
 const key = "k"
 
 /** A process that has written its job, and does nothing more. */
-const stoppedAfterHold = ({ job, process }: VideoBench) =>
-  Effect.gen(function* () {
-    const written = yield* Deferred.make<void>()
-    const halted = Effect.zipRight(Deferred.succeed(written, undefined), Effect.never)
-    const reach = (name: string) => (name === "after_hold" ? halted : Effect.void)
-    const dying = yield* process({ lookEvery: "1 hour", reach })
-    yield* Effect.forkScoped(dying.videos.create(job({ key })))
-    yield* Deferred.await(written)
-    return dying
-  })
+const stoppedAfterHold = Effect.fnUntraced(function* ({ job, process }: VideoBench) {
+  const written = yield* Deferred.make<void>()
+  const halted = Effect.zipRight(Deferred.succeed(written, undefined), Effect.never)
+  const reach = (name: string) => (name === "after_hold" ? halted : Effect.void)
+  const dying = yield* process({ lookEvery: "1 hour", reach })
+  yield* Effect.forkScoped(dying.videos.create(job({ key })))
+  yield* Deferred.await(written)
+  return dying
+})
 
 describe.concurrent("a video asked for with an idempotency key", () => {
   videoTest("is created once for any number of requests", function* (bench) {

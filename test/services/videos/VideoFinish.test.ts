@@ -18,12 +18,11 @@ import { png } from "../../harness/fixtures/TinyPictures.ts"
 const gone = Stream.fail(failure("network", 200))
 const page = Stream.make(Buffer.from("<html>not a clip, however long it is</html>".repeat(200)))
 
-const made = (bench: VideoBench, scripts: Readonly<Record<string, Script>>) =>
-  Effect.gen(function* () {
-    for (const id in scripts) bench.provider.on(id, scripts[id] ?? {})
-    const { videos } = yield* bench.process()
-    return yield* videos.create(bench.job({ references: [picture] }))
-  })
+const made = Effect.fnUntraced(function* (bench: VideoBench, scripts: Readonly<Record<string, Script>>) {
+  for (const id in scripts) bench.provider.on(id, scripts[id] ?? {})
+  const { videos } = yield* bench.process()
+  return yield* videos.create(bench.job({ references: [picture] }))
+})
 
 describe.concurrent("the clip of a video", () => {
   videoTest("is stored whole from pieces of any size", function* (bench) {
@@ -132,22 +131,21 @@ describe.concurrent("the end of a video", () => {
   }
 
   /** An owner that has stored the clip, and then lost its lease to somebody else. */
-  const overtaken = (bench: VideoBench, second: Script) =>
-    Effect.gen(function* () {
-      const { process, provider, steal, store } = bench
-      const stored = yield* makeGate
-      // It finds no more work by itself until it is through with this.
-      const slow = yield* process({
-        lookEvery: "1 hour",
-        reach: (name) => (name === "video_stored" ? stored.wait : Effect.void)
-      })
-      yield* slow.videos.create(bench.job({ references: [picture] }))
-      yield* stored.reached
-      const [first = ""] = store.names.public
-      provider.on("m@a", second)
-      yield* steal
-      return { first, goOn: stored.open }
+  const overtaken = Effect.fnUntraced(function* (bench: VideoBench, second: Script) {
+    const { process, provider, steal, store } = bench
+    const stored = yield* makeGate
+    // It finds no more work by itself until it is through with this.
+    const slow = yield* process({
+      lookEvery: "1 hour",
+      reach: (name) => (name === "video_stored" ? stored.wait : Effect.void)
     })
+    yield* slow.videos.create(bench.job({ references: [picture] }))
+    yield* stored.reached
+    const [first = ""] = store.names.public
+    provider.on("m@a", second)
+    yield* steal
+    return { first, goOn: stored.open }
+  })
   const publicFiles = ({ store }: VideoBench) => Effect.sync(() => store.names.public)
 
   videoTest("is decided by the first instance when the other comes later", function* (bench) {
@@ -163,26 +161,23 @@ describe.concurrent("the end of a video", () => {
     assert.deepInclude(yield* other.videos.find(bench.org, row.id), { url: `http://media.test/${row.media}` })
   })
 
-  videoTest(
-    "is decided by the lease's holder when the other comes first, and the reference is still there",
-    function* (bench) {
-      const polling = yield* makeGate
-      const poll = [Effect.zipRight(polling.wait, failed(failure("retry", 500)))]
-      const { goOn } = yield* overtaken(bench, { poll })
-      yield* bench.process()
-      yield* bench.lapse
-      yield* polling.reached
-      yield* goOn
-      yield* eventually(publicFiles(bench), (names) => names.length === 0)
-      assert.deepInclude(yield* bench.row, { step: "rendering", media: null })
-      assert.lengthOf(bench.store.names.private, 1)
-      yield* polling.open
-      assert.deepInclude(yield* assertDelivered(bench), { tried: ["m@a", "m@b"] })
-      const submits = bench.provider.called.filter(({ call }) => call === "submit")
-      assert.lengthOf(submits, 2)
-      for (const { what } of submits) assert.deepInclude(what, { reference: { type: "image/png", bytes: png } })
-    }
-  )
+  videoTest("is decided by the lease's holder when the other is first, and the reference stays", function* (bench) {
+    const polling = yield* makeGate
+    const poll = [Effect.zipRight(polling.wait, failed(failure("retry", 500)))]
+    const { goOn } = yield* overtaken(bench, { poll })
+    yield* bench.process()
+    yield* bench.lapse
+    yield* polling.reached
+    yield* goOn
+    yield* eventually(publicFiles(bench), (names) => names.length === 0)
+    assert.deepInclude(yield* bench.row, { step: "rendering", media: null })
+    assert.lengthOf(bench.store.names.private, 1)
+    yield* polling.open
+    assert.deepInclude(yield* assertDelivered(bench), { tried: ["m@a", "m@b"] })
+    const submits = bench.provider.called.filter(({ call }) => call === "submit")
+    assert.lengthOf(submits, 2)
+    for (const { what } of submits) assert.deepInclude(what, { reference: { type: "image/png", bytes: png } })
+  })
 
   videoTest("is charged once even after a submit without an answer", function* (bench) {
     yield* made(bench, { "m@a": { submit: [unanswered] } })

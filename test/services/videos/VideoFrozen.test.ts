@@ -83,14 +83,13 @@ describe("a route stored in a row", () => {
 })
 
 /** A job that was begun with these routes by a process that is gone. */
-const begun = (bench: VideoBench, ...routes: ReadonlyArray<VideoRoute>) =>
-  Effect.gen(function* () {
-    const sold = model(...routes)
-    const first = yield* bench.process({ ...submitsOnly, model: sold })
-    yield* first.videos.create({ ...bench.job(), model: sold })
-    yield* first.stop
-    return sold
-  })
+const begun = Effect.fnUntraced(function* (bench: VideoBench, ...routes: ReadonlyArray<VideoRoute>) {
+  const sold = model(...routes)
+  const first = yield* bench.process({ ...submitsOnly, model: sold })
+  yield* first.videos.create({ ...bench.job(), model: sold })
+  yield* first.stop
+  return sold
+})
 
 describe.concurrent("a video whose catalog changes meanwhile", () => {
   videoTest("keeps its price, its length and its route", function* (bench) {

@@ -1,5 +1,5 @@
 import { SqlClient, Statement } from "@effect/sql"
-import { Deferred, Effect, Fiber, TestClock, TestServices } from "effect"
+import { Deferred, Effect, Fiber, Struct, TestClock, TestServices } from "effect"
 import { done, rendering, type Script } from "../../fakes/VideoProviderFake.ts"
 import { eventually, keptFor, type NeverHappened } from "../../harness/database/Money.ts"
 import {
@@ -15,13 +15,12 @@ import { assert, describe, it } from "../../harness/It.ts"
 
 const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 
-const begun = (bench: VideoBench, script: Script) =>
-  Effect.gen(function* () {
-    bench.provider.on("m@a", script)
-    const process = yield* bench.process({ lookEvery: "1 hour" })
-    yield* process.videos.create(bench.job())
-    return process
-  })
+const begun = Effect.fnUntraced(function* (bench: VideoBench, script: Script) {
+  bench.provider.on("m@a", script)
+  const process = yield* bench.process({ lookEvery: "1 hour" })
+  yield* process.videos.create(bench.job())
+  return process
+})
 
 const allOver = ({ hurry, rows }: VideoBench, count: number) =>
   eventually(
@@ -111,10 +110,7 @@ describe.concurrent("a lease", () => {
     yield* sql`UPDATE videos SET lease_until = now() + interval '16 seconds'`
     const keeping = yield* Effect.fork(kept)
     yield* renewed(bench)
-    assert.deepStrictEqual(
-      (yield* rows).map(({ lease }) => lease),
-      leases
-    )
+    assert.deepStrictEqual((yield* rows).map(Struct.get("lease")), leases)
     yield* Deferred.succeed(over, undefined)
     yield* Fiber.join(keeping)
     yield* polling.open
@@ -153,9 +149,7 @@ describe.concurrent("an instance with many videos", () => {
     const polling = yield* makeGate
     const first = yield* process({ lookEvery: "1 hour" })
     provider.on("m@a", { poll: [Effect.zipRight(polling.wait, done)] })
-    yield* Effect.forEach(times(40), (index) => first.videos.create(job({ prompt: String(index) })), {
-      concurrency: 8
-    })
+    yield* Effect.forEach(times(40), (index) => first.videos.create(job({ prompt: String(index) })), { concurrency: 8 })
     yield* first.stop
     const second = yield* process()
     const busy = Effect.zipRight(
@@ -196,51 +190,52 @@ describe.concurrent("an instance with many videos", () => {
 })
 
 /** A process at its usual pace, and how many statements about videos it has made. */
-const counted = ({ process }: VideoBench) =>
-  Effect.gen(function* () {
-    let statements = 0
-    const counting: Statement.Statement.Transformer = (statement) =>
-      Effect.sync(() => {
-        const [text] = statement.compile()
-        if (text.includes("videos")) statements += 1
-        return statement
-      })
-    yield* Statement.withTransformer(process({ lookEvery: "5 seconds" }), counting)
-    const count = Effect.sync(() => statements)
-    return { count, becomes: (expected: number) => TestServices.provideLive(eventually(count, (n) => n >= expected)) }
-  })
+const counted = Effect.fnUntraced(function* ({ process }: VideoBench) {
+  let statements = 0
+  const counting: Statement.Statement.Transformer = (statement) =>
+    Effect.sync(() => {
+      const [text] = statement.compile()
+      if (text.includes("videos")) statements += 1
+      return statement
+    })
+  yield* Statement.withTransformer(process({ lookEvery: "5 seconds" }), counting)
+  const count = Effect.sync(() => statements)
+  return { count, becomes: (expected: number) => TestServices.provideLive(eventually(count, (n) => n >= expected)) }
+})
 
 /** Statements of the test's own, so many that whatever was about to happen has. */
 const pause = ({ sql }: VideoBench) => Effect.repeatN(sql`SELECT pg_sleep(0.002)`, 20)
 
 /** Looks with nothing to be done, each at least 5 s of the clock after the last. */
-const assertQuiet = (bench: VideoBench) =>
-  Effect.gen(function* () {
-    const { becomes, count } = yield* counted(bench)
-    yield* becomes(2)
-    for (let looks = 1; looks <= 4; looks += 1) {
-      let seconds = 0
+const assertQuiet = Effect.fnUntraced(function* (bench: VideoBench) {
+  const { becomes, count } = yield* counted(bench)
+  yield* becomes(2)
+  for (let looks = 1; looks <= 4; looks += 1) {
+    let seconds = 0
+    yield* pause(bench)
+    for (; (yield* count) === 2 * looks && seconds < 20; seconds += 1) {
+      yield* TestClock.adjust("1 second")
       yield* pause(bench)
-      for (; (yield* count) === 2 * looks && seconds < 20; seconds += 1) {
-        yield* TestClock.adjust("1 second")
-        yield* pause(bench)
-      }
-      assert.isAtLeast(seconds, 5)
-      yield* becomes(2 * looks + 2)
-      assert.strictEqual(yield* count, 2 * looks + 2)
     }
-  })
+    assert.isAtLeast(seconds, 5)
+    yield* becomes(2 * looks + 2)
+    assert.strictEqual(yield* count, 2 * looks + 2)
+  }
+})
 
 /** So many jobs that a provider renders, of a process that is gone; nobody has asked after them. */
-const rendered = ({ job, process, provider, sql }: VideoBench, count: number, rest: string) =>
-  Effect.gen(function* () {
-    const creator = yield* process({ lookEvery: "1 hour" })
-    provider.on("m@a", { poll: [rendering] })
-    yield* Effect.forEach(Array.from({ length: count }), () => creator.videos.create(job()), { concurrency: 4 })
-    yield* creator.stop
-    yield* sql`UPDATE videos SET polls = 0, lease = NULL, lease_until = NULL, next_at = now() + ${rest}::interval`
-    provider.called.length = 0
-  })
+const rendered = Effect.fnUntraced(function* (
+  { job, process, provider, sql }: VideoBench,
+  count: number,
+  rest: string
+) {
+  const creator = yield* process({ lookEvery: "1 hour" })
+  provider.on("m@a", { poll: [rendering] })
+  yield* Effect.forEach(Array.from({ length: count }), () => creator.videos.create(job()), { concurrency: 4 })
+  yield* creator.stop
+  yield* sql`UPDATE videos SET polls = 0, lease = NULL, lease_until = NULL, next_at = now() + ${rest}::interval`
+  provider.called.length = 0
+})
 
 describe.concurrent("an instance", () => {
   it.effect("queries the database twice in 5 s while there are no videos", () => withBench(assertQuiet))

@@ -35,30 +35,27 @@ describe.concurrent("the row of a video", () => {
     assert.deepStrictEqual(yield* totals(bench), [{ requests: 1, charge }])
   })
 
-  videoTest(
-    "is made at the end of the job where there is none, and what comes later leaves its charge",
-    function* (bench) {
-      const { job, process, sql, until } = bench
-      const { videos } = yield* process()
-      const asked = job()
-      asked.record.model = "m"
-      yield* videos.create(asked)
-      yield* until(({ status }) => status === "completed")
-      assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge, totalMs: 0 }])
-      yield* assertDelivered(bench)
-      const written = Effect.gen(function* () {
-        const log = yield* RequestLog
-        yield* log.write(entryOf(asked.record))
-        yield* eventually(rowOfJob(bench), ([found]) => found?.["totalMs"] === 9)
-      })
-      yield* Effect.provide(written, Layer.provide(RequestLog.layer, Layer.succeedContext(bench.outside)))
-      assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge, totalMs: 9 }])
-      yield* assertDelivered(bench)
+  videoTest("is made at the job's end where there is none, and what comes later leaves its charge", function* (bench) {
+    const { job, process, sql, until } = bench
+    const { videos } = yield* process()
+    const asked = job()
+    asked.record.model = "m"
+    yield* videos.create(asked)
+    yield* until(({ status }) => status === "completed")
+    assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge, totalMs: 0 }])
+    yield* assertDelivered(bench)
+    const written = Effect.gen(function* () {
+      const log = yield* RequestLog
+      yield* log.write(entryOf(asked.record))
+      yield* eventually(rowOfJob(bench), ([found]) => found?.["totalMs"] === 9)
+    })
+    yield* Effect.provide(written, Layer.provide(RequestLog.layer, Layer.succeedContext(bench.outside)))
+    assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge, totalMs: 9 }])
+    yield* assertDelivered(bench)
 
-      yield* refundFailed(sql, asked.record.hold ?? "")
-      assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, status: 500, charge: "0", totalMs: 9 }])
-      assert.deepStrictEqual(yield* totals(bench), [{ requests: 1, charge: "0" }])
-      assert.isTrue(yield* bench.bench.proved)
-    }
-  )
+    yield* refundFailed(sql, asked.record.hold ?? "")
+    assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, status: 500, charge: "0", totalMs: 9 }])
+    assert.deepStrictEqual(yield* totals(bench), [{ requests: 1, charge: "0" }])
+    assert.isTrue(yield* bench.bench.proved)
+  })
 })

@@ -12,13 +12,12 @@ import {
 import { doorTo } from "../../harness/gateway/Deployment.ts"
 
 /** A process that can lose its database, and that finds no work by itself. */
-const losing = ({ process, url }: VideoBench) =>
-  Effect.gen(function* () {
-    const door = yield* doorTo(url)
-    const { stop, videos } = yield* process({ ...submitsOnly, url: door.url })
-    const isCut = eventually(door.isCut, (cut) => cut)
-    return { door, videos, isCut, stop }
-  })
+const losing = Effect.fnUntraced(function* ({ process, url }: VideoBench) {
+  const door = yield* doorTo(url)
+  const { stop, videos } = yield* process({ ...submitsOnly, url: door.url })
+  const isCut = eventually(door.isCut, (cut) => cut)
+  return { door, videos, isCut, stop }
+})
 
 describe.concurrent("a video whose instance loses its database", () => {
   for (const when of ["before", "after"] as const) {
@@ -37,29 +36,26 @@ describe.concurrent("a video whose instance loses its database", () => {
       assert.deepInclude(yield* assertDelivered(bench), { id: video.id, doubts: 0 })
     })
 
-    videoTest(
-      `${when} the COMMIT that creates it does not exist when the outage outlasts its request`,
-      function* (bench) {
-        const { charged, job, org, provider, rows, sql } = bench
-        const { door, videos } = yield* losing(bench)
-        yield* door.cutAt("COMMIT", when)
-        const exit = yield* Effect.exit(videos.create(job({ key })))
-        assert.isTrue(Exit.isFailure(exit))
-        assert.lengthOf(yield* rows, when === "before" ? 0 : 1)
-        yield* door.mend
-        yield* eventually(sql`SELECT id FROM holds WHERE state = 'open'`, (open) => open.length === 0)
-        yield* charged()
-        assert.deepStrictEqual(provider.called, [])
-        assert.deepStrictEqual(yield* videos.list(org, 100), [])
-        // The key is freed behind the request's back, too.
-        const again = Effect.retry(videos.create(job({ key })), {
-          schedule: Schedule.spaced("100 millis"),
-          times: 100,
-          while: ({ _tag }) => _tag === "IdempotencyConflict"
-        })
-        assert.isFalse((yield* again).replayed)
-      }
-    )
+    videoTest(`${when} the COMMIT that creates it does not exist if an outage outlasts its request`, function* (bench) {
+      const { charged, job, org, provider, rows, sql } = bench
+      const { door, videos } = yield* losing(bench)
+      yield* door.cutAt("COMMIT", when)
+      const exit = yield* Effect.exit(videos.create(job({ key })))
+      assert.isTrue(Exit.isFailure(exit))
+      assert.lengthOf(yield* rows, when === "before" ? 0 : 1)
+      yield* door.mend
+      yield* eventually(sql`SELECT id FROM holds WHERE state = 'open'`, (open) => open.length === 0)
+      yield* charged()
+      assert.deepStrictEqual(provider.called, [])
+      assert.deepStrictEqual(yield* videos.list(org, 100), [])
+      // The key is freed behind the request's back, too.
+      const again = Effect.retry(videos.create(job({ key })), {
+        schedule: Schedule.spaced("100 millis"),
+        times: 100,
+        while: ({ _tag }) => _tag === "IdempotencyConflict"
+      })
+      assert.isFalse((yield* again).replayed)
+    })
 
     videoTest(`${when} the COMMIT that completes it is charged once and keeps its file`, function* (bench) {
       const { hurry, job, money, store } = bench
@@ -84,19 +80,18 @@ describe.concurrent("a video whose instance loses its database", () => {
 const key = "k"
 
 /** Nobody can end a job that was not told of, until it is let; counts who tried. */
-const obstructed = ({ sql }: VideoBench) =>
-  Effect.gen(function* () {
-    yield* sql`CREATE SEQUENCE tries`
-    yield* sql`CREATE FUNCTION obstruct() RETURNS trigger LANGUAGE plpgsql AS $$
+const obstructed = Effect.fnUntraced(function* ({ sql }: VideoBench) {
+  yield* sql`CREATE SEQUENCE tries`
+  yield* sql`CREATE FUNCTION obstruct() RETURNS trigger LANGUAGE plpgsql AS $$
       BEGIN PERFORM nextval('tries'); RAISE EXCEPTION 'not now'; END $$`
-    yield* sql`CREATE TRIGGER obstructed BEFORE UPDATE ON videos FOR EACH ROW
+  yield* sql`CREATE TRIGGER obstructed BEFORE UPDATE ON videos FOR EACH ROW
       WHEN (NEW.status = 'failed' AND OLD.accepted_at IS NULL) EXECUTE FUNCTION obstruct()`
-    const tries = sql`SELECT last_value::int AS tries FROM tries`.pipe(
-      Effect.flatMap(Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ tries: Schema.Number })))),
-      Effect.map(([row]) => row.tries)
-    )
-    return { tries, clear: sql`DROP TRIGGER obstructed ON videos` }
-  })
+  const tries = sql`SELECT last_value::int AS tries FROM tries`.pipe(
+    Effect.flatMap(Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ tries: Schema.Number })))),
+    Effect.map(([row]) => row.tries)
+  )
+  return { tries, clear: sql`DROP TRIGGER obstructed ON videos` }
+})
 
 describe.concurrent("a video whose request was answered with a failure", () => {
   videoTest("is not continued by its own instance, which has yet to fail it", function* (bench) {

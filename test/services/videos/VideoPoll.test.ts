@@ -27,13 +27,16 @@ import { assert, describe, it } from "../../harness/It.ts"
 const broken = failed(failure("retry", 500))
 
 /** A job of the bench's model, or of another, with what its routes do. */
-const following = (bench: VideoBench, scripts: Readonly<Record<string, Script>>, sold?: VideoModel) =>
-  Effect.gen(function* () {
-    for (const id in scripts) bench.provider.on(id, scripts[id] ?? {})
-    const { videos } = yield* bench.process(sold === undefined ? {} : { model: sold })
-    const job = bench.job()
-    return yield* videos.create(sold === undefined ? job : { ...job, model: sold })
-  })
+const following = Effect.fnUntraced(function* (
+  bench: VideoBench,
+  scripts: Readonly<Record<string, Script>>,
+  sold?: VideoModel
+) {
+  for (const id in scripts) bench.provider.on(id, scripts[id] ?? {})
+  const { videos } = yield* bench.process(sold === undefined ? {} : { model: sold })
+  const job = bench.job()
+  return yield* videos.create(sold === undefined ? job : { ...job, model: sold })
+})
 
 describe("the delays between two polls of a render", () => {
   it.effect("grow from 2 s to 10 s with jitter", () =>

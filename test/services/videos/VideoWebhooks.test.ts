@@ -121,21 +121,18 @@ describe.concurrent("the webhooks of a video", () => {
     assert.lengthOf(yield* written(bench), 1)
   })
 
-  videoTest(
-    "are refused where the URL is, before anything is held, and belong to the idempotency key",
-    function* (bench) {
-      const { fetcher, job, process, provider, rows } = bench
-      const { videos } = yield* process(submitsOnly)
-      fetcher.on("http://10.0.0.1/", Effect.fail(fetchFailed("refused")))
-      const refused = yield* Effect.flip(videos.create(job({ webhookUrl: "http://10.0.0.1/", key: "k" })))
-      assert.deepInclude(refused, { _tag: "InvalidRequest", param: "webhook_url" })
-      assert.deepStrictEqual([yield* rows, provider.calls()], [[], []])
-      const { video } = yield* videos.create(job({ webhookUrl: hook, key: "k" }))
-      assert.deepStrictEqual(yield* videos.create(job({ webhookUrl: hook, key: "k" })), { video, replayed: true })
-      for (const webhookUrl of [undefined, `${hook}/other`]) {
-        const other = yield* Effect.flip(videos.create(job({ webhookUrl, key: "k" })))
-        assert.deepInclude(other, { _tag: "InvalidRequest", param: null })
-      }
+  videoTest("are refused where the URL is, before a hold, and belong to the idempotency key", function* (bench) {
+    const { fetcher, job, process, provider, rows } = bench
+    const { videos } = yield* process(submitsOnly)
+    fetcher.on("http://10.0.0.1/", Effect.fail(fetchFailed("refused")))
+    const refused = yield* Effect.flip(videos.create(job({ webhookUrl: "http://10.0.0.1/", key: "k" })))
+    assert.deepInclude(refused, { _tag: "InvalidRequest", param: "webhook_url" })
+    assert.deepStrictEqual([yield* rows, provider.calls()], [[], []])
+    const { video } = yield* videos.create(job({ webhookUrl: hook, key: "k" }))
+    assert.deepStrictEqual(yield* videos.create(job({ webhookUrl: hook, key: "k" })), { video, replayed: true })
+    for (const webhookUrl of [undefined, `${hook}/other`]) {
+      const other = yield* Effect.flip(videos.create(job({ webhookUrl, key: "k" })))
+      assert.deepInclude(other, { _tag: "InvalidRequest", param: null })
     }
-  )
+  })
 })

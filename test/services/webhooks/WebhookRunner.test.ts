@@ -56,19 +56,18 @@ const delivered: Try = { status: 204, failure: undefined }
 const lookEverySeconds = 600
 
 /** When each try of a delivery was made, in seconds, until the runner has let it go. */
-const triesOf = (answer: (tries: number) => Try) =>
-  Effect.gen(function* () {
-    const at: Array<number> = []
-    const send: Send = ({ tries }) =>
-      Effect.map(Clock.currentTimeMillis, (now) => {
-        at.push(now / 1000)
-        return answer(tries)
-      })
-    const { ends, queue, rests } = memoryQueue(leasedOf("1"))
-    yield* makeRunner(queue, send, `${lookEverySeconds} seconds`)
-    for (let hours = 0; hours < 48 && ends.length === 0; hours++) yield* TestClock.adjust("1 hour")
-    return { at, ends, rests }
-  })
+const triesOf = Effect.fnUntraced(function* (answer: (tries: number) => Try) {
+  const at: Array<number> = []
+  const send: Send = ({ tries }) =>
+    Effect.map(Clock.currentTimeMillis, (now) => {
+      at.push(now / 1000)
+      return answer(tries)
+    })
+  const { ends, queue, rests } = memoryQueue(leasedOf("1"))
+  yield* makeRunner(queue, send, `${lookEverySeconds} seconds`)
+  for (let hours = 0; hours < 48 && ends.length === 0; hours++) yield* TestClock.adjust("1 hour")
+  return { at, ends, rests }
+})
 
 describe("the delivery of a webhook", () => {
   it.scoped("is tried eight times within a day, at growing distances, and then fails", function* () {

@@ -3,10 +3,10 @@ import { usePages } from "../../api/usePages.ts"
 import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"
 import { Badge } from "../../parts/Badge.tsx"
+import { organizationColumn } from "../../parts/columns.tsx"
 import { FilterBar } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
-import { link } from "../../Route.ts"
 import { Difference } from "./Difference.tsx"
 
 type AuditRow = typeof AuditRecord.Encoded
@@ -42,12 +42,7 @@ export const Audit = () => {
             )
           },
           { title: "What", kind: "text", value: ({ action: what }) => what },
-          {
-            title: "Organization",
-            kind: "link",
-            value: ({ org, org_name }) =>
-              org === null ? null : { href: link(["organizations", org]), text: org_name ?? org }
-          },
+          organizationColumn,
           {
             title: "Before and after",
             kind: "custom",

@@ -1,17 +1,33 @@
 import type { BlockedRangeRecord } from "../../../services/admin/BlockListChanges.ts"
 import { usePages } from "../../api/usePages.ts"
+import { useActions } from "../../parts/columns.tsx"
 import { TextField, textOf } from "../../parts/Field.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { searchOf } from "../../Route.ts"
-import { useRole } from "../../Session.ts"
 
 type BlockedRange = typeof BlockedRangeRecord.Encoded
 
 export const BlockList = () => {
   const ranges = usePages<BlockedRange>("/blocklist")
-  const isWriter = useRole("write")
+  const columns = useActions<BlockedRange>(
+    [
+      { title: "Range", kind: "code", value: ({ cidr }) => cidr },
+      { title: "Since", kind: "time", value: ({ created_at }) => created_at }
+    ],
+    ({ cidr }) => (
+      <WriteButton
+        isPlain
+        label="Let in"
+        of={cidr}
+        title={`Let ${cidr} in again?`}
+        method="DELETE"
+        path={`/blocklist${searchOf({ range: cidr })}`}
+        onDone={ranges.refresh}
+      />
+    )
+  )
   return (
     <Section
       title="Block list"
@@ -19,9 +35,7 @@ export const BlockList = () => {
         <WriteButton<BlockedRange>
           label="Block"
           title="Block an address or a range"
-          action="Block"
           isDangerous
-          method="POST"
           path="/blocklist"
           body={(form) => ({ range: textOf(form, "range") })}
           onDone={ranges.refresh}
@@ -41,30 +55,7 @@ export const BlockList = () => {
         pages={ranges}
         empty="Nothing is blocked."
         rowKey={({ id }) => id}
-        columns={[
-          { title: "Range", kind: "code", value: ({ cidr }) => cidr },
-          { title: "Since", kind: "time", value: ({ created_at }) => created_at },
-          ...(isWriter
-            ? ([
-                {
-                  title: "Actions",
-                  kind: "custom",
-                  value: ({ cidr }: BlockedRange) => (
-                    <WriteButton<BlockedRange>
-                      isPlain
-                      label="Let in"
-                      of={cidr}
-                      title={`Let ${cidr} in again?`}
-                      action="Let in"
-                      method="DELETE"
-                      path={`/blocklist${searchOf({ range: cidr })}`}
-                      onDone={ranges.refresh}
-                    />
-                  )
-                }
-              ] as const)
-            : [])
-        ]}
+        columns={columns}
       />
     </Section>
   )

@@ -1,10 +1,10 @@
 import type { InstanceRecord } from "../../../http/admin/instances/Schema.ts"
-import { useResource } from "../../api/useResource.ts"
+import { type Listed, useResource } from "../../api/useResource.ts"
 import { formatMillis } from "../../format/Moment.ts"
-import type { Tone } from "../../parts/Badge.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Section } from "../../parts/Page.tsx"
-import { Table } from "../../parts/Table.tsx"
+import type { Tone } from "../../parts/Status.ts"
+import { type Column, Table } from "../../parts/Table.tsx"
 
 type Instance = typeof InstanceRecord.Encoded
 
@@ -17,38 +17,36 @@ const tones: Readonly<Record<Instance["state"], Tone>> = {
   dead: "bad"
 }
 
+const columns: ReadonlyArray<Column<Instance>> = [
+  {
+    title: "Host",
+    kind: "text",
+    value: ({ host, pid }) => [host, pid].filter((part) => part !== null).join(", process ")
+  },
+  { title: "State", kind: "status", value: ({ state }) => ({ text: state, tone: tones[state] }) },
+  { title: "Started", kind: "time", value: ({ started_at }) => started_at },
+  {
+    title: "Last heartbeat",
+    kind: "text",
+    value: ({ beat_age_seconds }) => `${formatMillis(beat_age_seconds * 1000)} ago`
+  },
+  { title: "Catalog", kind: "code", value: ({ fingerprint }) => fingerprint?.slice(0, 12) },
+  { title: "Read", kind: "time", value: ({ read_at }) => read_at },
+  { title: "Models", kind: "number", value: ({ models }) => models },
+  { title: "Problem", kind: "custom", value: ({ problem }) => problem && <pre>{problem}</pre> },
+  { title: "Id", kind: "code", value: ({ id }) => id }
+]
+
+export const InstanceTable = ({ rows }: { readonly rows: ReadonlyArray<Instance> }) => (
+  <Table label="Instances" empty="No instance runs." rows={rows} rowKey={({ id }) => id} columns={columns} />
+)
+
 /** Processes that run, or ended within a day. */
 export const Instances = () => {
-  const instances = useResource<{ readonly data: ReadonlyArray<Instance> }>("/instances", { everySeconds })
+  const instances = useResource<Listed<typeof InstanceRecord>>("/instances", { everySeconds })
   return (
     <Section title="Instances">
-      <Loaded resource={instances}>
-        {({ data }) => (
-          <Table
-            label="Instances"
-            rows={data}
-            rowKey={({ id }) => id}
-            columns={[
-              {
-                title: "Host",
-                kind: "text",
-                value: ({ host, pid }) => [host, pid].filter((part) => part !== null).join(", process ")
-              },
-              { title: "State", kind: "status", value: ({ state }) => ({ text: state, tone: tones[state] }) },
-              { title: "Started", kind: "time", value: ({ started_at }) => started_at },
-              {
-                title: "Last heartbeat",
-                kind: "text",
-                value: ({ beat_age_seconds }) => `${formatMillis(beat_age_seconds * 1000)} ago`
-              },
-              { title: "Catalog", kind: "code", value: ({ fingerprint }) => fingerprint?.slice(0, 12) },
-              { title: "Models", kind: "number", value: ({ models }) => models },
-              { title: "Problem", kind: "text", value: ({ problem }) => problem },
-              { title: "Id", kind: "code", value: ({ id }) => id }
-            ]}
-          />
-        )}
-      </Loaded>
+      <Loaded resource={instances}>{({ data }) => <InstanceTable rows={data} />}</Loaded>
     </Section>
   )
 }

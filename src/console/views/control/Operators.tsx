@@ -1,7 +1,7 @@
 import { useState } from "preact/hooks"
 import type { CreatedOperator, LinkedOperator } from "../../../http/admin/operators/Schema.ts"
 import type { OperatorRecord } from "../../../services/admin/OperatorChanges.ts"
-import { useResource } from "../../api/useResource.ts"
+import { type Listed, useResource } from "../../api/useResource.ts"
 import { Copy } from "../../parts/Copy.tsx"
 import { SelectField, TextField, textOf } from "../../parts/Field.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
@@ -26,9 +26,7 @@ const Create = ({ onDone }: { readonly onDone: (operator: Linked) => void }) => 
   <WriteButton<Linked>
     role="owner"
     label="Let someone in"
-    title="Let someone in"
     action="Create"
-    method="POST"
     path="/operators"
     body={(form) => ({ name: textOf(form, "name"), role: textOf(form, "role") })}
     onDone={onDone}
@@ -57,7 +55,6 @@ const RowActions = ({
       of={of.name}
       title={`Make a link for ${of.name}`}
       action="Make a link"
-      method="POST"
       path={`${pathOf(of)}/link`}
       onDone={onLink}
     >
@@ -68,8 +65,6 @@ const RowActions = ({
       isPlain
       label="Revoke"
       of={of.name}
-      title={`Revoke ${of.name}?`}
-      action="Revoke"
       isDangerous
       method="DELETE"
       path={pathOf(of)}
@@ -81,7 +76,7 @@ const RowActions = ({
 )
 
 export const Operators = () => {
-  const operators = useResource<{ readonly data: ReadonlyArray<Operator> }>("/operators")
+  const operators = useResource<Listed<typeof OperatorRecord>>("/operators")
   const [linked, setLinked] = useState<Linked>()
   const onLink = (operator: Linked) => {
     setLinked(operator)

@@ -2,14 +2,15 @@ import { addressOf } from "../../api/Client.ts"
 import { usePages } from "../../api/usePages.ts"
 import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"
+import { organizationColumn } from "../../parts/columns.tsx"
 import { FilterBar } from "../../parts/FilterBar.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
 import type { ListedEntry } from "../organizations/records.ts"
-import { entryColumns, organizationColumn } from "./entryColumns.ts"
+import { entryColumns } from "./entryColumns.ts"
 import { Verify } from "./Verify.tsx"
 
-const [time, ...others] = entryColumns
+const columns = entryColumns.toSpliced(1, 0, organizationColumn)
 
 export const Ledger = () => {
   const { query } = useRoute()
@@ -45,7 +46,7 @@ export const Ledger = () => {
           pages={entries}
           empty="No entry matches."
           rowKey={({ id }) => id}
-          columns={[...(time ? [time] : []), organizationColumn, ...others]}
+          columns={columns}
         />
       </Section>
     </Page>

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "preact/hooks"
+import type { LastLine, ProofLine } from "../../../http/admin/ledger/Schema.ts"
 import type { ApiError } from "../../api/ApiError.ts"
 import { readLines } from "../../api/Client.ts"
 import { asApiError, useResource } from "../../api/useResource.ts"
@@ -10,26 +11,8 @@ import { Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Time.tsx"
 
-interface Proof {
-  readonly invariant: string
-  /** The first of those that break it. */
-  readonly violations: ReadonlyArray<Readonly<Record<string, unknown>>>
-  readonly count: number
-  readonly ms: number
-}
-
-interface End {
-  readonly done: true
-  readonly holds_true: boolean
-  readonly organizations: number
-  readonly entries: number
-  readonly holds: number
-  readonly at: number
-}
-
-interface Invariants {
-  readonly data: ReadonlyArray<string>
-}
+type Proof = typeof ProofLine.Encoded
+type End = typeof LastLine.Encoded
 
 type Run =
   | { readonly is: "running"; readonly proofs: ReadonlyArray<Proof> }
@@ -115,7 +98,7 @@ const Conclusion = ({ run }: { readonly run: Run }) => {
 export const Verify = () => {
   const [run, start, stop] = useRun()
   const isRunning = run?.is === "running"
-  const names = useResource<Invariants>("/ledger/invariants")
+  const names = useResource<{ readonly data: ReadonlyArray<string> }>("/ledger/invariants")
   const proofs = new Map(run?.proofs.map((proof) => [proof.invariant, proof]))
   const rows = [...new Set([...(names.data?.data ?? []), ...proofs.keys()])]
   return (

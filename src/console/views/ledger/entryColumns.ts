@@ -19,9 +19,3 @@ export const entryColumns: ReadonlyArray<Column<ListedEntry>> = [
   { title: "Note", kind: "text", value: ({ note }) => note },
   { title: "Key", kind: "code", value: ({ key_id }) => key_id }
 ]
-
-export const organizationColumn: Column<ListedEntry> = {
-  title: "Organization",
-  kind: "link",
-  value: ({ org, org_name }) => ({ href: link(["organizations", org]), text: org_name })
-}

@@ -1,10 +1,11 @@
 import { useResource } from "../../api/useResource.ts"
 import { formatCount, formatShort, formatUsd } from "../../format/Amount.ts"
-import { Badge, type Tone } from "../../parts/Badge.tsx"
+import { Badge } from "../../parts/Badge.tsx"
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { Fact, Facts } from "../../parts/Facts.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
+import type { Tone } from "../../parts/Status.ts"
 import { Table } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { Usd } from "../../parts/Usd.tsx"
@@ -78,9 +79,7 @@ const Holds = ({ holds: { amount_usd, oldest, open } }: Pick<NowAnswer, "holds">
     <div class="panel">
       <Facts>
         <Fact name="Open">{formatCount(open)}</Fact>
-        <Fact name="Held">
-          <Usd amount={amount_usd} />
-        </Fact>
+        <Fact name="Held" usd={amount_usd} />
         <Fact name="Oldest">
           {oldest && (
             <>

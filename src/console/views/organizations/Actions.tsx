@@ -27,8 +27,6 @@ const TopUp = ({ onDone, organization }: Of) => (
   <WriteButton<typeof TopUpRecord.Encoded>
     label="Top up"
     title={`Top up ${organization.name}`}
-    action="Top up"
-    method="POST"
     path="/credits"
     body={(form) => ({
       organization: organization.id,
@@ -59,8 +57,6 @@ const Adjust = ({ onDone, organization }: Of) => {
     <WriteButton<typeof EntryRecord.Encoded>
       label="Adjust"
       title={`Adjust the balance of ${organization.name}`}
-      action="Adjust"
-      method="POST"
       path="/credits"
       body={(form) => ({
         organization: organization.id,
@@ -126,9 +122,7 @@ const Suspend = ({ onDone, organization }: Of) => (
     key="suspend"
     label="Suspend"
     title={`Suspend ${organization.name}?`}
-    action="Suspend"
     isDangerous
-    method="POST"
     path={`${pathOf(organization)}/suspend`}
     onDone={onDone}
   >
@@ -141,8 +135,6 @@ const Resume = ({ onDone, organization }: Of) => (
     key="resume"
     label="Resume"
     title={`Resume ${organization.name}?`}
-    action="Resume"
-    method="POST"
     path={`${pathOf(organization)}/resume`}
     onDone={onDone}
   >
@@ -155,7 +147,6 @@ const Delete = ({ onDone, organization }: Of) => (
     role="owner"
     label="Delete"
     title={`Delete ${organization.name}?`}
-    action="Delete"
     isDangerous
     method="DELETE"
     path={pathOf(organization)}

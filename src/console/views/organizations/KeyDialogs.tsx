@@ -1,5 +1,5 @@
+import type { ComponentProps } from "preact"
 import { CheckField, numberOf, SelectField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
-import { toast } from "../../parts/Toasts.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { changesOf, decimalOf, localMinuteOf, typedOf } from "./Fields.ts"
 import type { IssuedKey, Key, Organization } from "./records.ts"
@@ -106,7 +106,6 @@ export const CreateKey = ({
     label="Create key"
     title={`Create a key of ${organization.name}`}
     action="Create"
-    method="POST"
     path="/keys"
     body={(form) => ({
       organization: organization.id,
@@ -123,56 +122,57 @@ interface Of<A> {
   readonly onDone: (answer: A) => void
 }
 
-const pathOf = ({ id }: Key) => `/keys/${encodeURIComponent(id)}`
-const nameOf = ({ id, name }: Key) => name || id
+/** The dialog of a change in the row of a key. */
+const Change = <A,>({
+  label,
+  of: { id, name },
+  path = "",
+  title = `${label} the key ${name || id}?`,
+  ...dialog
+}: Omit<ComponentProps<typeof WriteButton<A>>, "of" | "path"> & {
+  readonly of: Key
+  /** Below the key's own. */
+  readonly path?: string
+}) => (
+  <WriteButton<A>
+    {...dialog}
+    isPlain
+    label={label}
+    of={name || id}
+    title={title}
+    path={`/keys/${encodeURIComponent(id)}${path}`}
+  />
+)
 
 export const EditKey = ({ of, onDone }: Of<Key>) => (
-  <WriteButton<Key>
-    isPlain
+  <Change<Key>
+    of={of}
     label="Edit"
-    of={nameOf(of)}
-    title={`Edit the key ${nameOf(of)}`}
+    title={`Edit the key ${of.name || of.id}`}
     action="Save"
     method="PATCH"
-    path={pathOf(of)}
     body={(form) => changesOf(presentOf(of), enteredIn(form))}
     onDone={onDone}
   >
     <Fields present={presentOf(of)} />
-  </WriteButton>
+  </Change>
 )
 
 export const ReissueKey = ({ of, onDone }: Of<IssuedKey>) => (
-  <WriteButton<IssuedKey>
-    isPlain
-    label="Reissue"
-    of={nameOf(of)}
-    title={`Reissue the key ${nameOf(of)}?`}
-    action="Reissue"
-    isDangerous
-    method="POST"
-    path={`${pathOf(of)}/reissue`}
-    onDone={onDone}
-  >
+  <Change<IssuedKey> of={of} label="Reissue" isDangerous path="/reissue" onDone={onDone}>
     <p>The key gets a new secret. The old one stops working at once.</p>
-  </WriteButton>
+  </Change>
 )
 
 export const RevokeKey = ({ of, onDone }: Of<Key>) => (
-  <WriteButton<Key>
-    isPlain
+  <Change<Key>
+    of={of}
     label="Revoke"
-    of={nameOf(of)}
-    title={`Revoke the key ${nameOf(of)}?`}
-    action="Revoke"
     isDangerous
-    method="POST"
-    path={`${pathOf(of)}/revoke`}
-    onDone={(key) => {
-      toast(`The key ${nameOf(of)} is revoked.`)
-      onDone(key)
-    }}
+    path="/revoke"
+    done={`The key ${of.name || of.id} is revoked.`}
+    onDone={onDone}
   >
     <p>The key is refused from now on, for good.</p>
-  </WriteButton>
+  </Change>
 )

@@ -1,20 +1,21 @@
 import { useState } from "preact/hooks"
 import { usePages } from "../../api/usePages.ts"
-import type { Tone } from "../../parts/Badge.tsx"
+import { useActions } from "../../parts/columns.tsx"
 import { Long } from "../../parts/Long.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
 import { SecretDialog } from "../../parts/SecretDialog.tsx"
+import type { Status } from "../../parts/Status.ts"
+import type { Column } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { Usd } from "../../parts/Usd.tsx"
-import { useRole } from "../../Session.ts"
 import { CreateKey, EditKey, ReissueKey, RevokeKey } from "./KeyDialogs.tsx"
 import type { IssuedKey, Key, Organization } from "./records.ts"
 import { useFresh } from "./useFresh.ts"
 
 const listed = 20
 
-const stateOf = ({ cap_usd, expires_at, revoked_at, spent_usd }: Key): { text: string; tone: Tone } => {
+const stateOf = ({ cap_usd, expires_at, revoked_at, spent_usd }: Key): Status => {
   if (revoked_at !== null) return { text: "revoked", tone: "soft" }
   if (expires_at !== null && expires_at <= Date.now() / 1000) return { text: "expired", tone: "soft" }
   return cap_usd !== null && spent_usd >= cap_usd
@@ -48,16 +49,38 @@ const Spent = ({ cap_period, cap_usd, spent_usd }: Key) => (
   </div>
 )
 
+const columns: ReadonlyArray<Column<Key>> = [
+  { title: "Key", kind: "custom", value: (key) => <Name {...key} /> },
+  { title: "State", kind: "status", value: stateOf },
+  { title: "Spent", kind: "custom", value: (key) => <Spent {...key} /> },
+  { title: "Scopes", kind: "text", value: ({ scopes }) => scopes?.join(", ") ?? "all" },
+  { title: "Per minute", kind: "number", value: ({ rpm }) => rpm },
+  { title: "Last used", kind: "custom", value: ({ last_used_at }) => <Time at={last_used_at} ago /> },
+  { title: "Expires", kind: "time", value: ({ expires_at }) => expires_at }
+]
+
 export const Keys = ({ organization }: { readonly organization: Organization }) => {
   const [isAll, setAll] = useState(false)
   const [issued, setIssued] = useState<IssuedKey>()
   const query = { organization: organization.id, state: isAll ? undefined : "live" }
   const keys = useFresh(usePages<Key>("/keys", query, listed), organization, listed)
-  const isWriter = useRole("write") && organization.deleted_at === undefined
+  const isOpen = organization.deleted_at === undefined
   const onIssued = (key: IssuedKey) => {
     setIssued(key)
     keys.refresh()
   }
+  const shown = useActions(
+    columns,
+    (key) =>
+      key.revoked_at === null && (
+        <div class="row-actions">
+          <EditKey of={key} onDone={keys.refresh} />
+          <ReissueKey of={key} onDone={onIssued} />
+          <RevokeKey of={key} onDone={keys.refresh} />
+        </div>
+      ),
+    isOpen
+  )
   return (
     <Section
       title="Keys"
@@ -66,7 +89,7 @@ export const Keys = ({ organization }: { readonly organization: Organization }) 
           <label class="check">
             <input type="checkbox" checked={isAll} onChange={() => setAll(!isAll)} /> with those that have ended
           </label>
-          {isWriter && <CreateKey organization={organization} onDone={onIssued} />}
+          {isOpen && <CreateKey organization={organization} onDone={onIssued} />}
         </>
       }
     >
@@ -75,31 +98,7 @@ export const Keys = ({ organization }: { readonly organization: Organization }) 
         pages={keys}
         empty={isAll ? "It has no keys." : "It has no keys that work."}
         rowKey={({ id }) => id}
-        columns={[
-          { title: "Key", kind: "custom", value: (key) => <Name {...key} /> },
-          { title: "State", kind: "status", value: stateOf },
-          { title: "Spent", kind: "custom", value: (key) => <Spent {...key} /> },
-          { title: "Scopes", kind: "text", value: ({ scopes }) => scopes?.join(", ") ?? "all" },
-          { title: "Per minute", kind: "number", value: ({ rpm }) => rpm },
-          { title: "Last used", kind: "custom", value: ({ last_used_at }) => <Time at={last_used_at} ago /> },
-          { title: "Expires", kind: "time", value: ({ expires_at }) => expires_at },
-          ...(isWriter
-            ? ([
-                {
-                  title: "Actions",
-                  kind: "custom",
-                  value: (key: Key) =>
-                    key.revoked_at === null && (
-                      <div class="row-actions">
-                        <EditKey of={key} onDone={keys.refresh} />
-                        <ReissueKey of={key} onDone={onIssued} />
-                        <RevokeKey of={key} onDone={keys.refresh} />
-                      </div>
-                    )
-                }
-              ] as const)
-            : [])
-        ]}
+        columns={shown}
       />
       {issued && (
         <SecretDialog title="The key" label="the key" secret={issued.key} onClose={() => setIssued(undefined)} />

@@ -5,8 +5,6 @@ import { Fact, Facts } from "../../parts/Facts.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
-import { Time } from "../../parts/Time.tsx"
-import { Usd } from "../../parts/Usd.tsx"
 import { link } from "../../Route.ts"
 import { entryColumns } from "../ledger/entryColumns.ts"
 import { Endpoints } from "../webhooks/Endpoints.tsx"
@@ -26,20 +24,10 @@ const Details = ({ organization }: { readonly organization: Record }) => (
   <Section title="Details">
     <div class="panel">
       <Facts>
-        <Fact name="Id">
-          <code>{organization.id}</code>
-        </Fact>
-        <Fact name="Created">
-          <Time at={organization.created_at} />
-        </Fact>
-        {organization.deleted_at !== undefined && (
-          <Fact name="Deleted">
-            <Time at={organization.deleted_at} />
-          </Fact>
-        )}
-        <Fact name="Webhooks are told below">
-          <Usd amount={organization.notify_below_usd} />
-        </Fact>
+        <Fact name="Id" code={organization.id} />
+        <Fact name="Created" at={organization.created_at} />
+        {organization.deleted_at !== undefined && <Fact name="Deleted" at={organization.deleted_at} />}
+        <Fact name="Webhooks are told below" usd={organization.notify_below_usd} />
         <Fact name="Short of credits">
           {organization.fit_holds ? "chats run with a lower cap" : "chats are refused"}
         </Fact>
@@ -78,7 +66,12 @@ const Known = ({ organization, refresh }: { readonly organization: Record; reado
         />
       </Section>
       <Holds organization={organization} />
-      <Endpoints title="Webhook endpoints" endpoints={endpoints} organization={id} />
+      <Endpoints
+        title="Webhook endpoints"
+        endpoints={endpoints}
+        organization={id}
+        isClosed={organization.deleted_at !== undefined}
+      />
       <Details organization={organization} />
     </Page>
   )

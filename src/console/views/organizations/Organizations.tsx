@@ -4,23 +4,21 @@ import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
 import { FilterBar } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
+import type { Status } from "../../parts/Status.ts"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
 import type { Organization } from "./records.ts"
 
-export const stateOf = ({ deleted_at, suspended }: Organization) =>
-  deleted_at !== undefined
-    ? ({ text: "deleted", tone: "soft" } as const)
-    : suspended
-      ? ({ text: "suspended", tone: "warn" } as const)
-      : ({ text: "active", tone: "good" } as const)
+export const stateOf = ({ deleted_at, suspended }: Organization): Status => {
+  if (deleted_at !== undefined) return { text: "deleted", tone: "soft" }
+  return suspended ? { text: "suspended", tone: "warn" } : { text: "active", tone: "good" }
+}
 
 const Create = () => (
   <WriteButton<Organization>
     label="Create organization"
     title="Create an organization"
     action="Create"
-    method="POST"
     path="/organizations"
     body={(form) => ({ name: textOf(form, "name"), credits_usd: textOf(form, "credits_usd") })}
     onDone={({ id }) => {

@@ -1,9 +1,8 @@
 import { formatMillis } from "../../format/Moment.ts"
 import { shorten } from "../../format/Short.ts"
 import { Badge } from "../../parts/Badge.tsx"
+import { organizationColumn, timeColumn } from "../../parts/columns.tsx"
 import type { Column } from "../../parts/Table.tsx"
-import { Time } from "../../parts/Time.tsx"
-import { link } from "../../Route.ts"
 import { statusOf } from "./Outcome.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
 
@@ -25,21 +24,9 @@ const Route = ({ row: { attempts, model, route } }: { readonly row: RequestRecor
 }
 
 export const columns: ReadonlyArray<Column<RequestRecord>> = [
-  {
-    title: "Time",
-    kind: "custom",
-    value: ({ at, id }) => (
-      <a class="nowrap" href={link(["requests", id])}>
-        <Time at={at} />
-      </a>
-    )
-  },
+  timeColumn("requests"),
   { title: "Status", kind: "status", value: ({ code, status }) => statusOf(status, code) },
-  {
-    title: "Organization",
-    kind: "link",
-    value: ({ org, org_name }) => ({ href: link(["organizations", org]), text: org_name ?? org })
-  },
+  organizationColumn,
   { title: "Model", kind: "code", value: ({ model }) => model && shorten(model, mostShown) },
   { title: "Route", kind: "custom", value: (row) => <Route row={row} /> },
   { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd },

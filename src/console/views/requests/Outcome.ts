@@ -1,12 +1,7 @@
-export type Tone = "good" | "warn" | "bad" | "soft"
-
-export interface Outcome {
-  readonly text: string
-  readonly tone: Tone
-}
+import type { Status } from "../../parts/Status.ts"
 
 /** What became of an attempt. */
-const outcomes: Readonly<Record<string, Outcome>> = {
+const outcomes: Readonly<Record<string, Status>> = {
   ok: { text: "answered", tone: "good" },
   retry: { text: "failed", tone: "bad" },
   limit: { text: "rate limited", tone: "warn" },
@@ -19,10 +14,10 @@ const outcomes: Readonly<Record<string, Outcome>> = {
   cancelled: { text: "cancelled by us", tone: "soft" }
 }
 
-export const outcomeOf = (outcome: string): Outcome => outcomes[outcome] ?? { text: outcome, tone: "bad" }
+export const outcomeOf = (outcome: string): Status => outcomes[outcome] ?? { text: outcome, tone: "bad" }
 
 /** Broken after a status 200 is an error as well. */
-export const statusOf = (status: number, code: string | null): Outcome => ({
+export const statusOf = (status: number, code: string | null): Status => ({
   text: code === null ? String(status) : `${status} ${code}`,
   tone: status >= 500 || code === "stream_error" ? "bad" : status >= 400 ? "warn" : "good"
 })

@@ -1,7 +1,6 @@
 import { useState } from "preact/hooks"
 import { formatUsd } from "../../format/Amount.ts"
 import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
-import { toast } from "../../parts/Toasts.tsx"
 import { WriteDialog } from "../../parts/WriteDialog.tsx"
 import type { RequestDetail } from "./RequestRecord.ts"
 import { subtractUsd } from "./Subtraction.ts"
@@ -51,7 +50,6 @@ export const RefundDialog = ({
     <WriteDialog
       title="Refund this request"
       action={amount === undefined ? "Refund" : `Refund ${formatUsd(amount)}`}
-      method="POST"
       path="/credits/refunds"
       body={(form) => ({
         request_id: request.id,
@@ -59,10 +57,8 @@ export const RefundDialog = ({
         note: textOf(form, "note")
       })}
       onClose={onClose}
-      onDone={() => {
-        toast(`Refunded ${amount === undefined ? "it" : formatUsd(amount)}.`)
-        onDone()
-      }}
+      done={`Refunded ${amount === undefined ? "it" : formatUsd(amount)}.`}
+      onDone={onDone}
     >
       <div class="field" onInput={type}>
         <UsdField name="amount_usd" label="Amount in USD" value={whole} required />

@@ -3,7 +3,6 @@ import { formatMillis } from "../../format/Moment.ts"
 import { shorten } from "../../format/Short.ts"
 import { Fact, Facts } from "../../parts/Facts.tsx"
 import { Long } from "../../parts/Long.tsx"
-import { Time } from "../../parts/Time.tsx"
 import { link } from "../../Route.ts"
 import type { RequestDetail } from "./RequestRecord.ts"
 
@@ -27,8 +26,6 @@ const notes: Readonly<Record<string, string>> = {
 
 const mostShown = 160
 
-const code = (text: string | null) => text && <code>{text}</code>
-
 const filtered = (name: string, value: string | null) =>
   value && (
     <a href={link(["requests"], { [name]: value })}>
@@ -44,9 +41,7 @@ export const RequestFacts = ({ request }: { readonly request: RequestDetail }) =
   return (
     <div class="panel wide-facts">
       <Facts>
-        <Fact name="At">
-          <Time at={at} />
-        </Fact>
+        <Fact name="At" at={at} />
         <Fact name="Organization">
           <a href={link(["organizations", org])}>
             <bdi>{org_name ?? org}</bdi>
@@ -59,7 +54,7 @@ export const RequestFacts = ({ request }: { readonly request: RequestDetail }) =
         <Fact name="Model">{filtered("model", request.model)}</Fact>
         <Fact name="Route">{filtered("route", request.route)}</Fact>
         <Fact name="Prompt cache">{request.preference}</Fact>
-        <Fact name="Provider's request id">{code(request.provider_request_id)}</Fact>
+        <Fact name="Provider's request id" code={request.provider_request_id} />
         <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
         <Fact name="Took">{formatMillis(request.total_ms)}</Fact>
         {video && (
@@ -73,10 +68,10 @@ export const RequestFacts = ({ request }: { readonly request: RequestDetail }) =
         {request.notes.length > 0 && (
           <Fact name="Notes">{request.notes.map((note) => notes[note] ?? note).join(", ")}</Fact>
         )}
-        <Fact name="Address">{code(request.address)}</Fact>
+        <Fact name="Address" code={request.address} />
         <Fact name="User agent">{request.user_agent && <Long text={request.user_agent} />}</Fact>
         <Fact name="Request id">{filtered("search", request.request_id)}</Fact>
-        <Fact name="Row">{code(request.id)}</Fact>
+        <Fact name="Row" code={request.id} />
         {hold && (
           <Fact name="Hold">
             {hold.state} <code>{hold.id}</code>

@@ -1,4 +1,5 @@
-import { outcomeOf, type Tone } from "./Outcome.ts"
+import type { Tone } from "../../parts/Status.ts"
+import { outcomeOf } from "./Outcome.ts"
 import type { Attempt, TimelineEvent } from "./RequestRecord.ts"
 
 /** A bar on the time axis, or a point where it begins and ends at once; milliseconds after the request came. */

@@ -1,41 +1,33 @@
 import { formatMillis } from "../../format/Moment.ts"
-import { Badge } from "../../parts/Badge.tsx"
 import { Long } from "../../parts/Long.tsx"
 import { Usd } from "../../parts/Usd.tsx"
-import { outcomeOf } from "./Outcome.ts"
+import { OutcomeBadge } from "./OutcomeBadge.tsx"
 import type { Attempt, RequestDetail } from "./RequestRecord.ts"
 import { valueTicks } from "./Ticks.ts"
 import { axisEnd, layOut, type TimelineRow } from "./Timeline.ts"
 
 const percent = (share: number) => `${Math.min(100, share * 100)}%`
 
-const AttemptWords = ({ attempt }: { readonly attempt: Attempt }) => {
-  const { text, tone } = outcomeOf(attempt.outcome)
-  return (
-    <>
-      <Badge tone={tone}>
-        {text}
-        {attempt.status !== undefined && ` ${attempt.status}`}
-      </Badge>{" "}
-      <code>{attempt.route}</code>
-      {attempt.detail && (
-        <q>
-          <Long text={attempt.detail} />
-        </q>
-      )}
-      {attempt.cost_usd !== undefined && (
-        <span>
-          cost <Usd amount={attempt.cost_usd} />
-        </span>
-      )}
-      {attempt.provider_request_id && (
-        <span class="soft">
-          at {attempt.provider} <code>{attempt.provider_request_id}</code>
-        </span>
-      )}
-    </>
-  )
-}
+const AttemptWords = ({ attempt }: { readonly attempt: Attempt }) => (
+  <>
+    <OutcomeBadge of={attempt} /> <code>{attempt.route}</code>
+    {attempt.detail && (
+      <q>
+        <Long text={attempt.detail} />
+      </q>
+    )}
+    {attempt.cost_usd !== undefined && (
+      <span>
+        cost <Usd amount={attempt.cost_usd} />
+      </span>
+    )}
+    {attempt.provider_request_id && (
+      <span class="soft">
+        at {attempt.provider} <code>{attempt.provider_request_id}</code>
+      </span>
+    )}
+  </>
+)
 
 const Row = ({ end, row }: { readonly row: TimelineRow; readonly end: number }) => {
   const { attempt, detail, from, name, to, tone } = row

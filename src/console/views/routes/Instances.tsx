@@ -1,15 +1,13 @@
-import { useResource } from "../../api/useResource.ts"
-import { Badge } from "../../parts/Badge.tsx"
+import type { ReloadAnswer } from "../../../http/admin/catalog/Schema.ts"
+import type { InstanceRecord } from "../../../http/admin/instances/Schema.ts"
+import { type Listed, useResource } from "../../api/useResource.ts"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Section } from "../../parts/Page.tsx"
-import { Table } from "../../parts/Table.tsx"
 import { toast } from "../../parts/Toasts.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
-import type { InstanceRecord } from "./RouteRecord.ts"
+import { InstanceTable } from "../control/Instances.tsx"
 
-interface Answered {
-  readonly data: ReadonlyArray<{ readonly state: string }>
-}
+type Answered = typeof ReloadAnswer.Encoded
 
 const say = ({ data }: Answered) => {
   const count = data.filter(({ state }) => state === "reloaded").length
@@ -22,7 +20,7 @@ const say = ({ data }: Answered) => {
 
 /** Which catalog each instance serves; unequal fingerprints are of unequal catalogs. */
 export const Instances = ({ onReload }: { readonly onReload: () => void }) => {
-  const instances = useResource<{ readonly data: ReadonlyArray<InstanceRecord> }>("/instances", { everySeconds: 10 })
+  const instances = useResource<Listed<typeof InstanceRecord>>("/instances", { everySeconds: 10 })
   const running = instances.data?.data.filter(({ state }) => state === "running") ?? []
   const isUneven = new Set(running.flatMap(({ fingerprint }) => fingerprint ?? [])).size > 1
   return (
@@ -33,7 +31,6 @@ export const Instances = ({ onReload }: { readonly onReload: () => void }) => {
           label="Reload the catalog"
           title="Reload the catalog?"
           action="Reload"
-          method="POST"
           path="/catalog/reload"
           onDone={(answer) => {
             say(answer)
@@ -49,28 +46,7 @@ export const Instances = ({ onReload }: { readonly onReload: () => void }) => {
       }
     >
       {isUneven && <p class="error-box">The instances serve different catalogs.</p>}
-      <Loaded resource={instances}>
-        {() => (
-          <Table
-            label="Instances"
-            empty="No instance runs."
-            rows={running}
-            rowKey={({ id }) => id}
-            columns={[
-              { title: "Host", kind: "text", value: ({ host, pid }) => (pid === null ? host : `${host}, pid ${pid}`) },
-              { title: "Instance", kind: "code", value: ({ id }) => id },
-              { title: "Catalog", kind: "code", value: ({ fingerprint }) => fingerprint },
-              { title: "Models", kind: "number", value: ({ models }) => models },
-              { title: "Read", kind: "time", value: ({ read_at }) => read_at },
-              {
-                title: "Problem",
-                kind: "custom",
-                value: ({ problem }) => (problem === null ? <Badge tone="good">none</Badge> : <pre>{problem}</pre>)
-              }
-            ]}
-          />
-        )}
-      </Loaded>
+      <Loaded resource={instances}>{() => <InstanceTable rows={running} />}</Loaded>
     </Section>
   )
 }

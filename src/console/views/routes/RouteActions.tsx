@@ -1,5 +1,4 @@
 import { TextField, textOf } from "../../parts/Field.tsx"
-import { toast } from "../../parts/Toasts.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import type { RouteRecord } from "./RouteRecord.ts"
 
@@ -13,16 +12,11 @@ const Disable = ({ onDone, route: { id } }: Of) => (
     isPlain
     label="Disable"
     of={id}
-    title={`Disable ${id}?`}
-    action="Disable"
     isDangerous
-    method="POST"
     path="/routes/disable"
     body={(form) => ({ route: id, note: textOf(form, "note") })}
-    onDone={() => {
-      toast(`${id} gets no new requests.`)
-      onDone()
-    }}
+    done={`${id} gets no new requests.`}
+    onDone={onDone}
   >
     <p>Every instance sends it no new requests within two seconds, until it is enabled. What it is doing goes on.</p>
     <TextField name="note" label="Note" hint="Why, for those who find it disabled." />
@@ -34,15 +28,10 @@ const Enable = ({ onDone, route: { id } }: Of) => (
     isPlain
     label="Enable"
     of={id}
-    title={`Enable ${id}?`}
-    action="Enable"
-    method="POST"
     path="/routes/enable"
     body={() => ({ route: id })}
-    onDone={() => {
-      toast(`${id} gets requests again.`)
-      onDone()
-    }}
+    done={`${id} gets requests again.`}
+    onDone={onDone}
   >
     <p>Every instance sends it requests again within two seconds.</p>
   </WriteButton>
@@ -53,15 +42,10 @@ const Reset = ({ onDone, route: { id } }: Of) => (
     isPlain
     label="Reset"
     of={id}
-    title={`Reset ${id}?`}
-    action="Reset"
-    method="POST"
     path="/routes/reset"
     body={() => ({ route: id })}
-    onDone={() => {
-      toast(`The failures of ${id} are forgotten.`)
-      onDone()
-    }}
+    done={`The failures of ${id} are forgotten.`}
+    onDone={onDone}
   >
     <p>Every instance closes its circuit and forgets its failures within two seconds.</p>
   </WriteButton>

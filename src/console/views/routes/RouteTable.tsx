@@ -1,12 +1,13 @@
 import type { Resource } from "../../api/useResource.ts"
 import { formatCount, formatShare } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
-import { Badge, type Tone } from "../../parts/Badge.tsx"
+import { Badge } from "../../parts/Badge.tsx"
+import { useActions } from "../../parts/columns.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
+import type { Tone } from "../../parts/Status.ts"
 import { type Column, Table } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { link } from "../../Route.ts"
-import { useRole } from "../../Session.ts"
 import { RouteActions } from "./RouteActions.tsx"
 import type { RouteRecord } from "./RouteRecord.ts"
 
@@ -89,12 +90,7 @@ export const RouteTable = ({
   readonly routes: Resource<{ readonly data: ReadonlyArray<RouteRecord> }>
   readonly isShown: (route: RouteRecord) => boolean
 }) => {
-  const mayChange = useRole("write")
-  const actions: Column<RouteRecord> = {
-    title: "Actions",
-    kind: "custom",
-    value: (route) => <RouteActions route={route} onDone={routes.refresh} />
-  }
+  const shown = useActions(columns, (route) => <RouteActions route={route} onDone={routes.refresh} />)
   return (
     <Loaded resource={routes}>
       {({ data }) => (
@@ -103,7 +99,7 @@ export const RouteTable = ({
           empty={data.length === 0 ? "No provider of the catalog has its credential." : "No route matches."}
           rows={data.filter(isShown)}
           rowKey={({ id }) => id}
-          columns={mayChange ? [...columns, actions] : columns}
+          columns={shown}
         />
       )}
     </Loaded>

@@ -1,11 +1,12 @@
-import { useResource } from "../../api/useResource.ts"
+import type { ServedRoute } from "../../../http/admin/routes/Schema.ts"
+import { type Listed, useResource } from "../../api/useResource.ts"
 import { useRoute } from "../../CurrentRoute.ts"
 import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Margins, Models } from "./CatalogTables.tsx"
 import { Instances } from "./Instances.tsx"
-import type { CatalogRecord, RouteRecord } from "./RouteRecord.ts"
+import type { CatalogRecord } from "./RouteRecord.ts"
 import { RouteTable, stateOf } from "./RouteTable.tsx"
 
 const everySeconds = 5
@@ -31,7 +32,8 @@ const filters: ReadonlyArray<Filter> = [
 ]
 
 const isSold = ({ callable, routes }: CatalogRecord["data"][number], sold: string): boolean => {
-  if (sold === "loss") return routes.some(({ margins }) => margins.some(({ margin_usd }) => margin_usd < 0))
+  if (sold === "loss")
+    return routes.some(({ margins }) => margins.some(({ margin_usd }) => margin_usd !== null && margin_usd < 0))
   return sold === "" || callable === (sold === "on")
 }
 
@@ -47,7 +49,7 @@ const Losses = ({ losses }: Pick<CatalogRecord, "losses">) =>
 export const Routes = () => {
   const { query } = useRoute()
   const { search = "", sold = "", state = "" } = query
-  const routes = useResource<{ readonly data: ReadonlyArray<RouteRecord> }>("/routes", { everySeconds })
+  const routes = useResource<Listed<typeof ServedRoute>>("/routes", { everySeconds })
   const catalog = useResource<CatalogRecord>("/catalog")
   const wanted = search.toLowerCase()
   const isFound = (id: string) => id.toLowerCase().includes(wanted)

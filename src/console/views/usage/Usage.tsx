@@ -1,14 +1,10 @@
-import { addressOf, type QueryValues } from "../../api/Client.ts"
-import { usePages } from "../../api/usePages.ts"
+import { addressOf } from "../../api/Client.ts"
 import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"
-import { Loading } from "../../parts/Empty.tsx"
-import { ErrorBox } from "../../parts/ErrorBox.tsx"
 import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
-import { Pager } from "../../parts/Pager.tsx"
 import { UsageChart } from "./UsageChart.tsx"
-import { type Dimension, dimensions, isOfTime, readDimensions, type UsageAnswer, type UsageRow } from "./UsageRow.ts"
+import { dimensions, isOfTime, readDimensions } from "./UsageRow.ts"
 import { titles, UsageTable } from "./UsageTable.tsx"
 
 const fallback = "30d"
@@ -28,30 +24,6 @@ const filters: ReadonlyArray<Filter> = [
 ]
 
 const twoDays = 2 * 86_400
-
-const Rows = ({
-  asked,
-  by,
-  sort
-}: {
-  readonly asked: QueryValues
-  readonly by: ReadonlyArray<Dimension>
-  readonly sort: string | undefined
-}) => {
-  const pages = usePages<UsageRow, UsageAnswer>("/usage", { ...asked, by: by.join(","), sort })
-  return (
-    <>
-      {pages.error && <ErrorBox error={pages.error} retry={pages.refresh} />}
-      {pages.first === undefined && pages.isLoading && <Loading />}
-      {pages.first !== undefined && (
-        <>
-          <UsageTable by={by} rows={pages.rows} totals={pages.first.totals} sort={sort} />
-          <Pager pages={pages} />
-        </>
-      )}
-    </>
-  )
-}
 
 export const Usage = () => {
   const { query } = useRoute()
@@ -82,7 +54,7 @@ export const Usage = () => {
         since={since}
         until={until}
       />
-      <Rows key={by.join()} asked={asked} by={by} sort={sort} />
+      <UsageTable key={by.join()} asked={asked} by={by} sort={sort} />
     </Page>
   )
 }

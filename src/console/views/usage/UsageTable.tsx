@@ -1,8 +1,11 @@
 import type { ComponentChildren } from "preact"
+import type { QueryValues } from "../../api/Client.ts"
+import { usePages } from "../../api/usePages.ts"
 import { useRoute } from "../../CurrentRoute.ts"
 import { formatCount, formatShare } from "../../format/Amount.ts"
 import { Long } from "../../parts/Long.tsx"
-import { type Column, Table } from "../../parts/Table.tsx"
+import { PagedTable } from "../../parts/PagedTable.tsx"
+import type { Column } from "../../parts/Table.tsx"
 import { link, type Query, withQuery } from "../../Route.ts"
 import { requestsOf } from "./RowLink.ts"
 import { type Dimension, labelOf, type UsageAnswer, type UsageRow } from "./UsageRow.ts"
@@ -84,25 +87,24 @@ const columnsOf = (by: ReadonlyArray<Dimension>, query: Query, sort: string | un
 
 /** The rows so far, and the totals of all. */
 export const UsageTable = ({
+  asked,
   by,
-  rows,
-  sort,
-  totals
+  sort
 }: {
+  readonly asked: QueryValues
   readonly by: ReadonlyArray<Dimension>
-  readonly rows: ReadonlyArray<UsageRow>
-  readonly totals: UsageAnswer["totals"]
   readonly sort: string | undefined
 }) => {
   const { query } = useRoute()
+  const pages = usePages<UsageRow, UsageAnswer>("/usage", { ...asked, by: by.join(","), sort })
   return (
-    <Table
+    <PagedTable
       label="Usage"
-      rows={rows}
+      pages={pages}
       rowKey={(row: UsageRow) => JSON.stringify(by.map((dimension) => row[dimension]))}
       columns={columnsOf(by, query, sort)}
       empty="There were no requests."
-      total={totals}
+      total={pages.first?.totals}
     />
   )
 }

@@ -4,8 +4,6 @@ import { Badge } from "../../parts/Badge.tsx"
 import { Fact, Facts } from "../../parts/Facts.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
-import { Time } from "../../parts/Time.tsx"
-import { toast } from "../../parts/Toasts.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
@@ -24,19 +22,11 @@ const steps: Readonly<Record<string, string>> = {
 
 const Money = ({ video: { charge_usd, cost_usd, hold_id, org, price_usd } }: { readonly video: VideoRecord }) => (
   <Facts>
-    <Fact name="Price">
-      <Usd amount={price_usd} />
-    </Fact>
-    <Fact name="Charge">
-      <Usd amount={charge_usd} />
-    </Fact>
-    <Fact name="Provider's cost">
-      <Usd amount={cost_usd} />
-    </Fact>
+    <Fact name="Price" usd={price_usd} />
+    <Fact name="Charge" usd={charge_usd} />
+    <Fact name="Provider's cost" usd={cost_usd} />
     {charge_usd !== null && cost_usd !== null && (
-      <Fact name="Margin">
-        <Usd amount={Number((charge_usd - cost_usd).toFixed(9))} />
-      </Fact>
+      <Fact name="Margin" usd={Number((charge_usd - cost_usd).toFixed(9))} />
     )}
     <Fact name="Hold">
       <a href={link(["ledger"], { organization: org, hold: hold_id })}>
@@ -50,21 +40,11 @@ const Progress = ({ video }: { readonly video: VideoRecord }) => (
   <Facts>
     <Fact name="Step">{steps[video.step] ?? video.step}</Fact>
     <Fact name="Progress">{`${video.progress} %`}</Fact>
-    <Fact name="Created">
-      <Time at={video.at} />
-    </Fact>
-    <Fact name="Finished">
-      <Time at={video.completed_at} />
-    </Fact>
-    <Fact name="Deadline">
-      <Time at={video.deadline} />
-    </Fact>
-    <Fact name="Looked at again">
-      <Time at={video.next_at} />
-    </Fact>
-    <Fact name="An instance works on it until">
-      <Time at={video.lease_until} />
-    </Fact>
+    <Fact name="Created" at={video.at} />
+    <Fact name="Finished" at={video.completed_at} />
+    <Fact name="Deadline" at={video.deadline} />
+    <Fact name="Looked at again" at={video.next_at} />
+    <Fact name="An instance works on it until" at={video.lease_until} />
     <Fact name="Polls">{video.polls}</Fact>
     <Fact name="Polls in doubt">{video.doubts}</Fact>
     <Fact name="Downloads">{video.downloads}</Fact>
@@ -76,27 +56,19 @@ const Details = ({ video }: { readonly video: VideoRecord }) => (
     <Fact name="Organization">
       <a href={link(["organizations", video.org])}>{video.org_name ?? video.org}</a>
     </Fact>
-    <Fact name="Key">
-      <code>{video.key_id}</code>
-    </Fact>
+    <Fact name="Key" code={video.key_id} />
     <Fact name="Request">
       <a href={link(["requests", video.request_id])}>
         <code>{video.request_id}</code>
       </a>
     </Fact>
-    <Fact name="Model">
-      <code>{video.model}</code>
-    </Fact>
+    <Fact name="Model" code={video.model} />
     <Fact name="Length">{`${video.seconds} s`}</Fact>
-    <Fact name="Route">{video.route && <code>{video.route}</code>}</Fact>
-    <Fact name="Provider's job">{video.handle && <code>{video.handle}</code>}</Fact>
-    <Fact name="Failed before on">{video.tried.length === 0 ? null : <code>{video.tried.join(", ")}</code>}</Fact>
-    <Fact name="Media">{video.media && <code>{video.media}</code>}</Fact>
-    {video.deleted_at !== null && (
-      <Fact name="Deleted by its customer">
-        <Time at={video.deleted_at} />
-      </Fact>
-    )}
+    <Fact name="Route" code={video.route} />
+    <Fact name="Provider's job" code={video.handle} />
+    <Fact name="Failed before on" code={video.tried.join(", ")} />
+    <Fact name="Media" code={video.media} />
+    {video.deleted_at !== null && <Fact name="Deleted by its customer" at={video.deleted_at} />}
   </Facts>
 )
 
@@ -108,12 +80,9 @@ const Actions = ({ onDone, video }: { readonly video: VideoRecord; readonly onDo
         label="Look at it now"
         title="Look at this video now?"
         action="Look now"
-        method="POST"
         path={`${path}/retry`}
-        onDone={() => {
-          toast("An instance looks at it next.")
-          onDone()
-        }}
+        done="An instance looks at it next."
+        onDone={onDone}
       >
         <p>An instance asks the provider, or tries the next route, instead of waiting for the next time.</p>
       </WriteButton>
@@ -122,12 +91,9 @@ const Actions = ({ onDone, video }: { readonly video: VideoRecord; readonly onDo
         title="Cancel this video?"
         action="Cancel the video"
         isDangerous
-        method="POST"
         path={`${path}/cancel`}
-        onDone={() => {
-          toast("The video has failed, and its hold was given back.")
-          onDone()
-        }}
+        done="The video has failed, and its hold was given back."
+        onDone={onDone}
       >
         <p>
           It fails for its customer, its hold of <Usd amount={video.price_usd} /> is given back, and nothing is charged.

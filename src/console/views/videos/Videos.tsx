@@ -1,12 +1,11 @@
 import { usePages } from "../../api/usePages.ts"
 import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"
+import { organizationColumn, timeColumn } from "../../parts/columns.tsx"
 import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
 import type { Column } from "../../parts/Table.tsx"
-import { Time } from "../../parts/Time.tsx"
-import { link } from "../../Route.ts"
 import { statusOf } from "./status.ts"
 import type { VideoRecord } from "./VideoRecord.ts"
 
@@ -23,21 +22,9 @@ const filters: ReadonlyArray<Filter> = [
 ]
 
 const columns: ReadonlyArray<Column<VideoRecord>> = [
-  {
-    title: "Time",
-    kind: "custom",
-    value: ({ at, id }) => (
-      <a class="nowrap" href={link(["videos", id])}>
-        <Time at={at} />
-      </a>
-    )
-  },
+  timeColumn("videos"),
   { title: "Status", kind: "status", value: statusOf },
-  {
-    title: "Organization",
-    kind: "link",
-    value: ({ org, org_name }) => ({ href: link(["organizations", org]), text: org_name ?? org })
-  },
+  organizationColumn,
   { title: "Model", kind: "code", value: ({ model }) => model },
   { title: "Length", kind: "amount", value: ({ seconds }) => `${seconds} s` },
   { title: "Route", kind: "code", value: ({ route }) => route },

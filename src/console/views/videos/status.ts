@@ -1,4 +1,4 @@
-import type { Tone } from "../../parts/Badge.tsx"
+import type { Status, Tone } from "../../parts/Status.ts"
 import type { VideoRecord } from "./VideoRecord.ts"
 
 const tones: Readonly<Record<VideoRecord["status"], Tone>> = {
@@ -11,7 +11,7 @@ const tones: Readonly<Record<VideoRecord["status"], Tone>> = {
 const isLate = ({ deadline, status }: VideoRecord): boolean =>
   (status === "queued" || status === "in_progress") && deadline < Date.now() / 1000
 
-export const statusOf = (video: VideoRecord): { readonly text: string; readonly tone: Tone } =>
+export const statusOf = (video: VideoRecord): Status =>
   isLate(video)
     ? { text: "past its deadline", tone: "bad" }
     : { text: video.status.replace("_", " "), tone: tones[video.status] }

@@ -1,12 +1,10 @@
 import type { Page, Pages } from "../../api/usePages.ts"
-import type { Tone } from "../../parts/Badge.tsx"
+import { organizationColumn, useActions } from "../../parts/columns.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
+import type { Tone } from "../../parts/Status.ts"
 import type { Column } from "../../parts/Table.tsx"
-import { toast } from "../../parts/Toasts.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
-import { link } from "../../Route.ts"
-import { useRole } from "../../Session.ts"
 import type { DeliveryRecord } from "./WebhookRecord.ts"
 
 const tones: Readonly<Record<DeliveryRecord["state"], Tone>> = { pending: "warn", delivered: "good", failed: "bad" }
@@ -23,11 +21,7 @@ const columns: ReadonlyArray<Column<DeliveryRecord>> = [
       </>
     )
   },
-  {
-    title: "Organization",
-    kind: "link",
-    value: ({ org, org_name }) => ({ href: link(["organizations", org]), text: org_name ?? org })
-  },
+  organizationColumn,
   { title: "URL", kind: "code", value: ({ url }) => url },
   { title: "State", kind: "status", value: ({ state }) => ({ text: state, tone: tones[state] }) },
   { title: "Tries", kind: "number", value: ({ tries }) => tries },
@@ -40,27 +34,20 @@ const columns: ReadonlyArray<Column<DeliveryRecord>> = [
 ]
 
 export const Deliveries = ({ deliveries }: { readonly deliveries: Pages<DeliveryRecord, Page<DeliveryRecord>> }) => {
-  const actions: Column<DeliveryRecord> = {
-    title: "Actions",
-    kind: "custom",
-    value: ({ id }) => (
-      <WriteButton
-        isPlain
-        label="Replay"
-        of={id}
-        title="Send this event again?"
-        action="Send again"
-        method="POST"
-        path={`/webhooks/deliveries/${encodeURIComponent(id)}/replay`}
-        onDone={() => {
-          toast("The event is sent again.")
-          deliveries.refresh()
-        }}
-      >
-        <p>It goes to all its destinations, under the same id, so that a server that has it already can tell.</p>
-      </WriteButton>
-    )
-  }
+  const shown = useActions(columns, ({ id }) => (
+    <WriteButton
+      isPlain
+      label="Replay"
+      of={id}
+      title="Send this event again?"
+      action="Send again"
+      path={`/webhooks/deliveries/${encodeURIComponent(id)}/replay`}
+      done="The event is sent again."
+      onDone={deliveries.refresh}
+    >
+      <p>It goes to all its destinations, under the same id, so that a server that has it already can tell.</p>
+    </WriteButton>
+  ))
   return (
     <Section title="Deliveries" actions={<button onClick={deliveries.refresh}>Refresh</button>}>
       <PagedTable
@@ -68,7 +55,7 @@ export const Deliveries = ({ deliveries }: { readonly deliveries: Pages<Delivery
         pages={deliveries}
         empty="No delivery matches."
         rowKey={({ endpoint, id, url }) => `${id} ${endpoint} ${url}`}
-        columns={useRole("write") ? [...columns, actions] : columns}
+        columns={shown}
       />
     </Section>
   )

@@ -1,14 +1,13 @@
 import { useState } from "preact/hooks"
 import type { Page, Pages } from "../../api/usePages.ts"
+import { organizationColumn, useActions } from "../../parts/columns.tsx"
 import { TextField, textOf } from "../../parts/Field.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
 import { SecretDialog } from "../../parts/SecretDialog.tsx"
 import type { Column } from "../../parts/Table.tsx"
-import { toast } from "../../parts/Toasts.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
-import { useRole } from "../../Session.ts"
 import type { EndpointRecord, IssuedEndpoint } from "./WebhookRecord.ts"
 
 const columns: ReadonlyArray<Column<EndpointRecord>> = [
@@ -21,11 +20,7 @@ const columns: ReadonlyArray<Column<EndpointRecord>> = [
       </a>
     )
   },
-  {
-    title: "Organization",
-    kind: "link",
-    value: ({ org, org_name }) => ({ href: link(["organizations", org]), text: org_name ?? org })
-  },
+  organizationColumn,
   {
     title: "State",
     kind: "status",
@@ -45,8 +40,6 @@ const Actions = ({ endpoint: { disabled_at, id, url }, onDone }: { endpoint: End
         label="Enable"
         of={url}
         title="Enable this endpoint?"
-        action="Enable"
-        method="POST"
         path={`/webhooks/${encodeURIComponent(id)}/enable`}
         onDone={onDone}
       >
@@ -58,14 +51,11 @@ const Actions = ({ endpoint: { disabled_at, id, url }, onDone }: { endpoint: End
       label="Remove"
       of={url}
       title="Remove this endpoint?"
-      action="Remove"
       isDangerous
       method="DELETE"
       path={`/webhooks/${encodeURIComponent(id)}`}
-      onDone={() => {
-        toast("The endpoint is removed.")
-        onDone()
-      }}
+      done="The endpoint is removed."
+      onDone={onDone}
     >
       <p>
         <code>{url}</code> gets no more events, and everything that was written for it is gone.
@@ -77,9 +67,7 @@ const Actions = ({ endpoint: { disabled_at, id, url }, onDone }: { endpoint: End
 const Add = ({ onDone, organization }: { organization: string; onDone: (endpoint: IssuedEndpoint) => void }) => (
   <WriteButton<IssuedEndpoint>
     label="Add an endpoint"
-    title="Add an endpoint"
     action="Add"
-    method="POST"
     path="/webhooks"
     body={(form) => ({ organization: textOf(form, "organization"), url: textOf(form, "url") })}
     onDone={onDone}
@@ -98,31 +86,31 @@ const Add = ({ onDone, organization }: { organization: string; onDone: (endpoint
 
 export const Endpoints = ({
   endpoints,
+  isClosed = false,
   organization,
   title = "Endpoints"
 }: {
   readonly title?: string
+  /** Whether there can be no more of them. */
+  readonly isClosed?: boolean
   readonly endpoints: Pages<EndpointRecord, Page<EndpointRecord>>
   readonly organization: string
 }) => {
   const [issued, setIssued] = useState<IssuedEndpoint>()
-  const mayChange = useRole("write")
-  const actions: Column<EndpointRecord> = {
-    title: "Actions",
-    kind: "custom",
-    value: (endpoint) => <Actions endpoint={endpoint} onDone={endpoints.refresh} />
-  }
+  const shown = useActions(columns, (endpoint) => <Actions endpoint={endpoint} onDone={endpoints.refresh} />)
   return (
     <Section
       title={title}
       actions={
-        <Add
-          organization={organization}
-          onDone={(endpoint) => {
-            setIssued(endpoint)
-            endpoints.refresh()
-          }}
-        />
+        !isClosed && (
+          <Add
+            organization={organization}
+            onDone={(endpoint) => {
+              setIssued(endpoint)
+              endpoints.refresh()
+            }}
+          />
+        )
       }
     >
       <PagedTable
@@ -130,7 +118,7 @@ export const Endpoints = ({
         pages={endpoints}
         empty="There are no endpoints."
         rowKey={({ id }) => id}
-        columns={mayChange ? [...columns, actions] : columns}
+        columns={shown}
       />
       {issued && (
         <SecretDialog

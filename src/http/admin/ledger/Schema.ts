@@ -49,7 +49,7 @@ const names = HttpApiEndpoint.get("invariants", "/ledger/invariants")
   .middleware(ReadAccess)
   .annotateContext(OpenApi.annotations({ summary: "List what verifying proves" }))
 
-const ProofLine = Schema.Struct({
+export const ProofLine = Schema.Struct({
   invariant: Schema.String,
   violations: Schema.Array(Schema.Record({ key: Schema.String, value: Schema.Unknown })).annotations({
     description: "The first 20 rows that break it."
@@ -58,7 +58,7 @@ const ProofLine = Schema.Struct({
   ms: Schema.Number
 })
 
-const LastLine = Schema.Struct({
+export const LastLine = Schema.Struct({
   done: Schema.Literal(true),
   holds_true: Schema.Boolean,
   organizations: Schema.Number,

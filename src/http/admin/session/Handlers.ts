@@ -24,8 +24,9 @@ export const SessionHandlers = HttpApiBuilder.group(
     const { version } = packageJson
     const isSecure = options.publicUrl.startsWith("https:")
 
+    // Without a path it is for the address of the API, wherever a proxy has put it.
     const cookie = (secret: string, maxAge: number) =>
-      `${sessionCookie}=${secret}; Path=/admin; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? "; Secure" : ""}`
+      `${sessionCookie}=${secret}; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? "; Secure" : ""}`
     const recordOf = ({ expiresAt, operator: { id, name, role } }: Session) =>
       Schema.encodeSync(SessionRecord)({
         operator: { id, name, role },

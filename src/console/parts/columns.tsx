@@ -1,0 +1,31 @@
+import type { ComponentChildren } from "preact"
+import { link } from "../Route.ts"
+import { useRole } from "../Session.ts"
+import type { Column } from "./Table.tsx"
+import { Time } from "./Time.tsx"
+
+/** Leads to it; its id stands for the name of one that nobody knows any more. */
+export const organizationColumn: Column<{ readonly org: string | null; readonly org_name: string | null }> = {
+  title: "Organization",
+  kind: "link",
+  value: ({ org, org_name }) => (org === null ? null : { href: link(["organizations", org]), text: org_name ?? org })
+}
+
+/** Leads to the row's own page in the view. */
+export const timeColumn = (view: string): Column<{ readonly id: string; readonly at: number }> => ({
+  title: "Time",
+  kind: "custom",
+  value: ({ at, id }) => (
+    <a class="nowrap" href={link([view, id])}>
+      <Time at={at} />
+    </a>
+  )
+})
+
+/** The columns, and beside them what may be done with a row, for those who may. */
+export const useActions = <Row,>(
+  columns: ReadonlyArray<Column<Row>>,
+  actions: (row: Row) => ComponentChildren,
+  isOpen = true
+): ReadonlyArray<Column<Row>> =>
+  useRole("write") && isOpen ? [...columns, { title: "Actions", kind: "custom", value: actions }] : columns
