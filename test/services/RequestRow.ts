@@ -33,6 +33,6 @@ export const requestRow = RequestRow.make({
   holdId: randomUUID(),
   charge: NanoUsd(0n),
   cost: null,
-  firstByteMs: 1,
-  totalMs: 2
+  firstByteMs: 100,
+  totalMs: 200
 })

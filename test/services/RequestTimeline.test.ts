@@ -14,7 +14,7 @@ const timesOf = (createdMs: number, closedMs: number) => {
     closedAt: new Date(closedMs)
   }
   const events = timelineOf({
-    row: { ...row, firstByteMs: 100, totalMs: 200 },
+    row: row,
     money: { hold, entries: [] },
     model: undefined,
     video: undefined

@@ -99,7 +99,7 @@ withLayer(layer)("operators, managed at the admin API", (it) => {
     const answers = yield* Effect.all([revoke(first, second.id), revoke(second, first.id)], {
       concurrency: "unbounded"
     })
-    const [status, refused] = answers.map((answer) => answer.status).sort((a, b) => a - b)
+    const [status, refused] = answers.map((answer) => answer.status).toSorted((a, b) => a - b)
     assert.strictEqual(status, 200)
     assert.include([401, 409], refused)
     const owners = (yield* (yield* Operators).list).filter(({ revokedAt }) => revokedAt === null)
