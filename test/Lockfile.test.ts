@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
-import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { assert, describe, it } from "./harness/It.ts"
 
 const Names = Schema.Record({ key: Schema.String, value: Schema.String })
 const Entry = Schema.Struct({ optionalDependencies: Schema.optional(Names), optional: Schema.optional(Schema.Boolean) })

@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process"
 import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import { assert, describe, it } from "./harness/It.ts"
 import { prefix } from "./harness/temporary.ts"
 
 /** For each folder, or file of any folder, what it must not import; `..` counts from the folder. */

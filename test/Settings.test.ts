@@ -1,122 +1,114 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
 import { Duration, Effect, LogLevel, Redacted } from "effect"
 import { type Environment, readEnvironment, readSettings, type SettingsInvalid, warnings } from "../src/Settings.ts"
 import { describeSettings, variables } from "../src/settings/Variables.ts"
+import { assert, describe, it } from "./harness/It.ts"
 import { temporaryDirectory } from "./harness/temporary.ts"
 
 const refused = (environment: Environment): Effect.Effect<SettingsInvalid, unknown> =>
   Effect.flip(readSettings(environment))
 
 describe("Settings", () => {
-  it.effect("have their defaults when nothing is set", () =>
-    Effect.gen(function* () {
-      const settings = yield* readSettings({})
-      assert.deepStrictEqual(settings, {
-        host: "127.0.0.1",
-        port: 8787,
-        workers: 1,
-        publicUrl: "http://127.0.0.1:8787",
-        databaseUrl: undefined,
-        dataDir: path.resolve(".data"),
-        catalogFile: undefined,
-        sandbox: undefined,
-        defaultRpm: 600,
-        trustProxy: 0,
-        media: { store: "disk", directory: path.resolve(".data/media"), publicUrl: "http://127.0.0.1:8787/media" },
-        requestTimeout: Duration.seconds(290),
-        connectTimeout: Duration.seconds(5),
-        firstByteTimeout: Duration.seconds(60),
-        idleTimeout: Duration.seconds(180),
-        streamTimeout: Duration.seconds(3600),
-        videoTimeout: Duration.seconds(1800),
-        shutdownDelay: undefined,
-        shutdownTimeout: Duration.seconds(30),
-        logRetention: Duration.days(90),
-        maxBodyBytes: { chat: 33_554_432, media: 50_331_648 },
-        corsOrigins: [],
-        fetchAllow: [],
-        resultFetchAllow: [],
-        logLevel: LogLevel.Info,
-        logFormat: "pretty",
-        otlpEndpoint: undefined,
-        otlpTracesEndpoint: undefined,
-        otlpHeaders: undefined,
-        otlpProtocol: "http/protobuf",
-        otelServiceName: undefined,
-        otelResourceAttributes: {},
-        tracesSampler: "parentbased_always_on",
-        tracesSamplerArg: 1,
-        metricsPublic: false,
-        consolePublic: false
-      })
+  it.effect("have their defaults when nothing is set", function* () {
+    const settings = yield* readSettings({})
+    assert.deepStrictEqual(settings, {
+      host: "127.0.0.1",
+      port: 8787,
+      workers: 1,
+      publicUrl: "http://127.0.0.1:8787",
+      databaseUrl: undefined,
+      dataDir: path.resolve(".data"),
+      catalogFile: undefined,
+      sandbox: undefined,
+      defaultRpm: 600,
+      trustProxy: 0,
+      media: { store: "disk", directory: path.resolve(".data/media"), publicUrl: "http://127.0.0.1:8787/media" },
+      requestTimeout: Duration.seconds(290),
+      connectTimeout: Duration.seconds(5),
+      firstByteTimeout: Duration.seconds(60),
+      idleTimeout: Duration.seconds(180),
+      streamTimeout: Duration.seconds(3600),
+      videoTimeout: Duration.seconds(1800),
+      shutdownDelay: undefined,
+      shutdownTimeout: Duration.seconds(30),
+      logRetention: Duration.days(90),
+      maxBodyBytes: { chat: 33_554_432, media: 50_331_648 },
+      corsOrigins: [],
+      fetchAllow: [],
+      resultFetchAllow: [],
+      logLevel: LogLevel.Info,
+      logFormat: "pretty",
+      otlpEndpoint: undefined,
+      otlpTracesEndpoint: undefined,
+      otlpHeaders: undefined,
+      otlpProtocol: "http/protobuf",
+      otelServiceName: undefined,
+      otelResourceAttributes: {},
+      tracesSampler: "parentbased_always_on",
+      tracesSamplerArg: 1,
+      metricsPublic: false,
+      consolePublic: false
     })
-  )
+  })
 
-  it.effect("take every value that is given", () =>
-    Effect.gen(function* () {
-      const settings = yield* readSettings({
-        HOST: "::",
-        PORT: "9000",
-        WORKERS: "40",
-        PUBLIC_URL: "https://gateway.example/base//",
-        DATABASE_URL: "postgres://u:p@db/gateway",
-        CATALOG_FILE: "/etc/catalog.yaml",
-        SANDBOX: "TRUE",
-        DEFAULT_RPM: "5",
-        TRUST_PROXY: "2",
-        MEDIA_PUBLIC_URL: "https://cdn.example/",
-        CONNECT_TIMEOUT: "0.25",
-        MAX_BODY_BYTES: "1000",
-        CORS_ORIGINS: "https://a.example, http://b.example:8080",
-        FETCH_ALLOW: "10.1.2.3/8,::1",
-        LOG_LEVEL: "Warn",
-        LOG_FORMAT: "json",
-        METRICS_PUBLIC: "yes",
-        CONSOLE_PUBLIC: "1"
-      })
-      assert.strictEqual(settings.port, 9000)
-      assert.strictEqual(settings.workers, 40)
-      assert.strictEqual(settings.publicUrl, "https://gateway.example/base")
-      assert.strictEqual(settings.databaseUrl && Redacted.value(settings.databaseUrl), "postgres://u:p@db/gateway")
-      assert.strictEqual(settings.catalogFile, "/etc/catalog.yaml")
-      assert.strictEqual(settings.sandbox, true)
-      assert.strictEqual(settings.defaultRpm, 5)
-      assert.strictEqual(settings.trustProxy, 2)
-      assert.strictEqual(settings.media.publicUrl, "https://cdn.example")
-      assert.deepStrictEqual(settings.connectTimeout, Duration.millis(250))
-      assert.deepStrictEqual(settings.maxBodyBytes, { chat: 1000, media: 1000 })
-      assert.deepStrictEqual(settings.corsOrigins, ["https://a.example", "http://b.example:8080"])
-      assert.deepStrictEqual(settings.fetchAllow.map(String), ["10.0.0.0/8", "::1/128"])
-      assert.strictEqual(settings.logLevel, LogLevel.Warning)
-      assert.strictEqual(settings.logFormat, "json")
-      assert.strictEqual(settings.metricsPublic, true)
-      assert.strictEqual(settings.consolePublic, true)
+  it.effect("take every value that is given", function* () {
+    const settings = yield* readSettings({
+      HOST: "::",
+      PORT: "9000",
+      WORKERS: "40",
+      PUBLIC_URL: "https://gateway.example/base//",
+      DATABASE_URL: "postgres://u:p@db/gateway",
+      CATALOG_FILE: "/etc/catalog.yaml",
+      SANDBOX: "TRUE",
+      DEFAULT_RPM: "5",
+      TRUST_PROXY: "2",
+      MEDIA_PUBLIC_URL: "https://cdn.example/",
+      CONNECT_TIMEOUT: "0.25",
+      MAX_BODY_BYTES: "1000",
+      CORS_ORIGINS: "https://a.example, http://b.example:8080",
+      FETCH_ALLOW: "10.1.2.3/8,::1",
+      LOG_LEVEL: "Warn",
+      LOG_FORMAT: "json",
+      METRICS_PUBLIC: "yes",
+      CONSOLE_PUBLIC: "1"
     })
-  )
+    assert.strictEqual(settings.port, 9000)
+    assert.strictEqual(settings.workers, 40)
+    assert.strictEqual(settings.publicUrl, "https://gateway.example/base")
+    assert.strictEqual(settings.databaseUrl && Redacted.value(settings.databaseUrl), "postgres://u:p@db/gateway")
+    assert.strictEqual(settings.catalogFile, "/etc/catalog.yaml")
+    assert.strictEqual(settings.sandbox, true)
+    assert.strictEqual(settings.defaultRpm, 5)
+    assert.strictEqual(settings.trustProxy, 2)
+    assert.strictEqual(settings.media.publicUrl, "https://cdn.example")
+    assert.deepStrictEqual(settings.connectTimeout, Duration.millis(250))
+    assert.deepStrictEqual(settings.maxBodyBytes, { chat: 1000, media: 1000 })
+    assert.deepStrictEqual(settings.corsOrigins, ["https://a.example", "http://b.example:8080"])
+    assert.deepStrictEqual(settings.fetchAllow.map(String), ["10.0.0.0/8", "::1/128"])
+    assert.strictEqual(settings.logLevel, LogLevel.Warning)
+    assert.strictEqual(settings.logFormat, "json")
+    assert.strictEqual(settings.metricsPublic, true)
+    assert.strictEqual(settings.consolePublic, true)
+  })
 
-  it.effect("read OpenTelemetry's lists, percent-encoded", () =>
-    Effect.gen(function* () {
-      const settings = yield* readSettings({
-        OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic%20abc==, x-scope = team",
-        OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test,team=a%2Cb"
-      })
-      const headers = settings.otlpHeaders && Redacted.value(settings.otlpHeaders)
-      assert.deepStrictEqual(headers, { authorization: "Basic abc==", "x-scope": "team" })
-      assert.deepStrictEqual(settings.otelResourceAttributes, {
-        "deployment.environment.name": "test",
-        team: "a,b"
-      })
+  it.effect("read OpenTelemetry's lists, percent-encoded", function* () {
+    const settings = yield* readSettings({
+      OTEL_EXPORTER_OTLP_HEADERS: "authorization=Basic%20abc==, x-scope = team",
+      OTEL_RESOURCE_ATTRIBUTES: "deployment.environment.name=test,team=a%2Cb"
     })
-  )
+    const headers = settings.otlpHeaders && Redacted.value(settings.otlpHeaders)
+    assert.deepStrictEqual(headers, { authorization: "Basic abc==", "x-scope": "team" })
+    assert.deepStrictEqual(settings.otelResourceAttributes, {
+      "deployment.environment.name": "test",
+      team: "a,b"
+    })
+  })
 
-  it.effect("build the default public address on the port", () =>
-    Effect.gen(function* () {
-      assert.strictEqual((yield* readSettings({ PORT: "1234" })).publicUrl, "http://127.0.0.1:1234")
-    })
-  )
+  it.effect("build the default public address on the port", function* () {
+    assert.strictEqual((yield* readSettings({ PORT: "1234" })).publicUrl, "http://127.0.0.1:1234")
+  })
 
   const wrong: ReadonlyArray<readonly [variable: string, value: string]> = [
     ["PORT", "65536"],
@@ -159,95 +151,79 @@ describe("Settings", () => {
     ["METRICS_PUBLIC", "2"]
   ]
   for (const [variable, value] of wrong) {
-    it.effect(`refuse ${variable}=${value} in one line that names it`, () =>
-      Effect.gen(function* () {
-        const error = yield* refused({ [variable]: value })
-        assert.strictEqual(error.variable, variable)
-        assert.match(error.message, new RegExp(`^${variable} must be .+\\.$`))
-        assert.notInclude(error.message, "\n")
-      })
-    )
+    it.effect(`refuse ${variable}=${value} in one line that names it`, function* () {
+      const error = yield* refused({ [variable]: value })
+      assert.strictEqual(error.variable, variable)
+      assert.match(error.message, new RegExp(`^${variable} must be .+\\.$`))
+      assert.notInclude(error.message, "\n")
+    })
   }
 
-  it.effect("have as many workers as there are cores where WORKERS is auto", () =>
-    Effect.gen(function* () {
-      assert.strictEqual((yield* readSettings({ WORKERS: "Auto" })).workers, Math.min(availableParallelism(), 32))
-      const settings = yield* readSettings({ WORKERS: "auto", DATABASE_URL: "postgres://db/x" })
-      assert.strictEqual(settings.workers, availableParallelism())
-    })
-  )
+  it.effect("have as many workers as there are cores where WORKERS is auto", function* () {
+    assert.strictEqual((yield* readSettings({ WORKERS: "Auto" })).workers, Math.min(availableParallelism(), 32))
+    const settings = yield* readSettings({ WORKERS: "auto", DATABASE_URL: "postgres://db/x" })
+    assert.strictEqual(settings.workers, availableParallelism())
+  })
 
-  it.effect("refuse more workers than the embedded database has connections for", () =>
-    Effect.gen(function* () {
-      assert.strictEqual((yield* readSettings({ WORKERS: "32" })).workers, 32)
-      assert.strictEqual((yield* readSettings({ WORKERS: "33", DATABASE_URL: "postgres://db/x" })).workers, 33)
-      assert.strictEqual(
-        (yield* refused({ WORKERS: "33" })).message,
-        "WORKERS must be at most 32 with the embedded database; set DATABASE_URL for more."
-      )
-    })
-  )
+  it.effect("refuse more workers than the embedded database has connections for", function* () {
+    assert.strictEqual((yield* readSettings({ WORKERS: "32" })).workers, 32)
+    assert.strictEqual((yield* readSettings({ WORKERS: "33", DATABASE_URL: "postgres://db/x" })).workers, 33)
+    assert.strictEqual(
+      (yield* refused({ WORKERS: "33" })).message,
+      "WORKERS must be at most 32 with the embedded database; set DATABASE_URL for more."
+    )
+  })
 
-  it.effect("never repeat a wrong value, which may be a secret", () =>
-    Effect.gen(function* () {
-      for (const variable of ["DATABASE_URL", "PORT", "SANDBOX", "FETCH_ALLOW", "OTEL_EXPORTER_OTLP_HEADERS"]) {
-        assert.notInclude((yield* refused({ [variable]: "hunter2" })).message, "hunter2")
-      }
-      const settings = yield* readSettings({ DATABASE_URL: "postgres://u:hunter2@db/x" })
-      assert.notInclude(JSON.stringify(settings), "hunter2")
-    })
-  )
+  it.effect("never repeat a wrong value, which may be a secret", function* () {
+    for (const variable of ["DATABASE_URL", "PORT", "SANDBOX", "FETCH_ALLOW", "OTEL_EXPORTER_OTLP_HEADERS"]) {
+      assert.notInclude((yield* refused({ [variable]: "hunter2" })).message, "hunter2")
+    }
+    const settings = yield* readSettings({ DATABASE_URL: "postgres://u:hunter2@db/x" })
+    assert.notInclude(JSON.stringify(settings), "hunter2")
+  })
 
-  it.effect("ask for what S3 needs, one variable at a time", () =>
-    Effect.gen(function* () {
-      const given: Record<string, string> = { MEDIA_STORE: "s3" }
-      for (const variable of ["S3_BUCKET", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]) {
-        const error = yield* refused(given)
-        assert.strictEqual(error.variable, variable)
-        assert.strictEqual(error.message, `${variable} is required with MEDIA_STORE=s3.`)
-        given[variable] = "abc"
-      }
-      const { media } = yield* readSettings({ ...given, S3_ENDPOINT: "http://127.0.0.1:9000/" })
-      assert.strictEqual(media.publicUrl, "http://127.0.0.1:9000/abc")
-      assert.strictEqual((yield* readSettings(given)).media.publicUrl, "https://abc.s3.us-east-1.amazonaws.com")
-    })
-  )
+  it.effect("ask for what S3 needs, one variable at a time", function* () {
+    const given: Record<string, string> = { MEDIA_STORE: "s3" }
+    for (const variable of ["S3_BUCKET", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"]) {
+      const error = yield* refused(given)
+      assert.strictEqual(error.variable, variable)
+      assert.strictEqual(error.message, `${variable} is required with MEDIA_STORE=s3.`)
+      given[variable] = "abc"
+    }
+    const { media } = yield* readSettings({ ...given, S3_ENDPOINT: "http://127.0.0.1:9000/" })
+    assert.strictEqual(media.publicUrl, "http://127.0.0.1:9000/abc")
+    assert.strictEqual((yield* readSettings(given)).media.publicUrl, "https://abc.s3.us-east-1.amazonaws.com")
+  })
 
-  it.scoped("read a .env file under the environment, and drop what is empty", () =>
-    Effect.gen(function* () {
-      const home = yield* temporaryDirectory
-      writeFileSync(
-        path.join(home, ".env"),
-        "PORT=1111\nHOST=\"0.0.0.0\"\n# a comment\nACME_KEY='quoted #1'\nDATA_DIR=/filed\n"
-      )
-      const environment = yield* readEnvironment(home, { PORT: "2222", DATA_DIR: "", SANDBOX: "  " })
-      assert.deepStrictEqual(environment, { PORT: "2222", HOST: "0.0.0.0", ACME_KEY: "quoted #1" })
-    })
-  )
+  it.scoped("read a .env file under the environment, and drop what is empty", function* () {
+    const home = yield* temporaryDirectory
+    writeFileSync(
+      path.join(home, ".env"),
+      "PORT=1111\nHOST=\"0.0.0.0\"\n# a comment\nACME_KEY='quoted #1'\nDATA_DIR=/filed\n"
+    )
+    const environment = yield* readEnvironment(home, { PORT: "2222", DATA_DIR: "", SANDBOX: "  " })
+    assert.deepStrictEqual(environment, { PORT: "2222", HOST: "0.0.0.0", ACME_KEY: "quoted #1" })
+  })
 
-  it.scoped("do without a .env file, but not with one that cannot be read", () =>
-    Effect.gen(function* () {
-      const home = yield* temporaryDirectory
-      assert.deepStrictEqual(yield* readEnvironment(home, { PORT: "1" }), { PORT: "1" })
-      mkdirSync(path.join(home, ".env"))
-      const error = yield* Effect.flip(readEnvironment(home, {}))
-      assert.strictEqual(error.variable, ".env")
-    })
-  )
+  it.scoped("do without a .env file, but not with one that cannot be read", function* () {
+    const home = yield* temporaryDirectory
+    assert.deepStrictEqual(yield* readEnvironment(home, { PORT: "1" }), { PORT: "1" })
+    mkdirSync(path.join(home, ".env"))
+    const error = yield* Effect.flip(readEnvironment(home, {}))
+    assert.strictEqual(error.variable, ".env")
+  })
 
-  it.effect("warn about a public HOST behind a loopback PUBLIC_URL, and about nothing else", () =>
-    Effect.gen(function* () {
-      const warned = (environment: Environment) => Effect.map(readSettings(environment), warnings)
-      for (const HOST of ["0.0.0.0", "::", "192.0.2.1", "gateway.internal"]) {
-        assert.lengthOf(yield* warned({ HOST }), 1, HOST)
-        assert.lengthOf(yield* warned({ HOST, PUBLIC_URL: "http://[::1]:8787" }), 1, HOST)
-        assert.lengthOf(yield* warned({ HOST, PUBLIC_URL: "https://gateway.example" }), 0, HOST)
-      }
-      for (const HOST of ["127.0.0.1", "127.9.9.9", "::1", "localhost"]) {
-        assert.lengthOf(yield* warned({ HOST }), 0, HOST)
-      }
-    })
-  )
+  it.effect("warn about a public HOST behind a loopback PUBLIC_URL, and about nothing else", function* () {
+    const warned = (environment: Environment) => Effect.map(readSettings(environment), warnings)
+    for (const HOST of ["0.0.0.0", "::", "192.0.2.1", "gateway.internal"]) {
+      assert.lengthOf(yield* warned({ HOST }), 1, HOST)
+      assert.lengthOf(yield* warned({ HOST, PUBLIC_URL: "http://[::1]:8787" }), 1, HOST)
+      assert.lengthOf(yield* warned({ HOST, PUBLIC_URL: "https://gateway.example" }), 0, HOST)
+    }
+    for (const HOST of ["127.0.0.1", "127.9.9.9", "::1", "localhost"]) {
+      assert.lengthOf(yield* warned({ HOST }), 0, HOST)
+    }
+  })
 
   it("are all described", () => {
     const described = describeSettings()
@@ -256,10 +232,8 @@ describe("Settings", () => {
     assert.match(described, /^VIDEO_TIMEOUT +1800 +/m)
   })
 
-  it.effect("name the first wrong one in the order of the help where several are wrong", () =>
-    Effect.gen(function* () {
-      const error = yield* refused({ METRICS_PUBLIC: "2", WORKERS: "0", PORT: "80x", S3_REGION: "here" })
-      assert.strictEqual(error.variable, "PORT")
-    })
-  )
+  it.effect("name the first wrong one in the order of the help where several are wrong", function* () {
+    const error = yield* refused({ METRICS_PUBLIC: "2", WORKERS: "0", PORT: "80x", S3_REGION: "here" })
+    assert.strictEqual(error.variable, "PORT")
+  })
 })

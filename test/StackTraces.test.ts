@@ -1,7 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs"
 import { SourceMap } from "node:module"
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { sourcesOf } from "../src/StackTraces.ts"
 import { openAccount } from "./harness/client/Account.ts"
@@ -9,6 +8,7 @@ import { ask } from "./harness/client/ChatClient.ts"
 import { eventually } from "./harness/database/Money.ts"
 import { deploymentTest, failingProgram } from "./harness/gateway/Deployment.ts"
 import { program } from "./harness/gateway/GatewayProcess.ts"
+import { assert, describe, it } from "./harness/It.ts"
 
 const files = path.join(path.dirname(program), "gateway")
 const maps = readdirSync(files).filter((name) => name.endsWith(".js.map"))

@@ -1,11 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { Database } from "../src/database/Database.ts"
 import { read } from "./harness/client/AdminClient.ts"
 import { callAt } from "./harness/client/HttpCalls.ts"
 import * as Postgres from "./harness/database/Postgres.ts"
 import * as GatewayProcess from "./harness/gateway/GatewayProcess.ts"
+import { assert, describe, it } from "./harness/It.ts"
 import { temporaryDirectory } from "./harness/temporary.ts"
 
 const tablesOf = (url: string) =>
@@ -18,30 +18,26 @@ const refusal = (env: Readonly<Record<string, string>>) =>
   Effect.map(Effect.flip(GatewayProcess.start({ env })), ({ message }) => message)
 
 describe("a gateway with DATABASE_URL", () => {
-  it.scopedLive("and no credential stops unless SANDBOX=true, with the database untouched", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      assert.match(
-        yield* refusal({ DATABASE_URL: url }),
-        /ended with 1:\ngateway: No model can be served: .*SANDBOX=true/
-      )
-      assert.deepStrictEqual(yield* tablesOf(url), [])
+  it.scopedLive("and no credential stops unless SANDBOX=true, with the database untouched", function* () {
+    const url = yield* Postgres.emptyUrl
+    assert.match(
+      yield* refusal({ DATABASE_URL: url }),
+      /ended with 1:\ngateway: No model can be served: .*SANDBOX=true/
+    )
+    assert.deepStrictEqual(yield* tablesOf(url), [])
 
-      const { stdout } = yield* GatewayProcess.start({ env: { DATABASE_URL: url, SANDBOX: "true" } })
-      assert.match(stdout(), /The SANDBOX answers/)
-      assert.notMatch(stdout(), /ggw_/)
-      assert.isNotEmpty(yield* tablesOf(url))
-    })
-  )
+    const { stdout } = yield* GatewayProcess.start({ env: { DATABASE_URL: url, SANDBOX: "true" } })
+    assert.match(stdout(), /The SANDBOX answers/)
+    assert.notMatch(stdout(), /ggw_/)
+    assert.isNotEmpty(yield* tablesOf(url))
+  })
 
-  it.scopedLive("and a catalog that it cannot serve leaves the database untouched", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      const said = yield* refusal({ DATABASE_URL: url, SANDBOX: "true", CATALOG_FILE: "package.json" })
-      assert.match(said, /ended with 1:\ngateway: .*package\.json:\d+: /)
-      assert.deepStrictEqual(yield* tablesOf(url), [])
-    })
-  )
+  it.scopedLive("and a catalog that it cannot serve leaves the database untouched", function* () {
+    const url = yield* Postgres.emptyUrl
+    const said = yield* refusal({ DATABASE_URL: url, SANDBOX: "true", CATALOG_FILE: "package.json" })
+    assert.match(said, /ended with 1:\ngateway: .*package\.json:\d+: /)
+    assert.deepStrictEqual(yield* tablesOf(url), [])
+  })
 })
 
 const withoutDatabase = (directory: string) => ({
@@ -49,25 +45,23 @@ const withoutDatabase = (directory: string) => ({
 })
 
 describe("a gateway without DATABASE_URL", () => {
-  it.scopedLive("shows a link at its first start that opens the console once, and later how to make one", () =>
-    Effect.gen(function* () {
-      const directory = yield* temporaryDirectory
-      yield* Effect.gen(function* () {
-        const { ended, signal, stdout, url } = yield* GatewayProcess.start(withoutDatabase(directory))
-        assert.match(stdout(), /"demo" has 100 USD\. Its key, shown only this once:\n {2}ggw_/)
-        const [, address, link] = /^ {2}(\S+\/console)#link=(\S+)$/m.exec(stdout()) ?? []
-        assert.strictEqual(address, `${url}/console`)
-        const sent = { body: { link }, headers: { "content-type": "application/json" } }
-        const opened = yield* callAt(`${url}/admin/v1/session`, sent)
-        assert.deepInclude(read(opened).operator, { name: "admin", role: "owner" })
-        assert.strictEqual((yield* callAt(`${url}/admin/v1/session`, sent)).status, 401)
-        yield* signal("SIGTERM")
-        yield* ended
-      }).pipe(Effect.scoped)
+  it.scopedLive("shows a link at its first start that opens the console once, and later how to make one", function* () {
+    const directory = yield* temporaryDirectory
+    yield* Effect.gen(function* () {
+      const { ended, signal, stdout, url } = yield* GatewayProcess.start(withoutDatabase(directory))
+      assert.match(stdout(), /"demo" has 100 USD\. Its key, shown only this once:\n {2}ggw_/)
+      const [, address, link] = /^ {2}(\S+\/console)#link=(\S+)$/m.exec(stdout()) ?? []
+      assert.strictEqual(address, `${url}/console`)
+      const sent = { body: { link }, headers: { "content-type": "application/json" } }
+      const opened = yield* callAt(`${url}/admin/v1/session`, sent)
+      assert.deepInclude(read(opened).operator, { name: "admin", role: "owner" })
+      assert.strictEqual((yield* callAt(`${url}/admin/v1/session`, sent)).status, 401)
+      yield* signal("SIGTERM")
+      yield* ended
+    }).pipe(Effect.scoped)
 
-      const { stdout } = yield* GatewayProcess.start(withoutDatabase(directory))
-      assert.notMatch(stdout(), /#link=|ggw_/)
-      assert.match(stdout(), /\/console, are made with: gateway operators create NAME --role owner/)
-    })
-  )
+    const { stdout } = yield* GatewayProcess.start(withoutDatabase(directory))
+    assert.notMatch(stdout(), /#link=|ggw_/)
+    assert.match(stdout(), /\/console, are made with: gateway operators create NAME --role owner/)
+  })
 })

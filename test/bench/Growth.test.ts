@@ -1,5 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
+import { assert, describe, it } from "../harness/It.ts"
 import * as Growth from "./Growth.ts"
 
 const { GROWTH_ROWS, GROWTH_URL, GROWTH_VIDEOS } = process.env
@@ -11,19 +10,18 @@ const size = isLong
 describe("growth", () => {
   it.live(
     "every endpoint, command and chore finds its rows by an index",
-    () =>
-      Effect.gen(function* () {
-        const { measured, violations } = yield* Growth.run({ size, url: GROWTH_URL, isLong })
-        assert.deepStrictEqual(violations, [])
-        const slow = measured.filter(
-          ({ mostRows, work }) =>
-            work.rowsRead > mostRows || (mostRows < Infinity && work.scans.some((scan) => scan.startsWith("Seq ")))
-        )
-        assert.deepStrictEqual(
-          slow.map(({ name, work }) => `${name}: ${work.rowsRead} rows by ${work.scans.join(", ")}`),
-          []
-        )
-      }),
+    function* () {
+      const { measured, violations } = yield* Growth.run({ size, url: GROWTH_URL, isLong })
+      assert.deepStrictEqual(violations, [])
+      const slow = measured.filter(
+        ({ mostRows, work }) =>
+          work.rowsRead > mostRows || (mostRows < Infinity && work.scans.some((scan) => scan.startsWith("Seq ")))
+      )
+      assert.deepStrictEqual(
+        slow.map(({ name, work }) => `${name}: ${work.rowsRead} rows by ${work.scans.join(", ")}`),
+        []
+      )
+    },
     isLong ? 4 * 3_600_000 : 60_000
   )
 })

@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger, LogLevel } from "effect"
+import { assert, describe, it } from "../harness/It.ts"
 import * as Chaos from "./Chaos.ts"
 import * as Schedule from "./Schedule.ts"
 

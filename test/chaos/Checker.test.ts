@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "../harness/It.ts"
 import * as Checker from "./Checker.ts"
 import * as Conduct from "./Conduct.ts"
 import type { Call, History, Outcome, Window } from "./History.ts"

@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { vi } from "vitest"
 import { run } from "../../src/cli.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 describe("gateway", () => {
   const misuses: ReadonlyArray<readonly [args: ReadonlyArray<string>, says: string]> = [
@@ -27,17 +27,15 @@ describe("gateway", () => {
     [["usage", "--by", "org,org"], "--by must be one or two of model, key, day, hour, provider, org,"]
   ]
   for (const [args, says] of misuses) {
-    it.live(`${args.join(" ")} is refused in one line`, () =>
-      Effect.gen(function* () {
-        const written = vi.spyOn(process.stderr, "write").mockReturnValue(true)
-        const code = yield* run(["node", "gateway", ...args], { serve: () => Effect.dieMessage("must not serve") })
-        const lines = written.mock.calls.map(([text]) => String(text))
-        written.mockRestore()
-        assert.strictEqual(code, 1)
-        assert.lengthOf(lines, 1)
-        assert.match(lines[0] ?? "", /^gateway: .+\n$/)
-        assert.include(lines[0], says)
-      })
-    )
+    it.live(`${args.join(" ")} is refused in one line`, function* () {
+      const written = vi.spyOn(process.stderr, "write").mockReturnValue(true)
+      const code = yield* run(["node", "gateway", ...args], { serve: () => Effect.dieMessage("must not serve") })
+      const lines = written.mock.calls.map(([text]) => String(text))
+      written.mockRestore()
+      assert.strictEqual(code, 1)
+      assert.lengthOf(lines, 1)
+      assert.match(lines[0] ?? "", /^gateway: .+\n$/)
+      assert.include(lines[0], says)
+    })
   }
 })

@@ -1,107 +1,95 @@
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
 const suite = Layer.provideMerge(database, Cli.layer)
 
-withLayer(suite, { excludeTestServices: true, timeout: "60 seconds" })("gateway", (it) => {
-  it.effect("orgs: made, shown, listed, suspended, resumed", () =>
-    Effect.gen(function* () {
-      const made = yield* json("orgs", "create", "acme", "--credits", "12.500000001")
-      assert.strictEqual(Object.keys(made)[0], "id")
-      assert.match(String(made["id"]), /^org_/)
-      assert.deepInclude(made, {
-        name: "acme",
-        suspended: false,
-        balance_usd: 12.500000001,
-        held_usd: 0,
-        available_usd: 12.500000001,
-        fit_holds: false
-      })
-      assert.isTrue(Number.isInteger(made["created_at"]))
-      assert.deepStrictEqual(yield* json("orgs", "show", "acme"), made)
-      assert.deepStrictEqual(yield* json("orgs", "show", String(made["id"])), made)
-      assert.deepStrictEqual(yield* json("orgs", "suspend", "acme"), { ...made, suspended: true })
-      assert.deepStrictEqual(yield* json("orgs", "resume", "acme"), made)
-      assert.deepStrictEqual(yield* json("orgs", "update", "acme", "--fit-holds", "on"), { ...made, fit_holds: true })
-      assert.deepStrictEqual(yield* json("orgs", "update", "acme", "--fit-holds", "off"), made)
-      yield* json("orgs", "create", "two words")
-      const names = (yield* list("orgs", "list")).map(({ name }) => name)
-      assert.deepStrictEqual(names, ["acme", "two words"])
-      assert.match(
-        yield* text("orgs", "list"),
-        /^ID +NAME .*\norg_\w+ +acme +false +12\.500000001 +0 +12\.500000001 .*\n/
-      )
-      assert.strictEqual(yield* failure(["orgs", "create", "acme"]), "An organization named acme exists already.")
-      assert.strictEqual(yield* failure(["orgs", "show", "nobody", "--json"]), "There is no organization nobody.")
+withLayer(suite)("gateway", (it) => {
+  it.effect("orgs: made, shown, listed, suspended, resumed", function* () {
+    const made = yield* json("orgs", "create", "acme", "--credits", "12.500000001")
+    assert.strictEqual(Object.keys(made)[0], "id")
+    assert.match(String(made["id"]), /^org_/)
+    assert.deepInclude(made, {
+      name: "acme",
+      suspended: false,
+      balance_usd: 12.500000001,
+      held_usd: 0,
+      available_usd: 12.500000001,
+      fit_holds: false
     })
-  )
+    assert.isTrue(Number.isInteger(made["created_at"]))
+    assert.deepStrictEqual(yield* json("orgs", "show", "acme"), made)
+    assert.deepStrictEqual(yield* json("orgs", "show", String(made["id"])), made)
+    assert.deepStrictEqual(yield* json("orgs", "suspend", "acme"), { ...made, suspended: true })
+    assert.deepStrictEqual(yield* json("orgs", "resume", "acme"), made)
+    assert.deepStrictEqual(yield* json("orgs", "update", "acme", "--fit-holds", "on"), { ...made, fit_holds: true })
+    assert.deepStrictEqual(yield* json("orgs", "update", "acme", "--fit-holds", "off"), made)
+    yield* json("orgs", "create", "two words")
+    const names = (yield* list("orgs", "list")).map(({ name }) => name)
+    assert.deepStrictEqual(names, ["acme", "two words"])
+    assert.match(
+      yield* text("orgs", "list"),
+      /^ID +NAME .*\norg_\w+ +acme +false +12\.500000001 +0 +12\.500000001 .*\n/
+    )
+    assert.strictEqual(yield* failure(["orgs", "create", "acme"]), "An organization named acme exists already.")
+    assert.strictEqual(yield* failure(["orgs", "show", "nobody", "--json"]), "There is no organization nobody.")
+  })
 
-  it.effect("credits: added once per reference, adjusted down to nothing and by force below", () =>
-    Effect.gen(function* () {
-      const { id } = yield* json("orgs", "create", "payer")
-      const paid = yield* json("credits", "add", "payer", "10", "--ref", "invoice 1", "--note", "first")
-      assert.deepInclude(paid, {
-        org: id,
-        kind: "top_up",
-        amount_usd: 10,
-        ref: "invoice 1",
-        note: "first",
-        replayed: false
-      })
-      const again = yield* json("credits", "add", String(id), "10.00", "--ref", "invoice 1")
-      assert.deepStrictEqual(again, { ...paid, replayed: true })
-      assert.include(yield* failure(["credits", "add", "payer", "11", "--ref", "invoice 1"]), "invoice 1")
-      assert.include(yield* failure(["credits", "adjust", "payer", "-10.000000001", "--note", "x"]), "Only 10 USD")
-      const down = yield* json("credits", "adjust", "payer", "-10", "--note", "refund")
-      assert.deepInclude(down, { kind: "adjustment", amount_usd: -10, note: "refund" })
-      yield* json("credits", "adjust", "payer", "-2500.5", "--note", "debt", "--force")
-      assert.strictEqual((yield* json("orgs", "show", "payer"))["balance_usd"], -2500.5)
-      const amounts = (yield* list("ledger", "show", "payer")).map((entry) => entry["amount_usd"])
-      assert.deepStrictEqual(amounts, [-2500.5, -10, 10])
-      const [newest, ...others] = yield* list("ledger", "show", "payer", "--limit", "1")
-      assert.strictEqual(newest?.["amount_usd"], -2500.5)
-      assert.lengthOf(others, 0)
+  it.effect("credits: added once per reference, adjusted down to nothing and by force below", function* () {
+    const { id } = yield* json("orgs", "create", "payer")
+    const paid = yield* json("credits", "add", "payer", "10", "--ref", "invoice 1", "--note", "first")
+    assert.deepInclude(paid, {
+      org: id,
+      kind: "top_up",
+      amount_usd: 10,
+      ref: "invoice 1",
+      note: "first",
+      replayed: false
     })
-  )
+    const again = yield* json("credits", "add", String(id), "10.00", "--ref", "invoice 1")
+    assert.deepStrictEqual(again, { ...paid, replayed: true })
+    assert.include(yield* failure(["credits", "add", "payer", "11", "--ref", "invoice 1"]), "invoice 1")
+    assert.include(yield* failure(["credits", "adjust", "payer", "-10.000000001", "--note", "x"]), "Only 10 USD")
+    const down = yield* json("credits", "adjust", "payer", "-10", "--note", "refund")
+    assert.deepInclude(down, { kind: "adjustment", amount_usd: -10, note: "refund" })
+    yield* json("credits", "adjust", "payer", "-2500.5", "--note", "debt", "--force")
+    assert.strictEqual((yield* json("orgs", "show", "payer"))["balance_usd"], -2500.5)
+    const amounts = (yield* list("ledger", "show", "payer")).map((entry) => entry["amount_usd"])
+    assert.deepStrictEqual(amounts, [-2500.5, -10, 10])
+    const [newest, ...others] = yield* list("ledger", "show", "payer", "--limit", "1")
+    assert.strictEqual(newest?.["amount_usd"], -2500.5)
+    assert.lengthOf(others, 0)
+  })
 
-  it.effect("an amount is a plain decimal above 0 that the ledger can hold exactly", () =>
-    Effect.gen(function* () {
-      const wrong = ["0", "-1", "1e3", "abc", "", "0.0000000001", "1000000000.1", "$5", "Infinity"]
-      for (const amount of wrong) {
-        assert.match(
-          yield* failure(["credits", "add", "payer", "--", amount]),
-          /^USD must be an amount above 0/,
-          amount
-        )
-      }
-    })
-  )
+  it.effect("an amount is a plain decimal above 0 that the ledger can hold exactly", function* () {
+    const wrong = ["0", "-1", "1e3", "abc", "", "0.0000000001", "1000000000.1", "$5", "Infinity"]
+    for (const amount of wrong) {
+      assert.match(yield* failure(["credits", "add", "payer", "--", amount]), /^USD must be an amount above 0/, amount)
+    }
+  })
 
-  it.effect("ledger verify proves the books, and shows the rows that break them", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* json("orgs", "create", "cooked", "--credits", "5")
-      assert.deepInclude(yield* json("ledger", "verify"), { proved: true, violations: [] })
-      assert.match(
-        yield* text("ledger", "verify"),
-        /^Every invariant holds over \d+ organizations, \d+ entries and \d+ holds\.\n$/
-      )
-      yield* sql`UPDATE organizations SET balance = balance + 1 WHERE name = 'cooked'`
-      const { run } = yield* Cli
-      const plain = yield* run(["ledger", "verify"])
-      assert.strictEqual(plain.code, 1)
-      assert.strictEqual(plain.stderr, "gateway: The ledger is broken: 1 row breaks an invariant.\n")
-      assert.include(plain.stdout, "5000000001")
-      const machine = yield* run(["ledger", "verify", "--json"])
-      assert.strictEqual(machine.code, 1)
-      const document: unknown = JSON.parse(machine.stdout)
-      assert.deepInclude(document, { proved: false })
-      assert.include(JSON.stringify(document), "5000000001")
-      yield* sql`UPDATE organizations SET balance = balance - 1 WHERE name = 'cooked'`
-    })
-  )
+  it.effect("ledger verify proves the books, and shows the rows that break them", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* json("orgs", "create", "cooked", "--credits", "5")
+    assert.deepInclude(yield* json("ledger", "verify"), { proved: true, violations: [] })
+    assert.match(
+      yield* text("ledger", "verify"),
+      /^Every invariant holds over \d+ organizations, \d+ entries and \d+ holds\.\n$/
+    )
+    yield* sql`UPDATE organizations SET balance = balance + 1 WHERE name = 'cooked'`
+    const { run } = yield* Cli
+    const plain = yield* run(["ledger", "verify"])
+    assert.strictEqual(plain.code, 1)
+    assert.strictEqual(plain.stderr, "gateway: The ledger is broken: 1 row breaks an invariant.\n")
+    assert.include(plain.stdout, "5000000001")
+    const machine = yield* run(["ledger", "verify", "--json"])
+    assert.strictEqual(machine.code, 1)
+    const document: unknown = JSON.parse(machine.stdout)
+    assert.deepInclude(document, { proved: false })
+    assert.include(JSON.stringify(document), "5000000001")
+    yield* sql`UPDATE organizations SET balance = balance - 1 WHERE name = 'cooked'`
+  })
 })

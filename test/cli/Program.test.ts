@@ -1,78 +1,71 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import path from "node:path"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { allGone } from "../harness/database/EmbeddedDatabase.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { Cli, failure, list, text } from "../harness/gateway/Cli.ts"
 import { commandHelps } from "../harness/gateway/Helps.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
-withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gateway", (it) => {
-  it.effect("a misuse is one line on stderr and exit code 1, with --json too", () =>
-    Effect.gen(function* () {
-      assert.strictEqual(yield* failure(["nope"]), "There is no command gateway nope; see gateway --help.")
-      assert.strictEqual(yield* failure(["keys", "create", "--json"]), "Expected to find option: '--org'")
-      const { start } = yield* Cli
-      assert.deepStrictEqual(yield* (yield* start(["nope", "--json"])).finished, {
-        code: 1,
-        stdout: "",
-        stderr: "gateway: There is no command gateway nope; see gateway --help.\n"
-      })
-      const capped = ["keys", "create", "--org", "a"]
-      assert.include(yield* failure([...capped, "--cap", "1"]), "--cap needs --cap-period day, week, month or total.")
-      assert.strictEqual(yield* failure([...capped, "--cap-period", "day"]), "--cap-period needs --cap.")
-      const backwards = yield* failure(["usage", "--since", "1d", "--until", "2d"])
-      assert.strictEqual(backwards, "--since must be before --until.")
+withLayer(Cli.layer)("gateway", (it) => {
+  it.effect("a misuse is one line on stderr and exit code 1, with --json too", function* () {
+    assert.strictEqual(yield* failure(["nope"]), "There is no command gateway nope; see gateway --help.")
+    assert.strictEqual(yield* failure(["keys", "create", "--json"]), "Expected to find option: '--org'")
+    const { start } = yield* Cli
+    assert.deepStrictEqual(yield* (yield* start(["nope", "--json"])).finished, {
+      code: 1,
+      stdout: "",
+      stderr: "gateway: There is no command gateway nope; see gateway --help.\n"
     })
-  )
+    const capped = ["keys", "create", "--org", "a"]
+    assert.include(yield* failure([...capped, "--cap", "1"]), "--cap needs --cap-period day, week, month or total.")
+    assert.strictEqual(yield* failure([...capped, "--cap-period", "day"]), "--cap-period needs --cap.")
+    const backwards = yield* failure(["usage", "--since", "1d", "--until", "2d"])
+    assert.strictEqual(backwards, "--since must be before --until.")
+  })
 
-  it.effect("serve runs what main gives it, and tells its failure in one line", () =>
-    Effect.gen(function* () {
-      const { start } = yield* Cli
-      const served = (args: ReadonlyArray<string>, environment = {}) =>
-        Effect.flatMap(start(["serve", ...args], environment), ({ finished }) => finished)
-      assert.deepStrictEqual(yield* served([]), { code: 0, stdout: "serving\n", stderr: "" })
-      assert.deepStrictEqual(yield* served(["--json"]), { code: 0, stdout: "serving in JSON\n", stderr: "" })
-      const failed = { code: 1, stdout: "", stderr: "gateway: It cannot be served.\n" }
-      assert.deepStrictEqual(yield* served([], { SERVE_FAILS: "1" }), failed)
-    })
-  )
+  it.effect("serve runs what main gives it, and tells its failure in one line", function* () {
+    const { start } = yield* Cli
+    const served = (args: ReadonlyArray<string>, environment = {}) =>
+      Effect.flatMap(start(["serve", ...args], environment), ({ finished }) => finished)
+    assert.deepStrictEqual(yield* served([]), { code: 0, stdout: "serving\n", stderr: "" })
+    assert.deepStrictEqual(yield* served(["--json"]), { code: 0, stdout: "serving in JSON\n", stderr: "" })
+    const failed = { code: 1, stdout: "", stderr: "gateway: It cannot be served.\n" }
+    assert.deepStrictEqual(yield* served([], { SERVE_FAILS: "1" }), failed)
+  })
 
-  it.effect("the help of every command tells of its arguments and its options", () =>
-    Effect.gen(function* () {
-      const helps = yield* commandHelps(text)
-      assert.isAbove(helps.length, 45)
-      for (const { help, name, options } of helps) {
-        assert.match(help, new RegExp(`^gateway ${name}`), name)
-        assert.notMatch(help, /user-defined|true or false|setting is optional/, name)
-        const terms = [...options.slice(1), ...(help.split("\n\n")[0]?.match(/<[A-Z_]+>/g) ?? [])]
-        for (const term of terms) {
-          assert.match(help, new RegExp(`^ {2}${term}(?: \\S+)*(?: {2,}|\\n +)[^\\s].{3}`, "m"), `${name} ${term}`)
-        }
+  it.effect("the help of every command tells of its arguments and its options", function* () {
+    const helps = yield* commandHelps(text)
+    assert.isAbove(helps.length, 45)
+    for (const { help, name, options } of helps) {
+      assert.match(help, new RegExp(`^gateway ${name}`), name)
+      assert.notMatch(help, /user-defined|true or false|setting is optional/, name)
+      const terms = [...options.slice(1), ...(help.split("\n\n")[0]?.match(/<[A-Z_]+>/g) ?? [])]
+      for (const term of terms) {
+        assert.match(help, new RegExp(`^ {2}${term}(?: \\S+)*(?: {2,}|\\n +)[^\\s].{3}`, "m"), `${name} ${term}`)
       }
-      assert.match(yield* text("keys", "create", "--help"), /--cap-period [^]*day, week, month or total/)
-      assert.match(yield* text("videos", "list", "--help"), /--status [^]*queued,\s+in_progress,\s+completed,\s+failed/)
-      assert.match(yield* text("ledger", "show", "--help"), /--limit N +how many entries.*; default: 100/)
-    })
-  )
+    }
+    assert.match(yield* text("keys", "create", "--help"), /--cap-period [^]*day, week, month or total/)
+    assert.match(yield* text("videos", "list", "--help"), /--status [^]*queued,\s+in_progress,\s+completed,\s+failed/)
+    assert.match(yield* text("ledger", "show", "--help"), /--limit N +how many entries.*; default: 100/)
+  })
 
-  it.effect("help and version are plain text, and serve's help has every setting", () =>
-    Effect.gen(function* () {
-      assert.strictEqual((yield* text("--version")).trim(), "1.0.0")
-      const help = yield* text("serve", "--help")
-      assert.match(help, /^PORT +8787 /m)
-      assert.match(help, /^OTEL_EXPORTER_OTLP_ENDPOINT /m)
-      assert.notInclude(help, "\u001b")
-      const overview = yield* text("--help")
-      assert.isAtMost(overview.trimEnd().split("\n").length, 25)
-      assert.isAtMost(Math.max(...overview.split("\n").map((line) => line.length)), 80)
-      assert.strictEqual(yield* text(), overview)
-    })
-  )
+  it.effect("help and version are plain text, and serve's help has every setting", function* () {
+    assert.strictEqual((yield* text("--version")).trim(), "1.0.0")
+    const help = yield* text("serve", "--help")
+    assert.match(help, /^PORT +8787 /m)
+    assert.match(help, /^OTEL_EXPORTER_OTLP_ENDPOINT /m)
+    assert.notInclude(help, "\u001b")
+    const overview = yield* text("--help")
+    assert.isAtMost(overview.trimEnd().split("\n").length, 25)
+    assert.isAtMost(Math.max(...overview.split("\n").map((line) => line.length)), 80)
+    assert.strictEqual(yield* text(), overview)
+  })
 
-  it.effect("a wrong setting, a dead database and an unknown password are one line each, without the secret", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "a wrong setting, a dead database and an unknown password are one line each, without the secret",
+    function* () {
       assert.strictEqual(
         yield* failure(["orgs", "list"], { TRUST_PROXY: "x" }),
         "TRUST_PROXY must be an integer of at least 0."
@@ -80,68 +73,63 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
       const dead = yield* failure(["orgs", "list", "--json"], { DATABASE_URL: "postgres://u:hunter2@127.0.0.1:1/x" })
       assert.match(dead, /^The database cannot be reached: .+$/)
       assert.notInclude(dead, "hunter2")
-    })
+    }
   )
 
-  it.effect("settings come from a .env file too", () =>
-    Effect.gen(function* () {
-      const { directory, run, url } = yield* Cli
-      const home = path.join(directory, ".env")
-      writeFileSync(home, "LOG_FORMAT=xml\n")
-      assert.strictEqual(yield* failure(["orgs", "list"]), "LOG_FORMAT must be one of pretty, json.")
-      writeFileSync(home, `DATABASE_URL="postgres://u@127.0.0.1:1/x"\n`)
-      assert.strictEqual((yield* run(["orgs", "list"], { DATABASE_URL: url })).code, 0)
-      writeFileSync(home, "")
-    })
-  )
+  it.effect("settings come from a .env file too", function* () {
+    const { directory, run, url } = yield* Cli
+    const home = path.join(directory, ".env")
+    writeFileSync(home, "LOG_FORMAT=xml\n")
+    assert.strictEqual(yield* failure(["orgs", "list"]), "LOG_FORMAT must be one of pretty, json.")
+    writeFileSync(home, `DATABASE_URL="postgres://u@127.0.0.1:1/x"\n`)
+    assert.strictEqual((yield* run(["orgs", "list"], { DATABASE_URL: url })).code, 0)
+    writeFileSync(home, "")
+  })
 
-  it.effect("a server's database is migrated by gateway migrate alone", () =>
-    Effect.gen(function* () {
-      const { run } = yield* Cli
-      const environment = { DATABASE_URL: yield* emptyUrl }
-      const refusal = yield* failure(["orgs", "list"], environment)
-      assert.match(refusal, /^The database lacks \d+ migrations: run gateway migrate first\.$/)
-      const first = yield* run(["migrate", "--json"], environment)
-      const document: unknown = JSON.parse(first.stdout)
-      assert.include(JSON.stringify(document), '"applied":["0001_organizations","0002_ledger"')
-      assert.strictEqual(first.stderr, "")
-      assert.strictEqual((yield* run(["migrate"], environment)).stdout, "The database is up to date.\n")
-      assert.strictEqual((yield* run(["orgs", "list"], environment)).stdout, "There are no organizations.\n")
-    }).pipe(Effect.scoped)
-  )
+  it.scoped("a server's database is migrated by gateway migrate alone", function* () {
+    const { run } = yield* Cli
+    const environment = { DATABASE_URL: yield* emptyUrl }
+    const refusal = yield* failure(["orgs", "list"], environment)
+    assert.match(refusal, /^The database lacks \d+ migrations: run gateway migrate first\.$/)
+    const first = yield* run(["migrate", "--json"], environment)
+    const document: unknown = JSON.parse(first.stdout)
+    assert.include(JSON.stringify(document), '"applied":["0001_organizations","0002_ledger"')
+    assert.strictEqual(first.stderr, "")
+    assert.strictEqual((yield* run(["migrate"], environment)).stdout, "The database is up to date.\n")
+    assert.strictEqual((yield* run(["orgs", "list"], environment)).stdout, "There are no organizations.\n")
+  })
 
-  it.effect("the embedded database comes up and up to date with the first command, and is shared", () =>
-    Effect.gen(function* () {
-      const { directory, run, start } = yield* Cli
-      const dataDir = path.join(directory, "data")
-      mkdirSync(dataDir)
-      const environment = { DATABASE_URL: "", DATA_DIR: dataDir }
-      const both = yield* Effect.all(
-        ["a", "b"].map((name) =>
-          Effect.flatMap(start(["orgs", "create", name], environment), ({ finished }) => finished)
-        ),
-        { concurrency: 2 }
-      )
-      assert.deepStrictEqual(
-        both.map(({ code, stderr }) => ({ code, stderr })),
-        [
-          { code: 0, stderr: "" },
-          { code: 0, stderr: "" }
-        ]
-      )
-      const { stdout } = yield* run(["orgs", "list"], environment)
-      assert.match(stdout, / a .*\n(.*\n)*.* b | b .*\n(.*\n)*.* a /)
-      yield* allGone({ dataDir, home: path.join(dataDir, "postgres") })
-    })
-  )
+  it.effect("the embedded database comes up and up to date with the first command, and is shared", function* () {
+    const { directory, run, start } = yield* Cli
+    const dataDir = path.join(directory, "data")
+    mkdirSync(dataDir)
+    const environment = { DATABASE_URL: "", DATA_DIR: dataDir }
+    const both = yield* Effect.all(
+      ["a", "b"].map((name) =>
+        Effect.flatMap(start(["orgs", "create", name], environment), ({ finished }) => finished)
+      ),
+      { concurrency: 2 }
+    )
+    assert.deepStrictEqual(
+      both.map(({ code, stderr }) => ({ code, stderr })),
+      [
+        { code: 0, stderr: "" },
+        { code: 0, stderr: "" }
+      ]
+    )
+    const { stdout } = yield* run(["orgs", "list"], environment)
+    assert.match(stdout, / a .*\n(.*\n)*.* b | b .*\n(.*\n)*.* a /)
+    yield* allGone({ dataDir, home: path.join(dataDir, "postgres") })
+  })
 
   const catalogText = talkCatalog(
     ["acme"],
     "{provider: acme, model: v-talk, cost: {prompt_per_1m_usd: 1.5, completion_per_1m_usd: 5}}"
   )
 
-  it.effect("catalog check needs no database: what is on, what is off and why, margins, mistakes by line", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "catalog check needs no database: what is on, what is off and why, margins, mistakes by line",
+    function* () {
       const { directory, run } = yield* Cli
       const file = path.join(directory, "catalog.yaml")
       const nowhere = { DATABASE_URL: "postgres://u@127.0.0.1:1/x" }
@@ -163,11 +151,12 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
       assert.include(broken.stdout, '"valid": false')
       assert.include(broken.stdout, '"line": 11')
       assert.strictEqual((yield* run(["catalog", "check", "/nowhere.yaml"], nowhere)).code, 1)
-    })
+    }
   )
 
-  it.effect("catalog check compares with a price feed: a drift is shown, a loss fails, a bad feed is one line", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "catalog check compares with a price feed: a drift is shown, a loss fails, a bad feed is one line",
+    function* () {
       const { directory, run } = yield* Cli
       const file = path.join(directory, "catalog.yaml")
       const feed = path.join(directory, "feed.json")
@@ -209,12 +198,10 @@ withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gate
       const bad = yield* run(["catalog", "check", file, "--feed", feed], nowhere)
       assert.strictEqual(bad.code, 1)
       assert.match(bad.stderr, /^gateway: .*feed\.json: has the shape of neither LiteLLM's .*\n$/)
-    })
+    }
   )
 
-  it.effect("the built-in catalog is the default of catalog check", () =>
-    Effect.gen(function* () {
-      assert.lengthOf(yield* list("catalog", "check"), 45)
-    })
-  )
+  it.effect("the built-in catalog is the default of catalog check", function* () {
+    assert.lengthOf(yield* list("catalog", "check"), 45)
+  })
 })

@@ -1,9 +1,9 @@
 import { writeFileSync } from "node:fs"
 import path from "node:path"
-import { assert, layer } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { Cli } from "../harness/gateway/Cli.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
 const Shown = Schema.parseJson(
   Schema.Struct({
@@ -29,7 +29,7 @@ const Changed = Schema.parseJson(
 const catalog = (...providers: ReadonlyArray<string>) =>
   talkCatalog(providers, providers.map((provider) => `{provider: ${provider}, model: v-talk}`).join(", "))
 
-layer(Cli.layer, { excludeTestServices: true })("gateway", (it) => {
+withLayer(Cli.layer)("gateway", (it) => {
   const prepared = Effect.gen(function* () {
     const { directory, run } = yield* Cli
     const file = path.join(directory, "catalog.yaml")
@@ -44,36 +44,35 @@ layer(Cli.layer, { excludeTestServices: true })("gateway", (it) => {
     }
   })
 
-  it.effect("routes disable and enable: what providers shows, with the note", () =>
-    Effect.gen(function* () {
-      const { environment, routes, run } = yield* prepared
-      const shown = Effect.gen(function* () {
-        const { stdout } = yield* run(["providers", "--json"], environment)
-        return (yield* Schema.decode(Shown)(stdout)).data
-      })
-      const { stdout } = yield* routes("disable", "talk@acme", "--note", "wrong answers", "--json")
-      const disabled = yield* Schema.decode(Changed)(stdout)
-      assert.deepInclude(disabled, { id: "talk@acme", disabled: true, note: "wrong answers" })
-      const { disabled_at } = disabled
-      assert.deepStrictEqual(yield* shown, [
-        { id: "talk@acme", in_catalog: true, disabled_at, note: "wrong answers" },
-        { id: "talk@spare", in_catalog: true, disabled_at: null, note: null }
-      ])
-      const plain = yield* run(["providers"], environment)
-      assert.match(plain.stdout, /^talk@acme +disabled +0 +0 /m)
-      assert.match(plain.stdout, /\n\nROUTE +DISABLED_AT +IN_CATALOG +NOTE\ntalk@acme +\S+Z +true +wrong answers\n$/)
-      const enabled = yield* routes("enable", "talk@acme", "--json")
-      assert.deepInclude(yield* Schema.decode(Changed)(enabled.stdout), {
-        disabled: false,
-        disabled_at: null,
-        note: null
-      })
-      assert.notInclude((yield* run(["providers"], environment)).stdout, "DISABLED_AT")
+  it.effect("routes disable and enable: what providers shows, with the note", function* () {
+    const { environment, routes, run } = yield* prepared
+    const shown = Effect.gen(function* () {
+      const { stdout } = yield* run(["providers", "--json"], environment)
+      return (yield* Schema.decode(Shown)(stdout)).data
     })
-  )
+    const { stdout } = yield* routes("disable", "talk@acme", "--note", "wrong answers", "--json")
+    const disabled = yield* Schema.decode(Changed)(stdout)
+    assert.deepInclude(disabled, { id: "talk@acme", disabled: true, note: "wrong answers" })
+    const { disabled_at } = disabled
+    assert.deepStrictEqual(yield* shown, [
+      { id: "talk@acme", in_catalog: true, disabled_at, note: "wrong answers" },
+      { id: "talk@spare", in_catalog: true, disabled_at: null, note: null }
+    ])
+    const plain = yield* run(["providers"], environment)
+    assert.match(plain.stdout, /^talk@acme +disabled +0 +0 /m)
+    assert.match(plain.stdout, /\n\nROUTE +DISABLED_AT +IN_CATALOG +NOTE\ntalk@acme +\S+Z +true +wrong answers\n$/)
+    const enabled = yield* routes("enable", "talk@acme", "--json")
+    assert.deepInclude(yield* Schema.decode(Changed)(enabled.stdout), {
+      disabled: false,
+      disabled_at: null,
+      note: null
+    })
+    assert.notInclude((yield* run(["providers"], environment)).stdout, "DISABLED_AT")
+  })
 
-  it.effect("routes disable: one that the catalog has no more is shown, and can be enabled beside a broken file", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "routes disable: one that the catalog has no more is shown, and can be enabled beside a broken file",
+    function* () {
       const { environment, routes, run, write } = yield* prepared
       yield* routes("disable", "talk@spare")
       write(catalog("acme"))
@@ -85,27 +84,23 @@ layer(Cli.layer, { excludeTestServices: true })("gateway", (it) => {
       const unknown = yield* routes("enable", "talk@spare")
       assert.strictEqual(unknown.code, 1)
       assert.match(unknown.stderr, /catalog\.yaml:1: /)
-    })
+    }
   )
 
-  it.effect("routes: an unknown one is refused, with those that it may mean", () =>
-    Effect.gen(function* () {
-      const { routes } = yield* prepared
-      for (const action of ["disable", "enable", "reset"]) {
-        const { code, stderr } = yield* routes(action, "tolk@acme")
-        assert.strictEqual(code, 1)
-        assert.strictEqual(stderr, "gateway: There is no route tolk@acme. Known: talk@acme.\n")
-      }
-      const { stderr } = yield* routes("disable", "nothing")
-      assert.strictEqual(stderr, "gateway: There is no route nothing. Known: talk@acme, talk@spare.\n")
-    })
-  )
+  it.effect("routes: an unknown one is refused, with those that it may mean", function* () {
+    const { routes } = yield* prepared
+    for (const action of ["disable", "enable", "reset"]) {
+      const { code, stderr } = yield* routes(action, "tolk@acme")
+      assert.strictEqual(code, 1)
+      assert.strictEqual(stderr, "gateway: There is no route tolk@acme. Known: talk@acme.\n")
+    }
+    const { stderr } = yield* routes("disable", "nothing")
+    assert.strictEqual(stderr, "gateway: There is no route nothing. Known: talk@acme, talk@spare.\n")
+  })
 
-  it.effect("routes reset: takes a known route and leaves it enabled", () =>
-    Effect.gen(function* () {
-      const { routes } = yield* prepared
-      const { stdout } = yield* routes("reset", "talk@acme", "--json")
-      assert.deepInclude(yield* Schema.decode(Changed)(stdout), { id: "talk@acme", disabled: false })
-    })
-  )
+  it.effect("routes reset: takes a known route and leaves it enabled", function* () {
+    const { routes } = yield* prepared
+    const { stdout } = yield* routes("reset", "talk@acme", "--json")
+    assert.deepInclude(yield* Schema.decode(Changed)(stdout), { id: "talk@acme", disabled: false })
+  })
 })

@@ -1,6 +1,6 @@
-import { assert, describe, it } from "@effect/vitest"
 import { type Fields, table } from "../../src/cli/Output.ts"
 import { textWidth, truncate } from "../../src/cli/TextWidth.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const row = {
   id: "org_01a204dc0f1a7c03",

@@ -1,61 +1,52 @@
-import { assert, layer as withLayer } from "@effect/vitest"
-import { Effect } from "effect"
 import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
 const url = "https://hooks.example/gateway"
 
-withLayer(Cli.layer, { excludeTestServices: true, timeout: "60 seconds" })("gateway webhooks", (it) => {
-  it.scoped("adds an endpoint, whose secret is shown once, lists it and removes it", () =>
-    Effect.gen(function* () {
-      const org = yield* json("orgs", "create", "acme")
-      const { id, secret, ...rest } = yield* json("webhooks", "add", "--org", "acme", "--url", url)
-      assert.match(String(id), /^whe_[0-9a-f]{32}$/)
-      assert.match(String(secret), /^whsec_[A-Za-z0-9+/]{43}=$/)
-      assert.deepInclude(rest, { org: org["id"], url, disabled_at: null, pending: 0, failure: null, failed_at: null })
-      assert.include(yield* text("webhooks", "add", "--org", "acme", "--url", url), "Keep the secret")
-      const listed = yield* list("webhooks", "list", "--org", "acme")
-      assert.lengthOf(listed, 2)
-      assert.deepInclude(listed[0], { id, ...rest })
-      assert.notInclude(JSON.stringify(listed), "whsec_")
-      assert.deepInclude(yield* json("webhooks", "enable", String(id)), { id })
-      assert.deepInclude(yield* json("webhooks", "remove", String(id)), { id })
-      assert.strictEqual(
-        yield* failure(["webhooks", "remove", String(id)]),
-        `There is no webhook endpoint ${String(id)}.`
-      )
-      assert.lengthOf(yield* list("webhooks", "list"), 1)
-    })
-  )
+withLayer(Cli.layer)("gateway webhooks", (it) => {
+  it.scoped("adds an endpoint, whose secret is shown once, lists it and removes it", function* () {
+    const org = yield* json("orgs", "create", "acme")
+    const { id, secret, ...rest } = yield* json("webhooks", "add", "--org", "acme", "--url", url)
+    assert.match(String(id), /^whe_[0-9a-f]{32}$/)
+    assert.match(String(secret), /^whsec_[A-Za-z0-9+/]{43}=$/)
+    assert.deepInclude(rest, { org: org["id"], url, disabled_at: null, pending: 0, failure: null, failed_at: null })
+    assert.include(yield* text("webhooks", "add", "--org", "acme", "--url", url), "Keep the secret")
+    const listed = yield* list("webhooks", "list", "--org", "acme")
+    assert.lengthOf(listed, 2)
+    assert.deepInclude(listed[0], { id, ...rest })
+    assert.notInclude(JSON.stringify(listed), "whsec_")
+    assert.deepInclude(yield* json("webhooks", "enable", String(id)), { id })
+    assert.deepInclude(yield* json("webhooks", "remove", String(id)), { id })
+    assert.strictEqual(
+      yield* failure(["webhooks", "remove", String(id)]),
+      `There is no webhook endpoint ${String(id)}.`
+    )
+    assert.lengthOf(yield* list("webhooks", "list"), 1)
+  })
 
-  it.scoped("refuses a URL that leads inside, except where FETCH_ALLOW has it", () =>
-    Effect.gen(function* () {
-      yield* json("orgs", "create", "inside")
-      const add = ["webhooks", "add", "--org", "inside", "--url", "http://127.0.0.1:9000/"]
-      assert.match(yield* failure(add), /^The URL is refused: 127\.0\.0\.1:9000: 127\.0\.0\.1 is loopback/)
-      const { run } = yield* Cli
-      assert.strictEqual((yield* run(add, { FETCH_ALLOW: "127.0.0.1" })).code, 0)
-    })
-  )
+  it.scoped("refuses a URL that leads inside, except where FETCH_ALLOW has it", function* () {
+    yield* json("orgs", "create", "inside")
+    const add = ["webhooks", "add", "--org", "inside", "--url", "http://127.0.0.1:9000/"]
+    assert.match(yield* failure(add), /^The URL is refused: 127\.0\.0\.1:9000: 127\.0\.0\.1 is loopback/)
+    const { run } = yield* Cli
+    assert.strictEqual((yield* run(add, { FETCH_ALLOW: "127.0.0.1" })).code, 0)
+  })
 
-  it.scoped("shows the secret of an organization until it is reissued", () =>
-    Effect.gen(function* () {
-      const { id } = yield* json("orgs", "create", "requests")
-      const first = yield* json("webhooks", "secret", "--org", "requests")
-      assert.strictEqual(first["id"], id)
-      assert.match(String(first["secret"]), /^whsec_/)
-      assert.deepStrictEqual(yield* json("webhooks", "secret", "--org", "requests"), first)
-      const second = yield* json("webhooks", "secret", "--org", "requests", "--reissue")
-      assert.notStrictEqual(second["secret"], first["secret"])
-      assert.deepStrictEqual(yield* json("webhooks", "secret", "--org", "requests"), second)
-    })
-  )
+  it.scoped("shows the secret of an organization until it is reissued", function* () {
+    const { id } = yield* json("orgs", "create", "requests")
+    const first = yield* json("webhooks", "secret", "--org", "requests")
+    assert.strictEqual(first["id"], id)
+    assert.match(String(first["secret"]), /^whsec_/)
+    assert.deepStrictEqual(yield* json("webhooks", "secret", "--org", "requests"), first)
+    const second = yield* json("webhooks", "secret", "--org", "requests", "--reissue")
+    assert.notStrictEqual(second["secret"], first["secret"])
+    assert.deepStrictEqual(yield* json("webhooks", "secret", "--org", "requests"), second)
+  })
 
-  it.scoped("lists deliveries, and replays only what there is", () =>
-    Effect.gen(function* () {
-      yield* json("orgs", "create", "deliveries")
-      assert.deepStrictEqual(yield* list("webhooks", "deliveries", "--org", "deliveries", "--failed"), [])
-      assert.strictEqual(yield* text("webhooks", "deliveries"), "There are no deliveries.\n")
-      assert.match(yield* failure(["webhooks", "replay", "evt_none"]), /^There is no webhook evt_none /)
-    })
-  )
+  it.scoped("lists deliveries, and replays only what there is", function* () {
+    yield* json("orgs", "create", "deliveries")
+    assert.deepStrictEqual(yield* list("webhooks", "deliveries", "--org", "deliveries", "--failed"), [])
+    assert.strictEqual(yield* text("webhooks", "deliveries"), "There are no deliveries.\n")
+    assert.match(yield* failure(["webhooks", "replay", "evt_none"]), /^There is no webhook evt_none /)
+  })
 })

@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Scope } from "effect"
 import type { ChatAnswer, ChatRequest, Usage } from "../../src/domain/Chat.ts"
 import type { ChatAdapter, FailureClass } from "../../src/services/routing/Provider.ts"
+import { assert, type Body, describe, effectOf, liveOver } from "../harness/It.ts"
 import {
   type Answer,
   called,
@@ -16,10 +16,7 @@ import {
   weatherTool
 } from "./ChatHarness.ts"
 
-type Check = (
-  name: string,
-  body: (adapter: ChatAdapter, host: Host) => Effect.Effect<unknown, unknown, Scope.Scope>
-) => void
+type Check = (name: string, body: Body<[adapter: ChatAdapter, host: Host], Scope.Scope>) => void
 
 const classes: Readonly<Record<Fault, FailureClass>> = {
   limit: "limit",
@@ -67,77 +64,73 @@ const comesOut = Effect.fnUntraced(function* (
 })
 
 const messagesContract = ({ has }: Harness, check: Check) => {
-  check("messages of every role arrive, in parts and with images", (adapter, host) =>
-    Effect.gen(function* () {
-      const picture = has.images ? [{ type: "image_url", image_url: { url: image, detail: "low" } } as const] : []
-      const asked = request({
-        messages: [
-          { role: "system", content: [{ type: "text", text: "Be brief." }] },
-          { role: "user", content: "Hello" },
-          { role: "assistant", content: "Hi." },
-          {
-            role: "user",
-            content: [{ type: "text", text: "What is this?" }, ...picture, { type: "text", text: " One word." }]
-          }
-        ]
-      })
-      const sent = yield* comesOut(adapter, host, asked, { content: "A dot.", finish: "stop" }, { content: "A dot." })
-      assert.strictEqual(sent.system, "Be brief.")
-      assert.deepStrictEqual(sent.turns, [
-        turn("user", "Hello"),
-        turn("assistant", "Hi."),
-        turn("user", "What is this? One word.", { images: has.images ? [image] : [] })
-      ])
+  check("messages of every role arrive, in parts and with images", function* (adapter, host) {
+    const picture = has.images ? [{ type: "image_url", image_url: { url: image, detail: "low" } } as const] : []
+    const asked = request({
+      messages: [
+        { role: "system", content: [{ type: "text", text: "Be brief." }] },
+        { role: "user", content: "Hello" },
+        { role: "assistant", content: "Hi." },
+        {
+          role: "user",
+          content: [{ type: "text", text: "What is this?" }, ...picture, { type: "text", text: " One word." }]
+        }
+      ]
     })
-  )
+    const sent = yield* comesOut(adapter, host, asked, { content: "A dot.", finish: "stop" }, { content: "A dot." })
+    assert.strictEqual(sent.system, "Be brief.")
+    assert.deepStrictEqual(sent.turns, [
+      turn("user", "Hello"),
+      turn("assistant", "Hi."),
+      turn("user", "What is this? One word.", { images: has.images ? [image] : [] })
+    ])
+  })
 }
 
 const toolsContract = (usage: Usage, check: Check) => {
-  check("parallel tool calls and their results go over two turns", (adapter, host) =>
-    Effect.gen(function* () {
-      const question = { role: "user", content: "Weather in Bern and Oslo?" } as const
-      const { name, parameters } = weatherTool.function
-      const calls = [called("call_a", name, '{"city":"Bern"}'), called("call_b", name, '{"city":"Oslo"}')]
-      const first = yield* comesOut(
-        adapter,
-        host,
-        request({ messages: [question], tools: [weatherTool], toolChoice: "required" }),
-        { toolCalls: calls.map(({ function: of, id }) => ({ id, ...of })), finish: "tool_calls", usage },
-        { content: null, toolCalls: calls, finish: "tool_calls", usage }
-      )
-      assert.strictEqual(first.toolChoice, "required")
-      assert.deepStrictEqual(first.tools, [{ name, parameters }])
+  check("parallel tool calls and their results go over two turns", function* (adapter, host) {
+    const question = { role: "user", content: "Weather in Bern and Oslo?" } as const
+    const { name, parameters } = weatherTool.function
+    const calls = [called("call_a", name, '{"city":"Bern"}'), called("call_b", name, '{"city":"Oslo"}')]
+    const first = yield* comesOut(
+      adapter,
+      host,
+      request({ messages: [question], tools: [weatherTool], toolChoice: "required" }),
+      { toolCalls: calls.map(({ function: of, id }) => ({ id, ...of })), finish: "tool_calls", usage },
+      { content: null, toolCalls: calls, finish: "tool_calls", usage }
+    )
+    assert.strictEqual(first.toolChoice, "required")
+    assert.deepStrictEqual(first.tools, [{ name, parameters }])
 
-      const second = yield* comesOut(
-        adapter,
-        host,
-        request({
-          tools: [weatherTool],
-          toolChoice: { type: "function", function: { name } },
-          messages: [
-            question,
-            { role: "assistant", content: null, tool_calls: calls },
-            { role: "tool", content: "sunny", tool_call_id: "call_a" },
-            { role: "tool", content: "rain", tool_call_id: "call_b" }
-          ]
-        }),
-        { content: "Sunny and rain.", finish: "stop" },
-        { content: "Sunny and rain.", finish: "stop" }
-      )
-      assert.deepStrictEqual(second.toolChoice, { name })
-      assert.deepStrictEqual(second.turns, [
-        turn("user", question.content),
-        turn("assistant", "", {
-          calls: [
-            { id: "call_a", name, arguments: { city: "Bern" } },
-            { id: "call_b", name, arguments: { city: "Oslo" } }
-          ]
-        }),
-        turn("tool", "sunny", { answers: "call_a" }),
-        turn("tool", "rain", { answers: "call_b" })
-      ])
-    })
-  )
+    const second = yield* comesOut(
+      adapter,
+      host,
+      request({
+        tools: [weatherTool],
+        toolChoice: { type: "function", function: { name } },
+        messages: [
+          question,
+          { role: "assistant", content: null, tool_calls: calls },
+          { role: "tool", content: "sunny", tool_call_id: "call_a" },
+          { role: "tool", content: "rain", tool_call_id: "call_b" }
+        ]
+      }),
+      { content: "Sunny and rain.", finish: "stop" },
+      { content: "Sunny and rain.", finish: "stop" }
+    )
+    assert.deepStrictEqual(second.toolChoice, { name })
+    assert.deepStrictEqual(second.turns, [
+      turn("user", question.content),
+      turn("assistant", "", {
+        calls: [
+          { id: "call_a", name, arguments: { city: "Bern" } },
+          { id: "call_b", name, arguments: { city: "Oslo" } }
+        ]
+      }),
+      turn("tool", "sunny", { answers: "call_a" }),
+      turn("tool", "rain", { answers: "call_b" })
+    ])
+  })
 }
 
 const stopsContract = ({ has, sentStops }: Harness, check: Check) => {
@@ -164,30 +157,26 @@ const faultsContract = (harness: Harness, check: Check) => {
   for (const fault of harness.faults) {
     const meaning = classes[fault]
     if (fault !== "cut stream") {
-      check(`a JSON answer that meets ${fault} fails as ${meaning}`, (adapter, host) =>
-        Effect.gen(function* () {
-          yield* host.fail(fault)
-          const failure = yield* Effect.flip(adapter.complete(host.route, request()))
-          assert.strictEqual(failure.class, meaning)
-          if (fault === "limit") assert.deepStrictEqual([failure.status, failure.retryAfterSeconds], [429, 7])
-          assert.strictEqual(failure.param, fault === "image" ? "messages" : undefined)
-          if (fault === "cut answer") assert.strictEqual(failure.status, 200)
-        })
-      )
+      check(`a JSON answer that meets ${fault} fails as ${meaning}`, function* (adapter, host) {
+        yield* host.fail(fault)
+        const failure = yield* Effect.flip(adapter.complete(host.route, request()))
+        assert.strictEqual(failure.class, meaning)
+        if (fault === "limit") assert.deepStrictEqual([failure.status, failure.retryAfterSeconds], [429, 7])
+        assert.strictEqual(failure.param, fault === "image" ? "messages" : undefined)
+        if (fault === "cut answer") assert.strictEqual(failure.status, 200)
+      })
     }
     if (fault !== "cut answer") {
-      check(`a stream that meets ${fault} fails as ${meaning}`, (adapter, host) =>
-        Effect.gen(function* () {
-          yield* host.fail(fault)
-          const { events, failure } = yield* hear(adapter, host.route, request())
-          assert.strictEqual(failure?.class, meaning)
-          if (fault === "limit") assert.deepStrictEqual([failure?.status, failure?.retryAfterSeconds], [429, 7])
-          const hasOutput = events.some(({ type }) => type !== "usage")
-          const breaksOnItsWay = fault === "cut stream" || fault === "deep error"
-          assert.strictEqual(hasOutput, breaksOnItsWay, "only a stream that broke on its way has output")
-          assert.isFalse(events.some((event) => event.type === "finish"))
-        })
-      )
+      check(`a stream that meets ${fault} fails as ${meaning}`, function* (adapter, host) {
+        yield* host.fail(fault)
+        const { events, failure } = yield* hear(adapter, host.route, request())
+        assert.strictEqual(failure?.class, meaning)
+        if (fault === "limit") assert.deepStrictEqual([failure?.status, failure?.retryAfterSeconds], [429, 7])
+        const hasOutput = events.some(({ type }) => type !== "usage")
+        const breaksOnItsWay = fault === "cut stream" || fault === "deep error"
+        assert.strictEqual(hasOutput, breaksOnItsWay, "only a stream that broke on its way has output")
+        assert.isFalse(events.some((event) => event.type === "finish"))
+      })
     }
   }
 }
@@ -197,28 +186,24 @@ const cancellationContract = (usage: Usage, check: Check) => {
   const answer: Answer = { content: "first and last", finish: "stop", usage }
   const hold = (host: Host) => host.hold?.(answer) ?? Effect.dieMessage("the host cannot wait")
 
-  check("a delta is passed on before the next one exists", (adapter, host) =>
-    Effect.gen(function* () {
-      const { release } = yield* hold(host)
-      const pull = yield* adapter.stream(host.route, request({ stream: true }))
-      const heard = [...(yield* pull)]
-      while (!heard.some((event) => event.type === "content" && event.text !== "")) heard.push(...(yield* pull))
-      yield* release
-      while (!heard.some((event) => event.type === "finish")) heard.push(...(yield* pull))
-      assert.strictEqual(joined(heard).content, answer.content)
-    })
-  )
+  check("a delta is passed on before the next one exists", function* (adapter, host) {
+    const { release } = yield* hold(host)
+    const pull = yield* adapter.stream(host.route, request({ stream: true }))
+    const heard = [...(yield* pull)]
+    while (!heard.some((event) => event.type === "content" && event.text !== "")) heard.push(...(yield* pull))
+    yield* release
+    while (!heard.some((event) => event.type === "finish")) heard.push(...(yield* pull))
+    assert.strictEqual(joined(heard).content, answer.content)
+  })
 
-  check("closing a stream's scope cancels the call", (adapter, host) =>
-    Effect.gen(function* () {
-      const { gone } = yield* hold(host)
-      const scope = yield* Scope.make()
-      const pull = yield* adapter.stream(host.route, request({ stream: true })).pipe(Scope.extend(scope))
-      yield* pull
-      yield* Scope.close(scope, Exit.void)
-      yield* gone
-    })
-  )
+  check("closing a stream's scope cancels the call", function* (adapter, host) {
+    const { gone } = yield* hold(host)
+    const scope = yield* Scope.make()
+    const pull = yield* adapter.stream(host.route, request({ stream: true })).pipe(Scope.extend(scope))
+    yield* pull
+    yield* Scope.close(scope, Exit.void)
+    yield* gone
+  })
 
   const leave = Effect.fnUntraced(function* (host: Host, call: Effect.Effect<unknown, unknown>) {
     const { gone } = yield* hold(host)
@@ -239,11 +224,9 @@ export const chatAdapterContract = (harness: Harness) =>
     const { has } = harness
     const usage = { prompt: 21, completion: 13, cached: has.cached ? 8 : 0, cacheWrite: 0, reasoning: 0 }
     const check: Check = (name, body) =>
-      it.scopedLive(name, () =>
-        Effect.gen(function* () {
-          return yield* body(yield* Effect.flatMap(harness.make, chatOf), yield* harness.host)
-        }).pipe(Effect.provide(harness.upstream))
-      )
+      liveOver(harness.upstream)(name, function* () {
+        return yield* effectOf(body)(yield* Effect.flatMap(harness.make, chatOf), yield* harness.host)
+      })
     const comes = (name: string, asked: Partial<ChatRequest>, answer: Answer & Partial<ChatAnswer>) =>
       check(name, (adapter, host) => comesOut(adapter, host, request(asked), answer, answer))
 
@@ -273,15 +256,13 @@ export const chatAdapterContract = (harness: Harness) =>
       comes("reasoning comes before the text", { reasoningEffort: "high" }, reasoned)
     }
     if (has.schema) {
-      check("an answer follows a schema", (adapter, host) =>
-        Effect.gen(function* () {
-          const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] }
-          const responseFormat = { type: "json_schema", json_schema: { name: "count", schema, strict: true } } as const
-          const answer: Answer = { content: '{"n":3}', finish: "stop" }
-          const sent = yield* comesOut(adapter, host, request({ responseFormat }), answer, { content: '{"n":3}' })
-          assert.deepStrictEqual(sent.schema, schema)
-        })
-      )
+      check("an answer follows a schema", function* (adapter, host) {
+        const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] }
+        const responseFormat = { type: "json_schema", json_schema: { name: "count", schema, strict: true } } as const
+        const answer: Answer = { content: '{"n":3}', finish: "stop" }
+        const sent = yield* comesOut(adapter, host, request({ responseFormat }), answer, { content: '{"n":3}' })
+        assert.deepStrictEqual(sent.schema, schema)
+      })
     }
     messagesContract(harness, check)
     if (has.tools) toolsContract(usage, check)

@@ -4,6 +4,7 @@ import type { ChatAnswer, ChatEvent, ChatRequest, FinishReason, Tool, ToolCall, 
 import type { Route } from "../../src/domain/Model.ts"
 import type { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { ChatAdapter, Provider, ProviderFailure } from "../../src/services/routing/Provider.ts"
+import type { HeldCall } from "../harness/upstream/FakeUpstream.ts"
 
 /** What the model says, in the gateway's words; the host puts it on its wire. */
 export interface Answer {
@@ -55,13 +56,6 @@ export interface Understood {
   readonly schema: unknown
 }
 
-/** A call that the host holds open: after its first piece of content in a stream, before anything otherwise. */
-export interface HeldCall {
-  readonly release: Effect.Effect<void>
-  /** Ends when the adapter has let go of the connection. */
-  readonly gone: Effect.Effect<void>
-}
-
 export interface Host {
   readonly route: Route
   /** Scripts the next call, JSON or stream. */
@@ -69,7 +63,7 @@ export interface Host {
   readonly fail: (fault: Fault) => Effect.Effect<void>
   /** The next request not yet looked at. */
   readonly received: Effect.Effect<Understood>
-  /** Where the host can wait: scripts a call that it holds open. */
+  /** Where the host can wait: a call held open after its first piece in a stream, before anything otherwise. */
   readonly hold?: ((answer: Answer) => Effect.Effect<HeldCall>) | undefined
 }
 

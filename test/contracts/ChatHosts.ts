@@ -1,8 +1,9 @@
-import { LLMock } from "@copilotkit/aimock"
-import { Deferred, Effect, Predicate, Redacted, type Scope } from "effect"
+import type { LLMock } from "@copilotkit/aimock"
+import { Effect, Predicate, Redacted, type Scope } from "effect"
 import type { Route } from "../../src/domain/Model.ts"
 import { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { Provider } from "../../src/services/routing/Provider.ts"
+import { makeMock } from "../harness/upstream/Aimock.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { relay } from "../harness/upstream/Relay.ts"
 import {
@@ -149,32 +150,25 @@ export const hostOver = (wire: ChatWire, fake: Fake.FakeUpstream): Host => ({
   received: Effect.map(fake.received, wire.understand),
   answer: (answer) => fake.script(replyOf(wire, answer)),
   fail: (fault) => fake.script(faultyReply(wire, fault)),
-  hold: Effect.fnUntraced(function* (answer) {
+  hold: (answer) => {
     const { body, end, opening, output } = wire.encode(answer)
-    const gate = yield* Deferred.make<void>()
-    const gone = yield* Deferred.make<void>()
     const [first = ""] = halves(answer.content ?? "")
     const shown = output.findIndex((event) => event.includes(`"${first}"`)) + 1
     const [before, after] = [output.slice(0, shown), output.slice(shown)]
-    yield* fake.script((response, received) => {
-      response.on("close", () => Deferred.unsafeDone(gone, received.closed))
-      return either(
+    return Fake.hold(fake.script, (gate) =>
+      either(
         wire,
-        Fake.steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(body)),
-        Fake.sse(...opening, ...before, Deferred.await(gate), ...after, ...end)
-      )(response, received)
-    })
-    return { release: Effect.asVoid(Deferred.succeed(gate, undefined)), gone: Deferred.await(gone) }
-  })
+        Fake.steps({ type: "application/json" }, gate, JSON.stringify(body)),
+        Fake.sse(...opening, ...before, gate, ...after, ...end)
+      )
+    )
+  }
 })
 
 /** The same in the words of aimock, behind a relay that keeps what was sent. It cannot wait. */
 const aimockHost = (wire: ChatWire, { describe, model, refuse }: Aimock): Effect.Effect<Host, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const mock = yield* Effect.acquireRelease(
-      Effect.promise(() => LLMock.create({ port: 0, auth: { apiKeys: [secret] } })),
-      (started) => Effect.promise(() => started.stop())
-    )
+    const mock = yield* makeMock(secret)
     const fake = yield* Fake.serving(relay(mock.url))
     const script = (fixture: Fixture) =>
       Effect.sync(() => mock.clearFixtures().addFixture({ match: { predicate: () => true }, ...fixture }))

@@ -1,10 +1,10 @@
-import { assert, it } from "@effect/vitest"
 import { Effect, type Scope } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, FinishReason, Usage } from "../../src/domain/Chat.ts"
 import type { Route } from "../../src/domain/Model.ts"
 import type { ChatCall } from "../../src/providers/chat/ChatClient.ts"
 import type { OptionsDecoder } from "../../src/providers/client/RouteOptions.ts"
 import type { ChatAdapter, FailureClass } from "../../src/services/routing/Provider.ts"
+import { assert, type Body, effectOf, liveOver } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { chatOf, type Heard, hear, joined, request } from "./ChatHarness.ts"
 import { type ChatWire, layer, routeTo } from "./ChatHosts.ts"
@@ -25,23 +25,17 @@ export const callTo =
     return { ...call, adapted: {}, newId: () => "call_new" }
   }
 
-type Body = (
-  adapter: ChatAdapter,
-  fake: Fake.FakeUpstream,
-  route: Route
-) => Effect.Effect<unknown, unknown, Scope.Scope>
+type ScenarioBody = Body<[adapter: ChatAdapter, fake: Fake.FakeUpstream, route: Route], Scope.Scope>
 
 /** Tests of an adapter against scripted bytes of its wire. */
 export const scenarios = (wire: ChatWire) => {
   /** A test against a fake of its own. */
-  const check = (name: string, body: Body, options: Route["options"] = {}) =>
-    it.scopedLive(name, () =>
-      Effect.gen(function* () {
-        const adapter = yield* Effect.flatMap(wire.make, chatOf)
-        const fake = yield* Fake.make
-        return yield* body(adapter, fake, routeTo(wire, fake.url, options))
-      }).pipe(Effect.provide(layer))
-    )
+  const check = (name: string, body: ScenarioBody, options: Route["options"] = {}) =>
+    liveOver(layer)(name, function* () {
+      const adapter = yield* Effect.flatMap(wire.make, chatOf)
+      const fake = yield* Fake.make
+      return yield* effectOf(body)(adapter, fake, routeTo(wire, fake.url, options))
+    })
 
   /** What becomes of a stream's bytes. */
   const streams = (
@@ -50,12 +44,10 @@ export const scenarios = (wire: ChatWire) => {
     then: (heard: Heard) => void,
     asked: Partial<ChatRequest> = {}
   ) =>
-    check(name, (adapter, fake, route) =>
-      Effect.gen(function* () {
-        yield* fake.script(Fake.sse(...steps))
-        then(yield* hear(adapter, route, request(asked)))
-      })
-    )
+    check(name, function* (adapter, fake, route) {
+      yield* fake.script(Fake.sse(...steps))
+      then(yield* hear(adapter, route, request(asked)))
+    })
 
   return {
     check,
@@ -82,52 +74,43 @@ export const scenarios = (wire: ChatWire) => {
     /** Whole answers, and what is read of them. */
     answers: (rows: ReadonlyArray<readonly [string, unknown, Partial<ChatAnswer>]>) => {
       for (const [name, body, expected] of rows) {
-        check(name, (adapter, fake, route) =>
-          Effect.gen(function* () {
-            yield* fake.script(Fake.json(200, body), Fake.json(200, body))
-            const answer = yield* adapter.complete(route, request())
-            assert.deepStrictEqual({ ...answer, ...expected }, answer)
-            const { events, failure } = yield* hear(adapter, route, request())
-            assert.isUndefined(failure)
-            const withoutIds = ({ toolCalls, ...rest }: ChatAnswer) => [rest, toolCalls.map((call) => call.function)]
-            assert.deepStrictEqual(withoutIds(joined(events)), withoutIds(answer), "in place of a stream")
-          })
-        )
+        check(name, function* (adapter, fake, route) {
+          yield* fake.script(Fake.json(200, body), Fake.json(200, body))
+          const answer = yield* adapter.complete(route, request())
+          assert.deepStrictEqual({ ...answer, ...expected }, answer)
+          const { events, failure } = yield* hear(adapter, route, request())
+          assert.isUndefined(failure)
+          const withoutIds = ({ toolCalls, ...rest }: ChatAnswer) => [rest, toolCalls.map((call) => call.function)]
+          assert.deepStrictEqual(withoutIds(joined(events)), withoutIds(answer), "in place of a stream")
+        })
       }
     },
 
     /** Bodies of a good status that are no answers, asked for in one piece or as a stream. */
     noAnswers: (rows: ReadonlyArray<readonly [string, unknown]>) => {
       for (const [name, body] of rows) {
-        check(`${name} is no answer`, (adapter, fake, route) =>
-          Effect.gen(function* () {
-            yield* fake.script(Fake.json(200, body), Fake.json(200, body))
-            const failure = yield* Effect.flip(adapter.complete(route, request()))
-            const { events, failure: streamed } = yield* hear(adapter, route, request())
-            assert.deepStrictEqual(
-              [failure.class, failure.status, streamed?.class, events],
-              ["retry", 200, "retry", []]
-            )
-          })
-        )
+        check(`${name} is no answer`, function* (adapter, fake, route) {
+          yield* fake.script(Fake.json(200, body), Fake.json(200, body))
+          const failure = yield* Effect.flip(adapter.complete(route, request()))
+          const { events, failure: streamed } = yield* hear(adapter, route, request())
+          assert.deepStrictEqual([failure.class, failure.status, streamed?.class, events], ["retry", 200, "retry", []])
+        })
       }
     },
 
     /** Any cut of a stream's bytes gives the same answer. */
     survivesCuts: (events: ReadonlyArray<string>, expected: Partial<ChatAnswer>) =>
-      check("any cut of a stream's bytes gives the same answer", (adapter, fake, route) =>
-        Effect.gen(function* () {
-          const bytes = Buffer.from(events.join(""))
-          for (const size of [1, 2, 3, 7]) {
-            const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
-              bytes.subarray(at * size, (at + 1) * size)
-            )
-            yield* fake.script(Fake.sse(...pieces.flatMap((piece) => [piece, Effect.yieldNow()])))
-            const { events: heard } = yield* hear(adapter, route, request())
-            assert.deepStrictEqual({ ...joined(heard), ...expected }, joined(heard))
-          }
-        })
-      ),
+      check("any cut of a stream's bytes gives the same answer", function* (adapter, fake, route) {
+        const bytes = Buffer.from(events.join(""))
+        for (const size of [1, 2, 3, 7]) {
+          const pieces = Array.from({ length: Math.ceil(bytes.length / size) }, (_, at) =>
+            bytes.subarray(at * size, (at + 1) * size)
+          )
+          yield* fake.script(Fake.sse(...pieces.flatMap((piece) => [piece, Effect.yieldNow()])))
+          const { events: heard } = yield* hear(adapter, route, request())
+          assert.deepStrictEqual({ ...joined(heard), ...expected }, joined(heard))
+        }
+      }),
 
     /** The bodies of so many requests that the fake has received. */
     bodies: (fake: Fake.FakeUpstream, count: number) =>

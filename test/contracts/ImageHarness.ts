@@ -2,6 +2,7 @@ import type { Effect } from "effect"
 import type { ImageRequest } from "../../src/domain/Image.ts"
 import type { ImageType, Picture } from "../../src/domain/Media.ts"
 import type { ImageRoute } from "../../src/domain/Model.ts"
+import type { HeldCall } from "../harness/upstream/FakeUpstream.ts"
 import type { Fault as MediaFault, MediaHarness, Place } from "./MediaHarness.ts"
 
 /** What the host makes, in our words; the host puts it on its wire. */
@@ -26,13 +27,6 @@ export interface Understood {
 /** How a picture behind a URL was asked for. */
 export interface Fetched {
   readonly credential: string | undefined
-}
-
-/** A call that the host holds open before it answers. */
-export interface HeldCall {
-  readonly release: Effect.Effect<void>
-  /** Ends when the adapter has let go of the connection. */
-  readonly gone: Effect.Effect<void>
 }
 
 export interface Host {

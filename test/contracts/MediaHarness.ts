@@ -1,8 +1,9 @@
-import { it } from "@effect/vitest"
-import { Effect, type Layer, type Scope } from "effect"
-import type { Upstream } from "../../src/providers/client/Upstream.ts"
+import { Effect, Layer, type Scope } from "effect"
+import { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { Fetcher } from "../../src/services/media/Fetcher.ts"
 import type { FailureClass, Provider } from "../../src/services/routing/Provider.ts"
+import { type Body, effectOf, liveOver } from "../harness/It.ts"
+import * as PlainFetcher from "../harness/upstream/PlainFetcher.ts"
 
 /** What carries the upstream secret, and what must never leave the route's own origin. */
 export const secret = "sk-upstream-secret"
@@ -37,8 +38,16 @@ export interface MediaHarness<Host> {
   readonly host: Effect.Effect<Host, never, Scope.Scope>
 }
 
-export const base64 = (bytes: Uint8Array | undefined): string | undefined =>
-  bytes === undefined ? undefined : Buffer.from(bytes).toString("base64")
+/** What adapters of media need of the gateway. */
+export const services = Layer.merge(
+  Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 180 }),
+  PlainFetcher.layer
+)
+
+export const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
+
+export const imageTypeOf = (type: unknown) =>
+  (["image/png", "image/jpeg", "image/webp", "image/gif"] as const).find((known) => known === type)
 
 /** Tests of one half of an adapter, each with a host of its own. */
 export const checksOf =
@@ -46,11 +55,9 @@ export const checksOf =
     { host, make, services }: Omit<MediaHarness<Host>, "name">,
     half: (provider: Provider) => Adapter | undefined
   ) =>
-  (title: string, body: (adapter: Adapter, host: Host) => Effect.Effect<unknown, unknown, Scope.Scope>) =>
-    it.scopedLive(title, () =>
-      Effect.gen(function* () {
-        const adapter = half(yield* make)
-        if (adapter === undefined) return yield* Effect.dieMessage("the provider has no such half")
-        return yield* body(adapter, yield* host)
-      }).pipe(Effect.provide(services))
-    )
+  (title: string, body: Body<[adapter: Adapter, host: Host], Scope.Scope>) =>
+    liveOver(services)(title, function* () {
+      const adapter = half(yield* make)
+      if (adapter === undefined) return yield* Effect.dieMessage("the provider has no such half")
+      return yield* effectOf(body)(adapter, yield* host)
+    })

@@ -1,6 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
 import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { type Answer, type Refusal, refusals } from "./ChatHarness.ts"
 import { type ChatWire, hostOver } from "./ChatHosts.ts"
@@ -39,29 +38,25 @@ export const officialClientContract = (wire: ChatWire, { assertRefusal, countsCa
     const samples = { ...samplesOf(countsCacheWrites ? 2 : 0), ...(wire.has.withholding ? withheld : undefined) }
     for (const [name, answer] of Object.entries<Answer>(samples)) {
       for (const [way, read] of Object.entries(readers)) {
-        it.scopedLive(`${name} is the same ${way}`, () =>
-          Effect.gen(function* () {
-            const fake = yield* Fake.make
-            yield* hostOver(wire, fake).answer(answer)
-            const { content = "", reasoning, toolCalls = [], ...rest } = yield* calling(() => read(fake.url))
-            const expected = { reasoning: answer.reasoning, toolCalls: answer.toolCalls ?? [], usage: answer.usage }
-            assert.deepStrictEqual(
-              { usage: undefined, ...rest, content, reasoning, toolCalls },
-              { ...expected, content: answer.content ?? "", finish: answer.finish }
-            )
-          })
-        )
+        it.scopedLive(`${name} is the same ${way}`, function* () {
+          const fake = yield* Fake.make
+          yield* hostOver(wire, fake).answer(answer)
+          const { content = "", reasoning, toolCalls = [], ...rest } = yield* calling(() => read(fake.url))
+          const expected = { reasoning: answer.reasoning, toolCalls: answer.toolCalls ?? [], usage: answer.usage }
+          assert.deepStrictEqual(
+            { usage: undefined, ...rest, content, reasoning, toolCalls },
+            { ...expected, content: answer.content ?? "", finish: answer.finish }
+          )
+        })
       }
     }
 
     const [whole] = Object.values(readers)
     for (const refusal of refusals.filter((one) => wire.refuse(one).status >= 400)) {
-      it.scopedLive(`its error for ${refusal} is the vendor's`, () =>
-        Effect.gen(function* () {
-          const fake = yield* Fake.make
-          yield* hostOver(wire, fake).fail(refusal)
-          assertRefusal(yield* thrownBy(async () => whole?.(fake.url)), refusal)
-        })
-      )
+      it.scopedLive(`its error for ${refusal} is the vendor's`, function* () {
+        const fake = yield* Fake.make
+        yield* hostOver(wire, fake).fail(refusal)
+        assertRefusal(yield* thrownBy(async () => whole?.(fake.url)), refusal)
+      })
     }
   })

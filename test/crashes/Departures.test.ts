@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
@@ -7,7 +7,7 @@ import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, type ConnectionBroke, codeOf, openStream } from "../harness/client/ChatClient.ts"
 import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, copies, eventually, moneyOf } from "../harness/database/Money.ts"
-import { Deployment, deploymentTest, inDeployment } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { after, charge, completion, delta, either } from "../harness/upstream/ChatReplies.ts"
 import { type Reply, silent, sse } from "../harness/upstream/FakeUpstream.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"
@@ -19,13 +19,12 @@ const logged = (org: OrgId, count: number) =>
   Effect.flatMap(RequestLog, (log) => eventually(log.list({ org, limit: 100 }), (rows) => rows.length === count))
 
 /** The only route serves the next request: its circuit is closed. */
-const assertServed = (url: string) =>
-  Effect.gen(function* () {
-    const { upstream } = yield* Deployment
-    const { secret } = yield* openAccount({})
-    yield* upstream.script(either)
-    assert.strictEqual((yield* ask({ url, secret })).status, 200)
-  })
+const assertServed = Effect.fnUntraced(function* (url: string) {
+  const { upstream } = yield* Deployment
+  const { secret } = yield* openAccount({})
+  yield* upstream.script(either)
+  assert.strictEqual((yield* ask({ url, secret })).status, 200)
+})
 
 /** All clients leave while the provider works for them; it is asked on, and answers after `meanwhile`. */
 const leaveAll = <E, R>(
@@ -49,9 +48,9 @@ const leaveAll = <E, R>(
   })
 
 describe("a client that leaves", () => {
-  it.live("a stream pays for what was produced until then, and ends the provider's call", () =>
-    Effect.gen(function* () {
-      const { gateway, upstream } = yield* Deployment
+  deploymentTest(
+    "a stream pays for what was produced until then, and ends the provider's call",
+    function* ({ gateway, upstream }) {
       const { url } = yield* gateway()
       const { org, secret } = yield* openAccount({})
       const replies = many.map(() => sse(delta("Hello"), delta(" there,"), delta(" how are"), Effect.never))
@@ -67,7 +66,7 @@ describe("a client that leaves", () => {
         )
       )
       for (const { closed } of calls) yield* Effect.timeout(closed, "5 seconds")
-      const tokens = yield* TokenCounter
+      const tokens = yield* Effect.provide(TokenCounter, TokenCounter.layer)
       const output = yield* tokens.count("Hello there, how are")
       for (const row of yield* logged(org, many.length)) {
         assert.deepStrictEqual([row.status, row.code, row.notes], [499, "client_closed", ["usage_estimated"]])
@@ -82,7 +81,7 @@ describe("a client that leaves", () => {
       assert.isTrue(first > 0n && first < charge)
       yield* assertCharged(org, copies(first, many.length))
       yield* assertServed(url)
-    }).pipe(Effect.provide(TokenCounter.layer), inDeployment)
+    }
   )
 
   deploymentTest("a stream on which nothing had come yet costs nothing", function* ({ gateway, upstream }) {

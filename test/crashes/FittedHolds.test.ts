@@ -1,10 +1,10 @@
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { chatPath, postTo } from "../harness/client/HttpCalls.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
-import { Deployment, failpointProgram, inDeployment } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
 import { charge, either } from "../harness/upstream/ChatReplies.ts"
 
 const deaths = [
@@ -47,26 +47,24 @@ const kill = (program: string, { at, stream }: (typeof deaths)[number]) =>
   }).pipe(Effect.scoped)
 
 describe("a gateway that is killed while it runs chats with lower caps", () => {
-  it.live(
+  deploymentTest(
     "leaves books that balance, and no hold after 60 s",
-    () =>
-      Effect.gen(function* () {
-        const { gateway, upstream } = yield* Deployment
-        const program = yield* failpointProgram
-        yield* upstream.script(...deaths.flatMap(() => [either, either, either]))
-        const dead = yield* Effect.forEach(deaths, (death) => kill(program, death), { concurrency: 2 })
-        assert.isTrue(dead.every(({ charges }) => charges.every((amount) => amount === charge)))
-        const survivor = yield* gateway()
-        yield* Effect.forEach(
-          dead,
-          Effect.fnUntraced(function* ({ charges, org }) {
-            yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0, "60 seconds")
-            yield* assertCharged(org, charges, credits)
-          }),
-          { concurrency: "unbounded" }
-        )
-        assert.isTrue(Exit.isSuccess(yield* Effect.exit(Effect.promise(() => fetch(`${survivor.url}/healthz`)))))
-      }).pipe(inDeployment),
+    function* ({ gateway, upstream }) {
+      const program = yield* failpointProgram
+      yield* upstream.script(...deaths.flatMap(() => [either, either, either]))
+      const dead = yield* Effect.forEach(deaths, (death) => kill(program, death), { concurrency: 2 })
+      assert.isTrue(dead.every(({ charges }) => charges.every((amount) => amount === charge)))
+      const survivor = yield* gateway()
+      yield* Effect.forEach(
+        dead,
+        Effect.fnUntraced(function* ({ charges, org }) {
+          yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0, "60 seconds")
+          yield* assertCharged(org, charges, credits)
+        }),
+        { concurrency: "unbounded" }
+      )
+      assert.isTrue(Exit.isSuccess(yield* Effect.exit(Effect.promise(() => fetch(`${survivor.url}/healthz`)))))
+    },
     180_000
   )
 })

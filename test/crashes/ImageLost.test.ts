@@ -1,13 +1,13 @@
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { codeOf } from "../harness/client/ChatClient.ts"
 import { draw, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
-import { Deployment, deploymentTest, inDeployment } from "../harness/gateway/Deployment.ts"
+import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { after } from "../harness/upstream/ChatReplies.ts"
 import { paints } from "../harness/upstream/ImageReplies.ts"
 
@@ -37,35 +37,29 @@ describe.concurrent("an image that was made", () => {
     yield* assertCharged(org, [price])
   })
 
-  it.live.each(["before", "after"] as const)(
-    "and cannot be settled, the database being gone for long %s its commit, costs nothing, and frees its key",
-    (when) =>
-      Effect.gen(function* () {
-        const { door, env, gateway, upstream } = yield* Deployment
-        const { cutAt, isCut, mend, url: DATABASE_URL } = yield* door
-        const { url } = yield* gateway({ env: { DATABASE_URL } })
-        const { org, secret } = yield* openAccount({})
-        yield* upstream.script(after(cutAt("COMMIT", when), paints()), paints())
-        const lost = yield* draw({ url, secret, key: "k" })
-        assert.deepStrictEqual([lost.status, codeOf(lost)], [500, "internal_error"])
-        assert.isTrue(yield* isCut)
-        const { charges } = yield* moneyOf(org)
-        assert.deepStrictEqual(charges, when === "after" ? [price] : [])
-        assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 0)
+  for (const when of ["before", "after"] as const) {
+    const title = `and cannot be settled, the database being gone for long ${when} its commit, costs nothing, and frees its key`
+    deploymentTest(title, function* ({ door, env, gateway, upstream }) {
+      const { cutAt, isCut, mend, url: DATABASE_URL } = yield* door
+      const { url } = yield* gateway({ env: { DATABASE_URL } })
+      const { org, secret } = yield* openAccount({})
+      yield* upstream.script(after(cutAt("COMMIT", when), paints()), paints())
+      const lost = yield* draw({ url, secret, key: "k" })
+      assert.deepStrictEqual([lost.status, codeOf(lost)], [500, "internal_error"])
+      assert.isTrue(yield* isCut)
+      const { charges } = yield* moneyOf(org)
+      assert.deepStrictEqual(charges, when === "after" ? [price] : [])
+      assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 0)
 
-        yield* mend
-        yield* eventually(
-          moneyOf(org),
-          ({ balance, openHolds }) => openHolds === 0 && balance === credits,
-          "20 seconds"
-        )
-        const retry = yield* eventually(draw({ url, secret, key: "k" }), ({ status }) => status === 200)
-        imageOf(retry)
-        assert.isFalse(isReplay(retry))
-        assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 1)
-        const money = yield* moneyOf(org)
-        assert.deepInclude(money, { balance: credits - price, held: 0n, entries: credits - price, openHolds: 0 })
-        assert.deepStrictEqual((yield* Effect.flatMap(LedgerAdmin, ({ verify }) => verify)).violations, [])
-      }).pipe(inDeployment)
-  )
+      yield* mend
+      yield* eventually(moneyOf(org), ({ balance, openHolds }) => openHolds === 0 && balance === credits, "20 seconds")
+      const retry = yield* eventually(draw({ url, secret, key: "k" }), ({ status }) => status === 200)
+      imageOf(retry)
+      assert.isFalse(isReplay(retry))
+      assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 1)
+      const money = yield* moneyOf(org)
+      assert.deepInclude(money, { balance: credits - price, held: 0n, entries: credits - price, openHolds: 0 })
+      assert.deepStrictEqual((yield* Effect.flatMap(LedgerAdmin, ({ verify }) => verify)).violations, [])
+    })
+  }
 })

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
 import { Clock, Effect, Fiber, Option } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { openAccount } from "../harness/client/Account.ts"
@@ -8,7 +7,8 @@ import { type Answer, ask, type ConnectionBroke, codeOf } from "../harness/clien
 import { agentWays, type ChatWay, chatWays } from "../harness/client/ChatWays.ts"
 import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, eventually, moneyOf, waitUntil } from "../harness/database/Money.ts"
-import { Deployment, failpointProgram, inDeployment } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 import { charge, either } from "../harness/upstream/ChatReplies.ts"
 import type { Received, Reply } from "../harness/upstream/FakeUpstream.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"
@@ -158,8 +158,7 @@ const kill = (surface: Surface, program: string, callsFor: (death: Death) => num
   }).pipe(Effect.scoped)
 
 const killedGateways = (surface: Surface) =>
-  Effect.gen(function* () {
-    const { gateway, upstream } = yield* Deployment
+  function* ({ gateway, upstream }: Deployment["Type"]) {
     const program = yield* failpointProgram
     const { callsFor, reply } = counting(surface)
     yield* upstream.script(...surface.deaths.flatMap(() => [reply, reply, reply]))
@@ -181,14 +180,14 @@ const killedGateways = (surface: Surface) =>
     yield* Effect.raceFirst(released, survivorEnded).pipe(
       Effect.tapErrorCause(() => Effect.sync(() => process.stderr.write(survivor.stderr())))
     )
-  }).pipe(inDeployment)
+  }
 
 describe("a gateway that is killed in the middle of a request", () => {
-  it.live("leaves no hold after 60 s, and no charge but the one that was settled", () => killedGateways(chat), 180_000)
+  deploymentTest("leaves no hold after 60 s, and no charge but the one that was settled", killedGateways(chat), 180_000)
 
-  it.live(
+  deploymentTest(
     "charges an image at most once, and its key serves a retry within 60 s: a replay where it was settled, else anew",
-    () => killedGateways(image),
+    killedGateways(image),
     180_000
   )
 })

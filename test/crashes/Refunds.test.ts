@@ -27,17 +27,13 @@ const chargedAndRefused = Effect.gen(function* () {
 })
 
 /** The charge is there, and given back. */
-const assertRefunded = (org: Parameters<typeof moneyOf>[0]) =>
-  Effect.gen(function* () {
-    const { balance, charges, openHolds } = yield* eventually(
-      moneyOf(org),
-      (money) => money.balance === 100_000_000_000n
-    )
-    assert.deepStrictEqual(
-      { balance, charges, openHolds },
-      { balance: 100_000_000_000n, charges: [charge], openHolds: 0 }
-    )
-  })
+const assertRefunded = Effect.fnUntraced(function* (org: Parameters<typeof moneyOf>[0]) {
+  const { balance, charges, openHolds } = yield* eventually(moneyOf(org), (money) => money.balance === 100_000_000_000n)
+  assert.deepStrictEqual(
+    { balance, charges, openHolds },
+    { balance: 100_000_000_000n, charges: [charge], openHolds: 0 }
+  )
+})
 
 const loggedStatuses = Effect.flatMap(
   SqlClient.SqlClient,

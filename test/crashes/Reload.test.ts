@@ -41,19 +41,17 @@ models:${model("m1")}${more ? model("m2") : ""}
 }
 
 /** Credentials are in `.env`, where an operator can change them. */
-const startWith = (text: string, env: Readonly<Record<string, string>> = {}) =>
-  Effect.gen(function* () {
-    const { directory, gateway } = yield* Deployment
-    const write = (file: string, content: string) =>
-      Effect.promise(() => writeFile(path.join(directory, file), content))
-    const rotate = (key: string) => write(".env", `ROTATED_KEY=${key}\nFARM_KEY=${key}\n`)
-    const sell = (content: string) => write("catalog.yaml", content)
-    yield* rotate("old")
-    yield* sell(text)
-    const line = [process.execPath, program, "serve"] as const
-    const start = gateway({ env, command: { line, cwd: directory } })
-    return { gateway: yield* start, rotate, sell, start }
-  })
+const startWith = Effect.fnUntraced(function* (text: string, env: Readonly<Record<string, string>> = {}) {
+  const { directory, gateway } = yield* Deployment
+  const write = (file: string, content: string) => Effect.promise(() => writeFile(path.join(directory, file), content))
+  const rotate = (key: string) => write(".env", `ROTATED_KEY=${key}\nFARM_KEY=${key}\n`)
+  const sell = (content: string) => write("catalog.yaml", content)
+  yield* rotate("old")
+  yield* sell(text)
+  const line = [process.execPath, program, "serve"] as const
+  const start = gateway({ env, command: { line, cwd: directory } })
+  return { gateway: yield* start, rotate, sell, start }
+})
 
 const hangUp = ({ process }: GatewayProcess) => Effect.sync(() => process.kill("SIGHUP"))
 

@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { waitUntil } from "../harness/database/Money.ts"
-import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import * as LoadBalancer from "../harness/gateway/LoadBalancer.ts"
 import { freePort } from "../harness/Port.ts"
 
@@ -31,42 +31,40 @@ const chat = (url: string, secret: string, stream: boolean) =>
   })
 
 describe("a rolling restart", () => {
-  it.live(
+  deploymentTest(
     "of two instances behind a proxy that asks /readyz each second fails no request",
-    () =>
-      Effect.gen(function* () {
-        const { gateway } = yield* Deployment
-        const ports = [yield* freePort, yield* freePort]
-        const start = (port: number) =>
-          gateway({ env: { PORT: String(port), CATALOG_FILE: "", LOCAL_KEY: "", SANDBOX: "true" } })
-        const running = yield* Effect.forEach(ports, start, { concurrency: "unbounded" })
-        const proxy = yield* LoadBalancer.make(running.map(({ url }) => url))
-        const { secret } = yield* openAccount({ rpm: 100_000 })
+    function* ({ gateway }) {
+      const ports = [yield* freePort, yield* freePort]
+      const start = (port: number) =>
+        gateway({ env: { PORT: String(port), CATALOG_FILE: "", LOCAL_KEY: "", SANDBOX: "true" } })
+      const running = yield* Effect.forEach(ports, start, { concurrency: "unbounded" })
+      const proxy = yield* LoadBalancer.make(running.map(({ url }) => url))
+      const { secret } = yield* openAccount({ rpm: 100_000 })
 
-        const scope = yield* Effect.scope
-        const chats: Array<Fiber.Fiber<string | undefined>> = []
-        const traffic = yield* Effect.suspend(() => chat(proxy.url, secret, chats.length % 2 === 0)).pipe(
-          Effect.forkIn(scope),
-          Effect.map((fiber) => chats.push(fiber)),
-          Effect.schedule(Schedule.fixed("25 millis")),
-          Effect.fork
-        )
+      const scope = yield* Effect.scope
+      const chats: Array<Fiber.Fiber<string | undefined>> = []
+      const traffic = yield* Effect.suspend(() => chat(proxy.url, secret, chats.length % 2 === 0)).pipe(
+        Effect.forkIn(scope),
+        Effect.map((fiber) => chats.push(fiber)),
+        Effect.schedule(Schedule.fixed("25 millis")),
+        Effect.fork
+      )
 
-        for (const [at, { ended, signal, url }] of running.entries()) {
-          yield* waitUntil(() => running.every((one) => proxy.ready(one.url)))
-          yield* signal("SIGTERM")
-          assert.deepStrictEqual(yield* Effect.timeout(ended, "20 seconds"), { code: 0, signal: null })
-          yield* start(ports[at] ?? 0)
-          yield* waitUntil(() => proxy.ready(url))
-        }
-        yield* Fiber.interrupt(traffic)
-        const failures = yield* Fiber.join(Fiber.all(chats))
-        assert.deepStrictEqual(
-          failures.filter((failure) => failure !== undefined),
-          []
-        )
-        assert.isAbove(chats.length, 200)
-      }).pipe(inDeployment),
+      for (const [at, { ended, signal, url }] of running.entries()) {
+        yield* waitUntil(() => running.every((one) => proxy.ready(one.url)))
+        yield* signal("SIGTERM")
+        assert.deepStrictEqual(yield* Effect.timeout(ended, "20 seconds"), { code: 0, signal: null })
+        yield* start(ports[at] ?? 0)
+        yield* waitUntil(() => proxy.ready(url))
+      }
+      yield* Fiber.interrupt(traffic)
+      const failures = yield* Fiber.join(Fiber.all(chats))
+      assert.deepStrictEqual(
+        failures.filter((failure) => failure !== undefined),
+        []
+      )
+      assert.isAbove(chats.length, 200)
+    },
     60_000
   )
 })

@@ -28,34 +28,32 @@ const restarting: Refusal = {
 }
 
 /** A gateway in the middle of a stream that goes on when `more` is done. */
-const streaming = (options?: GatewayOptions) =>
-  Effect.gen(function* () {
-    const { gateway, upstream } = yield* Deployment
-    const running = yield* gateway(options)
-    const account = yield* openAccount({})
-    const more = yield* Deferred.make<void>()
-    yield* upstream.script(stream(Deferred.await(more)))
-    const open = yield* openStream({ url: running.url, secret: account.secret })
-    yield* open.until("Hello")
-    yield* upstream.received
-    return { ...running, ...account, open, goOn: Deferred.succeed(more, undefined) }
-  })
+const streaming = Effect.fnUntraced(function* (options?: GatewayOptions) {
+  const { gateway, upstream } = yield* Deployment
+  const running = yield* gateway(options)
+  const account = yield* openAccount({})
+  const more = yield* Deferred.make<void>()
+  yield* upstream.script(stream(Deferred.await(more)))
+  const open = yield* openStream({ url: running.url, secret: account.secret })
+  yield* open.until("Hello")
+  yield* upstream.received
+  return { ...running, ...account, open, goOn: Deferred.succeed(more, undefined) }
+})
 
-const connected = (url: string, text: string) =>
-  Effect.gen(function* () {
-    const { hostname, port } = new URL(url)
-    const socket = yield* Effect.acquireRelease(
-      Effect.async<net.Socket>((resume) => {
-        const made = net.connect({ host: hostname, port: Number(port) }, () => resume(Effect.succeed(made)))
-        made.on("error", () => {})
-      }),
-      (made) => Effect.sync(() => made.destroy())
-    )
-    let heard = ""
-    socket.on("data", (chunk) => (heard += String(chunk)))
-    socket.write(text)
-    return { socket, heard: Effect.sync(() => heard) }
-  })
+const connected = Effect.fnUntraced(function* (url: string, text: string) {
+  const { hostname, port } = new URL(url)
+  const socket = yield* Effect.acquireRelease(
+    Effect.async<net.Socket>((resume) => {
+      const made = net.connect({ host: hostname, port: Number(port) }, () => resume(Effect.succeed(made)))
+      made.on("error", () => {})
+    }),
+    (made) => Effect.sync(() => made.destroy())
+  )
+  let heard = ""
+  socket.on("data", (chunk) => (heard += String(chunk)))
+  socket.write(text)
+  return { socket, heard: Effect.sync(() => heard) }
+})
 
 describe.concurrent.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
   deploymentTest("lets what runs finish, takes nothing new, and leaves nothing undone", function* () {

@@ -1,6 +1,6 @@
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Option, Schedule } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { isReplay, mediaIn } from "../harness/client/ImageClient.ts"
@@ -10,7 +10,7 @@ import { eventually, moneyOf } from "../harness/database/Money.ts"
 import { isOver, type VideoRow, videoRows } from "../harness/database/VideoRows.ts"
 import { tinyClip } from "../harness/fixtures/TinyClip.ts"
 import { priceOf } from "../harness/fixtures/VideoCatalog.ts"
-import { Deployment, inDeployment } from "../harness/gateway/Deployment.ts"
+import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { program } from "../harness/gateway/GatewayProcess.ts"
 import * as Fleet from "../harness/gateway/KilledGateways.ts"
 import type { Call, Fate } from "../harness/upstream/RenderFarm.ts"
@@ -71,24 +71,23 @@ interface Told {
 }
 
 /** Asks until it is told of a job: after the first time with its key, of whichever gateway there is. */
-const customer = (index: number, secret: string, mine: Fleet.Slot, other: Fleet.Slot) =>
-  Effect.gen(function* () {
-    const body = { model: "film", prompt: promptOf(index), seconds: secondsOf(index) }
-    const ask = ({ url }: Fleet.Slot) => film({ url, secret, key: keyOf(index), body })
-    yield* mine.permits.take(1)
-    const first = yield* Effect.option(ask(mine))
-    let turn = 0
-    const anywhere = Effect.suspend(() => ask(turn++ % 2 === 0 ? other : mine)).pipe(
-      Effect.filterOrFail(
-        ({ status }) => status !== 409,
-        () => "conflict" as const
-      ),
-      Effect.retry(Schedule.spaced("500 millis"))
-    )
-    const answer = Option.isSome(first) ? first.value : yield* anywhere
-    const { id } = videoOf(answer, 202)
-    return { index, again: Option.isNone(first), replayed: isReplay(answer), id } satisfies Told
-  })
+const customer = Effect.fnUntraced(function* (index: number, secret: string, mine: Fleet.Slot, other: Fleet.Slot) {
+  const body = { model: "film", prompt: promptOf(index), seconds: secondsOf(index) }
+  const ask = ({ url }: Fleet.Slot) => film({ url, secret, key: keyOf(index), body })
+  yield* mine.permits.take(1)
+  const first = yield* Effect.option(ask(mine))
+  let turn = 0
+  const anywhere = Effect.suspend(() => ask(turn++ % 2 === 0 ? other : mine)).pipe(
+    Effect.filterOrFail(
+      ({ status }) => status !== 409,
+      () => "conflict" as const
+    ),
+    Effect.retry(Schedule.spaced("500 millis"))
+  )
+  const answer = Option.isSome(first) ? first.value : yield* anywhere
+  const { id } = videoOf(answer, 202)
+  return { index, again: Option.isNone(first), replayed: isReplay(answer), id } satisfies Told
+})
 
 const assertEnded = (row: VideoRow, index: number) => {
   const what = `${promptOf(index)} ${JSON.stringify(row.tried)}`
@@ -112,97 +111,91 @@ const assertSubmittedOnce = (calls: ReadonlyArray<Call>) => {
 }
 
 describe("two gateways that are killed again and again while 40 videos are made", () => {
-  it.live(
+  deploymentTest(
     "finish every one, charge each that was made once, and submit none twice to a route",
-    () =>
-      Effect.gen(function* () {
-        const { env } = yield* Deployment
-        yield* LeaseLog.keep
-        const { org, secret } = yield* openAccount({ rpm: 6000 })
-        let mayEnd = false
-        const { farm, kill, left, right, start } = yield* Fleet.make({ fate, isOpen: () => mayEnd })
-        const slots = [left, right]
+    function* ({ env }) {
+      yield* LeaseLog.keep
+      const { org, secret } = yield* openAccount({ rpm: 6000 })
+      let mayEnd = false
+      const { farm, kill, left, right, start } = yield* Fleet.make({ fate, isOpen: () => mayEnd })
+      const slots = [left, right]
 
-        const killed = Effect.fnUntraced(function* (slot: Fleet.Slot, it: Fleet.Death) {
-          const killedAt = yield* kill(slot, it)
-          const rows = yield* videoRows
-          const stored = [...(yield* mediaIn(env["DATA_DIR"] ?? "")).keys()].filter((name) =>
-            name.startsWith("public/")
-          )
-          if (it.at === "video_stored") {
-            assert.isAbove(stored.length, rows.filter(({ status }) => status === "completed").length, "nothing stored")
-          }
-          return { at: it.at, killedAt }
+      const killed = Effect.fnUntraced(function* (slot: Fleet.Slot, it: Fleet.Death) {
+        const killedAt = yield* kill(slot, it)
+        const rows = yield* videoRows
+        const stored = [...(yield* mediaIn(env["DATA_DIR"] ?? "")).keys()].filter((name) => name.startsWith("public/"))
+        if (it.at === "video_stored") {
+          assert.isAbove(stored.length, rows.filter(({ status }) => status === "completed").length, "nothing stored")
+        }
+        return { at: it.at, killedAt }
+      })
+      const killAll = (all: ReadonlyArray<ReadonlyArray<Fleet.Death>>) =>
+        Effect.forEach(slots, (slot, index) => Effect.forEach(all[index] ?? [], (it) => killed(slot, it)), {
+          concurrency: "unbounded"
         })
-        const killAll = (all: ReadonlyArray<ReadonlyArray<Fleet.Death>>) =>
-          Effect.forEach(slots, (slot, index) => Effect.forEach(all[index] ?? [], (it) => killed(slot, it)), {
-            concurrency: "unbounded"
-          })
 
-        const customers = yield* Effect.fork(
-          Effect.forEach(
-            indices,
-            (index) => (index % 2 === 0 ? customer(index, secret, left, right) : customer(index, secret, right, left)),
-            { concurrency: "unbounded" }
-          )
+      const customers = yield* Effect.fork(
+        Effect.forEach(
+          indices,
+          (index) => (index % 2 === 0 ? customer(index, secret, left, right) : customer(index, secret, right, left)),
+          { concurrency: "unbounded" }
         )
-        const first = yield* killAll(early)
-        mayEnd = true
-        const kills = [...first, ...(yield* killAll(late))].flat()
-        const survivors = yield* Effect.all([start(left), start(right)], { concurrency: 2 })
-        const told = yield* Fiber.join(customers)
-        const rows = yield* eventually(videoRows, (all) => all.every(isOver), "100 seconds").pipe(
-          Effect.tapError(() =>
-            Effect.sync(() => process.stderr.write(survivors.map(({ stderr }) => stderr()).join("")))
-          )
+      )
+      const first = yield* killAll(early)
+      mayEnd = true
+      const kills = [...first, ...(yield* killAll(late))].flat()
+      const survivors = yield* Effect.all([start(left), start(right)], { concurrency: 2 })
+      const told = yield* Fiber.join(customers)
+      const rows = yield* eventually(videoRows, (all) => all.every(isOver), "100 seconds").pipe(
+        Effect.tapError(() => Effect.sync(() => process.stderr.write(survivors.map(({ stderr }) => stderr()).join(""))))
+      )
+
+      const takeovers = yield* LeaseLog.takeovers
+      for (const { waited, ...taken } of takeovers) assert.isBelow(waited, 60, JSON.stringify(taken))
+      assert.lengthOf(kills, 12)
+      for (const { at, killedAt } of kills) {
+        const hit = takeovers.filter((taken) => taken.lapsed && taken.free <= killedAt && killedAt < taken.at)
+        const orphans = hit.filter(({ step }) => step === stepAt[at]).map(({ id }) => id)
+        assert.isNotEmpty(orphans, `${at} at ${killedAt.toISOString()} hit no job in flight`)
+        if (at !== "after_hold") continue
+        const retried = told.filter(({ id }) => orphans.includes(id))
+        assert.isNotEmpty(retried, "no customer was left without an answer to its job")
+        assert.isTrue(retried.every(({ again, replayed }) => again && replayed))
+      }
+
+      assert.lengthOf(rows, count)
+      const byId = new Map(rows.map((row) => [row.id, row]))
+      for (const { id, index } of told) {
+        const row = byId.get(id) ?? assert.fail(`no ${id}`)
+        assert.strictEqual(row.key, keyOf(index))
+        assertEnded(row, index)
+      }
+      assert.strictEqual(new Set(told.map(({ id }) => id)).size, count)
+      assertSubmittedOnce(farm.calls)
+      const completed = rows.filter(({ status }) => status === "completed")
+      assert.isAbove(completed.length, count / 2)
+      const rest = 100_000_000_000n - completed.reduce((sum, { seconds }) => sum + priceOf(seconds), 0n)
+      const { charges, ...money } = yield* moneyOf(org)
+      assert.lengthOf(charges, completed.length)
+      assert.deepStrictEqual(money, { balance: rest, held: 0n, entries: rest, openHolds: 0 })
+      const { stdout } = yield* Effect.promise(() =>
+        promisify(execFile)(process.execPath, [program, "ledger", "verify", "--json"], { env })
+      )
+      assert.deepInclude(JSON.parse(stdout), { violations: [] })
+
+      for (const { url } of slots) {
+        const videos = yield* listed({ url, secret })
+        assert.sameMembers(
+          videos.map(({ id, status }) => `${id} ${status}`),
+          rows.map(({ id, status }) => `${id} ${status}`)
         )
-
-        const takeovers = yield* LeaseLog.takeovers
-        for (const { waited, ...taken } of takeovers) assert.isBelow(waited, 60, JSON.stringify(taken))
-        assert.lengthOf(kills, 12)
-        for (const { at, killedAt } of kills) {
-          const hit = takeovers.filter((taken) => taken.lapsed && taken.free <= killedAt && killedAt < taken.at)
-          const orphans = hit.filter(({ step }) => step === stepAt[at]).map(({ id }) => id)
-          assert.isNotEmpty(orphans, `${at} at ${killedAt.toISOString()} hit no job in flight`)
-          if (at !== "after_hold") continue
-          const retried = told.filter(({ id }) => orphans.includes(id))
-          assert.isNotEmpty(retried, "no customer was left without an answer to its job")
-          assert.isTrue(retried.every(({ again, replayed }) => again && replayed))
-        }
-
-        assert.lengthOf(rows, count)
-        const byId = new Map(rows.map((row) => [row.id, row]))
-        for (const { id, index } of told) {
-          const row = byId.get(id) ?? assert.fail(`no ${id}`)
-          assert.strictEqual(row.key, keyOf(index))
-          assertEnded(row, index)
-        }
-        assert.strictEqual(new Set(told.map(({ id }) => id)).size, count)
-        assertSubmittedOnce(farm.calls)
-        const completed = rows.filter(({ status }) => status === "completed")
-        assert.isAbove(completed.length, count / 2)
-        const rest = 100_000_000_000n - completed.reduce((sum, { seconds }) => sum + priceOf(seconds), 0n)
-        const { charges, ...money } = yield* moneyOf(org)
-        assert.lengthOf(charges, completed.length)
-        assert.deepStrictEqual(money, { balance: rest, held: 0n, entries: rest, openHolds: 0 })
-        const { stdout } = yield* Effect.promise(() =>
-          promisify(execFile)(process.execPath, [program, "ledger", "verify", "--json"], { env })
-        )
-        assert.deepInclude(JSON.parse(stdout), { violations: [] })
-
-        for (const { url } of slots) {
-          const videos = yield* listed({ url, secret })
-          assert.sameMembers(
-            videos.map(({ id, status }) => `${id} ${status}`),
-            rows.map(({ id, status }) => `${id} ${status}`)
-          )
-        }
-        for (const { id, index } of told.filter((one) => byId.get(one.id)?.status === "completed")) {
-          const video = videoOf(yield* see({ url: right.url, secret }, `/${id}`))
-          const { bytes } = yield* fetched(video.url ?? "")
-          assert.isTrue(bytes.equals(tinyClip(promptOf(index))), `another clip: ${promptOf(index)}`)
-        }
-      }).pipe(inDeployment),
+      }
+      for (const { id, index } of told.filter((one) => byId.get(one.id)?.status === "completed")) {
+        const video = videoOf(yield* see({ url: right.url, secret }, `/${id}`))
+        const { bytes } = yield* fetched(video.url ?? "")
+        assert.isTrue(bytes.equals(tinyClip(promptOf(index))), `another clip: ${promptOf(index)}`)
+      }
+    },
     300_000
   )
 })

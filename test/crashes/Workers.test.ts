@@ -3,13 +3,13 @@ import net from "node:net"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { SqlClient } from "@effect/sql"
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Either, Fiber, Schedule } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { get, openStream } from "../harness/client/ChatClient.ts"
 import { assertCharged, copies, eventually, moneyOf, times, waitUntil } from "../harness/database/Money.ts"
-import { Deployment, deploymentTest, type GatewayOptions, inDeployment } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { program } from "../harness/gateway/GatewayProcess.ts"
 import * as Workers from "../harness/gateway/WorkerProcesses.ts"
 import { isAlive } from "../harness/processes.ts"
@@ -17,13 +17,12 @@ import { charge, either, stream } from "../harness/upstream/ChatReplies.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 
-const two = (options: GatewayOptions = {}) =>
-  Effect.gen(function* () {
-    const { gateway } = yield* Deployment
-    const started = yield* gateway({ ...options, env: { WORKERS: "2", ...options.env } })
-    yield* eventually(Effect.sync(started.stderr), (text) => /Listening on \S+ with 2 workers/.test(text))
-    return started
-  })
+const two = Effect.fnUntraced(function* (options: GatewayOptions = {}) {
+  const { gateway } = yield* Deployment
+  const started = yield* gateway({ ...options, env: { WORKERS: "2", ...options.env } })
+  yield* eventually(Effect.sync(started.stderr), (text) => /Listening on \S+ with 2 workers/.test(text))
+  return started
+})
 
 const chat = ({ secret, url }: { readonly secret: string; readonly url: string }) =>
   Workers.fetchAnew(`${url}/v1/chat/completions`, {
@@ -38,24 +37,23 @@ const servedChats = 'gateway_requests_total{surface="chat",model="m1",status="20
 const isGone = (pid: number) => waitUntil(() => !isAlive(pid))
 
 /** Two workers with a stream each that goes on when `more` is done. */
-const streaming = (options?: GatewayOptions) =>
-  Effect.gen(function* () {
-    const { upstream } = yield* Deployment
-    const gateway = yield* two(options)
-    const pids = Workers.pidsOf(gateway)
-    const account = yield* openAccount({})
-    const more = yield* Deferred.make<void>()
-    // Connections go to the workers in turn, and each stream keeps its own.
-    const streams = yield* Effect.forEach(times(4), () =>
-      Effect.gen(function* () {
-        yield* upstream.script(stream(Deferred.await(more)))
-        const open = yield* openStream({ url: gateway.url, secret: account.secret })
-        yield* open.until("Hello")
-        return open
-      })
-    )
-    return { ...gateway, ...account, gateway, pids, streams, goOn: Deferred.succeed(more, undefined) }
-  })
+const streaming = Effect.fnUntraced(function* (options?: GatewayOptions) {
+  const { upstream } = yield* Deployment
+  const gateway = yield* two(options)
+  const pids = Workers.pidsOf(gateway)
+  const account = yield* openAccount({})
+  const more = yield* Deferred.make<void>()
+  // Connections go to the workers in turn, and each stream keeps its own.
+  const streams = yield* Effect.forEach(times(4), () =>
+    Effect.gen(function* () {
+      yield* upstream.script(stream(Deferred.await(more)))
+      const open = yield* openStream({ url: gateway.url, secret: account.secret })
+      yield* open.until("Hello")
+      return open
+    })
+  )
+  return { ...gateway, ...account, gateway, pids, streams, goOn: Deferred.succeed(more, undefined) }
+})
 
 describe("two workers", () => {
   deploymentTest("answer at one address, and whichever is asked shows the metrics of both", function* ({ upstream }) {
@@ -84,39 +82,37 @@ describe("two workers", () => {
     }
   })
 
-  it.live(
+  deploymentTest(
     "of which one is killed lose no charge and make none twice, and another takes its place",
-    () =>
-      Effect.gen(function* () {
-        const { upstream } = yield* Deployment
-        const gateway = yield* two()
-        const { url } = gateway
-        const [first = 0] = Workers.pidsOf(gateway)
-        const { org, secret } = yield* openAccount({ rpm: 100_000 })
-        yield* upstream.script(...times(2000).map(() => either))
-        const scope = yield* Effect.scope
-        const chats: Array<Fiber.Fiber<Either.Either<Workers.Fetched, unknown>>> = []
-        const traffic = yield* Effect.either(chat({ url, secret })).pipe(
-          Effect.forkIn(scope),
-          Effect.map((fiber) => chats.push(fiber)),
-          Effect.schedule(Schedule.fixed("20 millis")),
-          Effect.fork
-        )
-        yield* eventually(moneyOf(org), ({ charges }) => charges.length > 20)
-        process.kill(first, "SIGKILL")
-        yield* Workers.served(gateway, 3)
-        yield* Effect.sleep("1 second")
-        yield* Fiber.interrupt(traffic)
-        const ends = yield* Effect.timeout(Fiber.join(Fiber.all(chats)), "40 seconds")
-        const answers = ends.filter(Either.isRight).map(({ right }) => right.status)
-        assert.deepStrictEqual([...new Set(answers)], [200])
-        yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0, "60 seconds")
-        const { charges } = yield* moneyOf(org)
-        assert.isAtLeast(charges.length, answers.length)
-        assert.isAtMost(charges.length, ends.length)
-        assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
-        assert.match(gateway.stderr(), new RegExp(`\\(pid ${first}\\) has ended \\(SIGKILL\\): starting another`))
-      }).pipe(inDeployment),
+    function* ({ upstream }) {
+      const gateway = yield* two()
+      const { url } = gateway
+      const [first = 0] = Workers.pidsOf(gateway)
+      const { org, secret } = yield* openAccount({ rpm: 100_000 })
+      yield* upstream.script(...times(2000).map(() => either))
+      const scope = yield* Effect.scope
+      const chats: Array<Fiber.Fiber<Either.Either<Workers.Fetched, unknown>>> = []
+      const traffic = yield* Effect.either(chat({ url, secret })).pipe(
+        Effect.forkIn(scope),
+        Effect.map((fiber) => chats.push(fiber)),
+        Effect.schedule(Schedule.fixed("20 millis")),
+        Effect.fork
+      )
+      yield* eventually(moneyOf(org), ({ charges }) => charges.length > 20)
+      process.kill(first, "SIGKILL")
+      yield* Workers.served(gateway, 3)
+      yield* Effect.sleep("1 second")
+      yield* Fiber.interrupt(traffic)
+      const ends = yield* Effect.timeout(Fiber.join(Fiber.all(chats)), "40 seconds")
+      const answers = ends.filter(Either.isRight).map(({ right }) => right.status)
+      assert.deepStrictEqual([...new Set(answers)], [200])
+      yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0, "60 seconds")
+      const { charges } = yield* moneyOf(org)
+      assert.isAtLeast(charges.length, answers.length)
+      assert.isAtMost(charges.length, ends.length)
+      assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
+      assert.match(gateway.stderr(), new RegExp(`\\(pid ${first}\\) has ended \\(SIGKILL\\): starting another`))
+    },
     180_000
   )
 

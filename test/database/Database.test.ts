@@ -1,13 +1,13 @@
 import net from "node:net"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { PgClient } from "@effect/sql-pg"
-import { assert, describe, it } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, Layer, Logger, LogLevel, Option, Redacted, Schedule, Stream } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { isAnnounced, isOutage } from "../../src/services/sql/Outage.ts"
 import { postmasterPid, query, temporarySite } from "../harness/database/EmbeddedDatabase.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { doorTo } from "../harness/gateway/Deployment.ts"
+import { assert, describe, it, liveOver } from "../harness/It.ts"
 
 const backend = Effect.gen(function* () {
   const sql = yield* SqlClient
@@ -24,18 +24,20 @@ const throughProxy = Effect.map(Effect.flatMap(Postgres.freshUrl, doorTo), (door
 const untilItWorks = { times: 200, schedule: Schedule.spaced("50 millis") } as const
 
 describe("Database", () => {
-  it.live("gives rows camelCase names, takes camelCase names and leaves JSON alone", () =>
-    Effect.gen(function* () {
+  liveOver(Postgres.layerWith({ maxConnections: 1 }))(
+    "gives rows camelCase names, takes camelCase names and leaves JSON alone",
+    function* () {
       const sql = yield* SqlClient
       yield* sql`CREATE TEMP TABLE probe (some_column text, attempts jsonb)`
       const row = { someColumn: "x", attempts: '{"cost_nano": 1}' }
       const rows = yield* sql`INSERT INTO probe ${sql.insert(row)} RETURNING *`
       assert.deepStrictEqual(rows, [{ someColumn: "x", attempts: { cost_nano: 1 } }])
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1 })))
+    }
   )
 
-  it.live("says who it is and never opens more connections than allowed", () =>
-    Effect.gen(function* () {
+  liveOver(Postgres.layerWith({ maxConnections: 3 }))(
+    "says who it is and never opens more connections than allowed",
+    function* () {
       const sql = yield* SqlClient
       const busy = yield* Effect.replicateEffect(sql`SELECT pg_backend_pid() AS pid FROM pg_sleep(0.05)`, 12, {
         concurrency: "unbounded"
@@ -44,11 +46,12 @@ describe("Database", () => {
       const names =
         yield* sql`SELECT DISTINCT application_name FROM pg_stat_activity WHERE datname = current_database()`
       assert.deepStrictEqual(names, [{ applicationName: "generation-gateway" }])
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 3 })))
+    }
   )
 
-  it.live("survives the end of its connections, idle or busy", () =>
-    Effect.gen(function* () {
+  liveOver(Postgres.layerWith({ maxConnections: 4 }))(
+    "survives the end of its connections, idle or busy",
+    function* () {
       const sql = yield* SqlClient
       const others = sql`SELECT pg_terminate_backend(pid) FROM pg_stat_activity
                          WHERE datname = current_database() AND pid <> pg_backend_pid()`
@@ -62,46 +65,44 @@ describe("Database", () => {
       assert.include(String((yield* victim).cause), "terminating connection due to administrator command")
       const pids = yield* Effect.replicateEffect(Effect.retry(backend, untilItWorks), 8, { concurrency: "unbounded" })
       assert.lengthOf(pids, 8)
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 4 })))
+    }
   )
 
-  it.live("ends a statement on the server before giving up on it", () =>
-    Effect.gen(function* () {
+  liveOver(Postgres.layerWith({ maxConnections: 1, queryTimeout: "500 millis" }))(
+    "ends a statement on the server before giving up on it",
+    function* () {
       const sql = yield* SqlClient
       const before = yield* backend
       const { cause } = yield* Effect.flip(sql`SELECT pg_sleep(10)`)
       assert.include(String(cause), "canceling statement due to statement timeout")
       assert.strictEqual(yield* backend, before)
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1, queryTimeout: "500 millis" })))
+    }
   )
 
-  it.scopedLive("cuts a connection that no longer answers, and goes on with another", () =>
-    Effect.gen(function* () {
-      const { freeze, thaw, url } = yield* throughProxy
-      const layer = yield* Layer.build(Database.layerUrl(url, { maxConnections: 1, queryTimeout: "500 millis" }))
-      const before = yield* Effect.provide(backend, layer)
-      yield* freeze
-      const { cause } = yield* Effect.flip(Effect.provide(backend, layer))
-      assert.include(String(cause), "No answer within 500 ms")
-      yield* thaw
-      assert.notStrictEqual(yield* Effect.provide(Effect.retry(backend, untilItWorks), layer), before)
-    })
-  )
+  it.scopedLive("cuts a connection that no longer answers, and goes on with another", function* () {
+    const { freeze, thaw, url } = yield* throughProxy
+    const layer = yield* Layer.build(Database.layerUrl(url, { maxConnections: 1, queryTimeout: "500 millis" }))
+    const before = yield* Effect.provide(backend, layer)
+    yield* freeze
+    const { cause } = yield* Effect.flip(Effect.provide(backend, layer))
+    assert.include(String(cause), "No answer within 500 ms")
+    yield* thaw
+    assert.notStrictEqual(yield* Effect.provide(Effect.retry(backend, untilItWorks), layer), before)
+  })
 
-  it.scopedLive("cuts a transaction's connection too, and leaves no lock behind", () =>
-    Effect.gen(function* () {
-      const { freeze, thaw, url } = yield* throughProxy
-      const layer = yield* Layer.build(Database.layerUrl(url, { maxConnections: 2, queryTimeout: "500 millis" }))
-      const sql = Context.get(layer, SqlClient)
-      const locked = sql`LOCK TABLE organizations`.pipe(Effect.zipRight(freeze), Effect.zipRight(sql`SELECT 1`))
-      yield* Effect.flip(sql.withTransaction(locked))
-      yield* thaw
-      yield* Effect.retry(sql.withTransaction(sql`LOCK TABLE organizations`), untilItWorks)
-    })
-  )
+  it.scopedLive("cuts a transaction's connection too, and leaves no lock behind", function* () {
+    const { freeze, thaw, url } = yield* throughProxy
+    const layer = yield* Layer.build(Database.layerUrl(url, { maxConnections: 2, queryTimeout: "500 millis" }))
+    const sql = Context.get(layer, SqlClient)
+    const locked = sql`LOCK TABLE organizations`.pipe(Effect.zipRight(freeze), Effect.zipRight(sql`SELECT 1`))
+    yield* Effect.flip(sql.withTransaction(locked))
+    yield* thaw
+    yield* Effect.retry(sql.withTransaction(sql`LOCK TABLE organizations`), untilItWorks)
+  })
 
-  it.live("ends a transaction that stands still, and with it its locks", () =>
-    Effect.gen(function* () {
+  liveOver(Postgres.layerWith({ maxConnections: 2 }))(
+    "ends a transaction that stands still, and with it its locks",
+    function* () {
       const sql = yield* SqlClient
       const over = yield* Deferred.make<void>()
       const locked = yield* Deferred.make<void>()
@@ -115,11 +116,12 @@ describe("Database", () => {
       yield* sql.withTransaction(sql`LOCK TABLE organizations`)
       yield* Deferred.succeed(over, undefined)
       assert.isTrue(isOutage(yield* Fiber.join(standing)))
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 2 })))
+    }
   )
 
-  it.live("makes every connection anew once its server takes no writes", () =>
-    Effect.gen(function* () {
+  liveOver(Postgres.layerWith({ maxConnections: 3 }))(
+    "makes every connection anew once its server takes no writes",
+    function* () {
       const sql = yield* SqlClient
       const onEach = Effect.replicateEffect(sql`SELECT pg_backend_pid() AS pid FROM pg_sleep(0.1)`, 3, {
         concurrency: "unbounded"
@@ -137,7 +139,7 @@ describe("Database", () => {
       const before = new Set(demoted.flat().map(({ pid }) => pid))
       const after = (yield* onEach).flat().map(({ pid }) => pid)
       assert.isFalse(after.some((pid) => before.has(pid)))
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 3 })))
+    }
   )
 
   it.scopedLive("is lost while its server takes no writes, and found again when it does", () =>
@@ -161,109 +163,98 @@ describe("Database", () => {
     }).pipe(Logger.withMinimumLogLevel(LogLevel.None))
   )
 
-  it.live("fails, and does not die, when a transaction cannot be committed", () =>
-    Effect.gen(function* () {
+  liveOver(Postgres.layerWith({ maxConnections: 1 }))(
+    "fails, and does not die, when a transaction cannot be committed",
+    function* () {
       const sql = yield* SqlClient
       yield* sql`CREATE TABLE parent (id integer PRIMARY KEY)`
       yield* sql`CREATE TABLE child (id integer REFERENCES parent DEFERRABLE INITIALLY DEFERRED)`
       const { cause } = yield* Effect.flip(sql.withTransaction(sql`INSERT INTO child VALUES (1)`))
       assert.include(String(cause), "violates foreign key constraint")
       assert.deepStrictEqual(yield* sql`SELECT 1 AS one`, [{ one: 1 }])
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1 })))
+    }
   )
 
-  it.live("lets no interrupted query harm another's", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient
-      const given = Effect.fork(sql`SELECT pg_sleep(0.003)`).pipe(
-        Effect.tap(() => Effect.sleep("1 millis")),
-        Effect.flatMap(Fiber.interrupt)
+  liveOver(Postgres.layerWith({ maxConnections: 6 }))("lets no interrupted query harm another's", function* () {
+    const sql = yield* SqlClient
+    const given = Effect.fork(sql`SELECT pg_sleep(0.003)`).pipe(
+      Effect.tap(() => Effect.sleep("1 millis")),
+      Effect.flatMap(Fiber.interrupt)
+    )
+    const kept = Effect.uninterruptible(sql`SELECT pg_sleep(0.001)`)
+    yield* Effect.all(
+      [Effect.replicateEffect(given, 400, { concurrency: 6 }), Effect.replicateEffect(kept, 800, { concurrency: 6 })],
+      {
+        concurrency: "unbounded"
+      }
+    )
+  })
+
+  it.scopedLive("gives up on a server that accepts and stays silent, in one line without the password", function* () {
+    const { freeze, url } = yield* throughProxy
+    yield* freeze
+    const secret = new URL(Redacted.value(url))
+    secret.password = "hunter2"
+    const { message } = yield* Effect.flip(Layer.build(Database.layerUrl(Redacted.make(secret.href))))
+    assert.match(message, /^The database cannot be reached: .*timeout.*\.$/)
+    assert.notInclude(message, "hunter2")
+  })
+
+  it.scopedLive("says in one line what is wrong with its URL", function* () {
+    const refusal = (url: string) =>
+      Layer.build(Database.layerUrl(Redacted.make(url))).pipe(
+        Effect.flip,
+        Effect.map(({ message }) => message)
       )
-      const kept = Effect.uninterruptible(sql`SELECT pg_sleep(0.001)`)
-      yield* Effect.all(
-        [Effect.replicateEffect(given, 400, { concurrency: 6 }), Effect.replicateEffect(kept, 800, { concurrency: 6 })],
-        {
-          concurrency: "unbounded"
-        }
-      )
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 6 })))
-  )
-
-  it.scopedLive("gives up on a server that accepts and stays silent, in one line without the password", () =>
-    Effect.gen(function* () {
-      const { freeze, url } = yield* throughProxy
-      yield* freeze
-      const secret = new URL(Redacted.value(url))
-      secret.password = "hunter2"
-      const { message } = yield* Effect.flip(Layer.build(Database.layerUrl(Redacted.make(secret.href))))
-      assert.match(message, /^The database cannot be reached: .*timeout.*\.$/)
-      assert.notInclude(message, "hunter2")
-    })
-  )
-
-  it.scopedLive("says in one line what is wrong with its URL", () =>
-    Effect.gen(function* () {
-      const refusal = (url: string) =>
-        Layer.build(Database.layerUrl(Redacted.make(url))).pipe(
-          Effect.flip,
-          Effect.map(({ message }) => message)
-        )
-      const closed = yield* Effect.promise(
-        () =>
-          new Promise<number>((resolve) => {
-            const server = net.createServer().listen(0, "127.0.0.1", () => {
-              const address = server.address()
-              server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
-            })
+    const closed = yield* Effect.promise(
+      () =>
+        new Promise<number>((resolve) => {
+          const server = net.createServer().listen(0, "127.0.0.1", () => {
+            const address = server.address()
+            server.close(() => resolve(typeof address === "object" && address !== null ? address.port : 0))
           })
-      )
-      assert.strictEqual(
-        yield* refusal("mysql://root:hunter2@localhost/db"),
-        "DATABASE_URL cannot be used: it does not begin with postgres://."
-      )
-      assert.match(
-        yield* refusal("postgres://user:hunter2@host:notaport/db"),
-        /^DATABASE_URL cannot be used: (?!.*hunter2)/
-      )
-      assert.strictEqual(
-        yield* refusal(`postgres://u:hunter2@127.0.0.1:${closed}/db`),
-        `The database cannot be reached: connect ECONNREFUSED 127.0.0.1:${closed}.`
-      )
-    })
-  )
+        })
+    )
+    assert.strictEqual(
+      yield* refusal("mysql://root:hunter2@localhost/db"),
+      "DATABASE_URL cannot be used: it does not begin with postgres://."
+    )
+    assert.match(
+      yield* refusal("postgres://user:hunter2@host:notaport/db"),
+      /^DATABASE_URL cannot be used: (?!.*hunter2)/
+    )
+    assert.strictEqual(
+      yield* refusal(`postgres://u:hunter2@127.0.0.1:${closed}/db`),
+      `The database cannot be reached: connect ECONNREFUSED 127.0.0.1:${closed}.`
+    )
+  })
 
-  it.scopedLive("gives a connection beside the pool on which a query may take its time", () =>
-    Effect.gen(function* () {
-      const layer = yield* Layer.build(Postgres.layerWith({ maxConnections: 1, queryTimeout: "300 millis" }))
-      const connection = yield* Context.get(layer, Database).connect
-      const { rows } = yield* Effect.promise(() => connection.query("SELECT 1 AS one FROM pg_sleep(0.6)"))
-      assert.deepStrictEqual(rows, [{ one: 1 }])
-    })
-  )
+  it.scopedLive("gives a connection beside the pool on which a query may take its time", function* () {
+    const layer = yield* Layer.build(Postgres.layerWith({ maxConnections: 1, queryTimeout: "300 millis" }))
+    const connection = yield* Context.get(layer, Database).connect
+    const { rows } = yield* Effect.promise(() => connection.query("SELECT 1 AS one FROM pg_sleep(0.6)"))
+    assert.deepStrictEqual(rows, [{ one: 1 }])
+  })
 
-  it.scopedLive("hears notifications", () =>
-    Effect.gen(function* () {
-      const pg = Context.get(yield* Layer.build(Postgres.layer), PgClient.PgClient)
-      const heard = yield* Effect.fork(Stream.runHead(pg.listen("news")))
-      const tell = pg`SELECT pg_notify('news', 'hello')`
-      yield* Effect.race(heard.await, Effect.forever(Effect.delay(tell, "20 millis")))
-      assert.deepStrictEqual(yield* heard, Option.some("hello"))
-    })
-  )
+  it.scopedLive("hears notifications", function* () {
+    const pg = Context.get(yield* Layer.build(Postgres.layer), PgClient.PgClient)
+    const heard = yield* Effect.fork(Stream.runHead(pg.listen("news")))
+    const tell = pg`SELECT pg_notify('news', 'hello')`
+    yield* Effect.race(heard.await, Effect.forever(Effect.delay(tell, "20 millis")))
+    assert.deepStrictEqual(yield* heard, Option.some("hello"))
+  })
 
-  it.scopedLive("finds the embedded server again after it died", () =>
-    Effect.gen(function* () {
-      const site = yield* temporarySite()
-      const layer = yield* Layer.build(Database.layer({ url: Option.none(), dataDir: site.dataDir }))
-      const before = postmasterPid(site) ?? assert.fail("no server")
-      yield* query(site, "CREATE TABLE kept AS SELECT 42 AS answer")
-      process.kill(before, "SIGKILL")
-      const sql = Context.get(layer, SqlClient)
-      yield* Effect.retry(
-        sql`SELECT answer FROM kept`.pipe(Effect.filterOrFail(() => postmasterPid(site) !== before)),
-        untilItWorks
-      )
-      assert.deepStrictEqual(yield* sql`SELECT answer FROM kept`, [{ answer: 42 }])
-    })
-  )
+  it.scopedLive("finds the embedded server again after it died", function* () {
+    const site = yield* temporarySite()
+    const layer = yield* Layer.build(Database.layer({ url: Option.none(), dataDir: site.dataDir }))
+    const before = postmasterPid(site) ?? assert.fail("no server")
+    yield* query(site, "CREATE TABLE kept AS SELECT 42 AS answer")
+    process.kill(before, "SIGKILL")
+    const sql = Context.get(layer, SqlClient)
+    yield* Effect.retry(
+      sql`SELECT answer FROM kept`.pipe(Effect.filterOrFail(() => postmasterPid(site) !== before)),
+      untilItWorks
+    )
+    assert.deepStrictEqual(yield* sql`SELECT answer FROM kept`, [{ answer: 42 }])
+  })
 })

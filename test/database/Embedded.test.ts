@@ -1,7 +1,6 @@
 import { spawn, spawnSync } from "node:child_process"
 import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs"
 import path from "node:path"
-import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Exit, Layer, Option, Scope } from "effect"
 import { Embedded } from "../../src/database/Embedded.ts"
 import {
@@ -15,6 +14,7 @@ import {
   type Site,
   temporarySite
 } from "../harness/database/EmbeddedDatabase.ts"
+import { afterAll, assert, describe, it } from "../harness/It.ts"
 import { isAlive } from "../harness/processes.ts"
 
 const scope = Effect.runSync(Scope.make())
@@ -52,187 +52,169 @@ const signalSupervisors = (site: Site, signal: NodeJS.Signals) => {
 
 // Who is left running is read from /proc.
 describe.skipIf(process.platform !== "linux")("Embedded", () => {
-  it.scopedLive("is one server, there as long as anyone holds it, and shut down cleanly afterwards", () =>
-    Effect.gen(function* () {
-      const site = yield* temporarySite()
-      const entry = yield* program
-      const first = yield* attacher(entry, site)
+  it.scopedLive("is one server, there as long as anyone holds it, and shut down cleanly afterwards", function* () {
+    const site = yield* temporarySite()
+    const entry = yield* program
+    const first = yield* attacher(entry, site)
+    const pid = postmasterPid(site)
+    const second = yield* attacher(entry, site)
+    assert.strictEqual(postmasterPid(site), pid)
+    yield* first.end
+    const third = yield* attacher(entry, site)
+    yield* second.end
+    assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
+    assert.strictEqual(postmasterPid(site), pid)
+    yield* third.end
+    yield* allGone(site)
+    assert.isUndefined(postmasterPid(site))
+    assert.isTrue(isWhole(site))
+    assert.deepStrictEqual(readdirSync(path.join(site.home, "attachments")), [])
+  })
+
+  it.scopedLive("loses only the user that is killed, and ends with the last one killed", function* () {
+    const site = yield* temporarySite()
+    const entry = yield* program
+    const starter = yield* attacher(entry, site)
+    const other = yield* attacher(entry, site)
+    const pid = postmasterPid(site)
+    yield* starter.kill
+    assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
+    const late = yield* attacher(entry, site)
+    assert.strictEqual(postmasterPid(site), pid)
+    yield* other.kill
+    yield* late.kill
+    yield* allGone(site)
+    assert.isTrue(isWhole(site))
+  })
+
+  it.scopedLive("is built once when several start on an empty directory", function* () {
+    const site = yield* temporarySite()
+    const entry = yield* program
+    const attachers = yield* Effect.replicateEffect(attacher(entry, site), 4, { concurrency: "unbounded" })
+    yield* eventually("one server is left", () => {
+      const servers = processesOf(site).filter(({ command }) => !command.startsWith("/bin/sh"))
+      return servers.length === 1 && servers[0]?.pid === postmasterPid(site)
+    })
+    assert.deepStrictEqual(
+      readdirSync(site.home).filter((name) => name.startsWith("initdb")),
+      []
+    )
+    assert.deepStrictEqual(yield* query(site, "SELECT current_database() AS name"), [{ name: "gateway" }])
+    yield* Effect.forEach(attachers, ({ kill }) => kill, { concurrency: "unbounded" })
+    yield* allGone(site)
+    assert.isTrue(isWhole(site))
+  })
+
+  it.scopedLive("comes back with its data after the server itself was killed", function* () {
+    const site = yield* temporarySite()
+    const entry = yield* program
+    const holders = yield* Effect.replicateEffect(attacher(entry, site), 2, { concurrency: "unbounded" })
+    yield* query(site, "CREATE TABLE kept AS SELECT 42 AS answer")
+    const before = postmasterPid(site) ?? assert.fail("no server")
+    process.kill(before, "SIGKILL")
+    yield* eventually("another server is ready", async () => {
       const pid = postmasterPid(site)
-      const second = yield* attacher(entry, site)
-      assert.strictEqual(postmasterPid(site), pid)
-      yield* first.end
-      const third = yield* attacher(entry, site)
-      yield* second.end
-      assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
-      assert.strictEqual(postmasterPid(site), pid)
-      yield* third.end
-      yield* allGone(site)
-      assert.isUndefined(postmasterPid(site))
-      assert.isTrue(isWhole(site))
-      assert.deepStrictEqual(readdirSync(path.join(site.home, "attachments")), [])
+      return pid !== undefined && pid !== before && isAlive(pid)
     })
-  )
+    const late = yield* attacher(entry, site)
+    assert.deepStrictEqual(yield* query(site, "SELECT answer FROM kept"), [{ answer: 42 }])
+    yield* Effect.forEach([...holders, late], ({ end }) => end)
+    yield* allGone(site)
+  })
 
-  it.scopedLive("loses only the user that is killed, and ends with the last one killed", () =>
-    Effect.gen(function* () {
-      const site = yield* temporarySite()
-      const entry = yield* program
-      const starter = yield* attacher(entry, site)
-      const other = yield* attacher(entry, site)
+  it.scopedLive("is not orphaned by the death of its supervisor", function* () {
+    const site = yield* temporarySite()
+    const entry = yield* program
+    const holder = yield* attacher(entry, site)
+    const before = postmasterPid(site)
+    assert.strictEqual(signalSupervisors(site, "SIGKILL"), 2)
+    yield* eventually("a supervised server replaces it", () => {
       const pid = postmasterPid(site)
-      yield* starter.kill
-      assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
-      const late = yield* attacher(entry, site)
-      assert.strictEqual(postmasterPid(site), pid)
-      yield* other.kill
-      yield* late.kill
-      yield* allGone(site)
-      assert.isTrue(isWhole(site))
+      return pid !== undefined && pid !== before
     })
-  )
+    yield* attacher(entry, site).pipe(Effect.flatMap(({ end }) => end))
+    yield* holder.kill
+    yield* allGone(site)
+    assert.isFalse(existsSync(path.join(site.home, "data/postmaster.pid")))
+  })
 
-  it.scopedLive("is built once when several start on an empty directory", () =>
-    Effect.gen(function* () {
-      const site = yield* temporarySite()
-      const entry = yield* program
-      const attachers = yield* Effect.replicateEffect(attacher(entry, site), 4, { concurrency: "unbounded" })
-      yield* eventually("one server is left", () => {
-        const servers = processesOf(site).filter(({ command }) => !command.startsWith("/bin/sh"))
-        return servers.length === 1 && servers[0]?.pid === postmasterPid(site)
-      })
-      assert.deepStrictEqual(
-        readdirSync(site.home).filter((name) => name.startsWith("initdb")),
-        []
-      )
-      assert.deepStrictEqual(yield* query(site, "SELECT current_database() AS name"), [{ name: "gateway" }])
-      yield* Effect.forEach(attachers, ({ kill }) => kill, { concurrency: "unbounded" })
-      yield* allGone(site)
-      assert.isTrue(isWhole(site))
-    })
-  )
-
-  it.scopedLive("comes back with its data after the server itself was killed", () =>
-    Effect.gen(function* () {
-      const site = yield* temporarySite()
-      const entry = yield* program
-      const holders = yield* Effect.replicateEffect(attacher(entry, site), 2, { concurrency: "unbounded" })
-      yield* query(site, "CREATE TABLE kept AS SELECT 42 AS answer")
-      const before = postmasterPid(site) ?? assert.fail("no server")
-      process.kill(before, "SIGKILL")
-      yield* eventually("another server is ready", async () => {
-        const pid = postmasterPid(site)
-        return pid !== undefined && pid !== before && isAlive(pid)
-      })
-      const late = yield* attacher(entry, site)
-      assert.deepStrictEqual(yield* query(site, "SELECT answer FROM kept"), [{ answer: 42 }])
-      yield* Effect.forEach([...holders, late], ({ end }) => end)
-      yield* allGone(site)
-    })
-  )
-
-  it.scopedLive("is not orphaned by the death of its supervisor", () =>
-    Effect.gen(function* () {
-      const site = yield* temporarySite()
-      const entry = yield* program
-      const holder = yield* attacher(entry, site)
-      const before = postmasterPid(site)
-      assert.strictEqual(signalSupervisors(site, "SIGKILL"), 2)
-      yield* eventually("a supervised server replaces it", () => {
-        const pid = postmasterPid(site)
-        return pid !== undefined && pid !== before
-      })
-      yield* attacher(entry, site).pipe(Effect.flatMap(({ end }) => end))
-      yield* holder.kill
-      yield* allGone(site)
-      assert.isFalse(existsSync(path.join(site.home, "data/postmaster.pid")))
-    })
-  )
-
-  it.scopedLive("counts nobody as attached before the supervisor has said so, though the server answers", () =>
-    Effect.gen(function* () {
-      const site = yield* temporarySite()
-      const attach = Layer.build(Embedded.layer(site))
-      yield* attach
-      const pid = postmasterPid(site)
-      signalSupervisors(site, "SIGSTOP")
-      assert.isTrue(Option.isNone(yield* Effect.timeoutOption(Effect.scoped(attach), "1 second")))
-      assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
-      signalSupervisors(site, "SIGCONT")
-      yield* attach
-      assert.strictEqual(postmasterPid(site), pid)
-    })
-  )
+  it.scopedLive("counts nobody as attached before the supervisor has said so, though the server answers", function* () {
+    const site = yield* temporarySite()
+    const attach = Layer.build(Embedded.layer(site))
+    yield* attach
+    const pid = postmasterPid(site)
+    signalSupervisors(site, "SIGSTOP")
+    assert.isTrue(Option.isNone(yield* Effect.timeoutOption(Effect.scoped(attach), "1 second")))
+    assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
+    signalSupervisors(site, "SIGCONT")
+    yield* attach
+    assert.strictEqual(postmasterPid(site), pid)
+  })
 
   it.scopedLive(
     "serves users that come and go across its shutdowns",
-    () =>
-      Effect.gen(function* () {
-        const site = yield* temporarySite()
-        const pids = new Set<number | undefined>()
-        const visit = Effect.gen(function* () {
-          yield* Layer.build(Embedded.layer(site))
-          const pid = postmasterPid(site)
-          for (let round = 0; round < 4; round++) yield* query(site, "SELECT pg_sleep(0.005)")
-          assert.strictEqual(postmasterPid(site), pid)
-          pids.add(pid)
-        }).pipe(Effect.scoped)
-        const crowd = Effect.forEach([1, 2, 3], () => Effect.repeatN(visit, 2), { concurrency: "unbounded" })
-        yield* crowd
-        yield* allGone(site)
-        // Each pause ends at another moment of the shutdown that the last crowd's end began.
-        yield* Effect.forEach([0, 20, 80], (pause) => Effect.zipRight(Effect.sleep(pause), crowd))
-        assert.isAbove(pids.size, 1)
-        yield* allGone(site)
-        assert.isTrue(isWhole(site))
-      }),
+    function* () {
+      const site = yield* temporarySite()
+      const pids = new Set<number | undefined>()
+      const visit = Effect.gen(function* () {
+        yield* Layer.build(Embedded.layer(site))
+        const pid = postmasterPid(site)
+        for (let round = 0; round < 4; round++) yield* query(site, "SELECT pg_sleep(0.005)")
+        assert.strictEqual(postmasterPid(site), pid)
+        pids.add(pid)
+      }).pipe(Effect.scoped)
+      const crowd = Effect.forEach([1, 2, 3], () => Effect.repeatN(visit, 2), { concurrency: "unbounded" })
+      yield* crowd
+      yield* allGone(site)
+      // Each pause ends at another moment of the shutdown that the last crowd's end began.
+      yield* Effect.forEach([0, 20, 80], (pause) => Effect.zipRight(Effect.sleep(pause), crowd))
+      assert.isAbove(pids.size, 1)
+      yield* allGone(site)
+      assert.isTrue(isWhole(site))
+    },
     180_000
   )
 
-  it.scopedLive("starts though the recorded pid belongs to a stranger by now", () =>
-    Effect.gen(function* () {
-      const site = yield* temporarySite()
-      yield* Effect.scoped(Layer.build(Embedded.layer(site)))
-      yield* allGone(site)
-      const { gid, uid } = statSync(site.home)
-      const stranger = yield* Effect.acquireRelease(
-        Effect.sync(() => spawn("sleep", ["600"], { uid, gid, stdio: "ignore" })),
-        (child) => Effect.sync(() => child.kill("SIGKILL"))
-      )
-      writeFileSync(path.join(site.home, "data/postmaster.pid"), `${stranger.pid}\n${site.home}/data\n1\n5432\n`)
-      yield* Layer.build(Embedded.layer(site))
-      assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
-      assert.isNull(stranger.exitCode)
-    })
-  )
+  it.scopedLive("starts though the recorded pid belongs to a stranger by now", function* () {
+    const site = yield* temporarySite()
+    yield* Effect.scoped(Layer.build(Embedded.layer(site)))
+    yield* allGone(site)
+    const { gid, uid } = statSync(site.home)
+    const stranger = yield* Effect.acquireRelease(
+      Effect.sync(() => spawn("sleep", ["600"], { uid, gid, stdio: "ignore" })),
+      (child) => Effect.sync(() => child.kill("SIGKILL"))
+    )
+    writeFileSync(path.join(site.home, "data/postmaster.pid"), `${stranger.pid}\n${site.home}/data\n1\n5432\n`)
+    yield* Layer.build(Embedded.layer(site))
+    assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
+    assert.isNull(stranger.exitCode)
+  })
 
-  it.scopedLive("listens in a short directory when the data directory's path is long", () =>
-    Effect.gen(function* () {
-      const { dataDir } = yield* temporarySite()
-      const deep = path.join(dataDir, "x".repeat(100))
-      const context = yield* Layer.build(Embedded.layer({ dataDir: deep }))
-      const { host } = Context.get(context, Embedded)
-      yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(host, { recursive: true, force: true })))
-      assert.isBelow(Buffer.byteLength(host), 80)
-      assert.strictEqual(statSync(host).mode & 0o777, 0o700)
-    })
-  )
+  it.scopedLive("listens in a short directory when the data directory's path is long", function* () {
+    const { dataDir } = yield* temporarySite()
+    const deep = path.join(dataDir, "x".repeat(100))
+    const context = yield* Layer.build(Embedded.layer({ dataDir: deep }))
+    const { host } = Context.get(context, Embedded)
+    yield* Effect.addFinalizer(() => Effect.sync(() => rmSync(host, { recursive: true, force: true })))
+    assert.isBelow(Buffer.byteLength(host), 80)
+    assert.strictEqual(statSync(host).mode & 0o777, 0o700)
+  })
 
-  it.scopedLive("runs where only root may go", () =>
-    Effect.gen(function* () {
-      if (process.getuid?.() !== 0) return
-      const { dataDir } = yield* temporarySite()
-      chmodSync(dataDir, 0o700)
-      const site = { dataDir, home: path.join(dataDir, "postgres") }
-      yield* Effect.scoped(Layer.build(Embedded.layer(site)))
-      yield* allGone(site)
-      yield* Layer.build(Embedded.layer(site))
-      assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
-      assert.strictEqual(statSync(site.home).uid, 0)
-    })
-  )
+  it.scopedLive("runs where only root may go", function* () {
+    if (process.getuid?.() !== 0) return
+    const { dataDir } = yield* temporarySite()
+    chmodSync(dataDir, 0o700)
+    const site = { dataDir, home: path.join(dataDir, "postgres") }
+    yield* Effect.scoped(Layer.build(Embedded.layer(site)))
+    yield* allGone(site)
+    yield* Layer.build(Embedded.layer(site))
+    assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
+    assert.strictEqual(statSync(site.home).uid, 0)
+  })
 
-  it.scopedLive("lets in root and not the account that it runs as, in directories made by older versions too", () =>
-    Effect.gen(function* () {
+  it.scopedLive(
+    "lets in root and not the account that it runs as, in directories made by older versions too",
+    function* () {
       if (process.getuid?.() !== 0) return
       const site = yield* temporarySite()
       yield* Layer.build(Embedded.layer(site))
@@ -242,16 +224,14 @@ describe.skipIf(process.platform !== "linux")("Embedded", () => {
       assert.match(logIn(socket, { uid, gid }), /Peer authentication failed/)
       assert.match(logIn(socket, {}), /^R/)
       assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
-    })
+    }
   )
 
-  it.scopedLive("gives root's data to an account without rights where that may go", () =>
-    Effect.gen(function* () {
-      if (process.getuid?.() !== 0) return
-      const site = yield* temporarySite()
-      yield* Layer.build(Embedded.layer(site))
-      assert.strictEqual(statSync(site.home).uid, 65534)
-      assert.strictEqual(statSync(site.home).mode & 0o777, 0o700)
-    })
-  )
+  it.scopedLive("gives root's data to an account without rights where that may go", function* () {
+    if (process.getuid?.() !== 0) return
+    const site = yield* temporarySite()
+    yield* Layer.build(Embedded.layer(site))
+    assert.strictEqual(statSync(site.home).uid, 65534)
+    assert.strictEqual(statSync(site.home).mode & 0o777, 0o700)
+  })
 })

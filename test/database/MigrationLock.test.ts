@@ -1,7 +1,4 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { hostname } from "node:os"
-import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer, Redacted } from "effect"
 import * as Pg from "pg"
 import { Database } from "../../src/database/Database.ts"
@@ -9,21 +6,13 @@ import { Migrations, type Timeouts } from "../../src/database/Migrations.ts"
 import { eventually } from "../harness/database/Money.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { doorTo } from "../harness/gateway/Deployment.ts"
-import { prefix } from "../harness/temporary.ts"
+import { assert, describe, it } from "../harness/It.ts"
+import { directoryWith } from "../harness/temporary.ts"
 
-const files = {
+const directory = directoryWith({
   "0001_slow.sql": "SELECT pg_sleep(0.7); CREATE TABLE slow ();",
   "0002_more.sql": "CREATE TABLE more ();"
-}
-
-const directory = Effect.acquireRelease(
-  Effect.sync(() => {
-    const made = mkdtempSync(prefix)
-    for (const [name, sql] of Object.entries(files)) writeFileSync(path.join(made, name), sql)
-    return made
-  }),
-  (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-)
+})
 
 const program = (url: string, from: string, timeouts: Partial<Timeouts>) =>
   Effect.map(
@@ -45,35 +34,29 @@ const frozen = (url: string) =>
   )
 
 describe("the lock of the migrations", () => {
-  it.scopedLive("is not waited for longer than a while, and the refusal says who has it", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      yield* frozen(url)
-      const { migrate } = yield* program(url, yield* directory, { lock: "1 second" })
-      const { message } = yield* Effect.flip(migrate)
-      assert.match(
-        message,
-        /^The migrations are locked by "someone else" from \S.* \(PostgreSQL pid \d+, since 20\S+Z\)/
-      )
-    })
-  )
+  it.scopedLive("is not waited for longer than a while, and the refusal says who has it", function* () {
+    const url = yield* Postgres.emptyUrl
+    yield* frozen(url)
+    const { migrate } = yield* program(url, yield* directory, { lock: "1 second" })
+    const { message } = yield* Effect.flip(migrate)
+    assert.match(message, /^The migrations are locked by "someone else" from \S.* \(PostgreSQL pid \d+, since 20\S+Z\)/)
+  })
 
-  it.scopedLive("is not waited for once there is nothing to apply", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      const from = yield* directory
-      const [one, other] = [yield* program(url, from, {}), yield* program(url, from, {})]
-      const first = yield* Effect.fork(one.migrate)
-      const second = yield* Effect.fork(other.migrate)
-      const results = [yield* Fiber.join(first), yield* Fiber.join(second)]
-      assert.deepStrictEqual(results.flat().toSorted(), ["0001_slow", "0002_more"])
-      yield* frozen(url)
-      assert.deepStrictEqual(yield* other.migrate, [])
-    })
-  )
+  it.scopedLive("is not waited for once there is nothing to apply", function* () {
+    const url = yield* Postgres.emptyUrl
+    const from = yield* directory
+    const [one, other] = [yield* program(url, from, {}), yield* program(url, from, {})]
+    const first = yield* Effect.fork(one.migrate)
+    const second = yield* Effect.fork(other.migrate)
+    const results = [yield* Fiber.join(first), yield* Fiber.join(second)]
+    assert.deepStrictEqual(results.flat().toSorted(), ["0001_slow", "0002_more"])
+    yield* frozen(url)
+    assert.deepStrictEqual(yield* other.migrate, [])
+  })
 
-  it.scopedLive("is taken from a process that stands still in the middle of a migration, and its work undone", () =>
-    Effect.gen(function* () {
+  it.scopedLive(
+    "is taken from a process that stands still in the middle of a migration, and its work undone",
+    function* () {
       const url = yield* Postgres.emptyUrl
       const from = yield* directory
       const door = yield* doorTo(url)
@@ -101,6 +84,6 @@ describe("the lock of the migrations", () => {
       assert.deepStrictEqual(yield* migrate, ["0001_slow", "0002_more"])
       yield* door.cut
       yield* Fiber.join(lost)
-    })
+    }
   )
 })

@@ -1,34 +1,23 @@
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
+import { readdirSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
-import { assert, describe, it } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
-import { prefix } from "../harness/temporary.ts"
+import { assert, describe, it } from "../harness/It.ts"
+import { directoryWith } from "../harness/temporary.ts"
 
 const first = { "0001_first.sql": "CREATE TABLE first (id integer PRIMARY KEY);" }
 const second = { "0002_second.sql": "INSERT INTO first VALUES (1); INSERT INTO first VALUES (2);" }
 
-const directoryWith = (files: Readonly<Record<string, string>>) =>
-  Effect.acquireRelease(
-    Effect.sync(() => {
-      const directory = mkdtempSync(prefix)
-      for (const [name, sql] of Object.entries(files)) writeFileSync(path.join(directory, name), sql)
-      return directory
-    }),
-    (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
-  )
-
 /** One program's view of the database: its connections and its migration files. */
-const program = (url: string, files: Readonly<Record<string, string>>) =>
-  Effect.gen(function* () {
-    const directory = yield* directoryWith(files)
-    const database = Database.layerUrl(Redacted.make(url), { queryTimeout: "1 second" })
-    const context = yield* Layer.build(Layer.provideMerge(Migrations.layerFrom(directory), database))
-    return { ...Context.get(context, Migrations), sql: Context.get(context, SqlClient) }
-  })
+const program = Effect.fnUntraced(function* (url: string, files: Readonly<Record<string, string>>) {
+  const directory = yield* directoryWith(files)
+  const database = Database.layerUrl(Redacted.make(url), { queryTimeout: "1 second" })
+  const context = yield* Layer.build(Layer.provideMerge(Migrations.layerFrom(directory), database))
+  return { ...Context.get(context, Migrations), sql: Context.get(context, SqlClient) }
+})
 
 const migrate = (url: string, files: Readonly<Record<string, string>>) =>
   Effect.flatMap(program(url, files), (each) => each.migrate)
@@ -37,129 +26,109 @@ const refusal = (url: string, files: Readonly<Record<string, string>>) =>
   Effect.map(Effect.flip(migrate(url, files)), ({ message }) => message)
 
 describe("Migrations", () => {
-  it.scopedLive("applies every file of the package once, however many start at once", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      const files = readdirSync("migrations").map((file) => path.basename(file, ".sql"))
-      const layer = Layer.provideMerge(Migrations.layer, Database.layerUrl(Redacted.make(url)))
-      const start = Effect.flatMap(Migrations, (each) => each.migrate).pipe(Effect.provide(layer))
-      const results = yield* Effect.replicateEffect(start, 6, { concurrency: "unbounded" })
-      assert.deepStrictEqual(results.flat(), files.toSorted())
-    })
-  )
+  it.scopedLive("applies every file of the package once, however many start at once", function* () {
+    const url = yield* Postgres.emptyUrl
+    const files = readdirSync("migrations").map((file) => path.basename(file, ".sql"))
+    const layer = Layer.provideMerge(Migrations.layer, Database.layerUrl(Redacted.make(url)))
+    const start = Effect.flatMap(Migrations, (each) => each.migrate).pipe(Effect.provide(layer))
+    const results = yield* Effect.replicateEffect(start, 6, { concurrency: "unbounded" })
+    assert.deepStrictEqual(results.flat(), files.toSorted())
+  })
 
-  it.scopedLive("knows what is pending, before and after", () =>
-    Effect.gen(function* () {
-      const { migrate, pending, sql } = yield* program(yield* Postgres.emptyUrl, { ...first, ...second })
-      assert.deepStrictEqual(yield* pending, ["0001_first", "0002_second"])
-      assert.deepStrictEqual(yield* migrate, ["0001_first", "0002_second"])
-      assert.deepStrictEqual(yield* pending, [])
-      assert.deepStrictEqual(yield* migrate, [])
-      assert.deepStrictEqual(yield* sql`SELECT id FROM first ORDER BY id`, [{ id: 1 }, { id: 2 }])
-    })
-  )
+  it.scopedLive("knows what is pending, before and after", function* () {
+    const { migrate, pending, sql } = yield* program(yield* Postgres.emptyUrl, { ...first, ...second })
+    assert.deepStrictEqual(yield* pending, ["0001_first", "0002_second"])
+    assert.deepStrictEqual(yield* migrate, ["0001_first", "0002_second"])
+    assert.deepStrictEqual(yield* pending, [])
+    assert.deepStrictEqual(yield* migrate, [])
+    assert.deepStrictEqual(yield* sql`SELECT id FROM first ORDER BY id`, [{ id: 1 }, { id: 2 }])
+  })
 
-  it.scopedLive("applies only what is new", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      yield* migrate(url, first)
-      assert.deepStrictEqual(yield* migrate(url, { ...first, ...second }), ["0002_second"])
-    })
-  )
+  it.scopedLive("applies only what is new", function* () {
+    const url = yield* Postgres.emptyUrl
+    yield* migrate(url, first)
+    assert.deepStrictEqual(yield* migrate(url, { ...first, ...second }), ["0002_second"])
+  })
 
-  it.scopedLive("builds an index beside writes, and again where it was left half done", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      const index = `-- why
+  it.scopedLive("builds an index beside writes, and again where it was left half done", function* () {
+    const url = yield* Postgres.emptyUrl
+    const index = `-- why
 DROP INDEX CONCURRENTLY IF EXISTS first_id;
 CREATE UNIQUE INDEX first_id ON first (id);
 
 DROP INDEX CONCURRENTLY IF EXISTS first_ids;
 CREATE INDEX CONCURRENTLY first_ids ON first ((1 / id));
 `
-      const files = { ...first, ...second, "0003_index.sql": index }
-      const { migrate: migrateFirst, sql } = yield* program(url, first)
-      yield* migrateFirst
-      yield* sql`INSERT INTO first VALUES (0)`
-      assert.include(yield* refusal(url, files), "0003_index.sql")
-      yield* sql`DELETE FROM first WHERE id = 0`
-      assert.deepStrictEqual(yield* migrate(url, files), ["0003_index"])
-      const indexes = yield* sql`
+    const files = { ...first, ...second, "0003_index.sql": index }
+    const { migrate: migrateFirst, sql } = yield* program(url, first)
+    yield* migrateFirst
+    yield* sql`INSERT INTO first VALUES (0)`
+    assert.include(yield* refusal(url, files), "0003_index.sql")
+    yield* sql`DELETE FROM first WHERE id = 0`
+    assert.deepStrictEqual(yield* migrate(url, files), ["0003_index"])
+    const indexes = yield* sql`
         SELECT indexrelid::regclass::text AS name, indisvalid AS valid FROM pg_index
         WHERE indrelid = 'first'::regclass ORDER BY 1`
-      assert.deepStrictEqual(
-        indexes,
-        ["first_id", "first_ids", "first_pkey"].map((name) => ({ name, valid: true }))
-      )
-    })
-  )
+    assert.deepStrictEqual(
+      indexes,
+      ["first_id", "first_ids", "first_pkey"].map((name) => ({ name, valid: true }))
+    )
+  })
 
-  it.scopedLive("is not held to the query timeout", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      assert.deepStrictEqual(yield* migrate(url, { "0001_slow.sql": "SELECT pg_sleep(1.5);" }), ["0001_slow"])
-    })
-  )
+  it.scopedLive("is not held to the query timeout", function* () {
+    const url = yield* Postgres.emptyUrl
+    assert.deepStrictEqual(yield* migrate(url, { "0001_slow.sql": "SELECT pg_sleep(1.5);" }), ["0001_slow"])
+  })
 
-  it.scopedLive("leaves nothing of a file that fails, and says where it failed", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      const broken = { "0002_broken.sql": "INSERT INTO first VALUES (7);\n\nINSERT INTO absent VALUES (1);" }
-      assert.strictEqual(
-        yield* refusal(url, { ...first, ...broken }),
-        '0002_broken.sql:3 failed and was rolled back: relation "absent" does not exist'
-      )
-      const { pending, sql } = yield* program(url, { ...first, ...second })
-      assert.deepStrictEqual(yield* sql`SELECT id FROM first`, [])
-      assert.deepStrictEqual(yield* pending, ["0002_second"])
-    })
-  )
+  it.scopedLive("leaves nothing of a file that fails, and says where it failed", function* () {
+    const url = yield* Postgres.emptyUrl
+    const broken = { "0002_broken.sql": "INSERT INTO first VALUES (7);\n\nINSERT INTO absent VALUES (1);" }
+    assert.strictEqual(
+      yield* refusal(url, { ...first, ...broken }),
+      '0002_broken.sql:3 failed and was rolled back: relation "absent" does not exist'
+    )
+    const { pending, sql } = yield* program(url, { ...first, ...second })
+    assert.deepStrictEqual(yield* sql`SELECT id FROM first`, [])
+    assert.deepStrictEqual(yield* pending, ["0002_second"])
+  })
 
-  it.scopedLive("refuses a file that was changed after it was applied", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      yield* migrate(url, first)
-      assert.strictEqual(
-        yield* refusal(url, { "0001_first.sql": "CREATE TABLE other ();", ...second }),
-        "0001_first.sql was changed after it was applied: restore it and put the change into a new migration."
-      )
-      assert.deepStrictEqual(yield* migrate(url, { "0001_first.sql": first["0001_first.sql"] }), [])
-    })
-  )
+  it.scopedLive("refuses a file that was changed after it was applied", function* () {
+    const url = yield* Postgres.emptyUrl
+    yield* migrate(url, first)
+    assert.strictEqual(
+      yield* refusal(url, { "0001_first.sql": "CREATE TABLE other ();", ...second }),
+      "0001_first.sql was changed after it was applied: restore it and put the change into a new migration."
+    )
+    assert.deepStrictEqual(yield* migrate(url, { "0001_first.sql": first["0001_first.sql"] }), [])
+  })
 
-  it.scopedLive("refuses a database that is newer than the program, which yet counts as ready there", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      yield* migrate(url, { ...first, ...second })
-      assert.strictEqual(
-        yield* refusal(url, first),
-        "The database is newer than this program (it has migration 0002_second): run the newer program."
-      )
-      const { pending } = yield* program(url, first)
-      assert.deepStrictEqual(yield* pending, [])
-    })
-  )
+  it.scopedLive("refuses a database that is newer than the program, which yet counts as ready there", function* () {
+    const url = yield* Postgres.emptyUrl
+    yield* migrate(url, { ...first, ...second })
+    assert.strictEqual(
+      yield* refusal(url, first),
+      "The database is newer than this program (it has migration 0002_second): run the newer program."
+    )
+    const { pending } = yield* program(url, first)
+    assert.deepStrictEqual(yield* pending, [])
+  })
 
-  it.scopedLive("refuses a number below one already applied", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      const third = { "0003_third.sql": "SELECT 1;" }
-      yield* migrate(url, { ...first, ...third })
-      assert.strictEqual(
-        yield* refusal(url, { ...first, ...second, ...third }),
-        "0002_second.sql comes too late: a higher number is already applied. Renumber it."
-      )
-    })
-  )
+  it.scopedLive("refuses a number below one already applied", function* () {
+    const url = yield* Postgres.emptyUrl
+    const third = { "0003_third.sql": "SELECT 1;" }
+    yield* migrate(url, { ...first, ...third })
+    assert.strictEqual(
+      yield* refusal(url, { ...first, ...second, ...third }),
+      "0002_second.sql comes too late: a higher number is already applied. Renumber it."
+    )
+  })
 
-  it.scopedLive("refuses files that are misnamed or share a number", () =>
-    Effect.gen(function* () {
-      const url = yield* Postgres.emptyUrl
-      assert.include(yield* refusal(url, { "first.sql": "" }), "first.sql in ")
-      assert.strictEqual(
-        yield* refusal(url, { ...first, "0001_again.sql": "" }),
-        "0001_again.sql and 0001_first.sql have the same number."
-      )
-    })
-  )
+  it.scopedLive("refuses files that are misnamed or share a number", function* () {
+    const url = yield* Postgres.emptyUrl
+    assert.include(yield* refusal(url, { "first.sql": "" }), "first.sql in ")
+    assert.strictEqual(
+      yield* refusal(url, { ...first, "0001_again.sql": "" }),
+      "0001_again.sql and 0001_first.sql have the same number."
+    )
+  })
 })

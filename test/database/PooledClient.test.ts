@@ -1,11 +1,12 @@
 import { SqlClient } from "@effect/sql/SqlClient"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import * as Postgres from "../harness/database/Postgres.ts"
+import { assert, describe, liveOver } from "../harness/It.ts"
 
 describe("a connection of the pool", () => {
-  it.live("prepares what it is asked often, and nothing else", () =>
-    Effect.gen(function* () {
+  liveOver(Postgres.layerWith({ maxConnections: 1 }))(
+    "prepares what it is asked often, and nothing else",
+    function* () {
       const sql = yield* SqlClient
       const often = (n: number) => sql`SELECT ${n}::int + 1 AS next`
       const answers = yield* Effect.forEach(
@@ -24,19 +25,17 @@ describe("a connection of the pool", () => {
       yield* often(1)
       const prepared = yield* sql`SELECT statement FROM pg_prepared_statements`
       assert.deepStrictEqual(prepared, [{ statement: "SELECT $1::int + 1 AS next" }])
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1 })))
+    }
   )
 
-  it.live("goes on after a prepared statement has failed", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient
-      const divide = (by: number) => sql<{ result: number }>`SELECT 10 / ${by}::int AS result`
-      const tried = yield* Effect.forEach(
-        Array.from({ length: 30 }, (_, n) => n % 3),
-        (by) => Effect.option(divide(by))
-      )
-      assert.lengthOf(tried.filter(Option.isSome), 20)
-      assert.deepStrictEqual(yield* divide(5), [{ result: 2 }])
-    }).pipe(Effect.provide(Postgres.layerWith({ maxConnections: 1 })))
-  )
+  liveOver(Postgres.layerWith({ maxConnections: 1 }))("goes on after a prepared statement has failed", function* () {
+    const sql = yield* SqlClient
+    const divide = (by: number) => sql<{ result: number }>`SELECT 10 / ${by}::int AS result`
+    const tried = yield* Effect.forEach(
+      Array.from({ length: 30 }, (_, n) => n % 3),
+      (by) => Effect.option(divide(by))
+    )
+    assert.lengthOf(tried.filter(Option.isSome), 20)
+    assert.deepStrictEqual(yield* divide(5), [{ result: 2 }])
+  })
 })

@@ -3,7 +3,6 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSyn
 import { tmpdir } from "node:os"
 import path from "node:path"
 import { pathToFileURL } from "node:url"
-import { afterAll, assert, describe, it } from "@effect/vitest"
 import { Effect, Layer, Option, Predicate } from "effect"
 import type { ChatEvent } from "../../src/domain/Chat.ts"
 import { AttemptHistory } from "../../src/services/routing/AttemptHistory.ts"
@@ -13,6 +12,7 @@ import { chatAdapterContract } from "../contracts/ChatAdapter.ts"
 import { joined } from "../contracts/ChatHarness.ts"
 import { type ChatWire, harnesses, layer, routeTo, secret } from "../contracts/ChatHosts.ts"
 import { model, request } from "../fakes/ProviderFake.ts"
+import { afterAll, assert, describe, it, liveOver } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { fences, page, root } from "./Markdown.ts"
 
@@ -79,46 +79,42 @@ describe("the adapter of docs/providers.md", () => {
     Effect.map(compiled, (complaints) => assert.strictEqual(complaints, ""))
   )
 
-  it.scopedLive("answers behind the router, after a route that failed", () =>
-    Effect.gen(function* () {
-      const fake = yield* Fake.make
-      const attempts = new AttemptHistory()
-      yield* fake.script(busy, Fake.json(200, body))
-      const asked = request({ maxTokens: 9 })
-      const { answer: got, route } = yield* (yield* ProviderRouter).complete(hostsAt(fake.url), asked, attempts)
-      assert.deepStrictEqual(got, expected)
-      assert.strictEqual(route.provider.name, "b")
-      assert.deepStrictEqual(
-        attempts.list.map(({ outcome }) => outcome),
-        ["retry", "ok"]
-      )
-      const { body: sent, headers, path: asking } = yield* fake.received
-      assert.deepStrictEqual([asking, headers["x-key"]], ["/generate", secret])
-      const turns = [{ who: "user", text: "hi" }]
-      assert.deepStrictEqual(sent, { model: "plain-1", turns, limit: 9, stop: [], stream: false })
-    }).pipe(Effect.provide(router))
-  )
+  liveOver(router)("answers behind the router, after a route that failed", function* () {
+    const fake = yield* Fake.make
+    const attempts = new AttemptHistory()
+    yield* fake.script(busy, Fake.json(200, body))
+    const asked = request({ maxTokens: 9 })
+    const { answer: got, route } = yield* (yield* ProviderRouter).complete(hostsAt(fake.url), asked, attempts)
+    assert.deepStrictEqual(got, expected)
+    assert.strictEqual(route.provider.name, "b")
+    assert.deepStrictEqual(
+      attempts.list.map(({ outcome }) => outcome),
+      ["retry", "ok"]
+    )
+    const { body: sent, headers, path: asking } = yield* fake.received
+    assert.deepStrictEqual([asking, headers["x-key"]], ["/generate", secret])
+    const turns = [{ who: "user", text: "hi" }]
+    assert.deepStrictEqual(sent, { model: "plain-1", turns, limit: 9, stop: [], stream: false })
+  })
 
-  it.scopedLive("streams behind the router, and says when a stream was cut", () =>
-    Effect.gen(function* () {
-      const fake = yield* Fake.make
-      const { stream } = yield* ProviderRouter
-      const hear = Effect.gen(function* () {
-        const { first, pull } = yield* stream(hostsAt(fake.url), request({ stream: true }), new AttemptHistory())
-        const events: Array<ChatEvent> = [...first]
-        const ended = yield* Effect.flip(Effect.forever(Effect.map(pull, (more) => events.push(...more))))
-        return { events, ended }
-      }).pipe(Effect.scoped)
+  liveOver(router)("streams behind the router, and says when a stream was cut", function* () {
+    const fake = yield* Fake.make
+    const { stream } = yield* ProviderRouter
+    const hear = Effect.gen(function* () {
+      const { first, pull } = yield* stream(hostsAt(fake.url), request({ stream: true }), new AttemptHistory())
+      const events: Array<ChatEvent> = [...first]
+      const ended = yield* Effect.flip(Effect.forever(Effect.map(pull, (more) => events.push(...more))))
+      return { events, ended }
+    }).pipe(Effect.scoped)
 
-      yield* fake.script(busy, Fake.sse(...output, ...end), Fake.sse(...output))
-      const whole = yield* hear
-      assert.isTrue(Option.isNone(whole.ended))
-      assert.deepStrictEqual(joined(whole.events), expected)
-      const { ended } = yield* hear
-      assert.deepStrictEqual(
-        Option.map(ended, ({ _tag }) => _tag),
-        Option.some("UpstreamFailed")
-      )
-    }).pipe(Effect.provide(router))
-  )
+    yield* fake.script(busy, Fake.sse(...output, ...end), Fake.sse(...output))
+    const whole = yield* hear
+    assert.isTrue(Option.isNone(whole.ended))
+    assert.deepStrictEqual(joined(whole.events), expected)
+    const { ended } = yield* hear
+    assert.deepStrictEqual(
+      Option.map(ended, ({ _tag }) => _tag),
+      Option.some("UpstreamFailed")
+    )
+  })
 })

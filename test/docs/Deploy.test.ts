@@ -1,9 +1,9 @@
 import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { parse, parseAllDocuments } from "yaml"
 import { variables } from "../../src/settings/Variables.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { root } from "./Markdown.ts"
 
 const text = (file: string) => readFileSync(path.join(root, file), "utf8")

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
 import { Console, Effect, Predicate } from "effect"
 import { run } from "../../src/cli.ts"
 import type { Model } from "../../src/domain/Model.ts"
@@ -10,6 +9,7 @@ import type { SandboxMode } from "../../src/services/catalog/Offer.ts"
 import { variables } from "../../src/settings/Variables.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"
 import { commandHelps } from "../harness/gateway/Helps.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { registered } from "../harness/upstream/Registered.ts"
 import { anchors, codeSpans, fences, links, type Page, page, pages, root, section, table } from "./Markdown.ts"
 
@@ -91,16 +91,14 @@ describe("the catalogs of the docs", () => {
   it("are there", () => assert.isAbove(blocks.length, 3))
 
   for (const source of blocks) {
-    it.effect(`${source.file} is valid, and on once its credentials are set`, () =>
-      Effect.gen(function* () {
-        const variables = [...source.text.matchAll(/credential: (\w+)/g)].map(([, name = ""]) => name)
-        const environment = Object.fromEntries(variables.map((name) => [name, "key"]))
-        const adapters = yield* registered
-        const { models, off } = yield* Catalog.make({ source, environment, sandbox: false, adapters })
-        assert.isAbove(models.length, 0)
-        assert.deepStrictEqual(off, [])
-      })
-    )
+    it.effect(`${source.file} is valid, and on once its credentials are set`, function* () {
+      const variables = [...source.text.matchAll(/credential: (\w+)/g)].map(([, name = ""]) => name)
+      const environment = Object.fromEntries(variables.map((name) => [name, "key"]))
+      const adapters = yield* registered
+      const { models, off } = yield* Catalog.make({ source, environment, sandbox: false, adapters })
+      assert.isAbove(models.length, 0)
+      assert.deepStrictEqual(off, [])
+    })
   }
 
   it("explain every key of the format", () => {
@@ -121,56 +119,50 @@ describe("the catalogs of the docs", () => {
     )
   })
 
-  it.effect("name the wire formats of the program", () =>
-    Effect.gen(function* () {
-      const surfaces = ["chat", "image", "video"] as const
-      const spoken = [...(yield* registered)].map(([name, served]) => [
-        name,
-        ...surfaces.map((surface) => (served.surfaces.has(surface) ? "yes" : ""))
-      ])
-      const documented = table(section(providers, "Wire formats"), "`adapter`").map(([name, , ...cells]) => {
-        assert.isNotEmpty(cells[surfaces.length], `${name}: what it cannot do`)
-        return [name, ...cells.slice(0, surfaces.length)]
-      })
-      assert.sameDeepMembers(documented, spoken)
+  it.effect("name the wire formats of the program", function* () {
+    const surfaces = ["chat", "image", "video"] as const
+    const spoken = [...(yield* registered)].map(([name, served]) => [
+      name,
+      ...surfaces.map((surface) => (served.surfaces.has(surface) ? "yes" : ""))
+    ])
+    const documented = table(section(providers, "Wire formats"), "`adapter`").map(([name, , ...cells]) => {
+      assert.isNotEmpty(cells[surfaces.length], `${name}: what it cannot do`)
+      return [name, ...cells.slice(0, surfaces.length)]
     })
-  )
+    assert.sameDeepMembers(documented, spoken)
+  })
 
-  it.effect("tell the truth of the one step from the sandbox to a vendor", () =>
-    Effect.gen(function* () {
-      const [step = ""] = fences({ file: "", text: section(providers, "Your own keys") }, "sh")
-      const [, name = "", file] = /echo '(\w+)=…' >> (\S+)\nnpm start/.exec(step) ?? []
-      assert.strictEqual(file, ".env")
-      const adapters = yield* registered
+  it.effect("tell the truth of the one step from the sandbox to a vendor", function* () {
+    const [step = ""] = fences({ file: "", text: section(providers, "Your own keys") }, "sh")
+    const [, name = "", file] = /echo '(\w+)=…' >> (\S+)\nnpm start/.exec(step) ?? []
+    assert.strictEqual(file, ".env")
+    const adapters = yield* registered
+    const source = { file: "catalog.yaml", text: builtIn }
+    const start = (sandbox: SandboxMode, environment = {}) => Catalog.make({ source, environment, sandbox, adapters })
+    const isSandboxed = ({ routes }: Model) => routes.some(({ provider }) => provider.adapter === "sandbox")
+    const before = yield* start("when-no-credential")
+    assert.deepStrictEqual([before.models.length, before.models.every(isSandboxed)], [45, true])
+    const after = yield* start("when-no-credential", { [name]: "key" })
+    assert.deepStrictEqual([after.models.length, after.models.some(isSandboxed)], [9, false])
+    const beside = yield* start(true, { [name]: "key" })
+    assert.deepStrictEqual([beside.models.length, beside.models.filter(isSandboxed).length], [45, 36])
+  })
+
+  it.effect("tell what each credential turns on", function* () {
+    const adapters = yield* registered
+    const rows = table(section(page("docs/getting-started.md"), "7. Switch to a real provider"), "Variable")
+    assert.isAbove(rows.length, 0)
+    for (const [name = "", claim = ""] of rows) {
       const source = { file: "catalog.yaml", text: builtIn }
-      const start = (sandbox: SandboxMode, environment = {}) => Catalog.make({ source, environment, sandbox, adapters })
-      const isSandboxed = ({ routes }: Model) => routes.some(({ provider }) => provider.adapter === "sandbox")
-      const before = yield* start("when-no-credential")
-      assert.deepStrictEqual([before.models.length, before.models.every(isSandboxed)], [45, true])
-      const after = yield* start("when-no-credential", { [name]: "key" })
-      assert.deepStrictEqual([after.models.length, after.models.some(isSandboxed)], [9, false])
-      const beside = yield* start(true, { [name]: "key" })
-      assert.deepStrictEqual([beside.models.length, beside.models.filter(isSandboxed).length], [45, 36])
-    })
-  )
-
-  it.effect("tell what each credential turns on", () =>
-    Effect.gen(function* () {
-      const adapters = yield* registered
-      const rows = table(section(page("docs/getting-started.md"), "7. Switch to a real provider"), "Variable")
-      assert.isAbove(rows.length, 0)
-      for (const [name = "", claim = ""] of rows) {
-        const source = { file: "catalog.yaml", text: builtIn }
-        const { models } = yield* Catalog.make({ source, environment: { [name]: "key" }, sandbox: false, adapters })
-        const prefix = /`(\w+-)…`/.exec(claim)?.[1] ?? ""
-        assert.isTrue(
-          models.every(({ id }) => id.startsWith(prefix)),
-          name
-        )
-        assert.strictEqual(models.length, Number(/\d+/.exec(claim)?.[0]), name)
-      }
-    })
-  )
+      const { models } = yield* Catalog.make({ source, environment: { [name]: "key" }, sandbox: false, adapters })
+      const prefix = /`(\w+-)…`/.exec(claim)?.[1] ?? ""
+      assert.isTrue(
+        models.every(({ id }) => id.startsWith(prefix)),
+        name
+      )
+      assert.strictEqual(models.length, Number(/\d+/.exec(claim)?.[0]), name)
+    }
+  })
 })
 
 /** What the program prints for these arguments. */
@@ -192,35 +184,33 @@ describe("the commands of the docs", () => {
     })
   )
 
-  it.effect("exist, with their options", () =>
-    Effect.gen(function* () {
-      const known = new Map((yield* commandHelps(printed)).map(({ name, options }) => [name, new Set(options)]))
-      assert.isAbove(known.size, 20)
-      assert.isAbove(invocations.length, 40)
-      const named = new Set<string>()
-      const wrong = invocations.filter((words) => {
-        const [first = "", second = ""] = words.split(" ")
-        const name = known.has(`${first} ${second}`) ? `${first} ${second}` : first
-        const options = known.get(name)
-        // A word that only groups commands is no command.
-        if (
-          options === undefined ||
-          (options.size === 1 && [...known.keys()].some((other) => other.startsWith(`${name} `)))
-        ) {
-          return !words.endsWith("…")
-        }
-        named.add(name)
-        return (words.match(/--[a-z-]+/g) ?? []).some((option) => !options.has(option))
-      })
-      assert.deepStrictEqual(wrong, [])
-      const commands = [...known.keys()].filter((name) => ![...known.keys()].some((it) => it.startsWith(`${name} `)))
-      assert.deepStrictEqual(
-        commands.filter((name) => !named.has(name)),
-        [],
-        "every command is shown somewhere"
-      )
+  it.effect("exist, with their options", function* () {
+    const known = new Map((yield* commandHelps(printed)).map(({ name, options }) => [name, new Set(options)]))
+    assert.isAbove(known.size, 20)
+    assert.isAbove(invocations.length, 40)
+    const named = new Set<string>()
+    const wrong = invocations.filter((words) => {
+      const [first = "", second = ""] = words.split(" ")
+      const name = known.has(`${first} ${second}`) ? `${first} ${second}` : first
+      const options = known.get(name)
+      // A word that only groups commands is no command.
+      if (
+        options === undefined ||
+        (options.size === 1 && [...known.keys()].some((other) => other.startsWith(`${name} `)))
+      ) {
+        return !words.endsWith("…")
+      }
+      named.add(name)
+      return (words.match(/--[a-z-]+/g) ?? []).some((option) => !options.has(option))
     })
-  )
+    assert.deepStrictEqual(wrong, [])
+    const commands = [...known.keys()].filter((name) => ![...known.keys()].some((it) => it.startsWith(`${name} `)))
+    assert.deepStrictEqual(
+      commands.filter((name) => !named.has(name)),
+      [],
+      "every command is shown somewhere"
+    )
+  })
 
   it("npm scripts of the docs exist", () => {
     const scripts = Object.keys(JSON.parse(readFileSync(path.join(root, "package.json"), "utf8")).scripts)

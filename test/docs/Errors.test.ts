@@ -1,6 +1,5 @@
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, ParseResult, Schema } from "effect"
 import { applyRules, unsupportedCombination } from "../../src/domain/ChatRules.ts"
 import * as Failure from "../../src/domain/Failure.ts"
@@ -24,6 +23,7 @@ import { VideoListQuery } from "../../src/http/videos/Schema.ts"
 import { keyFrom } from "../../src/services/idempotency/Fingerprint.ts"
 import { model, route } from "../fakes/ProviderFake.ts"
 import { imageRoute } from "../harness/gateway/SandboxMedia.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { codeSpans, page, section, table } from "./Markdown.ts"
 
 const api = page("docs/api.md")
@@ -72,17 +72,19 @@ const complaint = (body: unknown, of: ChatModel = able()) =>
   )
 
 /** What is wrong with the bytes of a request, as a server meets them. */
-const refusedBody = (body: string | Buffer, headers: Readonly<Record<string, string>> = {}) =>
-  Effect.gen(function* () {
-    const incoming = new IncomingMessage(new Socket())
-    Object.assign(incoming.headers, { "content-type": "application/json", ...headers })
-    incoming.push(body)
-    incoming.push(null)
-    const failure = yield* Effect.flip(
-      readJson(new BodyReceiver().body(incoming, OrgId.make("one"), Effect.void), 1024 * 1024)
-    )
-    return failure._tag === "InvalidRequest" ? failure : yield* Effect.die(failure)
-  })
+const refusedBody = Effect.fnUntraced(function* (
+  body: string | Buffer,
+  headers: Readonly<Record<string, string>> = {}
+) {
+  const incoming = new IncomingMessage(new Socket())
+  Object.assign(incoming.headers, { "content-type": "application/json", ...headers })
+  incoming.push(body)
+  incoming.push(null)
+  const failure = yield* Effect.flip(
+    readJson(new BodyReceiver().body(incoming, OrgId.make("one"), Effect.void), 1024 * 1024)
+  )
+  return failure._tag === "InvalidRequest" ? failure : yield* Effect.die(failure)
+})
 
 const drawn = (more: object) => ({ model: "<id>", prompt: "A cat.", ...more })
 
@@ -237,22 +239,20 @@ describe("the errors of the docs", () => {
     for (const header of sent) assert.include(codeSpans(api), header)
   })
 
-  it.effect("give the messages of 400 as they are", () =>
-    Effect.gen(function* () {
-      const bodies = yield* Effect.all([
-        refusedBody("{"),
-        refusedBody(Buffer.from([0xff])),
-        refusedBody("[".repeat(129) + "]".repeat(129)),
-        refusedBody(`[${"0,".repeat(100_000)}0]`),
-        refusedBody("a=b", { "content-type": "application/x-www-form-urlencoded" }),
-        refusedBody("{}", { "content-encoding": "gzip" }),
-        Effect.flip(keyFrom(""))
-      ])
-      const documented = table(section(api, "Messages of 400"), "`message`").map((row) => row.slice(0, 2).join(" | "))
-      const produced = [...bodies, ...complaints, ...imageComplaints, ...videoComplaints, ...queryComplaints].map(
-        ({ message, param }) => `${message} | ${param ?? ""}`
-      )
-      assert.deepStrictEqual(documented.toSorted(), distinct(produced))
-    })
-  )
+  it.effect("give the messages of 400 as they are", function* () {
+    const bodies = yield* Effect.all([
+      refusedBody("{"),
+      refusedBody(Buffer.from([0xff])),
+      refusedBody("[".repeat(129) + "]".repeat(129)),
+      refusedBody(`[${"0,".repeat(100_000)}0]`),
+      refusedBody("a=b", { "content-type": "application/x-www-form-urlencoded" }),
+      refusedBody("{}", { "content-encoding": "gzip" }),
+      Effect.flip(keyFrom(""))
+    ])
+    const documented = table(section(api, "Messages of 400"), "`message`").map((row) => row.slice(0, 2).join(" | "))
+    const produced = [...bodies, ...complaints, ...imageComplaints, ...videoComplaints, ...queryComplaints].map(
+      ({ message, param }) => `${message} | ${param ?? ""}`
+    )
+    assert.deepStrictEqual(documented.toSorted(), distinct(produced))
+  })
 })

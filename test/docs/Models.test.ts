@@ -1,9 +1,9 @@
 import { spawnSync } from "node:child_process"
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { parse } from "yaml"
+import { assert, describe, it } from "../harness/It.ts"
 import { prefix } from "../harness/temporary.ts"
 import { codeSpans, page, root } from "./Markdown.ts"
 
@@ -36,18 +36,16 @@ describe("the models of README.md", () => {
     for (const { id } of models) assert.isTrue(named.has(id), id)
   })
 
-  it.scoped("are stale once the catalog changed, until they are written anew", () =>
-    Effect.gen(function* () {
-      const directory = yield* copy
-      const catalog = path.join(directory, "catalog.yaml")
-      const text = readFileSync(catalog, "utf8")
-      writeFileSync(catalog, text.replace("- id: grok-4.3", "- id: grok-4.4"))
-      const { status, stderr } = made(directory, "--check")
-      assert.strictEqual(status, 1)
-      assert.include(stderr, "npm run docs")
-      assert.deepStrictEqual(made(directory), { status: 0, stderr: "" })
-      assert.deepStrictEqual(made(directory, "--check"), { status: 0, stderr: "" })
-      assert.include(readFileSync(path.join(directory, "README.md"), "utf8"), "`grok-4.5` `grok-4.4` | xai, openrouter")
-    })
-  )
+  it.scoped("are stale once the catalog changed, until they are written anew", function* () {
+    const directory = yield* copy
+    const catalog = path.join(directory, "catalog.yaml")
+    const text = readFileSync(catalog, "utf8")
+    writeFileSync(catalog, text.replace("- id: grok-4.3", "- id: grok-4.4"))
+    const { status, stderr } = made(directory, "--check")
+    assert.strictEqual(status, 1)
+    assert.include(stderr, "npm run docs")
+    assert.deepStrictEqual(made(directory), { status: 0, stderr: "" })
+    assert.deepStrictEqual(made(directory, "--check"), { status: 0, stderr: "" })
+    assert.include(readFileSync(path.join(directory, "README.md"), "utf8"), "`grok-4.5` `grok-4.4` | xai, openrouter")
+  })
 })

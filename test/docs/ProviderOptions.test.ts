@@ -1,5 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Either, type ParseResult } from "effect"
+import { Either, type ParseResult } from "effect"
 import type { ImageRoute, RouteBase, RouteOptions } from "../../src/domain/Model.ts"
 import * as Anthropic from "../../src/providers/anthropic/Options.ts"
 import * as FalQueue from "../../src/providers/fal-queue/FalQueue.ts"
@@ -11,6 +10,7 @@ import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { routeTo } from "../contracts/ChatHosts.ts"
 import { builtIn, options as catalogOptions } from "../harness/fixtures/Catalogs.ts"
 import { wrongOptions } from "../harness/fixtures/WrongOptions.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { anthropic } from "../providers/anthropic/Wire.ts"
 import { videoRoute } from "../providers/fal-queue/Hosts.ts"
 import { clipRoute } from "../providers/replicate/Hosts.ts"
@@ -177,19 +177,17 @@ for (const [adapter, { assertRoute, decode, defaults, names, section: heading, w
       ["the built-in catalog", builtIn],
       ["the example", fences(providers, "yaml").find((block) => block.includes(`adapter: ${adapter}`)) ?? ""]
     ] as const) {
-      it.effect(`are well-formed on every route of ${name}`, () =>
-        Effect.gen(function* () {
-          const { models } = yield* Catalog.make(catalogOptions({ text, environment: keys }))
-          let checked = 0
-          for (const { routes, surface } of models) {
-            for (const route of routes.filter(({ provider }) => provider.adapter === adapter)) {
-              assertRoute(route, surface)
-              checked++
-            }
+      it.effect(`are well-formed on every route of ${name}`, function* () {
+        const { models } = yield* Catalog.make(catalogOptions({ text, environment: keys }))
+        let checked = 0
+        for (const { routes, surface } of models) {
+          for (const route of routes.filter(({ provider }) => provider.adapter === adapter)) {
+            assertRoute(route, surface)
+            checked++
           }
-          assert.isAbove(checked, 0)
-        })
-      )
+        }
+        assert.isAbove(checked, 0)
+      })
     }
   })
 }

@@ -1,9 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import type { ChatRequest } from "../../src/domain/Chat.ts"
 import { applyRules, needs } from "../../src/domain/ChatRules.ts"
 import type { ChatModel } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const model: ChatModel = {
   id: "m-1",

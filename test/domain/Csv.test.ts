@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { encodeCsv } from "../../src/domain/Csv.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 describe("a CSV document", () => {
   it("has a line of names, then one for each row", () => {

@@ -1,6 +1,6 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import * as Pricing from "../../src/domain/Pricing.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const price: fc.Arbitrary<Pricing.HoldPrice> = fc.record({
   prompt: fc.bigInt({ min: 0n, max: 10n ** 17n }),

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import { type ImageParams, variantFor } from "../../src/domain/Image.ts"
 import type { ImageModel, ImageRoute, ImageVariant, Resolution, Shape } from "../../src/domain/Model.ts"
@@ -6,6 +5,7 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import { shapeKey, shapeOf } from "../../src/domain/Shape.ts"
 import { base, gif, taken } from "../harness/fixtures/ImageBodies.ts"
 import { imageRoute } from "../harness/gateway/SandboxMedia.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 type Asked = { readonly [field: string]: unknown }
 

@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck } from "effect"
 import { countValues, jsonTexts, nestsWithin } from "../../src/domain/Json.ts"
 import { runAtOnce } from "../../src/services/runtime/EventLoop.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const written = (value: unknown): string => [...jsonTexts(value)].join("")
 

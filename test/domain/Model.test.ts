@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import { ModelNotFound } from "../../src/domain/Failure.ts"
 import type { VideoModel } from "../../src/domain/Model.ts"
@@ -6,6 +5,7 @@ import { quoteModel } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
 import { toWire } from "../../src/http/errors/ErrorMessages.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 describe("a model's name in a message", () => {
   it.each([

@@ -1,6 +1,6 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import * as Money from "../../src/domain/Money.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 describe("Money", () => {
   it("reads decimals exactly", () => {

@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import type { Usage } from "../../src/domain/Chat.ts"
 import type { ChatPricing } from "../../src/domain/Model.ts"
 import * as Pricing from "../../src/domain/Pricing.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { agents, bound, chatModel, flat, request, tiered, usd, user } from "./PricedChats.ts"
 
 const usage = (over: Partial<Usage>): Usage => ({ ...Pricing.noUsage, ...over })

@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import type { Message } from "../../src/domain/Chat.ts"
 import * as Pricing from "../../src/domain/Pricing.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { bound, user } from "./PricedChats.ts"
 
 describe("utf8Bytes", () => {

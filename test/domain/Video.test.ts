@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Array as Arr, Either, FastCheck as fc } from "effect"
 import type { Reference } from "../../src/domain/Media.ts"
 import type { ReferenceImage, VideoModel } from "../../src/domain/Model.ts"
@@ -6,6 +5,7 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import type { VideoParams } from "../../src/domain/Video.ts"
 import { clipPrice } from "../../src/domain/Video.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const model = (more: Partial<VideoModel> = {}): VideoModel => ({
   id: "<model>",

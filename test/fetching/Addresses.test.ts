@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { canonical, isPublic, parseAddress, within } from "../../src/fetching/Addresses.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { ranges } from "../harness/upstream/ForeignServer.ts"
 
 const verdict = (text: string) => {

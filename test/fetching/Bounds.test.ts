@@ -1,14 +1,13 @@
 import type { RequestListener, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import { gzipSync } from "node:zlib"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Stream } from "effect"
-import { Fetcher } from "../../src/services/media/Fetcher.ts"
-import { ask, below, endless, fetcherFor, make } from "../harness/upstream/ForeignServer.ts"
+import { assert, describe, it } from "../harness/It.ts"
+import { ask, below, endless, fetcherOver, make } from "../harness/upstream/ForeignServer.ts"
 
 const mebibyte = 1024 * 1024
 
-const layer = fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 1 })
+const openFetcher = fetcherOver(["127.0.0.1"], { connectTimeoutSeconds: 1 })
 
 const trickle = (response: ServerResponse) => {
   const timer = setInterval(() => response.write("x"), 20)
@@ -59,17 +58,15 @@ const bad: ReadonlyArray<readonly [string, string, RequestListener, { readonly w
 describe("a bad response", () => {
   const ways = ["bytes", "stream"] as const
   const rows = bad.flatMap(([name, ...row]) => ways.map((way) => [`${name}, as ${way}`, way, ...row] as const))
-  it.scopedLive.each(rows)("fails, and its connection is closed: %s", ([, way, reason, reply, more]) =>
-    Effect.gen(function* () {
-      const fetcher = yield* Fetcher
-      const host = yield* make(reply)
-      const request = ask(host.url, more)
-      const fetched = way === "bytes" ? fetcher.bytes(request) : Stream.runDrain(fetcher.stream(request))
-      const failure = yield* Effect.flip(Effect.asVoid(fetched))
-      assert.strictEqual(failure.reason, reason)
-      yield* host.left
-    }).pipe(Effect.provide(layer))
-  )
+  it.scopedLive.each(rows)("fails, and its connection is closed: %s", function* ([, way, reason, reply, more]) {
+    const fetcher = yield* openFetcher
+    const host = yield* make(reply)
+    const request = ask(host.url, more)
+    const fetched = way === "bytes" ? fetcher.bytes(request) : Stream.runDrain(fetcher.stream(request))
+    const failure = yield* Effect.flip(Effect.asVoid(fetched))
+    assert.strictEqual(failure.reason, reason)
+    yield* host.left
+  })
 
   const talks: ReadonlyArray<readonly [string, string, (socket: Socket) => void]> = [
     ["no HTTP", "network", (socket) => socket.write("220 smtp.example ESMTP\r\n")],
@@ -104,26 +101,22 @@ describe("a bad response", () => {
       (socket) => socket.write("HTTP/1.1 200 OK\r\ncontent-length: 1\r\ncontent-length: 2\r\n\r\nab")
     ]
   ]
-  it.scopedLive.each(talks)("fails below HTTP: %s", ([, reason, talk]) =>
-    Effect.gen(function* () {
-      const fetcher = yield* Fetcher
-      const { gone, port } = yield* below(talk)
-      const withinSeconds = reason === "timeout" ? 2 : 30
-      const failure = yield* Effect.flip(fetcher.bytes(ask(`http://127.0.0.1:${port}/`, { withinSeconds })))
-      assert.strictEqual(failure.reason, reason)
-      yield* gone
-    }).pipe(Effect.provide(layer))
-  )
+  it.scopedLive.each(talks)("fails below HTTP: %s", function* ([, reason, talk]) {
+    const fetcher = yield* openFetcher
+    const { gone, port } = yield* below(talk)
+    const withinSeconds = reason === "timeout" ? 2 : 30
+    const failure = yield* Effect.flip(fetcher.bytes(ask(`http://127.0.0.1:${port}/`, { withinSeconds })))
+    assert.strictEqual(failure.reason, reason)
+    yield* gone
+  })
 
-  it.scopedLive("fails when it takes too long to connect to", () =>
-    Effect.gen(function* () {
-      const fetcher = yield* Fetcher
-      const { gone, port } = yield* below(() => undefined)
-      const failure = yield* Effect.flip(fetcher.bytes(ask(`https://127.0.0.1:${port}/`)))
-      assert.deepInclude(failure, { reason: "timeout", detail: `127.0.0.1:${port}: took too long to connect to` })
-      yield* gone
-      const nameless = yield* Effect.flip(fetcher.bytes(ask("http://slow.example/")))
-      assert.strictEqual(nameless.reason, "timeout")
-    }).pipe(Effect.provide(fetcherFor(["127.0.0.1"], { connectTimeoutSeconds: 1, names: () => Effect.never })))
-  )
+  it.scopedLive("fails when it takes too long to connect to", function* () {
+    const fetcher = yield* fetcherOver(["127.0.0.1"], { connectTimeoutSeconds: 1, names: () => Effect.never })
+    const { gone, port } = yield* below(() => undefined)
+    const failure = yield* Effect.flip(fetcher.bytes(ask(`https://127.0.0.1:${port}/`)))
+    assert.deepInclude(failure, { reason: "timeout", detail: `127.0.0.1:${port}: took too long to connect to` })
+    yield* gone
+    const nameless = yield* Effect.flip(fetcher.bytes(ask("http://slow.example/")))
+    assert.strictEqual(nameless.reason, "timeout")
+  })
 })

@@ -1,6 +1,6 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { fetcherFor, sockets } from "../harness/upstream/ForeignServer.ts"
 
 /** A fetcher with these exempt ranges, and the names that it has looked up. */
@@ -43,14 +43,12 @@ describe("the check of a URL that a provider is to fetch", () => {
     "http://",
     `https://public.example/${"x".repeat(9_000)}`
   ]
-  it.scopedLive.each(refused)("refuses %s without a look-up or a socket", (url) =>
-    Effect.gen(function* () {
-      const opened = yield* sockets
-      const { lookedUp, verdict } = world()
-      assert.strictEqual(yield* verdict(url), "refused")
-      assert.deepStrictEqual([lookedUp, opened()], [[], 0])
-    })
-  )
+  it.scopedLive.each(refused)("refuses %s without a look-up or a socket", function* (url) {
+    const opened = yield* sockets
+    const { lookedUp, verdict } = world()
+    assert.strictEqual(yield* verdict(url), "refused")
+    assert.deepStrictEqual([lookedUp, opened()], [[], 0])
+  })
 
   const passed = [
     "https://public.example/a.png?x=1",
@@ -60,24 +58,20 @@ describe("the check of a URL that a provider is to fetch", () => {
     "https://93.184.216.34/",
     "https://[2606:4700::1111]/"
   ]
-  it.scopedLive.each(passed)("passes %s without a look-up or a socket", (url) =>
-    Effect.gen(function* () {
-      const opened = yield* sockets
-      const { lookedUp, verdict } = world()
-      assert.strictEqual(yield* verdict(url), "fine")
-      assert.deepStrictEqual([lookedUp, opened()], [[], 0])
-    })
-  )
+  it.scopedLive.each(passed)("passes %s without a look-up or a socket", function* (url) {
+    const opened = yield* sockets
+    const { lookedUp, verdict } = world()
+    assert.strictEqual(yield* verdict(url), "fine")
+    assert.deepStrictEqual([lookedUp, opened()], [[], 0])
+  })
 
-  it.scopedLive("passes what the exempt ranges allow, and looks up the names that they might", () =>
-    Effect.gen(function* () {
-      const { lookedUp, verdict } = world("127.0.0.1")
-      assert.strictEqual(yield* verdict("http://127.0.0.1:8080/a.png"), "fine")
-      assert.strictEqual(yield* verdict("http://127.0.0.2/a.png"), "refused")
-      assert.deepStrictEqual(lookedUp, [])
-      assert.strictEqual(yield* verdict("http://files.internal:8080/a.png"), "fine")
-      assert.strictEqual(yield* verdict("https://public.example:8443/"), "refused")
-      assert.deepStrictEqual(lookedUp, ["files.internal", "public.example"])
-    })
-  )
+  it.scopedLive("passes what the exempt ranges allow, and looks up the names that they might", function* () {
+    const { lookedUp, verdict } = world("127.0.0.1")
+    assert.strictEqual(yield* verdict("http://127.0.0.1:8080/a.png"), "fine")
+    assert.strictEqual(yield* verdict("http://127.0.0.2/a.png"), "refused")
+    assert.deepStrictEqual(lookedUp, [])
+    assert.strictEqual(yield* verdict("http://files.internal:8080/a.png"), "fine")
+    assert.strictEqual(yield* verdict("https://public.example:8443/"), "refused")
+    assert.deepStrictEqual(lookedUp, ["files.internal", "public.example"])
+  })
 })

@@ -1,7 +1,7 @@
 import { createSocket, type RemoteInfo } from "node:dgram"
-import { assert, describe, it } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import * as Names from "../../src/fetching/Dns.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const types = { 1: "A", 28: "AAAA" } as const
 type Type = (typeof types)[keyof typeof types]
@@ -85,12 +85,10 @@ describe("a name", () => {
     ["only6.example", ["::1"]],
     ["half.example", ["127.0.0.1"]]
   ]
-  it.scopedLive.each(known)("resolves to its addresses of both families: %s", ([name, addresses]) =>
-    Effect.gen(function* () {
-      const { names } = yield* served
-      assert.deepStrictEqual([...(yield* names(name))].toSorted(), addresses.toSorted())
-    })
-  )
+  it.scopedLive.each(known)("resolves to its addresses of both families: %s", function* ([name, addresses]) {
+    const { names } = yield* served
+    assert.deepStrictEqual([...(yield* names(name))].toSorted(), addresses.toSorted())
+  })
 
   const unknown = [
     "none.example",
@@ -101,20 +99,16 @@ describe("a name", () => {
     "no name",
     "x".repeat(300)
   ]
-  it.scopedLive.each(unknown)("without an address fails: '%s'", (name) =>
-    Effect.gen(function* () {
-      const { names } = yield* served
-      assert.instanceOf(yield* Effect.flip(names(name)), Error)
-    })
-  )
+  it.scopedLive.each(unknown)("without an address fails: '%s'", function* (name) {
+    const { names } = yield* served
+    assert.instanceOf(yield* Effect.flip(names(name)), Error)
+  })
 
-  it.scopedLive("is no longer looked up after an interruption", () =>
-    Effect.gen(function* () {
-      const { names, waiting } = yield* served
-      const asking = yield* Effect.fork(names("silent.example"))
-      yield* waiting
-      const exit = yield* Fiber.interrupt(asking)
-      assert.isTrue(exit._tag === "Failure")
-    })
-  )
+  it.scopedLive("is no longer looked up after an interruption", function* () {
+    const { names, waiting } = yield* served
+    const asking = yield* Effect.fork(names("silent.example"))
+    yield* waiting
+    const exit = yield* Fiber.interrupt(asking)
+    assert.isTrue(exit._tag === "Failure")
+  })
 })

@@ -1,10 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
-import { Fetcher } from "../../src/services/media/Fetcher.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import {
   ask,
   atDefaultPort,
-  fetcherFor,
+  fetcherOver,
   haveNoConnections,
   make,
   ranges,
@@ -37,7 +36,7 @@ const resolve = (host: string) => {
   return found === undefined ? Effect.fail(new Error("no such name")) : Effect.succeed(found)
 }
 
-const layer = fetcherFor(["127.0.0.1"], { names: resolve })
+const openFetcher = fetcherOver(["127.0.0.1"], { names: resolve })
 
 const forbidden: ReadonlyArray<string> = [
   // Loopback, in every way of writing it.
@@ -145,53 +144,46 @@ const forbidden: ReadonlyArray<string> = [
 /** Where somebody listens who must never be called. */
 const watched = Effect.all([atDefaultPort("127.0.0.2"), atDefaultPort("::1")])
 
-const refused = (url: string) =>
-  Effect.gen(function* () {
-    const fetcher = yield* Fetcher
-    const { reason } = yield* Effect.flip(fetcher.bytes(ask(url)))
-    assert.strictEqual(reason, "refused", url)
-    return reason
-  })
+const refused = Effect.fnUntraced(function* (url: string) {
+  const fetcher = yield* openFetcher
+  const { reason } = yield* Effect.flip(fetcher.bytes(ask(url)))
+  assert.strictEqual(reason, "refused", url)
+  return reason
+})
 
 describe("a URL of a forbidden address", () => {
-  it.scopedLive.each(forbidden)("is refused before a socket is opened: %s", (url) =>
-    Effect.gen(function* () {
-      const servers = yield* watched
-      const opened = yield* sockets
-      yield* refused(url)
-      assert.strictEqual(opened(), 0)
-      assert.isTrue(haveNoConnections(servers))
-    }).pipe(Effect.provide(layer))
-  )
+  it.scopedLive.each(forbidden)("is refused before a socket is opened: %s", function* (url) {
+    const servers = yield* watched
+    const opened = yield* sockets
+    yield* refused(url)
+    assert.strictEqual(opened(), 0)
+    assert.isTrue(haveNoConnections(servers))
+  })
 
   // Of a redirect `http:path` is a path of the same host, and a header holds no more than ASCII.
   const targets = forbidden.filter(
     (url) => /^\w+:/.test(url) && !/^http:\w/.test(url) && url.length < 1_000 && /^[\x21-\x7e]+$/.test(url)
   )
-  it.scopedLive.each(targets)("is refused as a redirect: %s", (url) =>
-    Effect.gen(function* () {
-      const servers = yield* watched
-      const host = yield* make((_, response) => response.writeHead(302, { location: url }).end())
-      const opened = yield* sockets
-      yield* refused(`${host.url}/from`)
-      assert.strictEqual(opened(), 1)
-      assert.strictEqual(host.connections(), 1)
-      assert.isTrue(haveNoConnections(servers))
-    }).pipe(Effect.provide(layer))
-  )
+  it.scopedLive.each(targets)("is refused as a redirect: %s", function* (url) {
+    const servers = yield* watched
+    const host = yield* make((_, response) => response.writeHead(302, { location: url }).end())
+    const opened = yield* sockets
+    yield* refused(`${host.url}/from`)
+    assert.strictEqual(opened(), 1)
+    assert.strictEqual(host.connections(), 1)
+    assert.isTrue(haveNoConnections(servers))
+  })
 
-  it.scopedLive("of a public address is fetched", () =>
-    Effect.gen(function* () {
-      const fetcher = yield* Fetcher
-      const opened = yield* sockets
-      const { reason } = yield* Effect.flip(fetcher.bytes(ask("http://unknown.example/", { withinSeconds: 1 })))
-      assert.strictEqual(reason, "network")
-      assert.strictEqual(opened(), 0)
-      // Whether or not there is an internet here, this one gets as far as a socket.
-      yield* Effect.option(fetcher.bytes(ask("http://public.example:80/", { withinSeconds: 1 })))
-      assert.strictEqual(opened(), 1)
-    }).pipe(Effect.provide(layer))
-  )
+  it.scopedLive("of a public address is fetched", function* () {
+    const fetcher = yield* openFetcher
+    const opened = yield* sockets
+    const { reason } = yield* Effect.flip(fetcher.bytes(ask("http://unknown.example/", { withinSeconds: 1 })))
+    assert.strictEqual(reason, "network")
+    assert.strictEqual(opened(), 0)
+    // Whether or not there is an internet here, this one gets as far as a socket.
+    yield* Effect.option(fetcher.bytes(ask("http://public.example:80/", { withinSeconds: 1 })))
+    assert.strictEqual(opened(), 1)
+  })
 })
 
 describe("the two lists of exempt ranges", () => {
@@ -201,26 +193,23 @@ describe("the two lists of exempt ranges", () => {
   ]
   it.scopedLive.each(lists)(
     "each exempt their own URLs from the checks of address and port: %s",
-    ([from, fetchAllow, resultAllow]) =>
-      Effect.gen(function* () {
-        const fetcher = yield* Fetcher
-        const host = yield* make((_, response) => response.end("fine"))
-        assert.strictEqual(String(yield* fetcher.bytes(ask(host.url, { from }))), "fine")
-        const other = from === "customer" ? "provider" : "customer"
-        assert.strictEqual((yield* Effect.flip(fetcher.bytes(ask(host.url, { from: other })))).reason, "refused")
-        assert.strictEqual(host.connections(), 1)
-      }).pipe(Effect.provide(fetcherFor([fetchAllow], { resultFetchAllow: ranges(resultAllow) })))
+    function* ([from, fetchAllow, resultAllow]) {
+      const fetcher = yield* fetcherOver([fetchAllow], { resultFetchAllow: ranges(resultAllow) })
+      const host = yield* make((_, response) => response.end("fine"))
+      assert.strictEqual(String(yield* fetcher.bytes(ask(host.url, { from }))), "fine")
+      const other = from === "customer" ? "provider" : "customer"
+      assert.strictEqual((yield* Effect.flip(fetcher.bytes(ask(host.url, { from: other })))).reason, "refused")
+      assert.strictEqual(host.connections(), 1)
+    }
   )
 
-  it.scopedLive("exempt a name only when every address is in them", () =>
-    Effect.gen(function* () {
-      const fetcher = yield* Fetcher
-      const host = yield* make((_, response) => response.end("fine"))
-      const body = yield* fetcher.bytes(ask(`http://allowed.example:${host.port}/`))
-      assert.strictEqual(String(body), "fine")
-      assert.strictEqual(host.seen[0]?.host, `allowed.example:${host.port}`)
-      yield* refused(`http://partly-allowed.example:${host.port}/`)
-      assert.strictEqual(host.connections(), 1)
-    }).pipe(Effect.provide(layer))
-  )
+  it.scopedLive("exempt a name only when every address is in them", function* () {
+    const fetcher = yield* openFetcher
+    const host = yield* make((_, response) => response.end("fine"))
+    const body = yield* fetcher.bytes(ask(`http://allowed.example:${host.port}/`))
+    assert.strictEqual(String(body), "fine")
+    assert.strictEqual(host.seen[0]?.host, `allowed.example:${host.port}`)
+    yield* refused(`http://partly-allowed.example:${host.port}/`)
+    assert.strictEqual(host.connections(), 1)
+  })
 })

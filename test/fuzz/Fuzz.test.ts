@@ -1,6 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
-import { inDeployment } from "../harness/gateway/Deployment.ts"
+import { deploymentTest } from "../harness/gateway/Deployment.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import * as Fuzz from "./Fuzz.ts"
 
 const { FUZZ_CASE, FUZZ_COUNT = "600", FUZZ_SEED = "short" } = process.env
@@ -15,18 +14,17 @@ describe("fuzz", () => {
     assert.notDeepEqual(some("a"), some("b"))
   })
 
-  it.live(
+  deploymentTest(
     "a gateway answers everything in its envelope, and its other customers as before",
-    () =>
-      Effect.gen(function* () {
-        const only = FUZZ_CASE === undefined ? undefined : Number(FUZZ_CASE)
-        const report = yield* Fuzz.run({ seed: FUZZ_SEED, count, only })
-        process.stdout.write(`fuzz, seed ${FUZZ_SEED}: ${Fuzz.describe(report, again)}\n`)
-        assert.deepStrictEqual(
-          report.findings.map(({ fault, index }) => `case ${index}: ${fault}`),
-          []
-        )
-      }).pipe(inDeployment),
+    function* () {
+      const only = FUZZ_CASE === undefined ? undefined : Number(FUZZ_CASE)
+      const report = yield* Fuzz.run({ seed: FUZZ_SEED, count, only })
+      process.stdout.write(`fuzz, seed ${FUZZ_SEED}: ${Fuzz.describe(report, again)}\n`)
+      assert.deepStrictEqual(
+        report.findings.map(({ fault, index }) => `case ${index}: ${fault}`),
+        []
+      )
+    },
     120_000 + count * 100
   )
 })

@@ -8,11 +8,13 @@ export { afterAll, assert, describe } from "@effect/vitest"
 type Run<R> = Effect.Effect<unknown, unknown, R>
 
 /** What a test does: an effect, or the steps of one as `Effect.gen` takes them. */
-type Body<Args extends Array<unknown>, R> = (...args: Args) => Run<R> | Generator<YieldWrap<Run<R>>, unknown, never>
+export type Body<Args extends Array<unknown>, R> = (
+  ...args: Args
+) => Run<R> | Generator<YieldWrap<Run<R>>, unknown, never>
 
 type Test<Args extends Array<unknown>, R> = (name: string, body: Body<Args, R>, options?: number | TestOptions) => void
 
-const effectOf =
+export const effectOf =
   <Args extends Array<unknown>, R>(body: Body<Args, R>) =>
   (...args: Args): Run<R> => {
     const run = body(...args)
@@ -50,6 +52,12 @@ export const it = itWith({
   scopedLive: testerOf(scopedLive),
   prop
 })
+
+/** For tests that each have to themselves what a layer makes, on the real clock. */
+export const liveOver =
+  <R, E>(layer: Layer.Layer<R, E>): Test<[TestContext], R | Scope.Scope> =>
+  (name, body, options) =>
+    scopedLive(name, (context) => Effect.provide(effectOf(body)(context), layer), options)
 
 const layered = <R>({ effect, scoped }: Pick<Vitest.MethodsNonLive<R, true>, "effect" | "scoped">) =>
   itWith({ effect: testerOf(effect), scoped: testerOf(scoped) })

@@ -1,4 +1,4 @@
-import { mkdtempSync, realpathSync, rmSync, statfsSync } from "node:fs"
+import { mkdtempSync, realpathSync, rmSync, statfsSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import path from "node:path"
 import { Effect } from "effect"
@@ -28,6 +28,14 @@ export const temporaryDirectory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(prefix)),
   (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }))
 )
+
+/** The same with these files in it. */
+export const directoryWith = (files: Readonly<Record<string, string>>) =>
+  Effect.tap(temporaryDirectory, (directory) =>
+    Effect.sync(() => {
+      for (const [name, text] of Object.entries(files)) writeFileSync(path.join(directory, name), text)
+    })
+  )
 
 /** The process that made a directory of this name, if a test did. */
 export const makerOf = (directory: string) => {

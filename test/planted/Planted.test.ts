@@ -3,8 +3,8 @@ import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/pr
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { assert, describe, it } from "../harness/It.ts"
 import { prefix } from "../harness/temporary.ts"
 import type { Bug } from "./Bug.ts"
 import { bugs } from "./Bugs.ts"
@@ -46,38 +46,35 @@ const scratch = Effect.acquireRelease(
 )
 
 /** Runs test files of a copy; a run that ends in no report has decided nothing, and dies. */
-const test = (directory: string, files: ReadonlyArray<string>, retry: number) =>
-  Effect.gen(function* () {
-    const report = path.join(directory, "report.json")
-    yield* Effect.promise(() => rm(report, { force: true }))
-    yield* Effect.promise(() => run(process.execPath, ["build.mjs"], { cwd: directory }))
-    const vitest = path.join(root, "node_modules/vitest/vitest.mjs")
-    const { CI: _, VITEST: __, ...env } = process.env
-    yield* Effect.promise(() =>
-      run(process.execPath, [vitest, "run", `--retry=${retry}`, ...files], {
-        cwd: directory,
-        env: { ...env, VITEST_JSON: report, MODEL_RUNS: "300", PLANTED: "" },
-        maxBuffer: 2 ** 28
-      }).catch(() => undefined)
-    )
-    const { numPassedTests, testResults } = yield* Effect.flatMap(
-      Effect.promise(() => readFile(report, "utf8")),
-      decodeReport
-    )
-    const failed = testResults
-      .flatMap(({ assertionResults }) => assertionResults)
-      .flatMap(({ fullName, status }) => (status === "failed" ? [fullName] : []))
-    return { passed: numPassedTests, failed }
-  })
+const test = Effect.fnUntraced(function* (directory: string, files: ReadonlyArray<string>, retry: number) {
+  const report = path.join(directory, "report.json")
+  yield* Effect.promise(() => rm(report, { force: true }))
+  yield* Effect.promise(() => run(process.execPath, ["build.mjs"], { cwd: directory }))
+  const vitest = path.join(root, "node_modules/vitest/vitest.mjs")
+  const { CI: _, VITEST: __, ...env } = process.env
+  yield* Effect.promise(() =>
+    run(process.execPath, [vitest, "run", `--retry=${retry}`, ...files], {
+      cwd: directory,
+      env: { ...env, VITEST_JSON: report, MODEL_RUNS: "300", PLANTED: "" },
+      maxBuffer: 2 ** 28
+    }).catch(() => undefined)
+  )
+  const { numPassedTests, testResults } = yield* Effect.flatMap(
+    Effect.promise(() => readFile(report, "utf8")),
+    decodeReport
+  )
+  const failed = testResults
+    .flatMap(({ assertionResults }) => assertionResults)
+    .flatMap(({ fullName, status }) => (status === "failed" ? [fullName] : []))
+  return { passed: numPassedTests, failed }
+})
 
 describe("the planted bugs", () => {
   for (const bug of bugs) {
-    it.effect(`can be planted: ${bug.name}`, () =>
-      Effect.gen(function* () {
-        const source = yield* Effect.promise(() => readFile(path.join(root, bug.file), "utf8"))
-        assert.notStrictEqual(plant(source, bug), source)
-      })
-    )
+    it.effect(`can be planted: ${bug.name}`, function* () {
+      const source = yield* Effect.promise(() => readFile(path.join(root, bug.file), "utf8"))
+      assert.notStrictEqual(plant(source, bug), source)
+    })
   }
 })
 
@@ -87,27 +84,26 @@ const wanted = process.env["PLANTED"] ?? ""
 describe.runIf(wanted !== "")("the suite", () => {
   const chosen = bugs.filter(({ name }) => wanted === "all" || name.includes(wanted))
 
-  it.live(
+  it.scopedLive(
     "passes without any bug, and fails with each",
-    () =>
-      Effect.gen(function* () {
-        const directory = yield* scratch
-        const files = [...new Set(chosen.flatMap(({ caughtBy }) => caughtBy))]
-        const sound = yield* test(directory, files, 1)
-        assert.isAbove(sound.passed, 0)
-        assert.deepStrictEqual(sound.failed, [])
-        const missed: Array<string> = []
-        for (const bug of chosen) {
-          const file = path.join(directory, bug.file)
-          const source = yield* Effect.promise(() => readFile(file, "utf8"))
-          yield* Effect.promise(() => writeFile(file, plant(source, bug)))
-          const { failed } = yield* test(directory, bug.caughtBy, 0)
-          yield* Effect.promise(() => writeFile(file, source))
-          console.log(`${failed.length > 0 ? `caught by ${failed.length} tests` : "MISSED"}: ${bug.name}`)
-          if (failed.length === 0) missed.push(bug.name)
-        }
-        assert.deepStrictEqual(missed, [])
-      }).pipe(Effect.scoped),
+    function* () {
+      const directory = yield* scratch
+      const files = [...new Set(chosen.flatMap(({ caughtBy }) => caughtBy))]
+      const sound = yield* test(directory, files, 1)
+      assert.isAbove(sound.passed, 0)
+      assert.deepStrictEqual(sound.failed, [])
+      const missed: Array<string> = []
+      for (const bug of chosen) {
+        const file = path.join(directory, bug.file)
+        const source = yield* Effect.promise(() => readFile(file, "utf8"))
+        yield* Effect.promise(() => writeFile(file, plant(source, bug)))
+        const { failed } = yield* test(directory, bug.caughtBy, 0)
+        yield* Effect.promise(() => writeFile(file, source))
+        console.log(`${failed.length > 0 ? `caught by ${failed.length} tests` : "MISSED"}: ${bug.name}`)
+        if (failed.length === 0) missed.push(bug.name)
+      }
+      assert.deepStrictEqual(missed, [])
+    },
     3_600_000
   )
 })

@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import type { ParamField } from "../../src/domain/ListedModel.ts"
 import type { ModelList } from "../../src/http/models/Schema.ts"
@@ -6,6 +5,7 @@ import { type Account, openAccount } from "../harness/client/Account.ts"
 import { bearer, call } from "../harness/client/HttpCalls.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"
 import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import * as Vendor from "../harness/upstream/Vendors.ts"
 
 const { models, providers } = Vendor.read(builtIn)
@@ -98,58 +98,52 @@ const assertServed = ({ surface }: Vendor.ModelEntry, answer: Fields, fields: Fi
 
 const gateway = customer.pipe(Layer.provideMerge(Vendor.gateway(builtIn)))
 
-withLayer(gateway, { excludeTestServices: true, timeout: "60 seconds" })("the built-in catalog", (it) => {
-  it.effect("lists 24 chat, 14 image and 7 video models, each with fields to tune it by", () =>
-    Effect.gen(function* () {
-      const { listed } = yield* Customer
-      assert.deepStrictEqual(
-        listed.map(({ id }) => id),
-        models.map(({ id }) => id)
-      )
-      const count = (surface: string) => listed.filter((model) => model.surface === surface).length
-      assert.deepStrictEqual([count("chat"), count("image"), count("video")], [24, 14, 7])
-      for (const { id, params } of listed) assert.isAbove(params.length, 0, id)
-    })
-  )
+withLayer(gateway)("the built-in catalog", (it) => {
+  it.effect("lists 24 chat, 14 image and 7 video models, each with fields to tune it by", function* () {
+    const { listed } = yield* Customer
+    assert.deepStrictEqual(
+      listed.map(({ id }) => id),
+      models.map(({ id }) => id)
+    )
+    const count = (surface: string) => listed.filter((model) => model.surface === surface).length
+    assert.deepStrictEqual([count("chat"), count("image"), count("video")], [24, 14, 7])
+    for (const { id, params } of listed) assert.isAbove(params.length, 0, id)
+  })
 
   for (const model of models) {
     const needed = model.reference_image === "required" ? reference : {}
 
-    it.effect(`${model.id}: whatever its params offer reaches its first vendor`, () =>
-      Effect.gen(function* () {
-        const { listed } = yield* Customer
-        const params = listed.find(({ id }) => id === model.id)?.params ?? []
-        const [first] = model.routes
-        if (first === undefined) return assert.fail("no route")
-        yield* Effect.forEach(
-          requestsOf(params),
-          Effect.fnUntraced(function* (tried) {
-            const fields = { ...needed, ...tried }
-            const { answer, at, calls } = yield* sent(model, fields)
-            assert.lengthOf(calls, 1, at)
-            const isShaped = Object.keys(tried).some((key) => shapes.has(key))
-            const route = model.routes.find(({ provider }) => isShaped && provider === calls[0]?.provider) ?? first
-            assertReached(model, route, calls[0], fields, at)
-            assertServed(model, answer, fields, at)
-          }),
-          { concurrency: 4, discard: true }
-        )
-      })
-    )
+    it.effect(`${model.id}: whatever its params offer reaches its first vendor`, function* () {
+      const { listed } = yield* Customer
+      const params = listed.find(({ id }) => id === model.id)?.params ?? []
+      const [first] = model.routes
+      if (first === undefined) return assert.fail("no route")
+      yield* Effect.forEach(
+        requestsOf(params),
+        Effect.fnUntraced(function* (tried) {
+          const fields = { ...needed, ...tried }
+          const { answer, at, calls } = yield* sent(model, fields)
+          assert.lengthOf(calls, 1, at)
+          const isShaped = Object.keys(tried).some((key) => shapes.has(key))
+          const route = model.routes.find(({ provider }) => isShaped && provider === calls[0]?.provider) ?? first
+          assertReached(model, route, calls[0], fields, at)
+          assertServed(model, answer, fields, at)
+        }),
+        { concurrency: 4, discard: true }
+      )
+    })
 
-    it.effect(`${model.id}: each of its vendors serves it when the others do not`, () =>
-      Effect.gen(function* () {
-        for (const [index, route] of model.routes.entries()) {
-          const { answer, at, calls } = yield* sent(model, needed, route.provider)
-          assert.deepStrictEqual(
-            calls.map(({ provider }) => provider),
-            model.routes.slice(0, index + 1).map(({ provider }) => provider),
-            at
-          )
-          assertReached(model, route, calls.at(-1), needed, at)
-          assertServed(model, answer, needed, at)
-        }
-      })
-    )
+    it.effect(`${model.id}: each of its vendors serves it when the others do not`, function* () {
+      for (const [index, route] of model.routes.entries()) {
+        const { answer, at, calls } = yield* sent(model, needed, route.provider)
+        assert.deepStrictEqual(
+          calls.map(({ provider }) => provider),
+          model.routes.slice(0, index + 1).map(({ provider }) => provider),
+          at
+        )
+        assertReached(model, route, calls.at(-1), needed, at)
+        assertServed(model, answer, needed, at)
+      }
+    })
   }
 })

@@ -1,5 +1,4 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
 import { called, hear, joined, request } from "../contracts/ChatHarness.ts"
 import type { ChatWire } from "../contracts/ChatHosts.ts"
 import { scenarios } from "../contracts/ChatScenarios.ts"
@@ -104,32 +103,28 @@ for (const { calling, erring, isText, wire } of wires) {
     const { check, noAnswers } = scenarios(wire)
 
     for (const [given, expected] of readable) {
-      check(`a call's arguments ${JSON.stringify(given)} are ${expected}`, (adapter, fake, route) =>
-        Effect.gen(function* () {
-          const { body, events } = calling(given)
-          yield* fake.script(Fake.json(200, body), Fake.sse(...events))
-          const whole = yield* adapter.complete(route, request())
-          const heard = yield* hear(adapter, route, request())
-          assert.isUndefined(heard.failure)
-          for (const { toolCalls } of [whole, joined(heard.events)]) {
-            assert.deepStrictEqual(toolCalls, [called("call_a", "f", expected)])
-          }
-        })
-      )
+      check(`a call's arguments ${JSON.stringify(given)} are ${expected}`, function* (adapter, fake, route) {
+        const { body, events } = calling(given)
+        yield* fake.script(Fake.json(200, body), Fake.sse(...events))
+        const whole = yield* adapter.complete(route, request())
+        const heard = yield* hear(adapter, route, request())
+        assert.isUndefined(heard.failure)
+        for (const { toolCalls } of [whole, joined(heard.events)]) {
+          assert.deepStrictEqual(toolCalls, [called("call_a", "f", expected)])
+        }
+      })
     }
 
     for (const given of isText ? unreadable : [...unreadable, "no JSON", "[1]"]) {
       const { body, events } = calling(given)
       const name = `a call whose arguments are ${JSON.stringify(given)}`
       noAnswers([[name, body]])
-      check(`${name} breaks a stream`, (adapter, fake, route) =>
-        Effect.gen(function* () {
-          yield* fake.script(Fake.sse(...events))
-          const heard = yield* hear(adapter, route, request())
-          assert.strictEqual(heard.failure?.class, "retry")
-          assert.isFalse(heard.events.some(({ type }) => type === "tool_call" || type === "finish"))
-        })
-      )
+      check(`${name} breaks a stream`, function* (adapter, fake, route) {
+        yield* fake.script(Fake.sse(...events))
+        const heard = yield* hear(adapter, route, request())
+        assert.strictEqual(heard.failure?.class, "retry")
+        assert.isFalse(heard.events.some(({ type }) => type === "tool_call" || type === "finish"))
+      })
     }
 
     noAnswers([

@@ -1,53 +1,45 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option, Redacted } from "effect"
 import { addressOf } from "../../src/storage/s3/Client.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import * as S3 from "../harness/upstream/S3.ts"
 import type { SignedRequest } from "../harness/upstream/SigV4.ts"
-import { lines, mp4, opened, png, stored, video, videoBytes, withServer } from "./support.ts"
+import { lines, mp4, opened, png, stored, video, videoBytes } from "./support.ts"
 
 describe("media in a bucket", () => {
-  it.live("are served by the bucket with type and caching; private ones are not", () =>
-    withServer((server) =>
-      Effect.gen(function* () {
-        const store = yield* opened(server)
-        const name = yield* store.put(png)
-        assert.strictEqual(store.link(name), `${server.url}/${S3.bucket}/${name}`)
-        const answer = yield* Effect.promise(() => fetch(store.link(name)))
-        assert.strictEqual(answer.status, 200)
-        assert.strictEqual(answer.headers.get("content-type"), "image/png")
-        assert.strictEqual(answer.headers.get("cache-control"), "public, max-age=31536000, immutable")
-        assert.strictEqual(yield* Effect.promise(() => answer.text()), "picture")
+  it.scopedLive("are served by the bucket with type and caching; private ones are not", function* () {
+    const server = yield* S3.make
+    const store = yield* opened(server)
+    const name = yield* store.put(png)
+    assert.strictEqual(store.link(name), `${server.url}/${S3.bucket}/${name}`)
+    const answer = yield* Effect.promise(() => fetch(store.link(name)))
+    assert.strictEqual(answer.status, 200)
+    assert.strictEqual(answer.headers.get("content-type"), "image/png")
+    assert.strictEqual(answer.headers.get("cache-control"), "public, max-age=31536000, immutable")
+    assert.strictEqual(yield* Effect.promise(() => answer.text()), "picture")
 
-        const long = yield* store.put({ ...mp4, body: video })
-        const head = yield* Effect.promise(() => fetch(store.link(long), { method: "HEAD" }))
-        assert.strictEqual(head.headers.get("content-type"), "video/mp4")
-        assert.strictEqual(head.headers.get("cache-control"), "public, max-age=31536000, immutable")
-        assert.strictEqual(head.headers.get("content-length"), String(videoBytes))
+    const long = yield* store.put({ ...mp4, body: video })
+    const head = yield* Effect.promise(() => fetch(store.link(long), { method: "HEAD" }))
+    assert.strictEqual(head.headers.get("content-type"), "video/mp4")
+    assert.strictEqual(head.headers.get("cache-control"), "public, max-age=31536000, immutable")
+    assert.strictEqual(head.headers.get("content-length"), String(videoBytes))
 
-        const secret = yield* store.put({ ...png, visibility: "private" })
-        const refused = yield* Effect.promise(() => fetch(`${server.url}/${S3.bucket}/${secret}`))
-        assert.strictEqual(refused.status, 403)
-        assert.isTrue(Option.isSome(yield* store.read(secret)))
-        assert.isTrue(
-          server.asked.filter(({ line }) => line.startsWith("PUT")).every(({ verdict }) => verdict === "ok")
-        )
-      })
-    )
-  )
+    const secret = yield* store.put({ ...png, visibility: "private" })
+    const refused = yield* Effect.promise(() => fetch(`${server.url}/${S3.bucket}/${secret}`))
+    assert.strictEqual(refused.status, 403)
+    assert.isTrue(Option.isSome(yield* store.read(secret)))
+    assert.isTrue(server.asked.filter(({ line }) => line.startsWith("PUT")).every(({ verdict }) => verdict === "ok"))
+  })
 
-  it.live("cause no request before the first file", () =>
-    withServer((server) =>
-      Effect.gen(function* () {
-        const store = yield* opened(server, { endpoint: "http://127.0.0.1:1" })
-        const failure = yield* Effect.flip(store.put(png))
-        assert.include(failure.detail, "the store cannot be reached: ECONNREFUSED")
-        const later = yield* opened(server)
-        assert.lengthOf(server.asked, 0)
-        yield* later.put(png)
-        assert.deepStrictEqual(lines(server), [`PUT /${S3.bucket}/public/NAME`])
-      })
-    )
-  )
+  it.scopedLive("cause no request before the first file", function* () {
+    const server = yield* S3.make
+    const store = yield* opened(server, { endpoint: "http://127.0.0.1:1" })
+    const failure = yield* Effect.flip(store.put(png))
+    assert.include(failure.detail, "the store cannot be reached: ECONNREFUSED")
+    const later = yield* opened(server)
+    assert.lengthOf(server.asked, 0)
+    yield* later.put(png)
+    assert.deepStrictEqual(lines(server), [`PUT /${S3.bucket}/public/NAME`])
+  })
 
   const wrong: ReadonlyArray<
     readonly [what: string, options: Partial<S3.S3Server["options"]>, says: string, secret: string]
@@ -64,22 +56,20 @@ describe("media in a bucket", () => {
     ["region", { region: "mars-1" }, "403 to PUT: SignatureDoesNotMatch", "secret/of+tests="],
     ["bucket", { bucket: "nowhere" }, "404 to PUT: NoSuchBucket", "secret/of+tests="]
   ]
-  it.live.each(wrong)(
+  it.scopedLive.each(wrong)(
     "with a wrong %s are refused once, without a secret in the failure",
-    ([, options, says, secret]) =>
-      withServer((server) =>
-        Effect.gen(function* () {
-          const store = yield* opened(server, options)
-          const failure = yield* Effect.flip(store.put(png))
-          assert.strictEqual(failure._tag, "MediaStoreFailed")
-          assert.include(failure.detail, says)
-          assert.notInclude(JSON.stringify(failure), secret)
-          assert.isAtMost(server.asked.length, 1)
-          const name = `public/${"a".repeat(32)}.png`
-          assert.strictEqual((yield* Effect.flip(store.read(name)))._tag, "MediaStoreFailed")
-          assert.deepStrictEqual(yield* stored(server), [])
-        })
-      )
+    function* ([, options, says, secret]) {
+      const server = yield* S3.make
+      const store = yield* opened(server, options)
+      const failure = yield* Effect.flip(store.put(png))
+      assert.strictEqual(failure._tag, "MediaStoreFailed")
+      assert.include(failure.detail, says)
+      assert.notInclude(JSON.stringify(failure), secret)
+      assert.isAtMost(server.asked.length, 1)
+      const name = `public/${"a".repeat(32)}.png`
+      assert.strictEqual((yield* Effect.flip(store.read(name)))._tag, "MediaStoreFailed")
+      assert.deepStrictEqual(yield* stored(server), [])
+    }
   )
 
   const changes: ReadonlyArray<readonly [what: string, change: (request: SignedRequest) => SignedRequest]> = [
@@ -93,17 +83,14 @@ describe("media in a bucket", () => {
     ["name", (request) => ({ ...request, target: request.target.replace("public", "private") })],
     ["permission", (request) => ({ ...request, headers: { ...request.headers, "x-amz-acl": "public-read" } })]
   ]
-  it.live.each(changes)("with a %s changed on the way are refused", ([, change]) =>
-    withServer((server) =>
-      Effect.gen(function* () {
-        server.tamper = change
-        const store = yield* opened(server)
-        const failure = yield* Effect.flip(store.put(png))
-        assert.include(failure.detail, "SignatureDoesNotMatch")
-        assert.deepStrictEqual(yield* stored(server), [])
-      })
-    )
-  )
+  it.scopedLive.each(changes)("with a %s changed on the way are refused", function* ([, change]) {
+    const server = yield* S3.make
+    server.tamper = change
+    const store = yield* opened(server)
+    const failure = yield* Effect.flip(store.put(png))
+    assert.include(failure.detail, "SignatureDoesNotMatch")
+    assert.deepStrictEqual(yield* stored(server), [])
+  })
 
   it("are addressed as AWS does, or below the address of another service", () => {
     const region = "eu-west-3"

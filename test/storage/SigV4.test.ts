@@ -1,4 +1,4 @@
-import { assert, describe, it } from "@effect/vitest"
+import { assert, describe, it } from "../harness/It.ts"
 import { type SignedRequest, verify } from "../harness/upstream/SigV4.ts"
 
 /** The account, the time and the four requests of Amazon's own examples. */

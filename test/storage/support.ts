@@ -1,4 +1,4 @@
-import { Context, type Duration, Effect, Layer, type Scope, Stream } from "effect"
+import { Context, type Duration, Effect, Layer, Stream } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import * as S3Store from "../../src/storage/S3Store.ts"
 import * as Bench from "../contracts/MediaBench.ts"
@@ -11,9 +11,6 @@ export const mp4 = { type: "video/mp4", visibility: "public" } as const
 /** Three parts of an upload. */
 export const videoBytes = 17 * mib
 export const video = Stream.rechunk(Stream.repeatEffect(Effect.succeed(new Uint8Array(mib))), 1).pipe(Stream.take(17))
-
-export const withServer = <A, E>(test: (server: S3.S3Server) => Effect.Effect<A, E, Scope.Scope>) =>
-  Effect.scoped(Effect.flatMap(S3.make, test))
 
 export const opened = (
   server: S3.S3Server,

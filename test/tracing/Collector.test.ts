@@ -1,9 +1,9 @@
 import { createServer } from "node:http"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import { bearer, callAt } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { ServedGateway, ServedProcess } from "../harness/gateway/ServedGateway.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"
 import * as Collector from "../harness/upstream/Collector.ts"
 import { json, silent } from "../harness/upstream/FakeUpstream.ts"
@@ -47,92 +47,80 @@ const stop = Effect.gen(function* () {
 const freePort = Effect.scoped(Effect.orDie(listen(createServer())))
 
 describe("a collector", () => {
-  it.scopedLive("that is away is named once, and gets what waited when it is back", () =>
-    Effect.gen(function* () {
-      const port = yield* freePort
-      yield* Effect.gen(function* () {
-        const { stderr } = yield* ServedProcess
-        const first = yield* chat
-        yield* until(Effect.sync(() => stderr().includes("Traces cannot be sent")))
-        const second = yield* chat
-        const collector = yield* Collector.make({ port })
-        yield* collector.awaitTrace(first, root)
-        yield* collector.awaitTrace(second, root)
-        yield* until(Effect.sync(() => stderr().includes("Traces are sent")))
-        assert.lengthOf(lines(stderr(), "Traces cannot be sent"), 1)
-        assert.include(stderr(), "again; 0 spans were lost")
-      }).pipe(Effect.provide(gateway(`http://127.0.0.1:${port}`)))
-    })
-  )
+  it.scopedLive("that is away is named once, and gets what waited when it is back", function* () {
+    const port = yield* freePort
+    yield* Effect.gen(function* () {
+      const { stderr } = yield* ServedProcess
+      const first = yield* chat
+      yield* until(Effect.sync(() => stderr().includes("Traces cannot be sent")))
+      const second = yield* chat
+      const collector = yield* Collector.make({ port })
+      yield* collector.awaitTrace(first, root)
+      yield* collector.awaitTrace(second, root)
+      yield* until(Effect.sync(() => stderr().includes("Traces are sent")))
+      assert.lengthOf(lines(stderr(), "Traces cannot be sent"), 1)
+      assert.include(stderr(), "again; 0 spans were lost")
+    }).pipe(Effect.provide(gateway(`http://127.0.0.1:${port}`)))
+  })
 
-  it.scopedLive("that refuses gets each batch once and is named once", () =>
-    Effect.gen(function* () {
-      const collector = yield* Collector.make()
-      collector.answer(json(401, {}))
-      yield* Effect.gen(function* () {
-        const { stderr } = yield* ServedProcess
-        const first = yield* chat
-        yield* collector.awaitTrace(first, root)
-        const second = yield* chat
-        yield* collector.awaitTrace(second, root)
-        assert.lengthOf(collector.spans(), 8)
-        assert.lengthOf(lines(stderr(), "Traces cannot be sent"), 1)
-        assert.include(stderr(), "status 401")
-      }).pipe(Effect.provide(gateway(collector.url)))
-    })
-  )
+  it.scopedLive("that refuses gets each batch once and is named once", function* () {
+    const collector = yield* Collector.make()
+    collector.answer(json(401, {}))
+    yield* Effect.gen(function* () {
+      const { stderr } = yield* ServedProcess
+      const first = yield* chat
+      yield* collector.awaitTrace(first, root)
+      const second = yield* chat
+      yield* collector.awaitTrace(second, root)
+      assert.lengthOf(collector.spans(), 8)
+      assert.lengthOf(lines(stderr(), "Traces cannot be sent"), 1)
+      assert.include(stderr(), "status 401")
+    }).pipe(Effect.provide(gateway(collector.url)))
+  })
 
-  it.scopedLive("that never answers keeps neither requests nor the stop waiting", () =>
-    Effect.gen(function* () {
-      const collector = yield* Collector.make()
-      collector.answer(silent)
-      yield* Effect.gen(function* () {
-        for (let n = 0; n < 5; n += 1) yield* chat
-        assert.include(yield* stop, "spans could not be sent before the stop")
-      }).pipe(Effect.provide(gateway(collector.url)))
-    })
-  )
+  it.scopedLive("that never answers keeps neither requests nor the stop waiting", function* () {
+    const collector = yield* Collector.make()
+    collector.answer(silent)
+    yield* Effect.gen(function* () {
+      for (let n = 0; n < 5; n += 1) yield* chat
+      assert.include(yield* stop, "spans could not be sent before the stop")
+    }).pipe(Effect.provide(gateway(collector.url)))
+  })
 
-  it.scopedLive("gets at a stop what has not been sent yet", () =>
-    Effect.gen(function* () {
-      const collector = yield* Collector.make()
-      yield* Effect.gen(function* () {
-        const traceId = yield* chat
-        yield* stop
-        assert.isTrue(collector.spans().some((span) => span.traceId === traceId && span.name === root))
-      }).pipe(Effect.provide(gateway(collector.url)))
-    })
-  )
+  it.scopedLive("gets at a stop what has not been sent yet", function* () {
+    const collector = yield* Collector.make()
+    yield* Effect.gen(function* () {
+      const traceId = yield* chat
+      yield* stop
+      assert.isTrue(collector.spans().some((span) => span.traceId === traceId && span.name === root))
+    }).pipe(Effect.provide(gateway(collector.url)))
+  })
 
-  it.scopedLive("gets protobuf at the very URL that is named, unless it is told otherwise", () =>
-    Effect.gen(function* () {
-      const collector = yield* Collector.make()
-      const env = {
-        OTEL_EXPORTER_OTLP_PROTOCOL: "",
-        OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own/path`,
-        OTEL_SERVICE_NAME: "a-name-of-its-own"
-      }
-      yield* Effect.gen(function* () {
-        const traceId = yield* chat
-        yield* stop
-        const [call] = collector.calls
-        assert.deepStrictEqual([call?.path, call?.headers["content-type"]], ["/own/path", "application/x-protobuf"])
-        assert.isTrue(call?.bytes.includes(Buffer.from(traceId, "hex")))
-        assert.isTrue(call?.bytes.includes("a-name-of-its-own"))
-      }).pipe(Effect.provide(gateway("http://127.0.0.1:1", env)))
-    })
-  )
+  it.scopedLive("gets protobuf at the very URL that is named, unless it is told otherwise", function* () {
+    const collector = yield* Collector.make()
+    const env = {
+      OTEL_EXPORTER_OTLP_PROTOCOL: "",
+      OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: `${collector.url}/own/path`,
+      OTEL_SERVICE_NAME: "a-name-of-its-own"
+    }
+    yield* Effect.gen(function* () {
+      const traceId = yield* chat
+      yield* stop
+      const [call] = collector.calls
+      assert.deepStrictEqual([call?.path, call?.headers["content-type"]], ["/own/path", "application/x-protobuf"])
+      assert.isTrue(call?.bytes.includes(Buffer.from(traceId, "hex")))
+      assert.isTrue(call?.bytes.includes("a-name-of-its-own"))
+    }).pipe(Effect.provide(gateway("http://127.0.0.1:1", env)))
+  })
 
-  it.scopedLive("gets nothing of what the sampler leaves out", () =>
-    Effect.gen(function* () {
-      const collector = yield* Collector.make()
-      yield* Effect.gen(function* () {
-        assert.strictEqual(yield* chat, "")
-        yield* stop
-        assert.lengthOf(collector.calls, 0)
-      }).pipe(
-        Effect.provide(gateway(collector.url, { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" }))
-      )
-    })
-  )
+  it.scopedLive("gets nothing of what the sampler leaves out", function* () {
+    const collector = yield* Collector.make()
+    yield* Effect.gen(function* () {
+      assert.strictEqual(yield* chat, "")
+      yield* stop
+      assert.lengthOf(collector.calls, 0)
+    }).pipe(
+      Effect.provide(gateway(collector.url, { OTEL_TRACES_SAMPLER: "traceidratio", OTEL_TRACES_SAMPLER_ARG: "0" }))
+    )
+  })
 })

@@ -1,15 +1,16 @@
 import { randomBytes } from "node:crypto"
-import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { chat, talk } from "../harness/client/HttpCalls.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, it } from "../harness/It.ts"
 import * as Provider from "../harness/upstream/ChatUpstream.ts"
 import * as Collector from "../harness/upstream/Collector.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 
-it.scopedLive("only a provider that the catalog says so of is told of the trace, with its own span as the parent", () =>
-  Effect.gen(function* () {
+it.scopedLive(
+  "only a provider that the catalog says so of is told of the trace, with its own span as the parent",
+  function* () {
     const upstream = yield* Upstream.make
     const collector = yield* Collector.make()
     const provider = { adapter: "openai-chat", base_url: upstream.url }
@@ -39,5 +40,5 @@ it.scopedLive("only a provider that the catalog says so of is told of the trace,
         assert.isTrue(spans.some((span) => span.spanId === spanId && span.name === "chat ours"))
       }
     }).pipe(Effect.provide(Served.processLayer(Effect.succeed({ catalog, env }))))
-  })
+  }
 )

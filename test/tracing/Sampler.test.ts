@@ -1,6 +1,6 @@
 import { randomBytes } from "node:crypto"
-import { assert, describe, it } from "@effect/vitest"
 import { makeSampler, type SamplerName } from "../../src/tracing/Sampler.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const id = () => randomBytes(16).toString("hex")
 const parent = (isSampled: boolean) => ({ traceId: id(), spanId: "00f067aa0ba902b7", isSampled, state: undefined })

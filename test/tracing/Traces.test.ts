@@ -1,7 +1,7 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { bearer, callAt, type Sent } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import * as Collector from "../harness/upstream/Collector.ts"
 
 const kinds = { internal: 1, server: 2, client: 3 }
@@ -59,10 +59,11 @@ const chatBody = (content: string, more: object = {}) => ({
 
 const Id = Schema.parseJson(Schema.Struct({ id: Schema.String }))
 
-withLayer(gateway, { excludeTestServices: true, timeout: "60 seconds" })("a trace", (it) => {
+withLayer(gateway)("a trace", (it) => {
   for (const stream of [false, true]) {
-    it.effect(`of a ${stream ? "stream" : "chat"} has admission, each attempt and the settlement under its root`, () =>
-      Effect.gen(function* () {
+    it.effect(
+      `of a ${stream ? "stream" : "chat"} has admission, each attempt and the settlement under its root`,
+      function* () {
         const route = "POST /v1/chat/completions"
         const { customer, headers, traceId } = yield* post("chat/completions", chatBody(moved, { stream }))
         const spans = yield* collect(traceId, route)
@@ -106,53 +107,50 @@ withLayer(gateway, { excludeTestServices: true, timeout: "60 seconds" })("a trac
         for (const one of children) {
           assert.isTrue(one.startTimeUnixNano >= root.startTimeUnixNano && one.endTimeUnixNano <= root.endTimeUnixNano)
         }
-      })
+      }
     )
   }
 
-  it.effect("of an image shows both attempts", () =>
-    Effect.gen(function* () {
-      const route = "POST /v1/images/generations"
-      const { traceId } = yield* post("images/generations", { model: "gpt-image-2", prompt: moved })
-      const spans = yield* collect(traceId, route)
-      const children = childrenOf(spans, named(spans, route))
-      assert.deepStrictEqual(
-        children.map(({ attributes, name }) => [name, attributes["gateway.outcome"], attributes["gen_ai.output.type"]]),
-        [
-          ["admission", undefined, undefined],
-          ["generate_content gpt-image-2", "retry", "image"],
-          ["generate_content gpt-image-2", "ok", "image"],
-          ["settle", undefined, undefined]
-        ]
-      )
-    })
-  )
+  it.effect("of an image shows both attempts", function* () {
+    const route = "POST /v1/images/generations"
+    const { traceId } = yield* post("images/generations", { model: "gpt-image-2", prompt: moved })
+    const spans = yield* collect(traceId, route)
+    const children = childrenOf(spans, named(spans, route))
+    assert.deepStrictEqual(
+      children.map(({ attributes, name }) => [name, attributes["gateway.outcome"], attributes["gen_ai.output.type"]]),
+      [
+        ["admission", undefined, undefined],
+        ["generate_content gpt-image-2", "retry", "image"],
+        ["generate_content gpt-image-2", "ok", "image"],
+        ["settle", undefined, undefined]
+      ]
+    )
+  })
 
-  it.effect("of a video goes on until its clip is there", () =>
-    Effect.gen(function* () {
-      const route = "POST /v1/videos"
-      const { customer, text, traceId } = yield* post("videos", { model: film, prompt: moved })
-      const spans = yield* collect(traceId, "video")
-      const root = named(spans, route)
-      assert.strictEqual(root.attributes["http.response.status_code"], 202)
-      const children = childrenOf(spans, root)
-      assert.deepStrictEqual(
-        children.map(({ attributes, name }) => `${name} ${attributes["gateway.outcome"] ?? ""}`.trim()).toSorted(),
-        ["admission", "download", `generate_content ${film} ok`, `generate_content ${film} retry`, "settle", "video"]
-      )
-      const video = named(spans, "video")
-      assert.include(video.attributes, {
-        "gateway.video_id": (yield* Schema.decode(Id)(text)).id,
-        "gateway.model": film,
-        "gateway.organization_id": customer.org,
-        "gateway.route": `${film}@sandbox-b`
-      })
-      assert.isTrue(video.endTimeUnixNano > root.endTimeUnixNano)
+  it.effect("of a video goes on until its clip is there", function* () {
+    const route = "POST /v1/videos"
+    const { customer, text, traceId } = yield* post("videos", { model: film, prompt: moved })
+    const spans = yield* collect(traceId, "video")
+    const root = named(spans, route)
+    assert.strictEqual(root.attributes["http.response.status_code"], 202)
+    const children = childrenOf(spans, root)
+    assert.deepStrictEqual(
+      children.map(({ attributes, name }) => `${name} ${attributes["gateway.outcome"] ?? ""}`.trim()).toSorted(),
+      ["admission", "download", `generate_content ${film} ok`, `generate_content ${film} retry`, "settle", "video"]
+    )
+    const video = named(spans, "video")
+    assert.include(video.attributes, {
+      "gateway.video_id": (yield* Schema.decode(Id)(text)).id,
+      "gateway.model": film,
+      "gateway.organization_id": customer.org,
+      "gateway.route": `${film}@sandbox-b`
     })
-  )
+    assert.isTrue(video.endTimeUnixNano > root.endTimeUnixNano)
+  })
 
-  it.effect("that a client has begun goes on, with its state, and ends where the client did not sample it", () =>
-    Effect.gen(function* () {
+  it.effect(
+    "that a client has begun goes on, with its state, and ends where the client did not sample it",
+    function* () {
       const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
       const context = (flags: string) => ({
         headers: { traceparent: `00-${traceId}-00f067aa0ba902b7-${flags}`, tracestate: hushed.state }
@@ -166,86 +164,76 @@ withLayer(gateway, { excludeTestServices: true, timeout: "60 seconds" })("a trac
       const root = named(spans, "POST /v1/chat/completions")
       assert.deepStrictEqual([root.parentSpanId, root.traceState], ["00f067aa0ba902b7", hushed.state])
       assert.strictEqual(root.attributes["gateway.request_id"], sampled.headers.get("x-request-id"))
-    })
+    }
   )
 
-  it.effect("of a refused request names its code, and no model that is not in the catalog", () =>
-    Effect.gen(function* () {
-      const { traceId } = yield* post("chat/completions", { ...chatBody("hi"), model: hushed.prompt })
-      const spans = yield* collect(traceId, "POST /v1/chat/completions")
-      const root = named(spans, "POST /v1/chat/completions")
-      assert.include(root.attributes, { "http.response.status_code": 404, "gateway.error_code": "model_not_found" })
-      assert.notProperty(root.attributes, "gateway.model")
-      assert.strictEqual(root.status.code, 0)
-      assert.strictEqual(named(spans, "admission").status.code, failed)
-      const { url } = yield* Served.ServedGateway
-      const stranger = yield* callAt(`${url}/v1/chat/completions`, {
-        headers: bearer("ggw_hush"),
-        body: chatBody("hi")
-      })
-      const [refused] = yield* collect(traceIdOf(stranger.headers), "POST /v1/chat/completions")
-      assert.isDefined(refused)
+  it.effect("of a refused request names its code, and no model that is not in the catalog", function* () {
+    const { traceId } = yield* post("chat/completions", { ...chatBody("hi"), model: hushed.prompt })
+    const spans = yield* collect(traceId, "POST /v1/chat/completions")
+    const root = named(spans, "POST /v1/chat/completions")
+    assert.include(root.attributes, { "http.response.status_code": 404, "gateway.error_code": "model_not_found" })
+    assert.notProperty(root.attributes, "gateway.model")
+    assert.strictEqual(root.status.code, 0)
+    assert.strictEqual(named(spans, "admission").status.code, failed)
+    const { url } = yield* Served.ServedGateway
+    const stranger = yield* callAt(`${url}/v1/chat/completions`, {
+      headers: bearer("ggw_hush"),
+      body: chatBody("hi")
     })
-  )
+    const [refused] = yield* collect(traceIdOf(stranger.headers), "POST /v1/chat/completions")
+    assert.isDefined(refused)
+  })
 
-  it.effect("of a read has its path without ids, and those of the system have none", () =>
-    Effect.gen(function* () {
-      const { url } = yield* Served.ServedGateway
-      const { secret } = yield* Served.customer()
-      const read = (path: string) => callAt(`${url}${path}?token=${hushed.query}`, { headers: bearer(secret) })
-      const { headers } = yield* read(`/v1/videos/vid_${hushed.prompt}`)
-      const [span, ...more] = yield* collect(traceIdOf(headers), "GET /v1/videos/:id")
-      assert.lengthOf(more, 0)
-      assert.include(span?.attributes, {
-        "http.route": "/v1/videos/:id",
-        "http.response.status_code": 404,
-        "gateway.surface": "videos_read"
-      })
-      for (const path of ["/healthz", "/v1/openapi.json", "/nowhere"]) {
-        assert.isNull((yield* read(path)).headers.get("traceresponse"), path)
-      }
+  it.effect("of a read has its path without ids, and those of the system have none", function* () {
+    const { url } = yield* Served.ServedGateway
+    const { secret } = yield* Served.customer()
+    const read = (path: string) => callAt(`${url}${path}?token=${hushed.query}`, { headers: bearer(secret) })
+    const { headers } = yield* read(`/v1/videos/vid_${hushed.prompt}`)
+    const [span, ...more] = yield* collect(traceIdOf(headers), "GET /v1/videos/:id")
+    assert.lengthOf(more, 0)
+    assert.include(span?.attributes, {
+      "http.route": "/v1/videos/:id",
+      "http.response.status_code": 404,
+      "gateway.surface": "videos_read"
     })
-  )
+    for (const path of ["/healthz", "/v1/openapi.json", "/nowhere"]) {
+      assert.isNull((yield* read(path)).headers.get("traceresponse"), path)
+    }
+  })
 
-  it.effect("of a request that all providers fail is an error", () =>
-    Effect.gen(function* () {
-      const { status, traceId } = yield* post("chat/completions", chatBody(`${hushed.prompt} [sandbox status=503]`))
-      assert.strictEqual(status, 503)
-      const spans = yield* collect(traceId, "POST /v1/chat/completions")
-      const root = named(spans, "POST /v1/chat/completions")
-      assert.strictEqual(root.status.code, failed)
-      assert.strictEqual(root.attributes["error.type"], "no_provider_available")
-      assert.deepStrictEqual(
-        childrenOf(spans, root).map(({ name }) => name),
-        ["admission", "chat gpt-5.2", "chat gpt-5.2"]
-      )
-    })
-  )
+  it.effect("of a request that all providers fail is an error", function* () {
+    const { status, traceId } = yield* post("chat/completions", chatBody(`${hushed.prompt} [sandbox status=503]`))
+    assert.strictEqual(status, 503)
+    const spans = yield* collect(traceId, "POST /v1/chat/completions")
+    const root = named(spans, "POST /v1/chat/completions")
+    assert.strictEqual(root.status.code, failed)
+    assert.strictEqual(root.attributes["error.type"], "no_provider_available")
+    assert.deepStrictEqual(
+      childrenOf(spans, root).map(({ name }) => name),
+      ["admission", "chat gpt-5.2", "chat gpt-5.2"]
+    )
+  })
 
-  it.effect("of a stream that breaks says so, though its status is 200", () =>
-    Effect.gen(function* () {
-      const body = chatBody(`${hushed.prompt} tell me more [sandbox cut=3]`, { stream: true })
-      const { traceId } = yield* post("chat/completions", body)
-      const spans = yield* collect(traceId, "POST /v1/chat/completions")
-      const root = named(spans, "POST /v1/chat/completions")
-      assert.include(root.attributes, { "http.response.status_code": 200, "error.type": "stream_error" })
-      assert.strictEqual(named(spans, "chat gpt-5.2").status.code, failed)
-    })
-  )
+  it.effect("of a stream that breaks says so, though its status is 200", function* () {
+    const body = chatBody(`${hushed.prompt} tell me more [sandbox cut=3]`, { stream: true })
+    const { traceId } = yield* post("chat/completions", body)
+    const spans = yield* collect(traceId, "POST /v1/chat/completions")
+    const root = named(spans, "POST /v1/chat/completions")
+    assert.include(root.attributes, { "http.response.status_code": 200, "error.type": "stream_error" })
+    assert.strictEqual(named(spans, "chat gpt-5.2").status.code, failed)
+  })
 
-  it.effect("holds no secret, no customer's word and no query", () =>
-    Effect.gen(function* () {
-      const { calls } = yield* Tap
-      const { customer, text } = yield* post("chat/completions", chatBody(`${hushed.prompt} sing a long song`))
-      const { traceId } = yield* post("images/generations", { model: "gpt-image-2", prompt: hushed.prompt })
-      yield* collect(traceId, "POST /v1/images/generations")
-      const answer = /"content":"([^"\\]{12})/.exec(text)?.[1]
-      assert.isDefined(answer)
-      const exported = calls.map(({ bytes }) => bytes.toString("utf8")).join("\n")
-      for (const hidden of [hushed.prompt, hushed.header, hushed.query, customer.secret, "ggw_", answer, "?token"]) {
-        assert.notInclude(exported, hidden)
-      }
-      assert.isTrue(calls.every(({ headers, path }) => headers["x-key"] === hushed.header && path === "/v1/traces"))
-    })
-  )
+  it.effect("holds no secret, no customer's word and no query", function* () {
+    const { calls } = yield* Tap
+    const { customer, text } = yield* post("chat/completions", chatBody(`${hushed.prompt} sing a long song`))
+    const { traceId } = yield* post("images/generations", { model: "gpt-image-2", prompt: hushed.prompt })
+    yield* collect(traceId, "POST /v1/images/generations")
+    const answer = /"content":"([^"\\]{12})/.exec(text)?.[1]
+    assert.isDefined(answer)
+    const exported = calls.map(({ bytes }) => bytes.toString("utf8")).join("\n")
+    for (const hidden of [hushed.prompt, hushed.header, hushed.query, customer.secret, "ggw_", answer, "?token"]) {
+      assert.notInclude(exported, hidden)
+    }
+    assert.isTrue(calls.every(({ headers, path }) => headers["x-key"] === hushed.header && path === "/v1/traces"))
+  })
 })

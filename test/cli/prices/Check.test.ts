@@ -1,51 +1,46 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
 import { check } from "../../../src/cli/prices/Check.ts"
 import { edited, options } from "../../harness/fixtures/Catalogs.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 describe("check", () => {
-  it.effect("says what is callable, what is off and why", () =>
-    Effect.gen(function* () {
-      const { losses, models } = yield* check(options({ environment: { SECOND_KEY: "k" } }))
-      assert.deepStrictEqual(losses, [])
-      const [talk, draw] = models
-      assert.deepInclude(talk, { id: "talk", callable: true, reason: undefined })
-      assert.deepStrictEqual(
-        talk?.routes.map(({ blocked }) => blocked),
-        ["FIRST_KEY is not set", "FIRST_KEY is not set", undefined]
-      )
-      assert.deepInclude(draw, { callable: false, reason: "set CLIPS_KEY" })
-    })
-  )
+  it.effect("says what is callable, what is off and why", function* () {
+    const { losses, models } = yield* check(options({ environment: { SECOND_KEY: "k" } }))
+    assert.deepStrictEqual(losses, [])
+    const [talk, draw] = models
+    assert.deepInclude(talk, { id: "talk", callable: true, reason: undefined })
+    assert.deepStrictEqual(
+      talk?.routes.map(({ blocked }) => blocked),
+      ["FIRST_KEY is not set", "FIRST_KEY is not set", undefined]
+    )
+    assert.deepInclude(draw, { callable: false, reason: "set CLIPS_KEY" })
+  })
 
-  it.effect("finds every price below its cost, callable or not", () =>
-    Effect.gen(function* () {
-      const text = edited(
-        "weight: 3,",
-        "weight: 3, cost: {prompt_per_1m_usd: 1.5, completion_per_1m_usd: 7, long_context: {above: 100000, prompt_per_1m_usd: 3, completion_per_1m_usd: 7}},"
-      )
-        .replace("edit_model: v/draw/edit", "edit_model: v/draw/edit, cost: {per_image_usd: 0.05}")
-        .replace('seconds_as: "8s"', "cost: {per_video_usd: 0.5}")
-      const { losses, models } = yield* check(options({ text }))
-      const below = "is below what the provider charges"
-      assert.deepStrictEqual(losses, [
-        `talk@first#2: the price of cached prompt per 1M ${below}`,
-        `talk@first#2: the price of cached prompt per 1M above 200000 ${below}`,
-        `talk@first#2: the price of prompt per 1M above 100000 ${below}`,
-        `talk@first#2: the price of cached prompt per 1M above 100000 ${below}`,
-        `talk@first#2: the price of cache write per 1M above 100000 ${below}`,
-        `draw@clips: the price of 1K image ${below}`,
-        `film@clips: the price of 4 s clip ${below}`
-      ])
-      const [talk] = models
-      assert.deepStrictEqual(
-        talk?.routes[1]?.margins.find(({ unit }) => unit === "completion per 1M"),
-        {
-          unit: "completion per 1M",
-          price: 7_500_000_000n,
-          cost: 7_000_000_000n
-        }
-      )
-    })
-  )
+  it.effect("finds every price below its cost, callable or not", function* () {
+    const text = edited(
+      "weight: 3,",
+      "weight: 3, cost: {prompt_per_1m_usd: 1.5, completion_per_1m_usd: 7, long_context: {above: 100000, prompt_per_1m_usd: 3, completion_per_1m_usd: 7}},"
+    )
+      .replace("edit_model: v/draw/edit", "edit_model: v/draw/edit, cost: {per_image_usd: 0.05}")
+      .replace('seconds_as: "8s"', "cost: {per_video_usd: 0.5}")
+    const { losses, models } = yield* check(options({ text }))
+    const below = "is below what the provider charges"
+    assert.deepStrictEqual(losses, [
+      `talk@first#2: the price of cached prompt per 1M ${below}`,
+      `talk@first#2: the price of cached prompt per 1M above 200000 ${below}`,
+      `talk@first#2: the price of prompt per 1M above 100000 ${below}`,
+      `talk@first#2: the price of cached prompt per 1M above 100000 ${below}`,
+      `talk@first#2: the price of cache write per 1M above 100000 ${below}`,
+      `draw@clips: the price of 1K image ${below}`,
+      `film@clips: the price of 4 s clip ${below}`
+    ])
+    const [talk] = models
+    assert.deepStrictEqual(
+      talk?.routes[1]?.margins.find(({ unit }) => unit === "completion per 1M"),
+      {
+        unit: "completion per 1M",
+        price: 7_500_000_000n,
+        cost: 7_000_000_000n
+      }
+    )
+  })
 })

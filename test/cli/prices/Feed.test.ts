@@ -1,13 +1,13 @@
-import { mkdtempSync, rmSync, truncateSync, writeFileSync } from "node:fs"
+import { truncateSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { NodeContext } from "@effect/platform-node"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { check } from "../../../src/cli/prices/Check.ts"
 import { type FeedReport, readFeed } from "../../../src/cli/prices/Feed.ts"
 import { toUsdText } from "../../../src/domain/Money.ts"
 import { options } from "../../harness/fixtures/Catalogs.ts"
-import { prefix } from "../../harness/temporary.ts"
+import { assert, describe, it } from "../../harness/It.ts"
+import { directoryWith, temporaryDirectory } from "../../harness/temporary.ts"
 
 const fixture = (name: string) => path.join(import.meta.dirname, "feeds", name)
 
@@ -100,74 +100,70 @@ const litellm = fixture("litellm.json")
 const modelsDev = fixture("modelsdev.json")
 
 describe("a price feed", () => {
-  it.effect("of LiteLLM's shape", () =>
-    Effect.gen(function* () {
-      const { feed, losses } = yield* compared(litellm)
-      assert.deepInclude(feed, { kind: "LiteLLM", entries: 12, unmatched: ["unheard-of"] })
-      const [gemini, resold] = ["gemini/gemini-3.1-pro-preview", "openrouter/google/gemini-3.1-pro-preview"]
-      const sized = "medium/1024-x-1024/gpt-image-1.5"
-      assert.deepStrictEqual(matches(feed), [
-        ["pro@google", gemini, 7, 2],
-        ["pro@resale", resold, 0, 0],
-        ["pro", gemini, 4, 2],
-        ["gpt-5.4-mini@maker", "gpt-5.4-mini", 0, 0],
-        ["gpt-5.4-mini", "gpt-5.4-mini", 4, 1],
-        ["haiku@anthropic", "claude-haiku-4-5", 0, 0],
-        ["haiku", "claude-haiku-4-5", 4, 0],
-        ["gpt-image-1.5@painter", sized, 1, 1],
-        ["veo-3.1-generate-001", "gemini/veo-3.1-generate-001", 1, 1],
-        ["hailuo@fal", "fal_ai/fal-ai/hailuo", 2, 1]
-      ])
-      const found = drifts(feed)
-      assert.includeDeepMembers(found, [
-        ["pro@google", "cost of cached prompt per 1M above 200000", "0.2", "0.4", gemini],
-        ["pro@google", "cost of 1000 web searches", "10", "14", gemini],
-        ["pro", "list price of completion per 1M", "15", "12", gemini],
-        ["pro", "context_length", 1_000_000, 1_048_576, gemini],
-        ["gpt-5.4-mini", "list price of prompt per 1M", "0.8", "0.75", "gpt-5.4-mini"],
-        ["gpt-image-1.5@painter", "cost of 1K image", "0.03", "0.034", sized],
-        ["veo-3.1-generate-001", "list price of a second of video", "0.35", "0.4", "gemini/veo-3.1-generate-001"],
-        ["hailuo@fal", "cost of 10 s clip", "0.3", "0.5", "fal_ai/fal-ai/hailuo"]
-      ])
-      const below = (route: string, unit: string, entry: string) =>
-        `${route}: the price of ${unit} is below what the feed says of ${entry}`
-      assert.deepStrictEqual(losses, [
-        below("pro@google", "cached prompt per 1M above 200000", gemini),
-        below("pro@google", "1000 web searches", gemini),
-        below("haiku@anthropic", "one-hour cache write per 1M", "claude-haiku-4-5"),
-        below("gpt-image-1.5@painter", "1K image", sized),
-        below("hailuo@fal", "10 s clip", "fal_ai/fal-ai/hailuo")
-      ])
-    })
-  )
+  it.effect("of LiteLLM's shape", function* () {
+    const { feed, losses } = yield* compared(litellm)
+    assert.deepInclude(feed, { kind: "LiteLLM", entries: 12, unmatched: ["unheard-of"] })
+    const [gemini, resold] = ["gemini/gemini-3.1-pro-preview", "openrouter/google/gemini-3.1-pro-preview"]
+    const sized = "medium/1024-x-1024/gpt-image-1.5"
+    assert.deepStrictEqual(matches(feed), [
+      ["pro@google", gemini, 7, 2],
+      ["pro@resale", resold, 0, 0],
+      ["pro", gemini, 4, 2],
+      ["gpt-5.4-mini@maker", "gpt-5.4-mini", 0, 0],
+      ["gpt-5.4-mini", "gpt-5.4-mini", 4, 1],
+      ["haiku@anthropic", "claude-haiku-4-5", 0, 0],
+      ["haiku", "claude-haiku-4-5", 4, 0],
+      ["gpt-image-1.5@painter", sized, 1, 1],
+      ["veo-3.1-generate-001", "gemini/veo-3.1-generate-001", 1, 1],
+      ["hailuo@fal", "fal_ai/fal-ai/hailuo", 2, 1]
+    ])
+    const found = drifts(feed)
+    assert.includeDeepMembers(found, [
+      ["pro@google", "cost of cached prompt per 1M above 200000", "0.2", "0.4", gemini],
+      ["pro@google", "cost of 1000 web searches", "10", "14", gemini],
+      ["pro", "list price of completion per 1M", "15", "12", gemini],
+      ["pro", "context_length", 1_000_000, 1_048_576, gemini],
+      ["gpt-5.4-mini", "list price of prompt per 1M", "0.8", "0.75", "gpt-5.4-mini"],
+      ["gpt-image-1.5@painter", "cost of 1K image", "0.03", "0.034", sized],
+      ["veo-3.1-generate-001", "list price of a second of video", "0.35", "0.4", "gemini/veo-3.1-generate-001"],
+      ["hailuo@fal", "cost of 10 s clip", "0.3", "0.5", "fal_ai/fal-ai/hailuo"]
+    ])
+    const below = (route: string, unit: string, entry: string) =>
+      `${route}: the price of ${unit} is below what the feed says of ${entry}`
+    assert.deepStrictEqual(losses, [
+      below("pro@google", "cached prompt per 1M above 200000", gemini),
+      below("pro@google", "1000 web searches", gemini),
+      below("haiku@anthropic", "one-hour cache write per 1M", "claude-haiku-4-5"),
+      below("gpt-image-1.5@painter", "1K image", sized),
+      below("hailuo@fal", "10 s clip", "fal_ai/fal-ai/hailuo")
+    ])
+  })
 
-  it.effect("of models.dev's shape", () =>
-    Effect.gen(function* () {
-      const { feed, losses } = yield* compared(modelsDev)
-      const [gemini, resold] = ["google/gemini-3.1-pro-preview", "openrouter/google/gemini-3.1-pro-preview"]
-      assert.deepInclude(feed, {
-        kind: "models.dev",
-        entries: 5,
-        unmatched: ["veo-3.1-generate-001", "hailuo", "unheard-of"]
-      })
-      assert.deepStrictEqual(matches(feed), [
-        ["pro@google", gemini, 6, 1],
-        ["pro@resale", resold, 0, 0],
-        ["pro", gemini, 4, 3],
-        ["gpt-5.4-mini@maker", "openai/gpt-5.4-mini", 0, 0],
-        ["gpt-5.4-mini", "openai/gpt-5.4-mini", 4, 1],
-        ["haiku@acme", "acme-cloud/claude-haiku-4-5", 4, 1],
-        ["haiku", "acme-cloud/claude-haiku-4-5", 2, 0],
-        ["gpt-image-1.5@painter", "openai/gpt-image-1.5", 0, 0]
-      ])
-      assert.includeDeepMembers(drifts(feed), [
-        ["pro@google", "cost of cached prompt per 1M above 200000", "0.2", "0.4", gemini],
-        ["pro", "max_output", 65_536, 32_768, gemini],
-        ["haiku@acme", "cost of prompt per 1M", "1", "1.5", "acme-cloud/claude-haiku-4-5"]
-      ])
-      assert.lengthOf(losses, 3)
+  it.effect("of models.dev's shape", function* () {
+    const { feed, losses } = yield* compared(modelsDev)
+    const [gemini, resold] = ["google/gemini-3.1-pro-preview", "openrouter/google/gemini-3.1-pro-preview"]
+    assert.deepInclude(feed, {
+      kind: "models.dev",
+      entries: 5,
+      unmatched: ["veo-3.1-generate-001", "hailuo", "unheard-of"]
     })
-  )
+    assert.deepStrictEqual(matches(feed), [
+      ["pro@google", gemini, 6, 1],
+      ["pro@resale", resold, 0, 0],
+      ["pro", gemini, 4, 3],
+      ["gpt-5.4-mini@maker", "openai/gpt-5.4-mini", 0, 0],
+      ["gpt-5.4-mini", "openai/gpt-5.4-mini", 4, 1],
+      ["haiku@acme", "acme-cloud/claude-haiku-4-5", 4, 1],
+      ["haiku", "acme-cloud/claude-haiku-4-5", 2, 0],
+      ["gpt-image-1.5@painter", "openai/gpt-image-1.5", 0, 0]
+    ])
+    assert.includeDeepMembers(drifts(feed), [
+      ["pro@google", "cost of cached prompt per 1M above 200000", "0.2", "0.4", gemini],
+      ["pro", "max_output", 65_536, 32_768, gemini],
+      ["haiku@acme", "cost of prompt per 1M", "1", "1.5", "acme-cloud/claude-haiku-4-5"]
+    ])
+    assert.lengthOf(losses, 3)
+  })
 })
 
 describe("a file that is no price feed", () => {
@@ -196,33 +192,22 @@ describe("a file that is no price feed", () => {
     ["a model that is none", provider(["x"]), "openai/gpt-5.4-mini must be an object"]
   ]
   for (const [name, body, why] of cases) {
-    it.scoped(`${name}: ${body.slice(0, 60)}`, () =>
-      Effect.gen(function* () {
-        const directory = yield* Effect.acquireRelease(
-          Effect.sync(() => mkdtempSync(prefix)),
-          (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-        )
-        const file = path.join(directory, "feed.json")
-        writeFileSync(file, body)
-        const error = yield* Effect.flip(compared(file))
-        if (error._tag !== "FeedInvalid") return assert.fail(error._tag)
-        if (typeof why === "string") assert.strictEqual(error.message, `${file}: ${why}`)
-        else assert.match(error.message, why)
-      })
-    )
+    it.scoped(`${name}: ${body.slice(0, 60)}`, function* () {
+      const directory = yield* directoryWith({ "feed.json": body })
+      const file = path.join(directory, "feed.json")
+      const error = yield* Effect.flip(compared(file))
+      if (error._tag !== "FeedInvalid") return assert.fail(error._tag)
+      if (typeof why === "string") assert.strictEqual(error.message, `${file}: ${why}`)
+      else assert.match(error.message, why)
+    })
   }
 
-  it.scoped("one that is not there, or far too large", () =>
-    Effect.gen(function* () {
-      const directory = yield* Effect.acquireRelease(
-        Effect.sync(() => mkdtempSync(prefix)),
-        (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-      )
-      const file = path.join(directory, "feed.json")
-      assert.strictEqual((yield* Effect.flip(compared(file))).message, `${file}: there is no such file`)
-      writeFileSync(file, "{}")
-      truncateSync(file, 64 * 1024 * 1024 + 1)
-      assert.match((yield* Effect.flip(compared(file))).message, /larger than 67108864 bytes/)
-    })
-  )
+  it.scoped("one that is not there, or far too large", function* () {
+    const directory = yield* temporaryDirectory
+    const file = path.join(directory, "feed.json")
+    assert.strictEqual((yield* Effect.flip(compared(file))).message, `${file}: there is no such file`)
+    writeFileSync(file, "{}")
+    truncateSync(file, 64 * 1024 * 1024 + 1)
+    assert.match((yield* Effect.flip(compared(file))).message, /larger than 67108864 bytes/)
+  })
 })

@@ -3,7 +3,6 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { it } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
@@ -11,6 +10,7 @@ import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { operator } from "../client/Account.ts"
 import * as Postgres from "../database/Postgres.ts"
 import * as Proxy from "../database/TcpProxy.ts"
+import { type Body, effectOf, it } from "../It.ts"
 import { prefix } from "../temporary.ts"
 import * as Upstream from "../upstream/FakeUpstream.ts"
 import * as GatewayProcess from "./GatewayProcess.ts"
@@ -100,11 +100,9 @@ export const inDeployment = <A, E, R>(test: Effect.Effect<A, E, R>) =>
 /** A test over a deployment of its own. */
 export const deploymentTest = (
   title: string,
-  body: (
-    deployment: Deployment["Type"]
-  ) => Effect.fn.Return<unknown, unknown, Layer.Layer.Success<typeof Deployment.layer> | Scope.Scope>,
+  body: Body<[deployment: Deployment["Type"]], Layer.Layer.Success<typeof Deployment.layer> | Scope.Scope>,
   timeout?: number
-) => it.live(title, () => inDeployment(Effect.flatMap(Deployment, Effect.fnUntraced(body))), timeout)
+) => it.live(title, () => inDeployment(Effect.flatMap(Deployment, effectOf(body))), timeout)
 
 /** A proxy before a database, and the URL that leads through it. */
 export const doorTo = Effect.fnUntraced(function* (databaseUrl: string) {

@@ -1,10 +1,10 @@
-import { assert, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, Message, Tool } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
 import { make } from "../../../src/providers/sandbox/Sandbox.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
 import type { ChatAdapter, ProviderFailure } from "../../../src/services/routing/Provider.ts"
+import { assert, testOver } from "../It.ts"
 
 export const route = (provider = "sandbox"): Route => ({
   id: `m@${provider}`,
@@ -122,5 +122,4 @@ export const counted = (answer: ChatAnswer): Effect.Effect<number, never, TokenC
   })
 
 /** A test of the sandbox with the real tokenizer. */
-export const test = (name: string, body: () => Effect.Effect<void, ProviderFailure, TokenCounter>) =>
-  it.effect(name, () => Effect.provide(Effect.suspend(body), TokenCounter.layer))
+export const test = testOver(TokenCounter.layer)

@@ -1,4 +1,4 @@
-import { LLMock } from "@copilotkit/aimock"
+import { LLMock, type MockServerOptions } from "@copilotkit/aimock"
 import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { type CatalogRoute, chatCatalog, price } from "../fixtures/ChatCatalog.ts"
@@ -10,12 +10,15 @@ export class Mocks extends Context.Tag("test/Mocks")<
   { readonly first: LLMock; readonly second: LLMock; readonly locked: LLMock }
 >() {}
 
-/** Texts stream in pieces of five characters. */
-const mock = (key: string) =>
+/** One that takes this key alone. */
+export const makeMock = (key: string, options: MockServerOptions = {}) =>
   Effect.acquireRelease(
-    Effect.promise(() => LLMock.create({ port: 0, chunkSize: 5, auth: { apiKeys: [key] } })),
+    Effect.promise(() => LLMock.create({ port: 0, auth: { apiKeys: [key] }, ...options })),
     (made) => Effect.promise(() => made.stop())
   )
+
+/** Texts stream in pieces of five characters. */
+const mock = (key: string) => makeMock(key, { chunkSize: 5 })
 
 export const mocks = Layer.scoped(
   Mocks,

@@ -19,6 +19,13 @@ export interface Received {
 /** How the fake meets one request; it may wait for whatever it likes. */
 export type Reply = (response: ServerResponse, received: Received) => void | Promise<void>
 
+/** A call that is held open. */
+export interface HeldCall {
+  readonly release: Effect.Effect<void>
+  /** Ends when the caller has let go of the connection. */
+  readonly gone: Effect.Effect<void>
+}
+
 export interface FakeUpstream {
   /** Without a trailing slash. */
   readonly url: string
@@ -75,6 +82,25 @@ export const steps =
     }
     response.end()
   }
+
+/** Scripts a call that is held where the reply waits for its gate. */
+export const hold = Effect.fnUntraced(function* (
+  script: (reply: Reply) => Effect.Effect<void>,
+  replyBehind: (gate: Effect.Effect<void>) => Reply
+) {
+  const gate = yield* Deferred.make<void>()
+  const gone = yield* Deferred.make<void>()
+  yield* script((response, received) => {
+    response.on("close", () => Deferred.unsafeDone(gone, received.closed))
+    return replyBehind(Deferred.await(gate))(response, received)
+  })
+  const held: HeldCall = { release: Effect.asVoid(Deferred.succeed(gate, undefined)), gone: Deferred.await(gone) }
+  return held
+})
+
+/** The same for a body of JSON, of which nothing comes before it is released. */
+export const holdJson = (script: (reply: Reply) => Effect.Effect<void>, body: unknown) =>
+  hold(script, (gate) => steps({ type: "application/json" }, gate, JSON.stringify(body)))
 
 export const sse = (...all: ReadonlyArray<Step>): Reply => steps({}, ...all)
 

@@ -10,11 +10,11 @@ import {
 import { createServer as createHttps } from "node:https"
 import { createServer as createTcp, type Socket } from "node:net"
 import path from "node:path"
-import { Deferred, Effect, FiberId, type Layer, Option } from "effect"
+import { Context, Deferred, Effect, FiberId, Layer, Option } from "effect"
 import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
 import type { AddressRange } from "../../../src/services/access/AddressRange.ts"
 import { parseRange } from "../../../src/services/access/AddressRange.ts"
-import type { Fetcher, FetchRequest } from "../../../src/services/media/Fetcher.ts"
+import { Fetcher, type FetchRequest } from "../../../src/services/media/Fetcher.ts"
 import { listen } from "../Listening.ts"
 
 const fixture = (name: string) => readFileSync(path.join(import.meta.dirname, "../../fetching/fixtures", name), "utf8")
@@ -31,6 +31,10 @@ export const fetcherFor = (
   given: Partial<SafeFetcher.SafeFetcherOptions> = {}
 ): Layer.Layer<Fetcher> =>
   SafeFetcher.layer({ fetchAllow: ranges(...allowed), resultFetchAllow: [], connectTimeoutSeconds: 2, ...given })
+
+/** The same for one test. */
+export const fetcherOver = (...given: Parameters<typeof fetcherFor>) =>
+  Effect.map(Layer.build(fetcherFor(...given)), Context.get(Fetcher))
 
 export const ask = (url: string, more: Partial<FetchRequest> = {}): FetchRequest => ({
   url,

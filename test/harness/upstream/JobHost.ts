@@ -55,19 +55,3 @@ export const holding = Effect.fnUntraced(function* <Step extends string>(host: J
   })
   return { arrived: Deferred.await(arrived), gone: Deferred.await(gone) }
 })
-
-/** Scripts the next call of a step to be held until it is released, and then to be answered with this. */
-export const delaying = Effect.fnUntraced(function* <Step extends string>(
-  host: JobHost<Step>,
-  step: Step,
-  answer: unknown
-) {
-  const gate = yield* Deferred.make<void>()
-  const gone = yield* Deferred.make<void>()
-  yield* host.meets(step, (response, received) => {
-    response.on("close", () => Deferred.unsafeDone(gone, received.closed))
-    const reply = Fake.steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify(answer))
-    return reply(response, received)
-  })
-  return { release: Effect.asVoid(Deferred.succeed(gate, undefined)), gone: Deferred.await(gone) }
-})

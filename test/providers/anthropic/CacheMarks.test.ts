@@ -1,10 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import type { CacheControl, ChatRequest, Message, Tool } from "../../../src/domain/Chat.ts"
 import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
 import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
 import { called, weatherTool } from "../../contracts/ChatHarness.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { PromptCache } from "../../harness/upstream/PromptCache.ts"
 import { anthropic } from "./Wire.ts"
 

@@ -1,10 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc } from "effect"
 import { type ChatRequest, unsigned } from "../../../src/domain/Chat.ts"
 import { native, nativeHeaders } from "../../../src/providers/anthropic/Native.ts"
 import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
 import { chargedByHosts } from "../../../src/providers/chat/Messages.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { anthropic } from "./Wire.ts"
 
 type Body = Readonly<Record<string, unknown>>

@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import { markNative as markWith } from "../../../src/providers/anthropic/NativeMarks.ts"
 import { request } from "../../contracts/ChatHarness.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { PromptCache } from "../../harness/upstream/PromptCache.ts"
 
 type Body = Readonly<Record<string, unknown>>

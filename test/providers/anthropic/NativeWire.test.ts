@@ -23,43 +23,40 @@ const nativeIn = (events: ReadonlyArray<ChatEvent>) =>
 const parsed = (texts: ReadonlyArray<string>) => texts.map((text) => JSON.parse(text.slice(text.indexOf("data: ") + 6)))
 
 describe("a request of the Messages dialect at an anthropic host", () => {
-  check("gets the host's whole answer beside the translated one", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(Fake.json(200, whole), Fake.json(200, whole))
-      const got = yield* adapter.complete(route, asked({ of_tomorrow: 1 }, {}, { "anthropic-beta": "of-tomorrow" }))
-      assert.deepStrictEqual<unknown>(got.native, whole)
-      assert.deepInclude(got, { content: "42", reasoning: "Hm.", finish: "stop", usage })
-      const { body, headers } = yield* fake.received
-      assert.deepStrictEqual(body, { ...written(), model: "claude-model-1", max_tokens: 4096, of_tomorrow: 1 })
-      assert.strictEqual(headers["anthropic-beta"], "of-tomorrow")
-      const betas = { ...route, provider: { ...route.provider, headers: { "Anthropic-Beta": "operators" } } }
-      yield* adapter.complete(betas, asked({}, {}, { "anthropic-beta": "of-tomorrow" }))
-      assert.strictEqual((yield* fake.received).headers["anthropic-beta"], "operators,of-tomorrow")
-    })
-  )
+  check("gets the host's whole answer beside the translated one", function* (adapter, fake, route) {
+    yield* fake.script(Fake.json(200, whole), Fake.json(200, whole))
+    const got = yield* adapter.complete(route, asked({ of_tomorrow: 1 }, {}, { "anthropic-beta": "of-tomorrow" }))
+    assert.deepStrictEqual<unknown>(got.native, whole)
+    assert.deepInclude(got, { content: "42", reasoning: "Hm.", finish: "stop", usage })
+    const { body, headers } = yield* fake.received
+    assert.deepStrictEqual(body, { ...written(), model: "claude-model-1", max_tokens: 4096, of_tomorrow: 1 })
+    assert.strictEqual(headers["anthropic-beta"], "of-tomorrow")
+    const betas = { ...route, provider: { ...route.provider, headers: { "Anthropic-Beta": "operators" } } }
+    yield* adapter.complete(betas, asked({}, {}, { "anthropic-beta": "of-tomorrow" }))
+    assert.strictEqual((yield* fake.received).headers["anthropic-beta"], "operators,of-tomorrow")
+  })
 
-  check("gets each event of the stream before what it says", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(Fake.sse(...all), Fake.sse(...all))
-      const { events, failure } = yield* hear(adapter, route, asked())
-      assert.isUndefined(failure)
-      assert.deepStrictEqual(nativeIn(events), parsed(all))
-      assert.deepInclude(joined(events), { content: "42", reasoning: "Hm.", usage })
-      const first = (type: string) => events.findIndex((given) => given.type === type)
-      const before = events.slice(0, first("reasoning")).at(-1)
-      assert.deepInclude(before, { type: "native", event: parsed(output)[1] })
-      assert.deepInclude((yield* fake.received).body, { stream: true })
-      const translated = yield* hear(adapter, route, request())
-      assert.deepStrictEqual(
-        translated.events.filter(({ type }) => type === "finish" || type === "usage"),
-        events.filter(({ type }) => type === "finish" || type === "usage")
-      )
-      assert.deepStrictEqual(nativeIn(translated.events), [])
-    })
-  )
+  check("gets each event of the stream before what it says", function* (adapter, fake, route) {
+    yield* fake.script(Fake.sse(...all), Fake.sse(...all))
+    const { events, failure } = yield* hear(adapter, route, asked())
+    assert.isUndefined(failure)
+    assert.deepStrictEqual(nativeIn(events), parsed(all))
+    assert.deepInclude(joined(events), { content: "42", reasoning: "Hm.", usage })
+    const first = (type: string) => events.findIndex((given) => given.type === type)
+    const before = events.slice(0, first("reasoning")).at(-1)
+    assert.deepInclude(before, { type: "native", event: parsed(output)[1] })
+    assert.deepInclude((yield* fake.received).body, { stream: true })
+    const translated = yield* hear(adapter, route, request())
+    assert.deepStrictEqual(
+      translated.events.filter(({ type }) => type === "finish" || type === "usage"),
+      events.filter(({ type }) => type === "finish" || type === "usage")
+    )
+    assert.deepStrictEqual(nativeIn(translated.events), [])
+  })
 
-  check("cannot move on once its host thinks unseen, while a text's beginning shows nothing", (adapter, fake, route) =>
-    Effect.gen(function* () {
+  check(
+    "cannot move on once its host thinks unseen, while a text's beginning shows nothing",
+    function* (adapter, fake, route) {
       const start = (type: string) => event({ type: "content_block_start", index: 0, content_block: { type } })
       for (const [type, isOutput] of [
         ["thinking", true],
@@ -75,112 +72,98 @@ describe("a request of the Messages dialect at an anthropic host", () => {
         assert.deepInclude(begun, isOutput === undefined ? { type: "native" } : { isOutput })
         assert.strictEqual(begun !== undefined && "isOutput" in begun, isOutput === true, type)
       }
-    })
+    }
   )
 
-  check("never shows an error event of the host's", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const broken = event({ type: "error", error: { type: "overloaded_error", message: "req_011 is overloaded" } })
-      yield* fake.script(Fake.sse(...opening, ...output.slice(0, 3), broken))
-      const { events, failure } = yield* hear(adapter, route, asked())
-      assert.strictEqual(failure?.class, "retry")
-      assert.deepStrictEqual(nativeIn(events), parsed([...opening, ...output.slice(0, 3)]))
-    })
-  )
+  check("never shows an error event of the host's", function* (adapter, fake, route) {
+    const broken = event({ type: "error", error: { type: "overloaded_error", message: "req_011 is overloaded" } })
+    yield* fake.script(Fake.sse(...opening, ...output.slice(0, 3), broken))
+    const { events, failure } = yield* hear(adapter, route, asked())
+    assert.strictEqual(failure?.class, "retry")
+    assert.deepStrictEqual(nativeIn(events), parsed([...opening, ...output.slice(0, 3)]))
+  })
 
-  check("is translated for a route that says so, or whose host must not fetch", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const image = { role: "user", content: [{ type: "image", source: { type: "url", url: "https://a.test/a.png" } }] }
-      yield* fake.script(...Array.from({ length: 3 }, () => Fake.json(200, whole)))
-      const off = { ...route, options: { native: false } }
-      assert.notProperty(yield* adapter.complete(off, asked()), "native")
-      assert.notProperty(yield* adapter.complete(route, asked({ messages: [image] })), "native")
-      const other = asked({}, { native: { dialect: "responses", body: {}, headers: {}, extraTokens: 0 } })
-      assert.notProperty(yield* adapter.complete(route, other), "native")
-      for (const body of yield* bodies(fake, 3)) assert.include(JSON.stringify(body), "Say something.")
-    })
-  )
+  check("is translated for a route that says so, or whose host must not fetch", function* (adapter, fake, route) {
+    const image = { role: "user", content: [{ type: "image", source: { type: "url", url: "https://a.test/a.png" } }] }
+    yield* fake.script(...Array.from({ length: 3 }, () => Fake.json(200, whole)))
+    const off = { ...route, options: { native: false } }
+    assert.notProperty(yield* adapter.complete(off, asked()), "native")
+    assert.notProperty(yield* adapter.complete(route, asked({ messages: [image] })), "native")
+    const other = asked({}, { native: { dialect: "responses", body: {}, headers: {}, extraTokens: 0 } })
+    assert.notProperty(yield* adapter.complete(route, other), "native")
+    for (const body of yield* bodies(fake, 3)) assert.include(JSON.stringify(body), "Say something.")
+  })
 
-  check("is not cut at a stop sequence of white space, which is the host's to judge", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const { body } = wire({ content: "a\n\nb", finish: "stop" })
-      yield* fake.script(Fake.json(200, body))
-      const { content, native } = yield* adapter.complete(
-        route,
-        asked({ stop_sequences: ["\n\n"] }, { stop: ["\n\n"] })
-      )
-      assert.deepStrictEqual<unknown>([content, native], ["a\n\nb", body])
-    })
-  )
+  check("is not cut at a stop sequence of white space, which is the host's to judge", function* (adapter, fake, route) {
+    const { body } = wire({ content: "a\n\nb", finish: "stop" })
+    yield* fake.script(Fake.json(200, body))
+    const { content, native } = yield* adapter.complete(route, asked({ stop_sequences: ["\n\n"] }, { stop: ["\n\n"] }))
+    assert.deepStrictEqual<unknown>([content, native], ["a\n\nb", body])
+  })
 
-  check("is asked once more without thoughts where the host refuses them", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const message = "messages.1.content.0: Invalid `signature` in `thinking` block"
-      const refusal = Fake.json(400, { type: "error", error: { type: "invalid_request_error", message } })
-      const text = { type: "text", text: "Sunny." }
-      const thought = { type: "thinking", thinking: "Hm.", signature: "of another account" }
-      const history = (...content: ReadonlyArray<object>) => [question, { role: "assistant", content }, question]
-      const edits = [{ type: "clear_thinking_20251015" }, { type: "clear_tool_uses_20250919" }]
-      const body = { messages: history(thought, text), thinking: { type: "adaptive" }, context_management: { edits } }
-      yield* fake.script(refusal, Fake.json(200, whole), refusal, refusal)
-      yield* adapter.complete(route, asked(body))
-      const failure = yield* Effect.flip(adapter.complete(route, asked(body)))
-      assert.deepInclude(failure, { class: "request", reason: message })
-      const [first, second] = yield* bodies(fake, 2)
-      assert.deepInclude(first, body)
-      const { thinking: _, ...rest } = first
-      const kept = { messages: history(text), context_management: { edits: edits.slice(1) } }
-      assert.deepStrictEqual(second, { ...rest, ...kept })
-    })
-  )
+  check("is asked once more without thoughts where the host refuses them", function* (adapter, fake, route) {
+    const message = "messages.1.content.0: Invalid `signature` in `thinking` block"
+    const refusal = Fake.json(400, { type: "error", error: { type: "invalid_request_error", message } })
+    const text = { type: "text", text: "Sunny." }
+    const thought = { type: "thinking", thinking: "Hm.", signature: "of another account" }
+    const history = (...content: ReadonlyArray<object>) => [question, { role: "assistant", content }, question]
+    const edits = [{ type: "clear_thinking_20251015" }, { type: "clear_tool_uses_20250919" }]
+    const body = { messages: history(thought, text), thinking: { type: "adaptive" }, context_management: { edits } }
+    yield* fake.script(refusal, Fake.json(200, whole), refusal, refusal)
+    yield* adapter.complete(route, asked(body))
+    const failure = yield* Effect.flip(adapter.complete(route, asked(body)))
+    assert.deepInclude(failure, { class: "request", reason: message })
+    const [first, second] = yield* bodies(fake, 2)
+    assert.deepInclude(first, body)
+    const { thinking: _, ...rest } = first
+    const kept = { messages: history(text), context_management: { edits: edits.slice(1) } }
+    assert.deepStrictEqual(second, { ...rest, ...kept })
+  })
 
-  check("of a beta that the account lacks is at fault itself, not the account", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      for (const [status, type] of [
-        [403, "permission_error"],
-        [400, "invalid_request_error"]
-      ] as const) {
-        const message = "This organization does not have access to the fast beta."
-        yield* fake.script(Fake.json(status, { type: "error", error: { type, message } }))
-        assert.deepInclude(yield* Effect.flip(adapter.complete(route, asked())), { class: "request", reason: message })
-      }
-    })
-  )
+  check("of a beta that the account lacks is at fault itself, not the account", function* (adapter, fake, route) {
+    for (const [status, type] of [
+      [403, "permission_error"],
+      [400, "invalid_request_error"]
+    ] as const) {
+      const message = "This organization does not have access to the fast beta."
+      yield* fake.script(Fake.json(status, { type: "error", error: { type, message } }))
+      assert.deepInclude(yield* Effect.flip(adapter.complete(route, asked())), { class: "request", reason: message })
+    }
+  })
 
   for (const isStream of [false, true]) {
     check(
       `keeps every signature of ten tool turns byte for byte, ${isStream ? "streamed" : "in one piece"}`,
-      (adapter, fake, route) =>
-        Effect.gen(function* () {
-          let messages: ReadonlyArray<object> = [question]
-          const given: Array<string> = []
-          for (let turn = 0; turn < 10; turn++) {
-            const signature = Buffer.from(`signature ${turn} \u00ff\u0000`.repeat(40)).toString("base64")
-            given.push(signature)
-            const call = { id: `toolu_${turn}`, name: "now", arguments: JSON.stringify({ turn }) }
-            const { body, end, opening, output } = wire({
-              reasoning: `Hm ${turn}.`,
-              toolCalls: [call],
-              finish: "tool_calls"
-            })
-            const signed = (text: string) => text.replaceAll("EqQBCgIYAhIM", signature)
-            yield* fake.script(
-              isStream
-                ? Fake.sse(...[...opening, ...output, ...end].map(signed))
-                : Fake.json(200, JSON.parse(signed(JSON.stringify(body))))
-            )
-            const content = isStream
-              ? contentOf(nativeIn((yield* hear(adapter, route, asked({ messages }))).events))
-              : record((yield* adapter.complete(route, asked({ messages }))).native)["content"]
-            const result = { type: "tool_result", tool_use_id: call.id, content: "noon" }
-            messages = [...messages, { role: "assistant", content }, { role: "user", content: [result] }]
-            const sent = records(record((yield* fake.received).body)["messages"]).flatMap((one) =>
-              records(one["content"])
-            )
-            const signatures = sent.flatMap((block) => (block["type"] === "thinking" ? [block["signature"]] : []))
-            assert.deepStrictEqual<unknown>(signatures, given.slice(0, -1))
-          }
-        })
+      function* (adapter, fake, route) {
+        let messages: ReadonlyArray<object> = [question]
+        const given: Array<string> = []
+        for (let turn = 0; turn < 10; turn++) {
+          const signature = Buffer.from(`signature ${turn} \u00ff\u0000`.repeat(40)).toString("base64")
+          given.push(signature)
+          const call = { id: `toolu_${turn}`, name: "now", arguments: JSON.stringify({ turn }) }
+          const { body, end, opening, output } = wire({
+            reasoning: `Hm ${turn}.`,
+            toolCalls: [call],
+            finish: "tool_calls"
+          })
+          const signed = (text: string) => text.replaceAll("EqQBCgIYAhIM", signature)
+          yield* fake.script(
+            isStream
+              ? Fake.sse(...[...opening, ...output, ...end].map(signed))
+              : Fake.json(200, JSON.parse(signed(JSON.stringify(body))))
+          )
+          const content = isStream
+            ? contentOf(nativeIn((yield* hear(adapter, route, asked({ messages }))).events))
+            : record((yield* adapter.complete(route, asked({ messages }))).native)["content"]
+          const result = { type: "tool_result", tool_use_id: call.id, content: "noon" }
+          messages = [...messages, { role: "assistant", content }, { role: "user", content: [result] }]
+          const sent = records(record((yield* fake.received).body)["messages"]).flatMap((one) =>
+            records(one["content"])
+          )
+          const signatures = sent.flatMap((block) => (block["type"] === "thinking" ? [block["signature"]] : []))
+          assert.deepStrictEqual<unknown>(signatures, given.slice(0, -1))
+        }
+      }
     )
   }
 })

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Message, Part } from "../../../src/domain/Chat.ts"
 import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
@@ -7,6 +6,7 @@ import { called, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
 import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, wire } from "./Wire.ts"
 
@@ -31,15 +31,14 @@ describe("the head of a request to an anthropic host", () => {
   ] as const) {
     check(
       name,
-      (adapter, fake, route) =>
-        Effect.gen(function* () {
-          yield* fake.script(Fake.json(200, wire({ content: "Hi.", finish: "stop" }).body))
-          yield* adapter.complete(route, request())
-          const { headers: sent, method, path } = yield* fake.received
-          assert.deepStrictEqual([method, path], ["POST", "/v1/messages"])
-          assert.deepInclude(sent, { ...headers, "content-type": "application/json" })
-          assert.isUndefined("authorization" in headers ? sent["x-api-key"] : sent.authorization)
-        }),
+      function* (adapter, fake, route) {
+        yield* fake.script(Fake.json(200, wire({ content: "Hi.", finish: "stop" }).body))
+        yield* adapter.complete(route, request())
+        const { headers: sent, method, path } = yield* fake.received
+        assert.deepStrictEqual([method, path], ["POST", "/v1/messages"])
+        assert.deepInclude(sent, { ...headers, "content-type": "application/json" })
+        assert.isUndefined("authorization" in headers ? sent["x-api-key"] : sent.authorization)
+      },
       options
     )
   }

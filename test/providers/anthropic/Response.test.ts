@@ -1,9 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import { decodeAnswer, decodeFailure, decodeUsage } from "../../../src/providers/anthropic/Response.ts"
 import { called, request } from "../../contracts/ChatHarness.ts"
 import { routeTo, secret } from "../../contracts/ChatHosts.ts"
 import { scenarios, usageOf } from "../../contracts/ChatScenarios.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, wire } from "./Wire.ts"
 
@@ -162,12 +162,10 @@ describe("an error of an anthropic host", () => {
     assert.isUndefined(failure(529, error).retryAfterSeconds)
   })
 
-  check("keeps the credential out of the log", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(Fake.json(401, { error: { type: "authentication_error", message: `bad key ${secret}` } }))
-      const { detail } = yield* Effect.flip(adapter.complete(route, request()))
-      assert.include(detail, "bad key")
-      assert.notInclude(detail, secret)
-    })
-  )
+  check("keeps the credential out of the log", function* (adapter, fake, route) {
+    yield* fake.script(Fake.json(401, { error: { type: "authentication_error", message: `bad key ${secret}` } }))
+    const { detail } = yield* Effect.flip(adapter.complete(route, request()))
+    assert.include(detail, "bad key")
+    assert.notInclude(detail, secret)
+  })
 })

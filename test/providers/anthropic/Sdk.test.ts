@@ -5,8 +5,6 @@ import Anthropic, {
   NotFoundError,
   RateLimitError
 } from "@anthropic-ai/sdk"
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
 import type { ChatRequest, FinishReason } from "../../../src/domain/Chat.ts"
 import { options } from "../../../src/providers/anthropic/Options.ts"
 import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
@@ -15,6 +13,7 @@ import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
 import { officialClientContract } from "../../contracts/OfficialChatClient.ts"
 import { calling, thrownBy } from "../../harness/client/OfficialClients.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, errors, event, stopReasons, wire } from "./Wire.ts"
 
@@ -77,19 +76,17 @@ officialClientContract(anthropic, {
 })
 
 describe("the vendor's own client of Anthropic", () => {
-  it.scopedLive("reads the code of a spend limit and an error in the midst of a stream", () =>
-    Effect.gen(function* () {
-      const fake = yield* Fake.make
-      const error = { type: "rate_limit_error", message: "no", details: { error_code: "enforced_spend_limit_reached" } }
-      const broken = event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } })
-      const { opening, output } = wire({ content: "a", finish: "stop" })
-      yield* fake.script(Fake.json(429, { type: "error", error }), Fake.sse(...opening, ...output.slice(0, 2), broken))
-      const coded = yield* thrownBy(() => clientOf(fake.url).messages.create(asked))
-      assert.deepInclude(Object(coded), { errorCode: error.details.error_code })
-      const raised = yield* thrownBy(() => clientOf(fake.url).messages.stream(asked).finalMessage())
-      assert.include(String(raised), "overloaded_error")
-    })
-  )
+  it.scopedLive("reads the code of a spend limit and an error in the midst of a stream", function* () {
+    const fake = yield* Fake.make
+    const error = { type: "rate_limit_error", message: "no", details: { error_code: "enforced_spend_limit_reached" } }
+    const broken = event({ type: "error", error: { type: "overloaded_error", message: "Overloaded" } })
+    const { opening, output } = wire({ content: "a", finish: "stop" })
+    yield* fake.script(Fake.json(429, { type: "error", error }), Fake.sse(...opening, ...output.slice(0, 2), broken))
+    const coded = yield* thrownBy(() => clientOf(fake.url).messages.create(asked))
+    assert.deepInclude(Object(coded), { errorCode: error.details.error_code })
+    const raised = yield* thrownBy(() => clientOf(fake.url).messages.stream(asked).finalMessage())
+    assert.include(String(raised), "overloaded_error")
+  })
 
   const { description = "", name, parameters } = weatherTool.function
 
@@ -116,28 +113,26 @@ describe("the vendor's own client of Anthropic", () => {
     for (const { max_tokens, model } of bodies) assert.deepStrictEqual([max_tokens, model], [4096, "claude-model-1"])
   })
 
-  scenarios(anthropic).check("sends what the adapter sends", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const { body } = wire({ content: "Sunny.", finish: "stop" })
-      yield* fake.script(Fake.json(200, body), Fake.json(200, body))
-      const question = { role: "user", content: "Weather in Bern?" } as const
-      yield* calling(() =>
-        clientOf(fake.url).messages.create({
-          ...asked,
-          system: "Be brief.",
-          messages: [question],
-          stop_sequences: ["END"],
-          tools: [{ name, description, input_schema: { ...parameters, type: "object" } }],
-          tool_choice: { type: "any", disable_parallel_tool_use: true }
-        })
-      )
-      const given = { tools: [weatherTool], toolChoice: "required", parallelToolCalls: false, stop: ["END"] } as const
-      const messages = [{ role: "system", content: "Be brief." }, question] as const
-      yield* adapter.complete(route, request({ messages, ...given }))
-      const [theirs, ours] = [yield* fake.received, yield* fake.received]
-      assert.deepStrictEqual(anthropic.understand(ours), anthropic.understand(theirs))
-      const about = ({ headers, method, path }: Fake.Received) => [method, path, headers["content-type"]]
-      assert.deepStrictEqual(about(ours), about(theirs))
-    })
-  )
+  scenarios(anthropic).check("sends what the adapter sends", function* (adapter, fake, route) {
+    const { body } = wire({ content: "Sunny.", finish: "stop" })
+    yield* fake.script(Fake.json(200, body), Fake.json(200, body))
+    const question = { role: "user", content: "Weather in Bern?" } as const
+    yield* calling(() =>
+      clientOf(fake.url).messages.create({
+        ...asked,
+        system: "Be brief.",
+        messages: [question],
+        stop_sequences: ["END"],
+        tools: [{ name, description, input_schema: { ...parameters, type: "object" } }],
+        tool_choice: { type: "any", disable_parallel_tool_use: true }
+      })
+    )
+    const given = { tools: [weatherTool], toolChoice: "required", parallelToolCalls: false, stop: ["END"] } as const
+    const messages = [{ role: "system", content: "Be brief." }, question] as const
+    yield* adapter.complete(route, request({ messages, ...given }))
+    const [theirs, ours] = [yield* fake.received, yield* fake.received]
+    assert.deepStrictEqual(anthropic.understand(ours), anthropic.understand(theirs))
+    const about = ({ headers, method, path }: Fake.Received) => [method, path, headers["content-type"]]
+    assert.deepStrictEqual(about(ours), about(theirs))
+  })
 })

@@ -1,5 +1,4 @@
 import { assert, describe } from "@effect/vitest"
-import { Deferred, Effect } from "effect"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import { counted, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
@@ -265,22 +264,14 @@ describe("a stop sequence of white space, which an anthropic host refuses,", () 
     { ...given, reasoningEffort: "high" }
   )
 
-  check("cuts a whole answer", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(Fake.json(200, wire({ content: "One\n\nTwo", finish: "length" }).body))
-      assert.deepInclude(yield* adapter.complete(route, request(given)), { content: "One", finish: "stop" })
-    })
-  )
+  check("cuts a whole answer", function* (adapter, fake, route) {
+    yield* fake.script(Fake.json(200, wire({ content: "One\n\nTwo", finish: "length" }).body))
+    assert.deepInclude(yield* adapter.complete(route, request(given)), { content: "One", finish: "stop" })
+  })
 
-  check("lets go of the call", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const gone = yield* Deferred.make<void>()
-      yield* fake.script((response, received) => {
-        response.on("close", () => Deferred.unsafeDone(gone, received.closed))
-        return Fake.sse(...start, Effect.never)(response, received)
-      })
-      assert.isUndefined((yield* hear(adapter, route, request(given))).failure)
-      yield* Deferred.await(gone)
-    })
-  )
+  check("lets go of the call", function* (adapter, fake, route) {
+    const { gone } = yield* Fake.hold(fake.script, (gate) => Fake.sse(...start, gate))
+    assert.isUndefined((yield* hear(adapter, route, request(given))).failure)
+    yield* gone
+  })
 })

@@ -1,10 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
 import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
 import { called, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, wire } from "./Wire.ts"
 
@@ -116,33 +116,27 @@ describe("a host that refuses the thinking it was asked for", () => {
   const refusal = Fake.json(400, { type: "error", error: { type: "invalid_request_error", message } })
   const { body, end, opening, output } = wire({ content: "42", finish: "stop" })
 
-  check("is asked once more without", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(refusal, Fake.json(200, body))
-      assert.strictEqual((yield* adapter.complete(route, request(asked))).content, "42")
-      const { thinking: first, ...rest } = Object((yield* fake.received).body)
-      assert.deepStrictEqual(first, adaptive)
-      assert.deepStrictEqual((yield* fake.received).body, rest)
-    })
-  )
+  check("is asked once more without", function* (adapter, fake, route) {
+    yield* fake.script(refusal, Fake.json(200, body))
+    assert.strictEqual((yield* adapter.complete(route, request(asked))).content, "42")
+    const { thinking: first, ...rest } = Object((yield* fake.received).body)
+    assert.deepStrictEqual(first, adaptive)
+    assert.deepStrictEqual((yield* fake.received).body, rest)
+  })
 
-  check("is asked once more without, in a stream", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(refusal, Fake.sse(...opening, ...output, ...end))
-      const pull = yield* adapter.stream(route, request({ ...asked, stream: true }))
-      assert.isAbove((yield* pull).length, 0)
-    })
-  )
+  check("is asked once more without, in a stream", function* (adapter, fake, route) {
+    yield* fake.script(refusal, Fake.sse(...opening, ...output, ...end))
+    const pull = yield* adapter.stream(route, request({ ...asked, stream: true }))
+    assert.isAbove((yield* pull).length, 0)
+  })
 
   for (const [name, given, replies] of [
     ["is not asked a third time", asked, [refusal, refusal]],
     ["is asked once where nothing was said of thinking", {}, [refusal]]
   ] as const) {
-    check(name, (adapter, fake, route) =>
-      Effect.gen(function* () {
-        yield* fake.script(...replies)
-        assert.strictEqual((yield* Effect.flip(adapter.complete(route, request(given)))).class, "request")
-      })
-    )
+    check(name, function* (adapter, fake, route) {
+      yield* fake.script(...replies)
+      assert.strictEqual((yield* Effect.flip(adapter.complete(route, request(given)))).class, "request")
+    })
   }
 })

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Exit, Fiber, Option, Schema, Scope } from "effect"
 import { makeChatAdapter } from "../../../src/providers/chat/ChatClient.ts"
 import { type ChatDecoder, chatPull } from "../../../src/providers/chat/ChatStream.ts"
@@ -8,6 +7,7 @@ import { makeOptions } from "../../../src/providers/client/RouteOptions.ts"
 import { hear, request } from "../../contracts/ChatHarness.ts"
 import { layer, routeTo } from "../../contracts/ChatHosts.ts"
 import { counted, text } from "../../contracts/ChatScenarios.ts"
+import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { account } from "../client/Upstreams.ts"
 import { openAiChat } from "../openai-chat/Wire.ts"
@@ -49,13 +49,11 @@ const check = (
   body: (heard: Effect.Effect.Success<ReturnType<typeof hear>>) => void,
   changes: Partial<ChatDecoder> = {}
 ) =>
-  it.scopedLive(name, () =>
-    Effect.gen(function* () {
-      const fake = yield* Fake.make
-      yield* fake.script(reply)
-      body(yield* hear(yield* adapterOf(changes), routeTo(openAiChat, fake.url), request()))
-    }).pipe(Effect.provide(layer))
-  )
+  liveOver(layer)(name, function* () {
+    const fake = yield* Fake.make
+    yield* fake.script(reply)
+    body(yield* hear(yield* adapterOf(changes), routeTo(openAiChat, fake.url), request()))
+  })
 
 const said = (words: string) => Fake.event({ words })
 
@@ -64,21 +62,19 @@ describe("a chat decoder that throws", () => {
     ["at an answer", 200],
     ["at a refusal", 400]
   ] as const) {
-    it.scopedLive(`${name} fails the call, for another route to take over`, () =>
-      Effect.gen(function* () {
-        const fake = yield* Fake.make
-        yield* fake.script(Fake.json(status, {}), Fake.json(status, {}))
-        const adapter = yield* adapterOf()
-        const route = routeTo(openAiChat, fake.url)
-        const failure = yield* Effect.flip(adapter.complete(route, request()))
-        const { failure: streamed } = yield* hear(adapter, route, request())
-        for (const found of [failure, streamed]) {
-          assert.deepStrictEqual([found?.class, found?.status], ["retry", status])
-          assert.include(found?.detail, "RangeError")
-          assert.notInclude(found?.detail, "secret")
-        }
-      }).pipe(Effect.provide(layer))
-    )
+    liveOver(layer)(`${name} fails the call, for another route to take over`, function* () {
+      const fake = yield* Fake.make
+      yield* fake.script(Fake.json(status, {}), Fake.json(status, {}))
+      const adapter = yield* adapterOf()
+      const route = routeTo(openAiChat, fake.url)
+      const failure = yield* Effect.flip(adapter.complete(route, request()))
+      const { failure: streamed } = yield* hear(adapter, route, request())
+      for (const found of [failure, streamed]) {
+        assert.deepStrictEqual([found?.class, found?.status], ["retry", status])
+        assert.include(found?.detail, "RangeError")
+        assert.notInclude(found?.detail, "secret")
+      }
+    })
   }
 
   check("at a stream's first event fails it without output", Fake.sse(said("throw"), Effect.never), (heard) => {
@@ -103,26 +99,28 @@ describe("a chat decoder that throws", () => {
 
 describe("a pull that waits when its scope closes", () => {
   /** How it ends after its host has sent this. */
-  const cutOff = (changes: Partial<ChatDecoder>, sent: (wake: (taken: Taken) => void) => void) =>
-    Effect.gen(function* () {
-      let wake: (taken: Taken) => void = () => {}
-      const next = (done: (taken: Taken) => void) => {
-        wake = done
-        return () => {}
-      }
-      const stream = { status: 200, headers: {}, next, finish: () => {} }
-      const scope = yield* Scope.make()
-      const pull = yield* chatPull(stream, decoder(changes), {
-        decode: () => undefined,
-        protocol: (what) => protocolFailure(account("http://host.test"), 200, what),
-        defect: (thrown) => decodingFailure(account("http://host.test"), 200, thrown)
-      }).pipe(Scope.extend(scope))
-      const pulling = yield* Effect.fork(Effect.flip(Effect.forever(pull)))
-      yield* Effect.yieldNow()
-      sent(wake)
-      yield* Scope.close(scope, Exit.void)
-      return Option.getOrUndefined(yield* Fiber.join(pulling))
-    })
+  const cutOff = Effect.fnUntraced(function* (
+    changes: Partial<ChatDecoder>,
+    sent: (wake: (taken: Taken) => void) => void
+  ) {
+    let wake: (taken: Taken) => void = () => {}
+    const next = (done: (taken: Taken) => void) => {
+      wake = done
+      return () => {}
+    }
+    const stream = { status: 200, headers: {}, next, finish: () => {} }
+    const scope = yield* Scope.make()
+    const pull = yield* chatPull(stream, decoder(changes), {
+      decode: () => undefined,
+      protocol: (what) => protocolFailure(account("http://host.test"), 200, what),
+      defect: (thrown) => decodingFailure(account("http://host.test"), 200, thrown)
+    }).pipe(Scope.extend(scope))
+    const pulling = yield* Effect.fork(Effect.flip(Effect.forever(pull)))
+    yield* Effect.yieldNow()
+    sent(wake)
+    yield* Scope.close(scope, Exit.void)
+    return Option.getOrUndefined(yield* Fiber.join(pulling))
+  })
 
   it.live("fails, although its host never says a word", () =>
     Effect.map(

@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { reader, type SseEvent } from "../../../src/providers/chat/Sse.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const bytes = (text: string) => new TextEncoder().encode(text)
 

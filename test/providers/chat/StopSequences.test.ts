@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, FastCheck as fc, Option } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
 import { Cut, cutAnswer, cutPull } from "../../../src/providers/chat/StopSequences.ts"
 import { type ChatPull, ProviderFailure } from "../../../src/services/routing/Provider.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 /** Reads on until the first stop sequence is complete, the longest of those that end there. */
 const expected = (text: string, stops: ReadonlyArray<string>): string => {
@@ -74,65 +74,54 @@ const broken = new ProviderFailure({ class: "network", status: 200, detail: "cut
 
 describe("a stream with stop sequences", () => {
   /** What comes out of these batches, how it ends, and how often the host was asked for more. */
-  const run = (batches: ReadonlyArray<ReadonlyArray<ChatEvent>>, countable: boolean, end?: ProviderFailure) =>
-    Effect.gen(function* () {
-      let pulled = 0
-      const pull: ChatPull = Effect.suspend(() => {
-        const batch = batches[pulled++]
-        return batch === undefined ? Effect.fail(Option.fromNullable(end)) : Effect.succeed(batch)
-      })
-      const events: Array<ChatEvent> = []
-      const cut = cutPull(pull, ["END"], () => countable)
-      const ended = yield* Effect.flip(
-        Effect.forever(
-          Effect.map(cut, (batch) => {
-            assert.isAbove(batch.length, 0)
-            events.push(...batch)
-          })
-        )
+  const run = Effect.fnUntraced(function* (
+    batches: ReadonlyArray<ReadonlyArray<ChatEvent>>,
+    countable: boolean,
+    end?: ProviderFailure
+  ) {
+    let pulled = 0
+    const pull: ChatPull = Effect.suspend(() => {
+      const batch = batches[pulled++]
+      return batch === undefined ? Effect.fail(Option.fromNullable(end)) : Effect.succeed(batch)
+    })
+    const events: Array<ChatEvent> = []
+    const cut = cutPull(pull, ["END"], () => countable)
+    const ended = yield* Effect.flip(
+      Effect.forever(
+        Effect.map(cut, (batch) => {
+          assert.isAbove(batch.length, 0)
+          events.push(...batch)
+        })
       )
-      return { events, ended: Option.getOrUndefined(ended), pulled }
-    })
+    )
+    return { events, ended: Option.getOrUndefined(ended), pulled }
+  })
 
-  it.effect("ends where the gateway can count what was used", () =>
-    Effect.gen(function* () {
-      const heard = yield* run([[text("a E")], [text("ND b")], [text("c")], [length, used]], true)
-      assert.deepStrictEqual(heard, { events: [text("a "), stopped], ended: undefined, pulled: 2 })
-    })
-  )
+  it.effect("ends where the gateway can count what was used", function* () {
+    const heard = yield* run([[text("a E")], [text("ND b")], [text("c")], [length, used]], true)
+    assert.deepStrictEqual(heard, { events: [text("a "), stopped], ended: undefined, pulled: 2 })
+  })
 
-  it.effect("finishes there and is read on for its usage where it cannot", () =>
-    Effect.gen(function* () {
-      const batches = [
-        [text("a END b")],
-        [text("c"), called],
-        [{ type: "reasoning", text: "r" }, length, used]
-      ] as const
-      const heard = yield* run(batches, false)
-      assert.deepStrictEqual(heard, { events: [text("a "), stopped, used], ended: undefined, pulled: 4 })
-    })
-  )
+  it.effect("finishes there and is read on for its usage where it cannot", function* () {
+    const batches = [[text("a END b")], [text("c"), called], [{ type: "reasoning", text: "r" }, length, used]] as const
+    const heard = yield* run(batches, false)
+    assert.deepStrictEqual(heard, { events: [text("a "), stopped, used], ended: undefined, pulled: 4 })
+  })
 
-  it.effect("takes the usage that came with the cut", () =>
-    Effect.gen(function* () {
-      const { events } = yield* run([[text("a END b"), length, used]], true)
-      assert.deepStrictEqual(events, [text("a "), stopped, used])
-    })
-  )
+  it.effect("takes the usage that came with the cut", function* () {
+    const { events } = yield* run([[text("a END b"), length, used]], true)
+    assert.deepStrictEqual(events, [text("a "), stopped, used])
+  })
 
-  it.effect("is whole once it was cut, whatever becomes of its rest", () =>
-    Effect.gen(function* () {
-      assert.isUndefined((yield* run([[text("END")], [text("b")]], false, broken)).ended)
-      assert.strictEqual((yield* run([[text("EN")], [text("b")]], false, broken)).ended, broken)
-    })
-  )
+  it.effect("is whole once it was cut, whatever becomes of its rest", function* () {
+    assert.isUndefined((yield* run([[text("END")], [text("b")]], false, broken)).ended)
+    assert.strictEqual((yield* run([[text("EN")], [text("b")]], false, broken)).ended, broken)
+  })
 
-  it.effect("gives out what it held back before a call and before its end", () =>
-    Effect.gen(function* () {
-      const { events } = yield* run([[text(""), text("a E")], [called], [text("D. E")], [length, used]], true)
-      assert.deepStrictEqual(events, [text(""), text("a "), text("E"), called, text("D. "), text("E"), length, used])
-    })
-  )
+  it.effect("gives out what it held back before a call and before its end", function* () {
+    const { events } = yield* run([[text(""), text("a E")], [called], [text("D. E")], [length, used]], true)
+    assert.deepStrictEqual(events, [text(""), text("a "), text("E"), called, text("D. "), text("E"), length, used])
+  })
 
   it("is left alone without any", () => {
     const pull: ChatPull = Effect.fail(Option.none())

@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Redacted } from "effect"
 import { classify, decodeFailure, retryAfterSeconds } from "../../../src/providers/client/Classification.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const now = Date.UTC(2026, 10, 21, 12, 0, 0)
 const html = "<!doctype html><html><body>nope</body></html>"

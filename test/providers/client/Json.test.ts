@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { parseJson, parsePruned } from "../../../src/providers/client/Json.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const nested = (levels: number, open = '{"a":', close = "}") => `${open.repeat(levels)}1${close.repeat(levels)}`
 const depth = (value: unknown): number =>

@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import { FastCheck as fc, Redacted } from "effect"
 import type { RouteBase } from "../../../src/domain/Model.ts"
 import { decodeFailure } from "../../../src/providers/client/Classification.ts"
 import { cleanReason, withReason } from "../../../src/providers/client/Reason.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const provider = {
   name: "vendor",

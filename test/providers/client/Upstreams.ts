@@ -1,9 +1,9 @@
 import { createServer, type Socket } from "node:net"
-import { it } from "@effect/vitest"
 import { Effect, Option, Redacted, type Scope } from "effect"
 import type { ProviderAccount } from "../../../src/domain/Model.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../../../src/providers/client/Upstream.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
+import { type Body, effectOf, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 
 export const secret = "sk-upstream-secret"
@@ -21,10 +21,8 @@ export const post = (baseUrl: string, headers?: Readonly<Record<string, string>>
 const layer = Upstream.layer({ connectTimeoutSeconds: 1, idleTimeoutSeconds: 1 })
 
 /** A test against a fake of its own; timeouts are a second. */
-export const check = <A, E>(
-  name: string,
-  body: (fake: Fake.FakeUpstream) => Effect.Effect<A, E, Upstream | Scope.Scope>
-) => it.scopedLive(name, () => Effect.flatMap(Fake.make, body).pipe(Effect.provide(layer)))
+export const check = (name: string, body: Body<[fake: Fake.FakeUpstream], Upstream | Scope.Scope>) =>
+  it.scopedLive(name, () => Effect.flatMap(Fake.make, effectOf(body)).pipe(Effect.provide(layer)))
 
 /** What has come, or how it ended. */
 export const pull = (stream: UpstreamStream) =>

@@ -1,10 +1,10 @@
-import { LLMock } from "@copilotkit/aimock"
 import { Effect, type Scope } from "effect"
 import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
-import { type Fault, secret } from "../../contracts/MediaHarness.ts"
+import { type Fault, secret, services } from "../../contracts/MediaHarness.ts"
 import { type Harness, type Host, unseen } from "../../contracts/VideoHarness.ts"
+import { makeMock } from "../../harness/upstream/Aimock.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { dataUri, services } from "../jobs/Hosts.ts"
+import { dataUri } from "../jobs/Hosts.ts"
 import { videoRoute } from "./Hosts.ts"
 
 /** What aimock says of an error, in words of its own. */
@@ -25,16 +25,7 @@ const isError = (fault: Fault): fault is keyof typeof aimockErrors => fault in a
  */
 const host: Effect.Effect<Host, never, Scope.Scope> = Effect.gen(function* () {
   const files = yield* Fake.make
-  const mock = yield* Effect.acquireRelease(
-    Effect.promise(() =>
-      LLMock.create({
-        port: 0,
-        auth: { apiKeys: [secret] },
-        falQueue: { pollsBeforeInProgress: 2, pollsBeforeCompleted: 3 }
-      })
-    ),
-    (started) => Effect.promise(() => started.stop())
-  )
+  const mock = yield* makeMock(secret, { falQueue: { pollsBeforeInProgress: 2, pollsBeforeCompleted: 3 } })
   const next = (fixture: Omit<Parameters<typeof mock.addFixture>[0], "match">) =>
     mock.clearFixtures().addFixture({ match: { predicate: () => true }, ...fixture })
   const result: { video: { url: string } } = { video: { url: "" } }

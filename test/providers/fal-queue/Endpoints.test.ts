@@ -2,7 +2,6 @@ import { execFile } from "node:child_process"
 import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import path from "node:path"
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either } from "effect"
 import type { Model } from "../../../src/domain/Model.ts"
 import { format } from "../../../src/providers/fal-queue/FalQueue.ts"
@@ -10,6 +9,7 @@ import { encodeImage, encodeVideo, type Submission } from "../../../src/provider
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { asSent } from "../../harness/fixtures/Chunks.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { tellable } from "../jobs/Hosts.ts"
 
 const root = path.resolve(import.meta.dirname, "../../..")
@@ -76,32 +76,28 @@ const compiled = (source: string) =>
   )
 
 describe("the built-in catalog's routes at fal", () => {
-  it.effect("ask for what the endpoint types of fal's own client say", () =>
-    Effect.gen(function* () {
-      const environment = { FAL_KEY: "k", GEMINI_API_KEY: "k", OPENAI_API_KEY: "k" }
-      const { models } = yield* Catalog.make(options({ text: builtIn, environment }))
-      const all = models.flatMap(submissions)
-      assert.isAbove(all.length, 60)
-      const source = [
-        'import type { EndpointTypeMap } from "@fal-ai/client/endpoints"',
-        ...all.map((one, index) => `export const body${index} = ${satisfying(one)}`),
-        ...wrong.map((one, index) => `// @ts-expect-error\nexport const wrong${index} = ${satisfying(one)}`)
-      ].join("\n")
-      assert.strictEqual(yield* compiled(source), "")
-    })
-  )
+  it.effect("ask for what the endpoint types of fal's own client say", function* () {
+    const environment = { FAL_KEY: "k", GEMINI_API_KEY: "k", OPENAI_API_KEY: "k" }
+    const { models } = yield* Catalog.make(options({ text: builtIn, environment }))
+    const all = models.flatMap(submissions)
+    assert.isAbove(all.length, 60)
+    const source = [
+      'import type { EndpointTypeMap } from "@fal-ai/client/endpoints"',
+      ...all.map((one, index) => `export const body${index} = ${satisfying(one)}`),
+      ...wrong.map((one, index) => `// @ts-expect-error\nexport const wrong${index} = ${satisfying(one)}`)
+    ].join("\n")
+    assert.strictEqual(yield* compiled(source), "")
+  })
 
-  it.effect("take each reference under the name that its model has for it", () =>
-    Effect.gen(function* () {
-      const { models } = yield* Catalog.make(options({ text: builtIn, environment: { FAL_KEY: "k" } }))
-      const fields = models.flatMap(submissions).flatMap(({ input, model }) => {
-        const field = Object.keys(input).find((name) => JSON.stringify(asSent(input[name])).includes("data:image/png"))
-        return field === undefined ? [] : [`${model} ${field}`]
-      })
-      assert.include(fields, "fal-ai/kling-video/v2.6/pro/image-to-video start_image_url")
-      assert.include(fields, "fal-ai/minimax/hailuo-2.3/standard/image-to-video image_url")
-      assert.include(fields, "fal-ai/ideogram/v3/remix image_url")
-      assert.include(fields, "fal-ai/nano-banana-pro/edit image_urls")
+  it.effect("take each reference under the name that its model has for it", function* () {
+    const { models } = yield* Catalog.make(options({ text: builtIn, environment: { FAL_KEY: "k" } }))
+    const fields = models.flatMap(submissions).flatMap(({ input, model }) => {
+      const field = Object.keys(input).find((name) => JSON.stringify(asSent(input[name])).includes("data:image/png"))
+      return field === undefined ? [] : [`${model} ${field}`]
     })
-  )
+    assert.include(fields, "fal-ai/kling-video/v2.6/pro/image-to-video start_image_url")
+    assert.include(fields, "fal-ai/minimax/hailuo-2.3/standard/image-to-video image_url")
+    assert.include(fields, "fal-ai/ideogram/v3/remix image_url")
+    assert.include(fields, "fal-ai/nano-banana-pro/edit image_urls")
+  })
 })

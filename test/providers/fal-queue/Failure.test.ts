@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { decodeFailure, isEarly, isOutcome } from "../../../src/providers/fal-queue/Failure.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { account } from "./Hosts.ts"
 
 const detail = (type: string, ...loc: ReadonlyArray<string | number>) => ({

@@ -2,21 +2,12 @@ import { Effect, type Scope } from "effect"
 import type { ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
 import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
 import type * as Images from "../../contracts/ImageHarness.ts"
-import { unread } from "../../contracts/MediaHarness.ts"
+import { services, unread } from "../../contracts/MediaHarness.ts"
 import type * as Videos from "../../contracts/VideoHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as FalHost from "../../harness/upstream/FalHost.ts"
 import * as JobHost from "../../harness/upstream/JobHost.ts"
-import {
-  accountOf,
-  dataUri,
-  hurriedServices,
-  imageRouteOf,
-  pictureAt,
-  resultsOf,
-  services,
-  videoRouteOf
-} from "../jobs/Hosts.ts"
+import { accountOf, dataUri, hurriedServices, imageRouteOf, pictureAt, resultsOf, videoRouteOf } from "../jobs/Hosts.ts"
 
 export const account = (baseUrl: string, headers?: Readonly<Record<string, string>>) =>
   accountOf("fal-queue", baseUrl, headers)
@@ -123,7 +114,10 @@ export const imageHost: Effect.Effect<Images.Host & { readonly fal: FalHost.FalH
       hold: (painting) =>
         Effect.zipRight(
           answer(painting),
-          JobHost.delaying(fal, "submit", { request_id: "019afc71-0000-7000-8000-000000000000", status: "IN_QUEUE" })
+          Fake.holdJson((reply) => fal.meets("submit", reply), {
+            request_id: "019afc71-0000-7000-8000-000000000000",
+            status: "IN_QUEUE"
+          })
         )
     }
   }

@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import type { Message } from "../../../src/domain/Chat.ts"
 import { encodeContents } from "../../../src/providers/gemini/Request.ts"
 import { called } from "../../contracts/ChatHarness.ts"
 import { routeTo } from "../../contracts/ChatHosts.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { gemini } from "./Wire.ts"
 
 const user = (content: string): Message => ({ role: "user", content })

@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { decodeFailure } from "../../../src/providers/gemini/Response.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { routeTo, secret } from "../../contracts/ChatHosts.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { gemini } from "./Wire.ts"
 
 const errorOf = (code: number, status: string, message = "m", details: ReadonlyArray<object> = []) => ({

@@ -1,10 +1,11 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import { decodeImage, encodeImage, encodePrediction } from "../../../src/providers/gemini/Image.ts"
 import type { Options } from "../../../src/providers/gemini/Options.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
+import { base64 } from "../../contracts/MediaHarness.ts"
 import { asSent } from "../../harness/fixtures/Chunks.ts"
-import { base64, routeTo } from "./ImageHosts.ts"
+import { assert, describe, it } from "../../harness/It.ts"
+import { routeTo } from "./ImageHosts.ts"
 import { chunk } from "./Wire.ts"
 
 const [drawn, sketched] = [picture("image/png", 1).bytes, picture("image/png", 2).bytes]

@@ -1,36 +1,27 @@
-import { LLMock } from "@copilotkit/aimock"
-import { Deferred, Effect, Layer, Redacted, type Scope } from "effect"
-import type { ImageType, Picture } from "../../../src/domain/Media.ts"
+import { Effect, type Scope } from "effect"
+import type { Picture } from "../../../src/domain/Media.ts"
 import type { ImageRoute } from "../../../src/domain/Model.ts"
-import { Upstream } from "../../../src/providers/client/Upstream.ts"
-import { routeTo as chatRouteTo, list, record } from "../../contracts/ChatHosts.ts"
+import { list, record } from "../../contracts/ChatHosts.ts"
 import type { Fault, Host, Painting, Understood } from "../../contracts/ImageHarness.ts"
-import { secret } from "../../contracts/MediaHarness.ts"
+import { base64, imageTypeOf, secret } from "../../contracts/MediaHarness.ts"
+import { makeMock } from "../../harness/upstream/Aimock.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import * as PlainFetcher from "../../harness/upstream/PlainFetcher.ts"
 import * as Tap from "../../harness/upstream/RecordingProxy.ts"
-import { called, chunk, errors, gemini } from "./Wire.ts"
+import { accountOf, imageRouteOf } from "../jobs/Hosts.ts"
+import { called, chunk, errors } from "./Wire.ts"
 
 /** Pictures by `generateContent`, or by `predict`, which edits none. */
 export type Way = "generate" | "predict"
 
-export const routeTo = (baseUrl: string, way: Way, options: ImageRoute["options"] = {}): ImageRoute => {
-  const { id, preference, provider, weight } = chatRouteTo(gemini, baseUrl)
-  return {
-    id,
-    provider: { ...provider, credential: Redacted.make(secret) },
+export const routeTo = (baseUrl: string, way: Way, options: ImageRoute["options"] = {}): ImageRoute => ({
+  ...imageRouteOf({
+    provider: accountOf("gemini", baseUrl),
     model: "draw-1",
-    editModel: way === "predict" ? undefined : "redraw-1",
-    preference,
-    weight,
-    resolutions: new Set(["1K", "2K", "4K"]),
-    aspectRatios: new Set<string>(),
-    cost: new Map(),
-    options: way === "predict" ? { api: "predict", ...options } : options
-  }
-}
+    editModel: way === "predict" ? undefined : "redraw-1"
+  }),
+  options: way === "predict" ? { api: "predict", ...options } : options
+})
 
-export const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
 const inline = (bytes: Uint8Array) => ({ inlineData: { mimeType: "image/png", data: base64(bytes) } })
 
 const picture = ({ bytes }: Pick<Painting, "bytes">, way: Way) =>
@@ -77,11 +68,9 @@ const badResponse = (fault: Exclude<Fault, keyof typeof errors>, way: Way): Fake
 
 export const isError = (fault: Fault): fault is keyof typeof errors => fault in errors
 
-const types: ReadonlyArray<ImageType> = ["image/png", "image/jpeg", "image/webp", "image/gif"]
-
 const referenceIn = (part: unknown): ReadonlyArray<Picture> => {
   const { data, mimeType } = record(record(part).inlineData)
-  const type = types.find((known) => known === mimeType)
+  const type = imageTypeOf(mimeType)
   return typeof data === "string" && type !== undefined
     ? [{ type, bytes: new Uint8Array(Buffer.from(data, "base64")) }]
     : []
@@ -114,17 +103,7 @@ export const ownHost = (way: Way) =>
             : badResponse(fault, way)
         ),
       received: Effect.map(fake.received, understood),
-      hold: (painting) =>
-        Effect.gen(function* () {
-          const gate = yield* Deferred.make<void>()
-          const gone = yield* Deferred.make<void>()
-          yield* fake.script((response, received) => {
-            response.on("close", () => Deferred.unsafeDone(gone, received.closed))
-            const body = JSON.stringify(picture(painting, way))
-            return Fake.steps({ type: "application/json" }, Deferred.await(gate), body)(response, received)
-          })
-          return { release: Effect.asVoid(Deferred.succeed(gate, undefined)), gone: Deferred.await(gone) }
-        })
+      hold: (painting) => Fake.holdJson(fake.script, picture(painting, way))
     }
     return host
   })
@@ -135,10 +114,7 @@ export const ownHost = (way: Way) =>
  */
 export const aimockHost = (way: Way): Effect.Effect<Host, never, Scope.Scope> =>
   Effect.gen(function* () {
-    const mock = yield* Effect.acquireRelease(
-      Effect.promise(() => LLMock.create({ port: 0, auth: { apiKeys: [secret] } })),
-      (started) => Effect.promise(() => started.stop())
-    )
+    const mock = yield* makeMock(secret)
     const tap = yield* Tap.to(mock.url)
     const match = { predicate: () => true, ...(way === "predict" && { endpoint: "image" as const }) }
     const next = (fixture: Omit<Parameters<typeof mock.addFixture>[0], "match">) =>
@@ -166,8 +142,3 @@ export const aimockHost = (way: Way): Effect.Effect<Host, never, Scope.Scope> =>
       received: Effect.map(tap.received, understood)
     }
   })
-
-export const services = Layer.merge(
-  Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 180 }),
-  PlainFetcher.layer
-)

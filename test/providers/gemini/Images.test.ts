@@ -1,7 +1,8 @@
 import * as Gemini from "../../../src/providers/gemini/index.ts"
 import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
 import type { Fault, Harness } from "../../contracts/ImageHarness.ts"
-import { aimockHost, ownHost, services, type Way } from "./ImageHosts.ts"
+import { services } from "../../contracts/MediaHarness.ts"
+import { aimockHost, ownHost, type Way } from "./ImageHosts.ts"
 
 const refused: ReadonlyArray<Fault> = ["limit", "funds", "key", "request", "image", "server", "missing", "garbage"]
 const spoilt: ReadonlyArray<Fault> = ["no picture", "broken picture"]

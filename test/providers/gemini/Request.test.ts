@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import type {
   Content,
   FunctionCallingConfigMode,
@@ -15,6 +14,7 @@ import { declinedBy, encodeRequest, encodeThinking, type Quirks } from "../../..
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { list, record, secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { chunk, gemini } from "./Wire.ts"
 
@@ -133,18 +133,16 @@ describe("a request to a Gemini host", () => {
     assert.isUndefined(declinedBy({}, request(asked)))
   })
 
-  check("goes to the model's own path, with the key in its header alone", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(fine, fine)
-      yield* adapter.complete(route, request())
-      yield* adapter.complete({ ...route, model: "tunedModels/mine" }, request())
-      const [first, second] = [yield* fake.received, yield* fake.received]
-      assert.strictEqual(first.path, "/v1beta/models/gemini-3-test:generateContent")
-      assert.strictEqual(second.path, "/v1beta/tunedModels/mine:generateContent")
-      assert.deepInclude(first.headers, { "x-goog-api-key": secret, "content-type": "application/json" })
-      assert.isUndefined(first.headers.authorization)
-    })
-  )
+  check("goes to the model's own path, with the key in its header alone", function* (adapter, fake, route) {
+    yield* fake.script(fine, fine)
+    yield* adapter.complete(route, request())
+    yield* adapter.complete({ ...route, model: "tunedModels/mine" }, request())
+    const [first, second] = [yield* fake.received, yield* fake.received]
+    assert.strictEqual(first.path, "/v1beta/models/gemini-3-test:generateContent")
+    assert.strictEqual(second.path, "/v1beta/tunedModels/mine:generateContent")
+    assert.deepInclude(first.headers, { "x-goog-api-key": secret, "content-type": "application/json" })
+    assert.isUndefined(first.headers.authorization)
+  })
 
   const refusal = (message: string) => Fake.json(400, { error: { code: 400, status: "INVALID_ARGUMENT", message } })
   const sampled = request({ frequencyPenalty: 0.5, temperature: 1 })
@@ -152,40 +150,34 @@ describe("a request to a Gemini host", () => {
     ["Penalty is not enabled for this model", "frequencyPenalty"],
     ["temperature is not supported by this model.", "temperature"]
   ] as const) {
-    check(`leaves out ${field} that the model does not know, from then on`, (adapter, fake, route) =>
-      Effect.gen(function* () {
-        yield* fake.script(refusal(message), fine, fine)
-        yield* adapter.complete(route, sampled)
-        yield* adapter.complete(route, sampled)
-        const values = (yield* bodies(fake, 3)).map(({ generationConfig }) => generationConfig[field])
-        assert.deepStrictEqual(values, [sampled[field], undefined, undefined])
-      })
-    )
+    check(`leaves out ${field} that the model does not know, from then on`, function* (adapter, fake, route) {
+      yield* fake.script(refusal(message), fine, fine)
+      yield* adapter.complete(route, sampled)
+      yield* adapter.complete(route, sampled)
+      const values = (yield* bodies(fake, 3)).map(({ generationConfig }) => generationConfig[field])
+      assert.deepStrictEqual(values, [sampled[field], undefined, undefined])
+    })
   }
 
-  check("learns nothing from a refused tool whose own field is a temperature", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(refusal("function_declarations[0].parameters.properties[temperature]: not supported"), fine)
-      assert.strictEqual((yield* Effect.flip(adapter.complete(route, sampled))).class, "request")
-      yield* adapter.complete(route, sampled)
-      const [, second] = yield* bodies(fake, 2)
-      assert.strictEqual(second.generationConfig.temperature, 1)
-    })
-  )
+  check("learns nothing from a refused tool whose own field is a temperature", function* (adapter, fake, route) {
+    yield* fake.script(refusal("function_declarations[0].parameters.properties[temperature]: not supported"), fine)
+    assert.strictEqual((yield* Effect.flip(adapter.complete(route, sampled))).class, "request")
+    yield* adapter.complete(route, sampled)
+    const [, second] = yield* bodies(fake, 2)
+    assert.strictEqual(second.generationConfig.temperature, 1)
+  })
 
-  check("is not sent where its images are elsewhere", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const part = { type: "image_url", image_url: { url: "https://x.test/a.png" } } as const
-      const far = request({ messages: [{ role: "user", content: [part] }] })
-      const failure = yield* Effect.flip(adapter.complete(route, far))
-      assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["retry", undefined, true])
-      yield* fake.script(fine)
-      yield* adapter.complete(route, request({ messages: [user("only this")] }))
-      const { body } = yield* fake.received
-      assert.deepStrictEqual(list(record(body).contents), [{ role: "user", parts: [{ text: "only this" }] }])
-      assert.isTrue(adapter.inlines?.(route))
-    })
-  )
+  check("is not sent where its images are elsewhere", function* (adapter, fake, route) {
+    const part = { type: "image_url", image_url: { url: "https://x.test/a.png" } } as const
+    const far = request({ messages: [{ role: "user", content: [part] }] })
+    const failure = yield* Effect.flip(adapter.complete(route, far))
+    assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["retry", undefined, true])
+    yield* fake.script(fine)
+    yield* adapter.complete(route, request({ messages: [user("only this")] }))
+    const { body } = yield* fake.received
+    assert.deepStrictEqual(list(record(body).contents), [{ role: "user", parts: [{ text: "only this" }] }])
+    assert.isTrue(adapter.inlines?.(route))
+  })
 })
 
 describe("thinking on Gemini's wire", () => {

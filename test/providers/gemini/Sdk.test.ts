@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { ApiError, FinishReason, type GenerateContentResponse, GoogleGenAI, ThinkingLevel } from "@google/genai"
 import { Effect } from "effect"
 import { make } from "../../../src/providers/gemini/index.ts"
@@ -6,10 +5,12 @@ import { type Answer, request, weatherTool } from "../../contracts/ChatHarness.t
 import { hostOver, secret } from "../../contracts/ChatHosts.ts"
 import { scenarios } from "../../contracts/ChatScenarios.ts"
 import { request as draw, picture } from "../../contracts/ImageHarness.ts"
+import { base64, services } from "../../contracts/MediaHarness.ts"
 import { officialClientContract } from "../../contracts/OfficialChatClient.ts"
 import { calling, drained } from "../../harness/client/OfficialClients.ts"
+import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { base64, ownHost as ownPainter, services } from "./ImageHosts.ts"
+import { ownHost as ownPainter } from "./ImageHosts.ts"
 import { errors, gemini, wire } from "./Wire.ts"
 
 const clientOf = (baseUrl = "", vertexai = false) =>
@@ -60,61 +61,57 @@ officialClientContract(gemini, {
 })
 
 describe("Google's own client", () => {
-  scenarios(gemini).check("sends what the adapter sends, whole and streamed", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const { body, end, output } = wire({ content: "Sunny.", finish: "stop" })
-      yield* fake.script(Fake.json(200, body), Fake.sse(...output, ...end), Fake.json(200, body))
-      const { models } = clientOf(fake.url)
-      const { description = "", name, parameters: parametersJsonSchema } = weatherTool.function
-      const theirs = {
-        model: route.model,
-        contents: [{ role: "user", parts: [{ text: "Zürich?" }] }],
-        config: {
-          systemInstruction: { parts: [{ text: "Be brief." }] },
-          maxOutputTokens: 77,
-          stopSequences: ["END"],
-          thinkingConfig: { includeThoughts: true, thinkingLevel: ThinkingLevel.LOW },
-          responseMimeType: "application/json",
-          responseJsonSchema: { type: "object" },
-          tools: [{ functionDeclarations: [{ name, description, parametersJsonSchema }] }]
-        }
+  scenarios(gemini).check("sends what the adapter sends, whole and streamed", function* (adapter, fake, route) {
+    const { body, end, output } = wire({ content: "Sunny.", finish: "stop" })
+    yield* fake.script(Fake.json(200, body), Fake.sse(...output, ...end), Fake.json(200, body))
+    const { models } = clientOf(fake.url)
+    const { description = "", name, parameters: parametersJsonSchema } = weatherTool.function
+    const theirs = {
+      model: route.model,
+      contents: [{ role: "user", parts: [{ text: "Zürich?" }] }],
+      config: {
+        systemInstruction: { parts: [{ text: "Be brief." }] },
+        maxOutputTokens: 77,
+        stopSequences: ["END"],
+        thinkingConfig: { includeThoughts: true, thinkingLevel: ThinkingLevel.LOW },
+        responseMimeType: "application/json",
+        responseJsonSchema: { type: "object" },
+        tools: [{ functionDeclarations: [{ name, description, parametersJsonSchema }] }]
       }
-      yield* calling(() => models.generateContent(theirs))
-      yield* drained(yield* calling(() => models.generateContentStream(theirs)))
-      yield* adapter.complete(
-        route,
-        request({
-          messages: [
-            { role: "system", content: "Be brief." },
-            { role: "user", content: "Zürich?" }
-          ],
-          maxTokens: 77,
-          stop: ["END"],
-          tools: [weatherTool],
-          reasoningEffort: "low",
-          responseFormat: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } }
-        })
-      )
-      const received = [yield* fake.received, yield* fake.received, yield* fake.received]
-      const [whole, streamed, ours] = received.map(gemini.understand)
-      assert.deepStrictEqual(ours, whole)
-      assert.deepStrictEqual(streamed, { ...ours, stream: true })
-    })
-  )
+    }
+    yield* calling(() => models.generateContent(theirs))
+    yield* drained(yield* calling(() => models.generateContentStream(theirs)))
+    yield* adapter.complete(
+      route,
+      request({
+        messages: [
+          { role: "system", content: "Be brief." },
+          { role: "user", content: "Zürich?" }
+        ],
+        maxTokens: 77,
+        stop: ["END"],
+        tools: [weatherTool],
+        reasoningEffort: "low",
+        responseFormat: { type: "json_schema", json_schema: { name: "n", schema: { type: "object" } } }
+      })
+    )
+    const received = [yield* fake.received, yield* fake.received, yield* fake.received]
+    const [whole, streamed, ours] = received.map(gemini.understand)
+    assert.deepStrictEqual(ours, whole)
+    assert.deepStrictEqual(streamed, { ...ours, stream: true })
+  })
 
-  it.scopedLive("reads a refused prompt, and an error in a stream", () =>
-    Effect.gen(function* () {
-      const fake = yield* Fake.make
-      const host = hostOver(gemini, fake)
-      const { models } = clientOf(fake.url)
-      yield* host.fail("moderation")
-      const refused = yield* calling(() => models.generateContent(asked))
-      assert.strictEqual(refused.promptFeedback?.blockReason, "PROHIBITED_CONTENT")
-      yield* host.fail("error inside")
-      const { error } = yield* drained(yield* calling(() => models.generateContentStream(asked)))
-      assert.instanceOf(error, ApiError)
-    })
-  )
+  it.scopedLive("reads a refused prompt, and an error in a stream", function* () {
+    const fake = yield* Fake.make
+    const host = hostOver(gemini, fake)
+    const { models } = clientOf(fake.url)
+    yield* host.fail("moderation")
+    const refused = yield* calling(() => models.generateContent(asked))
+    assert.strictEqual(refused.promptFeedback?.blockReason, "PROHIBITED_CONTENT")
+    yield* host.fail("error inside")
+    const { error } = yield* drained(yield* calling(() => models.generateContentStream(asked)))
+    assert.instanceOf(error, ApiError)
+  })
 
   const painter = Effect.flatMap(make, ({ image }) =>
     image === undefined ? Effect.dieMessage("no images") : Effect.succeed(image)
@@ -122,8 +119,9 @@ describe("Google's own client", () => {
   const painting = { bytes: picture("image/png", 1).bytes, where: "inside" } as const
   const reference = picture("image/webp", 2)
 
-  it.scopedLive("gives the official client a picture of generateContent, and takes its request for ours", () =>
-    Effect.gen(function* () {
+  liveOver(services)(
+    "gives the official client a picture of generateContent, and takes its request for ours",
+    function* () {
       const host = yield* ownPainter("generate")
       const { editModel: model = "" } = host.route
       yield* host.answer(painting)
@@ -145,27 +143,25 @@ describe("Google's own client", () => {
       yield* (yield* painter).generate(host.route, draw({ prompt: "Blue", resolution: "2K", references: [reference] }))
       const ours = yield* host.fake.received
       assert.deepStrictEqual([ours.path, ours.body], [theirs.path, theirs.body])
-    }).pipe(Effect.provide(services))
+    }
   )
 
-  it.scopedLive("gives the official client a picture of predict, and takes its request for ours", () =>
-    Effect.gen(function* () {
-      const host = yield* ownPainter("predict")
-      // The client has this method for Google's enterprise platform alone, which differs in its path.
-      const client = clientOf(host.fake.url, true)
-      const config = { numberOfImages: 1, includeRaiReason: true, imageSize: "2K" }
-      const asked = { model: host.route.model, prompt: "A dot", config }
-      yield* host.answer(painting)
-      const drawn = yield* calling(() => client.models.generateImages(asked))
-      assert.strictEqual(drawn.generatedImages?.[0]?.image?.imageBytes, base64(painting.bytes))
-      const theirs = yield* host.fake.received
-      yield* host.fail("moderation")
-      const refused = yield* calling(() => client.models.generateImages(asked))
-      assert.isString(refused.generatedImages?.[0]?.raiFilteredReason)
-      yield* host.fake.received
-      yield* host.answer(painting)
-      yield* (yield* painter).generate(host.route, draw({ prompt: "A dot", resolution: "2K" }))
-      assert.deepStrictEqual((yield* host.fake.received).body, theirs.body)
-    }).pipe(Effect.provide(services))
-  )
+  liveOver(services)("gives the official client a picture of predict, and takes its request for ours", function* () {
+    const host = yield* ownPainter("predict")
+    // The client has this method for Google's enterprise platform alone, which differs in its path.
+    const client = clientOf(host.fake.url, true)
+    const config = { numberOfImages: 1, includeRaiReason: true, imageSize: "2K" }
+    const asked = { model: host.route.model, prompt: "A dot", config }
+    yield* host.answer(painting)
+    const drawn = yield* calling(() => client.models.generateImages(asked))
+    assert.strictEqual(drawn.generatedImages?.[0]?.image?.imageBytes, base64(painting.bytes))
+    const theirs = yield* host.fake.received
+    yield* host.fail("moderation")
+    const refused = yield* calling(() => client.models.generateImages(asked))
+    assert.isString(refused.generatedImages?.[0]?.raiFilteredReason)
+    yield* host.fake.received
+    yield* host.answer(painting)
+    yield* (yield* painter).generate(host.route, draw({ prompt: "A dot", resolution: "2K" }))
+    assert.deepStrictEqual((yield* host.fake.received).body, theirs.body)
+  })
 })

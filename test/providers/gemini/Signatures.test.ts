@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Message, ToolCall } from "../../../src/domain/Chat.ts"
 import { callIdOnWire, readCallId } from "../../../src/domain/Chat.ts"
@@ -8,6 +7,7 @@ import { encodeContents, type SignaturePolicy } from "../../../src/providers/gem
 import { hear, request } from "../../contracts/ChatHarness.ts"
 import { records, routeTo } from "../../contracts/ChatHosts.ts"
 import { scenarios } from "../../contracts/ChatScenarios.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { chunk, gemini } from "./Wire.ts"
 
@@ -103,38 +103,34 @@ describe("thought signatures over our wire", () => {
     assert.deepStrictEqual(beside([user("now"), calls(called("a", seal("QQ==")))], "sentinel"), [["a", sentinel]])
   })
 
-  check("of an answer, whole or streamed, belong to its first call", (adapter, fake, own) =>
-    Effect.gen(function* () {
-      const parts = [
-        { functionCall: { name: "f", args: { a: 1 } }, thoughtSignature: "QUJD" },
-        { functionCall: { name: "g", args: {} } }
-      ]
-      yield* fake.script(
-        Fake.json(200, chunk(parts, "STOP")),
-        Fake.sse(Fake.event(chunk(parts)), Fake.event(chunk([], "STOP")))
-      )
-      const whole = yield* adapter.complete(own, request())
-      const { events } = yield* hear(adapter, own, request())
-      const streamed = events.flatMap((event) => (event.type === "tool_call" ? [event.signature] : []))
-      for (const signatures of [whole.toolCalls.map(({ signature }) => signature), streamed]) {
-        assert.deepStrictEqual(
-          signatures.map((one) => unseal(own, one)),
-          ["QUJD", undefined]
-        )
-      }
-    })
-  )
-
-  check("stay behind where the route says so", (adapter, fake, own) =>
-    Effect.gen(function* () {
-      yield* fake.script(Fake.json(200, chunk([{ functionCall: { name: "f" }, thoughtSignature: "QUJD" }], "STOP")))
-      const { toolCalls } = yield* adapter.complete({ ...own, options: { call_signatures: false } }, request())
+  check("of an answer, whole or streamed, belong to its first call", function* (adapter, fake, own) {
+    const parts = [
+      { functionCall: { name: "f", args: { a: 1 } }, thoughtSignature: "QUJD" },
+      { functionCall: { name: "g", args: {} } }
+    ]
+    yield* fake.script(
+      Fake.json(200, chunk(parts, "STOP")),
+      Fake.sse(Fake.event(chunk(parts)), Fake.event(chunk([], "STOP")))
+    )
+    const whole = yield* adapter.complete(own, request())
+    const { events } = yield* hear(adapter, own, request())
+    const streamed = events.flatMap((event) => (event.type === "tool_call" ? [event.signature] : []))
+    for (const signatures of [whole.toolCalls.map(({ signature }) => signature), streamed]) {
       assert.deepStrictEqual(
-        toolCalls.map(({ signature }) => signature),
-        [undefined]
+        signatures.map((one) => unseal(own, one)),
+        ["QUJD", undefined]
       )
-    })
-  )
+    }
+  })
+
+  check("stay behind where the route says so", function* (adapter, fake, own) {
+    yield* fake.script(Fake.json(200, chunk([{ functionCall: { name: "f" }, thoughtSignature: "QUJD" }], "STOP")))
+    const { toolCalls } = yield* adapter.complete({ ...own, options: { call_signatures: false } }, request())
+    assert.deepStrictEqual(
+      toolCalls.map(({ signature }) => signature),
+      [undefined]
+    )
+  })
 
   const refusal = (message: string) => Fake.json(400, { error: { code: 400, status: "INVALID_ARGUMENT", message } })
   const signaturesSent = ({ body }: Fake.Received) =>
@@ -147,29 +143,25 @@ describe("thought signatures over our wire", () => {
     "Corrupted thought signature.",
     "Function call `f` is missing a thought_signature in parts."
   ]) {
-    check(`"${message}": the same route is asked once more with the sentinel`, (adapter, fake, own) =>
-      Effect.gen(function* () {
-        const messages = [user("now"), calls(called("a", seal("QQ==", own))), result("a")]
-        const fine = chunk([{ text: "fine" }], "STOP")
-        yield* fake.script(refusal(message), Fake.json(200, fine), refusal(message), Fake.sse(Fake.event(fine)))
-        assert.strictEqual((yield* adapter.complete(own, request({ messages }))).content, "fine")
-        assert.isUndefined((yield* hear(adapter, own, request({ messages }))).failure)
-        const sent = [yield* fake.received, yield* fake.received, yield* fake.received, yield* fake.received]
-        assert.deepStrictEqual(sent.map(signaturesSent), [["QQ=="], [sentinel], ["QQ=="], [sentinel]])
-      })
-    )
+    check(`"${message}": the same route is asked once more with the sentinel`, function* (adapter, fake, own) {
+      const messages = [user("now"), calls(called("a", seal("QQ==", own))), result("a")]
+      const fine = chunk([{ text: "fine" }], "STOP")
+      yield* fake.script(refusal(message), Fake.json(200, fine), refusal(message), Fake.sse(Fake.event(fine)))
+      assert.strictEqual((yield* adapter.complete(own, request({ messages }))).content, "fine")
+      assert.isUndefined((yield* hear(adapter, own, request({ messages }))).failure)
+      const sent = [yield* fake.received, yield* fake.received, yield* fake.received, yield* fake.received]
+      assert.deepStrictEqual(sent.map(signaturesSent), [["QQ=="], [sentinel], ["QQ=="], [sentinel]])
+    })
   }
 
   for (const [name, messages, times] of [
     ["are not replaced twice", [user("now"), calls(called("a", seal("QQ=="))), result("a")], 2],
     ["are not replaced where there were none", undefined, 1]
   ] as const) {
-    check(`refused by the host ${name}: the request is at fault`, (adapter, fake, own) =>
-      Effect.gen(function* () {
-        yield* fake.script(...Array.from({ length: times }, () => refusal("Corrupted thought signature.")))
-        const failure = yield* Effect.flip(adapter.complete(own, request({ ...(messages && { messages }) })))
-        assert.deepStrictEqual([failure.class, failure.status], ["request", 400])
-      })
-    )
+    check(`refused by the host ${name}: the request is at fault`, function* (adapter, fake, own) {
+      yield* fake.script(...Array.from({ length: times }, () => refusal("Corrupted thought signature.")))
+      const failure = yield* Effect.flip(adapter.complete(own, request({ ...(messages && { messages }) })))
+      assert.deepStrictEqual([failure.class, failure.status], ["request", 400])
+    })
   }
 })

@@ -23,17 +23,16 @@ const addsUp = (
 ) =>
   check(
     name,
-    (adapter, fake, route) =>
-      Effect.gen(function* () {
-        yield* fake.script(Fake.sse(...chunks.map(Fake.event)), Fake.json(200, chunks))
-        const heard = yield* hear(adapter, route, asked)
-        assert.isUndefined(heard.failure)
-        const streamed = joined(heard.events)
-        const whole = yield* adapter.complete(route, asked)
-        assert.deepStrictEqual(streamed, { ...streamed, ...expected })
-        const plain = (answer: ChatAnswer) => ({ ...answer, toolCalls: answer.toolCalls.map((call) => call.function) })
-        assert.deepStrictEqual(plain(whole), plain(streamed))
-      }),
+    function* (adapter, fake, route) {
+      yield* fake.script(Fake.sse(...chunks.map(Fake.event)), Fake.json(200, chunks))
+      const heard = yield* hear(adapter, route, asked)
+      assert.isUndefined(heard.failure)
+      const streamed = joined(heard.events)
+      const whole = yield* adapter.complete(route, asked)
+      assert.deepStrictEqual(streamed, { ...streamed, ...expected })
+      const plain = (answer: ChatAnswer) => ({ ...answer, toolCalls: answer.toolCalls.map((call) => call.function) })
+      assert.deepStrictEqual(plain(whole), plain(streamed))
+    },
     options
   )
 
@@ -99,8 +98,9 @@ describe("a stream of a Gemini host", () => {
 
   const names = ({ toolCalls }: ChatAnswer) => toolCalls.map((call) => call.function.name)
 
-  check("tool indexes count calls, not parts; ids are the host's where it has good ones", (adapter, fake, route) =>
-    Effect.gen(function* () {
+  check(
+    "tool indexes count calls, not parts; ids are the host's where it has good ones",
+    function* (adapter, fake, route) {
       const chunks = [
         thought("hm"),
         said("first"),
@@ -127,7 +127,7 @@ describe("a stream of a Gemini host", () => {
       for (const id of others) assert.match(id, /^call_[0-9a-f]{32}$/)
       assert.strictEqual(new Set(others).size, 3)
       assert.strictEqual(joined(events).finish, "tool_calls")
-    })
+    }
   )
 
   addsUp(
@@ -136,14 +136,12 @@ describe("a stream of a Gemini host", () => {
     { finish: "tool_calls" },
     { asked: request({ parallelToolCalls: false }) }
   )
-  check("of several calls only the first", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const both = chunk([{ functionCall: { name: "f" } }, { functionCall: { name: "g" } }], "STOP")
-      yield* fake.script(Fake.json(200, both), Fake.json(200, both))
-      assert.deepStrictEqual(names(yield* adapter.complete(route, request({ parallelToolCalls: false }))), ["f"])
-      assert.deepStrictEqual(names(yield* adapter.complete(route, request({ parallelToolCalls: true }))), ["f", "g"])
-    })
-  )
+  check("of several calls only the first", function* (adapter, fake, route) {
+    const both = chunk([{ functionCall: { name: "f" } }, { functionCall: { name: "g" } }], "STOP")
+    yield* fake.script(Fake.json(200, both), Fake.json(200, both))
+    assert.deepStrictEqual(names(yield* adapter.complete(route, request({ parallelToolCalls: false }))), ["f"])
+    assert.deepStrictEqual(names(yield* adapter.complete(route, request({ parallelToolCalls: true }))), ["f", "g"])
+  })
 
   addsUp(
     "stop sequences beyond what the host takes are cut here",
@@ -184,19 +182,17 @@ describe("a stream of a Gemini host", () => {
     breaks([[`a prompt refused for ${blockReason}`, [blocked], "moderation", 200]])
   }
 
-  check("what was counted before a failure is told with it", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const usageMetadata = { promptTokenCount: 9, thoughtsTokenCount: 3 }
-      const spent = { prompt: 9, completion: 3, cached: 0, cacheWrite: 0, reasoning: 3 }
-      const malformed = { ...chunk([], "MALFORMED_FUNCTION_CALL"), usageMetadata }
-      const blocked = { promptFeedback: { blockReason: "SAFETY" }, usageMetadata }
-      for (const body of [malformed, blocked]) {
-        yield* fake.script(Fake.sse(Fake.event(body)), Fake.json(200, body))
-        assert.deepStrictEqual((yield* hear(adapter, route, request())).failure?.spent, spent)
-        assert.deepStrictEqual((yield* Effect.flip(adapter.complete(route, request()))).spent, spent)
-      }
-    })
-  )
+  check("what was counted before a failure is told with it", function* (adapter, fake, route) {
+    const usageMetadata = { promptTokenCount: 9, thoughtsTokenCount: 3 }
+    const spent = { prompt: 9, completion: 3, cached: 0, cacheWrite: 0, reasoning: 3 }
+    const malformed = { ...chunk([], "MALFORMED_FUNCTION_CALL"), usageMetadata }
+    const blocked = { promptFeedback: { blockReason: "SAFETY" }, usageMetadata }
+    for (const body of [malformed, blocked]) {
+      yield* fake.script(Fake.sse(Fake.event(body)), Fake.json(200, body))
+      assert.deepStrictEqual((yield* hear(adapter, route, request())).failure?.spent, spent)
+      assert.deepStrictEqual((yield* Effect.flip(adapter.complete(route, request()))).spent, spent)
+    }
+  })
 
   const first = Fake.event({ usageMetadata: { promptTokenCount: 3 } })
   streamsAs([

@@ -1,18 +1,17 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Either, Stream } from "effect"
 import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
 import * as FalResponse from "../../../src/providers/fal-queue/Response.ts"
 import { decodeHandleText, encodeHandle } from "../../../src/providers/jobs/Handle.ts"
 import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import * as ReplicateResponse from "../../../src/providers/replicate/Response.ts"
-import { secret } from "../../contracts/MediaHarness.ts"
+import { secret, services } from "../../contracts/MediaHarness.ts"
 import { request } from "../../contracts/VideoHarness.ts"
+import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as FalHost from "../../harness/upstream/FalHost.ts"
 import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
 import { account, videoRoute } from "../fal-queue/Hosts.ts"
 import { clipRoute, replicateAccount } from "../replicate/Hosts.ts"
-import { services } from "./Hosts.ts"
 
 const fal = account("https://queue.fal.run")
 const falProxy = account("http://proxy.test:8080/fal")
@@ -141,44 +140,40 @@ const thief = Effect.gen(function* () {
 })
 
 describe("a credential goes nowhere else, whatever the responses name", () => {
-  it.scopedLive("at fal", () =>
-    Effect.gen(function* () {
-      const host = yield* FalHost.make
-      const evil = yield* thief
-      const { video } = yield* FalQueue.make
-      if (video?.cancel === undefined) return yield* Effect.dieMessage("no videos")
-      const route = videoRoute(host.url)
-      const elsewhere = `${evil.url}/steal`
-      yield* host.names({ status_url: elsewhere, response_url: `${elsewhere}/files`, cancel_url: `${evil.url}/../x` })
-      const handle = yield* video.submit(route, request())
-      yield* Effect.ignore(video.poll(route, handle))
-      yield* Effect.ignore(Stream.runDrain(video.download(route, handle)))
-      yield* Effect.ignore(video.cancel(route, handle))
-      for (const step of ["submit", "result", "result"] as const) {
-        assert.strictEqual((yield* host.heard(step)).headers.authorization, `Key ${secret}`)
-      }
-      assert.deepStrictEqual(evil.credentials, [])
-    }).pipe(Effect.provide(services))
-  )
+  liveOver(services)("at fal", function* () {
+    const host = yield* FalHost.make
+    const evil = yield* thief
+    const { video } = yield* FalQueue.make
+    if (video?.cancel === undefined) return yield* Effect.dieMessage("no videos")
+    const route = videoRoute(host.url)
+    const elsewhere = `${evil.url}/steal`
+    yield* host.names({ status_url: elsewhere, response_url: `${elsewhere}/files`, cancel_url: `${evil.url}/../x` })
+    const handle = yield* video.submit(route, request())
+    yield* Effect.ignore(video.poll(route, handle))
+    yield* Effect.ignore(Stream.runDrain(video.download(route, handle)))
+    yield* Effect.ignore(video.cancel(route, handle))
+    for (const step of ["submit", "result", "result"] as const) {
+      assert.strictEqual((yield* host.heard(step)).headers.authorization, `Key ${secret}`)
+    }
+    assert.deepStrictEqual(evil.credentials, [])
+  })
 
-  it.scopedLive("at Replicate", () =>
-    Effect.gen(function* () {
-      const host = yield* ReplicateHost.make
-      const evil = yield* thief
-      const { video } = yield* Replicate.make
-      if (video?.cancel === undefined) return yield* Effect.dieMessage("no videos")
-      const route = clipRoute(host.origin)
-      yield* host.names({ get: `${evil.url}/v1/predictions/steal`, cancel: `${evil.url}/../x` })
-      const handle = yield* video.submit(route, request())
-      yield* Effect.ignore(video.poll(route, handle))
-      yield* Effect.ignore(video.cancel(route, handle))
-      assert.deepStrictEqual(evil.credentials, [])
-      for (const step of ["submit", "poll", "cancel"] as const) {
-        assert.strictEqual((yield* host.heard(step)).headers.authorization, `Bearer ${secret}`)
-      }
-      yield* host.succeeds(`${evil.url}/tmp.mp4`)
-      yield* Stream.runDrain(video.download(route, handle))
-      assert.deepStrictEqual(evil.credentials, [undefined])
-    }).pipe(Effect.provide(services))
-  )
+  liveOver(services)("at Replicate", function* () {
+    const host = yield* ReplicateHost.make
+    const evil = yield* thief
+    const { video } = yield* Replicate.make
+    if (video?.cancel === undefined) return yield* Effect.dieMessage("no videos")
+    const route = clipRoute(host.origin)
+    yield* host.names({ get: `${evil.url}/v1/predictions/steal`, cancel: `${evil.url}/../x` })
+    const handle = yield* video.submit(route, request())
+    yield* Effect.ignore(video.poll(route, handle))
+    yield* Effect.ignore(video.cancel(route, handle))
+    assert.deepStrictEqual(evil.credentials, [])
+    for (const step of ["submit", "poll", "cancel"] as const) {
+      assert.strictEqual((yield* host.heard(step)).headers.authorization, `Bearer ${secret}`)
+    }
+    yield* host.succeeds(`${evil.url}/tmp.mp4`)
+    yield* Stream.runDrain(video.download(route, handle))
+    assert.deepStrictEqual(evil.credentials, [undefined])
+  })
 })

@@ -2,12 +2,10 @@ import { Clock, Duration, Effect, Layer, Redacted } from "effect"
 import { isToldShape, makesShape } from "../../../src/domain/Image.ts"
 import type { MediaType, Picture } from "../../../src/domain/Media.ts"
 import type { ImageModel, ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
-import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import { type Painting, picture } from "../../contracts/ImageHarness.ts"
-import { base64, type Place, secret } from "../../contracts/MediaHarness.ts"
+import { base64, imageTypeOf, type Place, secret, services } from "../../contracts/MediaHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import type { JobHost } from "../../harness/upstream/JobHost.ts"
-import * as PlainFetcher from "../../harness/upstream/PlainFetcher.ts"
 
 export const accountOf = (adapter: string, baseUrl: string, headers: Readonly<Record<string, string>> = {}) => ({
   name: "fake",
@@ -47,9 +45,8 @@ export const imageRouteOf = ({ options, ...given }: Given<ImageRoute>): ImageRou
 export const pictureAt = (uri: unknown): Effect.Effect<Picture> =>
   Effect.promise(async () => {
     const response = await fetch(String(uri))
-    const found = response.headers.get("content-type")
-    const type = (["image/png", "image/jpeg", "image/webp", "image/gif"] as const).find((known) => known === found)
-    if (type === undefined) throw new Error(`a reference of type ${found}`)
+    const type = imageTypeOf(response.headers.get("content-type"))
+    if (type === undefined) throw new Error("a reference of no known type")
     return { type, bytes: new Uint8Array(await response.arrayBuffer()) }
   })
 
@@ -81,11 +78,6 @@ export const resultsOf = (host: JobHost<"download">, type: MediaType) =>
       credential: Effect.suspend(() => downloads).pipe(Effect.map(({ headers }) => headers.authorization))
     }
   })
-
-export const services = Layer.merge(
-  Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 180 }),
-  PlainFetcher.layer
-)
 
 /** With these, pauses of an adapter last a tenth of what they should. */
 export const hurriedServices = Layer.merge(

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Either } from "effect"
 import type { ImageRoute, Resolution, Shape, VideoRoute } from "../../../src/domain/Model.ts"
 import { format as falFormat } from "../../../src/providers/fal-queue/FalQueue.ts"
@@ -6,6 +5,7 @@ import { encodeImage, encodeVideo } from "../../../src/providers/jobs/Input.ts"
 import { format as replicateFormat } from "../../../src/providers/replicate/Replicate.ts"
 import { asSent } from "../../harness/fixtures/Chunks.ts"
 import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fal from "../fal-queue/Hosts.ts"
 import * as Replicate from "../replicate/Hosts.ts"
 

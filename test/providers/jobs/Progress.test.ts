@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Logger } from "effect"
 import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
 import * as FalResponse from "../../../src/providers/fal-queue/Response.ts"
@@ -6,13 +5,15 @@ import { type JobFormat, makeJobAdapters } from "../../../src/providers/jobs/Job
 import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import * as ReplicateResponse from "../../../src/providers/replicate/Response.ts"
 import * as Images from "../../contracts/ImageHarness.ts"
+import { services } from "../../contracts/MediaHarness.ts"
 import { request } from "../../contracts/VideoHarness.ts"
+import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import * as FalHost from "../../harness/upstream/FalHost.ts"
 import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
 import { account, imageRoute, videoRoute } from "../fal-queue/Hosts.ts"
 import { clipRoute, replicateAccount } from "../replicate/Hosts.ts"
-import { hurriedServices, services } from "./Hosts.ts"
+import { hurriedServices } from "./Hosts.ts"
 
 const fal = account("https://queue.fal.run")
 const replicate = replicateAccount("https://api.replicate.com")
@@ -87,48 +88,41 @@ describe("a job's decoder that throws", () => {
   const adaptersOf = (changes: Partial<JobFormat>) => makeJobAdapters({ ...FalQueue.format, ...changes })
   const check = (name: string, body: (host: FalHost.FalHost) => ReturnType<typeof asked>) =>
     it.scopedLive(name, () => Effect.flatMap(FalHost.make, body).pipe(Effect.provide(hurriedServices)))
-  const asked = (changes: Partial<JobFormat>, host: FalHost.FalHost) =>
-    Effect.gen(function* () {
-      const { video } = yield* adaptersOf({})
-      const broken = yield* adaptersOf(changes)
-      const route = videoRoute(host.url)
-      yield* host.ends({})
-      const failure = yield* Effect.flip(broken.video.poll(route, yield* video.submit(route, request())))
-      assert.deepStrictEqual([failure.class, failure.status], ["retry", 200])
-      assert.include(failure.detail, "TypeError")
-      assert.notInclude(failure.detail, "secret")
-    })
+  const asked = Effect.fnUntraced(function* (changes: Partial<JobFormat>, host: FalHost.FalHost) {
+    const { video } = yield* adaptersOf({})
+    const broken = yield* adaptersOf(changes)
+    const route = videoRoute(host.url)
+    yield* host.ends({})
+    const failure = yield* Effect.flip(broken.video.poll(route, yield* video.submit(route, request())))
+    assert.deepStrictEqual([failure.class, failure.status], ["retry", 200])
+    assert.include(failure.detail, "TypeError")
+    assert.notInclude(failure.detail, "secret")
+  })
 
   check("fails the poll", (host) => asked({ decodeProgress: thrower }, host))
   check("fails the result", (host) => asked({ decodeResult: thrower }, host))
   check("fails the result by its refusal", (host) => asked({ decodeFailure: thrower }, host))
 
-  it.scopedLive("leaves it unknown whether a submit was taken", () =>
-    Effect.gen(function* () {
-      const host = yield* FalHost.make
-      const { video } = yield* adaptersOf({ decodeHandle: thrower })
-      const failure = yield* Effect.flip(video.submit(videoRoute(host.url), request()))
-      assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, undefined])
-    }).pipe(Effect.provide(services))
-  )
+  liveOver(services)("leaves it unknown whether a submit was taken", function* () {
+    const host = yield* FalHost.make
+    const { video } = yield* adaptersOf({ decodeHandle: thrower })
+    const failure = yield* Effect.flip(video.submit(videoRoute(host.url), request()))
+    assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, undefined])
+  })
 
-  it.scopedLive("fails a submit by its refusal, for another route to take over", () =>
-    Effect.gen(function* () {
-      const host = yield* FalHost.make
-      const { video } = yield* adaptersOf({ decodeFailure: thrower })
-      yield* host.meets("submit", Fake.json(422, {}))
-      const failure = yield* Effect.flip(video.submit(videoRoute(host.url), request()))
-      assert.deepStrictEqual([failure.class, failure.status], ["retry", 422])
-    }).pipe(Effect.provide(services))
-  )
+  liveOver(services)("fails a submit by its refusal, for another route to take over", function* () {
+    const host = yield* FalHost.make
+    const { video } = yield* adaptersOf({ decodeFailure: thrower })
+    yield* host.meets("submit", Fake.json(422, {}))
+    const failure = yield* Effect.flip(video.submit(videoRoute(host.url), request()))
+    assert.deepStrictEqual([failure.class, failure.status], ["retry", 422])
+  })
 
-  it.scopedLive("fails a picture, whose job is then cancelled", () =>
-    Effect.gen(function* () {
-      const host = yield* FalHost.make
-      const { image } = yield* adaptersOf({ decodeProgress: thrower })
-      const failure = yield* Effect.flip(image.generate(imageRoute(host.url), Images.request()))
-      assert.strictEqual(failure.class, "retry")
-      yield* host.heard("cancel")
-    }).pipe(Effect.provide(hurriedServices))
-  )
+  liveOver(hurriedServices)("fails a picture, whose job is then cancelled", function* () {
+    const host = yield* FalHost.make
+    const { image } = yield* adaptersOf({ decodeProgress: thrower })
+    const failure = yield* Effect.flip(image.generate(imageRoute(host.url), Images.request()))
+    assert.strictEqual(failure.class, "retry")
+    yield* host.heard("cancel")
+  })
 })

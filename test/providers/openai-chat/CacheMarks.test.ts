@@ -1,10 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
 import type { CacheControl, ChatRequest } from "../../../src/domain/Chat.ts"
 import { options as decoder } from "../../../src/providers/openai-chat/Options.ts"
 import { encodeRequest } from "../../../src/providers/openai-chat/Request.ts"
 import { called, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { openAiChat } from "./Wire.ts"
 
@@ -102,12 +101,11 @@ describe("what an openai-chat host has written to its cache", () => {
   ] as const) {
     check(
       name,
-      (adapter, fake, route) =>
-        Effect.gen(function* () {
-          yield* fake.script(answer)
-          const { usage: counted } = yield* adapter.complete(route, request(asked))
-          assert.deepStrictEqual([counted?.cacheWrite, counted?.cacheWriteHour], [80, written])
-        }),
+      function* (adapter, fake, route) {
+        yield* fake.script(answer)
+        const { usage: counted } = yield* adapter.complete(route, request(asked))
+        assert.deepStrictEqual([counted?.cacheWrite, counted?.cacheWriteHour], [80, written])
+      },
       options
     )
   }
@@ -128,42 +126,39 @@ describe("a key for the cache of an openai-chat host", () => {
   ] as const) {
     check(
       name,
-      (adapter, fake, route) =>
-        Effect.gen(function* () {
-          yield* fake.script(answer)
-          yield* adapter.complete(route, request(keyed))
-          assert.deepStrictEqual(keyOf(yield* fake.received), [...expected])
-        }),
+      function* (adapter, fake, route) {
+        yield* fake.script(answer)
+        yield* adapter.complete(route, request(keyed))
+        assert.deepStrictEqual(keyOf(yield* fake.received), [...expected])
+      },
       options
     )
   }
 
   check(
     "that no header or host would take is hashed",
-    (adapter, fake, route) =>
-      Effect.gen(function* () {
-        for (const promptCacheKey of ["x".repeat(65), "two\r\nlines", "Zürich"]) {
-          yield* fake.script(answer)
-          yield* adapter.complete(route, request({ promptCacheKey }))
-          assert.match(String((yield* fake.received).headers["x-grok-conv-id"]), /^[0-9a-f]{64}$/)
-        }
-      }),
+    function* (adapter, fake, route) {
+      for (const promptCacheKey of ["x".repeat(65), "two\r\nlines", "Zürich"]) {
+        yield* fake.script(answer)
+        yield* adapter.complete(route, request({ promptCacheKey }))
+        assert.match(String((yield* fake.received).headers["x-grok-conv-id"]), /^[0-9a-f]{64}$/)
+      }
+    },
     { cache_key: "x-grok-conv-id" }
   )
 
   check(
     "is sent again without a retention that the model does not have",
-    (adapter, fake, route) =>
-      Effect.gen(function* () {
-        const error = { message: "No", type: "invalid_request_error", param: "prompt_cache_retention" }
-        yield* fake.script(Fake.json(400, { error: { ...error, code: "unsupported_value" } }), answer)
-        yield* adapter.complete(route, request({ ...keyed, promptCacheRetention: "in_memory" }))
-        const sent = [yield* fake.received, yield* fake.received].map(keyOf)
-        assert.deepStrictEqual(sent, [
-          ["session-1", "in_memory", undefined],
-          ["session-1", undefined, undefined]
-        ])
-      }),
+    function* (adapter, fake, route) {
+      const error = { message: "No", type: "invalid_request_error", param: "prompt_cache_retention" }
+      yield* fake.script(Fake.json(400, { error: { ...error, code: "unsupported_value" } }), answer)
+      yield* adapter.complete(route, request({ ...keyed, promptCacheRetention: "in_memory" }))
+      const sent = [yield* fake.received, yield* fake.received].map(keyOf)
+      assert.deepStrictEqual(sent, [
+        ["session-1", "in_memory", undefined],
+        ["session-1", undefined, undefined]
+      ])
+    },
     { cache_key: "prompt_cache_key" }
   )
 })

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatCompletionCreateParamsBase } from "openai/resources/chat/completions"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
@@ -8,6 +7,7 @@ import { called, hear, joined, request, weatherTool } from "../../contracts/Chat
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
 import { builtIn, load } from "../../harness/fixtures/Catalogs.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { chunk, openAiChat, refusing } from "./Wire.ts"
 
@@ -136,14 +136,12 @@ describe("a request to an openai-chat host", () => {
     )
   })
 
-  check("goes to the route's path with its credential", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(answered("hi"))
-      yield* adapter.complete(route, request())
-      const { headers, path } = yield* fake.received
-      assert.deepStrictEqual([path, headers.authorization], ["/v1/chat/completions", `Bearer ${secret}`])
-    })
-  )
+  check("goes to the route's path with its credential", function* (adapter, fake, route) {
+    yield* fake.script(answered("hi"))
+    yield* adapter.complete(route, request())
+    const { headers, path } = yield* fake.received
+    assert.deepStrictEqual([path, headers.authorization], ["/v1/chat/completions", `Bearer ${secret}`])
+  })
 })
 
 describe("stop sequences of an openai-chat host", () => {
@@ -151,92 +149,80 @@ describe("stop sequences of an openai-chat host", () => {
   const usage = { prompt_tokens: 21, completion_tokens: 13 }
   const asked = request({ stop: ["END"] })
 
-  check("are its own business unless the route says so", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(answered(content))
-      assert.strictEqual((yield* adapter.complete(route, asked)).content, content)
-      assert.deepInclude((yield* fake.received).body, { stop: ["END"] })
-    })
-  )
+  check("are its own business unless the route says so", function* (adapter, fake, route) {
+    yield* fake.script(answered(content))
+    assert.strictEqual((yield* adapter.complete(route, asked)).content, content)
+    assert.deepInclude((yield* fake.received).body, { stop: ["END"] })
+  })
 
-  check("are cut here where it refuses them, and its usage counts all", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const cutting = { ...route, options: { stop: "cut" } }
-      yield* fake.script(
-        Fake.json(200, { choices: [{ message: { content }, finish_reason: "length" }], usage }),
-        Fake.sse(chunk({ content: "One. E" }), chunk({ content: "ND Two." }), chunk({}, "length", { usage }), Fake.done)
-      )
-      const whole = yield* adapter.complete(cutting, asked)
-      const { events, failure } = yield* hear(adapter, cutting, asked)
-      assert.isUndefined(failure)
-      assert.deepStrictEqual(joined(events), whole)
-      assert.deepInclude(whole, { content: "One. ", finish: "stop" })
-      assert.deepInclude(whole.usage, { prompt: 21, completion: 13 })
-      for (const body of yield* bodies(fake, 2)) assert.notProperty(body, "stop")
-    })
-  )
+  check("are cut here where it refuses them, and its usage counts all", function* (adapter, fake, route) {
+    const cutting = { ...route, options: { stop: "cut" } }
+    yield* fake.script(
+      Fake.json(200, { choices: [{ message: { content }, finish_reason: "length" }], usage }),
+      Fake.sse(chunk({ content: "One. E" }), chunk({ content: "ND Two." }), chunk({}, "length", { usage }), Fake.done)
+    )
+    const whole = yield* adapter.complete(cutting, asked)
+    const { events, failure } = yield* hear(adapter, cutting, asked)
+    assert.isUndefined(failure)
+    assert.deepStrictEqual(joined(events), whole)
+    assert.deepInclude(whole, { content: "One. ", finish: "stop" })
+    assert.deepInclude(whole.usage, { prompt: 21, completion: 13 })
+    for (const body of yield* bodies(fake, 2)) assert.notProperty(body, "stop")
+  })
 
-  it.effect("are cut here on every such route of the built-in catalog that serves family B", () =>
-    Effect.gen(function* () {
-      const { models } = yield* load({ text: builtIn, environment: { OPENAI_API_KEY: "k", OPENROUTER_API_KEY: "k" } })
-      const routes = models.flatMap((model) => (model.surface === "chat" && model.family === "B" ? model.routes : []))
-      const chat = routes.filter(({ provider }) => provider.adapter === "openai-chat")
-      assert.lengthOf(chat, 12)
-      for (const { id, options } of chat) assert.strictEqual(options["stop"], "cut", id)
-    })
-  )
+  it.effect("are cut here on every such route of the built-in catalog that serves family B", function* () {
+    const { models } = yield* load({ text: builtIn, environment: { OPENAI_API_KEY: "k", OPENROUTER_API_KEY: "k" } })
+    const routes = models.flatMap((model) => (model.surface === "chat" && model.family === "B" ? model.routes : []))
+    const chat = routes.filter(({ provider }) => provider.adapter === "openai-chat")
+    assert.lengthOf(chat, 12)
+    for (const { id, options } of chat) assert.strictEqual(options["stop"], "cut", id)
+  })
 })
 
 describe("an openai-chat host that refuses a field of the gateway's", () => {
   const good = answered("hi")
   const goodStream = Fake.sse(chunk({ content: "hi" }), chunk({}, "stop"), Fake.done)
 
-  check("is asked again the other way, and so from then on", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(refusing("unsupported_parameter", "max_tokens"), good, good, good)
-      yield* adapter.complete(route, request())
-      yield* adapter.complete(route, request())
-      yield* adapter.complete({ ...route, id: "another" }, request())
-      const [refused, ...others] = yield* bodies(fake, 3)
-      assert.property(refused, "max_tokens")
-      for (const body of others) {
-        assert.property(body, "max_completion_tokens")
-        assert.notProperty(body, "max_tokens")
-      }
-      assert.property((yield* fake.received).body, "max_tokens")
-    })
-  )
+  check("is asked again the other way, and so from then on", function* (adapter, fake, route) {
+    yield* fake.script(refusing("unsupported_parameter", "max_tokens"), good, good, good)
+    yield* adapter.complete(route, request())
+    yield* adapter.complete(route, request())
+    yield* adapter.complete({ ...route, id: "another" }, request())
+    const [refused, ...others] = yield* bodies(fake, 3)
+    assert.property(refused, "max_tokens")
+    for (const body of others) {
+      assert.property(body, "max_completion_tokens")
+      assert.notProperty(body, "max_tokens")
+    }
+    assert.property((yield* fake.received).body, "max_tokens")
+  })
 
-  check("starts as the catalog says", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(refusing("unsupported_parameter", "max_completion_tokens"), good)
-      yield* adapter.complete({ ...route, options: { max_tokens_field: "max_completion_tokens" } }, request())
-      const [first, second] = yield* bodies(fake, 2)
-      assert.property(first, "max_completion_tokens")
-      assert.property(second, "max_tokens")
-    })
-  )
+  check("starts as the catalog says", function* (adapter, fake, route) {
+    yield* fake.script(refusing("unsupported_parameter", "max_completion_tokens"), good)
+    yield* adapter.complete({ ...route, options: { max_tokens_field: "max_completion_tokens" } }, request())
+    const [first, second] = yield* bodies(fake, 2)
+    assert.property(first, "max_completion_tokens")
+    assert.property(second, "max_tokens")
+  })
 
-  check("may refuse both fields of a stream, by either way of saying so", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const extra = { detail: [{ type: "extra_forbidden", loc: ["body", "stream_options"], msg: "m" }] }
-      yield* fake.script(Fake.json(422, extra), refusing("unsupported_parameter", "max_tokens"), goodStream, goodStream)
-      for (const _ of ["first", "second"]) {
-        const heard = yield* hear(adapter, route, request())
-        assert.deepStrictEqual(heard, { events: [text("hi"), finished("stop")], failure: undefined })
-      }
-      const sent = yield* bodies(fake, 4)
-      assert.deepStrictEqual(
-        sent.map((body) => ["stream_options" in body, "max_tokens" in body]),
-        [
-          [true, true],
-          [false, true],
-          [false, false],
-          [false, false]
-        ]
-      )
-    })
-  )
+  check("may refuse both fields of a stream, by either way of saying so", function* (adapter, fake, route) {
+    const extra = { detail: [{ type: "extra_forbidden", loc: ["body", "stream_options"], msg: "m" }] }
+    yield* fake.script(Fake.json(422, extra), refusing("unsupported_parameter", "max_tokens"), goodStream, goodStream)
+    for (const _ of ["first", "second"]) {
+      const heard = yield* hear(adapter, route, request())
+      assert.deepStrictEqual(heard, { events: [text("hi"), finished("stop")], failure: undefined })
+    }
+    const sent = yield* bodies(fake, 4)
+    assert.deepStrictEqual(
+      sent.map((body) => ["stream_options" in body, "max_tokens" in body]),
+      [
+        [true, true],
+        [false, true],
+        [false, false],
+        [false, false]
+      ]
+    )
+  })
 
   for (const [name, replies] of [
     [
@@ -245,12 +231,10 @@ describe("an openai-chat host that refuses a field of the gateway's", () => {
     ],
     ["reasoning_effort", [refusing("unsupported_value", "reasoning_effort")]]
   ] as const) {
-    check(`is asked ${replies.length} times at most about ${name}`, (adapter, fake, route) =>
-      Effect.gen(function* () {
-        yield* fake.script(...replies)
-        const failure = yield* Effect.flip(adapter.complete(route, request({ reasoningEffort: "low" })))
-        assert.deepStrictEqual([failure.class, failure.status, failure.param], ["request", 400, undefined])
-      })
-    )
+    check(`is asked ${replies.length} times at most about ${name}`, function* (adapter, fake, route) {
+      yield* fake.script(...replies)
+      const failure = yield* Effect.flip(adapter.complete(route, request({ reasoningEffort: "low" })))
+      assert.deepStrictEqual([failure.class, failure.status, failure.param], ["request", 400, undefined])
+    })
   }
 })

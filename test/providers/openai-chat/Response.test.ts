@@ -102,8 +102,9 @@ describe("an answer of an openai-chat host", () => {
     ])
   )
 
-  check("gets ids for calls that have none of their own, and has arguments as a JSON text", (adapter, fake, route) =>
-    Effect.gen(function* () {
+  check(
+    "gets ids for calls that have none of their own, and has arguments as a JSON text",
+    function* (adapter, fake, route) {
       const calls = [
         { function: { name: "f", arguments: { a: 1 } } },
         { id: "", function: { name: "g", arguments: "" } },
@@ -123,7 +124,7 @@ describe("an answer of an openai-chat host", () => {
       assert.strictEqual(toolCalls[2]?.id, "call_from_host")
       assert.strictEqual(new Set(toolCalls.map(({ id }) => id)).size, 4)
       for (const { id } of toolCalls) assert.match(id, /^call_.{8,}/)
-    })
+    }
   )
 
   noAnswers([
@@ -152,12 +153,10 @@ describe("an answer of an openai-chat host", () => {
       ["retry", 302, undefined]
     ]
   ] as const) {
-    check(`that is an error ${name}`, (adapter, fake, route) =>
-      Effect.gen(function* () {
-        yield* fake.script(reply)
-        const failure = yield* Effect.flip(adapter.complete(route, request()))
-        assert.deepStrictEqual([failure.class, failure.status, failure.retryAfterSeconds], [...expected])
-      })
-    )
+    check(`that is an error ${name}`, function* (adapter, fake, route) {
+      yield* fake.script(reply)
+      const failure = yield* Effect.flip(adapter.complete(route, request()))
+      assert.deepStrictEqual([failure.class, failure.status, failure.retryAfterSeconds], [...expected])
+    })
   }
 })

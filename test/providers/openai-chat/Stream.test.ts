@@ -195,52 +195,44 @@ describe("a stream of an openai-chat host that fails", () => {
       ["account", 401]
     ]
   ] as const) {
-    check(`${name} is of its status`, (adapter, fake, route) =>
-      Effect.gen(function* () {
-        yield* fake.script(reply)
-        const { failure } = yield* hear(adapter, route, request())
-        assert.deepStrictEqual([failure?.class, failure?.status], [...expected])
-      })
-    )
+    check(`${name} is of its status`, function* (adapter, fake, route) {
+      yield* fake.script(reply)
+      const { failure } = yield* hear(adapter, route, request())
+      assert.deepStrictEqual([failure?.class, failure?.status], [...expected])
+    })
   }
 })
 
 describe("the connection of a stream", () => {
-  check("is let go at [DONE], whatever the host does with it", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(Fake.sse(a, stop, Fake.done, Effect.never))
-      const heard = yield* hear(adapter, route, request())
-      assert.deepStrictEqual(heard, { events: [text("a"), finished("stop")], failure: undefined })
-      const { closed } = yield* fake.received
-      yield* closed
-    })
-  )
+  check("is let go at [DONE], whatever the host does with it", function* (adapter, fake, route) {
+    yield* fake.script(Fake.sse(a, stop, Fake.done, Effect.never))
+    const heard = yield* hear(adapter, route, request())
+    assert.deepStrictEqual(heard, { events: [text("a"), finished("stop")], failure: undefined })
+    const { closed } = yield* fake.received
+    yield* closed
+  })
 
-  check("is left to the next call once the stream is whole", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const ended = yield* Deferred.make<void>()
-      yield* fake.script(Fake.sse(a, stop, Fake.done, Deferred.await(ended)), Fake.json(200, {}))
-      yield* hear(adapter, route, request())
-      yield* Deferred.succeed(ended, undefined)
-      yield* Fake.settled
-      yield* Effect.exit(adapter.complete(route, request()))
-      const [first, second] = [yield* fake.received, yield* fake.received]
-      assert.strictEqual(second.socket, first.socket)
-    })
-  )
+  check("is left to the next call once the stream is whole", function* (adapter, fake, route) {
+    const ended = yield* Deferred.make<void>()
+    yield* fake.script(Fake.sse(a, stop, Fake.done, Deferred.await(ended)), Fake.json(200, {}))
+    yield* hear(adapter, route, request())
+    yield* Deferred.succeed(ended, undefined)
+    yield* Fake.settled
+    yield* Effect.exit(adapter.complete(route, request()))
+    const [first, second] = [yield* fake.received, yield* fake.received]
+    assert.strictEqual(second.socket, first.socket)
+  })
 
-  check("holds up the host while its reader does not pull", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      const total = 64 * 1024 * 1024
-      const piece = chunk({ content: "x".repeat(32 * 1024) }).repeat(4)
-      const { reply, stalled, written } = makeWriter(piece, total, stop + Fake.done)
-      yield* fake.script(reply)
-      const pull = yield* adapter.stream(route, request())
-      yield* pull
-      yield* stalled(500)
-      assert.isBelow(written(), total / 2)
-      const end = yield* Effect.flip(Effect.forever(pull))
-      assert.deepStrictEqual([end, written() >= total], [Option.none(), true])
-    })
-  )
+  check("holds up the host while its reader does not pull", function* (adapter, fake, route) {
+    const total = 64 * 1024 * 1024
+    const piece = chunk({ content: "x".repeat(32 * 1024) }).repeat(4)
+    const { reply, stalled, written } = makeWriter(piece, total, stop + Fake.done)
+    yield* fake.script(reply)
+    const pull = yield* adapter.stream(route, request())
+    yield* pull
+    yield* stalled(500)
+    assert.isBelow(written(), total / 2)
+    const end = yield* Effect.flip(Effect.forever(pull))
+    assert.deepStrictEqual([end, written() >= total], [Option.none(), true])
+  })
 })

@@ -1,16 +1,13 @@
-import { LLMock } from "@copilotkit/aimock"
 import { Effect, Predicate, type Scope } from "effect"
 import type { Host } from "../../contracts/ImageHarness.ts"
-import { secret } from "../../contracts/MediaHarness.ts"
+import { base64, secret } from "../../contracts/MediaHarness.ts"
+import { makeMock } from "../../harness/upstream/Aimock.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { base64, errors, isError, routeTo } from "./Hosts.ts"
+import { errors, isError, routeTo } from "./Hosts.ts"
 
 /** The same in the words of an independent fake, which looks at no files and knows no pages or errors inside answers. */
 export const aimockHost: Effect.Effect<Host, never, Scope.Scope> = Effect.gen(function* () {
-  const mock = yield* Effect.acquireRelease(
-    Effect.promise(() => LLMock.create({ port: 0, auth: { apiKeys: [secret] } })),
-    (started) => Effect.promise(() => started.stop())
-  )
+  const mock = yield* makeMock(secret)
   const gallery = yield* Fake.make
   let looked = 0
   const next = (fixture: Omit<Parameters<typeof mock.addFixture>[0], "match">) =>

@@ -1,10 +1,10 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages.ts"
 import { Fetcher, FetchFailed } from "../../../src/services/media/Fetcher.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo } from "./Hosts.ts"
 
@@ -44,12 +44,10 @@ describe("the answer of an openai-images host", () => {
     ["an item without a picture first", [{}, null, { b64_json: "" }, { b64_json: text }]],
     ["more pictures than one", [{ b64_json: text }, { b64_json: "BBBB" }]]
   ] as const) {
-    it.scopedLive(name, () =>
-      Effect.gen(function* () {
-        const answer = yield* meeting(Fake.json(200, { created: 1, data: items }))
-        assert.strictEqual(Buffer.from(answer.bytes).toString("base64"), text)
-      })
-    )
+    it.scopedLive(name, function* () {
+      const answer = yield* meeting(Fake.json(200, { created: 1, data: items }))
+      assert.strictEqual(Buffer.from(answer.bytes).toString("base64"), text)
+    })
   }
 
   for (const [name, body, expected, status = 200] of [
@@ -71,13 +69,11 @@ describe("the answer of an openai-images host", () => {
     ["respect_moderation of the picture", { data: [{ respect_moderation: false, b64_json: text }] }, "moderation"],
     ["a throttle inside a 200", { error: { code: "429", message: "slow" } }, "limit", 429]
   ] as const) {
-    it.scopedLive(`${name} is ${expected}`, () =>
-      Effect.gen(function* () {
-        const failure = yield* Effect.flip(meeting(Fake.json(200, body)))
-        assert.deepStrictEqual([failure.class, failure.status], [expected, status])
-        assert.notInclude(failure.detail, text.slice(0, 12), "output is never logged")
-      })
-    )
+    it.scopedLive(`${name} is ${expected}`, function* () {
+      const failure = yield* Effect.flip(meeting(Fake.json(200, body)))
+      assert.deepStrictEqual([failure.class, failure.status], [expected, status])
+      assert.notInclude(failure.detail, text.slice(0, 12), "output is never logged")
+    })
   }
 
   for (const [status, code, field, expected, param] of [
@@ -109,22 +105,18 @@ describe("the answer of an openai-images host", () => {
     [524, null, null, "retry"],
     [529, null, null, "retry"]
   ] as const) {
-    it.scopedLive(`${status} ${code ?? ""} ${field ?? ""} is ${expected}`, () =>
-      Effect.gen(function* () {
-        const error = { message: "said the host", type: "invalid_request_error", param: field, code }
-        const failure = yield* Effect.flip(meeting(Fake.json(status, { error }, { location: "http://127.0.0.1:1/" })))
-        assert.deepStrictEqual([failure.class, failure.status, failure.param], [expected, status, param])
-        assert.include(failure.detail, "said the host")
-      })
-    )
+    it.scopedLive(`${status} ${code ?? ""} ${field ?? ""} is ${expected}`, function* () {
+      const error = { message: "said the host", type: "invalid_request_error", param: field, code }
+      const failure = yield* Effect.flip(meeting(Fake.json(status, { error }, { location: "http://127.0.0.1:1/" })))
+      assert.deepStrictEqual([failure.class, failure.status, failure.param], [expected, status, param])
+      assert.include(failure.detail, "said the host")
+    })
   }
 
-  it.scopedLive("403 with reasons is moderation", () =>
-    Effect.gen(function* () {
-      const error = { code: 403, message: "flagged", metadata: { reasons: ["sexual"] } }
-      assert.strictEqual((yield* Effect.flip(meeting(Fake.json(403, { error })))).class, "moderation")
-    })
-  )
+  it.scopedLive("403 with reasons is moderation", function* () {
+    const error = { code: 403, message: "flagged", metadata: { reasons: ["sexual"] } }
+    assert.strictEqual((yield* Effect.flip(meeting(Fake.json(403, { error })))).class, "moderation")
+  })
 
   for (const [reason, status, expected] of [
     ["refused", undefined, "retry"],
@@ -133,19 +125,17 @@ describe("the answer of an openai-images host", () => {
     ["timeout", undefined, "timeout"],
     ["network", undefined, "network"]
   ] as const) {
-    it.scopedLive(`a picture that cannot be fetched (${reason}) is ${expected}`, () =>
-      Effect.gen(function* () {
-        const failing = Layer.mock(Fetcher, {
-          bytes: (asked) => {
-            assert.deepInclude(asked, { url: "https://cdn.test/a.png", from: "provider", limitBytes: 67_108_864 })
-            return new FetchFailed({ reason, status, detail: `why, and ${secret}` })
-          }
-        })
-        const reply = Fake.json(200, { data: [{ url: "https://cdn.test/a.png" }] })
-        const failure = yield* Effect.flip(meeting(reply, failing))
-        assert.deepStrictEqual([failure.class, failure.status], [expected, status ?? 200])
-        assert.include(failure.detail, "why, and [credential]")
+    it.scopedLive(`a picture that cannot be fetched (${reason}) is ${expected}`, function* () {
+      const failing = Layer.mock(Fetcher, {
+        bytes: (asked) => {
+          assert.deepInclude(asked, { url: "https://cdn.test/a.png", from: "provider", limitBytes: 67_108_864 })
+          return new FetchFailed({ reason, status, detail: `why, and ${secret}` })
+        }
       })
-    )
+      const reply = Fake.json(200, { data: [{ url: "https://cdn.test/a.png" }] })
+      const failure = yield* Effect.flip(meeting(reply, failing))
+      assert.deepStrictEqual([failure.class, failure.status], [expected, status ?? 200])
+      assert.include(failure.detail, "why, and [credential]")
+    })
   }
 })

@@ -1,22 +1,17 @@
-import { Deferred, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
-import type { ImageType, Picture } from "../../../src/domain/Media.ts"
+import { Effect, Predicate, type Scope } from "effect"
+import type { Picture } from "../../../src/domain/Media.ts"
 import type { ImageRoute } from "../../../src/domain/Model.ts"
-import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import type { Fault, Host, Painting, Understood } from "../../contracts/ImageHarness.ts"
-import { secret } from "../../contracts/MediaHarness.ts"
+import { base64, imageTypeOf, secret } from "../../contracts/MediaHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import * as PlainFetcher from "../../harness/upstream/PlainFetcher.ts"
+import { accountOf, imageRouteOf } from "../jobs/Hosts.ts"
 
 export const routeTo = (baseUrl: string, options: ImageRoute["options"] = {}): ImageRoute => ({
-  id: "ours@fake",
-  provider: { name: "fake", adapter: "openai-images", baseUrl, credential: Redacted.make(secret), headers: {} },
-  model: "vendor/draw-1",
-  editModel: "vendor/redraw-1",
-  preference: 1,
-  weight: 1,
-  resolutions: new Set(["1K", "2K", "4K"]),
-  aspectRatios: new Set<string>(),
-  cost: new Map(),
+  ...imageRouteOf({
+    provider: accountOf("openai-images", baseUrl),
+    model: "vendor/draw-1",
+    editModel: "vendor/redraw-1"
+  }),
   options
 })
 
@@ -43,8 +38,6 @@ export const errors = {
 } as const
 
 export const isError = (fault: Fault): fault is keyof typeof errors => fault in errors
-
-export const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")
 
 /** A good answer with these items, as the official client expects it; usage in tokens is of no interest to us. */
 const answer = (...data: ReadonlyArray<unknown>) => ({
@@ -83,10 +76,8 @@ const badResponse = (fault: Exclude<Fault, keyof typeof errors>): Fake.Reply => 
   }
 }
 
-const types: ReadonlyArray<ImageType> = ["image/png", "image/jpeg", "image/webp", "image/gif"]
-
 const pictureOf = async (file: Blob): Promise<Picture> => {
-  const type = types.find((known) => known === file.type)
+  const type = imageTypeOf(file.type)
   if (type === undefined) throw new Error(`a reference of type ${file.type}`)
   return { type, bytes: new Uint8Array(await file.arrayBuffer()) }
 }
@@ -150,22 +141,7 @@ export const ownHost: Effect.Effect<Host & { readonly fake: Fake.FakeUpstream },
         Effect.repeat({ until: isDownload }),
         Effect.map(({ headers }) => ({ credential: headers.authorization }))
       ),
-      hold: (painting) =>
-        Effect.gen(function* () {
-          const gate = yield* Deferred.make<void>()
-          const gone = yield* Deferred.make<void>()
-          yield* fake.script((response, received) => {
-            response.on("close", () => Deferred.unsafeDone(gone, received.closed))
-            const body = JSON.stringify(answer(item(painting)))
-            return Fake.steps({ type: "application/json" }, Deferred.await(gate), body)(response, received)
-          })
-          return { release: Effect.asVoid(Deferred.succeed(gate, undefined)), gone: Deferred.await(gone) }
-        })
+      hold: (painting) => Fake.holdJson(fake.script, answer(item(painting)))
     }
   }
-)
-
-export const services = Layer.merge(
-  Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 180 }),
-  PlainFetcher.layer
 )

@@ -1,8 +1,9 @@
 import * as OpenAiImages from "../../../src/providers/openai-images/OpenAiImages.ts"
 import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
 import type { Fault, Harness } from "../../contracts/ImageHarness.ts"
+import { services } from "../../contracts/MediaHarness.ts"
 import { aimockHost } from "./Aimock.ts"
-import { ownHost, services } from "./Hosts.ts"
+import { ownHost } from "./Hosts.ts"
 
 const answered: ReadonlyArray<Fault> = ["limit", "funds", "key", "request", "image", "moderation", "server", "missing"]
 const has = { revisedPrompt: true, edits: true }

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ImageEditParams, ImageGenerateParams } from "openai/resources/images"
 import type { ImageRoute } from "../../../src/domain/Model.ts"
@@ -11,10 +10,11 @@ import {
   type WireGeneration
 } from "../../../src/providers/openai-images/Request.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
-import { secret } from "../../contracts/MediaHarness.ts"
+import { secret, services } from "../../contracts/MediaHarness.ts"
 import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { formIn, routeTo, services } from "./Hosts.ts"
+import { formIn, routeTo } from "./Hosts.ts"
 
 /** A second opinion on the bodies, by the types of the API's own client. */
 const asOfficial = (body: WireGeneration): ImageGenerateParams => body
@@ -79,71 +79,61 @@ describe("a request to an openai-images host", () => {
     })
   }
 
-  it.scopedLive("sends nothing that neither the customer nor the route asked for", () =>
-    Effect.gen(function* () {
-      const { body, headers, method, path } = yield* sent({})
-      assert.deepStrictEqual([method, path], ["POST", "/v1/images/generations"])
-      assert.deepStrictEqual([headers.authorization, headers["content-type"]], [`Bearer ${secret}`, "application/json"])
-      assert.deepStrictEqual(body, usual)
-    })
-  )
+  it.scopedLive("sends nothing that neither the customer nor the route asked for", function* () {
+    const { body, headers, method, path } = yield* sent({})
+    assert.deepStrictEqual([method, path], ["POST", "/v1/images/generations"])
+    assert.deepStrictEqual([headers.authorization, headers["content-type"]], [`Bearer ${secret}`, "application/json"])
+    assert.deepStrictEqual(body, usual)
+  })
 
-  it.scopedLive("adds the route's own fields, but lets none of them replace what was asked for", () =>
-    Effect.gen(function* () {
-      const { body } = yield* sent({
-        extra_body: { seed: 7, prompt: "theirs", n: 4 },
-        extra_edit_body: { only: "edits" }
-      })
-      assert.deepStrictEqual(body, { ...usual, seed: 7 })
+  it.scopedLive("adds the route's own fields, but lets none of them replace what was asked for", function* () {
+    const { body } = yield* sent({
+      extra_body: { seed: 7, prompt: "theirs", n: 4 },
+      extra_edit_body: { only: "edits" }
     })
-  )
+    assert.deepStrictEqual(body, { ...usual, seed: 7 })
+  })
 
-  it.scopedLive("edits with files under their own names and types", () =>
-    Effect.gen(function* () {
-      const options = {
-        quality: "low",
-        moderation: "low",
-        extra_body: { seed: 7 },
-        extra_edit_body: { a: [1], f: "high" }
-      }
-      const received = yield* sent(options, request({ references: [png, gif] }))
-      assert.strictEqual(received.path, "/v1/images/edits")
-      assert.strictEqual(received.headers["content-length"], String(received.bytes.length))
-      const form = yield* Effect.promise(() => formIn(received))
-      const plain = [...form].map(([name, value]) =>
-        typeof value === "string" ? [name, value] : [name, value.name, value.type, value.size]
-      )
-      assert.sameDeepMembers(plain, [
-        ["model", "vendor/redraw-1"],
-        ["prompt", "A red bicycle"],
-        ["n", "1"],
-        ["quality", "low"],
-        ["seed", "7"],
-        ["a", "[1]"],
-        ["f", "high"],
-        ["image[]", "image-1.png", "image/png", png.bytes.length],
-        ["image[]", "image-2.gif", "image/gif", gif.bytes.length]
-      ])
-    })
-  )
+  it.scopedLive("edits with files under their own names and types", function* () {
+    const options = {
+      quality: "low",
+      moderation: "low",
+      extra_body: { seed: 7 },
+      extra_edit_body: { a: [1], f: "high" }
+    }
+    const received = yield* sent(options, request({ references: [png, gif] }))
+    assert.strictEqual(received.path, "/v1/images/edits")
+    assert.strictEqual(received.headers["content-length"], String(received.bytes.length))
+    const form = yield* Effect.promise(() => formIn(received))
+    const plain = [...form].map(([name, value]) =>
+      typeof value === "string" ? [name, value] : [name, value.name, value.type, value.size]
+    )
+    assert.sameDeepMembers(plain, [
+      ["model", "vendor/redraw-1"],
+      ["prompt", "A red bicycle"],
+      ["n", "1"],
+      ["quality", "low"],
+      ["seed", "7"],
+      ["a", "[1]"],
+      ["f", "high"],
+      ["image[]", "image-1.png", "image/png", png.bytes.length],
+      ["image[]", "image-2.gif", "image/gif", gif.bytes.length]
+    ])
+  })
 
-  it.scopedLive("edits with the field's other name", () =>
-    Effect.gen(function* () {
-      const form = yield* Effect.flatMap(sent({ image_field: "image" }, request({ references: [png] })), (received) =>
-        Effect.promise(() => formIn(received))
-      )
-      assert.deepStrictEqual([form.getAll("image").length, form.getAll("image[]").length], [1, 0])
-    })
-  )
+  it.scopedLive("edits with the field's other name", function* () {
+    const form = yield* Effect.flatMap(sent({ image_field: "image" }, request({ references: [png] })), (received) =>
+      Effect.promise(() => formIn(received))
+    )
+    assert.deepStrictEqual([form.getAll("image").length, form.getAll("image[]").length], [1, 0])
+  })
 
-  it.scopedLive("no field name breaks out of its part", () =>
-    Effect.gen(function* () {
-      const options = { extra_body: { 'a"\r\nx-evil: 1\r\n\r\n': "v" } }
-      const received = yield* sent(options, request({ references: [png] }))
-      const form = yield* Effect.promise(() => formIn(received))
-      assert.sameMembers([...form.keys()], ["model", "prompt", "n", 'a"\r\nx-evil: 1\r\n\r\n', "image[]"])
-    })
-  )
+  it.scopedLive("no field name breaks out of its part", function* () {
+    const options = { extra_body: { 'a"\r\nx-evil: 1\r\n\r\n': "v" } }
+    const received = yield* sent(options, request({ references: [png] }))
+    const form = yield* Effect.promise(() => formIn(received))
+    assert.sameMembers([...form.keys()], ["model", "prompt", "n", 'a"\r\nx-evil: 1\r\n\r\n', "image[]"])
+  })
 
   for (const [name, references, images] of [
     ["one", [png], { image: { type: "image_url", url: dataUrl(png.bytes, "image/png") } }],
@@ -158,13 +148,11 @@ describe("a request to an openai-images host", () => {
       }
     ]
   ] as const) {
-    it.scopedLive(`edits ${name} in JSON, where the host wants that`, () =>
-      Effect.gen(function* () {
-        const { body, path } = yield* sent({ edits: "json" }, request({ references }))
-        assert.strictEqual(path, "/v1/images/edits")
-        assert.deepStrictEqual(body, { ...usual, model: "vendor/redraw-1", ...images })
-      })
-    )
+    it.scopedLive(`edits ${name} in JSON, where the host wants that`, function* () {
+      const { body, path } = yield* sent({ edits: "json" }, request({ references }))
+      assert.strictEqual(path, "/v1/images/edits")
+      assert.deepStrictEqual(body, { ...usual, model: "vendor/redraw-1", ...images })
+    })
   }
 
   for (const options of [

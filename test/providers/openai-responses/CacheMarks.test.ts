@@ -1,5 +1,4 @@
 import { assert, describe } from "@effect/vitest"
-import { Effect } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import { request } from "../../contracts/ChatHarness.ts"
 import { scenarios } from "../../contracts/ChatScenarios.ts"
@@ -45,12 +44,11 @@ describe("marks for the cache of an openai-responses host", () => {
   ] as const) {
     check(
       name,
-      (adapter, fake, route) =>
-        Effect.gen(function* () {
-          yield* fake.script(answer)
-          yield* adapter.complete(route, request({ messages }))
-          assert.deepStrictEqual(Object((yield* fake.received).body).input, input)
-        }),
+      function* (adapter, fake, route) {
+        yield* fake.script(answer)
+        yield* adapter.complete(route, request({ messages }))
+        assert.deepStrictEqual(Object((yield* fake.received).body).input, input)
+      },
       options
     )
   }
@@ -66,38 +64,32 @@ describe("a key for the cache of an openai-responses host", () => {
     return Fake.json(400, { error: { message: "No", type: "invalid_request_error", param, code: "unknown_parameter" } })
   }
 
-  check("goes along with the retention, and is no field without them", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(answer, answer)
-      yield* adapter.complete(route, keyed)
-      yield* adapter.complete(route, request())
-      assert.deepStrictEqual(keyOf(yield* fake.received), ["session-1", "in_memory"])
-      assert.notProperty((yield* fake.received).body, "prompt_cache_key")
-    })
-  )
+  check("goes along with the retention, and is no field without them", function* (adapter, fake, route) {
+    yield* fake.script(answer, answer)
+    yield* adapter.complete(route, keyed)
+    yield* adapter.complete(route, request())
+    assert.deepStrictEqual(keyOf(yield* fake.received), ["session-1", "in_memory"])
+    assert.notProperty((yield* fake.received).body, "prompt_cache_key")
+  })
 
-  check("is not sent again to a host that refuses it", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(refusing("prompt_cache_key"), answer, answer)
-      yield* adapter.complete(route, keyed)
-      yield* adapter.complete(route, keyed)
-      const sent = [yield* fake.received, yield* fake.received, yield* fake.received].map(keyOf)
-      assert.deepStrictEqual(sent, [
-        ["session-1", "in_memory"],
-        [undefined, "in_memory"],
-        [undefined, "in_memory"]
-      ])
-    })
-  )
+  check("is not sent again to a host that refuses it", function* (adapter, fake, route) {
+    yield* fake.script(refusing("prompt_cache_key"), answer, answer)
+    yield* adapter.complete(route, keyed)
+    yield* adapter.complete(route, keyed)
+    const sent = [yield* fake.received, yield* fake.received, yield* fake.received].map(keyOf)
+    assert.deepStrictEqual(sent, [
+      ["session-1", "in_memory"],
+      [undefined, "in_memory"],
+      [undefined, "in_memory"]
+    ])
+  })
 
-  check("is sent again without a retention that the model does not have", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(refusing("prompt_cache_retention"), answer)
-      yield* adapter.complete(route, keyed)
-      assert.deepStrictEqual([yield* fake.received, yield* fake.received].map(keyOf), [
-        ["session-1", "in_memory"],
-        ["session-1", undefined]
-      ])
-    })
-  )
+  check("is sent again without a retention that the model does not have", function* (adapter, fake, route) {
+    yield* fake.script(refusing("prompt_cache_retention"), answer)
+    yield* adapter.complete(route, keyed)
+    assert.deepStrictEqual([yield* fake.received, yield* fake.received].map(keyOf), [
+      ["session-1", "in_memory"],
+      ["session-1", undefined]
+    ])
+  })
 })

@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ResponseCreateParams } from "openai/resources/responses/responses"
 import { options as decoder } from "../../../src/providers/openai-responses/Options.ts"
@@ -6,6 +5,7 @@ import { encodeRequest } from "../../../src/providers/openai-responses/Request.t
 import { called, hear, joined, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { inEvents, inOnePiece, openAiResponses } from "./Wire.ts"
 
 const { bodies, check } = scenarios(openAiResponses)
@@ -165,14 +165,12 @@ describe("a request to an openai-responses host", () => {
     assert.notDeepEqual(idsFor(`${fits}e`), [call, call])
   })
 
-  check("goes to the route's path with its credential", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(inOnePiece({ content: "hi", finish: "stop" }))
-      yield* adapter.complete(route, request())
-      const { headers, method, path } = yield* fake.received
-      assert.deepStrictEqual([method, path, headers.authorization], ["POST", "/v1/responses", `Bearer ${secret}`])
-    })
-  )
+  check("goes to the route's path with its credential", function* (adapter, fake, route) {
+    yield* fake.script(inOnePiece({ content: "hi", finish: "stop" }))
+    yield* adapter.complete(route, request())
+    const { headers, method, path } = yield* fake.received
+    assert.deepStrictEqual([method, path, headers.authorization], ["POST", "/v1/responses", `Bearer ${secret}`])
+  })
 
   check("has images as bytes unless its host fetches, or the route says otherwise", (adapter, _, route) =>
     Effect.sync(() => {
@@ -185,8 +183,9 @@ describe("a request to an openai-responses host", () => {
     })
   )
 
-  check("replays calls by their call_id alone, without the id that wants its reasoning", (adapter, fake, route) =>
-    Effect.gen(function* () {
+  check(
+    "replays calls by their call_id alone, without the id that wants its reasoning",
+    function* (adapter, fake, route) {
       const toolCalls = [{ id: "call_a", name, arguments: '{"city":"Bern"}' }]
       const calling = { toolCalls, reasoning: "r", finish: "tool_calls" } as const
       const hi = inOnePiece({ content: "hi", finish: "stop" })
@@ -206,6 +205,6 @@ describe("a request to an openai-responses host", () => {
         { type: "function_call", call_id: "call_a", name, arguments: '{"city":"Bern"}' },
         { type: "function_call_output", call_id: "call_a", output: "sunny" }
       ])
-    })
+    }
   )
 })

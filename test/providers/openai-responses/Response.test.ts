@@ -105,31 +105,28 @@ describe("an answer of an openai-responses host", () => {
     ])
   )
 
-  check("gets an id for a call without any", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(Fake.json(200, answered([call({ id: "", call_id: "", arguments: "" })])))
-      const [got] = (yield* adapter.complete(route, request())).toolCalls
-      assert.deepStrictEqual(got?.function, { name: "f", arguments: "{}" })
-      assert.match(got?.id ?? "", /^call_.{8,}/)
-    })
-  )
+  check("gets an id for a call without any", function* (adapter, fake, route) {
+    yield* fake.script(Fake.json(200, answered([call({ id: "", call_id: "", arguments: "" })])))
+    const [got] = (yield* adapter.complete(route, request())).toolCalls
+    assert.deepStrictEqual(got?.function, { name: "f", arguments: "{}" })
+    assert.match(got?.id ?? "", /^call_.{8,}/)
+  })
 
   check(
     "has a search of the host's own beside the client's tools, and none of the client's calls",
-    (adapter, fake, route) =>
-      Effect.gen(function* () {
-        const search = { type: "web_search_call" as const, id: "ws_1", status: "completed" as const }
-        const found = { ...search, action: { type: "search" as const, query: "q" } }
-        const body = response({ output: [found, ...whole({ content: "hi", finish: "stop" }).output] })
-        const { end, opening, output } = streamOf(body)
-        yield* fake.script(Fake.json(200, body), Fake.sse(...opening, ...output, ...end))
-        const asked = request({ webSearch: true, tools: [weatherTool] })
-        const piece = yield* adapter.complete(route, asked)
-        assert.deepStrictEqual([piece.content, piece.toolCalls, piece.finish], ["hi", [], "stop"])
-        assert.strictEqual(piece.usage?.webSearches, 1)
-        assert.deepStrictEqual(joined((yield* hear(adapter, route, asked)).events), piece)
-        for (const sent of yield* bodies(fake, 2)) assert.nestedInclude(sent, { "tools[1].type": "web_search" })
-      })
+    function* (adapter, fake, route) {
+      const search = { type: "web_search_call" as const, id: "ws_1", status: "completed" as const }
+      const found = { ...search, action: { type: "search" as const, query: "q" } }
+      const body = response({ output: [found, ...whole({ content: "hi", finish: "stop" }).output] })
+      const { end, opening, output } = streamOf(body)
+      yield* fake.script(Fake.json(200, body), Fake.sse(...opening, ...output, ...end))
+      const asked = request({ webSearch: true, tools: [weatherTool] })
+      const piece = yield* adapter.complete(route, asked)
+      assert.deepStrictEqual([piece.content, piece.toolCalls, piece.finish], ["hi", [], "stop"])
+      assert.strictEqual(piece.usage?.webSearches, 1)
+      assert.deepStrictEqual(joined((yield* hear(adapter, route, asked)).events), piece)
+      for (const sent of yield* bodies(fake, 2)) assert.nestedInclude(sent, { "tools[1].type": "web_search" })
+    }
   )
 
   noAnswers([
@@ -153,8 +150,9 @@ describe("an answer of an openai-responses host", () => {
     ["failed_to_download_image", "request", "messages"],
     ["invalid_image_url", "request", "messages"]
   ] as const) {
-    check(`that failed with ${code} is of class ${meaning}, in one piece or as a stream`, (adapter, fake, route) =>
-      Effect.gen(function* () {
+    check(
+      `that failed with ${code} is of class ${meaning}, in one piece or as a stream`,
+      function* (adapter, fake, route) {
         const failed = failedWith(code)
         const event = Fake.event({ type: "response.failed", response: failed })
         yield* fake.script(Fake.json(200, failed), Fake.sse(event), Fake.json(200, failed))
@@ -165,7 +163,7 @@ describe("an answer of an openai-responses host", () => {
         ]) {
           assert.deepStrictEqual([failure?.class, failure?.param], [meaning, param])
         }
-      })
+      }
     )
   }
 })

@@ -1,10 +1,9 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect } from "effect"
 import OpenAI from "openai"
 import type { Response } from "openai/resources/responses/responses"
 import type { Answer } from "../../contracts/ChatHarness.ts"
 import { officialClientContract } from "../../contracts/OfficialChatClient.ts"
 import { calling, thrownBy } from "../../harness/client/OfficialClients.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { errors } from "../openai-chat/Wire.ts"
 import { begun, failedWith, openAiResponses, written } from "./Wire.ts"
@@ -76,21 +75,19 @@ officialClientContract(openAiResponses, {
 })
 
 describe("the vendor's own client of the Responses API", () => {
-  it.scopedLive("reads a failed response and a break", () =>
-    Effect.gen(function* () {
-      const fake = yield* Fake.make
-      const { responses } = clientOf(fake.url)
-      const failed = failedWith("server_error")
-      const created = { type: "response.created", response: begun } as const
-      yield* fake.script(
-        Fake.json(200, failed),
-        Fake.sse(...written([created, { type: "response.failed", response: failed }])),
-        Fake.sse(...written([created, { type: "error", code: "server_error", message: "boom", param: null }]))
-      )
-      assert.strictEqual((yield* calling(() => responses.create(asked))).error?.code, "server_error")
-      assert.strictEqual((yield* calling(() => responses.stream(asked).finalResponse())).status, "failed")
-      const broken = yield* thrownBy(() => responses.stream(asked).finalResponse())
-      assert.deepInclude(broken, { code: "server_error", message: "boom" })
-    })
-  )
+  it.scopedLive("reads a failed response and a break", function* () {
+    const fake = yield* Fake.make
+    const { responses } = clientOf(fake.url)
+    const failed = failedWith("server_error")
+    const created = { type: "response.created", response: begun } as const
+    yield* fake.script(
+      Fake.json(200, failed),
+      Fake.sse(...written([created, { type: "response.failed", response: failed }])),
+      Fake.sse(...written([created, { type: "error", code: "server_error", message: "boom", param: null }]))
+    )
+    assert.strictEqual((yield* calling(() => responses.create(asked))).error?.code, "server_error")
+    assert.strictEqual((yield* calling(() => responses.stream(asked).finalResponse())).status, "failed")
+    const broken = yield* thrownBy(() => responses.stream(asked).finalResponse())
+    assert.deepInclude(broken, { code: "server_error", message: "boom" })
+  })
 })

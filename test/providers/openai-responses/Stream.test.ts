@@ -116,15 +116,13 @@ describe("a stream of an openai-responses host", () => {
     usage: undefined
   })
 
-  check("ends at its last event, whatever the host does with its connection", (adapter, fake, route) =>
-    Effect.gen(function* () {
-      yield* fake.script(Fake.sse(a, ended(), Effect.never))
-      const heard = yield* hear(adapter, route, request())
-      assert.deepStrictEqual(heard, { events: [text("a"), finished("stop")], failure: undefined })
-      const { closed } = yield* fake.received
-      yield* closed
-    })
-  )
+  check("ends at its last event, whatever the host does with its connection", function* (adapter, fake, route) {
+    yield* fake.script(Fake.sse(a, ended(), Effect.never))
+    const heard = yield* hear(adapter, route, request())
+    assert.deepStrictEqual(heard, { events: [text("a"), finished("stop")], failure: undefined })
+    const { closed } = yield* fake.received
+    yield* closed
+  })
 
   breaks([
     ["an end without a last event", [a], "network", 200, [text("a")]],

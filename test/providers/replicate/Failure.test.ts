@@ -1,8 +1,8 @@
-import { assert, describe, it } from "@effect/vitest"
 import { decodeFailure, predictionFailure } from "../../../src/providers/replicate/Failure.ts"
 import { decodeProgress } from "../../../src/providers/replicate/Response.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { secret } from "../../contracts/MediaHarness.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { replicateAccount } from "./Hosts.ts"
 
 const account = replicateAccount("https://api.replicate.com")

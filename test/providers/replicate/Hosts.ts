@@ -113,7 +113,11 @@ export const imageHost: Effect.Effect<
     hold: (painting) =>
       Effect.zipRight(
         answer(painting),
-        JobHost.delaying(replicate, "submit", { id: "019afc7100007000", status: "processing", output: null })
+        Fake.holdJson((reply) => replicate.meets("submit", reply), {
+          id: "019afc7100007000",
+          status: "processing",
+          output: null
+        })
       )
   }
 })

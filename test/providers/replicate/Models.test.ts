@@ -1,11 +1,11 @@
-import { assert, describe, it } from "@effect/vitest"
-import { Effect, Either, Schema } from "effect"
+import { Either, Schema } from "effect"
 import type { Model } from "../../../src/domain/Model.ts"
 import { encodeImage, encodeVideo, type Submission } from "../../../src/providers/jobs/Input.ts"
 import { format } from "../../../src/providers/replicate/Replicate.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { asSent } from "../../harness/fixtures/Chunks.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { tellable } from "../jobs/Hosts.ts"
 
 const picture = { type: "image/png", bytes: Buffer.from("x") } as const
@@ -111,18 +111,16 @@ const submissions = (model: Model): ReadonlyArray<Submission> => {
 }
 
 describe("the built-in catalog's routes at Replicate", () => {
-  it.effect("ask each model for what it takes, and for what bounds its price", () =>
-    Effect.gen(function* () {
-      const environment = { REPLICATE_API_TOKEN: "k" }
-      const { models } = yield* Catalog.make(options({ text: builtIn, environment }))
-      const all = models.flatMap(submissions)
-      assert.sameMembers([...new Set(all.map(({ model }) => model))], Object.keys(inputs))
-      for (const { input, model } of all) {
-        const schema = inputs[model]
-        if (schema === undefined) return assert.fail(model)
-        const read = Schema.decodeUnknownEither(schema, { onExcessProperty: "error", errors: "all" })(asSent(input))
-        assert.isTrue(Either.isRight(read), `${model}: ${Either.isLeft(read) ? read.left.message : ""}`)
-      }
-    })
-  )
+  it.effect("ask each model for what it takes, and for what bounds its price", function* () {
+    const environment = { REPLICATE_API_TOKEN: "k" }
+    const { models } = yield* Catalog.make(options({ text: builtIn, environment }))
+    const all = models.flatMap(submissions)
+    assert.sameMembers([...new Set(all.map(({ model }) => model))], Object.keys(inputs))
+    for (const { input, model } of all) {
+      const schema = inputs[model]
+      if (schema === undefined) return assert.fail(model)
+      const read = Schema.decodeUnknownEither(schema, { onExcessProperty: "error", errors: "all" })(asSent(input))
+      assert.isTrue(Either.isRight(read), `${model}: ${Either.isLeft(read) ? read.left.message : ""}`)
+    }
+  })
 })

@@ -1,6 +1,6 @@
-import { assert, describe, it } from "@effect/vitest"
 import { parseProgressFromLogs } from "replicate"
 import { decodeProgress } from "../../../src/providers/replicate/Response.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import { replicateAccount } from "./Hosts.ts"
 
 const decoded = (logs: unknown) =>

@@ -4,9 +4,9 @@ import { rm } from "node:fs/promises"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
-import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { draw } from "../../harness/gateway/SandboxMedia.ts"
+import { assert, it } from "../../harness/It.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 const run = promisify(execFile)
@@ -22,15 +22,14 @@ const bundled = Effect.acquireRelease(
 
 it.scoped(
   "a bundle draws the same, silently, whatever fonts the machine has, and loads what it needs for that late",
-  () =>
-    Effect.gen(function* () {
-      const program = yield* bundled
-      const nowhere = path.join(root, "nowhere")
-      const env = { ...process.env, FONTCONFIG_FILE: nowhere, FONTCONFIG_PATH: nowhere, HOME: nowhere }
-      const { stderr, stdout } = yield* Effect.promise(() => run(process.execPath, [program], { cwd: "/", env }))
-      const { bytes } = yield* draw({})
-      const hash = createHash("sha256").update(bytes).digest("hex")
-      assert.deepStrictEqual(stdout.trim().split("\n"), ["false", hash, "true"])
-      assert.strictEqual(stderr, "")
-    })
+  function* () {
+    const program = yield* bundled
+    const nowhere = path.join(root, "nowhere")
+    const env = { ...process.env, FONTCONFIG_FILE: nowhere, FONTCONFIG_PATH: nowhere, HOME: nowhere }
+    const { stderr, stdout } = yield* Effect.promise(() => run(process.execPath, [program], { cwd: "/", env }))
+    const { bytes } = yield* draw({})
+    const hash = createHash("sha256").update(bytes).digest("hex")
+    assert.deepStrictEqual(stdout.trim().split("\n"), ["false", hash, "true"])
+    assert.strictEqual(stderr, "")
+  }
 )

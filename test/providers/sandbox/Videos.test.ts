@@ -1,4 +1,3 @@
-import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Option, TestClock } from "effect"
 import * as Pictures from "../../../src/services/media/Pictures.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
@@ -6,13 +5,13 @@ import { configurationOf, decoder, type Frame } from "../../harness/fixtures/Avc
 import { contentOf, parse } from "../../harness/fixtures/Mp4.ts"
 import { blank, plain } from "../../harness/fixtures/PictureSamples.ts"
 import { download, failureOf, poll, submit, videoRoute } from "../../harness/gateway/SandboxMedia.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
-const rendered = (asked: Parameters<typeof submit>[0], route = videoRoute()) =>
-  Effect.gen(function* () {
-    const handle = yield* submit(asked, route)
-    yield* TestClock.adjust("3 seconds")
-    return yield* download(handle)
-  })
+const rendered = Effect.fnUntraced(function* (asked: Parameters<typeof submit>[0], route = videoRoute()) {
+  const handle = yield* submit(asked, route)
+  yield* TestClock.adjust("3 seconds")
+  return yield* download(handle)
+})
 
 /** Every frame of a file. */
 const decoded = (bytes: Buffer): ReadonlyArray<Frame> => {
@@ -27,102 +26,93 @@ const lumaAt = ({ blocks }: Frame, x: number, y: number): number =>
 describe("a clip", () => {
   it.effect.each([1, 5, 15, 61])(
     "of %i seconds is an mp4 of just that, made to be played while it arrives",
-    (seconds) =>
-      Effect.gen(function* () {
-        const { bytes } = yield* rendered({ seconds })
-        assert.isTrue(yield* Pictures.isVideo(bytes.subarray(0, 4_096)))
-        assert.isBelow(bytes.length, 450_000 + seconds * 40_000)
+    function* (seconds) {
+      const { bytes } = yield* rendered({ seconds })
+      assert.isTrue(yield* Pictures.isVideo(bytes.subarray(0, 4_096)))
+      assert.isBelow(bytes.length, 450_000 + seconds * 40_000)
 
-        const { boxes, movie, samples } = parse(bytes)
-        assert.deepStrictEqual(
-          boxes.map(({ type }) => type),
-          ["ftyp", "moov", "mdat"]
-        )
-        assert.deepStrictEqual(movie.brands, ["isom", "isom", "iso2", "avc1", "mp41"])
-        assert.deepStrictEqual([movie.isFragmented, movie.isProgressive], [false, true])
-        assert.strictEqual(movie.duration, seconds * movie.timescale)
-        const [track] = movie.videoTracks
-        assert.isDefined(track)
-        assert.strictEqual(track.codec, "avc1.42c01e")
-        assert.strictEqual(track.duration, seconds * track.timescale)
-        assert.deepStrictEqual(track.video, { width: 640, height: 360 })
+      const { boxes, movie, samples } = parse(bytes)
+      assert.deepStrictEqual(
+        boxes.map(({ type }) => type),
+        ["ftyp", "moov", "mdat"]
+      )
+      assert.deepStrictEqual(movie.brands, ["isom", "isom", "iso2", "avc1", "mp41"])
+      assert.deepStrictEqual([movie.isFragmented, movie.isProgressive], [false, true])
+      assert.strictEqual(movie.duration, seconds * movie.timescale)
+      const [track] = movie.videoTracks
+      assert.isDefined(track)
+      assert.strictEqual(track.codec, "avc1.42c01e")
+      assert.strictEqual(track.duration, seconds * track.timescale)
+      assert.deepStrictEqual(track.video, { width: 640, height: 360 })
 
-        const [media] = boxes.slice(-1)
-        assert.strictEqual(media?.end, bytes.length)
-        let [at, time] = [(media?.start ?? 0) + 8, 0]
-        for (const [index, { cts, dts, duration, is_sync, offset, size, timescale }] of samples.entries()) {
-          assert.deepStrictEqual([offset, dts, cts], [at, time, time])
-          assert.strictEqual(is_sync, index === 0)
-          assert.strictEqual(duration * samples.length, seconds * timescale)
-          at += size
-          time += duration
-        }
-        assert.strictEqual(at, bytes.length, "every sample is in mdat, and nothing else is")
-      })
-  )
-
-  it.effect("is H.264 that any decoder takes, of the size that the track says", () =>
-    Effect.gen(function* () {
-      const { bytes } = yield* rendered({ seconds: 1 })
-      assert.deepStrictEqual(configurationOf(contentOf(bytes, "avcC")), {
-        profile: 66,
-        constraints: 0b11000000,
-        level: 30,
-        columns: 40,
-        rows: 23,
-        width: 640,
-        height: 360
-      })
-      const samples = decoded(bytes).flatMap(({ blocks }) => blocks)
-      assert.isTrue(samples.every((block) => block.every((value) => value >= 16 && value <= 240)))
-    })
-  )
-
-  it.effect("shows the same picture in every frame", () =>
-    Effect.gen(function* () {
-      const { bytes } = yield* rendered({ seconds: 31 })
-      const frames = decoded(bytes)
-      frames.forEach(({ blocks, coded, key }, index) => {
-        assert.deepStrictEqual([key, coded.length], index === 0 ? [true, 40 * 23] : [false, 0])
-        assert.strictEqual(blocks.length, 40 * 23)
-      })
-    })
-  )
-
-  it.effect("shows its prompt, and its reference beside it", () =>
-    Effect.gen(function* () {
-      const first = (asked: Parameters<typeof submit>[0]) =>
-        Effect.map(rendered({ seconds: 1, ...asked }), ({ bytes }) => decoded(bytes)[0] ?? assert.fail("no frame"))
-      const letters = (frame: Frame) => {
-        let count = 0
-        for (let y = 28; y < 220; y++) for (let x = 32; x < 376; x++) if (lumaAt(frame, x, y) > 230) count++
-        return count
+      const [media] = boxes.slice(-1)
+      assert.strictEqual(media?.end, bytes.length)
+      let [at, time] = [(media?.start ?? 0) + 8, 0]
+      for (const [index, { cts, dts, duration, is_sync, offset, size, timescale }] of samples.entries()) {
+        assert.deepStrictEqual([offset, dts, cts], [at, time, time])
+        assert.strictEqual(is_sync, index === 0)
+        assert.strictEqual(duration * samples.length, seconds * timescale)
+        at += size
+        time += duration
       }
-      assert.strictEqual(letters(yield* first({ prompt: "" })), 0)
-      assert.isAbove(letters(yield* first({ prompt: "A red fox" })), 1_000)
-      const reference = yield* plain("#ff0000", 3_000, 3_000)
-      const beside = yield* first({ prompt: "A red fox", reference })
-      assert.isAbove(letters(beside), 1_000)
-      const block = beside.blocks[5 * 40 + 30] ?? []
-      // Red, as BT.601 has it.
-      for (const [at, value] of [82, 90, 240].entries()) {
-        assert.approximately(block[at === 0 ? 0 : 192 + 64 * at] ?? -1, value, 3)
-      }
-    })
+      assert.strictEqual(at, bytes.length, "every sample is in mdat, and nothing else is")
+    }
   )
 
-  it.effect("has the same bytes for the same input only, whenever and wherever it is rendered", () =>
-    Effect.gen(function* () {
-      const asked = { seconds: 1, reference: yield* plain("#00ff00") }
-      const { bytes } = yield* rendered(asked)
-      yield* TestClock.adjust("1 day")
-      assert.isTrue(bytes.equals((yield* rendered(asked, videoRoute("sandbox-b"))).bytes))
-      assert.isTrue(bytes.equals((yield* rendered({ ...asked, prompt: "[sandbox delay=0] A red fox" })).bytes))
-      for (const other of [{ prompt: "A red fax" }, { seconds: 5 }, { reference: undefined }]) {
-        assert.isFalse(bytes.equals((yield* rendered({ ...asked, ...other })).bytes))
-      }
+  it.effect("is H.264 that any decoder takes, of the size that the track says", function* () {
+    const { bytes } = yield* rendered({ seconds: 1 })
+    assert.deepStrictEqual(configurationOf(contentOf(bytes, "avcC")), {
+      profile: 66,
+      constraints: 0b11000000,
+      level: 30,
+      columns: 40,
+      rows: 23,
+      width: 640,
+      height: 360
     })
-  )
+    const samples = decoded(bytes).flatMap(({ blocks }) => blocks)
+    assert.isTrue(samples.every((block) => block.every((value) => value >= 16 && value <= 240)))
+  })
+
+  it.effect("shows the same picture in every frame", function* () {
+    const { bytes } = yield* rendered({ seconds: 31 })
+    const frames = decoded(bytes)
+    frames.forEach(({ blocks, coded, key }, index) => {
+      assert.deepStrictEqual([key, coded.length], index === 0 ? [true, 40 * 23] : [false, 0])
+      assert.strictEqual(blocks.length, 40 * 23)
+    })
+  })
+
+  it.effect("shows its prompt, and its reference beside it", function* () {
+    const first = (asked: Parameters<typeof submit>[0]) =>
+      Effect.map(rendered({ seconds: 1, ...asked }), ({ bytes }) => decoded(bytes)[0] ?? assert.fail("no frame"))
+    const letters = (frame: Frame) => {
+      let count = 0
+      for (let y = 28; y < 220; y++) for (let x = 32; x < 376; x++) if (lumaAt(frame, x, y) > 230) count++
+      return count
+    }
+    assert.strictEqual(letters(yield* first({ prompt: "" })), 0)
+    assert.isAbove(letters(yield* first({ prompt: "A red fox" })), 1_000)
+    const reference = yield* plain("#ff0000", 3_000, 3_000)
+    const beside = yield* first({ prompt: "A red fox", reference })
+    assert.isAbove(letters(beside), 1_000)
+    const block = beside.blocks[5 * 40 + 30] ?? []
+    // Red, as BT.601 has it.
+    for (const [at, value] of [82, 90, 240].entries()) {
+      assert.approximately(block[at === 0 ? 0 : 192 + 64 * at] ?? -1, value, 3)
+    }
+  })
+
+  it.effect("has the same bytes for the same input only, whenever and wherever it is rendered", function* () {
+    const asked = { seconds: 1, reference: yield* plain("#00ff00") }
+    const { bytes } = yield* rendered(asked)
+    yield* TestClock.adjust("1 day")
+    assert.isTrue(bytes.equals((yield* rendered(asked, videoRoute("sandbox-b"))).bytes))
+    assert.isTrue(bytes.equals((yield* rendered({ ...asked, prompt: "[sandbox delay=0] A red fox" })).bytes))
+    for (const other of [{ prompt: "A red fax" }, { seconds: 5 }, { reference: undefined }]) {
+      assert.isFalse(bytes.equals((yield* rendered({ ...asked, ...other })).bytes))
+    }
+  })
 })
 
 const states = (handle: string, moments: ReadonlyArray<number>) =>
@@ -131,17 +121,15 @@ const states = (handle: string, moments: ReadonlyArray<number>) =>
   )
 
 describe("a render", () => {
-  it.effect("is queued for a second, in progress until the third, and done from then on", () =>
-    Effect.gen(function* () {
-      yield* TestClock.adjust("400 days")
-      const handle = yield* submit({})
-      const seen = yield* states(handle, [0, 999, 1_000, 2_999, 3_000, 86_400_000])
-      assert.deepStrictEqual(
-        seen.map(({ state }) => state),
-        ["queued", "queued", "in_progress", "in_progress", "done", "done"]
-      )
-    })
-  )
+  it.effect("is queued for a second, in progress until the third, and done from then on", function* () {
+    yield* TestClock.adjust("400 days")
+    const handle = yield* submit({})
+    const seen = yield* states(handle, [0, 999, 1_000, 2_999, 3_000, 86_400_000])
+    assert.deepStrictEqual(
+      seen.map(({ state }) => state),
+      ["queued", "queued", "in_progress", "in_progress", "done", "done"]
+    )
+  })
 
   const fates: ReadonlyArray<readonly [string, FailureClass, number]> = [
     ["[sandbox fail]", "retry", 500],
@@ -149,37 +137,31 @@ describe("a render", () => {
     ["[sandbox moderation fail delay=0]", "moderation", 400],
     ["[sandbox fail routes=1]", "retry", 500]
   ]
-  it.effect.each(fates)("with %s fails in its third second, as %s", ([prompt, kind, status]) =>
-    Effect.gen(function* () {
-      const handle = yield* submit({ prompt: `A fox ${prompt}` })
-      const seen = yield* states(handle, [999, 1_999, 2_000, 3_000, 60_000])
-      assert.deepStrictEqual(
-        seen.map((progress) =>
-          progress.state === "failed" ? [progress.failure.class, progress.failure.status] : progress.state
-        ),
-        ["queued", "in_progress", [kind, status], [kind, status], [kind, status]]
-      )
-      assert.strictEqual((yield* failureOf(download(handle))).class, "retry")
-    })
-  )
+  it.effect.each(fates)("with %s fails in its third second, as %s", function* ([prompt, kind, status]) {
+    const handle = yield* submit({ prompt: `A fox ${prompt}` })
+    const seen = yield* states(handle, [999, 1_999, 2_000, 3_000, 60_000])
+    assert.deepStrictEqual(
+      seen.map((progress) =>
+        progress.state === "failed" ? [progress.failure.class, progress.failure.status] : progress.state
+      ),
+      ["queued", "in_progress", [kind, status], [kind, status], [kind, status]]
+    )
+    assert.strictEqual((yield* failureOf(download(handle))).class, "retry")
+  })
 
-  it.effect("fails only on the routes that were named", () =>
-    Effect.gen(function* () {
-      const handle = yield* submit({ prompt: "[sandbox fail routes=1]" }, videoRoute("sandbox-b"))
-      assert.deepStrictEqual(yield* states(handle, [3_000]), [{ state: "done" }])
-    })
-  )
+  it.effect("fails only on the routes that were named", function* () {
+    const handle = yield* submit({ prompt: "[sandbox fail routes=1]" }, videoRoute("sandbox-b"))
+    assert.deepStrictEqual(yield* states(handle, [3_000]), [{ state: "done" }])
+  })
 
-  it.effect("cannot be downloaded before it is done", () =>
-    Effect.gen(function* () {
-      const handle = yield* submit({})
-      yield* TestClock.adjust(2_999)
-      const failure = yield* failureOf(download(handle))
-      assert.deepStrictEqual([failure.class, failure.status], ["retry", 404])
-      yield* TestClock.adjust(1)
-      yield* download(handle)
-    })
-  )
+  it.effect("cannot be downloaded before it is done", function* () {
+    const handle = yield* submit({})
+    yield* TestClock.adjust(2_999)
+    const failure = yield* failureOf(download(handle))
+    assert.deepStrictEqual([failure.class, failure.status], ["retry", 404])
+    yield* TestClock.adjust(1)
+    yield* download(handle)
+  })
 })
 
 describe("a submit", () => {
@@ -190,71 +172,61 @@ describe("a submit", () => {
     ["[sandbox fail] [sandbox moderation]", "moderation", 400],
     ["[sandbox status=422 routes=1]", "request", 422]
   ]
-  it.effect.each(refused)("with %s is refused as %s", ([prompt, kind, status]) =>
-    Effect.gen(function* () {
-      const failure = yield* failureOf(submit({ prompt: `A fox ${prompt}` }))
-      assert.deepStrictEqual([failure.class, failure.status], [kind, status])
-    })
-  )
+  it.effect.each(refused)("with %s is refused as %s", function* ([prompt, kind, status]) {
+    const failure = yield* failureOf(submit({ prompt: `A fox ${prompt}` }))
+    assert.deepStrictEqual([failure.class, failure.status], [kind, status])
+  })
 
-  it.effect("waits out a delay, and the render begins after it", () =>
-    Effect.gen(function* () {
-      const fiber = yield* Effect.fork(submit({ prompt: "[sandbox delay=5000]" }))
-      yield* TestClock.adjust(4_999)
-      assert.isTrue(Option.isNone(yield* Fiber.poll(fiber)))
-      yield* TestClock.adjust(1)
-      const handle = yield* Fiber.join(fiber)
-      assert.deepStrictEqual(yield* states(handle, [999, 1_000]), [
-        { state: "queued" },
-        { state: "in_progress", percent: 33 }
-      ])
-    })
-  )
+  it.effect("waits out a delay, and the render begins after it", function* () {
+    const fiber = yield* Effect.fork(submit({ prompt: "[sandbox delay=5000]" }))
+    yield* TestClock.adjust(4_999)
+    assert.isTrue(Option.isNone(yield* Fiber.poll(fiber)))
+    yield* TestClock.adjust(1)
+    const handle = yield* Fiber.join(fiber)
+    assert.deepStrictEqual(yield* states(handle, [999, 1_000]), [
+      { state: "queued" },
+      { state: "in_progress", percent: 33 }
+    ])
+  })
 
-  it.effect("refuses a reference that cannot be decoded", () =>
-    Effect.gen(function* () {
-      for (const bytes of [Buffer.from("<html>"), blank(10_100, 10_000), blank(50, 50).subarray(0, 45)]) {
-        const failure = yield* failureOf(submit({ reference: { type: "image/png", bytes } }))
-        assert.deepStrictEqual([failure.class, failure.status, failure.param], ["request", 400, "image"])
-      }
-    })
-  )
+  it.effect("refuses a reference that cannot be decoded", function* () {
+    for (const bytes of [Buffer.from("<html>"), blank(10_100, 10_000), blank(50, 50).subarray(0, 45)]) {
+      const failure = yield* failureOf(submit({ reference: { type: "image/png", bytes } }))
+      assert.deepStrictEqual([failure.class, failure.status, failure.param], ["request", 400, "image"])
+    }
+  })
 })
 
 describe("a handle", () => {
-  it.effect("is small text that any database takes, whatever was asked for", () =>
-    Effect.gen(function* () {
-      const reference = yield* plain("#abcdef", 4_000, 3_000)
-      const handle = yield* submit({ prompt: `\u0000 \ud800 "\n${"long ".repeat(100_000)}`, reference })
-      assert.isBelow(handle.length, 32_768)
-      assert.notMatch(handle, /\\u0000|\\ud800/)
-      yield* TestClock.adjust("3 seconds")
-      yield* download(handle)
-    })
-  )
+  it.effect("is small text that any database takes, whatever was asked for", function* () {
+    const reference = yield* plain("#abcdef", 4_000, 3_000)
+    const handle = yield* submit({ prompt: `\u0000 \ud800 "\n${"long ".repeat(100_000)}`, reference })
+    assert.isBelow(handle.length, 32_768)
+    assert.notMatch(handle, /\\u0000|\\ud800/)
+    yield* TestClock.adjust("3 seconds")
+    yield* download(handle)
+  })
 
-  it.effect("that is broken is refused as an unknown render", () =>
-    Effect.gen(function* () {
-      const handle = yield* submit({ seconds: 5 })
-      yield* TestClock.adjust("3 seconds")
-      const changed = (from: string, to: string) => handle.replace(from, to)
-      const strange = [
-        "",
-        "null",
-        "{}",
-        "[".repeat(100_000),
-        changed(`"seconds":5`, `"seconds":1e9`),
-        changed(`"seconds":5`, `"seconds":0`),
-        changed(`"done"`, `"lost"`),
-        changed(`"reference":null`, `"reference":"***"`),
-        changed("red", "x".repeat(2_000_000))
-      ]
-      for (const text of strange) {
-        for (const asked of [Effect.asVoid(poll(text)), Effect.asVoid(download(text))]) {
-          const failure = yield* failureOf(asked)
-          assert.deepStrictEqual([failure.class, failure.status], ["retry", 404])
-        }
+  it.effect("that is broken is refused as an unknown render", function* () {
+    const handle = yield* submit({ seconds: 5 })
+    yield* TestClock.adjust("3 seconds")
+    const changed = (from: string, to: string) => handle.replace(from, to)
+    const strange = [
+      "",
+      "null",
+      "{}",
+      "[".repeat(100_000),
+      changed(`"seconds":5`, `"seconds":1e9`),
+      changed(`"seconds":5`, `"seconds":0`),
+      changed(`"done"`, `"lost"`),
+      changed(`"reference":null`, `"reference":"***"`),
+      changed("red", "x".repeat(2_000_000))
+    ]
+    for (const text of strange) {
+      for (const asked of [Effect.asVoid(poll(text)), Effect.asVoid(download(text))]) {
+        const failure = yield* failureOf(asked)
+        assert.deepStrictEqual([failure.class, failure.status], ["retry", 404])
       }
-    })
-  )
+    }
+  })
 })
