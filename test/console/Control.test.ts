@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { Organizations } from "../../src/services/access/Organizations.ts"
 import { adminAt, read } from "../harness/client/AdminClient.ts"
@@ -7,116 +6,111 @@ import { isSkipped, openPage } from "../harness/client/Browser.ts"
 import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
 import { auditOf, button, change, heading, narrow, without } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { script } from "./Traffic.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
-withLayer(gateway, { excludeTestServices: true })("settings and the audit in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("an owner lets someone in, once by link, and out again", () =>
-    Effect.gen(function* () {
-      const name = `bob-${randomUUID()}`
-      const { operator, page, problems, url } = yield* openConsole({ hash: "#/settings" })
-      const link = yield* Effect.promise(async () => {
-        await change(page, "Let someone in", { Name: name })
-        const dialog = page.getByRole("dialog", { name: `A link for ${name}` })
-        await dialog.waitFor()
-        const [shown = "", token = ""] = await dialog.locator(".copy code").allInnerTexts()
-        assert.match(token, /^ggo_/)
-        assert.deepStrictEqual(await findBarriers(page), [])
-        await button(dialog, "Done").click()
-        await dialog.waitFor({ state: "detached" })
-        assert.notInclude(await page.content(), token)
-        await change(page, `New link ${name}`)
-        await button(dialog, "Done").waitFor()
-        const [another = "", ...others] = await dialog.locator(".copy code").allInnerTexts()
-        assert.isEmpty(others)
-        assert.notStrictEqual(another, shown)
-        await button(dialog, "Done").click()
-        return `${url}/console${new URL(another).hash}`
-      })
-      const other = yield* openPage([url])
-      yield* Effect.promise(async () => {
-        await other.page.goto(link)
-        await other.page.locator(".operator").getByText(name).waitFor()
-        await other.page.goto(`${url}/console#/settings`)
-        await other.page.getByRole("region", { name: "Instances" }).getByText("running").first().waitFor()
-        assert.strictEqual(await other.page.getByRole("region", { name: "Operators" }).count(), 0)
-        assert.deepStrictEqual(await other.page.locator("main button").allInnerTexts(), [])
-        await change(page, `Revoke ${name}`)
-        await page.getByRole("row", { name }).getByText("revoked").waitFor()
-        await other.page.reload()
-        await other.page.getByLabel("Operator's token").waitFor()
-        await change(page, `Revoke ${operator.name}`)
-        assert.include(await page.getByRole("dialog").getByRole("alert").innerText(), operator.name)
-      })
-      const { data } = read(yield* adminAt(url, operator.token)("/operators"))
-      const bob = data.find((one: { readonly name: string }) => one.name === name)
-      assert.isNumber(bob.revoked_at)
-      assert.deepStrictEqual(
-        yield* auditOf(operator.name),
-        ["revoke", "link", "create"].map((action) => `console operators.${action} ${bob.id}`)
-      )
-      assert.deepStrictEqual(without(problems, 409), [])
+withLayer(gateway)("settings and the audit in the console", (it) => {
+  it.scoped.skipIf(isSkipped)("an owner lets someone in, once by link, and out again", function* () {
+    const name = `bob-${randomUUID()}`
+    const { operator, page, problems, url } = yield* openConsole({ hash: "#/settings" })
+    const link = yield* Effect.promise(async () => {
+      await change(page, "Let someone in", { Name: name })
+      const dialog = page.getByRole("dialog", { name: `A link for ${name}` })
+      await dialog.waitFor()
+      const [shown = "", token = ""] = await dialog.locator(".copy code").allInnerTexts()
+      assert.match(token, /^ggo_/)
+      assert.deepStrictEqual(await findBarriers(page), [])
+      await button(dialog, "Done").click()
+      await dialog.waitFor({ state: "detached" })
+      assert.notInclude(await page.content(), token)
+      await change(page, `New link ${name}`)
+      await button(dialog, "Done").waitFor()
+      const [another = "", ...others] = await dialog.locator(".copy code").allInnerTexts()
+      assert.isEmpty(others)
+      assert.notStrictEqual(another, shown)
+      await button(dialog, "Done").click()
+      return `${url}/console${new URL(another).hash}`
     })
-  )
+    const other = yield* openPage([url])
+    yield* Effect.promise(async () => {
+      await other.page.goto(link)
+      await other.page.locator(".operator").getByText(name).waitFor()
+      await other.page.goto(`${url}/console#/settings`)
+      await other.page.getByRole("region", { name: "Instances" }).getByText("running").first().waitFor()
+      assert.strictEqual(await other.page.getByRole("region", { name: "Operators" }).count(), 0)
+      assert.deepStrictEqual(await other.page.locator("main button").allInnerTexts(), [])
+      await change(page, `Revoke ${name}`)
+      await page.getByRole("row", { name }).getByText("revoked").waitFor()
+      await other.page.reload()
+      await other.page.getByLabel("Operator's token").waitFor()
+      await change(page, `Revoke ${operator.name}`)
+      assert.include(await page.getByRole("dialog").getByRole("alert").innerText(), operator.name)
+    })
+    const { data } = read(yield* adminAt(url, operator.token)("/operators"))
+    const bob = data.find((one: { readonly name: string }) => one.name === name)
+    assert.isNumber(bob.revoked_at)
+    assert.deepStrictEqual(
+      yield* auditOf(operator.name),
+      ["revoke", "link", "create"].map((action) => `console operators.${action} ${bob.id}`)
+    )
+    assert.deepStrictEqual(without(problems, 409), [])
+  })
 
-  it.scoped.skipIf(isSkipped)("an address is blocked and let in again, at 360 px", () =>
-    Effect.gen(function* () {
-      const { operator, page, problems, url } = yield* openConsole({ hash: "#/settings", role: "write", ...narrow })
-      const blocked = Effect.map(adminAt(url, operator.token)("/blocklist"), (answer) =>
-        read(answer).data.map(({ cidr }: { readonly cidr: string }) => cidr)
-      )
-      yield* Effect.promise(async () => {
-        await change(page, "Block", { "Address or range": script })
-        await page.locator('[aria-invalid="true"]').fill("203.0.113.0/24")
-        await page.getByRole("dialog").locator("button.primary").click()
-        await page.getByRole("region", { name: "Block list" }).getByText("203.0.113.0/24").first().waitFor()
-        assert.strictEqual(await overflow(page), 0)
-        assert.deepStrictEqual(await findBarriers(page), [])
-      })
-      assert.deepStrictEqual(yield* blocked, ["203.0.113.0/24"])
-      yield* Effect.promise(async () => {
-        await change(page, "Let in 203.0.113.0/24")
-        await page.getByText("Nothing is blocked.").waitFor()
-      })
-      assert.isEmpty(yield* blocked)
-      const actions = (yield* auditOf(operator.name)).map((line) => line.split(" ").slice(0, 2).join(" "))
-      assert.deepStrictEqual(actions, ["console blocklist.remove", "console blocklist.add"])
-      assert.deepStrictEqual(without(problems, 400), [])
+  it.scoped.skipIf(isSkipped)("an address is blocked and let in again, at 360 px", function* () {
+    const { operator, page, problems, url } = yield* openConsole({ hash: "#/settings", role: "write", ...narrow })
+    const blocked = Effect.map(adminAt(url, operator.token)("/blocklist"), (answer) =>
+      read(answer).data.map(({ cidr }: { readonly cidr: string }) => cidr)
+    )
+    yield* Effect.promise(async () => {
+      await change(page, "Block", { "Address or range": script })
+      await page.locator('[aria-invalid="true"]').fill("203.0.113.0/24")
+      await page.getByRole("dialog").locator("button.primary").click()
+      await page.getByRole("region", { name: "Block list" }).getByText("203.0.113.0/24").first().waitFor()
+      assert.strictEqual(await overflow(page), 0)
+      assert.deepStrictEqual(await findBarriers(page), [])
     })
-  )
+    assert.deepStrictEqual(yield* blocked, ["203.0.113.0/24"])
+    yield* Effect.promise(async () => {
+      await change(page, "Let in 203.0.113.0/24")
+      await page.getByText("Nothing is blocked.").waitFor()
+    })
+    assert.isEmpty(yield* blocked)
+    const actions = (yield* auditOf(operator.name)).map((line) => line.split(" ").slice(0, 2).join(" "))
+    assert.deepStrictEqual(actions, ["console blocklist.remove", "console blocklist.add"])
+    assert.deepStrictEqual(without(problems, 400), [])
+  })
 
-  it.scoped.skipIf(isSkipped)("the audit tells who changed what, and from what to what", () =>
-    Effect.gen(function* () {
-      const { create } = yield* Organizations
-      const { id, name } = yield* Effect.orDie(create({ name: `made ${randomUUID()}` }))
-      const { operator, page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
-      yield* Effect.promise(async () => {
-        await change(page, "Edit", {
-          Name: `${name} <b>2</b>`,
-          "Tell its webhooks below this balance, in USD": "0.5"
-        })
-        await heading(page, `${name} <b>2</b>`).waitFor()
-        await change(page, "Top up", { "Amount in USD": "3", Note: "<script>alert(1)</script>" })
-        await page.getByText("$3.00 were added").waitFor()
-        await page.getByRole("main").getByRole("link", { name: "Audit" }).click()
-        await heading(page, "Audit").waitFor()
-        const rows = page.getByRole("region", { name: "Changes" }).locator("tbody tr")
-        await page.getByText("2 in all").waitFor()
-        const [added = "", renamed = ""] = await rows.allInnerTexts()
-        for (const text of [operator.name, "console", "credits.top_up", "$3.00", "<script>alert(1)</script>"]) {
-          assert.include(added, text)
-        }
-        assert.include(renamed, "organizations.update")
-        assert.match(renamed, new RegExp(`name\\s+${name} → ${name} <b>2</b>`))
-        assert.match(renamed, /notify_below_usd\s+none → \$0\.50/)
-        await page.getByLabel("What").fill("credits")
-        await page.getByText("1 in all").waitFor()
-        await page.setViewportSize(narrow.viewport)
-        assert.strictEqual(await overflow(page), 0)
-        assert.deepStrictEqual(await findBarriers(page), [])
+  it.scoped.skipIf(isSkipped)("the audit tells who changed what, and from what to what", function* () {
+    const { create } = yield* Organizations
+    const { id, name } = yield* Effect.orDie(create({ name: `made ${randomUUID()}` }))
+    const { operator, page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
+    yield* Effect.promise(async () => {
+      await change(page, "Edit", {
+        Name: `${name} <b>2</b>`,
+        "Tell its webhooks below this balance, in USD": "0.5"
       })
-      assert.deepStrictEqual(without(problems), [])
+      await heading(page, `${name} <b>2</b>`).waitFor()
+      await change(page, "Top up", { "Amount in USD": "3", Note: "<script>alert(1)</script>" })
+      await page.getByText("$3.00 were added").waitFor()
+      await page.getByRole("main").getByRole("link", { name: "Audit" }).click()
+      await heading(page, "Audit").waitFor()
+      const rows = page.getByRole("region", { name: "Changes" }).locator("tbody tr")
+      await page.getByText("2 in all").waitFor()
+      const [added = "", renamed = ""] = await rows.allInnerTexts()
+      for (const text of [operator.name, "console", "credits.top_up", "$3.00", "<script>alert(1)</script>"]) {
+        assert.include(added, text)
+      }
+      assert.include(renamed, "organizations.update")
+      assert.match(renamed, new RegExp(`name\\s+${name} → ${name} <b>2</b>`))
+      assert.match(renamed, /notify_below_usd\s+none → \$0\.50/)
+      await page.getByLabel("What").fill("credits")
+      await page.getByText("1 in all").waitFor()
+      await page.setViewportSize(narrow.viewport)
+      assert.strictEqual(await overflow(page), 0)
+      assert.deepStrictEqual(await findBarriers(page), [])
     })
-  )
+    assert.deepStrictEqual(without(problems), [])
+  })
 })

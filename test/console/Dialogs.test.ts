@@ -1,7 +1,6 @@
 import { appendFileSync, copyFileSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Outbox from "../../src/services/webhooks/Outbox.ts"
 import { adminAt, read } from "../harness/client/AdminClient.ts"
@@ -11,6 +10,7 @@ import { auditOf, button, change, loseAnswers, narrow, tabTo, without } from "..
 import { post } from "../harness/client/HttpCalls.ts"
 import * as WebhookReceiver from "../harness/client/WebhookReceiver.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 import { script } from "./Traffic.ts"
 
@@ -34,9 +34,10 @@ const opened = (options: Parameters<typeof openConsole>[0]) =>
       Effect.map(adminAt(console.url, console.operator.token)(address), (answer) => read(answer))
   }))
 
-withLayer(gateway, { excludeTestServices: true })("a dialog of the console", (it) => {
-  it.scoped.skipIf(isSkipped)("disables a route with a note, enables and resets it, by the keyboard alone", () =>
-    Effect.gen(function* () {
+withLayer(gateway)("a dialog of the console", (it) => {
+  it.scoped.skipIf(isSkipped)(
+    "disables a route with a note, enables and resets it, by the keyboard alone",
+    function* () {
       const route = "gpt-5.2@sandbox"
       const { ask, operator, page, problems } = yield* opened({ hash: `#/routes?search=${route}` })
       const state = Effect.map(ask("/routes"), ({ data }) => data.find(({ id }: { id: string }) => id === route))
@@ -86,132 +87,121 @@ withLayer(gateway, { excludeTestServices: true })("a dialog of the console", (it
         ["reset", "enable", "disable"].map((action) => `console routes.${action} ${route}`)
       )
       assert.deepStrictEqual(without(problems, 400), [])
-    })
+    }
   )
 
-  it.scoped.skipIf(isSkipped)("has the catalog read again, and says which instance refused it", () =>
-    Effect.gen(function* () {
-      const { ask, operator, page, problems } = yield* opened({ hash: "#/routes?search=gpt-5.2", ...narrow })
-      const instance = Effect.map(ask("/instances"), ({ data: [first] }) => first)
-      const before = yield* instance
-      yield* Effect.promise(async () => {
-        await change(page, "Reload the catalog")
-        await page.getByText("Every instance has read its catalog again.").waitFor()
-      })
-      const reloaded = yield* instance
-      assert.isAbove(reloaded.generation, before.generation ?? 0)
-      assert.isNull(reloaded.problem)
-      yield* Effect.promise(async () => {
-        appendFileSync(catalogFile, `\n${JSON.stringify(script)}: {}\n`)
-        await change(page, "Reload the catalog")
-        await page.getByText("1 of 1 instances go on with the catalog they had.").waitFor()
-        await page.getByRole("region", { name: "Instances" }).getByText("onerror").first().waitFor()
-        assert.strictEqual(await page.locator("main img").count(), 0)
-        assert.strictEqual(await overflow(page), 0)
-        assert.deepStrictEqual(await findBarriers(page), [])
-      })
-      const refused = yield* instance
-      assert.include(refused.problem, script)
-      assert.strictEqual(refused.fingerprint, reloaded.fingerprint)
-      const audited = "console catalog.reload catalog"
-      assert.deepStrictEqual(yield* auditOf(operator.name), [audited, audited])
-      assert.deepStrictEqual(without(problems), [])
+  it.scoped.skipIf(isSkipped)("has the catalog read again, and says which instance refused it", function* () {
+    const { ask, operator, page, problems } = yield* opened({ hash: "#/routes?search=gpt-5.2", ...narrow })
+    const instance = Effect.map(ask("/instances"), ({ data: [first] }) => first)
+    const before = yield* instance
+    yield* Effect.promise(async () => {
+      await change(page, "Reload the catalog")
+      await page.getByText("Every instance has read its catalog again.").waitFor()
     })
-  )
-
-  it.scoped.skipIf(isSkipped)("looks at a video now, and cancels it once although the answers are lost", () =>
-    Effect.gen(function* () {
-      const customer = yield* Served.customer()
-      const prompt = "[sandbox delay=600000] Waves"
-      const body = { model: "veo-3.1-fast-generate-001", prompt, seconds: 4 }
-      const { id } = read(yield* video(customer, body), 202)
-      const { ask, operator, page, problems } = yield* opened({ hash: `#/videos/${id}` })
-      yield* Effect.promise(async () => {
-        await change(page, "Look at it now")
-        await page.getByText("An instance looks at it next.").waitFor()
-      })
-      assert.isTrue((yield* customer.funds).held > 0n)
-      yield* Effect.promise(async () => {
-        const keys = await loseAnswers(page, "**/cancel", 2)
-        await change(page, "Cancel")
-        await page.getByText("The video has failed, and its hold was given back.").waitFor()
-        await page.locator(".page-head").getByText("failed").waitFor()
-        assert.strictEqual(await button(page, "Cancel").count(), 0)
-        assert.lengthOf(keys, 3)
-        assert.strictEqual(new Set(keys).size, 1)
-      })
-      assert.strictEqual((yield* customer.funds).held, 0n)
-      assert.deepInclude(yield* ask(`/videos/${id}`), { status: "failed", step: "over", charge_usd: null })
-      assert.deepStrictEqual(yield* auditOf(operator.name), [
-        `console videos.cancel ${id}`,
-        `console videos.retry ${id}`
-      ])
-      assert.deepStrictEqual(
-        without(problems).filter((text) => !text.includes("ERR_CONNECTION_RESET")),
-        []
-      )
+    const reloaded = yield* instance
+    assert.isAbove(reloaded.generation, before.generation ?? 0)
+    assert.isNull(reloaded.problem)
+    yield* Effect.promise(async () => {
+      appendFileSync(catalogFile, `\n${JSON.stringify(script)}: {}\n`)
+      await change(page, "Reload the catalog")
+      await page.getByText("1 of 1 instances go on with the catalog they had.").waitFor()
+      await page.getByRole("region", { name: "Instances" }).getByText("onerror").first().waitFor()
+      assert.strictEqual(await page.locator("main img").count(), 0)
+      assert.strictEqual(await overflow(page), 0)
+      assert.deepStrictEqual(await findBarriers(page), [])
     })
-  )
+    const refused = yield* instance
+    assert.include(refused.problem, script)
+    assert.strictEqual(refused.fingerprint, reloaded.fingerprint)
+    const audited = "console catalog.reload catalog"
+    assert.deepStrictEqual(yield* auditOf(operator.name), [audited, audited])
+    assert.deepStrictEqual(without(problems), [])
+  })
 
-  it.scoped.skipIf(isSkipped)("adds an endpoint, enables it, sends an event again, and removes it", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const receiver = yield* WebhookReceiver.make(WebhookReceiver.ok)
-      const { org } = yield* Served.customer()
-      const { ask, operator, page, problems } = yield* opened({ hash: `#/organizations/${org}` })
-      const hook = `${receiver.url}/<b>hook</b>`
-      const endpoints = ask(`/webhooks?organization=${org}`)
-      const secret = yield* Effect.promise(async () => {
-        await change(page, "Add an endpoint", { URL: hook })
-        const dialog = page.getByRole("dialog", { name: "The endpoint's secret" })
-        const shown = await dialog.locator(".copy code").innerText()
-        await button(dialog, "Done").click()
-        await dialog.waitFor({ state: "detached" })
-        assert.notInclude(await page.content(), shown)
-        return shown
-      })
-      const { data } = yield* endpoints
-      assert.lengthOf(data, 1)
-      const [{ id, url }] = data
-      yield* sql`UPDATE webhook_endpoints SET disabled_at = now() WHERE id = ${id}`
-      yield* Effect.promise(async () => {
-        await page.getByRole("main").getByRole("link", { name: "Webhooks" }).click()
-        await page.getByText("disabled by a 410").waitFor()
-        await change(page, `Enable ${url}`)
-        await page.getByText("enabled", { exact: true }).waitFor()
-      })
-      assert.isNull((yield* endpoints).data[0].disabled_at)
-      yield* Outbox.write(sql, { org, type: "video.completed", url: undefined, data: { is: script } })
-      const [{ event } = { event: "" }] = yield* sql<{ event: string }>`
+  it.scoped.skipIf(isSkipped)("looks at a video now, and cancels it once although the answers are lost", function* () {
+    const customer = yield* Served.customer()
+    const prompt = "[sandbox delay=600000] Waves"
+    const body = { model: "veo-3.1-fast-generate-001", prompt, seconds: 4 }
+    const { id } = read(yield* video(customer, body), 202)
+    const { ask, operator, page, problems } = yield* opened({ hash: `#/videos/${id}` })
+    yield* Effect.promise(async () => {
+      await change(page, "Look at it now")
+      await page.getByText("An instance looks at it next.").waitFor()
+    })
+    assert.isTrue((yield* customer.funds).held > 0n)
+    yield* Effect.promise(async () => {
+      const keys = await loseAnswers(page, "**/cancel", 2)
+      await change(page, "Cancel")
+      await page.getByText("The video has failed, and its hold was given back.").waitFor()
+      await page.locator(".page-head").getByText("failed").waitFor()
+      assert.strictEqual(await button(page, "Cancel").count(), 0)
+      assert.lengthOf(keys, 3)
+      assert.strictEqual(new Set(keys).size, 1)
+    })
+    assert.strictEqual((yield* customer.funds).held, 0n)
+    assert.deepInclude(yield* ask(`/videos/${id}`), { status: "failed", step: "over", charge_usd: null })
+    assert.deepStrictEqual(yield* auditOf(operator.name), [`console videos.cancel ${id}`, `console videos.retry ${id}`])
+    assert.deepStrictEqual(
+      without(problems).filter((text) => !text.includes("ERR_CONNECTION_RESET")),
+      []
+    )
+  })
+
+  it.scoped.skipIf(isSkipped)("adds an endpoint, enables it, sends an event again, and removes it", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const receiver = yield* WebhookReceiver.make(WebhookReceiver.ok)
+    const { org } = yield* Served.customer()
+    const { ask, operator, page, problems } = yield* opened({ hash: `#/organizations/${org}` })
+    const hook = `${receiver.url}/<b>hook</b>`
+    const endpoints = ask(`/webhooks?organization=${org}`)
+    const secret = yield* Effect.promise(async () => {
+      await change(page, "Add an endpoint", { URL: hook })
+      const dialog = page.getByRole("dialog", { name: "The endpoint's secret" })
+      const shown = await dialog.locator(".copy code").innerText()
+      await button(dialog, "Done").click()
+      await dialog.waitFor({ state: "detached" })
+      assert.notInclude(await page.content(), shown)
+      return shown
+    })
+    const { data } = yield* endpoints
+    assert.lengthOf(data, 1)
+    const [{ id, url }] = data
+    yield* sql`UPDATE webhook_endpoints SET disabled_at = now() WHERE id = ${id}`
+    yield* Effect.promise(async () => {
+      await page.getByRole("main").getByRole("link", { name: "Webhooks" }).click()
+      await page.getByText("disabled by a 410").waitFor()
+      await change(page, `Enable ${url}`)
+      await page.getByText("enabled", { exact: true }).waitFor()
+    })
+    assert.isNull((yield* endpoints).data[0].disabled_at)
+    yield* Outbox.write(sql, { org, type: "video.completed", url: undefined, data: { is: script } })
+    const [{ event } = { event: "" }] = yield* sql<{ event: string }>`
         UPDATE webhook_deliveries SET state = 'failed', failure = ${script}, next_at = NULL WHERE org_id = ${org}
         RETURNING event_id AS event`
-      yield* Effect.promise(async () => {
-        await button(page, "Refresh").click()
-        await page.getByText(script).waitFor()
-        await change(page, `Replay ${event}`)
-        await page.getByText("The event is sent again.").waitFor()
-      })
-      const [received] = yield* receiver.received(1)
-      assert.strictEqual(received && WebhookReceiver.idOf(received), event)
-      assert.deepInclude(received && WebhookReceiver.verified(secret, received), { data: { is: script } })
-      yield* Effect.promise(async () => {
-        const delivered = page
-          .getByRole("region", { name: "Deliveries" })
-          .locator("td.status", { hasText: "delivered" })
-        while (!(await delivered.isVisible())) await button(page, "Refresh").click()
-        await change(page, `Remove ${url}`)
-        await page.getByText("The endpoint is removed.").waitFor()
-        await page.getByText("There are no endpoints.").waitFor()
-        assert.strictEqual(await page.locator("main :is(img, b)").count(), 0)
-      })
-      assert.deepStrictEqual((yield* endpoints).data, [])
-      assert.deepStrictEqual(yield* auditOf(operator.name), [
-        `console webhooks.remove ${id}`,
-        `console webhooks.replay ${event}`,
-        `console webhooks.enable ${id}`,
-        `console webhooks.add ${id}`
-      ])
-      assert.deepStrictEqual(without(problems), [])
+    yield* Effect.promise(async () => {
+      await button(page, "Refresh").click()
+      await page.getByText(script).waitFor()
+      await change(page, `Replay ${event}`)
+      await page.getByText("The event is sent again.").waitFor()
     })
-  )
+    const [received] = yield* receiver.received(1)
+    assert.strictEqual(received && WebhookReceiver.idOf(received), event)
+    assert.deepInclude(received && WebhookReceiver.verified(secret, received), { data: { is: script } })
+    yield* Effect.promise(async () => {
+      const delivered = page.getByRole("region", { name: "Deliveries" }).locator("td.status", { hasText: "delivered" })
+      while (!(await delivered.isVisible())) await button(page, "Refresh").click()
+      await change(page, `Remove ${url}`)
+      await page.getByText("The endpoint is removed.").waitFor()
+      await page.getByText("There are no endpoints.").waitFor()
+      assert.strictEqual(await page.locator("main :is(img, b)").count(), 0)
+    })
+    assert.deepStrictEqual((yield* endpoints).data, [])
+    assert.deepStrictEqual(yield* auditOf(operator.name), [
+      `console webhooks.remove ${id}`,
+      `console webhooks.replay ${event}`,
+      `console webhooks.enable ${id}`,
+      `console webhooks.add ${id}`
+    ])
+    assert.deepStrictEqual(without(problems), [])
+  })
 })

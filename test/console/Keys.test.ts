@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { NanoUsd } from "../../src/domain/Money.ts"
@@ -10,6 +9,7 @@ import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePa
 import { button, change, heading, loseAnswers, narrow, without } from "../harness/client/ConsoleParts.ts"
 import { bearer, callAt, soon, talk } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -31,9 +31,10 @@ const copySecret = async (page: Page): Promise<string> => {
   return secret
 }
 
-withLayer(gateway, { excludeTestServices: true })("keys and money in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("a customer is let in, seen at work, capped, suspended, resumed and let out", () =>
-    Effect.gen(function* () {
+withLayer(gateway)("keys and money in the console", (it) => {
+  it.scoped.skipIf(isSkipped)(
+    "a customer is let in, seen at work, capped, suspended, resumed and let out",
+    function* () {
       const name = `acme ${randomUUID()}`
       const { page, problems, url } = yield* openConsole({ hash: "#/organizations" })
       const ask = (secret: string) =>
@@ -90,36 +91,35 @@ withLayer(gateway, { excludeTestServices: true })("keys and money in the console
       })
       yield* become(other, 401)
       assert.deepStrictEqual(without(problems), [])
-    })
+    }
   )
 
-  it.scoped.skipIf(isSkipped)("a double click on a top-up adds one entry, also where the answer is lost", () =>
-    Effect.gen(function* () {
-      const { id } = yield* made(0n)
-      const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
-      yield* Effect.promise(async () => {
-        const keys = await loseAnswers(page, "**/admin/v1/credits", 1)
-        await button(page, "Top up").click()
-        await page.getByLabel("Amount in USD").fill("0.000000001")
-        await page.getByRole("dialog").locator("button.primary").dblclick()
-        await page.getByText("$0.000000001 were added").waitFor()
-        await page.getByRole("region", { name: "Entries" }).getByText("top-up").waitFor()
-        assert.isAtLeast(keys.length, 2)
-      })
-      const { entries } = yield* LedgerAdmin
-      assert.deepStrictEqual(
-        (yield* entries(id, { limit: 10 })).map(({ amount }) => amount),
-        [1n]
-      )
-      assert.deepStrictEqual(
-        problems.filter((text) => !text.includes("ERR_CONNECTION_RESET")),
-        []
-      )
+  it.scoped.skipIf(isSkipped)("a double click on a top-up adds one entry, also where the answer is lost", function* () {
+    const { id } = yield* made(0n)
+    const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
+    yield* Effect.promise(async () => {
+      const keys = await loseAnswers(page, "**/admin/v1/credits", 1)
+      await button(page, "Top up").click()
+      await page.getByLabel("Amount in USD").fill("0.000000001")
+      await page.getByRole("dialog").locator("button.primary").dblclick()
+      await page.getByText("$0.000000001 were added").waitFor()
+      await page.getByRole("region", { name: "Entries" }).getByText("top-up").waitFor()
+      assert.isAtLeast(keys.length, 2)
     })
-  )
+    const { entries } = yield* LedgerAdmin
+    assert.deepStrictEqual(
+      (yield* entries(id, { limit: 10 })).map(({ amount }) => amount),
+      [1n]
+    )
+    assert.deepStrictEqual(
+      problems.filter((text) => !text.includes("ERR_CONNECTION_RESET")),
+      []
+    )
+  })
 
-  it.scoped.skipIf(isSkipped)("an adjustment below what is available is refused, but to an owner who insists", () =>
-    Effect.gen(function* () {
+  it.scoped.skipIf(isSkipped)(
+    "an adjustment below what is available is refused, but to an owner who insists",
+    function* () {
       const { id } = yield* made(2n * usd)
       const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
       yield* Effect.promise(async () => {
@@ -140,26 +140,24 @@ withLayer(gateway, { excludeTestServices: true })("keys and money in the console
         assert.strictEqual(await button(reader.page, "Delete").count(), 0)
       })
       assert.deepStrictEqual(without(problems, 409), [])
-    })
+    }
   )
 
-  it.scoped.skipIf(isSkipped)("hostile names and notes are text, and fit at 360 px", () =>
-    Effect.gen(function* () {
-      const { id } = yield* made(usd)
-      const evil = `<img src=x onerror="document.title='owned'">\u202E${"x".repeat(150)}`
-      const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}`, ...narrow })
-      yield* Effect.promise(async () => {
-        await change(page, "Create key", { Name: evil })
-        await copySecret(page)
-        await change(page, "Top up", { "Amount in USD": "1", Note: evil.repeat(5), Reference: evil })
-        await page.getByRole("region", { name: "Entries" }).getByText("<img src=x").first().waitFor()
-        await page.getByRole("region", { name: "Keys" }).getByText("<img src=x").first().waitFor()
-        assert.strictEqual(await page.locator("main img").count(), 0)
-        assert.notInclude(await page.title(), "owned")
-        assert.strictEqual(await overflow(page), 0)
-        assert.deepStrictEqual(await findBarriers(page), [])
-      })
-      assert.deepStrictEqual(without(problems), [])
+  it.scoped.skipIf(isSkipped)("hostile names and notes are text, and fit at 360 px", function* () {
+    const { id } = yield* made(usd)
+    const evil = `<img src=x onerror="document.title='owned'">\u202E${"x".repeat(150)}`
+    const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}`, ...narrow })
+    yield* Effect.promise(async () => {
+      await change(page, "Create key", { Name: evil })
+      await copySecret(page)
+      await change(page, "Top up", { "Amount in USD": "1", Note: evil.repeat(5), Reference: evil })
+      await page.getByRole("region", { name: "Entries" }).getByText("<img src=x").first().waitFor()
+      await page.getByRole("region", { name: "Keys" }).getByText("<img src=x").first().waitFor()
+      assert.strictEqual(await page.locator("main img").count(), 0)
+      assert.notInclude(await page.title(), "owned")
+      assert.strictEqual(await overflow(page), 0)
+      assert.deepStrictEqual(await findBarriers(page), [])
     })
-  )
+    assert.deepStrictEqual(without(problems), [])
+  })
 })

@@ -1,9 +1,9 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { isSkipped } from "../harness/client/Browser.ts"
 import { findBarriers, openConsole } from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { nowAnswers } from "./NowAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -14,80 +14,72 @@ const background = (page: Page) => page.evaluate<string>("getComputedStyle(docum
 const light = "rgb(246, 247, 248)"
 const dark = "rgb(16, 20, 23)"
 
-withLayer(gateway, { excludeTestServices: true })("the frame of every view", (it) => {
-  it.scoped.skipIf(isSkipped)("can be used by the keyboard alone", () =>
-    Effect.gen(function* () {
-      const { page, problems, url } = yield* openConsole({ answers: nowAnswers(), hash: "#/nowhere" })
-      yield* Effect.promise(async () => {
-        await page.getByText("There is no such view.").waitFor()
-        await page.keyboard.press("?")
-        const dialog = page.getByRole("dialog", { name: "Shortcuts" })
-        await dialog.waitFor()
-        assert.deepStrictEqual(await findBarriers(page), [])
-        await page.keyboard.press("Escape")
-        await dialog.waitFor({ state: "detached" })
-        await page.keyboard.press("g")
-        await page.keyboard.press("n")
-        await page.getByRole("heading", { name: "Now", level: 1 }).waitFor()
-        assert.strictEqual(page.url(), `${url}/console#/`)
-        assert.strictEqual(await focused(page), "Now")
-        await page.reload()
-        await page.getByRole("heading", { name: "Now", level: 1 }).waitFor()
-        await page.keyboard.press("Tab")
-        assert.strictEqual(await focused(page), "Skip to the content")
-        await page.keyboard.press("Enter")
-        assert.strictEqual(await page.evaluate("document.activeElement.localName"), "main")
-        assert.strictEqual(page.url(), `${url}/console#/`)
-      })
-      assert.deepStrictEqual(problems, [])
+withLayer(gateway)("the frame of every view", (it) => {
+  it.scoped.skipIf(isSkipped)("can be used by the keyboard alone", function* () {
+    const { page, problems, url } = yield* openConsole({ answers: nowAnswers(), hash: "#/nowhere" })
+    yield* Effect.promise(async () => {
+      await page.getByText("There is no such view.").waitFor()
+      await page.keyboard.press("?")
+      const dialog = page.getByRole("dialog", { name: "Shortcuts" })
+      await dialog.waitFor()
+      assert.deepStrictEqual(await findBarriers(page), [])
+      await page.keyboard.press("Escape")
+      await dialog.waitFor({ state: "detached" })
+      await page.keyboard.press("g")
+      await page.keyboard.press("n")
+      await page.getByRole("heading", { name: "Now", level: 1 }).waitFor()
+      assert.strictEqual(page.url(), `${url}/console#/`)
+      assert.strictEqual(await focused(page), "Now")
+      await page.reload()
+      await page.getByRole("heading", { name: "Now", level: 1 }).waitFor()
+      await page.keyboard.press("Tab")
+      assert.strictEqual(await focused(page), "Skip to the content")
+      await page.keyboard.press("Enter")
+      assert.strictEqual(await page.evaluate("document.activeElement.localName"), "main")
+      assert.strictEqual(page.url(), `${url}/console#/`)
     })
-  )
+    assert.deepStrictEqual(problems, [])
+  })
 
-  it.scoped.skipIf(isSkipped)("marks the view that is open in the navigation, in sight at every width", () =>
-    Effect.gen(function* () {
-      const viewport = { height: 740, width: 360 }
-      const { page } = yield* openConsole({ answers: nowAnswers(), hash: "#/settings", viewport })
-      yield* Effect.promise(async () => {
-        const current = page.getByRole("navigation").locator('[aria-current="page"]')
-        assert.deepStrictEqual(await current.allInnerTexts(), ["Settings"])
-        const { x = 0, width = 0 } = (await current.boundingBox()) ?? {}
-        assert.isAtLeast(x, 0)
-        assert.isAtMost(x + width, viewport.width)
-      })
+  it.scoped.skipIf(isSkipped)("marks the view that is open in the navigation, in sight at every width", function* () {
+    const viewport = { height: 740, width: 360 }
+    const { page } = yield* openConsole({ answers: nowAnswers(), hash: "#/settings", viewport })
+    yield* Effect.promise(async () => {
+      const current = page.getByRole("navigation").locator('[aria-current="page"]')
+      assert.deepStrictEqual(await current.allInnerTexts(), ["Settings"])
+      const { x = 0, width = 0 } = (await current.boundingBox()) ?? {}
+      assert.isAtLeast(x, 0)
+      assert.isAtMost(x + width, viewport.width)
     })
-  )
+  })
 
-  it.scoped.skipIf(isSkipped)("begins each view at its top", () =>
-    Effect.gen(function* () {
-      const { page } = yield* openConsole({ answers: nowAnswers(), viewport: { height: 400, width: 1000 } })
-      yield* Effect.promise(async () => {
-        await page.getByText("Every route is served.").scrollIntoViewIfNeeded()
-        assert.isAbove(await page.evaluate<number>("scrollY"), 0)
-        await page.evaluate("location.hash = '#/nowhere'")
-        await page.getByText("There is no such view.").waitFor()
-        await page.evaluate("location.hash = '#/'")
-        await page.getByText("Every route is served.").waitFor()
-        assert.strictEqual(await page.evaluate("scrollY"), 0)
-      })
+  it.scoped.skipIf(isSkipped)("begins each view at its top", function* () {
+    const { page } = yield* openConsole({ answers: nowAnswers(), viewport: { height: 400, width: 1000 } })
+    yield* Effect.promise(async () => {
+      await page.getByText("Every route is served.").scrollIntoViewIfNeeded()
+      assert.isAbove(await page.evaluate<number>("scrollY"), 0)
+      await page.evaluate("location.hash = '#/nowhere'")
+      await page.getByText("There is no such view.").waitFor()
+      await page.evaluate("location.hash = '#/'")
+      await page.getByText("Every route is served.").waitFor()
+      assert.strictEqual(await page.evaluate("scrollY"), 0)
     })
-  )
+  })
 
-  it.scoped.skipIf(isSkipped)("follows the system's theme until one is chosen, also next time", () =>
-    Effect.gen(function* () {
-      const { page, problems } = yield* openConsole({ answers: nowAnswers(), colorScheme: "dark" })
-      yield* Effect.promise(async () => {
-        assert.strictEqual(await background(page), dark)
-        await page.emulateMedia({ colorScheme: "light" })
-        assert.strictEqual(await background(page), light)
-        await page.getByRole("radio", { name: "dark" }).check()
-        assert.strictEqual(await background(page), dark)
-        await page.reload()
-        assert.isTrue(await page.getByRole("radio", { name: "dark" }).isChecked())
-        assert.strictEqual(await background(page), dark)
-        await page.getByRole("radio", { name: "auto" }).check()
-        assert.strictEqual(await background(page), light)
-      })
-      assert.deepStrictEqual(problems, [])
+  it.scoped.skipIf(isSkipped)("follows the system's theme until one is chosen, also next time", function* () {
+    const { page, problems } = yield* openConsole({ answers: nowAnswers(), colorScheme: "dark" })
+    yield* Effect.promise(async () => {
+      assert.strictEqual(await background(page), dark)
+      await page.emulateMedia({ colorScheme: "light" })
+      assert.strictEqual(await background(page), light)
+      await page.getByRole("radio", { name: "dark" }).check()
+      assert.strictEqual(await background(page), dark)
+      await page.reload()
+      assert.isTrue(await page.getByRole("radio", { name: "dark" }).isChecked())
+      assert.strictEqual(await background(page), dark)
+      await page.getByRole("radio", { name: "auto" }).check()
+      assert.strictEqual(await background(page), light)
     })
-  )
+    assert.deepStrictEqual(problems, [])
+  })
 })

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { Organizations } from "../../src/services/access/Organizations.ts"
@@ -9,6 +8,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
 import { button, heading, narrow, without } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -19,93 +19,85 @@ const made = Effect.fnUntraced(function* () {
   return yield* Effect.orDie(create({ name: `made ${randomUUID()}`, credits: usd }))
 })
 
-withLayer(gateway, { excludeTestServices: true })("the ledger in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("shows the entries that match its address, and the same as CSV", () =>
-    Effect.gen(function* () {
-      const { adjust, topUp } = yield* LedgerAdmin
-      const { id, name } = yield* made()
-      const other = yield* made()
-      const note = `<img src=x onerror="document.title='owned'">\u202E${"x".repeat(300)}`
-      yield* Effect.orDie(topUp({ org: id, amount: NanoUsd(1n), ref: `INV ${id}`, note }))
-      yield* Effect.orDie(adjust({ org: id, amount: NanoUsd(-2n), note: "too much", force: false }))
-      const { page, problems, url } = yield* openConsole({ hash: "#/ledger" })
-      const entries = page.getByRole("region", { name: "Entries" }).locator("tbody tr")
-      yield* Effect.promise(async () => {
-        await page.getByRole("link", { name: other.name }).first().waitFor()
-        await page.getByLabel("Organization").fill(name)
-        await page.getByRole("link", { name: other.name }).first().waitFor({ state: "detached" })
-        await page.getByText("3 in all").waitFor()
-        await page.getByLabel("Kind").selectOption("adjustment")
-        await page.getByText("1 in all").waitFor()
-        assert.include(await entries.first().innerText(), "−$0.000000002")
-        await page.reload()
-        await page.getByText("1 in all").waitFor()
-        await page.getByLabel("Kind").selectOption("")
-        await page.getByText("3 in all").waitFor()
-        const address = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
-        const csv = await (await page.request.get(`${url}/${address}`)).text()
-        assert.strictEqual(csv.trim().split("\n").length, 4)
-        await page.setViewportSize(narrow.viewport)
-        await page.getByText("<img src=x").first().click()
-        assert.strictEqual(await page.locator("main img").count(), 0)
-        assert.strictEqual(await overflow(page), 0)
-        assert.deepStrictEqual(await findBarriers(page), [])
-        await page.getByRole("link", { name }).first().click()
-        await heading(page, name).waitFor()
-      })
-      assert.deepStrictEqual(without(problems), [])
+withLayer(gateway)("the ledger in the console", (it) => {
+  it.scoped.skipIf(isSkipped)("shows the entries that match its address, and the same as CSV", function* () {
+    const { adjust, topUp } = yield* LedgerAdmin
+    const { id, name } = yield* made()
+    const other = yield* made()
+    const note = `<img src=x onerror="document.title='owned'">\u202E${"x".repeat(300)}`
+    yield* Effect.orDie(topUp({ org: id, amount: NanoUsd(1n), ref: `INV ${id}`, note }))
+    yield* Effect.orDie(adjust({ org: id, amount: NanoUsd(-2n), note: "too much", force: false }))
+    const { page, problems, url } = yield* openConsole({ hash: "#/ledger" })
+    const entries = page.getByRole("region", { name: "Entries" }).locator("tbody tr")
+    yield* Effect.promise(async () => {
+      await page.getByRole("link", { name: other.name }).first().waitFor()
+      await page.getByLabel("Organization").fill(name)
+      await page.getByRole("link", { name: other.name }).first().waitFor({ state: "detached" })
+      await page.getByText("3 in all").waitFor()
+      await page.getByLabel("Kind").selectOption("adjustment")
+      await page.getByText("1 in all").waitFor()
+      assert.include(await entries.first().innerText(), "−$0.000000002")
+      await page.reload()
+      await page.getByText("1 in all").waitFor()
+      await page.getByLabel("Kind").selectOption("")
+      await page.getByText("3 in all").waitFor()
+      const address = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
+      const csv = await (await page.request.get(`${url}/${address}`)).text()
+      assert.strictEqual(csv.trim().split("\n").length, 4)
+      await page.setViewportSize(narrow.viewport)
+      await page.getByText("<img src=x").first().click()
+      assert.strictEqual(await page.locator("main img").count(), 0)
+      assert.strictEqual(await overflow(page), 0)
+      assert.deepStrictEqual(await findBarriers(page), [])
+      await page.getByRole("link", { name }).first().click()
+      await heading(page, name).waitFor()
     })
-  )
+    assert.deepStrictEqual(without(problems), [])
+  })
 
-  it.scoped.skipIf(isSkipped)("proves each invariant by name, and shows the rows of one that is broken", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { id } = yield* made()
-      const { page, problems } = yield* openConsole({ hash: "#/ledger", role: "read" })
-      const proofs = page.locator(".proofs li")
-      yield* Effect.promise(async () => {
-        await button(page, "Verify").click()
-        await page.getByText(/^proved Every one of \d+ invariants holds over/).waitFor()
-        const names = await proofs.allInnerTexts()
-        assert.isAbove(names.length, 15)
-        for (const name of names) assert.match(name, /^holds/)
-        assert.deepStrictEqual(await findBarriers(page), [])
-      })
-      yield* sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${id}`
-      yield* Effect.promise(async () => {
-        await button(page, "Verify again").click()
-        await page.getByText(/^The ledger is broken: 1 of \d+ invariants do/).waitFor()
-        const broken = page.getByRole("region", { name: "a balance is the sum of the organization's entries" })
-        assert.include(await broken.last().innerText(), id)
-        assert.include(await proofs.first().innerText(), "1 broken")
-      })
-      yield* sql`UPDATE organizations SET balance = balance - 1 WHERE id = ${id}`
-      assert.deepStrictEqual(without(problems), [])
+  it.scoped.skipIf(isSkipped)("proves each invariant by name, and shows the rows of one that is broken", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { id } = yield* made()
+    const { page, problems } = yield* openConsole({ hash: "#/ledger", role: "read" })
+    const proofs = page.locator(".proofs li")
+    yield* Effect.promise(async () => {
+      await button(page, "Verify").click()
+      await page.getByText(/^proved Every one of \d+ invariants holds over/).waitFor()
+      const names = await proofs.allInnerTexts()
+      assert.isAbove(names.length, 15)
+      for (const name of names) assert.match(name, /^holds/)
+      assert.deepStrictEqual(await findBarriers(page), [])
     })
-  )
+    yield* sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${id}`
+    yield* Effect.promise(async () => {
+      await button(page, "Verify again").click()
+      await page.getByText(/^The ledger is broken: 1 of \d+ invariants do/).waitFor()
+      const broken = page.getByRole("region", { name: "a balance is the sum of the organization's entries" })
+      assert.include(await broken.last().innerText(), id)
+      assert.include(await proofs.first().innerText(), "1 broken")
+    })
+    yield* sql`UPDATE organizations SET balance = balance - 1 WHERE id = ${id}`
+    assert.deepStrictEqual(without(problems), [])
+  })
 
-  it.scoped.skipIf(isSkipped)("claims nothing where the proof broke off, or another one runs", () =>
-    Effect.gen(function* () {
-      const { page, problems } = yield* openConsole({ hash: "#/ledger" })
-      yield* Effect.promise(async () => {
-        const line = {
-          invariant: "a balance is the sum of the organization's entries",
-          violations: [],
-          count: 0,
-          ms: 1
-        }
-        await page.route("**/ledger/verify", (route) =>
-          route.fulfill({ status: 200, body: `${JSON.stringify(line)}\n` })
-        )
-        await button(page, "Verify").click()
-        await page.getByText("The proof broke off: nothing is proved. Verify again.").waitFor()
-        await page.getByText("not proved").first().waitFor()
-        const error = { message: "Wait.", type: "invalid_request_error", param: null, code: "conflict" }
-        await page.route("**/ledger/verify", (route) => route.fulfill({ status: 409, json: { error } }))
-        await button(page, "Verify again").click()
-        await page.getByRole("alert").getByText("Wait.").waitFor()
-      })
-      assert.deepStrictEqual(without(problems, 409), [])
+  it.scoped.skipIf(isSkipped)("claims nothing where the proof broke off, or another one runs", function* () {
+    const { page, problems } = yield* openConsole({ hash: "#/ledger" })
+    yield* Effect.promise(async () => {
+      const line = {
+        invariant: "a balance is the sum of the organization's entries",
+        violations: [],
+        count: 0,
+        ms: 1
+      }
+      await page.route("**/ledger/verify", (route) => route.fulfill({ status: 200, body: `${JSON.stringify(line)}\n` }))
+      await button(page, "Verify").click()
+      await page.getByText("The proof broke off: nothing is proved. Verify again.").waitFor()
+      await page.getByText("not proved").first().waitFor()
+      const error = { message: "Wait.", type: "invalid_request_error", param: null, code: "conflict" }
+      await page.route("**/ledger/verify", (route) => route.fulfill({ status: 409, json: { error } }))
+      await button(page, "Verify again").click()
+      await page.getByRole("alert").getByText("Wait.").waitFor()
     })
-  )
+    assert.deepStrictEqual(without(problems, 409), [])
+  })
 })

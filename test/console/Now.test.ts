@@ -1,141 +1,127 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import { isSkipped } from "../harness/client/Browser.ts"
 import { findMisfits, inBothThemes, openConsole } from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { at, busy, hostile, nowAnswers, quiet } from "./NowAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
-withLayer(gateway, { excludeTestServices: true })("the view Now", (it) => {
-  it.scoped.skipIf(isSkipped)("shows every digit of today beside yesterday", () =>
-    Effect.gen(function* () {
-      const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
-      yield* Effect.promise(async () => {
-        const tile = (label: string) => page.locator(".stat").filter({ has: page.getByText(label, { exact: true }) })
-        const figure = (label: string) => tile(label).locator(".figure").innerText()
-        assert.strictEqual(await figure("Requests"), "14,382")
-        assert.strictEqual(await figure("Charged"), "$183.204817005")
-        assert.strictEqual(await figure("Margin"), "−$0.000000001")
-        assert.strictEqual(await figure("First byte, median"), "412 ms")
-        assert.include(await tile("Requests").innerText(), "+100 % yesterday 7,191")
-        assert.include(await tile("Charged").innerText(), "yesterday $183.204817004")
-        assert.include(await tile("Cost").innerText(), "3 without a known cost")
-        assert.include(await tile("Cost").innerText(), "yesterday –")
-        assert.include(await tile("Margin").innerText(), "yesterday –")
-        assert.strictEqual(await page.getByText("$3.204000001").count(), 1)
-      })
-      assert.deepStrictEqual(problems, [])
+withLayer(gateway)("the view Now", (it) => {
+  it.scoped.skipIf(isSkipped)("shows every digit of today beside yesterday", function* () {
+    const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
+    yield* Effect.promise(async () => {
+      const tile = (label: string) => page.locator(".stat").filter({ has: page.getByText(label, { exact: true }) })
+      const figure = (label: string) => tile(label).locator(".figure").innerText()
+      assert.strictEqual(await figure("Requests"), "14,382")
+      assert.strictEqual(await figure("Charged"), "$183.204817005")
+      assert.strictEqual(await figure("Margin"), "−$0.000000001")
+      assert.strictEqual(await figure("First byte, median"), "412 ms")
+      assert.include(await tile("Requests").innerText(), "+100 % yesterday 7,191")
+      assert.include(await tile("Charged").innerText(), "yesterday $183.204817004")
+      assert.include(await tile("Cost").innerText(), "3 without a known cost")
+      assert.include(await tile("Cost").innerText(), "yesterday –")
+      assert.include(await tile("Margin").innerText(), "yesterday –")
+      assert.strictEqual(await page.getByText("$3.204000001").count(), 1)
     })
-  )
+    assert.deepStrictEqual(problems, [])
+  })
 
-  it.scoped.skipIf(isSkipped)("draws 48 hours, says them to the pointer, and has them as a table", () =>
-    Effect.gen(function* () {
-      const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
-      yield* Effect.promise(async () => {
-        const charged = page.locator("figure").filter({ hasText: "Charged per hour" })
-        const drawing = charged.getByRole("img", { name: "Charged per hour: at most $0.000000047" })
-        const box = await drawing.boundingBox()
-        assert.isNotNull(box)
-        await drawing.hover({ position: { x: (box?.width ?? 0) - 20, y: 50 } })
-        await charged.locator(".u-legend").getByText("$0.000000047").waitFor()
-        await charged.getByText("As a table").click()
-        const rows = await charged.locator(".table tbody tr").all()
-        assert.lengthOf(rows, 48)
-        assert.include((await rows[0]?.innerText()) ?? "", "$0.000000047")
-      })
-      assert.deepStrictEqual(problems, [])
+  it.scoped.skipIf(isSkipped)("draws 48 hours, says them to the pointer, and has them as a table", function* () {
+    const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
+    yield* Effect.promise(async () => {
+      const charged = page.locator("figure").filter({ hasText: "Charged per hour" })
+      const drawing = charged.getByRole("img", { name: "Charged per hour: at most $0.000000047" })
+      const box = await drawing.boundingBox()
+      assert.isNotNull(box)
+      await drawing.hover({ position: { x: (box?.width ?? 0) - 20, y: 50 } })
+      await charged.locator(".u-legend").getByText("$0.000000047").waitFor()
+      await charged.getByText("As a table").click()
+      const rows = await charged.locator(".table tbody tr").all()
+      assert.lengthOf(rows, 48)
+      assert.include((await rows[0]?.innerText()) ?? "", "$0.000000047")
     })
-  )
+    assert.deepStrictEqual(problems, [])
+  })
 
-  it.scoped.skipIf(isSkipped)("shows the names of customers and the words of providers as text", () =>
-    Effect.gen(function* () {
-      const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
-      yield* Effect.promise(async () => {
-        await page.getByText(hostile).nth(2).waitFor()
-        assert.lengthOf(await page.getByText(hostile).all(), 3)
-        assert.lengthOf(await page.locator("main img").all(), 0)
-        assert.strictEqual(await page.title(), "Now · Gateway")
-      })
-      assert.deepStrictEqual(problems, [])
+  it.scoped.skipIf(isSkipped)("shows the names of customers and the words of providers as text", function* () {
+    const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
+    yield* Effect.promise(async () => {
+      await page.getByText(hostile).nth(2).waitFor()
+      assert.lengthOf(await page.getByText(hostile).all(), 3)
+      assert.lengthOf(await page.locator("main img").all(), 0)
+      assert.strictEqual(await page.title(), "Now · Gateway")
     })
-  )
+    assert.deepStrictEqual(problems, [])
+  })
 
-  it.scoped.skipIf(isSkipped)("is calm where nothing happens, as the gateway itself says", () =>
-    Effect.gen(function* () {
-      const { page, problems } = yield* openConsole()
-      yield* Effect.promise(async () => {
-        await page.getByText("Nothing needs you.").waitFor()
-        await page.getByText("Every route is served.").waitFor()
-        await page.getByRole("img", { name: "Charged per hour: at most $0.00" }).waitFor()
-      })
-      assert.deepStrictEqual(problems, [])
+  it.scoped.skipIf(isSkipped)("is calm where nothing happens, as the gateway itself says", function* () {
+    const { page, problems } = yield* openConsole()
+    yield* Effect.promise(async () => {
+      await page.getByText("Nothing needs you.").waitFor()
+      await page.getByText("Every route is served.").waitFor()
+      await page.getByRole("img", { name: "Charged per hour: at most $0.00" }).waitFor()
     })
-  )
+    assert.deepStrictEqual(problems, [])
+  })
 
-  it.scoped.skipIf(isSkipped)("asks anew every ten seconds, but not in a hidden tab", () =>
-    Effect.gen(function* () {
-      let asked = 0
-      const answers = { "/now": () => ({ body: { ...quiet, at: at + asked++ } }) }
-      const { page } = yield* openConsole({ answers })
-      yield* Effect.promise(async () => {
-        await page.clock.install()
-        await page.reload()
-        await page.locator("time").first().waitFor()
-        const before = asked
-        const answered = () => page.waitForResponse("**/admin/v1/now")
-        const [next] = [answered()]
-        await page.clock.runFor(11_000)
-        await next
-        assert.strictEqual(asked, before + 1)
-        const setHidden = (isHidden: boolean) =>
-          page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
+  it.scoped.skipIf(isSkipped)("asks anew every ten seconds, but not in a hidden tab", function* () {
+    let asked = 0
+    const answers = { "/now": () => ({ body: { ...quiet, at: at + asked++ } }) }
+    const { page } = yield* openConsole({ answers })
+    yield* Effect.promise(async () => {
+      await page.clock.install()
+      await page.reload()
+      await page.locator("time").first().waitFor()
+      const before = asked
+      const answered = () => page.waitForResponse("**/admin/v1/now")
+      const [next] = [answered()]
+      await page.clock.runFor(11_000)
+      await next
+      assert.strictEqual(asked, before + 1)
+      const setHidden = (isHidden: boolean) =>
+        page.evaluate(`Object.defineProperty(document, "hidden", { configurable: true, value: ${isHidden} });
             document.dispatchEvent(new Event("visibilitychange"))`)
-        await setHidden(true)
-        await page.clock.runFor(60_000)
-        assert.strictEqual(asked, before + 1)
-        const back = answered()
-        await setHidden(false)
-        await back
-        assert.strictEqual(asked, before + 2)
-      })
+      await setHidden(true)
+      await page.clock.runFor(60_000)
+      assert.strictEqual(asked, before + 1)
+      const back = answered()
+      await setHidden(false)
+      await back
+      assert.strictEqual(asked, before + 2)
     })
-  )
+  })
 
-  it.scoped.skipIf(isSkipped)("keeps what it shows when a refresh fails, and says why until it succeeds", () =>
-    Effect.gen(function* () {
-      let isBroken = false
-      const error = { message: "The database is out of reach.", type: "api_error", param: null, code: null }
-      const answers = {
-        "/now": () => (isBroken ? { status: 503, body: { error } } : { body: busy })
-      }
-      const { page } = yield* openConsole({ answers })
-      yield* Effect.promise(async () => {
-        await page.getByText("14,382").waitFor()
-        await page.clock.install()
-        isBroken = true
-        await page.reload()
-        assert.include(await page.getByRole("alert").innerText(), error.message)
-        isBroken = false
-        await page.getByRole("button", { name: "Try again" }).click()
-        await page.getByText("14,382").waitFor()
-        assert.lengthOf(await page.getByRole("alert").all(), 0)
-        isBroken = true
-        await page.clock.runFor(11_000)
-        await page.getByRole("alert").waitFor()
-        assert.isTrue(await page.getByText("14,382").isVisible())
-      })
+  it.scoped.skipIf(isSkipped)("keeps what it shows when a refresh fails, and says why until it succeeds", function* () {
+    let isBroken = false
+    const error = { message: "The database is out of reach.", type: "api_error", param: null, code: null }
+    const answers = {
+      "/now": () => (isBroken ? { status: 503, body: { error } } : { body: busy })
+    }
+    const { page } = yield* openConsole({ answers })
+    yield* Effect.promise(async () => {
+      await page.getByText("14,382").waitFor()
+      await page.clock.install()
+      isBroken = true
+      await page.reload()
+      assert.include(await page.getByRole("alert").innerText(), error.message)
+      isBroken = false
+      await page.getByRole("button", { name: "Try again" }).click()
+      await page.getByText("14,382").waitFor()
+      assert.lengthOf(await page.getByRole("alert").all(), 0)
+      isBroken = true
+      await page.clock.runFor(11_000)
+      await page.getByRole("alert").waitFor()
+      assert.isTrue(await page.getByText("14,382").isVisible())
     })
-  )
+  })
 
-  it.scoped.skipIf(isSkipped)("fits every width in both themes, without barriers", () =>
-    Effect.gen(function* () {
-      const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
-      yield* Effect.promise(async () => {
-        await page.getByText("14,382").waitFor()
-        assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 900, 1440)), [])
-      })
-      assert.deepStrictEqual(problems, [])
+  it.scoped.skipIf(isSkipped)("fits every width in both themes, without barriers", function* () {
+    const { page, problems } = yield* openConsole({ answers: nowAnswers(busy) })
+    yield* Effect.promise(async () => {
+      await page.getByText("14,382").waitFor()
+      assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 900, 1440)), [])
     })
-  )
+    assert.deepStrictEqual(problems, [])
+  })
 })

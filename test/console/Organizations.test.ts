@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { NanoUsd } from "../../src/domain/Money.ts"
@@ -9,6 +8,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
 import { button, heading, narrow, tabTo, without } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -19,133 +19,124 @@ const made = Effect.fnUntraced(function* (name = `made ${randomUUID()}`, nano = 
   return yield* Effect.orDie(create({ name, ...(nano > 0n && { credits: NanoUsd(nano) }) }))
 })
 
-withLayer(gateway, { excludeTestServices: true })("organizations in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("one is made, changed and suspended by the keyboard alone", () =>
-    Effect.gen(function* () {
-      const { operator, page, problems } = yield* openConsole({ hash: "#/nowhere" })
-      const name = `acme ${randomUUID()}`
-      yield* Effect.promise(async () => {
-        await page.keyboard.press("g")
-        await page.keyboard.press("o")
-        await heading(page, "Organizations").waitFor()
-        await tabTo(page, "Create organization")
-        await page.keyboard.press("Enter")
-        await page.getByRole("dialog").waitFor()
-        await page.keyboard.type(name)
-        await page.keyboard.press("Tab")
-        await page.keyboard.type("2.000000001")
-        await page.keyboard.press("Enter")
-        await heading(page, name).waitFor()
-        assert.strictEqual(await tile(page, "Available").innerText(), "$2.000000001")
-        await tabTo(page, "Edit")
-        await page.keyboard.press("Enter")
-        await page.getByLabel("Name").press("End")
-        await page.keyboard.type(" & co")
-        await page.keyboard.press("Enter")
-        await heading(page, `${name} & co`).waitFor()
-        assert.strictEqual(await page.evaluate("document.activeElement.textContent"), "Edit")
-        await tabTo(page, "Suspend")
-        await page.keyboard.press("Enter")
-        await page.getByRole("dialog").waitFor()
-        await tabTo(page, "Suspend")
-        await page.keyboard.press("Enter")
-        await page.getByText("suspended", { exact: true }).waitFor()
-        await page.getByRole("link", { name: "Organizations" }).click()
-        await page.getByRole("link", { name: `${name} & co` }).waitFor()
-      })
-      const rows = yield* (yield* Audit).list({ actor: operator.name, limit: 10 })
-      assert.deepStrictEqual(
-        rows.map(({ action, via }) => `${via} ${action}`),
-        ["console organizations.suspend", "console organizations.update", "console organizations.create"]
-      )
-      assert.deepStrictEqual(without(problems), [])
+withLayer(gateway)("organizations in the console", (it) => {
+  it.scoped.skipIf(isSkipped)("one is made, changed and suspended by the keyboard alone", function* () {
+    const { operator, page, problems } = yield* openConsole({ hash: "#/nowhere" })
+    const name = `acme ${randomUUID()}`
+    yield* Effect.promise(async () => {
+      await page.keyboard.press("g")
+      await page.keyboard.press("o")
+      await heading(page, "Organizations").waitFor()
+      await tabTo(page, "Create organization")
+      await page.keyboard.press("Enter")
+      await page.getByRole("dialog").waitFor()
+      await page.keyboard.type(name)
+      await page.keyboard.press("Tab")
+      await page.keyboard.type("2.000000001")
+      await page.keyboard.press("Enter")
+      await heading(page, name).waitFor()
+      assert.strictEqual(await tile(page, "Available").innerText(), "$2.000000001")
+      await tabTo(page, "Edit")
+      await page.keyboard.press("Enter")
+      await page.getByLabel("Name").press("End")
+      await page.keyboard.type(" & co")
+      await page.keyboard.press("Enter")
+      await heading(page, `${name} & co`).waitFor()
+      assert.strictEqual(await page.evaluate("document.activeElement.textContent"), "Edit")
+      await tabTo(page, "Suspend")
+      await page.keyboard.press("Enter")
+      await page.getByRole("dialog").waitFor()
+      await tabTo(page, "Suspend")
+      await page.keyboard.press("Enter")
+      await page.getByText("suspended", { exact: true }).waitFor()
+      await page.getByRole("link", { name: "Organizations" }).click()
+      await page.getByRole("link", { name: `${name} & co` }).waitFor()
     })
-  )
+    const rows = yield* (yield* Audit).list({ actor: operator.name, limit: 10 })
+    assert.deepStrictEqual(
+      rows.map(({ action, via }) => `${via} ${action}`),
+      ["console organizations.suspend", "console organizations.update", "console organizations.create"]
+    )
+    assert.deepStrictEqual(without(problems), [])
+  })
 
-  it.scoped.skipIf(isSkipped)("what the gateway refuses is told at the field, and nothing is lost", () =>
-    Effect.gen(function* () {
-      const { name } = yield* made()
-      const { page, problems } = yield* openConsole({ hash: "#/organizations" })
-      yield* Effect.promise(async () => {
-        await button(page, "Create organization").click()
-        await page.getByLabel("Name").fill(name)
-        await button(page, "Create").click()
-        const refused = page.locator('[aria-invalid="true"]')
-        await refused.waitFor()
-        assert.strictEqual(await refused.inputValue(), name)
-        const problem = await page.locator(".field .problem").innerText()
-        assert.strictEqual(problem, `An organization named ${name} exists already.`)
-        assert.deepStrictEqual(await findBarriers(page), [])
-        await page.getByLabel("Name").fill(`${name} 2`)
-        await button(page, "Create").click()
-        await heading(page, `${name} 2`).waitFor()
-      })
-      assert.deepStrictEqual(without(problems, 409), [])
+  it.scoped.skipIf(isSkipped)("what the gateway refuses is told at the field, and nothing is lost", function* () {
+    const { name } = yield* made()
+    const { page, problems } = yield* openConsole({ hash: "#/organizations" })
+    yield* Effect.promise(async () => {
+      await button(page, "Create organization").click()
+      await page.getByLabel("Name").fill(name)
+      await button(page, "Create").click()
+      const refused = page.locator('[aria-invalid="true"]')
+      await refused.waitFor()
+      assert.strictEqual(await refused.inputValue(), name)
+      const problem = await page.locator(".field .problem").innerText()
+      assert.strictEqual(problem, `An organization named ${name} exists already.`)
+      assert.deepStrictEqual(await findBarriers(page), [])
+      await page.getByLabel("Name").fill(`${name} 2`)
+      await button(page, "Create").click()
+      await heading(page, `${name} 2`).waitFor()
     })
-  )
+    assert.deepStrictEqual(without(problems, 409), [])
+  })
 
-  it.scoped.skipIf(isSkipped)("one is deleted only once its name was typed", () =>
-    Effect.gen(function* () {
-      const { id, name } = yield* made()
-      const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
-      yield* Effect.promise(async () => {
-        await button(page, "Delete").click()
-        const dialog = page.getByRole("dialog")
-        await dialog.getByRole("textbox").fill(`${name}x`)
-        await dialog.getByRole("button", { name: "Delete" }).click()
-        assert.isTrue(await dialog.isVisible())
-        await dialog.getByRole("textbox").fill(name)
-        await dialog.getByRole("button", { name: "Delete" }).click()
-        await page.getByText("deleted", { exact: true }).waitFor()
-        assert.strictEqual(await button(page, "Top up").count(), 0)
-        assert.strictEqual(await button(page, "Create key").count(), 0)
-        assert.strictEqual(await button(page, "Add an endpoint").count(), 0)
-      })
-      assert.deepStrictEqual(without(problems), [])
+  it.scoped.skipIf(isSkipped)("one is deleted only once its name was typed", function* () {
+    const { id, name } = yield* made()
+    const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
+    yield* Effect.promise(async () => {
+      await button(page, "Delete").click()
+      const dialog = page.getByRole("dialog")
+      await dialog.getByRole("textbox").fill(`${name}x`)
+      await dialog.getByRole("button", { name: "Delete" }).click()
+      assert.isTrue(await dialog.isVisible())
+      await dialog.getByRole("textbox").fill(name)
+      await dialog.getByRole("button", { name: "Delete" }).click()
+      await page.getByText("deleted", { exact: true }).waitFor()
+      assert.strictEqual(await button(page, "Top up").count(), 0)
+      assert.strictEqual(await button(page, "Create key").count(), 0)
+      assert.strictEqual(await button(page, "Add an endpoint").count(), 0)
     })
-  )
+    assert.deepStrictEqual(without(problems), [])
+  })
 
-  it.scoped.skipIf(isSkipped)("a reader sees everything and no button that changes it", () =>
-    Effect.gen(function* () {
-      const { id, name } = yield* made()
-      const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}`, role: "read" })
-      yield* Effect.promise(async () => {
-        await heading(page, name).waitFor()
-        await page.getByText("It has no keys that work.").waitFor()
-        assert.deepStrictEqual(await page.locator("main button").allInnerTexts(), [])
-      })
-      assert.deepStrictEqual(without(problems), [])
+  it.scoped.skipIf(isSkipped)("a reader sees everything and no button that changes it", function* () {
+    const { id, name } = yield* made()
+    const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}`, role: "read" })
+    yield* Effect.promise(async () => {
+      await heading(page, name).waitFor()
+      await page.getByText("It has no keys that work.").waitFor()
+      assert.deepStrictEqual(await page.locator("main button").allInnerTexts(), [])
     })
-  )
+    assert.deepStrictEqual(without(problems), [])
+  })
 
-  it.scoped.skipIf(isSkipped)("hostile names are text, fit at 360 px, and bar nobody", () =>
-    Effect.gen(function* () {
-      const evil = `<img src=x onerror="document.title='owned'"> שלום ${randomUUID()} `
-      const { id, name } = yield* made(evil + "x".repeat(100 - evil.length))
-      const { page, problems } = yield* openConsole({
-        hash: "#/organizations",
-        ...narrow
-      })
-      yield* Effect.promise(async () => {
-        await page.getByRole("link", { name: "<img src=x" }).first().click()
-        await heading(page, name).waitFor()
-        await page.getByText("It has no keys that work.").waitFor()
-        assert.strictEqual(await page.title(), `${name} · Gateway`)
-        assert.strictEqual(await page.locator("main img").count(), 0)
-        assert.strictEqual(await overflow(page), 0)
-        assert.deepStrictEqual(await findBarriers(page), [])
-        await button(page, "Delete").click()
-        assert.strictEqual(await overflow(page), 0)
-        await page.getByRole("dialog").getByRole("textbox").fill(id)
-        await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click()
-        await page.getByText("deleted", { exact: true }).waitFor()
-      })
-      assert.deepStrictEqual(without(problems), [])
+  it.scoped.skipIf(isSkipped)("hostile names are text, fit at 360 px, and bar nobody", function* () {
+    const evil = `<img src=x onerror="document.title='owned'"> שלום ${randomUUID()} `
+    const { id, name } = yield* made(evil + "x".repeat(100 - evil.length))
+    const { page, problems } = yield* openConsole({
+      hash: "#/organizations",
+      ...narrow
     })
-  )
+    yield* Effect.promise(async () => {
+      await page.getByRole("link", { name: "<img src=x" }).first().click()
+      await heading(page, name).waitFor()
+      await page.getByText("It has no keys that work.").waitFor()
+      assert.strictEqual(await page.title(), `${name} · Gateway`)
+      assert.strictEqual(await page.locator("main img").count(), 0)
+      assert.strictEqual(await overflow(page), 0)
+      assert.deepStrictEqual(await findBarriers(page), [])
+      await button(page, "Delete").click()
+      assert.strictEqual(await overflow(page), 0)
+      await page.getByRole("dialog").getByRole("textbox").fill(id)
+      await page.getByRole("dialog").getByRole("button", { name: "Delete" }).click()
+      await page.getByText("deleted", { exact: true }).waitFor()
+    })
+    assert.deepStrictEqual(without(problems), [])
+  })
 
-  it.scoped.skipIf(isSkipped)("a change in one tab shows in the other, and signing out in one ends the other", () =>
-    Effect.gen(function* () {
+  it.scoped.skipIf(isSkipped)(
+    "a change in one tab shows in the other, and signing out in one ends the other",
+    function* () {
       const { id, name } = yield* made()
       const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}` })
       yield* Effect.promise(async () => {
@@ -161,6 +152,6 @@ withLayer(gateway, { excludeTestServices: true })("organizations in the console"
         await page.getByLabel("Operator's token").waitFor()
       })
       assert.deepStrictEqual(without(problems, 401), [])
-    })
+    }
   )
 })

@@ -1,6 +1,5 @@
 import { statSync } from "node:fs"
 import { SqlClient } from "@effect/sql"
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
@@ -9,6 +8,7 @@ import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openConsole } from "../harness/client/ConsolePage.ts"
 import { chat, talk } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { addHistory } from "./History.ts"
 import { awaitVideos, makeTraffic } from "./Traffic.ts"
 
@@ -74,56 +74,55 @@ const viewport = { width: 1440, height: 900 }
 const mostBytes = 150_000
 
 /** `npm run pictures` makes those of the docs anew. */
-withLayer(gateway, { excludeTestServices: true })("the pictures of the docs", (it) => {
+withLayer(gateway)("the pictures of the docs", (it) => {
   it.scoped.skipIf(!process.env["PICTURES"])(
     "show a gateway at work, over a ledger that holds",
-    () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const organizations = yield* Organizations
-        const keys = yield* ApiKeys
-        const ledger = yield* LedgerAdmin
-        for (const [name, credits] of customers) {
-          const { id } = yield* organizations.create({ name, credits: NanoUsd(credits) })
-          const { secret } = yield* keys.create({ org: id, name: "production" })
-          yield* keys.create({ org: id, name: "staging", rpm: 60 })
-          const customer = { secret: Redacted.value(secret) }
-          yield* makeTraffic(customer)
-          for (const question of [
-            "What is a ledger?",
-            "Summarise the last quarter.",
-            "[sandbox status=503 routes=1] Go on."
-          ])
-            yield* chat(customer, talk("claude-sonnet-5", question), { headers: { "user-agent": `${name} 2.1` } })
-        }
-        yield* awaitVideos
-        yield* addHistory(14)
-        assert.deepStrictEqual((yield* ledger.verify).violations, [])
+    function* () {
+      const sql = yield* SqlClient.SqlClient
+      const organizations = yield* Organizations
+      const keys = yield* ApiKeys
+      const ledger = yield* LedgerAdmin
+      for (const [name, credits] of customers) {
+        const { id } = yield* organizations.create({ name, credits: NanoUsd(credits) })
+        const { secret } = yield* keys.create({ org: id, name: "production" })
+        yield* keys.create({ org: id, name: "staging", rpm: 60 })
+        const customer = { secret: Redacted.value(secret) }
+        yield* makeTraffic(customer)
+        for (const question of [
+          "What is a ledger?",
+          "Summarise the last quarter.",
+          "[sandbox status=503 routes=1] Go on."
+        ])
+          yield* chat(customer, talk("claude-sonnet-5", question), { headers: { "user-agent": `${name} 2.1` } })
+      }
+      yield* awaitVideos
+      yield* addHistory(14)
+      assert.deepStrictEqual((yield* ledger.verify).violations, [])
 
-        const [row] = yield* sql<{ id: string }>`
+      const [row] = yield* sql<{ id: string }>`
           SELECT id FROM request_log WHERE status = 200 AND surface = 'chat' AND at > now() - interval '10 minutes'
           ORDER BY jsonb_array_length(attempts) DESC, charge DESC LIMIT 1`
-        const [org] = yield* sql<{ id: string }>`SELECT id FROM organizations WHERE name = ${customers[0][0]}`
-        const pictures = [
-          ["now", "#/", 900],
-          ["request", `#/requests/${row?.id}`, 900],
-          ["usage", "#/usage", 760],
-          ["organization", `#/organizations/${org?.id}`, 720]
-        ] as const
-        const { operator, page, url } = yield* openConsole({ colorScheme: "light", viewport })
-        yield* sql`UPDATE operators SET name = 'ada' WHERE id = ${operator.id}`
-        yield* Effect.promise(async () => {
-          for (const [name, hash, height] of pictures) {
-            const path = `docs/pictures/${name}.png`
-            await page.goto(`${url}/console${hash}`)
-            await page.reload()
-            await page.waitForLoadState("networkidle")
-            assert.deepStrictEqual(await page.getByRole("alert").allInnerTexts(), [])
-            await page.screenshot({ path, clip: { x: 0, y: 0, width: viewport.width, height } })
-            assert.isBelow(statSync(path).size, mostBytes, name)
-          }
-        })
-      }),
+      const [org] = yield* sql<{ id: string }>`SELECT id FROM organizations WHERE name = ${customers[0][0]}`
+      const pictures = [
+        ["now", "#/", 900],
+        ["request", `#/requests/${row?.id}`, 900],
+        ["usage", "#/usage", 760],
+        ["organization", `#/organizations/${org?.id}`, 720]
+      ] as const
+      const { operator, page, url } = yield* openConsole({ colorScheme: "light", viewport })
+      yield* sql`UPDATE operators SET name = 'ada' WHERE id = ${operator.id}`
+      yield* Effect.promise(async () => {
+        for (const [name, hash, height] of pictures) {
+          const path = `docs/pictures/${name}.png`
+          await page.goto(`${url}/console${hash}`)
+          await page.reload()
+          await page.waitForLoadState("networkidle")
+          assert.deepStrictEqual(await page.getByRole("alert").allInnerTexts(), [])
+          await page.screenshot({ path, clip: { x: 0, y: 0, width: viewport.width, height } })
+          assert.isBelow(statSync(path).size, mostBytes, name)
+        }
+      })
+    },
     240_000
   )
 })

@@ -1,9 +1,9 @@
-import { assert, it } from "@effect/vitest"
 import { Effect } from "effect"
 import { adminAt, hire, read } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
 import { change, heading } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, it } from "../harness/It.ts"
 import { freePort } from "../harness/Port.ts"
 import { serving } from "../harness/upstream/FakeUpstream.ts"
 import { relay } from "../harness/upstream/Relay.ts"
@@ -20,51 +20,49 @@ const proxied = (url: string, port: number) =>
     { port }
   )
 
-it.scoped.skipIf(isSkipped)("the console works below a path that a proxy removes, and beside that proxy", () =>
-  Effect.gen(function* () {
-    const port = yield* freePort
-    const PUBLIC_URL = `http://127.0.0.1:${port}${prefix}`
-    yield* Effect.gen(function* () {
-      const { url } = yield* Served.ServedGateway
-      const proxy = yield* proxied(url, port)
-      const owner = yield* hire("owner")
-      const { link, token } = read(
-        yield* adminAt(PUBLIC_URL, owner.token)("/operators", { body: { name: "ada", role: "write" } }),
-        201
-      )
-      assert.match(link, new RegExp(`^${PUBLIC_URL}/console#link=`))
-      const { page, problems } = yield* openPage([proxy.url, url])
-      const asked: Array<string> = []
-      page.on("request", (request) => asked.push(request.url()))
-      yield* Effect.promise(async () => {
-        await page.goto(link.replace("#", "/#"))
-        await heading(page, "Now").waitFor()
-        assert.strictEqual(page.url(), `${PUBLIC_URL}/console#/`)
-        await page.getByRole("link", { name: "Organizations" }).click()
-        await change(page, "Create organization", { Name: "acme" })
-        await heading(page, "acme").waitFor()
-        await page.reload()
-        await heading(page, "acme").waitFor()
-        await page.getByRole("link", { name: "All entries" }).click()
-        const downloading = page.waitForEvent("download")
-        await page.getByRole("link", { name: "CSV" }).click()
-        assert.isNull(await (await downloading).failure())
-        assert.deepStrictEqual(
-          asked.filter((address) => !address.startsWith(PUBLIC_URL) && !address.startsWith("data:")),
-          []
-        )
-
-        await page.goto(`${url}/console#/organizations`)
-        await page.getByLabel("Operator's token").fill(token)
-        await page.keyboard.press("Enter")
-        await page.getByRole("link", { name: "acme" }).waitFor()
-      })
+it.scoped.skipIf(isSkipped)("the console works below a path that a proxy removes, and beside that proxy", function* () {
+  const port = yield* freePort
+  const PUBLIC_URL = `http://127.0.0.1:${port}${prefix}`
+  yield* Effect.gen(function* () {
+    const { url } = yield* Served.ServedGateway
+    const proxy = yield* proxied(url, port)
+    const owner = yield* hire("owner")
+    const { link, token } = read(
+      yield* adminAt(PUBLIC_URL, owner.token)("/operators", { body: { name: "ada", role: "write" } }),
+      201
+    )
+    assert.match(link, new RegExp(`^${PUBLIC_URL}/console#link=`))
+    const { page, problems } = yield* openPage([proxy.url, url])
+    const asked: Array<string> = []
+    page.on("request", (request) => asked.push(request.url()))
+    yield* Effect.promise(async () => {
+      await page.goto(link.replace("#", "/#"))
+      await heading(page, "Now").waitFor()
+      assert.strictEqual(page.url(), `${PUBLIC_URL}/console#/`)
+      await page.getByRole("link", { name: "Organizations" }).click()
+      await change(page, "Create organization", { Name: "acme" })
+      await heading(page, "acme").waitFor()
+      await page.reload()
+      await heading(page, "acme").waitFor()
+      await page.getByRole("link", { name: "All entries" }).click()
+      const downloading = page.waitForEvent("download")
+      await page.getByRole("link", { name: "CSV" }).click()
+      assert.isNull(await (await downloading).failure())
       assert.deepStrictEqual(
-        problems.filter((text) => !text.includes("status of 401")),
+        asked.filter((address) => !address.startsWith(PUBLIC_URL) && !address.startsWith("data:")),
         []
       )
-    }).pipe(
-      Effect.provide(Served.layer(Effect.succeed({ env: { SANDBOX: "true", CONSOLE_PUBLIC: "true", PUBLIC_URL } })))
+
+      await page.goto(`${url}/console#/organizations`)
+      await page.getByLabel("Operator's token").fill(token)
+      await page.keyboard.press("Enter")
+      await page.getByRole("link", { name: "acme" }).waitFor()
+    })
+    assert.deepStrictEqual(
+      problems.filter((text) => !text.includes("status of 401")),
+      []
     )
-  })
-)
+  }).pipe(
+    Effect.provide(Served.layer(Effect.succeed({ env: { SANDBOX: "true", CONSOLE_PUBLIC: "true", PUBLIC_URL } })))
+  )
+})

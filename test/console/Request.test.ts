@@ -1,4 +1,3 @@
-import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import type { RequestDetail } from "../../src/console/views/requests/RequestRecord.ts"
@@ -11,6 +10,7 @@ import {
   openConsole
 } from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, describe, withLayer } from "../harness/It.ts"
 import { at, hostile, nowAnswers } from "./NowAnswers.ts"
 import { explained, video } from "./RequestAnswers.ts"
 
@@ -55,177 +55,162 @@ const post = (url: string, secret: string, body: object) =>
 
 const asks = (content: string) => ({ messages: [{ role: "user", content }] })
 
-withLayer(gateway, { excludeTestServices: true })("the console", (it) => {
+withLayer(gateway)("the console", (it) => {
   describe("the view of one request", () => {
-    it.scoped.skipIf(isSkipped)("says which attempts failed, in words and colors on one axis", () =>
-      Effect.gen(function* () {
-        const { page, problems } = yield* opened()
-        yield* Effect.promise(async () => {
-          const failed = await lineOf(page, "Attempt 1")
-          assert.strictEqual(failed.tone, "bar warn")
-          for (const words of ["rate limited 429", "claude-opus-5@west", hostile, "$0.0001", "theirs_1", "5 ms"]) {
-            assert.include(failed.text, words)
-          }
-          const answered = await lineOf(page, "Attempt 2")
-          assert.strictEqual(answered.tone, "bar good")
-          assert.include(answered.text, "answered 200")
-          assert.include((await lineOf(page, "Hold")).text, "0.12827 USD held")
-          assert.include((await lineOf(page, "Refunded")).text, "at 2 h")
-          assert.lengthOf(await page.locator("main img").all(), 0)
-        })
-        assert.deepStrictEqual(problems, [])
+    it.scoped.skipIf(isSkipped)("says which attempts failed, in words and colors on one axis", function* () {
+      const { page, problems } = yield* opened()
+      yield* Effect.promise(async () => {
+        const failed = await lineOf(page, "Attempt 1")
+        assert.strictEqual(failed.tone, "bar warn")
+        for (const words of ["rate limited 429", "claude-opus-5@west", hostile, "$0.0001", "theirs_1", "5 ms"]) {
+          assert.include(failed.text, words)
+        }
+        const answered = await lineOf(page, "Attempt 2")
+        assert.strictEqual(answered.tone, "bar good")
+        assert.include(answered.text, "answered 200")
+        assert.include((await lineOf(page, "Hold")).text, "0.12827 USD held")
+        assert.include((await lineOf(page, "Refunded")).text, "at 2 h")
+        assert.lengthOf(await page.locator("main img").all(), 0)
       })
-    )
+      assert.deepStrictEqual(problems, [])
+    })
 
-    it.scoped.skipIf(isSkipped)("says why the price is what it is, to the last digit", () =>
-      Effect.gen(function* () {
-        const { page, problems } = yield* opened()
-        yield* Effect.promise(async () => {
-          const rows = await page.locator(".price tbody tr").allInnerTexts()
-          assert.deepStrictEqual(
-            rows.slice(0, 3).map((row) => row.split("\t")),
-            [
-              ["prompt tokens", "515", "$5.00 per 1M tokens", "$0.002575"],
-              ["cached prompt tokens", "1", "$0.0375 per 1M tokens", "$0.0000000375"],
-              ["completion tokens", "52", "$25.00 per 1M tokens", "$0.0013"]
-            ]
-          )
-          await page.getByText("Today's rates give exactly the charge.").waitFor()
-          const sums = { Sum: "$0.003875038", Held: "$0.12827", Charged: "$0.003875038", Refunded: "−$0.001" }
-          const rest = { Paid: "$0.002875038", "Provider's cost": "$0.0031", Margin: "−$0.000224962" }
-          for (const [name, amount] of Object.entries({ ...sums, ...rest })) {
-            assert.strictEqual(await sumOf(page, name), amount, name)
-          }
-        })
-        assert.deepStrictEqual(problems, [])
-      })
-    )
-
-    it.scoped.skipIf(isSkipped)("leads to its organization, model, route and the others of its id", () =>
-      Effect.gen(function* () {
-        const { page } = yield* opened({ video })
-        yield* Effect.promise(async () => {
-          await page.getByRole("heading", { name: "Details" }).waitFor()
-          const links = await page.locator("main a").evaluateAll((all) => all.map((one) => one.getAttribute("href")))
-          const wanted = ["#/organizations/org_1", "#/videos/vid_1", `#/requests/${explained.others?.[0]}`]
-          assert.includeMembers(links, [...wanted, "#/requests?route=claude-opus-5%40east"])
-          await page.getByText("usage estimated, unheard_of").waitFor()
-        })
-      })
-    )
-
-    it.scoped.skipIf(isSkipped)("refunds by the keyboard, after saying what will happen", () =>
-      Effect.gen(function* () {
-        const { page, problems } = yield* opened({ org_name: "acme" }, { role: "write" })
-        yield* Effect.promise(async () => {
-          const sent: Array<unknown> = []
-          await page.route("**/admin/v1/credits/refunds", async (route) => {
-            sent.push(route.request().postDataJSON())
-            await route.fulfill({ status: 201, json: { id: "9", at, kind: "adjustment", amount_usd: 0.0005 } })
-          })
-          await page.getByRole("button", { name: "Refund…" }).press("Enter")
-          const dialog = page.getByRole("dialog", { name: "Refund this request" })
-          await dialog.getByText("The balance of acme rises by $0.002875038").waitFor()
-          await dialog.getByLabel("Amount in USD").fill("0.0005")
-          await dialog.getByText("It has then paid $0.002375038 for this request").waitFor()
-          assert.deepStrictEqual(await findBarriers(page), [])
-          await page.keyboard.press("Tab")
-          await page.keyboard.type(hostile)
-          await page.keyboard.press("Enter")
-          await page.getByText("Refunded $0.0005.").waitFor()
-          assert.deepStrictEqual(sent, [{ request_id: explained.id, amount_usd: "0.0005", note: hostile }])
-        })
-        assert.deepStrictEqual(problems, [])
-      })
-    )
-
-    it.scoped.skipIf(isSkipped)("refuses to refund more than was paid, at the field that is wrong", () =>
-      Effect.gen(function* () {
-        const { page } = yield* opened({}, { role: "write" })
-        yield* Effect.promise(async () => {
-          const message = "Only 0.001 of the 0.003875038 USD are left to refund."
-          await page.route("**/admin/v1/credits/refunds", (route) =>
-            route.fulfill({ status: 400, json: { error: { message, param: "amount_usd" } } })
-          )
-          await page.getByRole("button", { name: "Refund…" }).click()
-          await page.getByLabel("Amount in USD").fill("1")
-          await page.getByText("Only $0.002875038 are left to give back.").waitFor()
-          await page.getByLabel("Note").fill("too much")
-          await page.keyboard.press("Enter")
-          await page.getByRole("dialog").getByText(message).first().waitFor()
-          assert.strictEqual(await page.getByLabel("Amount in USD").getAttribute("aria-invalid"), "true")
-          assert.strictEqual(await page.getByLabel("Amount in USD").inputValue(), "1")
-        })
-      })
-    )
-
-    it.scoped.skipIf(isSkipped)("has no refund for readers, nor where nothing was paid", () =>
-      Effect.gen(function* () {
-        const reader = yield* opened({}, { role: "read" })
-        const free = yield* opened({ price: { ...explained.price, paid_usd: 0 } })
-        for (const { page } of [reader, free]) {
-          yield* Effect.promise(async () => {
-            await page.getByRole("heading", { name: "Why this price" }).waitFor()
-            assert.strictEqual(await page.getByRole("button", { name: "Refund…" }).count(), 0)
-          })
+    it.scoped.skipIf(isSkipped)("says why the price is what it is, to the last digit", function* () {
+      const { page, problems } = yield* opened()
+      yield* Effect.promise(async () => {
+        const rows = await page.locator(".price tbody tr").allInnerTexts()
+        assert.deepStrictEqual(
+          rows.slice(0, 3).map((row) => row.split("\t")),
+          [
+            ["prompt tokens", "515", "$5.00 per 1M tokens", "$0.002575"],
+            ["cached prompt tokens", "1", "$0.0375 per 1M tokens", "$0.0000000375"],
+            ["completion tokens", "52", "$25.00 per 1M tokens", "$0.0013"]
+          ]
+        )
+        await page.getByText("Today's rates give exactly the charge.").waitFor()
+        const sums = { Sum: "$0.003875038", Held: "$0.12827", Charged: "$0.003875038", Refunded: "−$0.001" }
+        const rest = { Paid: "$0.002875038", "Provider's cost": "$0.0031", Margin: "−$0.000224962" }
+        for (const [name, amount] of Object.entries({ ...sums, ...rest })) {
+          assert.strictEqual(await sumOf(page, name), amount, name)
         }
       })
-    )
+      assert.deepStrictEqual(problems, [])
+    })
 
-    it.scoped.skipIf(isSkipped)("fits every width in both themes, and says what is not there", () =>
-      Effect.gen(function* () {
-        const { page, problems } = yield* opened()
+    it.scoped.skipIf(isSkipped)("leads to its organization, model, route and the others of its id", function* () {
+      const { page } = yield* opened({ video })
+      yield* Effect.promise(async () => {
+        await page.getByRole("heading", { name: "Details" }).waitFor()
+        const links = await page.locator("main a").evaluateAll((all) => all.map((one) => one.getAttribute("href")))
+        const wanted = ["#/organizations/org_1", "#/videos/vid_1", `#/requests/${explained.others?.[0]}`]
+        assert.includeMembers(links, [...wanted, "#/requests?route=claude-opus-5%40east"])
+        await page.getByText("usage estimated, unheard_of").waitFor()
+      })
+    })
+
+    it.scoped.skipIf(isSkipped)("refunds by the keyboard, after saying what will happen", function* () {
+      const { page, problems } = yield* opened({ org_name: "acme" }, { role: "write" })
+      yield* Effect.promise(async () => {
+        const sent: Array<unknown> = []
+        await page.route("**/admin/v1/credits/refunds", async (route) => {
+          sent.push(route.request().postDataJSON())
+          await route.fulfill({ status: 201, json: { id: "9", at, kind: "adjustment", amount_usd: 0.0005 } })
+        })
+        await page.getByRole("button", { name: "Refund…" }).press("Enter")
+        const dialog = page.getByRole("dialog", { name: "Refund this request" })
+        await dialog.getByText("The balance of acme rises by $0.002875038").waitFor()
+        await dialog.getByLabel("Amount in USD").fill("0.0005")
+        await dialog.getByText("It has then paid $0.002375038 for this request").waitFor()
+        assert.deepStrictEqual(await findBarriers(page), [])
+        await page.keyboard.press("Tab")
+        await page.keyboard.type(hostile)
+        await page.keyboard.press("Enter")
+        await page.getByText("Refunded $0.0005.").waitFor()
+        assert.deepStrictEqual(sent, [{ request_id: explained.id, amount_usd: "0.0005", note: hostile }])
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+
+    it.scoped.skipIf(isSkipped)("refuses to refund more than was paid, at the field that is wrong", function* () {
+      const { page } = yield* opened({}, { role: "write" })
+      yield* Effect.promise(async () => {
+        const message = "Only 0.001 of the 0.003875038 USD are left to refund."
+        await page.route("**/admin/v1/credits/refunds", (route) =>
+          route.fulfill({ status: 400, json: { error: { message, param: "amount_usd" } } })
+        )
+        await page.getByRole("button", { name: "Refund…" }).click()
+        await page.getByLabel("Amount in USD").fill("1")
+        await page.getByText("Only $0.002875038 are left to give back.").waitFor()
+        await page.getByLabel("Note").fill("too much")
+        await page.keyboard.press("Enter")
+        await page.getByRole("dialog").getByText(message).first().waitFor()
+        assert.strictEqual(await page.getByLabel("Amount in USD").getAttribute("aria-invalid"), "true")
+        assert.strictEqual(await page.getByLabel("Amount in USD").inputValue(), "1")
+      })
+    })
+
+    it.scoped.skipIf(isSkipped)("has no refund for readers, nor where nothing was paid", function* () {
+      const reader = yield* opened({}, { role: "read" })
+      const free = yield* opened({ price: { ...explained.price, paid_usd: 0 } })
+      for (const { page } of [reader, free]) {
         yield* Effect.promise(async () => {
           await page.getByRole("heading", { name: "Why this price" }).waitFor()
-          assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 900, 1440)), [])
+          assert.strictEqual(await page.getByRole("button", { name: "Refund…" }).count(), 0)
         })
-        assert.deepStrictEqual(problems, [])
-        const message = "There is no request nothing in the log."
-        const nothing = yield* openConsole({
-          answers: { "/requests/nothing": () => ({ status: 404, body: { error: { message } } }) },
-          hash: "#/requests/nothing"
-        })
-        yield* Effect.promise(() => nothing.page.getByRole("alert").getByText(message).waitFor())
+      }
+    })
+
+    it.scoped.skipIf(isSkipped)("fits every width in both themes, and says what is not there", function* () {
+      const { page, problems } = yield* opened()
+      yield* Effect.promise(async () => {
+        await page.getByRole("heading", { name: "Why this price" }).waitFor()
+        assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 900, 1440)), [])
       })
-    )
+      assert.deepStrictEqual(problems, [])
+      const message = "There is no request nothing in the log."
+      const nothing = yield* openConsole({
+        answers: { "/requests/nothing": () => ({ status: 404, body: { error: { message } } }) },
+        hash: "#/requests/nothing"
+      })
+      yield* Effect.promise(() => nothing.page.getByRole("alert").getByText(message).waitFor())
+    })
   })
 
   describe("requests of a real gateway", () => {
-    it.scoped.skipIf(isSkipped)("are explained two clicks from the first view, and refunded there", () =>
-      Effect.gen(function* () {
-        const { url } = yield* Served.ServedGateway
-        const { funds, secret } = yield* Served.customer()
-        const row = yield* Served.logged(yield* post(url, secret, asks("[sandbox status=503 routes=1] Hi.")))
-        const before = yield* funds
-        const { page, problems } = yield* openConsole({ role: "write", answers: nowAnswers() })
-        yield* Effect.promise(async () => {
-          await page.getByRole("navigation").getByRole("link", { name: "Requests" }).click()
-          await page.locator(`a[href="#/requests/${row.id}"]`).click()
-          const attempts = page.locator(".timeline li").filter({ hasText: "Attempt" })
-          assert.include(await attempts.nth(0).innerText(), "failed 503")
-          assert.include(await attempts.nth(0).innerText(), "sandbox fault: status 503")
-          assert.include(await attempts.nth(1).innerText(), "answered 200")
-          await page.getByText("Today's rates give exactly the charge.").waitFor()
-          const amounts = await page.locator(".price tr td:last-child").allInnerTexts()
-          const [prompt = 0, completion = 0, sum = 0] = amounts.map((text) => Number(text.replace("$", "")))
-          assert.strictEqual((prompt + completion).toFixed(12), sum.toFixed(12))
-          assert.strictEqual(BigInt(Math.round(sum * 1e9)), row.charge)
+    it.scoped.skipIf(isSkipped)("are explained two clicks from the first view, and refunded there", function* () {
+      const { url } = yield* Served.ServedGateway
+      const { funds, secret } = yield* Served.customer()
+      const row = yield* Served.logged(yield* post(url, secret, asks("[sandbox status=503 routes=1] Hi.")))
+      const before = yield* funds
+      const { page, problems } = yield* openConsole({ role: "write", answers: nowAnswers() })
+      yield* Effect.promise(async () => {
+        await page.getByRole("navigation").getByRole("link", { name: "Requests" }).click()
+        await page.locator(`a[href="#/requests/${row.id}"]`).click()
+        const attempts = page.locator(".timeline li").filter({ hasText: "Attempt" })
+        assert.include(await attempts.nth(0).innerText(), "failed 503")
+        assert.include(await attempts.nth(0).innerText(), "sandbox fault: status 503")
+        assert.include(await attempts.nth(1).innerText(), "answered 200")
+        await page.getByText("Today's rates give exactly the charge.").waitFor()
+        const amounts = await page.locator(".price tr td:last-child").allInnerTexts()
+        const [prompt = 0, completion = 0, sum = 0] = amounts.map((text) => Number(text.replace("$", "")))
+        assert.strictEqual((prompt + completion).toFixed(12), sum.toFixed(12))
+        assert.strictEqual(BigInt(Math.round(sum * 1e9)), row.charge)
 
-          await page.getByRole("button", { name: "Refund…" }).click()
-          await page.getByLabel("Amount in USD").fill("0.000000001")
-          await page.getByLabel("Note").fill(hostile)
-          await page.getByRole("button", { name: "Refund $0.000000001" }).dblclick()
-          await page.getByRole("region", { name: "Ledger entries" }).getByText(hostile).waitFor()
-          assert.strictEqual(await page.locator(".timeline li").filter({ hasText: "Refunded" }).count(), 1)
-        })
-        assert.deepStrictEqual(problems, [])
-        const after = yield* funds
-        assert.strictEqual(after.balance, before.balance + 1n)
+        await page.getByRole("button", { name: "Refund…" }).click()
+        await page.getByLabel("Amount in USD").fill("0.000000001")
+        await page.getByLabel("Note").fill(hostile)
+        await page.getByRole("button", { name: "Refund $0.000000001" }).dblclick()
+        await page.getByRole("region", { name: "Ledger entries" }).getByText(hostile).waitFor()
+        assert.strictEqual(await page.locator(".timeline li").filter({ hasText: "Refunded" }).count(), 1)
       })
-    )
+      assert.deepStrictEqual(problems, [])
+      const after = yield* funds
+      assert.strictEqual(after.balance, before.balance + 1n)
+    })
 
-    it.scoped.skipIf(isSkipped)("are found by every filter of the view, and their streams and refusals shown", () =>
-      Effect.gen(function* () {
+    it.scoped.skipIf(isSkipped)(
+      "are found by every filter of the view, and their streams and refusals shown",
+      function* () {
         const { url } = yield* Served.ServedGateway
         const { key, org, secret } = yield* Served.customer()
         const cut = yield* Served.logged(yield* post(url, secret, { ...asks("[sandbox cut=3] Hi."), stream: true }))
@@ -261,7 +246,7 @@ withLayer(gateway, { excludeTestServices: true })("the console", (it) => {
           assert.include(lines[1], unknown.id)
         })
         assert.deepStrictEqual(problems, [])
-      })
+      }
     )
   })
 })

@@ -1,4 +1,3 @@
-import { assert, describe, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { formatUsd } from "../../src/console/format/Amount.ts"
@@ -12,6 +11,7 @@ import {
   openConsole
 } from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, describe, withLayer } from "../harness/It.ts"
 import { hostile } from "./NowAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -56,10 +56,11 @@ const rows = (page: Page) => page.getByRole("region", { name: "Usage" }).locator
 
 const served = ["gemini-3.6-flash", "gpt-5.2"]
 
-withLayer(gateway, { excludeTestServices: true })("the console", (it) => {
+withLayer(gateway)("the console", (it) => {
   describe("the view Usage", () => {
-    it.scoped.skipIf(isSkipped)("has the totals of everything below its rows, which lead to their requests", () =>
-      Effect.gen(function* () {
+    it.scoped.skipIf(isSkipped)(
+      "has the totals of everything below its rows, which lead to their requests",
+      function* () {
         const { page, problems } = yield* opened("#/usage?since=7d&status=200")
         yield* Effect.promise(async () => {
           await rows(page).nth(2).waitFor()
@@ -80,123 +81,114 @@ withLayer(gateway, { excludeTestServices: true })("the console", (it) => {
           assert.strictEqual(await rows(page).nth(2).getByRole("link").count(), 0)
         })
         assert.deepStrictEqual(problems, [])
-      })
+      }
     )
 
-    it.scoped.skipIf(isSkipped)("groups, sorts and downloads as its address says", () =>
-      Effect.gen(function* () {
-        const asked: Array<string> = []
-        const { page, problems, url } = yield* opened("#/usage?since=all", { answers: answers(asked) })
+    it.scoped.skipIf(isSkipped)("groups, sorts and downloads as its address says", function* () {
+      const asked: Array<string> = []
+      const { page, problems, url } = yield* opened("#/usage?since=all", { answers: answers(asked) })
+      yield* Effect.promise(async () => {
+        await rows(page).nth(2).waitFor()
+        await page.getByRole("combobox", { name: "By", exact: true }).selectOption("org")
+        await page.getByRole("combobox", { name: "Then by" }).selectOption("model")
+        await rows(page).nth(5).waitFor()
+        await page.getByRole("columnheader").getByRole("link", { name: "Cost", exact: true }).click()
+        await page.waitForURL(`${url}/console#/usage?since=all&by=org&and=model&sort=cost`)
+        await page.locator('th[aria-sort="descending"]').getByText("Cost", { exact: true }).waitFor()
+        await page.getByRole("heading", { name: "Cost per day" }).waitFor()
+        const csv = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
+        assert.strictEqual(csv, "admin/v1/usage.csv?by=org%2Cmodel&sort=cost")
+        assert.include(asked, "?by=org%2Cmodel&sort=cost&limit=50")
+        assert.include(asked, "?by=day%2Corg&sort=charge&limit=1000")
+        assert.include(await rows(page).first().innerText(), hostile)
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+
+    it.scoped.skipIf(isSkipped)("draws the days of a long span and the hours of a short one", function* () {
+      const { page, problems } = yield* opened("#/usage")
+      yield* Effect.promise(async () => {
+        await page.getByRole("heading", { name: "Charged per day (UTC)" }).waitFor()
+        await page.clock.setFixedTime("2026-11-22T05:30Z")
+        await page.getByLabel("Time").selectOption("24h")
+        const chart = page.locator("figure").filter({ hasText: "Charged per hour" })
+        await chart.getByText("As a table").click()
+        assert.lengthOf(await chart.locator(".table tbody tr").all(), 25)
+        assert.strictEqual(await page.title(), "Usage · Gateway")
+      })
+      assert.deepStrictEqual(problems, [])
+    })
+
+    it.scoped.skipIf(isSkipped)("fits every width in both themes, empty or full", function* () {
+      const none = { data: [], totals: { ...sums, requests: 0 }, has_more: false, next: null }
+      const empty: Answers = { "/usage": () => ({ body: none }) }
+      for (const filled of [answers(), empty]) {
+        const { page, problems } = yield* opened("#/usage?by=org&and=model", { answers: filled })
         yield* Effect.promise(async () => {
-          await rows(page).nth(2).waitFor()
-          await page.getByRole("combobox", { name: "By", exact: true }).selectOption("org")
-          await page.getByRole("combobox", { name: "Then by" }).selectOption("model")
-          await rows(page).nth(5).waitFor()
-          await page.getByRole("columnheader").getByRole("link", { name: "Cost", exact: true }).click()
-          await page.waitForURL(`${url}/console#/usage?since=all&by=org&and=model&sort=cost`)
-          await page.locator('th[aria-sort="descending"]').getByText("Cost", { exact: true }).waitFor()
-          await page.getByRole("heading", { name: "Cost per day" }).waitFor()
-          const csv = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
-          assert.strictEqual(csv, "admin/v1/usage.csv?by=org%2Cmodel&sort=cost")
-          assert.include(asked, "?by=org%2Cmodel&sort=cost&limit=50")
-          assert.include(asked, "?by=day%2Corg&sort=charge&limit=1000")
-          assert.include(await rows(page).first().innerText(), hostile)
+          await page.getByText(filled === empty ? "There were no requests." : "6 in all").waitFor()
+          assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 900)), [])
         })
         assert.deepStrictEqual(problems, [])
-      })
-    )
+      }
+    })
 
-    it.scoped.skipIf(isSkipped)("draws the days of a long span and the hours of a short one", () =>
-      Effect.gen(function* () {
-        const { page, problems } = yield* opened("#/usage")
-        yield* Effect.promise(async () => {
-          await page.getByRole("heading", { name: "Charged per day (UTC)" }).waitFor()
-          await page.clock.setFixedTime("2026-11-22T05:30Z")
-          await page.getByLabel("Time").selectOption("24h")
-          const chart = page.locator("figure").filter({ hasText: "Charged per hour" })
-          await chart.getByText("As a table").click()
-          assert.lengthOf(await chart.locator(".table tbody tr").all(), 25)
-          assert.strictEqual(await page.title(), "Usage · Gateway")
-        })
-        assert.deepStrictEqual(problems, [])
-      })
-    )
-
-    it.scoped.skipIf(isSkipped)("fits every width in both themes, empty or full", () =>
-      Effect.gen(function* () {
-        const none = { data: [], totals: { ...sums, requests: 0 }, has_more: false, next: null }
-        const empty: Answers = { "/usage": () => ({ body: none }) }
-        for (const filled of [answers(), empty]) {
-          const { page, problems } = yield* opened("#/usage?by=org&and=model", { answers: filled })
-          yield* Effect.promise(async () => {
-            await page.getByText(filled === empty ? "There were no requests." : "6 in all").waitFor()
-            assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 900)), [])
-          })
-          assert.deepStrictEqual(problems, [])
-        }
-      })
-    )
-
-    it.scoped.skipIf(isSkipped)("says what is refused", () =>
-      Effect.gen(function* () {
-        const message = "There is no organization acme."
-        const refused: Answers = {
-          "/usage": () => ({ status: 400, body: { error: { message, param: "organization" } } })
-        }
-        const { page } = yield* opened("#/usage?organization=acme", { answers: refused })
-        yield* Effect.promise(() => page.getByRole("alert").getByText(message).first().waitFor())
-      })
-    )
+    it.scoped.skipIf(isSkipped)("says what is refused", function* () {
+      const message = "There is no organization acme."
+      const refused: Answers = {
+        "/usage": () => ({ status: 400, body: { error: { message, param: "organization" } } })
+      }
+      const { page } = yield* opened("#/usage?organization=acme", { answers: refused })
+      yield* Effect.promise(() => page.getByRole("alert").getByText(message).first().waitFor())
+    })
   })
 
   describe("usage of a real gateway", () => {
     it.scoped.skipIf(isSkipped)(
       "is the same on the page, in the CSV and in the ledger, and leads to its requests",
-      () =>
-        Effect.gen(function* () {
-          const { openai, org, spentInTheEnd } = yield* Served.customer()
-          for (const model of [...served, ...served, "gpt-5.2"]) {
-            const messages = [{ role: "user" as const, content: `Hello to ${model}.` }]
-            const { _request_id } = yield* Effect.promise(() => openai.chat.completions.create({ model, messages }))
-            yield* Served.logged(_request_id)
-          }
-          const spent = formatUsd(toUsd(yield* spentInTheEnd))
-          const { page, problems, url } = yield* openConsole({
-            role: "read",
-            hash: `#/usage?by=org&and=model&organization=${org}`
-          })
-          yield* Effect.promise(async () => {
-            const table = page.getByRole("region", { name: "Usage" })
-            await table.locator("tbody tr").nth(1).waitFor()
-            const cells = (await table.locator("tbody tr").allInnerTexts()).map((row) => row.split("\t"))
-            const total = (await table.locator("tfoot tr").innerText()).split("\t")
-            assert.strictEqual(total[6], spent)
-            assert.strictEqual(total[2], "5")
-
-            const csv = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
-            const text = await (await page.request.get(`${url}/${csv}`)).text()
-            const [names = [], ...lines] = text
-              .trim()
-              .split("\r\n")
-              .map((line) => line.split(","))
-            const read = (line: ReadonlyArray<string>, name: string) => line[names.indexOf(name)] ?? ""
-            assert.deepStrictEqual(
-              cells.map((row) => [row[1], row[2], row[6]]),
-              lines.map((line) => [
-                read(line, "model"),
-                read(line, "requests"),
-                formatUsd(Number(read(line, "spend_usd")))
-              ])
-            )
-
-            await page.locator("figure canvas").first().waitFor()
-            const row = table.locator("tbody tr").filter({ hasText: "gpt-5.2" })
-            await row.getByRole("link", { name: "3", exact: true }).click()
-            await page.getByText("3 in all").waitFor()
-            await page.getByRole("heading", { name: "Requests", level: 1 }).waitFor()
-          })
-          assert.deepStrictEqual(problems, [])
+      function* () {
+        const { openai, org, spentInTheEnd } = yield* Served.customer()
+        for (const model of [...served, ...served, "gpt-5.2"]) {
+          const messages = [{ role: "user" as const, content: `Hello to ${model}.` }]
+          const { _request_id } = yield* Effect.promise(() => openai.chat.completions.create({ model, messages }))
+          yield* Served.logged(_request_id)
+        }
+        const spent = formatUsd(toUsd(yield* spentInTheEnd))
+        const { page, problems, url } = yield* openConsole({
+          role: "read",
+          hash: `#/usage?by=org&and=model&organization=${org}`
         })
+        yield* Effect.promise(async () => {
+          const table = page.getByRole("region", { name: "Usage" })
+          await table.locator("tbody tr").nth(1).waitFor()
+          const cells = (await table.locator("tbody tr").allInnerTexts()).map((row) => row.split("\t"))
+          const total = (await table.locator("tfoot tr").innerText()).split("\t")
+          assert.strictEqual(total[6], spent)
+          assert.strictEqual(total[2], "5")
+
+          const csv = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
+          const text = await (await page.request.get(`${url}/${csv}`)).text()
+          const [names = [], ...lines] = text
+            .trim()
+            .split("\r\n")
+            .map((line) => line.split(","))
+          const read = (line: ReadonlyArray<string>, name: string) => line[names.indexOf(name)] ?? ""
+          assert.deepStrictEqual(
+            cells.map((row) => [row[1], row[2], row[6]]),
+            lines.map((line) => [
+              read(line, "model"),
+              read(line, "requests"),
+              formatUsd(Number(read(line, "spend_usd")))
+            ])
+          )
+
+          await page.locator("figure canvas").first().waitFor()
+          const row = table.locator("tbody tr").filter({ hasText: "gpt-5.2" })
+          await row.getByRole("link", { name: "3", exact: true }).click()
+          await page.getByText("3 in all").waitFor()
+          await page.getByRole("heading", { name: "Requests", level: 1 }).waitFor()
+        })
+        assert.deepStrictEqual(problems, [])
+      }
     )
   })
 })

@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { Page } from "playwright-core"
 import { Operators } from "../../src/services/admin/Operators.ts"
@@ -6,6 +5,7 @@ import { hire } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
 import { findMisfits, openConsole, overflow } from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 import { awaitVideos, makeTraffic, script, spoil } from "./Traffic.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -61,72 +61,69 @@ const looks = [
 
 const slow = 240_000
 
-withLayer(gateway, { excludeTestServices: true })("every view of the console", (it) => {
+withLayer(gateway)("every view of the console", (it) => {
   it.scoped.skipIf(isSkipped)(
     "loads without a problem, keeps nobody out, and fits, wide or narrow, light or dark",
-    () =>
-      Effect.gen(function* () {
-        yield* world
-        const { url } = yield* Served.ServedGateway
-        const operators = yield* Operators
-        const { id } = yield* hire("owner")
-        const link = Redacted.value(yield* operators.link(id))
-        const { page, problems } = yield* openPage([url])
-        yield* Effect.promise(async () => {
-          await page.goto(`${url}/console#link=${link}`)
-          await page.locator("main h1").waitFor()
-          const { findings, kinds } = await walk(page, url, async () => [
-            ...(await alerts(page)),
-            ...(await findMisfits(page, looks))
-          ])
-          assert.deepStrictEqual(findings, [])
-          assert.includeMembers([...kinds], ["organizations", "requests", "videos"])
-        })
-        assert.deepStrictEqual(problems, [])
-      }),
+    function* () {
+      yield* world
+      const { url } = yield* Served.ServedGateway
+      const operators = yield* Operators
+      const { id } = yield* hire("owner")
+      const link = Redacted.value(yield* operators.link(id))
+      const { page, problems } = yield* openPage([url])
+      yield* Effect.promise(async () => {
+        await page.goto(`${url}/console#link=${link}`)
+        await page.locator("main h1").waitFor()
+        const { findings, kinds } = await walk(page, url, async () => [
+          ...(await alerts(page)),
+          ...(await findMisfits(page, looks))
+        ])
+        assert.deepStrictEqual(findings, [])
+        assert.includeMembers([...kinds], ["organizations", "requests", "videos"])
+      })
+      assert.deepStrictEqual(problems, [])
+    },
     slow
   )
 
   it.scoped.skipIf(isSkipped)(
     "shows nothing to a reader that changes something",
-    () =>
-      Effect.gen(function* () {
-        yield* world
-        const { page, problems, url } = yield* openConsole({ role: "read" })
-        const { findings } = yield* Effect.promise(() =>
-          walk(page, url, async () => {
-            const buttons = await page.locator("main button").allInnerTexts()
-            return buttons.filter((text) => !/^(Refresh|Live|Paused|Clear|Show|Verify|Try again)/.test(text))
-          })
-        )
-        assert.deepStrictEqual(findings, [])
-        assert.deepStrictEqual(
-          problems.filter((text) => !text.includes("status of 403")),
-          []
-        )
-      }),
+    function* () {
+      yield* world
+      const { page, problems, url } = yield* openConsole({ role: "read" })
+      const { findings } = yield* Effect.promise(() =>
+        walk(page, url, async () => {
+          const buttons = await page.locator("main button").allInnerTexts()
+          return buttons.filter((text) => !/^(Refresh|Live|Paused|Clear|Show|Verify|Try again)/.test(text))
+        })
+      )
+      assert.deepStrictEqual(findings, [])
+      assert.deepStrictEqual(
+        problems.filter((text) => !text.includes("status of 403")),
+        []
+      )
+    },
     slow
   )
 
   it.scoped.skipIf(isSkipped)(
     "shows what others wrote as text, however long and in whatever direction",
-    () =>
-      Effect.gen(function* () {
-        yield* spoil(yield* world)
-        const { page, problems, url } = yield* openConsole({ viewport: { width: 360, height: 900 } })
-        const told = new Set<string>()
-        const { findings } = yield* Effect.promise(() =>
-          walk(page, url, async (hash) => {
-            if ((await page.locator("main").innerText()).includes(script)) told.add(hash.split("/")[1] ?? "")
-            const [run, wider] = [await page.evaluate<number>(active), await overflow(page)]
-            return [...(run > 0 ? ["runs what it shows"] : []), ...(wider > 0 ? [`${wider} pixels too wide`] : [])]
-          })
-        )
-        assert.deepStrictEqual(findings, [])
-        for (const view of ["requests", "organizations", "ledger", "videos", "routes", "webhooks", "audit"])
-          assert.include([...told], view)
-        assert.deepStrictEqual(problems, [])
-      }),
+    function* () {
+      yield* spoil(yield* world)
+      const { page, problems, url } = yield* openConsole({ viewport: { width: 360, height: 900 } })
+      const told = new Set<string>()
+      const { findings } = yield* Effect.promise(() =>
+        walk(page, url, async (hash) => {
+          if ((await page.locator("main").innerText()).includes(script)) told.add(hash.split("/")[1] ?? "")
+          const [run, wider] = [await page.evaluate<number>(active), await overflow(page)]
+          return [...(run > 0 ? ["runs what it shows"] : []), ...(wider > 0 ? [`${wider} pixels too wide`] : [])]
+        })
+      )
+      assert.deepStrictEqual(findings, [])
+      for (const view of ["requests", "organizations", "ledger", "videos", "routes", "webhooks", "audit"])
+        assert.include([...told], view)
+      assert.deepStrictEqual(problems, [])
+    },
     slow
   )
 })

@@ -1,4 +1,3 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { openAccount } from "../harness/client/Account.ts"
@@ -7,6 +6,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import { findBarriers, openConsole } from "../harness/client/ConsolePage.ts"
 import { loseAnswers } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../harness/It.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true", FETCH_ALLOW: "127.0.0.0/8" } }))
 
@@ -34,33 +34,32 @@ const openForm = Effect.gen(function* () {
 
 const focused = (page: Page) => page.evaluate<string>("document.activeElement.textContent")
 
-withLayer(gateway, { excludeTestServices: true })("a change in the console", (it) => {
-  it.scoped.skipIf(isSkipped)("shows its secret once, copies it, and gives the focus back", () =>
-    Effect.gen(function* () {
-      const { endpoints, form, keys, page, problems } = yield* openForm
-      yield* Effect.promise(async () => {
-        await form.getByLabel("URL").fill(hook)
-        await page.keyboard.press("Enter")
-        const dialog = page.getByRole("dialog", { name: "The endpoint's secret" })
-        const secret = await dialog.locator(".copy code").innerText()
-        assert.match(secret, /^whsec_/)
-        assert.deepStrictEqual(await findBarriers(page), [])
-        await dialog.getByRole("button", { name: "Copy the secret" }).click()
-        await dialog.getByText("Copied").waitFor()
-        assert.strictEqual(await page.evaluate("navigator.clipboard.readText()"), secret)
-        await page.keyboard.press("Escape")
-        await dialog.waitFor({ state: "detached" })
-        assert.notInclude(await page.content(), secret)
-        assert.strictEqual(await focused(page), "Add an endpoint")
-      })
-      assert.deepStrictEqual(yield* endpoints, [hook])
-      assert.lengthOf(keys, 1)
-      assert.deepStrictEqual(problems, [])
+withLayer(gateway)("a change in the console", (it) => {
+  it.scoped.skipIf(isSkipped)("shows its secret once, copies it, and gives the focus back", function* () {
+    const { endpoints, form, keys, page, problems } = yield* openForm
+    yield* Effect.promise(async () => {
+      await form.getByLabel("URL").fill(hook)
+      await page.keyboard.press("Enter")
+      const dialog = page.getByRole("dialog", { name: "The endpoint's secret" })
+      const secret = await dialog.locator(".copy code").innerText()
+      assert.match(secret, /^whsec_/)
+      assert.deepStrictEqual(await findBarriers(page), [])
+      await dialog.getByRole("button", { name: "Copy the secret" }).click()
+      await dialog.getByText("Copied").waitFor()
+      assert.strictEqual(await page.evaluate("navigator.clipboard.readText()"), secret)
+      await page.keyboard.press("Escape")
+      await dialog.waitFor({ state: "detached" })
+      assert.notInclude(await page.content(), secret)
+      assert.strictEqual(await focused(page), "Add an endpoint")
     })
-  )
+    assert.deepStrictEqual(yield* endpoints, [hook])
+    assert.lengthOf(keys, 1)
+    assert.deepStrictEqual(problems, [])
+  })
 
-  it.scoped.skipIf(isSkipped)("names the field that was refused, and is another request once it is mended", () =>
-    Effect.gen(function* () {
+  it.scoped.skipIf(isSkipped)(
+    "names the field that was refused, and is another request once it is mended",
+    function* () {
       const { endpoints, form, keys, page } = yield* openForm
       yield* Effect.promise(async () => {
         const field = form.getByLabel("URL")
@@ -78,11 +77,12 @@ withLayer(gateway, { excludeTestServices: true })("a change in the console", (it
       })
       assert.deepStrictEqual(yield* endpoints, [hook])
       assert.strictEqual(new Set(keys).size, 2)
-    })
+    }
   )
 
-  it.scoped.skipIf(isSkipped)("whose answer is lost is made once, although it is sent until it is answered", () =>
-    Effect.gen(function* () {
+  it.scoped.skipIf(isSkipped)(
+    "whose answer is lost is made once, although it is sent until it is answered",
+    function* () {
       const { endpoints, form, keys, page } = yield* openForm
       yield* Effect.promise(async () => {
         await loseAnswers(page, "**/admin/v1/webhooks", 4)
@@ -97,18 +97,16 @@ withLayer(gateway, { excludeTestServices: true })("a change in the console", (it
       assert.deepStrictEqual(yield* endpoints, [hook])
       assert.lengthOf(keys, 5)
       assert.strictEqual(new Set(keys).size, 1)
-    })
+    }
   )
 
-  it.scoped.skipIf(isSkipped)("is not offered to those who may only read", () =>
-    Effect.gen(function* () {
-      const { page, problems } = yield* openConsole({ role: "read", hash: "#/webhooks" })
-      yield* Effect.promise(async () => {
-        await page.getByText("No delivery matches.").waitFor()
-        const buttons = await page.locator("main button").allInnerTexts()
-        assert.deepStrictEqual(buttons, ["Refresh"])
-      })
-      assert.deepStrictEqual(problems, [])
+  it.scoped.skipIf(isSkipped)("is not offered to those who may only read", function* () {
+    const { page, problems } = yield* openConsole({ role: "read", hash: "#/webhooks" })
+    yield* Effect.promise(async () => {
+      await page.getByText("No delivery matches.").waitFor()
+      const buttons = await page.locator("main button").allInnerTexts()
+      assert.deepStrictEqual(buttons, ["Refresh"])
     })
-  )
+    assert.deepStrictEqual(problems, [])
+  })
 })
