@@ -2,7 +2,7 @@ import { HttpServerError, HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Option } from "effect"
 import { BodyTooLarge, type Failure, InvalidRequest } from "../../domain/Failure.ts"
-import { requireNoForm } from "../body/Body.ts"
+import { isMultipart, requireNoForm } from "../body/Body.ts"
 
 /** Of requests whose body the platform reads: those of operators. */
 export const adminBodyBytes = 262_144
@@ -12,8 +12,11 @@ const tooLarge = new BodyTooLarge({ limitBytes: adminBodyBytes })
 /** Comes before the platform's reading, whose own way to stop destroys the connection and so the answer. */
 export const requireReadableBody = Effect.gen(function* () {
   const incoming = NodeHttpServerRequest.toIncomingMessage(yield* HttpServerRequest.HttpServerRequest)
-  if (Number(incoming.headers["content-length"] ?? 0) > adminBodyBytes) return yield* tooLarge
-  yield* requireNoForm(incoming)
+  const length = Number(incoming.headers["content-length"] ?? 0)
+  if (length > adminBodyBytes) return yield* tooLarge
+  const { "content-type": type = "", "transfer-encoding": encoding } = incoming.headers
+  // Clients name a form where they have nothing to send, as `curl --data ""` does.
+  if (length > 0 || encoding !== undefined || isMultipart(type)) yield* requireNoForm(incoming)
   const destroy = incoming.destroy.bind(incoming)
   const stop = (error?: Error) =>
     error === undefined && !incoming.readableEnded ? incoming.removeAllListeners("data").resume() : destroy(error)

@@ -65,7 +65,7 @@ export const parseBody = (body: Buffer): Effect.Effect<unknown, InvalidRequest> 
 
 const isForm = (contentType: string): boolean =>
   /^\s*(multipart\/form-data|application\/x-www-form-urlencoded)\b/i.test(contentType)
-const isMultipart = (contentType: string): boolean => /^\s*multipart\/form-data\b/i.test(contentType)
+export const isMultipart = (contentType: string): boolean => /^\s*multipart\/form-data\b/i.test(contentType)
 
 const typeOf = (request: IncomingMessage): string => request.headers["content-type"] ?? ""
 

@@ -65,6 +65,17 @@ withLayer(layer)("the body of an operator's request", (it) => {
     }
   })
 
+  it.effect("may be empty, whatever type it has then", function* () {
+    const { admin } = yield* asOperator("write")
+    const headers = { "content-type": "application/x-www-form-urlencoded" }
+    const { status } = yield* admin("/keys/key_none/revoke", { method: "POST", headers })
+    assert.strictEqual(status, 404)
+    for (const type of ["application/x-www-form-urlencoded", "multipart/form-data; boundary=b"]) {
+      const unnamed = yield* admin("/organizations", { method: "POST", headers: { ...headers, "content-type": type } })
+      assert.strictEqual(unnamed.status, 400)
+    }
+  })
+
   it.effect("is not looked at before the role", function* () {
     const { admin } = yield* asOperator("read")
     assertRefused(yield* send("/admin/v1/organizations", { body: long }), refusals.notSignedIn())
