@@ -116,7 +116,7 @@ const identity = ({ by, thenBy }: UsageQuery) =>
 
 const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, rows }: UsageRanges) => {
   const { ofRequest, ofRoute } = filtersOf(sql, query)
-  // Of nearly all series, a list by their numbers is cheaper than a join.
+  // Of nearly all series, a list by their numbers is cheaper than a join; with a NULL in it each look would count through.
   const isOfAll = ofRequest.length + ofRoute.length === 0
   const isByTime = isOfTime(query.by) || isOfTime(query.thenBy)
   const ofTotals = (table: string, ranges: ReadonlyArray<Range>) => sql`
@@ -143,7 +143,7 @@ const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, r
       SELECT id, ${sql.literal(identity(query))} FROM usage_series WHERE ${sql.and([sql`true`, ...ofRequest, ...ofRoute])}
     ) AS series
   ), of_series AS MATERIALIZED (
-    SELECT array_agg(kind ORDER BY id) AS kinds
+    SELECT array_agg(coalesce(kind, 0) ORDER BY id) AS kinds
     FROM generate_series(1, (SELECT max(id) FROM kinds)) AS id LEFT JOIN kinds USING (id)
   ), parts AS (${sources.reduce((all, one) => sql`${all} UNION ALL ${one}`)})`
 }

@@ -91,6 +91,17 @@ withTotals()("usage", (it) => {
     ])
   })
 
+  it.effect("of all is the same where numbers of series were left out", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const before = (yield* report({ by: "org" })).totals
+    yield* insert([{ at: begin, org: "gaps", key: "a", charge: 2n }])
+    yield* sql`SELECT nextval(pg_get_serial_sequence('usage_series', 'id')) FROM generate_series(1, 3)`
+    yield* insert([{ at: begin, org: "gaps", key: "b", charge: 3n }])
+    const { rows, totals } = yield* report({ by: "org" })
+    assert.deepStrictEqual(shown(rows.filter(({ group }) => group === "gaps")), [["gaps", 2, 5n]])
+    assert.strictEqual(BigInt(totals.charge), BigInt(before.charge) + 5n)
+  })
+
   it.effect("is of what the filters leave, in pages, with the totals of all pages", function* () {
     const one = { at: begin, org: "filters" }
     yield* insert([
