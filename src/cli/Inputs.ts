@@ -2,7 +2,7 @@ import { Args, Command, HelpDoc, Options } from "@effect/cli"
 import { Clock, Effect, Option, Predicate, Schema } from "effect"
 import { Scope } from "../domain/ApiKey.ts"
 import { type Moment, moment, momentForms, past } from "../domain/Moment.ts"
-import { fromUsd, isEnterable, type NanoUsd } from "../domain/Money.ts"
+import { enteredUsd, type NanoUsd } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 export { future, moment, momentForms } from "../domain/Moment.ts"
@@ -86,9 +86,8 @@ export const group = (name: string, description: string) =>
   }).pipe(Command.withDescription(description))
 
 const usdWhere = (holds: (amount: NanoUsd) => boolean) => (text: string) => {
-  const amount = fromUsd(text)
-  const fits = amount !== undefined && isEnterable(amount)
-  return fits && holds(amount) ? amount : undefined
+  const amount = enteredUsd(text)
+  return amount !== undefined && holds(amount) ? amount : undefined
 }
 
 export const positiveUsd = usdWhere((amount) => amount > 0n)

@@ -14,7 +14,7 @@ export const NanoUsdFromRow = Schema.BigInt.pipe(Schema.fromBrand(NanoUsd))
 const mostEntered = 10n ** 18n
 
 /** Whether one payment or correction may be so large. */
-export const isEnterable = (amount: bigint): boolean => amount <= mostEntered && amount >= -mostEntered
+const isEnterable = (amount: bigint): boolean => amount <= mostEntered && amount >= -mostEntered
 
 const nanoPerUsd = 1_000_000_000n
 const decimal = /^(-?)(\d+)(?:\.(\d+))?$/
@@ -28,6 +28,12 @@ export const fromUsd = (text: string): NanoUsd | undefined => {
   if (digits.length > 9) return undefined
   const nano = BigInt(whole) * nanoPerUsd + BigInt(digits.padEnd(9, "0"))
   return NanoUsd(sign === "-" ? -nano : nano)
+}
+
+/** As `fromUsd`, of no larger amount than operators may enter. */
+export const enteredUsd = (text: string): NanoUsd | undefined => {
+  const amount = fromUsd(text)
+  return amount !== undefined && isEnterable(amount) ? amount : undefined
 }
 
 /** `unit` is a power of ten. */

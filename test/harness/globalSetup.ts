@@ -9,15 +9,6 @@ import { Migrations } from "../../src/database/Migrations.ts"
 import { isAlive } from "./processes.ts"
 import { makerOf, prefix, root } from "./temporary.ts"
 
-declare module "vitest" {
-  export interface ProvidedContext {
-    /** URL of a server where databases may be made; its database is not to be used. */
-    databaseServer: string
-    /** A database with every migration applied, to be copied. */
-    databaseTemplate: string
-  }
-}
-
 /** What earlier runs left behind when they were killed. Their servers are gone with them. */
 const sweep = Effect.sync(() => {
   for (const name of readdirSync(root)) {

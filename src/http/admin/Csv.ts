@@ -33,6 +33,6 @@ export const streamCsv = <R>(file: string, lines: Stream.Stream<ReadonlyArray<st
     )
     return HttpServerResponse.stream(body, {
       contentType: "text/csv; charset=utf-8",
-      headers: { "content-disposition": `attachment; filename="${file}"`, "cache-control": "no-store" }
+      headers: { "content-disposition": `attachment; filename="${file}"` }
     })
   })

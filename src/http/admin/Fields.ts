@@ -1,7 +1,7 @@
 import { HttpApp, HttpServerResponse } from "@effect/platform"
 import { Effect, ParseResult, Schema } from "effect"
 import { Conflict, InvalidRequest, NotFound } from "../../domain/Failure.ts"
-import { fromUsd, isEnterable, NanoUsd, toUsd } from "../../domain/Money.ts"
+import { enteredUsd, NanoUsd, toUsd } from "../../domain/Money.ts"
 import type { Changed } from "../../services/admin/Audit.ts"
 
 /** A field of a body, refused in these words whatever is wrong with it. */
@@ -42,8 +42,8 @@ export const usdWhere = (holds: (amount: NanoUsd) => boolean) =>
     {
       strict: true,
       decode: (usd, _, ast) => {
-        const nano = fromUsd(textOf(usd))
-        return nano !== undefined && isEnterable(nano) && holds(nano)
+        const nano = enteredUsd(textOf(usd))
+        return nano !== undefined && holds(nano)
           ? ParseResult.succeed(nano)
           : ParseResult.fail(new ParseResult.Type(ast, usd))
       },

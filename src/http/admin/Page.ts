@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
+import { TextOrNull } from "../../services/admin/Record.ts"
 import { parameter } from "../schema/Query.ts"
 
 const mostListed = 1000
@@ -22,7 +23,7 @@ export const pageOf = <A, I>(record: Schema.Schema<A, I>, identifier: string) =>
   Schema.Struct({
     data: Schema.Array(record),
     has_more: Schema.Boolean,
-    next: Schema.NullOr(Schema.String).annotations({ description: "What `after` takes for the next page." })
+    next: TextOrNull.annotations({ description: "What `after` takes for the next page." })
   }).annotations({ identifier })
 
 /** Of one row more than asked for. */

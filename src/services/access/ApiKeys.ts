@@ -71,7 +71,7 @@ export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: st
 }
 
 /** Hexadecimal; 256 random bits need neither salt nor a slow hash. */
-export const keyHash = (secret: string): string => hash("sha256", secret, "hex")
+export const secretHash = (secret: string): string => hash("sha256", secret, "hex")
 
 const states = {
   live: "revoked_at IS NULL AND (expires_at IS NULL OR expires_at > now())",
@@ -138,10 +138,10 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
 
       const create = Effect.fn("ApiKeys.create")(function* (key: KeyChanges & { readonly org: OrgId }) {
         const { cap, expiresAt = null, name = "", org, rpm = null, scopes = null } = key
-        const secret = ids.secret()
+        const secret = ids.secret(keyPrefix)
         const [record] = yield* rows(sql`
           INSERT INTO api_keys (id, org_id, name, hint, hash, scopes, rpm, cap, cap_period, expires_at)
-          VALUES (${ids.prefixed("key")}, ${org}, ${name}, ${hintOf(secret)}, decode(${keyHash(secret)}, 'hex'), ${scopes}::text[], ${rpm},
+          VALUES (${ids.prefixed("key")}, ${org}, ${name}, ${hintOf(secret)}, decode(${secretHash(secret)}, 'hex'), ${scopes}::text[], ${rpm},
             ${cap?.amount ?? null}, ${cap?.period ?? null}, ${expiresAt})
           RETURNING ${columns}`)
         return { record: record ?? (yield* Effect.dieMessage("no key was made")), secret: Redacted.make(secret) }
@@ -173,9 +173,9 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
           return revoked ?? (yield* new KeyNotFound({ id }))
         }),
         reissue: Effect.fn("ApiKeys.reissue")(function* (id: string) {
-          const secret = ids.secret()
+          const secret = ids.secret(keyPrefix)
           const record = yield* changeLive(id, [
-            sql`hash = decode(${keyHash(secret)}, 'hex')`,
+            sql`hash = decode(${secretHash(secret)}, 'hex')`,
             sql`hint = ${hintOf(secret)}`
           ])
           return { record, secret: Redacted.make(secret) }

@@ -8,7 +8,7 @@ import { OrgId } from "../../domain/Organization.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
-import { keyHash } from "./ApiKeys.ts"
+import { secretHash } from "./ApiKeys.ts"
 import * as KeyUses from "./KeyUsage.ts"
 
 const trustForMillis = 900
@@ -116,7 +116,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
         const secret = Option.isSome(presented) ? Redacted.value(presented.value) : ""
         if (secret === "") return new MissingApiKey()
         if (!secret.startsWith(keyPrefix)) return new InvalidApiKey()
-        return withFreshCache(() => Effect.flatMap(find(keyHash(secret)), callerOf))
+        return withFreshCache(() => Effect.flatMap(find(secretHash(secret)), callerOf))
       }
 
       const isBlocked = (address: string): Effect.Effect<boolean> =>

@@ -6,6 +6,7 @@ import { OrgId } from "../../domain/Organization.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { rowsOf, storable } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
+import { TextOrNull } from "./Record.ts"
 
 /** `record` is what is kept of a resource, and is without secrets. */
 interface Audited<A, Record, Encoded> {
@@ -44,9 +45,9 @@ export class AuditRow extends Schema.Class<AuditRow>("AuditRow")({
   actor: Schema.String,
   via: Schema.Literal("cli", "api", "console"),
   action: Schema.String,
-  target: Schema.NullOr(Schema.String),
+  target: TextOrNull,
   orgId: Schema.NullOr(OrgId),
-  orgName: Schema.NullOr(Schema.String),
+  orgName: TextOrNull,
   before: Schema.Unknown,
   after: Schema.Unknown
 }) {}

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import type { AuditRow } from "./Audit.ts"
-import { UnixSeconds } from "./Record.ts"
+import { TextOrNull, UnixSeconds } from "./Record.ts"
 
 export const AuditRecord = Schema.Struct({
   id: Schema.Number,
@@ -8,9 +8,9 @@ export const AuditRecord = Schema.Struct({
   actor: Schema.String.annotations({ description: "An operator's name, or `cli:user@host`." }),
   via: Schema.Literal("cli", "api", "console"),
   action: Schema.String.annotations({ description: "Such as `organizations.suspend`." }),
-  target: Schema.NullOr(Schema.String),
-  org: Schema.NullOr(Schema.String),
-  org_name: Schema.NullOr(Schema.String),
+  target: TextOrNull,
+  org: TextOrNull,
+  org_name: TextOrNull,
   before: Schema.Unknown.annotations({ description: "The record before the change; null where there was none." }),
   after: Schema.Unknown
 }).annotations({ identifier: "AuditRow" })

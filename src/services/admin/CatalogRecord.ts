@@ -1,9 +1,7 @@
 import { Schema } from "effect"
 import type { ReportedModel } from "../catalog/CatalogReport.ts"
 import type { Margin } from "../catalog/Surface.ts"
-import { Usd } from "./Record.ts"
-
-const Text = Schema.NullOr(Schema.String)
+import { TextOrNull, Usd } from "./Record.ts"
 
 export const MarginRecord = Schema.Struct({
   unit: Schema.String.annotations({ description: "Such as `prompt per 1M`, `1K image`, `8 s clip`." }),
@@ -19,14 +17,14 @@ export const ModelRecord = Schema.Struct({
   surface: Schema.Literal("chat", "image", "video"),
   callable: Schema.Boolean,
   sandboxed: Schema.Boolean,
-  reason: Text.annotations({ description: "Why it is off." }),
+  reason: TextOrNull.annotations({ description: "Why it is off." }),
   routes: Schema.Array(
     Schema.Struct({
       id: Schema.String,
       provider: Schema.String,
       preference: Schema.Number,
       weight: Schema.Number,
-      blocked: Text.annotations({ description: "Why it cannot be called." }),
+      blocked: TextOrNull.annotations({ description: "Why it cannot be called." }),
       margins: Schema.Array(MarginRecord)
     })
   )

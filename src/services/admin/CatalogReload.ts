@@ -1,6 +1,7 @@
 import { Effect, Schema } from "effect"
 import { CatalogReloads, type InstanceCatalog } from "../control/CatalogReloads.ts"
 import { Audit } from "./Audit.ts"
+import { TextOrNull } from "./Record.ts"
 
 const longestWait = "10 seconds"
 
@@ -8,12 +9,12 @@ const Reload = Schema.Struct({ generation: Schema.Number })
 
 export const ReloadRecord = Schema.Struct({
   id: Schema.String.annotations({ description: "The instance's." }),
-  host: Schema.NullOr(Schema.String),
+  host: TextOrNull,
   pid: Schema.NullOr(Schema.Number),
   state: Schema.Literal("reloaded", "refused", "no answer"),
-  fingerprint: Schema.NullOr(Schema.String).annotations({ description: "Of the catalog that it serves." }),
+  fingerprint: TextOrNull.annotations({ description: "Of the catalog that it serves." }),
   models: Schema.NullOr(Schema.Number),
-  problem: Schema.NullOr(Schema.String).annotations({ description: "Why it goes on with the catalog it had." })
+  problem: TextOrNull.annotations({ description: "Why it goes on with the catalog it had." })
 }).annotations({ identifier: "Reload" })
 export type ReloadRecord = typeof ReloadRecord.Type
 

@@ -1,9 +1,7 @@
 import { Schema } from "effect"
 import type { Entry } from "../ledger/Entry.ts"
 import type { ListedEntry, OpenHold } from "../ledger/LedgerPages.ts"
-import { UnixSeconds, Usd } from "./Record.ts"
-
-const Text = Schema.NullOr(Schema.String)
+import { TextOrNull, UnixSeconds, Usd } from "./Record.ts"
 
 export const EntryRecord = Schema.Struct({
   id: Schema.String,
@@ -11,10 +9,10 @@ export const EntryRecord = Schema.Struct({
   org: Schema.String,
   kind: Schema.Literal("top_up", "charge", "adjustment"),
   amount_usd: Usd,
-  ref: Text,
-  note: Text,
-  key_id: Text,
-  hold_id: Text
+  ref: TextOrNull,
+  note: TextOrNull,
+  key_id: TextOrNull,
+  hold_id: TextOrNull
 }).annotations({ identifier: "Entry" })
 export type EntryRecord = typeof EntryRecord.Type
 
@@ -34,8 +32,8 @@ export const ListedEntryRecord = Schema.Struct({
   ...EntryRecord.fields,
   org_name: Schema.String,
   /** The row of the request that was charged or given back, while the log has it. */
-  request: Text,
-  request_id: Text
+  request: TextOrNull,
+  request_id: TextOrNull
 }).annotations({ identifier: "ListedEntry" })
 export type ListedEntryRecord = typeof ListedEntryRecord.Type
 
@@ -55,7 +53,7 @@ export const OpenHoldRecord = Schema.Struct({
   state: Schema.Literal("open"),
   created_at: UnixSeconds,
   /** Of a video that is being made. */
-  video: Text
+  video: TextOrNull
 }).annotations({ identifier: "OpenHold" })
 
 export const openHoldRecord = (hold: OpenHold): typeof OpenHoldRecord.Type => ({

@@ -4,23 +4,23 @@ import type { NanoUsd } from "../../domain/Money.ts"
 import { type ApiKey, ApiKeys, type Cap, type KeyChanges, type KeyNotFound } from "../access/ApiKeys.ts"
 import { Organizations } from "../access/Organizations.ts"
 import { Audit } from "./Audit.ts"
-import { UnixSeconds, Usd } from "./Record.ts"
+import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "./Record.ts"
 
 export const KeyRecord = Schema.Struct({
   id: Schema.String,
   org: Schema.String,
   org_name: Schema.String,
   name: Schema.String,
-  hint: Schema.NullOr(Schema.String),
+  hint: TextOrNull,
   scopes: Schema.NullOr(Schema.Array(Scope)),
   rpm: Schema.NullOr(Schema.Number),
   cap_usd: Schema.NullOr(Usd),
   cap_period: Schema.NullOr(CapPeriod),
   spent_usd: Usd,
   created_at: UnixSeconds,
-  expires_at: Schema.NullOr(UnixSeconds),
-  revoked_at: Schema.NullOr(UnixSeconds),
-  last_used_at: Schema.NullOr(UnixSeconds)
+  expires_at: TimeOrNull,
+  revoked_at: TimeOrNull,
+  last_used_at: TimeOrNull
 }).annotations({ identifier: "Key" })
 export type KeyRecord = typeof KeyRecord.Type
 

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
-import type { OrgId } from "../../domain/Organization.ts"
+import { OrgId } from "../../domain/Organization.ts"
 import { rowsOf } from "../sql/Statement.ts"
 
 /** By the id of an organization or a key; deleted ones have theirs too. */
@@ -38,3 +38,18 @@ export class Names extends Context.Tag("gateway/Names")<
     })
   )
 }
+
+interface OfOrganization {
+  readonly org: string
+}
+
+/** With what the organization of each is called; null where it is not known. */
+export const nameAll = <Record extends OfOrganization>(records: ReadonlyArray<Record>) =>
+  Effect.gen(function* () {
+    const names = yield* Names
+    const known = yield* names.of(records.map(({ org }) => ({ orgId: OrgId.make(org) })))
+    return records.map((record) => ({ ...record, org_name: known.get(record.org) ?? null }))
+  })
+
+export const nameOne = <Record extends OfOrganization>(record: Record) =>
+  Effect.map(nameAll([record]), ([named = { ...record, org_name: null }]) => named)

@@ -3,15 +3,15 @@ import { Role } from "../../domain/Operator.ts"
 import { CurrentActor } from "./Actor.ts"
 import { Audit } from "./Audit.ts"
 import { type Operator, type OperatorNotFound, Operators } from "./Operators.ts"
-import { UnixSeconds } from "./Record.ts"
+import { TimeOrNull, UnixSeconds } from "./Record.ts"
 
 export const OperatorRecord = Schema.Struct({
   id: Schema.String,
   name: Schema.String,
   role: Role,
   created_at: UnixSeconds,
-  used_at: Schema.NullOr(UnixSeconds),
-  revoked_at: Schema.NullOr(UnixSeconds)
+  used_at: TimeOrNull,
+  revoked_at: TimeOrNull
 }).annotations({ identifier: "Operator" })
 export type OperatorRecord = typeof OperatorRecord.Type
 

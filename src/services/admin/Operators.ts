@@ -1,7 +1,7 @@
-import { createHash, randomBytes } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Redacted, Schema } from "effect"
 import { Role } from "../../domain/Operator.ts"
+import { secretHash } from "../access/ApiKeys.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { rowsOf } from "../sql/Statement.ts"
 
@@ -48,10 +48,6 @@ export const linkHours = 24
 const tokenPrefix = "ggo_"
 const nameRule = /^(?!-|\s|cli:)[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<!\s)$/u
 
-/** 256 random bits need neither salt nor a slow hash. */
-const makeSecret = () => randomBytes(32).toString("base64url")
-const hashOf = (secret: string): string => createHash("sha256").update(secret).digest("hex")
-
 const Opened = Schema.Struct({ ...Operator.fields, expiresAt: Schema.DateFromSelf })
 
 /** Who may look at and change the gateway; `reference` is an id or a name. */
@@ -90,7 +86,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
       const ids = yield* Ids
       const rows = rowsOf(Operator)
       const columns = sql.literal("id, name, role, created_at, used_at, revoked_at")
-      const hashed = (secret: Redacted.Redacted) => sql`decode(${hashOf(Redacted.value(secret))}, 'hex')`
+      const hashed = (secret: Redacted.Redacted) => sql`decode(${secretHash(Redacted.value(secret))}, 'hex')`
 
       const find = Effect.fn("Operators.find")(function* (reference: string) {
         const [found] = yield* rows(sql`
@@ -107,7 +103,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
       const create = Effect.fn("Operators.create")(function* (wanted: { readonly name: string; readonly role: Role }) {
         const name = wanted.name.normalize()
         if (!nameRule.test(name)) return yield* new OperatorNameRefused()
-        const token = Redacted.make(tokenPrefix + makeSecret())
+        const token = Redacted.make(ids.secret(tokenPrefix))
         const [operator] = yield* rows(sql`
           INSERT INTO operators (id, name, role, token_hash)
           VALUES (${ids.prefixed("opr")}, ${name}, ${wanted.role}, ${hashed(token)})
@@ -134,7 +130,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
 
       const link = Effect.fn("Operators.link")(function* (reference: string) {
         const { id } = yield* findLiving(reference)
-        const secret = Redacted.make(makeSecret())
+        const secret = Redacted.make(ids.secret(""))
         yield* Effect.orDie(sql`
           INSERT INTO operator_links (hash, operator_id, expires_at)
           VALUES (${hashed(secret)}, ${id}, now() + ${linkHours} * interval '1 hour')`)
@@ -156,7 +152,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
       const open = Effect.fnUntraced(function* (from: Effect.Effect<Operator | undefined>) {
         const operator = yield* from
         if (operator === undefined) return undefined
-        const secret = Redacted.make(makeSecret())
+        const secret = Redacted.make(ids.secret(""))
         const [opened] = yield* rowsOf(Schema.Struct({ expiresAt: Schema.DateFromSelf }))(sql`
           INSERT INTO operator_sessions (hash, operator_id, expires_at)
           SELECT ${hashed(secret)}, id, now() + ${sessionHours} * interval '1 hour' FROM operators

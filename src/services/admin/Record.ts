@@ -16,3 +16,6 @@ export const UnixSeconds = Schema.transform(Schema.Number, Schema.DateFromSelf, 
   decode: (seconds) => new Date(seconds * 1000),
   encode: (date) => Math.floor(date.getTime() / 1000)
 })
+
+export const TextOrNull = Schema.NullOr(Schema.String)
+export const TimeOrNull = Schema.NullOr(UnixSeconds)

@@ -3,13 +3,13 @@ import type { CatalogSnapshot } from "../catalog/Catalog.ts"
 import { type RouteControl, RouteControls } from "../control/RouteControls.ts"
 import { RouteHealth } from "../routing/RouteHealth.ts"
 import { Audit } from "./Audit.ts"
-import { UnixSeconds } from "./Record.ts"
+import { TextOrNull, TimeOrNull } from "./Record.ts"
 
 export const RouteControlRecord = Schema.Struct({
   id: Schema.String,
   disabled: Schema.Boolean,
-  disabled_at: Schema.NullOr(UnixSeconds),
-  note: Schema.NullOr(Schema.String)
+  disabled_at: TimeOrNull,
+  note: TextOrNull
 }).annotations({ identifier: "RouteControl" })
 export type RouteControlRecord = typeof RouteControlRecord.Type
 

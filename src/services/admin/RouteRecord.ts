@@ -1,32 +1,29 @@
 import { Array as Arr, Order, Schema } from "effect"
 import type { RouteControl } from "../control/RouteControls.ts"
 import type { PublishedHealth } from "../routing/RouteHealth.ts"
-import { UnixSeconds } from "./Record.ts"
-
-const Moment = Schema.NullOr(UnixSeconds)
-const Text = Schema.NullOr(Schema.String)
+import { TextOrNull, TimeOrNull } from "./Record.ts"
 
 export const RouteRecord = Schema.Struct({
   id: Schema.String,
   model: Schema.String,
   provider: Schema.String,
   circuit: Schema.Literal("closed", "open", "half_open").annotations({ description: "The worst of all instances." }),
-  open_until: Moment,
-  last_error: Text,
-  last_error_at: Moment,
+  open_until: TimeOrNull,
+  last_error: TextOrNull,
+  last_error_at: TimeOrNull,
   latency_ms: Schema.NullOr(Schema.Number),
   requests: Schema.Number.annotations({ description: "Since the instances started; as failures." }),
   failures: Schema.Number,
   instances: Schema.Number.annotations({ description: "How many have used it." }),
   in_catalog: Schema.Boolean,
-  disabled_at: Moment,
-  note: Text
+  disabled_at: TimeOrNull,
+  note: TextOrNull
 }).annotations({ identifier: "Route" })
 export type RouteRecord = typeof RouteRecord.Type
 
 const worst = { open: 2, half_open: 1, closed: 0 } as const
-const byCircuit = Order.mapInput(Order.number, ({ circuit }: PublishedHealth) => worst[circuit])
-const byError = Order.mapInput(Order.number, ({ lastErrorAt }: PublishedHealth) => lastErrorAt?.getTime() ?? 0)
+export const byCircuit = Order.mapInput(Order.number, ({ circuit }: PublishedHealth) => worst[circuit])
+export const byError = Order.mapInput(Order.number, ({ lastErrorAt }: PublishedHealth) => lastErrorAt?.getTime() ?? 0)
 
 const total = (all: ReadonlyArray<PublishedHealth>, of: (one: PublishedHealth) => number) =>
   all.reduce((sum, one) => sum + of(one), 0)

@@ -2,10 +2,10 @@ import { Effect, Option, Schema, Stream } from "effect"
 import { type CsvCell, csvLine } from "../../domain/Csv.ts"
 import { Usage, type UsageRow } from "../telemetry/Usage.ts"
 import { Grouping, type UsagePlace, type UsageQuery } from "../telemetry/UsageSql.ts"
-import { Usd } from "./Record.ts"
+import { TextOrNull, Usd } from "./Record.ts"
 
 const Amount = Schema.NullOr(Usd)
-const Group = Schema.optional(Schema.NullOr(Schema.String))
+const Group = Schema.optional(TextOrNull)
 
 export const UsageSums = Schema.Struct({
   requests: Schema.Number,

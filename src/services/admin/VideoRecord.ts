@@ -1,10 +1,7 @@
 import { Schema } from "effect"
 import type { VideoJob } from "../videos/VideoAdmin.ts"
-import { UnixSeconds, Usd } from "./Record.ts"
+import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "./Record.ts"
 import { AttemptRecord, attemptRecord } from "./requests/Record.ts"
-
-const Moment = Schema.NullOr(UnixSeconds)
-const Text = Schema.NullOr(Schema.String)
 
 export const VideoRecord = Schema.Struct({
   id: Schema.String,
@@ -16,25 +13,25 @@ export const VideoRecord = Schema.Struct({
   key_id: Schema.String,
   model: Schema.String,
   seconds: Schema.Number,
-  route: Text,
+  route: TextOrNull,
   price_usd: Usd,
   charge_usd: Schema.NullOr(Usd),
   cost_usd: Schema.NullOr(Usd),
-  error: Schema.NullOr(Schema.Struct({ code: Schema.String, message: Text })),
+  error: Schema.NullOr(Schema.Struct({ code: Schema.String, message: TextOrNull })),
   progress: Schema.Number,
-  completed_at: Moment,
-  deleted_at: Moment,
+  completed_at: TimeOrNull,
+  deleted_at: TimeOrNull,
   deadline: UnixSeconds,
-  media: Text,
+  media: TextOrNull,
   hold_id: Schema.String,
-  handle: Text,
+  handle: TextOrNull,
   tried: Schema.Array(Schema.String),
   attempts: Schema.Array(AttemptRecord),
   doubts: Schema.Number,
   polls: Schema.Number,
   downloads: Schema.Number,
-  next_at: Moment,
-  lease_until: Moment
+  next_at: TimeOrNull,
+  lease_until: TimeOrNull
 }).annotations({ identifier: "Video" })
 export type VideoRecord = typeof VideoRecord.Type
 

@@ -3,36 +3,33 @@ import { OrgId } from "../../domain/Organization.ts"
 import { Organizations } from "../access/Organizations.ts"
 import { type Delivery, type Endpoint, type EndpointNotFound, Webhooks } from "../webhooks/Webhooks.ts"
 import { Audit } from "./Audit.ts"
-import { UnixSeconds } from "./Record.ts"
-
-const Moment = Schema.NullOr(UnixSeconds)
-const Text = Schema.NullOr(Schema.String)
+import { TextOrNull, TimeOrNull, UnixSeconds } from "./Record.ts"
 
 export const EndpointRecord = Schema.Struct({
   id: Schema.String,
   org: Schema.String,
   url: Schema.String,
   created_at: UnixSeconds,
-  disabled_at: Moment,
+  disabled_at: TimeOrNull,
   pending: Schema.Number,
-  failure: Text,
-  failed_at: Moment
+  failure: TextOrNull,
+  failed_at: TimeOrNull
 }).annotations({ identifier: "WebhookEndpoint" })
 export type EndpointRecord = typeof EndpointRecord.Type
 
 export const DeliveryRecord = Schema.Struct({
   id: Schema.String,
   org: Schema.String,
-  endpoint: Text,
+  endpoint: TextOrNull,
   url: Schema.String,
   type: Schema.String,
   at: UnixSeconds,
   state: Schema.Literal("pending", "delivered", "failed"),
   tries: Schema.Number,
-  tried_at: Moment,
+  tried_at: TimeOrNull,
   status: Schema.NullOr(Schema.Number),
-  failure: Text,
-  next_at: Moment
+  failure: TextOrNull,
+  next_at: TimeOrNull
 }).annotations({ identifier: "WebhookDelivery" })
 export type DeliveryRecord = typeof DeliveryRecord.Type
 

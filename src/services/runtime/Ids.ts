@@ -1,6 +1,5 @@
 import { randomBytes, randomUUID } from "node:crypto"
 import { Context } from "effect"
-import { keyPrefix } from "../../domain/ApiKey.ts"
 
 export type IdPrefix = "org" | "key" | "vid" | "req" | "call" | "evt" | "whe" | "opr" | "resp" | "msg" | "chatcmpl"
 
@@ -17,7 +16,8 @@ export class Ids extends Context.Reference<Ids>()("gateway/Ids", {
     /** Such as `org_…`, ordered by time, so that indexes grow at one end. */
     prefixed: (prefix: IdPrefix): string =>
       `${prefix}${prefix === "chatcmpl" ? "-" : "_"}${uuid7().replace(hyphens, "")}`,
-    secret: (): string => keyPrefix + randomBytes(32).toString("base64url"),
+    /** 256 random bits. */
+    secret: (prefix: string): string => prefix + randomBytes(32).toString("base64url"),
     unguessable: (): string => randomBytes(24).toString("base64url")
   })
 }) {}

@@ -75,7 +75,8 @@ export const inBothThemes = (...widths: ReadonlyArray<number>): ReadonlyArray<Lo
 export const findMisfits = async (page: Page, looks: ReadonlyArray<Look>): Promise<ReadonlyArray<string>> => {
   const misfits: Array<string> = []
   for (const [colorScheme, width] of looks) {
-    await page.emulateMedia({ colorScheme })
+    // A colour on its way to the next is none that anybody reads.
+    await page.emulateMedia({ colorScheme, reducedMotion: "reduce" })
     await page.setViewportSize({ width, height: 800 })
     await page.evaluate(drawn)
     const wider = await overflow(page)

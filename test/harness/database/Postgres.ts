@@ -4,6 +4,15 @@ import * as Pg from "pg"
 import { inject } from "vitest"
 import { Database, type Options } from "../../../src/database/Database.ts"
 
+declare module "vitest" {
+  export interface ProvidedContext {
+    /** URL of a server where databases may be made; its database is not to be used. */
+    databaseServer: string
+    /** A database with every migration applied, to be copied. */
+    databaseTemplate: string
+  }
+}
+
 const administer = async (statement: string) => {
   const client = new Pg.Client(inject("databaseServer"))
   await client.connect()

@@ -42,7 +42,7 @@ withLayer(layer)("operators at the admin API", (it) => {
     assert.deepStrictEqual(operator, { id, name, role: "write" })
     assert.isFalse(sandbox)
     assert.approximately(expires_at, Date.now() / 1000 + 12 * 3600, 60)
-    assert.match(cookie, /^gateway_session=[\w-]{43}; Path=\/admin; HttpOnly; SameSite=Strict; Max-Age=43200$/)
+    assert.match(cookie, /^gateway_session=[\w-]{43}; HttpOnly; SameSite=Strict; Max-Age=43200$/)
     assert.strictEqual(answer.headers.get("cache-control"), "no-store")
     assert.deepStrictEqual(read(yield* ask("/session", { headers: session })).operator, { id, name, role: "write" })
     assert.include(yield* Effect.map(ask("/organizations", { headers: session }), ({ text }) => text), '"data"')

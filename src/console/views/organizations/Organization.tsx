@@ -66,12 +66,7 @@ const Known = ({ organization, refresh }: { readonly organization: Record; reado
         />
       </Section>
       <Holds organization={organization} />
-      <Endpoints
-        title="Webhook endpoints"
-        endpoints={endpoints}
-        organization={id}
-        isClosed={organization.deleted_at !== undefined}
-      />
+      <Endpoints endpoints={endpoints} of={organization} />
       <Details organization={organization} />
     </Page>
   )

@@ -84,7 +84,7 @@ export const Requests = () => {
               empty="No request matches."
             />
           </div>
-          <Pager pages={pages} />
+          {pages.rows.length > 0 && <Pager pages={pages} />}
         </>
       )}
     </Page>

@@ -8,6 +8,7 @@ import { SecretDialog } from "../../parts/SecretDialog.tsx"
 import type { Column } from "../../parts/Table.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
+import type { Organization } from "../organizations/records.ts"
 import type { EndpointRecord, IssuedEndpoint } from "./WebhookRecord.ts"
 
 const columns: ReadonlyArray<Column<EndpointRecord>> = [
@@ -31,6 +32,8 @@ const columns: ReadonlyArray<Column<EndpointRecord>> = [
   { title: "Last failure", kind: "text", value: ({ failure }) => failure },
   { title: "Failed at", kind: "time", value: ({ failed_at }) => failed_at }
 ]
+
+const ownColumns = columns.filter((column) => column !== organizationColumn)
 
 const Actions = ({ endpoint: { disabled_at, id, url }, onDone }: { endpoint: EndpointRecord; onDone: () => void }) => (
   <div class="row-actions">
@@ -84,25 +87,25 @@ const Add = ({ onDone, organization }: { organization: string; onDone: (endpoint
   </WriteButton>
 )
 
+/** Of one organization, or all that match. */
 export const Endpoints = ({
   endpoints,
-  isClosed = false,
-  organization,
-  title = "Endpoints"
+  of,
+  organization = of?.id ?? ""
 }: {
-  readonly title?: string
-  /** Whether there can be no more of them. */
-  readonly isClosed?: boolean
   readonly endpoints: Pages<EndpointRecord, Page<EndpointRecord>>
-  readonly organization: string
+  readonly of?: Organization
+  readonly organization?: string | undefined
 }) => {
   const [issued, setIssued] = useState<IssuedEndpoint>()
-  const shown = useActions(columns, (endpoint) => <Actions endpoint={endpoint} onDone={endpoints.refresh} />)
+  const shown = useActions(of === undefined ? columns : ownColumns, (endpoint) => (
+    <Actions endpoint={endpoint} onDone={endpoints.refresh} />
+  ))
   return (
     <Section
-      title={title}
+      title={of === undefined ? "Endpoints" : "Webhook endpoints"}
       actions={
-        !isClosed && (
+        of?.deleted_at === undefined && (
           <Add
             organization={organization}
             onDone={(endpoint) => {

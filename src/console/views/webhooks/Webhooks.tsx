@@ -20,7 +20,7 @@ export const Webhooks = () => {
   return (
     <Page title="Webhooks">
       <FilterBar filters={filters} />
-      <Endpoints endpoints={endpoints} organization={organization ?? ""} />
+      <Endpoints endpoints={endpoints} organization={organization} />
       <Deliveries deliveries={deliveries} />
     </Page>
   )

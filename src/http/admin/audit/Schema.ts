@@ -21,6 +21,6 @@ const list = HttpApiEndpoint.get("list", "/audit")
   )
   .addSuccess(pageOf(AuditRecord, "Audit"))
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "What operators changed, newest first" }))
+  .annotate(OpenApi.Summary, "What operators changed, newest first")
 
 export const AuditGroup = HttpApiGroup.make("audit").add(list).addError(ReadErrors)

@@ -31,18 +31,18 @@ const range = Schema.Struct({
 const list = HttpApiEndpoint.get("list", "/blocklist")
   .addSuccess(pageOf(BlockedRangeRecord, "BlockedRanges"))
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "List the addresses that are refused, all at once" }))
+  .annotate(OpenApi.Summary, "List the addresses that are refused, all at once")
 
 const add = HttpApiEndpoint.post("add", "/blocklist")
   .setPayload(range)
   .addSuccess(BlockedRangeRecord, { status: 201 })
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Refuse an address or a range" }))
+  .annotate(OpenApi.Summary, "Refuse an address or a range")
 
 const remove = HttpApiEndpoint.del("remove", "/blocklist")
   .setUrlParams(range)
   .addSuccess(BlockedRangeRecord)
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Let exactly this address or range in again" }))
+  .annotate(OpenApi.Summary, "Let exactly this address or range in again")
 
 export const BlockListGroup = HttpApiGroup.make("blocklist").add(list).add(add).add(remove).addError(ChangeErrors)

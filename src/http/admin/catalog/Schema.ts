@@ -17,17 +17,14 @@ export const ReloadAnswer = pageOf(ReloadRecord, "Reloads")
 const show = HttpApiEndpoint.get("show", "/catalog")
   .addSuccess(CatalogAnswer)
   .middleware(ReadAccess)
-  .annotateContext(
-    OpenApi.annotations({ summary: "The catalog that this instance serves: what is off and why, prices, margins" })
-  )
+  .annotate(OpenApi.Summary, "The catalog that this instance serves: what is off and why, prices, margins")
 
 const reload = HttpApiEndpoint.post("reload", "/catalog/reload")
   .addSuccess(ReloadAnswer)
   .middleware(WriteAccess)
-  .annotateContext(
-    OpenApi.annotations({
-      summary: "Let every instance read its catalog and credentials again; answers what each says, within 10 seconds"
-    })
+  .annotate(
+    OpenApi.Summary,
+    "Let every instance read its catalog and credentials again; answers what each says, within 10 seconds"
   )
 
 export const CatalogGroup = HttpApiGroup.make("catalog").add(show).add(reload).addError(ChangeErrors)

@@ -35,7 +35,7 @@ const add = HttpApiEndpoint.post("add", "/credits")
   )
   .addSuccess(Schema.Union(TopUpRecord, EntryRecord), { status: 201 })
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Enter a payment, or correct a balance" }))
+  .annotate(OpenApi.Summary, "Enter a payment, or correct a balance")
 
 const refund = HttpApiEndpoint.post("refund", "/credits/refunds")
   .setPayload(
@@ -57,6 +57,6 @@ const refund = HttpApiEndpoint.post("refund", "/credits/refunds")
   )
   .addSuccess(RefundRecord, { status: 201 })
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Give back what a request was charged" }))
+  .annotate(OpenApi.Summary, "Give back what a request was charged")
 
 export const CreditsGroup = HttpApiGroup.make("credits").add(add).add(refund).addError(ChangeErrors)

@@ -1,24 +1,24 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { UnixSeconds } from "../../../services/admin/Record.ts"
+import { TextOrNull, TimeOrNull, UnixSeconds } from "../../../services/admin/Record.ts"
 import type { InstanceRow } from "../../../services/control/Instances.ts"
 import { ReadAccess, ReadErrors } from "../Access.ts"
 import { pageOf } from "../Page.ts"
 
 export const InstanceRecord = Schema.Struct({
   id: Schema.String,
-  host: Schema.NullOr(Schema.String),
+  host: TextOrNull,
   pid: Schema.NullOr(Schema.Number),
   state: Schema.Literal("running", "silent", "stopped", "dead"),
   started_at: UnixSeconds,
   beat_at: UnixSeconds,
   beat_age_seconds: Schema.Number.annotations({ description: "Since its last heartbeat; one is due every 5 seconds." }),
-  stopped_at: Schema.NullOr(UnixSeconds),
-  fingerprint: Schema.NullOr(Schema.String).annotations({ description: "Of the catalog that it serves." }),
+  stopped_at: TimeOrNull,
+  fingerprint: TextOrNull.annotations({ description: "Of the catalog that it serves." }),
   models: Schema.NullOr(Schema.Number),
-  problem: Schema.NullOr(Schema.String).annotations({ description: "Why it goes on with the catalog it had." }),
+  problem: TextOrNull.annotations({ description: "Why it goes on with the catalog it had." }),
   generation: Schema.NullOr(Schema.Number).annotations({ description: "Of the last reload that it answered." }),
-  read_at: Schema.NullOr(UnixSeconds)
+  read_at: TimeOrNull
 }).annotations({ identifier: "Instance" })
 
 export const instanceRecord = (instance: InstanceRow): typeof InstanceRecord.Type => ({
@@ -40,8 +40,6 @@ export const instanceRecord = (instance: InstanceRow): typeof InstanceRecord.Typ
 const list = HttpApiEndpoint.get("list", "/instances")
   .addSuccess(pageOf(InstanceRecord, "Instances"))
   .middleware(ReadAccess)
-  .annotateContext(
-    OpenApi.annotations({ summary: "Processes that run, or ended within a day, newest first; always whole" })
-  )
+  .annotate(OpenApi.Summary, "Processes that run, or ended within a day, newest first; always whole")
 
 export const InstancesGroup = HttpApiGroup.make("instances").add(list).addError(ReadErrors)

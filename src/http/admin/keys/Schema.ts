@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { CapPeriod, Scope } from "../../../domain/ApiKey.ts"
 import { KeyRecord } from "../../../services/admin/KeyChanges.ts"
-import { UnixSeconds } from "../../../services/admin/Record.ts"
+import { TextOrNull, UnixSeconds } from "../../../services/admin/Record.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
 import { field, optionalField, Text, usdProblem, usdWhere } from "../Fields.ts"
@@ -56,7 +56,7 @@ const limits = {
 
 const Issued = Schema.Struct({
   ...KeyRecord.fields,
-  key: Schema.NullOr(Schema.String).annotations({
+  key: TextOrNull.annotations({
     description: "The secret, this once; null where an `Idempotency-Key` repeats the answer."
   })
 }).annotations({ identifier: "IssuedKey" })
@@ -77,7 +77,7 @@ const list = HttpApiEndpoint.get("list", "/keys")
   )
   .addSuccess(pageOf(KeyRecord, "Keys"))
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "List keys, newest first" }))
+  .annotate(OpenApi.Summary, "List keys, newest first")
 
 const create = HttpApiEndpoint.post("create", "/keys")
   .setPayload(
@@ -88,32 +88,32 @@ const create = HttpApiEndpoint.post("create", "/keys")
   )
   .addSuccess(Issued, { status: 201 })
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Issue a key; its secret is shown this once" }))
+  .annotate(OpenApi.Summary, "Issue a key; its secret is shown this once")
 
 const show = HttpApiEndpoint.get("show", "/keys/:id")
   .setPath(reference)
   .addSuccess(KeyRecord)
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Show a key" }))
+  .annotate(OpenApi.Summary, "Show a key")
 
 const update = HttpApiEndpoint.patch("update", "/keys/:id")
   .setPath(reference)
   .setPayload(Schema.Struct(limits))
   .addSuccess(KeyRecord)
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Change what a key may do; what is left out stays" }))
+  .annotate(OpenApi.Summary, "Change what a key may do; what is left out stays")
 
 const revoke = HttpApiEndpoint.post("revoke", "/keys/:id/revoke")
   .setPath(reference)
   .addSuccess(KeyRecord)
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Make a key useless, for good" }))
+  .annotate(OpenApi.Summary, "Make a key useless, for good")
 
 const reissue = HttpApiEndpoint.post("reissue", "/keys/:id/reissue")
   .setPath(reference)
   .addSuccess(Issued)
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Give a key a new secret; the old one stops working at once" }))
+  .annotate(OpenApi.Summary, "Give a key a new secret; the old one stops working at once")
 
 export const KeysGroup = HttpApiGroup.make("keys")
   .add(list)

@@ -66,12 +66,7 @@ export const LedgerHandlers = HttpApiBuilder.group(
       .handle("verify", () =>
         verification.start.pipe(
           Effect.flatMap(linesOf),
-          Effect.map((lines) =>
-            HttpServerResponse.stream(lines, {
-              contentType: "application/x-ndjson",
-              headers: { "cache-control": "no-store" }
-            })
-          ),
+          Effect.map((lines) => HttpServerResponse.stream(lines, { contentType: "application/x-ndjson" })),
           Effect.catchTags({ VerificationRunning: conflict(null) })
         )
       )

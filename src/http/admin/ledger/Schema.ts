@@ -24,13 +24,13 @@ const list = HttpApiEndpoint.get("list", "/ledger")
   .setUrlParams(Schema.Struct({ ...pageParameters, ...filters }))
   .addSuccess(pageOf(ListedEntryRecord, "Entries"))
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "List the ledger's entries, newest first" }))
+  .annotate(OpenApi.Summary, "List the ledger's entries, newest first")
 
 const csv = HttpApiEndpoint.get("csv", "/ledger.csv")
   .setUrlParams(Schema.Struct(filters))
   .addSuccess(csvBody("A line of names, then every entry that matches."))
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Download the ledger's entries" }))
+  .annotate(OpenApi.Summary, "Download the ledger's entries")
 
 const holds = HttpApiEndpoint.get("holds", "/ledger/holds")
   .setUrlParams(
@@ -42,12 +42,12 @@ const holds = HttpApiEndpoint.get("holds", "/ledger/holds")
   )
   .addSuccess(pageOf(OpenHoldRecord, "OpenHolds"))
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "List what requests and videos under way hold, oldest first" }))
+  .annotate(OpenApi.Summary, "List what requests and videos under way hold, oldest first")
 
 const names = HttpApiEndpoint.get("invariants", "/ledger/invariants")
   .addSuccess(Schema.Struct({ data: Schema.Array(Schema.String) }).annotations({ identifier: "Invariants" }))
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "List what verifying proves" }))
+  .annotate(OpenApi.Summary, "List what verifying proves")
 
 export const ProofLine = Schema.Struct({
   invariant: Schema.String,
@@ -77,7 +77,7 @@ const verify = HttpApiEndpoint.post("verify", "/ledger/verify")
   )
   .middleware(ReadAccess)
   .addError(ChangeErrors)
-  .annotateContext(OpenApi.annotations({ summary: "Prove every invariant over the whole database; one run at a time" }))
+  .annotate(OpenApi.Summary, "Prove every invariant over the whole database; one run at a time")
 
 export const LedgerGroup = HttpApiGroup.make("ledger")
   .add(list)

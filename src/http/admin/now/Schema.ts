@@ -5,6 +5,6 @@ import { ReadAccess, ReadErrors } from "../Access.ts"
 const read = HttpApiEndpoint.get("read", "/now")
   .addSuccess(NowRecord)
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "What happens now, and what needs an operator" }))
+  .annotate(OpenApi.Summary, "What happens now, and what needs an operator")
 
 export const NowGroup = HttpApiGroup.make("now").add(read).addError(ReadErrors)

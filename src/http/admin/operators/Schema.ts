@@ -2,13 +2,14 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Role } from "../../../domain/Operator.ts"
 import { OperatorRecord } from "../../../services/admin/OperatorChanges.ts"
+import { TextOrNull } from "../../../services/admin/Record.ts"
 import { ChangeErrors, OwnerAccess } from "../Access.ts"
 import { field } from "../Fields.ts"
 import { pageOf } from "../Page.ts"
 
 const reference = Schema.Struct({ operator: Schema.String.annotations({ description: "Its id or its name." }) })
 
-const link = Schema.NullOr(Schema.String).annotations({
+const link = TextOrNull.annotations({
   description: "Opens the console once, within 24 hours; null in a repeated answer."
 })
 
@@ -18,13 +19,13 @@ export const LinkedOperator = Schema.Struct({ ...OperatorRecord.fields, link }).
 
 export const CreatedOperator = Schema.Struct({
   ...LinkedOperator.fields,
-  token: Schema.NullOr(Schema.String).annotations({ description: "Shown only here; null in a repeated answer." })
+  token: TextOrNull.annotations({ description: "Shown only here; null in a repeated answer." })
 }).annotations({ identifier: "CreatedOperator" })
 
 const list = HttpApiEndpoint.get("list", "/operators")
   .addSuccess(pageOf(OperatorRecord, "Operators"))
   .middleware(OwnerAccess)
-  .annotateContext(OpenApi.annotations({ summary: "List the operators, oldest first, revoked ones too; always whole" }))
+  .annotate(OpenApi.Summary, "List the operators, oldest first, revoked ones too; always whole")
 
 const create = HttpApiEndpoint.post("create", "/operators")
   .setPayload(
@@ -35,23 +36,19 @@ const create = HttpApiEndpoint.post("create", "/operators")
   )
   .addSuccess(CreatedOperator, { status: 201 })
   .middleware(OwnerAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Let someone in" }))
+  .annotate(OpenApi.Summary, "Let someone in")
 
 const makeLink = HttpApiEndpoint.post("link", "/operators/:operator/link")
   .setPath(reference)
   .addSuccess(LinkedOperator, { status: 201 })
   .middleware(OwnerAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Make another link that opens the console once" }))
+  .annotate(OpenApi.Summary, "Make another link that opens the console once")
 
 const revoke = HttpApiEndpoint.del("revoke", "/operators/:operator")
   .setPath(reference)
   .addSuccess(OperatorRecord)
   .middleware(OwnerAccess)
-  .annotateContext(
-    OpenApi.annotations({
-      summary: "End its token, links and sessions at once; neither one's own nor the last owner's"
-    })
-  )
+  .annotate(OpenApi.Summary, "End its token, links and sessions at once; neither one's own nor the last owner's")
 
 export const OperatorsGroup = HttpApiGroup.make("operators")
   .add(list)

@@ -1,6 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { described } from "../../../domain/Constraints.ts"
+import { TextOrNull } from "../../../services/admin/Record.ts"
 import { ExplainedRequest } from "../../../services/admin/requests/Explanation.ts"
 import { NamedLogRecord } from "../../../services/admin/requests/Record.ts"
 import { parameter } from "../../schema/Query.ts"
@@ -48,19 +49,19 @@ const list = HttpApiEndpoint.get("list", "/requests")
   .setUrlParams(Schema.Struct({ ...pageParameters, ...filters }))
   .addSuccess(pageOf(NamedLogRecord, "Requests"))
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "List the request log, newest first" }))
+  .annotate(OpenApi.Summary, "List the request log, newest first")
 
 const csv = HttpApiEndpoint.get("csv", "/requests.csv")
   .setUrlParams(Filters)
   .addSuccess(csvBody("A line of names, then every request that matches."))
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Download the request log" }))
+  .annotate(OpenApi.Summary, "Download the request log")
 
 export const ShownRequest = Schema.Struct({
   ...ExplainedRequest.fields,
   ...NamedLogRecord.fields,
   preference: described(
-    Schema.NullOr(Schema.String),
+    TextOrNull,
     "What became of the route that had the conversation's prompt cache; null where none had it."
   ),
   others: described(Schema.Array(Schema.String), "The ids of other rows with this request id, newest first.")
@@ -74,6 +75,6 @@ const show = HttpApiEndpoint.get("show", "/requests/:id")
   )
   .addSuccess(ShownRequest)
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Show what happened to a request, and why it cost what it did" }))
+  .annotate(OpenApi.Summary, "Show what happened to a request, and why it cost what it did")
 
 export const RequestsGroup = HttpApiGroup.make("requests").add(list).add(csv).add(show).addError(ReportErrors)

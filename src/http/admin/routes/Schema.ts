@@ -1,6 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { MarginRecord } from "../../../services/admin/CatalogRecord.ts"
+import { TextOrNull } from "../../../services/admin/Record.ts"
 import { RouteControlRecord } from "../../../services/admin/RouteChanges.ts"
 import { RouteRecord } from "../../../services/admin/RouteRecord.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
@@ -14,7 +15,7 @@ export const ServedRoute = Schema.Struct({
   }),
   preference: Schema.NullOr(Schema.Number),
   weight: Schema.NullOr(Schema.Number),
-  off_reason: Schema.NullOr(Schema.String).annotations({ description: "Why it cannot be called here." }),
+  off_reason: TextOrNull.annotations({ description: "Why it cannot be called here." }),
   margins: Schema.Array(MarginRecord),
   loss: Schema.Boolean.annotations({ description: "Whether a price is below its cost." })
 }).annotations({ identifier: "ServedRoute" })
@@ -30,29 +31,25 @@ const body = Schema.Struct({ route })
 const list = HttpApiEndpoint.get("list", "/routes")
   .addSuccess(RoutesAnswer)
   .middleware(ReadAccess)
-  .annotateContext(
-    OpenApi.annotations({ summary: "Each route: circuit, last error, price and cost; those that are off too; whole" })
-  )
+  .annotate(OpenApi.Summary, "Each route: circuit, last error, price and cost; those that are off too; whole")
 
 const disable = HttpApiEndpoint.post("disable", "/routes/disable")
   .setPayload(Schema.Struct({ route, note: optionalField("note", Filled, filledProblem, "Why.") }))
   .addSuccess(RouteControlRecord)
   .middleware(WriteAccess)
-  .annotateContext(
-    OpenApi.annotations({ summary: "Send no new requests to a route until it is enabled; what it is doing goes on" })
-  )
+  .annotate(OpenApi.Summary, "Send no new requests to a route until it is enabled; what it is doing goes on")
 
 const enable = HttpApiEndpoint.post("enable", "/routes/enable")
   .setPayload(body)
   .addSuccess(RouteControlRecord)
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Send requests to a disabled route again" }))
+  .annotate(OpenApi.Summary, "Send requests to a disabled route again")
 
 const reset = HttpApiEndpoint.post("reset", "/routes/reset")
   .setPayload(body)
   .addSuccess(RouteControlRecord)
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Close its circuit on every instance, and forget its failures" }))
+  .annotate(OpenApi.Summary, "Close its circuit on every instance, and forget its failures")
 
 export const RoutesGroup = HttpApiGroup.make("routes")
   .add(list)

@@ -24,16 +24,14 @@ const open = HttpApiEndpoint.post("open", "/session")
   .addError(Unauthenticated)
   .addError(BadRequest)
   .addError(TooManyAttempts)
-  .annotateContext(OpenApi.annotations({ summary: "Sign in: sets the cookie of a session of 12 hours" }))
+  .annotate(OpenApi.Summary, "Sign in: sets the cookie of a session of 12 hours")
 
 const show = HttpApiEndpoint.get("show", "/session")
   .addSuccess(SessionRecord)
   .addError(Unauthenticated)
-  .annotateContext(OpenApi.annotations({ summary: "Who is signed in" }))
+  .annotate(OpenApi.Summary, "Who is signed in")
 
-const close = HttpApiEndpoint.del("close", "/session").annotateContext(
-  OpenApi.annotations({ summary: "Sign out: ends the session" })
-)
+const close = HttpApiEndpoint.del("close", "/session").annotate(OpenApi.Summary, "Sign out: ends the session")
 
 export const Sessions = HttpApiGroup.make("session")
   .add(open)

@@ -1,10 +1,9 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { NotFound } from "../../../domain/Failure.ts"
-import { OrgId } from "../../../domain/Organization.ts"
-import { Names } from "../../../services/admin/Names.ts"
+import { nameAll, nameOne } from "../../../services/admin/Names.ts"
 import * as Changes from "../../../services/admin/VideoChanges.ts"
-import { type VideoRecord, videoRecord } from "../../../services/admin/VideoRecord.ts"
+import { videoRecord } from "../../../services/admin/VideoRecord.ts"
 import { VideoAdmin } from "../../../services/videos/VideoAdmin.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { conflict, recordOf } from "../Fields.ts"
@@ -20,21 +19,13 @@ export const VideosHandlers = HttpApiBuilder.group(
   "videos",
   Effect.fnUntraced(function* (handlers) {
     const videos = yield* VideoAdmin
-    const names = yield* Names
-    const nameOne = (record: VideoRecord) =>
-      Effect.map(names.of([{ orgId: OrgId.make(record.org) }]), (known) => ({
-        ...record,
-        org_name: known.get(record.org) ?? null
-      }))
-
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...given } }) =>
         Effect.gen(function* () {
           if (after !== undefined && !wellFormedId.test(after)) return yield* wrongCursor
           const rows = yield* videos.list({ ...(yield* filtersOf(given)), after, limit: limit + 1 })
           const { data, ...page } = cutPage(rows, limit, videoRecord, ({ id }) => id)
-          const known = yield* names.of(rows)
-          return { data: data.map((record) => ({ ...record, org_name: known.get(record.org) ?? null })), ...page }
+          return { data: yield* nameAll(data), ...page }
         })
       )
       .handle("show", ({ path: { id } }) =>

@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { TextOrNull } from "../../../services/admin/Record.ts"
 import { VideoRecord } from "../../../services/admin/VideoRecord.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
@@ -8,7 +9,7 @@ import { pageOf, pageParameters } from "../Page.ts"
 
 export const NamedVideo = Schema.Struct({
   ...VideoRecord.fields,
-  org_name: Schema.NullOr(Schema.String)
+  org_name: TextOrNull
 }).annotations({ identifier: "NamedVideo" })
 
 const reference = Schema.Struct({ id: Schema.String.annotations({ description: "A video's id, `vid_…`." }) })
@@ -30,24 +31,24 @@ const list = HttpApiEndpoint.get("list", "/videos")
   )
   .addSuccess(pageOf(NamedVideo, "Videos"))
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "List videos, newest first" }))
+  .annotate(OpenApi.Summary, "List videos, newest first")
 
 const show = HttpApiEndpoint.get("show", "/videos/:id")
   .setPath(reference)
   .addSuccess(NamedVideo)
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Show a video and everything that was tried for it" }))
+  .annotate(OpenApi.Summary, "Show a video and everything that was tried for it")
 
 const cancel = HttpApiEndpoint.post("cancel", "/videos/:id/cancel")
   .setPath(reference)
   .addSuccess(NamedVideo)
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Fail a video that is not over and give its hold back" }))
+  .annotate(OpenApi.Summary, "Fail a video that is not over and give its hold back")
 
 const retry = HttpApiEndpoint.post("retry", "/videos/:id/retry")
   .setPath(reference)
   .addSuccess(NamedVideo)
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Look at a video that is not over now, instead of after its rest" }))
+  .annotate(OpenApi.Summary, "Look at a video that is not over now, instead of after its rest")
 
 export const VideosGroup = HttpApiGroup.make("videos").add(list).add(show).add(cancel).add(retry).addError(ChangeErrors)

@@ -1,7 +1,6 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Redacted } from "effect"
-import { OrgId } from "../../../domain/Organization.ts"
-import { Names } from "../../../services/admin/Names.ts"
+import { nameAll, nameOne } from "../../../services/admin/Names.ts"
 import * as Changes from "../../../services/admin/WebhookChanges.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { AdminApi } from "../AdminApi.ts"
@@ -14,18 +13,6 @@ export const WebhooksHandlers = HttpApiBuilder.group(
   "webhooks",
   Effect.fnUntraced(function* (handlers) {
     const webhooks = yield* Webhooks
-    const names = yield* Names
-
-    const nameAll = <Record extends { readonly org: string }>(records: ReadonlyArray<Record>) =>
-      Effect.map(names.of(records.map(({ org }) => ({ orgId: OrgId.make(org) }))), (known) =>
-        records.map((record) => ({ ...record, org_name: known.get(record.org) ?? null }))
-      )
-    const nameOne = <Record extends { readonly org: string }>(record: Record) =>
-      Effect.map(names.of([{ orgId: OrgId.make(record.org) }]), (known) => ({
-        ...record,
-        org_name: known.get(record.org) ?? null
-      }))
-
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, organization } }) =>
         Effect.gen(function* () {

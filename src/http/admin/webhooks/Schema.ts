@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { TextOrNull } from "../../../services/admin/Record.ts"
 import { DeliveryRecord, EndpointRecord } from "../../../services/admin/WebhookChanges.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
@@ -7,7 +8,7 @@ import { field, Text } from "../Fields.ts"
 import { organizationParameter } from "../Filters.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
-const named = { org_name: Schema.NullOr(Schema.String) }
+const named = { org_name: TextOrNull }
 
 export const NamedEndpoint = Schema.Struct({ ...EndpointRecord.fields, ...named }).annotations({
   identifier: "WebhookEndpoint"
@@ -15,7 +16,7 @@ export const NamedEndpoint = Schema.Struct({ ...EndpointRecord.fields, ...named 
 
 export const CreatedEndpoint = Schema.Struct({
   ...NamedEndpoint.fields,
-  secret: Schema.NullOr(Schema.String).annotations({
+  secret: TextOrNull.annotations({
     description: "Verifies its signatures; shown only here, null in a repeated answer."
   })
 }).annotations({ identifier: "CreatedWebhookEndpoint" })
@@ -32,7 +33,7 @@ const list = HttpApiEndpoint.get("list", "/webhooks")
   .setUrlParams(Schema.Struct({ ...pageParameters, ...organizationParameter }))
   .addSuccess(pageOf(NamedEndpoint, "WebhookEndpoints"))
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "List endpoints and what last failed at each, newest first" }))
+  .annotate(OpenApi.Summary, "List endpoints and what last failed at each, newest first")
 
 const add = HttpApiEndpoint.post("add", "/webhooks")
   .setPayload(
@@ -43,19 +44,19 @@ const add = HttpApiEndpoint.post("add", "/webhooks")
   )
   .addSuccess(CreatedEndpoint, { status: 201 })
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Send an organization's events to a URL" }))
+  .annotate(OpenApi.Summary, "Send an organization's events to a URL")
 
 const enable = HttpApiEndpoint.post("enable", "/webhooks/:id/enable")
   .setPath(endpoint)
   .addSuccess(NamedEndpoint)
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Send again to one that was disabled because it answered 410" }))
+  .annotate(OpenApi.Summary, "Send again to one that was disabled because it answered 410")
 
 const remove = HttpApiEndpoint.del("remove", "/webhooks/:id")
   .setPath(endpoint)
   .addSuccess(NamedEndpoint)
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Remove an endpoint and everything that was written for it" }))
+  .annotate(OpenApi.Summary, "Remove an endpoint and everything that was written for it")
 
 const deliveries = HttpApiEndpoint.get("deliveries", "/webhooks/deliveries")
   .setUrlParams(
@@ -73,13 +74,13 @@ const deliveries = HttpApiEndpoint.get("deliveries", "/webhooks/deliveries")
   )
   .addSuccess(DeliveryPage)
   .middleware(ReadAccess)
-  .annotateContext(OpenApi.annotations({ summary: "List deliveries, newest first; an event has one per destination" }))
+  .annotate(OpenApi.Summary, "List deliveries, newest first; an event has one per destination")
 
 const replay = HttpApiEndpoint.post("replay", "/webhooks/deliveries/:event/replay")
   .setPath(event)
   .addSuccess(DeliveryPage)
   .middleware(WriteAccess)
-  .annotateContext(OpenApi.annotations({ summary: "Send an event again to all its destinations, under the same id" }))
+  .annotate(OpenApi.Summary, "Send an event again to all its destinations, under the same id")
 
 export const WebhooksGroup = HttpApiGroup.make("webhooks")
   .add(list)

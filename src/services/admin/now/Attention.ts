@@ -4,6 +4,7 @@ import { NanoUsdFromRow, toUsdText } from "../../../domain/Money.ts"
 import type { InstanceRow } from "../../control/Instances.ts"
 import { rowsOf } from "../../sql/Statement.ts"
 import type { Usage } from "../../telemetry/Usage.ts"
+import { TextOrNull } from "../Record.ts"
 import { dayMillis, floor, hourMillis, keepForMinute } from "./Figures.ts"
 import type { Attention, Circuit } from "./Record.ts"
 
@@ -83,7 +84,7 @@ const Undelivered = Schema.Struct({
   ...Owned,
   url: Schema.String,
   failed: Schema.Number,
-  failure: Schema.NullOr(Schema.String)
+  failure: TextOrNull
 })
 
 const failedWebhooks = (sql: SqlClient.SqlClient, now: Date) =>

@@ -1,11 +1,8 @@
-import { Array as Arr, Order } from "effect"
+import { Array as Arr } from "effect"
 import type { RouteControl } from "../../control/RouteControls.ts"
 import type { PublishedHealth } from "../../routing/RouteHealth.ts"
+import { byCircuit, byError } from "../RouteRecord.ts"
 import type { Circuit } from "./Record.ts"
-
-const worst = { open: 2, half_open: 1, closed: 0 } as const
-const byCircuit = Order.mapInput(Order.number, ({ circuit }: PublishedHealth) => worst[circuit])
-const byError = Order.mapInput(Order.number, ({ lastErrorAt }: PublishedHealth) => lastErrorAt?.getTime() ?? 0)
 
 /** Routes that are disabled, or whose circuit is not closed on some instance. */
 export const circuitsOf = (

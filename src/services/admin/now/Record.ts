@@ -1,8 +1,6 @@
 import { Schema } from "effect"
-import { UnixSeconds, Usd } from "../Record.ts"
+import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../Record.ts"
 
-const Text = Schema.NullOr(Schema.String)
-const Moment = Schema.NullOr(UnixSeconds)
 const Millis = Schema.NullOr(Schema.Number)
 
 export const Figures = Schema.Struct({
@@ -46,10 +44,10 @@ export type Holds = typeof Holds.Type
 const Circuit = Schema.Struct({
   route: Schema.String,
   state: Schema.Literal("open", "half_open", "disabled"),
-  until: Moment,
-  last_error: Text,
-  last_error_at: Moment,
-  note: Text
+  until: TimeOrNull,
+  last_error: TextOrNull,
+  last_error_at: TimeOrNull,
+  note: TextOrNull
 })
 export type Circuit = typeof Circuit.Type
 

@@ -4,7 +4,7 @@ import { type HoldRow, LedgerAdmin } from "../../ledger/LedgerAdmin.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
 import { VideoAdmin } from "../../videos/VideoAdmin.ts"
 import { EntryRecord, entryRecord } from "../EntryRecord.ts"
-import { UnixSeconds, Usd } from "../Record.ts"
+import { TimeOrNull, UnixSeconds, Usd } from "../Record.ts"
 import { VideoRecord, videoRecord } from "../VideoRecord.ts"
 import { explainPrice, PriceRecord } from "./Price.ts"
 import { LogRecord, logRecord } from "./Record.ts"
@@ -16,7 +16,7 @@ const HoldRecord = Schema.Struct({
   state: Schema.Literal("open", "settled", "released"),
   charged_usd: Schema.NullOr(Usd),
   created_at: UnixSeconds,
-  closed_at: Schema.NullOr(UnixSeconds)
+  closed_at: TimeOrNull
 })
 
 export const ExplainedRequest = Schema.Struct({

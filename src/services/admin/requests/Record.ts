@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import type { CsvCell } from "../../../domain/Csv.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
 import type { NameMap } from "../Names.ts"
-import { UnixSeconds, Usd } from "../Record.ts"
+import { TextOrNull, UnixSeconds, Usd } from "../Record.ts"
 
 export const AttemptRecord = Schema.Struct({
   route: Schema.String,
@@ -28,8 +28,6 @@ const Tokens = Schema.Struct({
   web_searches: Schema.Number
 })
 
-const Text = Schema.NullOr(Schema.String)
-
 export const LogRecord = Schema.Struct({
   /** Of the row. */
   id: Schema.String,
@@ -37,17 +35,17 @@ export const LogRecord = Schema.Struct({
   at: UnixSeconds,
   /** What the client got; 499 when it left first. */
   status: Schema.Number,
-  code: Text,
+  code: TextOrNull,
   org: Schema.String,
   key_id: Schema.String,
-  address: Text,
-  user_agent: Text,
+  address: TextOrNull,
+  user_agent: TextOrNull,
   surface: Schema.String,
-  model: Text,
+  model: TextOrNull,
   stream: Schema.Boolean,
-  route: Text,
-  preferred_route: Text,
-  provider_request_id: Text,
+  route: TextOrNull,
+  preferred_route: TextOrNull,
+  provider_request_id: TextOrNull,
   attempts: Schema.Array(AttemptRecord),
   usage: Schema.NullOr(Tokens),
   notes: Schema.Array(Schema.String),
@@ -59,7 +57,11 @@ export const LogRecord = Schema.Struct({
 export type LogRecord = typeof LogRecord.Type
 
 /** Beside the ids what they are called; null where it is not known. */
-export const NamedLogRecord = Schema.Struct({ ...LogRecord.fields, org_name: Text, key_name: Text }).annotations({
+export const NamedLogRecord = Schema.Struct({
+  ...LogRecord.fields,
+  org_name: TextOrNull,
+  key_name: TextOrNull
+}).annotations({
   identifier: "Request"
 })
 export type NamedLogRecord = typeof NamedLogRecord.Type

@@ -1,6 +1,7 @@
 import { Array as Arr, Schema } from "effect"
 import { toUsdText } from "../../../domain/Money.ts"
 import type { HoldRow } from "../../ledger/LedgerAdmin.ts"
+import { TextOrNull } from "../Record.ts"
 import type { Recorded } from "./Price.ts"
 
 export const TimelineEvent = Schema.Struct({
@@ -11,7 +12,7 @@ export const TimelineEvent = Schema.Struct({
    */
   at_ms: Schema.optional(Schema.Number),
   took_ms: Schema.optional(Schema.Number),
-  detail: Schema.optional(Schema.NullOr(Schema.String))
+  detail: Schema.optional(TextOrNull)
 })
 export type TimelineEvent = typeof TimelineEvent.Type
 
