@@ -199,7 +199,7 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
     check: sql`
       SELECT log.hold_id, log.log_id, log.charge AS logged, holds.charged, refund.amount AS refunded
       FROM (
-        SELECT coalesce(hold_id, id) AS hold_id, any_value(id) AS log_id, sum(charge) AS charge FROM request_log
+        SELECT coalesce(hold_id, id) AS hold_id, min(id::text) AS log_id, sum(charge) AS charge FROM request_log
         WHERE at >= ${sql.literal(comparable)} AND (hold_id IS NOT NULL OR charge <> 0) GROUP BY 1
       ) AS log
       LEFT JOIN holds ON holds.id = log.hold_id
