@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
+import { vi } from "vitest"
 import { formatUsd } from "../../src/console/format/Amount.ts"
 import { toUsd } from "../../src/domain/Money.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
@@ -98,9 +99,10 @@ withLayer(gateway)("the console", (it) => {
         await page.getByRole("heading", { name: "Cost per day" }).waitFor()
         const csv = await page.getByRole("link", { name: "CSV" }).getAttribute("href")
         assert.strictEqual(csv, "admin/v1/usage.csv?by=org%2Cmodel&sort=cost")
-        assert.include(asked, "?by=org%2Cmodel&sort=cost&limit=50")
-        assert.include(asked, "?by=day%2Corg&sort=charge&limit=1000")
-        assert.include(await rows(page).first().innerText(), hostile)
+        await vi.waitFor(() =>
+          assert.includeMembers(asked, ["?by=org%2Cmodel&sort=cost&limit=50", "?by=day%2Corg&sort=charge&limit=1000"])
+        )
+        await rows(page).first().getByText(hostile).first().waitFor()
       })
       assert.deepStrictEqual(problems, [])
     })
