@@ -30,15 +30,12 @@ const longest = 1000
 /** Nothing that can be found has control characters, and the database takes no NUL. */
 const Findable = Schema.String.pipe(Schema.filter((text) => text.length <= longest && !/[\p{Cc}\p{Cs}]/u.test(text)))
 
-export const textParameter = (name: string, description: string) =>
-  parameter(name, Findable, `must be a text of at most ${longest} characters without control characters`, description)
+const findableProblem = `must be a text of at most ${longest} characters without control characters`
 
-export const keyParameter = parameter(
-  "key",
-  Schema.compose(Findable, KeyId),
-  `must be a text of at most ${longest} characters without control characters`,
-  "A key's id."
-)
+export const textParameter = (name: string, description: string) =>
+  parameter(name, Findable, findableProblem, description)
+
+export const keyParameter = parameter("key", Schema.compose(Findable, KeyId), findableProblem, "A key's id.")
 
 export const organizationParameter = {
   organization: parameter("organization", Findable, "must be an id or a name", "An id or a name; all if left out.")
