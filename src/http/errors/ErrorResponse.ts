@@ -5,8 +5,9 @@ import { logFailure, outageIn } from "../../services/sql/Outage.ts"
 import { unreadBody } from "../admin/Body.ts"
 import { internalError, outage, toWire, type WireError } from "./ErrorMessages.ts"
 
-const isFailure = (error: unknown): error is Failures.Failure =>
-  Object.values(Failures).some((type) => error instanceof type)
+const failures = Object.values(Failures)
+
+const isFailure = (error: unknown): error is Failures.Failure => failures.some((type) => error instanceof type)
 
 const asFailure = (error: unknown): Option.Option<Failures.Failure> => {
   if (error instanceof HttpServerError.RouteNotFound) return Option.some(new Failures.UnknownEndpoint())
