@@ -7,7 +7,6 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetup.ts"],
-    setupFiles: ["test/harness/setup.ts"],
     pool: "forks",
     // Loading the tree costs more than most files' tests. Four, since most files wait for processes and clocks
     // rather than for a core; never fewer, since tinypool ends idle workers twice.

@@ -1,7 +1,7 @@
-import { assert, describe, it } from "@effect/vitest"
 import { formatCount, formatShare, formatShort, formatUsd, partsOfUsd } from "../../src/console/format/Amount.ts"
 import { toUsd } from "../../src/domain/Money.ts"
 import * as Random from "../harness/fixtures/Random.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 describe("an amount", () => {
   it("shows at least cents, and thousands in groups", () => {

@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { formatLocal, formatMillis, formatSpan, formatUtc, parseMoment } from "../../src/console/format/Moment.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 describe("a moment", () => {
   it("is shown in UTC and in the reader's zone", () => {

@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { link, parseHash, searchOf, withQuery } from "../../src/console/Route.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 describe("the address of a view", () => {
   it("has a path and filters, and is read as it was written", () => {

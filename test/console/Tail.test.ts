@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { arrivals, merge } from "../../src/console/views/requests/Tail.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const row = (at: number, id = `id-${at}`, charge = 0) => ({ at, id, charge })
 const idsOf = (rows: ReadonlyArray<{ readonly id: string }>) => rows.map(({ id }) => id)

@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { valueTicks } from "../../src/console/views/requests/Ticks.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 describe("the ticks of values", () => {
   it("are round and reach the most", () => {

@@ -1,5 +1,5 @@
-import { assert, describe, it } from "@effect/vitest"
 import { axisEnd, layOut } from "../../src/console/views/requests/Timeline.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const attempt = (outcome: string, ms: number) => ({ route: `m@${outcome}`, provider: outcome, outcome, ms })
 

@@ -1,9 +1,9 @@
-import { assert } from "@effect/vitest"
 import { Effect, type Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, FinishReason, Tool, ToolCall, Usage } from "../../src/domain/Chat.ts"
 import type { Route } from "../../src/domain/Model.ts"
 import type { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { ChatAdapter, Provider, ProviderFailure } from "../../src/services/routing/Provider.ts"
+import { assert } from "../harness/It.ts"
 import type { HeldCall } from "../harness/upstream/FakeUpstream.ts"
 
 /** What the model says, in the gateway's words; the host puts it on its wire. */

@@ -1,6 +1,6 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import type { FailureClass, ImageAnswer } from "../../src/services/routing/Provider.ts"
+import { assert, describe } from "../harness/It.ts"
 import { type Fault, type Harness, type Host, type Painting, picture, request } from "./ImageHarness.ts"
 import { base64, checksOf, meaning as mediaMeaning, secret } from "./MediaHarness.ts"
 

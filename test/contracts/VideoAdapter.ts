@@ -1,7 +1,7 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Stream } from "effect"
 import type { SecondsAs } from "../../src/domain/Model.ts"
 import type { FailureClass, ProviderFailure, VideoAdapter, VideoHandle } from "../../src/services/routing/Provider.ts"
+import { assert, describe } from "../harness/It.ts"
 import { base64, checksOf, type Fault, meaning, secret, unread } from "./MediaHarness.ts"
 import { bytes, type Ending, type Harness, type Host, request, type Step, unseen } from "./VideoHarness.ts"
 

@@ -1,4 +1,3 @@
-import { assert, describe } from "@effect/vitest"
 import { Clock, Effect, Redacted } from "effect"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
@@ -7,6 +6,7 @@ import { ask } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
 import { chatAndStreamUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { deploymentTest, steppedClockProgram } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 import { charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 const hour = 3_600_000

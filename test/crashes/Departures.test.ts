@@ -1,4 +1,3 @@
-import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
@@ -8,6 +7,7 @@ import { type Answer, ask, type ConnectionBroke, codeOf, openStream } from "../h
 import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, copies, eventually, moneyOf } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 import { after, charge, completion, delta, either } from "../harness/upstream/ChatReplies.ts"
 import { type Reply, silent, sse } from "../harness/upstream/FakeUpstream.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"

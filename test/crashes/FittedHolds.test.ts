@@ -1,10 +1,10 @@
 import path from "node:path"
-import { assert, describe } from "@effect/vitest"
 import { Effect, Exit, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { chatPath, postTo } from "../harness/client/HttpCalls.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 import { charge, either } from "../harness/upstream/ChatReplies.ts"
 
 const deaths = [

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber, Schema } from "effect"
 import { sweep } from "../../src/services/ledger/HoldSweeper.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
@@ -9,6 +8,7 @@ import { draw, imageOf, isReplay, price } from "../harness/client/ImageClient.ts
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
 import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 import { gif, painting, paints } from "../harness/upstream/ImageReplies.ts"
 

@@ -1,4 +1,3 @@
-import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
@@ -8,6 +7,7 @@ import { draw, imageOf, isReplay, mediaIn, price } from "../harness/client/Image
 import { assertLinked } from "../harness/client/MediaLinks.ts"
 import { assertCharged, eventually, times } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 import { freePort } from "../harness/Port.ts"
 import { after } from "../harness/upstream/ChatReplies.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, codeOf } from "../harness/client/ChatClient.ts"
@@ -7,6 +6,7 @@ import { draw, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, copies, keptFor, lock, times } from "../harness/database/Money.ts"
 import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"
 

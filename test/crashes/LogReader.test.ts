@@ -1,7 +1,7 @@
-import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { get } from "../harness/client/ChatClient.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
+import { assert } from "../harness/It.ts"
 
 deploymentTest("a gateway whose log has lost its reader goes on", function* ({ gateway }) {
   const { process, url } = yield* gateway()

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"
-import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { Audit } from "../../src/services/admin/Audit.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
@@ -8,6 +7,7 @@ import { openAccount } from "../harness/client/Account.ts"
 import { adminAt, hire, read } from "../harness/client/AdminClient.ts"
 import { times } from "../harness/database/Money.ts"
 import { deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 
 const payment = (org: string) => ({
   body: { organization: org, type: "top_up", amount_usd: 12.5 },

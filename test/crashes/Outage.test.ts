@@ -1,10 +1,10 @@
-import { assert } from "@effect/vitest"
 import { Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, get } from "../harness/client/ChatClient.ts"
 import * as Metrics from "../harness/client/Metrics.ts"
 import { eventually } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
+import { assert } from "../harness/It.ts"
 import { completion } from "../harness/upstream/ChatReplies.ts"
 
 const told = (url: string) =>

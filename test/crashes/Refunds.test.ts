@@ -1,13 +1,13 @@
 import { readdir } from "node:fs/promises"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
-import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 import { charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 /** A request whose charge was made while its answer was lost, and which was therefore told that it failed. */

@@ -1,4 +1,3 @@
-import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { codeOf, get } from "../harness/client/ChatClient.ts"
@@ -9,6 +8,7 @@ import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts
 import { isOver, videoRows } from "../harness/database/VideoRows.ts"
 import { priceOf, videoEnvironment } from "../harness/fixtures/VideoCatalog.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 import { after } from "../harness/upstream/ChatReplies.ts"
 import { silent } from "../harness/upstream/FakeUpstream.ts"
 import { paints } from "../harness/upstream/ImageReplies.ts"

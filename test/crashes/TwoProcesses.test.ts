@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect } from "effect"
 import { parseRange } from "../../src/services/access/AddressRange.ts"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
@@ -9,6 +8,7 @@ import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, codeOf, get } from "../harness/client/ChatClient.ts"
 import { assertCharged, times } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 
 const two = (options?: GatewayOptions) =>

@@ -1,5 +1,4 @@
 import path from "node:path"
-import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { attempt } from "../harness/client/ChatClient.ts"
@@ -8,6 +7,7 @@ import { fetched, film, listed, see, untilOver, videoOf } from "../harness/clien
 import { assertCharged, eventually } from "../harness/database/Money.ts"
 import { priceOf, videoEnvironment } from "../harness/fixtures/VideoCatalog.ts"
 import { deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
+import { assert, describe } from "../harness/It.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
 
 describe("a gateway that is killed while it deletes a video", () => {

@@ -1,6 +1,5 @@
 import { execFile } from "node:child_process"
 import { promisify } from "node:util"
-import { assert, describe } from "@effect/vitest"
 import { Effect, Fiber, Option, Schedule } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { isReplay, mediaIn } from "../harness/client/ImageClient.ts"
@@ -13,6 +12,7 @@ import { priceOf } from "../harness/fixtures/VideoCatalog.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { program } from "../harness/gateway/GatewayProcess.ts"
 import * as Fleet from "../harness/gateway/KilledGateways.ts"
+import { assert, describe } from "../harness/It.ts"
 import type { Call, Fate } from "../harness/upstream/RenderFarm.ts"
 
 const death = (at: Fleet.Death["at"], turn: number, asks = 0): Fleet.Death => ({ at, turn, asks })

@@ -1,7 +1,6 @@
 import { existsSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
-import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { FailpointName } from "../../src/services/runtime/Failpoint.ts"
 import { openAccount } from "../harness/client/Account.ts"
@@ -10,6 +9,7 @@ import * as Receiver from "../harness/client/WebhookReceiver.ts"
 import { eventually, times } from "../harness/database/Money.ts"
 import { videoEnvironment } from "../harness/fixtures/VideoCatalog.ts"
 import { deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
+import { assert } from "../harness/It.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
 
 const deaths: ReadonlyArray<FailpointName> = ["video_stored", "webhook_leased", "webhook_sent"]

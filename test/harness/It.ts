@@ -1,5 +1,5 @@
 import { effect, layer as layerOf, live, prop, scoped, scopedLive, test, type Vitest } from "@effect/vitest"
-import { Effect, type Layer, type Scope, type TestServices } from "effect"
+import { Effect, type Layer } from "effect"
 import type { YieldWrap } from "effect/Utils"
 import type { TestAPI, TestContext, TestFunction, TestOptions } from "vitest"
 
@@ -53,11 +53,17 @@ export const it = itWith({
   prop
 })
 
-/** For tests that each have to themselves what a layer makes, on the real clock. */
-export const liveOver =
-  <R, E>(layer: Layer.Layer<R, E>): Test<[TestContext], R | Scope.Scope> =>
+const over =
+  <Clock>(tester: Vitest.Tester<Clock>) =>
+  <R, E>(layer: Layer.Layer<R, E>): Test<[TestContext], R | Clock> =>
   (name, body, options) =>
-    scopedLive(name, (context) => Effect.provide(effectOf(body)(context), layer), options)
+    tester(name, (context) => Effect.provide(effectOf(body)(context), layer), options)
+
+/** For tests that each have to themselves what a layer makes, on the real clock. */
+export const liveOver = over(scopedLive)
+
+/** For tests that each have to themselves what a layer makes, under the test clock. */
+export const testOver = over(scoped)
 
 const layered = <R>({ effect, scoped }: Pick<Vitest.MethodsNonLive<R, true>, "effect" | "scoped">) =>
   itWith({ effect: testerOf(effect), scoped: testerOf(scoped) })
@@ -67,9 +73,3 @@ export const withLayer =
   <R, E>(layer: Layer.Layer<R, E>) =>
   (name: string, tests: (it: ReturnType<typeof layered<R>>) => void) =>
     layerOf(layer, { excludeTestServices: true, timeout: "3 minutes" })(name, (it) => tests(layered(it)))
-
-/** For tests that each have to themselves what a layer makes, under the test clock. */
-export const testOver =
-  <R, E>(layer: Layer.Layer<R, E>): Test<[TestContext], R | Scope.Scope | TestServices.TestServices> =>
-  (name, body, options) =>
-    scoped(name, (context) => Effect.provide(effectOf(body)(context), layer), options)

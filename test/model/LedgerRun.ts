@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert } from "@effect/vitest"
 import { Context, Effect, Either, Exit, Schema, Scope } from "effect"
 import { KeyId } from "../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
@@ -13,6 +12,7 @@ import { Ids } from "../../src/services/runtime/Ids.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 import { anotherProcess } from "../harness/database/MoneyProcess.ts"
+import { assert } from "../harness/It.ts"
 import { type Command, keys, LedgerModel, type ModelHold, orgs, type Verdict } from "./LedgerModel.ts"
 
 const process = Effect.map(anotherProcess, (context) => ({

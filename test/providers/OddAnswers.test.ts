@@ -1,7 +1,7 @@
-import { assert, describe } from "@effect/vitest"
 import { called, hear, joined, request } from "../contracts/ChatHarness.ts"
 import type { ChatWire } from "../contracts/ChatHosts.ts"
 import { scenarios } from "../contracts/ChatScenarios.ts"
+import { assert, describe } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { anthropic, event, wire as message } from "./anthropic/Wire.ts"
 import { chunk as candidate, gemini } from "./gemini/Wire.ts"

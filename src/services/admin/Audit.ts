@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import { rowsOf, storable } from "../sql/Statement.ts"
+import { equals, given, inTime, rowsOf, storable } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
 import { TextOrNull } from "./Record.ts"
 
@@ -170,22 +170,19 @@ export class Audit extends Context.Tag("gateway/Audit")<
           )
           return audit(change, change.target, run)
         },
-        list: Effect.fn("Audit.list")(({ action, actor, after, limit, org, since, target, until }: AuditQuery) =>
+        list: Effect.fn("Audit.list")(({ action, actor, after, limit, org, target, ...range }: AuditQuery) =>
           rowsOf(AuditRow)(sql`
             SELECT id, at, actor, via, action, target, org_id, before, after,
               (SELECT name FROM organizations WHERE organizations.id = org_id) AS org_name
             FROM audit
             WHERE ${sql.and([
-              sql`true`,
-              ...(actor === undefined ? [] : [sql`actor = ${actor}`]),
-              ...(action === undefined
-                ? []
-                : [sql`(action = ${action} OR action LIKE ${`${action.replace(/[\\%_]/g, "\\$&")}.%`})`]),
-              ...(target === undefined ? [] : [sql`target = ${target}`]),
-              ...(org === undefined ? [] : [sql`org_id = ${org}`]),
-              ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
-              ...(until === undefined ? [] : [sql`at < ${new Date(until)}`]),
-              ...(after === undefined ? [] : [sql`id < ${after}`])
+              ...equals(sql, { actor, target, org_id: org }),
+              ...given(
+                action,
+                (action) => sql`(action = ${action} OR action LIKE ${`${action.replace(/[\\%_]/g, "\\$&")}.%`})`
+              ),
+              ...inTime(sql, "at", range),
+              ...given(after, (id) => sql`id < ${id}`)
             ])}
             ORDER BY id DESC LIMIT ${limit}`)
         )

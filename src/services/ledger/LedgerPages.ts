@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { equals, given, inTime, rowsOf } from "../sql/Statement.ts"
 import { Entry } from "./Entry.ts"
 import { refundsOf } from "./RefundSql.ts"
 
@@ -45,18 +45,15 @@ export interface HoldQuery {
 }
 
 export const makePages = (sql: SqlClient.SqlClient) => {
-  // By `ledger_entries_org_at` with an organization, of which a range and the order leave the planner no choice, else by `ledger_entries_at`; with a kind but charges, which are
-  // nearly all, by `ledger_entries_org_paid` and `ledger_entries_paid`, of which a parameter would not remind the planner.
-  const conditions = ({ after, kind, org, since, until }: EntryQuery) =>
+  // By `ledger_entries_org_at` with an organization, of which a range and the order leave the planner no choice, else
+  // by `ledger_entries_at`; with a kind but charges, which are nearly all, by `ledger_entries_org_paid` and
+  // `ledger_entries_paid`, of which a parameter would not remind the planner.
+  const conditions = ({ after, kind, org, ...range }: EntryQuery) =>
     sql.and([
-      sql`true`,
-      ...(org === undefined ? [] : [sql`org_id BETWEEN ${org} AND ${org}`]),
-      ...(kind === undefined ? [] : [sql.literal(`kind = '${kind}'`)]),
-      ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
-      ...(until === undefined ? [] : [sql`at < ${new Date(until)}`]),
-      ...(after === undefined
-        ? []
-        : [sql`(at, id) < ((SELECT at FROM ledger_entries WHERE id = ${after}), ${after}::bigint)`])
+      ...given(org, (org) => sql`org_id BETWEEN ${org} AND ${org}`),
+      ...given(kind, (kind) => sql.literal(`kind = '${kind}'`)),
+      ...inTime(sql, "at", range),
+      ...given(after, (id) => sql`(at, id) < ((SELECT at FROM ledger_entries WHERE id = ${id}), ${id}::bigint)`)
     ])
 
   const entriesOf = (hold: string) => sql`(
@@ -89,12 +86,12 @@ export const makePages = (sql: SqlClient.SqlClient) => {
       FROM holds JOIN organizations ON organizations.id = holds.org_id
       WHERE ${sql.and([
         sql`holds.state = 'open'`,
-        ...(org === undefined ? [] : [sql`holds.org_id = ${org}`]),
-        ...(after === undefined
-          ? []
-          : [
-              sql`(holds.created_at, holds.id) > ((SELECT created_at FROM holds WHERE id = ${after}::uuid), ${after}::uuid)`
-            ])
+        ...equals(sql, { "holds.org_id": org }),
+        ...given(
+          after,
+          (id) =>
+            sql`(holds.created_at, holds.id) > ((SELECT created_at FROM holds WHERE id = ${id}::uuid), ${id}::uuid)`
+        )
       ])}
       ORDER BY holds.created_at, holds.id LIMIT ${limit}`)
   )

@@ -1,4 +1,4 @@
-import type { SqlClient, SqlError } from "@effect/sql"
+import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Context, Effect, Schema, type Scope } from "effect"
 
 export type Row = Readonly<Record<string, unknown>>
@@ -33,6 +33,28 @@ export const rowsOf = <A, I>(schema: Schema.Schema<A, I>) => {
   return (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>): Effect.Effect<ReadonlyArray<A>> =>
     Effect.uninterruptible(Effect.orDie(Effect.flatMap(statement, decode)))
 }
+
+/** What a query or a change leaves out has no part in the statement. */
+export const given = <A>(
+  value: A | undefined,
+  part: (value: A) => Statement.Fragment
+): ReadonlyArray<Statement.Fragment> => (value === undefined ? [] : [part(value)])
+
+export const equals = (
+  sql: SqlClient.SqlClient,
+  columns: Readonly<Record<string, string | number | Date | null | undefined>>
+): ReadonlyArray<Statement.Fragment> =>
+  Object.entries(columns).flatMap(([column, value]) => given(value, (value) => sql`${sql(column)} = ${value}`))
+
+/** From `since` on, before `until`. */
+export const inTime = (
+  sql: SqlClient.SqlClient,
+  column: string,
+  { since, until }: { readonly since?: number | undefined; readonly until?: number | undefined }
+): ReadonlyArray<Statement.Fragment> => [
+  ...given(since, (from) => sql`${sql(column)} >= ${new Date(from)}`),
+  ...given(until, (to) => sql`${sql(column)} < ${new Date(to)}`)
+]
 
 const lockTimeouts = { many: 250, one: 1_000 } as const
 

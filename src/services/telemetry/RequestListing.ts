@@ -2,6 +2,7 @@ import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import { equals, given, inTime } from "../sql/Statement.ts"
 
 /** `ok`: answered and, if streamed, to its end; `error`: 5xx, or a stream that broke. */
 export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error"
@@ -40,21 +41,14 @@ const isUuid = Schema.is(Schema.UUID)
 const timeOf = (sql: SqlClient.SqlClient, after: string) => sql`(SELECT at FROM request_log WHERE id = ${after})`
 
 const conditionsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
-  const { after, code, endedSince, id, key, model, org, route, since, status, surface, until } = query
+  const { after, code, endedSince, id, key, model, org, route, status, surface } = query
   return sql.and([
-    sql`true`,
-    ...(org === undefined ? [] : [sql`org_id = ${org}`]),
-    ...(key === undefined ? [] : [sql`key_id = ${key}`]),
-    ...(model === undefined ? [] : [sql`model = ${model}`]),
-    ...(route === undefined ? [] : [sql`route = ${route}`]),
-    ...(surface === undefined ? [] : [sql`surface = ${surface}`]),
-    ...(code === undefined ? [] : [sql`code = ${code}`]),
-    ...(status === undefined ? [] : [withStatus(sql, status)]),
-    ...(id === undefined ? [] : [isUuid(id) ? sql`(request_id = ${id} OR id = ${id}::uuid)` : sql`request_id = ${id}`]),
-    ...(since === undefined ? [] : [sql`at >= ${new Date(since)}`]),
-    ...(until === undefined ? [] : [sql`at < ${new Date(until)}`]),
-    ...(after === undefined ? [] : [sql`(at, id) < (${timeOf(sql, after)}, ${after}::uuid)`]),
-    ...(endedSince === undefined ? [] : [sql`at + total_ms * interval '1 millisecond' >= ${new Date(endedSince)}`])
+    ...equals(sql, { org_id: org, key_id: key, model, route, surface, code }),
+    ...given(status, (status) => withStatus(sql, status)),
+    ...given(id, (id) => (isUuid(id) ? sql`(request_id = ${id} OR id = ${id}::uuid)` : sql`request_id = ${id}`)),
+    ...inTime(sql, "at", query),
+    ...given(after, (id) => sql`(at, id) < (${timeOf(sql, id)}, ${id}::uuid)`),
+    ...given(endedSince, (from) => sql`at + total_ms * interval '1 millisecond' >= ${new Date(from)}`)
   ])
 }
 
@@ -69,13 +63,9 @@ const isByHours = ({ code, endedSince, id, key, model, org, route, status, surfa
 /** Series that have all matching requests, and perhaps others: a model that nobody sold yet was among the unknown. */
 const seriesOf = (sql: SqlClient.SqlClient, { key, model, org, route, status, surface }: RequestQuery) =>
   sql.and([
-    sql`true`,
-    ...(org === undefined ? [] : [sql`org_id = ${org}`]),
-    ...(key === undefined ? [] : [sql`key_id = ${key}`]),
-    ...(model === undefined ? [] : [sql`(model = ${model} OR NOT is_sold AND model = 'unknown')`]),
-    ...(route === undefined ? [] : [sql`route = ${route}`]),
-    ...(surface === undefined ? [] : [sql`surface = ${surface}`]),
-    ...(status === undefined ? [] : [status === "ok" ? sql`status < 400` : withStatus(sql, status)])
+    ...equals(sql, { org_id: org, key_id: key, route, surface }),
+    ...given(model, (model) => sql`(model = ${model} OR NOT is_sold AND model = 'unknown')`),
+    ...given(status, (status) => (status === "ok" ? sql`status < 400` : withStatus(sql, status)))
   ])
 
 /** The newest hours that have such requests by the totals, one after the other until the rows are enough. */

@@ -2,6 +2,7 @@ import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import { equals, given } from "../sql/Statement.ts"
 import { type Range, rangesOf, type UsageRanges } from "./UsageRanges.ts"
 
 export const Grouping = Schema.Literal("model", "key", "day", "hour", "provider", "org", "route", "surface", "status")
@@ -99,13 +100,10 @@ const statusFilter = (sql: SqlClient.SqlClient, status: number | "4xx" | "5xx") 
 
 const filtersOf = (sql: SqlClient.SqlClient, { key, model, org, route, status, surface }: UsageQuery) => ({
   ofRequest: [
-    ...(org === undefined ? [] : [sql`org_id = ${org}`]),
-    ...(key === undefined ? [] : [sql`key_id = ${key}`]),
-    ...(model === undefined ? [] : [sql`model = ${model}`]),
-    ...(surface === undefined ? [] : [sql`surface = ${surface}`]),
-    ...(status === undefined ? [] : [statusFilter(sql, status)])
+    ...equals(sql, { org_id: org, key_id: key, model, surface }),
+    ...given(status, (status) => statusFilter(sql, status))
   ],
-  ofRoute: route === undefined ? [] : [sql`route = ${route}`]
+  ofRoute: equals(sql, { route })
 })
 
 const nameIn = (by: Grouping | undefined) => (by === undefined || isOfTime(by) ? "NULL::text" : names[by])

@@ -4,7 +4,7 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { VideoNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { equals, given, inTime, rowsOf } from "../sql/Statement.ts"
 import { RequestRow } from "../telemetry/RequestLog.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
 import { cancelled } from "./VideoState.ts"
@@ -99,16 +99,12 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
         findByHold: Effect.fn("VideoAdmin.findByHold")((hold: string) =>
           Effect.map(rows(sql`${selectJobs} WHERE videos.hold_id = ${hold}`), ([job]) => job)
         ),
-        list: Effect.fn("VideoAdmin.list")(({ after, limit, model, org, since, status, until }: JobQuery) => {
-          const conditions = [
-            ...(org === undefined ? [] : [sql`videos.org_id = ${org}`]),
-            ...(model === undefined ? [] : [sql`videos.model = ${model}`]),
-            ...(status === undefined ? [] : [sql`videos.status = ${status}`]),
-            ...(since === undefined ? [] : [sql`videos.created_at >= ${new Date(since)}`]),
-            ...(until === undefined ? [] : [sql`videos.created_at < ${new Date(until)}`]),
-            ...(after === undefined ? [] : [sql`(created_at, id) < (${createdAt(after)}, ${after})`])
-          ]
-          const where = conditions.length === 0 ? sql`true` : sql.and(conditions)
+        list: Effect.fn("VideoAdmin.list")(({ after, limit, model, org, status, ...range }: JobQuery) => {
+          const where = sql.and([
+            ...equals(sql, { org_id: org, model, status }),
+            ...inTime(sql, "created_at", range),
+            ...given(after, (id) => sql`(created_at, id) < (${createdAt(id)}, ${id})`)
+          ])
           return rows(sql`${selectJobs} WHERE videos.id = ANY (ARRAY(
               SELECT id FROM videos WHERE ${where} ORDER BY created_at DESC, id DESC LIMIT ${limit}
             )) ORDER BY videos.created_at DESC, videos.id DESC`)

@@ -3,7 +3,7 @@ import { Context, Data, Duration, Effect, Layer, Redacted, Schema } from "effect
 import { OrgId } from "../../domain/Organization.ts"
 import { Fetcher } from "../media/Fetcher.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { equals, given, rowsOf } from "../sql/Statement.ts"
 import * as Outbox from "./Outbox.ts"
 import { newSecret } from "./Signature.ts"
 
@@ -159,9 +159,8 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         page: Effect.fn("Webhooks.page")(({ after, limit, org }: EndpointQuery) =>
           endpoints(sql`
             SELECT ${columns} FROM webhook_endpoints WHERE ${sql.and([
-              sql`true`,
-              ...(org === undefined ? [] : [sql`org_id = ${org}`]),
-              ...(after === undefined ? [] : [sql`id < ${after}`])
+              ...equals(sql, { org_id: org }),
+              ...given(after, (id) => sql`id < ${id}`)
             ])}
             ORDER BY id DESC LIMIT ${limit}`)
         ),
@@ -181,12 +180,9 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         deliveries: Effect.fn("Webhooks.deliveries")(({ after, endpoint, event, limit, org, state }: DeliveryQuery) =>
           deliveries(sql`
             SELECT * FROM webhook_deliveries WHERE ${sql.and([
-              sql`true`,
-              ...(org === undefined ? [] : [sql`org_id = ${org}`]),
-              ...(state === undefined ? [] : [sql.literal(states[state])]),
-              ...(endpoint === undefined ? [] : [sql`endpoint_id = ${endpoint}`]),
-              ...(event === undefined ? [] : [sql`event_id = ${event}`]),
-              ...(after === undefined ? [] : [sql`id < ${after}`])
+              ...equals(sql, { org_id: org, endpoint_id: endpoint, event_id: event }),
+              ...given(state, (state) => sql.literal(states[state])),
+              ...given(after, (id) => sql`id < ${id}`)
             ])}
             ORDER BY id DESC LIMIT ${limit ?? null}`)
         ),

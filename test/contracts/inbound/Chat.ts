@@ -1,4 +1,3 @@
-import { assert } from "@effect/vitest"
 import OpenAI, { APIError } from "openai"
 import type {
   ChatCompletion,
@@ -7,6 +6,7 @@ import type {
 } from "openai/resources/chat/completions"
 import type { Usage } from "../../../src/domain/Chat.ts"
 import { assertTold } from "../../harness/client/OfficialClients.ts"
+import { assert } from "../../harness/It.ts"
 import type { Answer, Turn } from "../ChatHarness.ts"
 import { record, string } from "../ChatHosts.ts"
 import type { Asked, Inbound } from "./Inbound.ts"

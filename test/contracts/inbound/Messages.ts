@@ -1,7 +1,7 @@
 import type Anthropic from "@anthropic-ai/sdk"
 import { APIError } from "@anthropic-ai/sdk"
-import { assert } from "@effect/vitest"
 import { ask, assertThrown } from "../../harness/client/MessagesClient.ts"
+import { assert } from "../../harness/It.ts"
 import type { Answer, Turn } from "../ChatHarness.ts"
 import { record, string } from "../ChatHosts.ts"
 import type { Asked, Inbound } from "./Inbound.ts"

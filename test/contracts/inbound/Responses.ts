@@ -1,4 +1,3 @@
-import { assert } from "@effect/vitest"
 import type {
   Response,
   ResponseCreateParamsNonStreaming,
@@ -6,6 +5,7 @@ import type {
   ResponseInputItem
 } from "openai/resources/responses/responses"
 import { assertTold } from "../../harness/client/OfficialClients.ts"
+import { assert } from "../../harness/It.ts"
 import type { Answer, Turn } from "../ChatHarness.ts"
 import { record } from "../ChatHosts.ts"
 import type { Asked, Inbound } from "./Inbound.ts"

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto"
-import { assert } from "@effect/vitest"
 import { Effect, Redacted } from "effect"
 import type { Role } from "../../../src/domain/Operator.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { MediaServer } from "../gateway/MediaServer.ts"
+import { assert } from "../It.ts"
 import { type Answer, bearer, callAt, type Refusal, type Sent } from "./HttpCalls.ts"
 
 /** An operator with a token. */

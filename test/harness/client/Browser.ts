@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs"
-import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"
+import { assert } from "../It.ts"
 
 const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync)
 

@@ -1,5 +1,5 @@
-import { assert } from "@effect/vitest"
 import { Predicate } from "effect"
+import { assert } from "../It.ts"
 import { maxOutput } from "../upstream/Upstreams.ts"
 import { type Answer, assertRefused, chatPath, envelopeOf, post, type Refusal } from "./HttpCalls.ts"
 

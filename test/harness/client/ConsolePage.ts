@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
-import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import type { Role } from "../../../src/domain/Operator.ts"
 import { ServedGateway } from "../gateway/ServedGateway.ts"
+import { assert } from "../It.ts"
 import { hire } from "./AdminClient.ts"
 import { openPage } from "./Browser.ts"
 

@@ -1,7 +1,7 @@
-import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Locator, Page } from "playwright-core"
 import { Audit } from "../../../src/services/admin/Audit.ts"
+import { assert } from "../It.ts"
 
 export const heading = (page: Page, name: string): Locator => page.getByRole("heading", { name, level: 1, exact: true })
 

@@ -1,9 +1,9 @@
-import { assert } from "@effect/vitest"
 import { Effect, Schedule } from "effect"
 import type { Envelope } from "../../../src/http/errors/ErrorMessages.ts"
 import { parseRange } from "../../../src/services/access/AddressRange.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
 import { ServedGateway } from "../gateway/ServedGateway.ts"
+import { assert } from "../It.ts"
 
 /** A whole answer, its body as text. */
 export interface Answer {

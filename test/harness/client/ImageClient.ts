@@ -1,7 +1,7 @@
 import { readdir, readFile } from "node:fs/promises"
 import path from "node:path"
-import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { assert } from "../It.ts"
 import { edits, generations } from "../upstream/ImageReplies.ts"
 import { type Answer, attempt, type ConnectionBroke } from "./ChatClient.ts"
 

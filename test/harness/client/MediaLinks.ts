@@ -1,5 +1,5 @@
-import { assert } from "@effect/vitest"
 import { Effect } from "effect"
+import { assert } from "../It.ts"
 
 const get = (url: string, headers: Readonly<Record<string, string>> = {}, method = "GET") =>
   Effect.promise(async () => {

@@ -7,9 +7,9 @@ import Anthropic, {
   PermissionDeniedError,
   RateLimitError
 } from "@anthropic-ai/sdk"
-import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Served from "../gateway/ServedGateway.ts"
+import { assert } from "../It.ts"
 
 /** A customer with Anthropic's own client on its default settings, retries aside. */
 export const customer = Effect.fnUntraced(function* (options: Parameters<typeof Served.customer>[0] = {}) {

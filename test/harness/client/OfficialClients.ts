@@ -1,4 +1,3 @@
-import { assert } from "@effect/vitest"
 import { Data, Effect } from "effect"
 import {
   APIError,
@@ -11,6 +10,7 @@ import {
   RateLimitError
 } from "openai"
 import type { ChatCompletionChunk } from "openai/resources/chat/completions"
+import { assert } from "../It.ts"
 
 export class Rejected extends Data.TaggedError("Rejected")<{ readonly cause: unknown }> {}
 

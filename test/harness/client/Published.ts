@@ -1,4 +1,3 @@
-import { assert } from "@effect/vitest"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { Either } from "effect"
 import type { InvalidRequest } from "../../../src/domain/Failure.ts"
@@ -7,6 +6,7 @@ import { refused } from "../../../src/http/body/Fields.ts"
 import { type JsonObject } from "../../../src/http/body/Guards.ts"
 import { type Part, readForm } from "../../../src/http/body/Multipart.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
+import { assert } from "../It.ts"
 
 /** The OpenAPI document of a catalog, and what its schemas say of a value. */
 export const published = (models: ReadonlyArray<Pick<Model, "id" | "surface">>) => {

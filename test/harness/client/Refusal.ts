@@ -1,6 +1,6 @@
-import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import * as Served from "../gateway/ServedGateway.ts"
+import { assert } from "../It.ts"
 import { assertTold, type Told, thrownBy } from "./OfficialClients.ts"
 
 export const rateHeaders = ["x-ratelimit-limit", "x-ratelimit-remaining"]

@@ -1,5 +1,5 @@
-import { assert } from "@effect/vitest"
 import { Effect, Schema } from "effect"
+import { assert } from "../It.ts"
 import { type Answer, attempt, type ConnectionBroke, get } from "./ChatClient.ts"
 
 export interface AskedVideo {

@@ -1,10 +1,10 @@
 import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
-import { assert } from "@effect/vitest"
 import { Data, Deferred, Duration, Effect, Schema } from "effect"
 import type { OrgId } from "../../../src/domain/Organization.ts"
 import { invariants } from "../../../src/services/ledger/Invariants.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { assert } from "../It.ts"
 
 const Rows = Schema.Tuple(
   Schema.Struct({

@@ -1,5 +1,4 @@
 import { SqlClient } from "@effect/sql"
-import { assert, it } from "@effect/vitest"
 import {
   Context,
   Deferred,
@@ -34,6 +33,7 @@ import { FetcherFake } from "../../fakes/FetcherFake.ts"
 import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import * as Fake from "../../fakes/VideoProviderFake.ts"
 import { png } from "../fixtures/TinyPictures.ts"
+import { assert, it } from "../It.ts"
 import { assertCharged, eventually, moneyOf } from "./Money.ts"
 import * as MoneyProcess from "./MoneyProcess.ts"
 import * as Postgres from "./Postgres.ts"

@@ -1,6 +1,6 @@
-import { assert } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { type Asked, ask } from "../client/ChatClient.ts"
+import { assert } from "../It.ts"
 import { after, completion, either, stream } from "../upstream/ChatReplies.ts"
 import { Deployment } from "./Deployment.ts"
 

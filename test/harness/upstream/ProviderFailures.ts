@@ -1,7 +1,7 @@
-import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { type Answer, type post, type Refusal, refusals } from "../client/HttpCalls.ts"
 import * as Served from "../gateway/ServedGateway.ts"
+import { assert } from "../It.ts"
 import { json, type Reply, text } from "./FakeUpstream.ts"
 import { hidden, Upstreams } from "./Upstreams.ts"
 

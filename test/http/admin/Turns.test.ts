@@ -1,10 +1,10 @@
-import { assert, layer as withLayer } from "@effect/vitest"
 import { Deferred, Effect, Fiber, TestClock, TestContext } from "effect"
 import { inTurn, inTurnSoon } from "../../../src/http/admin/Turns.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { asOperator, read } from "../../harness/client/AdminClient.ts"
 import { eventually } from "../../harness/database/EmbeddedDatabase.ts"
 import { drawn, generations, layer, MediaServer, post } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 /** Every turn, until the end of the scope or before. */
 const takeAll = Effect.gen(function* () {
@@ -25,7 +25,7 @@ const takeAll = Effect.gen(function* () {
   return { giveBack: Deferred.succeed(end, undefined) }
 })
 
-withLayer(layer, { excludeTestServices: true })("an operator's report", (it) => {
+withLayer(layer)("an operator's report", (it) => {
   it.scoped("waits for its turn, while customers are served and short answers come at once", () =>
     Effect.gen(function* () {
       const { images } = yield* MediaServer

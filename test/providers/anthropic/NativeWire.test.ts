@@ -1,9 +1,9 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatEvent, ChatRequest } from "../../../src/domain/Chat.ts"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import { record, records, string } from "../../contracts/ChatHosts.ts"
 import { scenarios } from "../../contracts/ChatScenarios.ts"
+import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, event, wire } from "./Wire.ts"
 

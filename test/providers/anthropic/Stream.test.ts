@@ -1,6 +1,6 @@
-import { assert, describe } from "@effect/vitest"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import { counted, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
+import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, event, wire } from "./Wire.ts"
 

@@ -1,9 +1,9 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import type { ChatAnswer, ChatRequest, Usage } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import { counted, finished, scenarios, text, usageOf } from "../../contracts/ChatScenarios.ts"
+import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { type Chunk, chunk, gemini } from "./Wire.ts"
 

@@ -1,7 +1,7 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { called, request } from "../../contracts/ChatHarness.ts"
 import { scenarios, usageOf } from "../../contracts/ChatScenarios.ts"
+import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { openAiChat } from "./Wire.ts"
 

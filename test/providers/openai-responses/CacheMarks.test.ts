@@ -1,7 +1,7 @@
-import { assert, describe } from "@effect/vitest"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import { request } from "../../contracts/ChatHarness.ts"
 import { scenarios } from "../../contracts/ChatScenarios.ts"
+import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { openAiResponses, wire } from "./Wire.ts"
 

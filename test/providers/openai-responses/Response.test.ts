@@ -1,7 +1,7 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { called, hear, joined, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { scenarios, usageOf } from "../../contracts/ChatScenarios.ts"
+import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { failedWith, openAiResponses, response, streamOf, whole } from "./Wire.ts"
 

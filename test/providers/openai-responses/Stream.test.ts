@@ -1,7 +1,7 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect } from "effect"
 import { called, hear, joined, request } from "../../contracts/ChatHarness.ts"
 import { counted, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
+import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { openAiResponses, response, whole, wire } from "./Wire.ts"
 

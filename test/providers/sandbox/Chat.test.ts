@@ -1,4 +1,3 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect, FastCheck as fc } from "effect"
 import type { ChatEvent, ChatRequest, Message, ToolChoice } from "../../../src/domain/Chat.ts"
 import type { ReasoningEffort } from "../../../src/domain/Model.ts"
@@ -19,6 +18,7 @@ import {
   spoken,
   test
 } from "../../harness/gateway/Sandbox.ts"
+import { assert, describe } from "../../harness/It.ts"
 
 const order = (type: ChatEvent["type"]): number =>
   ["reasoning", "content", "tool_call", "finish", "usage"].indexOf(type)

@@ -1,4 +1,3 @@
-import { assert } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
@@ -13,6 +12,7 @@ import { FetcherFake } from "../../fakes/FetcherFake.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { model, ProviderFake } from "../../fakes/ProviderFake.ts"
 import * as TokensFake from "../../fakes/TokensFake.ts"
+import { assert } from "../../harness/It.ts"
 import { openChat } from "./ChatBench.ts"
 
 /** The URLs of a request's pictures, in order. */

@@ -1,6 +1,6 @@
-import { assert } from "@effect/vitest"
 import { CircuitRegistry } from "../../../src/services/routing/CircuitRegistry.ts"
 import { failure, model, route } from "../../fakes/ProviderFake.ts"
+import { assert } from "../../harness/It.ts"
 
 export const second = 1000
 export const minute = 60 * second

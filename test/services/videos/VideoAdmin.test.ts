@@ -1,6 +1,5 @@
 import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
-import { assert, describe } from "@effect/vitest"
 import { Context, Effect, Either, Fiber } from "effect"
 import { rendering } from "../../fakes/VideoProviderFake.ts"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
@@ -14,6 +13,7 @@ import {
   type VideoBench,
   videoTest
 } from "../../harness/database/VideoBench.ts"
+import { assert, describe } from "../../harness/It.ts"
 
 /** A video that a provider renders, and never finishes by itself. */
 const renders = Effect.fnUntraced(function* (bench: VideoBench, more: Parameters<VideoBench["job"]>[0] = {}) {

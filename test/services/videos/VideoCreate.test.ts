@@ -1,4 +1,3 @@
-import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { busy, failure, refused } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
@@ -13,6 +12,7 @@ import {
   type VideoBench,
   videoTest
 } from "../../harness/database/VideoBench.ts"
+import { assert, describe } from "../../harness/It.ts"
 
 describe.concurrent("a video", () => {
   videoTest("is accepted, rendered, stored and charged", function* (bench) {

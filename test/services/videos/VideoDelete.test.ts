@@ -1,7 +1,7 @@
-import { assert, describe } from "@effect/vitest"
 import { Deferred, Effect, Fiber } from "effect"
 import { done, rendering } from "../../fakes/VideoProviderFake.ts"
 import { price, submitsOnly, videoTest } from "../../harness/database/VideoBench.ts"
+import { assert, describe } from "../../harness/It.ts"
 
 const percent = (value: number) => Effect.succeed({ state: "in_progress", percent: value } as const)
 

@@ -1,4 +1,3 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect, Stream } from "effect"
 import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import { clip, done, failed, failure, type Script, unanswered } from "../../fakes/VideoProviderFake.ts"
@@ -14,6 +13,7 @@ import {
   videoTest
 } from "../../harness/database/VideoBench.ts"
 import { png } from "../../harness/fixtures/TinyPictures.ts"
+import { assert, describe } from "../../harness/It.ts"
 
 const gone = Stream.fail(failure("network", 200))
 const page = Stream.make(Buffer.from("<html>not a clip, however long it is</html>".repeat(200)))

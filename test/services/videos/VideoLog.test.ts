@@ -1,4 +1,3 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/telemetry/RequestEntry.ts"
@@ -6,6 +5,7 @@ import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import type { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { assertDelivered, price, submitsOnly, type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
+import { assert, describe } from "../../harness/It.ts"
 
 const entryOf = (record: RequestRecord): RequestEntry => record.entry({ status: 202, code: null, endedAt: 9 })
 

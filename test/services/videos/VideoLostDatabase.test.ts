@@ -1,4 +1,3 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect, Either, Exit, Fiber, Schedule, Schema } from "effect"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
 import {
@@ -10,6 +9,7 @@ import {
   videoTest
 } from "../../harness/database/VideoBench.ts"
 import { doorTo } from "../../harness/gateway/Deployment.ts"
+import { assert, describe } from "../../harness/It.ts"
 
 /** A process that can lose its database, and that finds no work by itself. */
 const losing = Effect.fnUntraced(function* ({ process, url }: VideoBench) {

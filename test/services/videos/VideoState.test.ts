@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto"
-import { assert, describe } from "@effect/vitest"
 import { Effect, Record as Rec } from "effect"
 import { makeVideoSql } from "../../../src/services/videos/VideoSql.ts"
 import {
@@ -10,6 +9,7 @@ import {
   type VideoStep
 } from "../../../src/services/videos/VideoState.ts"
 import { submitsOnly, videoTest } from "../../harness/database/VideoBench.ts"
+import { assert, describe } from "../../harness/It.ts"
 
 describe("a transition of a video", () => {
   videoTest("is made only from the steps in the table and by the holder of the lease", function* (bench) {

@@ -1,10 +1,10 @@
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
-import { assert, describe } from "@effect/vitest"
 import { RequestTrace } from "../../../src/services/telemetry/RequestTrace.ts"
 import type { Span } from "../../../src/services/telemetry/Tracing.ts"
 import { busy, done, failed, rendering } from "../../fakes/VideoProviderFake.ts"
 import { assertDelivered, assertFailed, submitsOnly, videoTest } from "../../harness/database/VideoBench.ts"
+import { assert, describe } from "../../harness/It.ts"
 
 const makeTracer = () => {
   const spans: Array<Span> = []

@@ -1,4 +1,3 @@
-import { assert, describe } from "@effect/vitest"
 import { Effect, Schema } from "effect"
 import { fetchFailed } from "../../fakes/FetcherFake.ts"
 import { failed, failure, rendering } from "../../fakes/VideoProviderFake.ts"
@@ -11,6 +10,7 @@ import {
   type VideoBench,
   videoTest
 } from "../../harness/database/VideoBench.ts"
+import { assert, describe } from "../../harness/It.ts"
 
 const hook = "https://hooks.example/video"
 
