@@ -12,7 +12,7 @@ export default defineConfig({
     // rather than for a core; never fewer, since tinypool ends idle workers twice.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    poolOptions: { forks: { minForks: 4, maxForks: 4 } },
+    poolOptions: { forks: { minForks: 6, maxForks: 6 } },
     // A shared machine can starve a process for seconds. At a developer's desk nothing is tried twice.
     retry: process.env["CI"] ? 1 : 0,
     testTimeout: 60_000,
