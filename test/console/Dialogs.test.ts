@@ -75,7 +75,7 @@ withLayer(gateway)("a dialog of the console", (it) => {
         await button(page, `Disable ${route}`).waitFor()
         await press("Reset")
         await page.keyboard.press("Escape")
-        await page.getByRole("dialog").waitFor({ state: "detached" })
+        await page.locator("dialog").waitFor({ state: "detached" })
         await page.keyboard.press("Enter")
         await tabTo(page, "Reset")
         await page.keyboard.press("Enter")

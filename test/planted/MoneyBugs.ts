@@ -81,7 +81,7 @@ export const moneyBugs: ReadonlyArray<Bug> = [
     file: refundSql,
     find: "coalesce(charged, 0) - before.amount AS remaining",
     replace: "coalesce(charged, 0) AS remaining",
-    caughtBy: [model]
+    caughtBy: ["test/services/ledger/LedgerAlongside.test.ts"]
   },
   {
     name: "a refund leaves the key's spend as it was",

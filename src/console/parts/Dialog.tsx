@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact"
-import { useEffect, useId, useRef } from "preact/hooks"
+import { useId, useLayoutEffect, useRef } from "preact/hooks"
 
 /** Modal; Escape closes it. */
 export const Dialog = ({
@@ -14,7 +14,8 @@ export const Dialog = ({
   const dialog = useRef<HTMLDialogElement>(null)
   const id = useId()
   const isGone = useRef(false)
-  useEffect(() => {
+  // Before the next key goes to what is beneath.
+  useLayoutEffect(() => {
     const element = dialog.current
     element?.showModal()
     return () => {

@@ -14,6 +14,7 @@ import { Audit } from "./Audit.ts"
 import { Names } from "./Names.ts"
 import { Now } from "./now/Now.ts"
 import { Operators } from "./Operators.ts"
+import { ReadTurns } from "./ReadTurns.ts"
 import { SignInLimiter } from "./SignInLimiter.ts"
 
 /** What the commands and the admin API are made of. */
@@ -27,6 +28,7 @@ export const administration = Layer.provideMerge(
     Instances.layer,
     Names.layer,
     Operators.layer,
+    ReadTurns.layer,
     RouteControls.layer,
     RouteHealth.layer,
     SignInLimiter.layer,

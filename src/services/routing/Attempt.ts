@@ -36,8 +36,8 @@ export class Attempt<R extends RouteBase> {
   providerRequestId: string | undefined
   readonly #options: Options<R>
   readonly #startedAt: number
-  /** Its index in the request's attempts, once answered. */
-  #position: number | undefined
+  /** Its index in the request's attempts; what fails from then on is a stream. */
+  #answeredAs: number | undefined
 
   constructor(route: R, options: Options<R>) {
     this.route = route
@@ -52,7 +52,7 @@ export class Attempt<R extends RouteBase> {
     const now = Monotonic.millisOf(clock)
     circuit.measure(now - this.#startedAt)
     this.#observe(now)
-    this.#position = attempts.add(this.#entry("ok", 200, now))
+    this.#answeredAs = attempts.add(this.#entry("ok", 200, now))
   }
 
   record(exit: Exit.Exit<unknown, ProviderFailure>): Effect.Effect<void> {
@@ -66,7 +66,7 @@ export class Attempt<R extends RouteBase> {
     const outcome = Cause.isInterrupted(exit.cause) ? "cancelled" : "defect"
     const entry = this.#entry(outcome, undefined, Monotonic.millisOf(clock))
     this.#finish(outcome, undefined)
-    if (this.#position === undefined) this.#note(this.received ? { ...entry, received: this.received } : entry)
+    if (this.#answeredAs === undefined) this.#note(this.received ? { ...entry, received: this.received } : entry)
     return Effect.sync(() => circuit.leave(permit))
   }
 
@@ -75,7 +75,7 @@ export class Attempt<R extends RouteBase> {
     const now = Monotonic.millisOf(clock)
     const cost = this.#costOfFailing(failure)
     this.#finish(failure.class, failure.status)
-    if (this.#position === undefined) this.#observe(now)
+    if (this.#answeredAs === undefined) this.#observe(now)
     this.#note({
       ...this.#entry(failure.class, failure.status, now),
       detail: failure.detail,
@@ -88,7 +88,7 @@ export class Attempt<R extends RouteBase> {
 
   #isRouteAtFault(failure: ProviderFailure): boolean {
     if (isFinal(failure.class) || failure === streamTimeout) return false
-    return failure.class !== "timeout" || this.#options.isFair || this.#position !== undefined
+    return failure.class !== "timeout" || this.#options.isFair || this.#answeredAs !== undefined
   }
 
   #logFailure(now: number): Effect.Effect<void> {
@@ -106,7 +106,7 @@ export class Attempt<R extends RouteBase> {
 
   /** The caller counts what a stream costs that has sent output. */
   #costOfFailing(failure: ProviderFailure): bigint | undefined {
-    if (this.#position !== undefined) return undefined
+    if (this.#answeredAs !== undefined) return undefined
     const spent = failure.spent ?? this.received?.events.findLast((event) => event.type === "usage")?.usage
     return spent && this.#options.costOf?.(this.route, spent)
   }
@@ -132,7 +132,7 @@ export class Attempt<R extends RouteBase> {
 
   #note(entry: AttemptEntry): void {
     const { attempts } = this.#options
-    if (this.#position === undefined) attempts.add(entry)
-    else attempts.replace(this.#position, entry)
+    if (this.#answeredAs === undefined) attempts.add(entry)
+    else attempts.replace(this.#answeredAs, entry)
   }
 }

@@ -110,7 +110,7 @@ export class CircuitBreaker {
     this.#close()
   }
 
-  /** Returns whether it opened the circuit; `random` is in [0, 1). */
+  /** Returns whether it opened the circuit, which was closed; `random` is in [0, 1). */
   fail(permit: Permit, failure: ProviderFailure, now: number, random: number): boolean {
     this.failures += 1
     this.lastError = describe(failure)
@@ -167,17 +167,20 @@ export class CircuitBreaker {
   /** Without any route a model refuses everything, so the one that opened last comes back soon. */
   spareLastRoute(now: number): void {
     if (this.siblings.some((sibling) => sibling.#isFree(now))) return
-    const last =
-      this.#accountAtFault || this.#isDisabled()
-        ? this.siblings
-            .filter((sibling) => !sibling.#accountAtFault && !sibling.#isDisabled())
-            .reduce<CircuitBreaker | undefined>(
-              (a, b) => (a === undefined || b.#openedAt >= a.#openedAt ? b : a),
-              undefined
-            )
-        : this
+    const last = this.#mayBeSpared() ? this : this.#lastOpenedSibling()
     if (last?.openUntil === undefined) return
     last.openUntil = Math.min(last.openUntil, last.#openedAt + lastRouteMost)
+  }
+
+  #mayBeSpared(): boolean {
+    return !this.#accountAtFault && !this.#isDisabled()
+  }
+
+  #lastOpenedSibling(): CircuitBreaker | undefined {
+    return this.siblings
+      .filter((sibling) => sibling.#mayBeSpared())
+      .toSorted((a, b) => a.#openedAt - b.#openedAt)
+      .at(-1)
   }
 
   #letsThrough(now: number): boolean {

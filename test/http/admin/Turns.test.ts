@@ -1,18 +1,19 @@
-import { Deferred, Effect, Fiber, TestClock, TestContext } from "effect"
-import { inTurn, inTurnSoon } from "../../../src/http/admin/Turns.ts"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { ReadTurns } from "../../../src/services/admin/ReadTurns.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { asOperator, read } from "../../harness/client/AdminClient.ts"
 import { eventually } from "../../harness/database/EmbeddedDatabase.ts"
 import { drawn, generations, layer, MediaServer, post } from "../../harness/gateway/MediaServer.ts"
-import { assert, withLayer } from "../../harness/It.ts"
+import { assert, describe, testOver, withLayer } from "../../harness/It.ts"
 
 /** Every turn, until the end of the scope or before. */
 const takeAll = Effect.gen(function* () {
+  const { take } = yield* ReadTurns
   const begun: Array<number> = []
   const end = yield* Deferred.make<void>()
   for (const one of [1, 2]) {
     yield* Effect.forkScoped(
-      inTurn(
+      take(
         Effect.zipRight(
           Effect.sync(() => begun.push(one)),
           Deferred.await(end)
@@ -26,58 +27,58 @@ const takeAll = Effect.gen(function* () {
 })
 
 withLayer(layer)("an operator's report", (it) => {
-  it.scoped("waits for its turn, while customers are served and short answers come at once", () =>
-    Effect.gen(function* () {
-      const { images } = yield* MediaServer
-      const { admin } = yield* asOperator("read")
-      const customer = yield* openAccount({})
-      const { giveBack } = yield* takeAll
-      const answered: Array<string> = []
-      const paths = ["/usage", "/requests", "/ledger", "/usage.csv", "/requests.csv", "/ledger.csv"]
-      const reports = yield* Effect.fork(
-        Effect.forEach(paths, (path) => Effect.tap(admin(path), () => Effect.sync(() => answered.push(path))), {
-          concurrency: "unbounded"
-        })
-      )
-      images.script(Effect.succeed(drawn))
-      const picture = yield* post(customer, generations, { model: "draw", prompt: "a hill" })
-      assert.strictEqual(picture.status, 200)
-      assert.strictEqual((yield* admin("/organizations")).status, 200)
-      assert.deepStrictEqual(answered, [])
-      yield* giveBack
-      assert.deepStrictEqual(
-        (yield* Fiber.join(reports)).map(({ status }) => status),
-        paths.map(() => 200)
-      )
-      assert.strictEqual(read(yield* admin("/usage")).totals.requests, 1)
-    })
-  )
+  it.scoped("waits for its turn, while customers are served and short answers come at once", function* () {
+    const { images } = yield* MediaServer
+    const { admin } = yield* asOperator("read")
+    const customer = yield* openAccount({})
+    const { giveBack } = yield* takeAll
+    const answered: Array<string> = []
+    const paths = ["/usage", "/requests", "/ledger", "/usage.csv", "/requests.csv", "/ledger.csv"]
+    const reports = yield* Effect.fork(
+      Effect.forEach(paths, (path) => Effect.tap(admin(path), () => Effect.sync(() => answered.push(path))), {
+        concurrency: "unbounded"
+      })
+    )
+    images.script(Effect.succeed(drawn))
+    const picture = yield* post(customer, generations, { model: "draw", prompt: "a hill" })
+    assert.strictEqual(picture.status, 200)
+    assert.strictEqual((yield* admin("/organizations")).status, 200)
+    assert.deepStrictEqual(answered, [])
+    yield* giveBack
+    assert.deepStrictEqual(
+      (yield* Fiber.join(reports)).map(({ status }) => status),
+      paths.map(() => 200)
+    )
+    assert.strictEqual(read(yield* admin("/usage")).totals.requests, 1)
+  })
+})
 
-  it.effect("whose turn does not come in time fails, and one that has begun lasts", () =>
-    Effect.gen(function* () {
-      const end = yield* Deferred.make<string>()
-      const begun = yield* Effect.forEach([1, 2], () => Effect.fork(inTurnSoon(Deferred.await(end))))
-      yield* TestClock.adjust("1 second")
-      const late = yield* Effect.fork(Effect.flip(inTurnSoon(Effect.void)))
-      yield* TestClock.adjust("10 seconds")
-      assert.strictEqual((yield* Fiber.join(late))._tag, "GatewayBusy")
-      yield* Deferred.succeed(end, "read")
-      assert.deepStrictEqual(yield* Effect.forEach(begun, Fiber.join), ["read", "read"])
-      assert.strictEqual(yield* inTurnSoon(Effect.succeed("next")), "next")
-    }).pipe(Effect.provide(TestContext.TestContext))
-  )
+const test = testOver(ReadTurns.layer)
 
-  it.effect("keeps its turn when its client leaves, until the database has answered", () =>
-    Effect.gen(function* () {
-      const end = yield* Deferred.make<void>()
-      const reads = yield* Effect.forEach([1, 2], () => Effect.fork(inTurn(Deferred.await(end))))
-      yield* Effect.yieldNow()
-      yield* Effect.forEach(reads, Fiber.interruptFork)
-      const next = yield* Effect.fork(Effect.either(inTurnSoon(Effect.void)))
-      yield* TestClock.adjust("9 seconds")
-      assert.isNull(yield* next.poll.pipe(Effect.map((done) => (done._tag === "None" ? null : done.value))))
-      yield* Deferred.succeed(end, undefined)
-      assert.strictEqual((yield* Fiber.join(next))._tag, "Right")
-    }).pipe(Effect.provide(TestContext.TestContext))
-  )
+describe("a turn", () => {
+  test("that does not come in time fails, and a read that has begun lasts", function* () {
+    const { takeSoon } = yield* ReadTurns
+    const end = yield* Deferred.make<string>()
+    const begun = yield* Effect.forEach([1, 2], () => Effect.fork(takeSoon(Deferred.await(end))))
+    yield* TestClock.adjust("1 second")
+    const late = yield* Effect.fork(Effect.flip(takeSoon(Effect.void)))
+    yield* TestClock.adjust("10 seconds")
+    assert.strictEqual((yield* Fiber.join(late))._tag, "GatewayBusy")
+    yield* Deferred.succeed(end, "read")
+    assert.deepStrictEqual(yield* Effect.forEach(begun, Fiber.join), ["read", "read"])
+    assert.strictEqual(yield* takeSoon(Effect.succeed("next")), "next")
+  })
+
+  test("is kept when its client leaves, until the database has answered", function* () {
+    const { take, takeSoon } = yield* ReadTurns
+    const end = yield* Deferred.make<void>()
+    const reads = yield* Effect.forEach([1, 2], () => Effect.fork(take(Deferred.await(end))))
+    yield* Effect.yieldNow()
+    yield* Effect.forEach(reads, Fiber.interruptFork)
+    const next = yield* Effect.fork(Effect.either(takeSoon(Effect.void)))
+    yield* TestClock.adjust("9 seconds")
+    assert.isNull(yield* next.poll.pipe(Effect.map((done) => (done._tag === "None" ? null : done.value))))
+    yield* Deferred.succeed(end, undefined)
+    assert.strictEqual((yield* Fiber.join(next))._tag, "Right")
+  })
 })

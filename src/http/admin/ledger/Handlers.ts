@@ -3,6 +3,7 @@ import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Schema, Stream } from "effect"
 import { entryLines } from "../../../services/admin/EntryCsv.ts"
 import { listedEntryRecord, openHoldRecord } from "../../../services/admin/EntryRecord.ts"
+import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
 import { LedgerAdmin } from "../../../services/ledger/LedgerAdmin.ts"
 import { type Counts, type Proof, Verification } from "../../../services/ledger/Verification.ts"
 import { AdminApi } from "../AdminApi.ts"
@@ -10,7 +11,6 @@ import { streamCsv } from "../Csv.ts"
 import { conflict } from "../Fields.ts"
 import { filtersOf, organizationOf } from "../Filters.ts"
 import { cutPage, defaultListed, numberedAfter, wrongCursor } from "../Page.ts"
-import { inTurnSoon } from "../Turns.ts"
 import { encodeLine } from "./Schema.ts"
 
 /** A write tells whether the client is still there. */
@@ -42,12 +42,13 @@ export const LedgerHandlers = HttpApiBuilder.group(
   "ledger",
   Effect.fnUntraced(function* (handlers) {
     const ledger = yield* LedgerAdmin
+    const turns = yield* ReadTurns
     const verification = yield* Verification
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...filters } }) =>
         Effect.gen(function* () {
           yield* numberedAfter(after)
-          const rows = yield* inTurnSoon(ledger.page({ ...(yield* filtersOf(filters)), after, limit: limit + 1 }))
+          const rows = yield* turns.takeSoon(ledger.page({ ...(yield* filtersOf(filters)), after, limit: limit + 1 }))
           return cutPage(rows, limit, listedEntryRecord, ({ id }) => id)
         })
       )

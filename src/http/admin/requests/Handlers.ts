@@ -2,6 +2,7 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Schema } from "effect"
 import { NotFound } from "../../../domain/Failure.ts"
 import { Names } from "../../../services/admin/Names.ts"
+import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
 import { explainPreference, explainRequest } from "../../../services/admin/requests/Explanation.ts"
 import { csvLines, nameRows } from "../../../services/admin/requests/Pages.ts"
 import { namedLogRecord } from "../../../services/admin/requests/Record.ts"
@@ -11,7 +12,6 @@ import { AdminApi } from "../AdminApi.ts"
 import { streamCsv } from "../Csv.ts"
 import { filtersOf } from "../Filters.ts"
 import { cutPage, defaultListed, wrongCursor } from "../Page.ts"
-import { inTurnSoon } from "../Turns.ts"
 import type { RequestFilters } from "./Schema.ts"
 
 const isRow = Schema.is(Schema.UUID)
@@ -24,6 +24,7 @@ export const RequestsHandlers = HttpApiBuilder.group(
   "requests",
   Effect.fnUntraced(function* (handlers) {
     const log = yield* RequestLog
+    const turns = yield* ReadTurns
     const names = yield* Names
     const catalog = yield* Catalog
     return handlers
@@ -31,7 +32,7 @@ export const RequestsHandlers = HttpApiBuilder.group(
         Effect.gen(function* () {
           if (after !== undefined && !isRow(after)) return yield* wrongCursor
           const filter = yield* filterOf(given)
-          const rows = yield* inTurnSoon(log.list({ ...filter, after, limit: limit + 1 }))
+          const rows = yield* turns.takeSoon(log.list({ ...filter, after, limit: limit + 1 }))
           const { data, ...page } = cutPage(
             rows,
             limit,

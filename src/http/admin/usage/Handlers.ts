@@ -1,5 +1,6 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Option, Schema } from "effect"
+import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
 import { type Groupings, usageCsvLines, usageRecord, usageSums } from "../../../services/admin/UsageRecord.ts"
 import { Usage } from "../../../services/telemetry/Usage.ts"
 import type { UsagePlace } from "../../../services/telemetry/UsageSql.ts"
@@ -8,7 +9,6 @@ import { streamCsv } from "../Csv.ts"
 import { Text } from "../Fields.ts"
 import { filtersOf } from "../Filters.ts"
 import { defaultListed, wrongCursor } from "../Page.ts"
-import { inTurnSoon } from "../Turns.ts"
 import type { UsageFilters } from "./Schema.ts"
 
 const Cursor = Schema.compose(
@@ -41,13 +41,14 @@ export const UsageHandlers = HttpApiBuilder.group(
   "usage",
   Effect.fnUntraced(function* (handlers) {
     const { report } = yield* Usage
+    const turns = yield* ReadTurns
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...given } }) =>
         Effect.gen(function* () {
           const { groupings, query } = yield* queryOf(given)
           const [by, thenBy] = groupings
           const place = yield* placeOf(groupings, after)
-          const { next, rows, totals } = yield* inTurnSoon(report({ ...query, by, thenBy, limit, after: place }))
+          const { next, rows, totals } = yield* turns.takeSoon(report({ ...query, by, thenBy, limit, after: place }))
           return {
             data: rows.map((row) => usageRecord(groupings, row)),
             has_more: next !== undefined,
