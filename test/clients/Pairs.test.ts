@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { turn } from "../contracts/ChatHarness.ts"
-import { comesOut, isNative, Payer, pairs, pairsWith, served } from "../contracts/Pairs.ts"
+import { comesOut, isNative, type Pair, Payer, pairs, pairsWith, served } from "../contracts/Pairs.ts"
 import { badRequest, type Refusal } from "../harness/client/HttpCalls.ts"
 import { thrownBy } from "../harness/client/OfficialClients.ts"
 import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
@@ -19,10 +19,10 @@ const calls = ["Bern", "Oslo"].map((city, at) => {
   return { id: `call_${at}`, name: tool.name, arguments: JSON.stringify({ city }) }
 })
 
-const noFormats = (model: string): Readonly<Record<string, Refusal>> => ({
-  chat: badRequest(`\`response_format\` is not available for \`${model}\`.`, "response_format"),
-  responses: badRequest(`No provider of \`${model}\` can do all that the request asks for at once.`, "text")
-})
+const noFormat = ({ inbound, model }: Pair): Refusal =>
+  inbound.native === undefined
+    ? badRequest(`\`response_format\` is not available for \`${model}\`.`, "response_format")
+    : badRequest(`No provider of \`${model}\` can do all that the request asks for at once.`, "text")
 
 withLayer(served)("a dialect of clients over a wire", (it) => {
   it.effect.each(pairs)("carries text, the system's words, the cap and each count: $from over $over", function* (pair) {
@@ -103,11 +103,12 @@ withLayer(served)("a dialect of clients over a wire", (it) => {
 
   it.effect.each(pairs.filter((pair) => !formats.includes(pair)))(
     "refuses a schema that no host could follow: $from over $over",
-    function* ({ inbound, model }) {
+    function* (pair) {
+      const { inbound, model } = pair
       const payer = yield* Payer
       for (const stream of [false, true]) {
         const thrown = yield* thrownBy(() => inbound.open(payer, { model, schema }, stream).say(question))
-        inbound.assertRefused(thrown, noFormats(model)[inbound.name] ?? assert.fail(inbound.name))
+        inbound.assertRefused(thrown, noFormat(pair))
       }
     }
   )

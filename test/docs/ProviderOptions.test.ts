@@ -18,6 +18,7 @@ import { clipRoute } from "../providers/replicate/Hosts.ts"
 import { fences, linkedSection, page, section, table } from "./Markdown.ts"
 
 const providers = page("docs/providers.md")
+const adapters = await Effect.runPromise(registered)
 
 /** What else is held to the docs. */
 interface Special {
@@ -166,8 +167,9 @@ const checkOptions = (adapter: string, decode: DecodeOptions) => {
     ["the example", example] as const
   ]) {
     it.effect(`are well-formed on every route of ${name}`, function* () {
+      assert.isNotEmpty(text, `docs/providers.md has no catalog with ${spoken}`)
       const environment = Object.fromEntries([...text.matchAll(/credential: (\w+)/g)].map(([, key]) => [key, "k"]))
-      const { models } = yield* Catalog.make(catalogOptions({ text, environment }))
+      const { models } = yield* Catalog.make(catalogOptions({ text, environment, adapters }))
       const routes = models.flatMap(({ routes, surface }) => routes.map((route) => ({ route, surface })))
       const own = routes.filter(({ route }) => route.provider.adapter === adapter)
       assert.isNotEmpty(own)
@@ -179,7 +181,7 @@ const checkOptions = (adapter: string, decode: DecodeOptions) => {
   }
 }
 
-for (const [adapter, { options }] of await Effect.runPromise(registered)) {
+for (const [adapter, { options }] of adapters) {
   if (options !== undefined) describe(`the options of ${adapter}`, () => checkOptions(adapter, options))
 }
 

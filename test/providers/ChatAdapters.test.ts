@@ -11,6 +11,7 @@ it.effect("every adapter of chats that speaks with a host is held to the contrac
   const chats = [...(yield* registered)].filter(([, { surfaces }]) => surfaces.has("chat"))
   assert.deepStrictEqual(
     chats.map(([name]) => name).filter((name) => !held.has(name)),
-    []
+    [],
+    "missing in test/providers/ChatWires.ts"
   )
 })
