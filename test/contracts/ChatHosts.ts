@@ -34,6 +34,11 @@ export interface RawCall {
   readonly answer: (given: unknown) => { readonly body: unknown; readonly events: ReadonlyArray<string> }
 }
 
+interface InsideError {
+  readonly body: unknown
+  readonly event: string
+}
+
 /** A response without a stream. */
 interface Refused {
   readonly status: number
@@ -71,7 +76,9 @@ export interface ChatWire {
   readonly rawCall?: RawCall
   readonly refuse: (refusal: Refusal) => Refused
   /** An error in the place of an answer with a good status, and as an event. */
-  readonly errorInside: { readonly body: unknown; readonly event: string }
+  readonly errorInside: InsideError
+  /** The same of a host that counts what failed. */
+  readonly countedError?: (answer: Answer) => InsideError
   readonly aimock?: Aimock
 }
 

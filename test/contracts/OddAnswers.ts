@@ -1,8 +1,9 @@
+import { Effect } from "effect"
 import { assert, describe, it } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { called, hear, joined, request } from "./ChatHarness.ts"
 import { type ChatWire, type RawCall, record } from "./ChatHosts.ts"
-import { scenarios } from "./ChatScenarios.ts"
+import { counted, scenarios } from "./ChatScenarios.ts"
 
 /** Shapes that hosts give arguments in, and what the client gets. */
 const readable: ReadonlyArray<readonly [unknown, string]> = [
@@ -48,7 +49,7 @@ const callsContract = (wire: ChatWire, { answer, isText }: RawCall) => {
 /** What hosts of any wire answer now and then, whatever its documentation says. */
 export const oddAnswersContract = (wire: ChatWire) =>
   describe(`an odd answer of ${wire.adapter}`, () => {
-    const { answers, noAnswers } = scenarios(wire)
+    const { answers, check, noAnswers } = scenarios(wire)
     const { body } = wire.encode({ content: "Hello", finish: "stop" })
     const beside = (error: unknown) => ({ ...record(body), error })
 
@@ -58,6 +59,17 @@ export const oddAnswersContract = (wire: ChatWire) =>
       ["an output beside an error of 20,000 levels", beside(Fake.deep)]
     ])
     answers([["an output beside an error that is null is an answer", beside(null), { content: "Hello" }]])
+
+    if (wire.countedError !== undefined) {
+      const usage = { prompt: 21, completion: 13, cached: 0, cacheWrite: 0, reasoning: 0 }
+      const { body, event } = wire.countedError({ finish: "stop", usage })
+      check("an error that counts what failed tells it", function* (adapter, fake, route) {
+        yield* fake.script(Fake.json(200, body), Fake.sse(event))
+        const failure = yield* Effect.flip(adapter.complete(route, request()))
+        const { events, failure: streamed } = yield* hear(adapter, route, request())
+        assert.deepStrictEqual([failure.spent, streamed?.spent, events], [usage, usage, [counted(usage)]])
+      })
+    }
 
     if (wire.rawCall !== undefined) callsContract(wire, wire.rawCall)
     else if (wire.has.features.includes("tools")) it("has a rawCall", () => assert.fail("a wire with tools needs one"))

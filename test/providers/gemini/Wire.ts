@@ -170,6 +170,10 @@ export const gemini: ChatWire = {
       ? { status: errors[refusal].code, body: { error: errors[refusal] } }
       : { status: 200, body: blocked },
   errorInside: { body: errorInside, event: Fake.event(errorInside) },
+  countedError: (answer) => {
+    const body = { ...errorInside, usageMetadata: usageOnWire(answer) }
+    return { body, event: Fake.event(body) }
+  },
   aimock: {
     describe: (answer) => ({
       ...(answer.usage && { usage: { promptTokenCount: answer.usage.prompt, candidatesTokenCount: 13 } }),

@@ -146,6 +146,10 @@ export const openAiChat: ChatWire = {
   },
   refuse,
   errorInside: { body: errorInside, event: Fake.event(errorInside) },
+  countedError: (answer) => {
+    const body = { ...errorInside, usage: usageOnWire(answer) }
+    return { body, event: Fake.event(body) }
+  },
   aimock: {
     describe: (answer) => ({
       usage: usageOnWire(answer) ?? { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },

@@ -258,6 +258,10 @@ export const openAiResponses: ChatWire = {
   },
   refuse: OpenAiChat.refuse,
   errorInside: { body: failed, event: written([{ type: "response.failed", response: failed }]).join("") },
+  countedError: (answer) => {
+    const body = { ...failed, ...usageOf(answer) }
+    return { body, event: written([{ type: "response.failed", response: body }]).join("") }
+  },
   aimock: {
     model: "gpt-5-fake",
     lacks: { withholding: false },
