@@ -70,11 +70,15 @@ export const period = {
 
 type Period = { readonly [Name in keyof typeof period]: Moment | undefined }
 
-export const readPeriod = ({ since, until }: Period) =>
-  Effect.map(Clock.currentTimeMillis, (now) => ({
-    since: since && past(since, now),
-    until: until && past(until, now)
-  }))
+export const readPeriod = Effect.fnUntraced(function* (given: Period) {
+  const now = yield* Clock.currentTimeMillis
+  const since = given.since && past(given.since, now)
+  const until = given.until && past(given.until, now)
+  if (since !== undefined && until !== undefined && since >= until) {
+    return yield* new CommandFailed({ message: "--since must be before --until." })
+  }
+  return { since, until }
+})
 
 export const oneOf = <A extends string>(name: string, words: ReadonlyArray<A>) =>
   option(name, `one of ${words.join(", ")}`, (text) => words.find((word) => word === text))
@@ -107,7 +111,8 @@ export const whole =
     return number >= from && number <= to ? number : undefined
   }
 
-export const nonBlank = (text: string) => (text.trim() === "" ? undefined : text)
+export const filledTo = (longest: number) => (text: string) =>
+  text.trim() === "" || text.length > longest ? undefined : text
 
 /** Reads the word as null. */
 export const or =

@@ -33,7 +33,7 @@ const fields = {
     "the surfaces it may use, such as chat,images: of chat, images and videos, or all; a new key: all"
   ),
   rpm: Inputs.optional(
-    Inputs.option("rpm", "an integer of at least 1, or default", Inputs.or("default", Inputs.whole(1))),
+    Inputs.option("rpm", "an integer from 1 to 2147483647, or default", Inputs.or("default", Inputs.whole(1))),
     "requests per minute, or default for the setting DEFAULT_RPM; a new key: default"
   ),
   cap: Inputs.optional(

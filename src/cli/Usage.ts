@@ -9,7 +9,6 @@ import {
   usageSums
 } from "../services/admin/UsageRecord.ts"
 import { Usage } from "../services/telemetry/Usage.ts"
-import { CommandFailed } from "./CommandFailed.ts"
 import { command, filterOf } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
@@ -29,11 +28,7 @@ export const usage = command(
   Effect.fnUntraced(function* (given) {
     const groupings: Groupings = given.by ?? ["model"]
     const [by, thenBy] = groupings
-    const { since, until } = yield* Inputs.readPeriod(given)
-    if (since !== undefined && until !== undefined && since >= until) {
-      return yield* new CommandFailed({ message: "--since must be before --until." })
-    }
-    const query = { org: yield* filterOf(given.org), since, until }
+    const query = { ...(yield* Inputs.readPeriod(given)), org: yield* filterOf(given.org) }
     const { report } = yield* Usage
     const { rows, totals: all } = yield* report({ ...query, by, thenBy })
     const records = rows.map((row) => usageRecord(groupings, row))

@@ -1,4 +1,4 @@
-import { Command, Options } from "@effect/cli"
+import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { VideoNotFound } from "../domain/Failure.ts"
 import { cancelVideo, retryVideo } from "../services/admin/VideoChanges.ts"
@@ -18,7 +18,7 @@ const list = command(
     org: Inputs.orgFilter,
     model: Inputs.optional(Inputs.text("model"), "a model's id; default: all"),
     status: Inputs.optional(
-      Options.choice("status", ["queued", "in_progress", "completed", "failed"]),
+      Inputs.oneOf("status", ["queued", "in_progress", "completed", "failed"]),
       "where they stand; default: all"
     ),
     limit: Inputs.limit(10_000, "how many videos")

@@ -21,8 +21,10 @@ withLayer(Cli.layer)("gateway", (it) => {
     const capped = ["keys", "create", "--org", "a"]
     assert.include(yield* failure([...capped, "--cap", "1"]), "--cap needs --cap-period day, week, month or total.")
     assert.strictEqual(yield* failure([...capped, "--cap-period", "day"]), "--cap-period needs --cap.")
-    const backwards = yield* failure(["usage", "--since", "1d", "--until", "2d"])
-    assert.strictEqual(backwards, "--since must be before --until.")
+    for (const report of ["usage", "requests"]) {
+      const backwards = yield* failure([report, "--since", "1d", "--until", "2d"])
+      assert.strictEqual(backwards, "--since must be before --until.")
+    }
   })
 
   it.effect("serve runs what main gives it, and tells its failure in one line", function* () {

@@ -1,35 +1,38 @@
 import { Effect } from "effect"
+import { readHostError } from "../../src/providers/client/Classification.ts"
 import { turn } from "../contracts/ChatHarness.ts"
-import { record, string } from "../contracts/ChatHosts.ts"
 import { answerOf, chargeOf, hostOf, inbounds, type Pair, Payer, pairs, served } from "../contracts/Pairs.ts"
 import { refusals } from "../harness/client/HttpCalls.ts"
 import { customer } from "../harness/client/MessagesClient.ts"
 import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { DialectHosts } from "../harness/gateway/DialectGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { answers, breaking, breaks, theirs } from "../harness/upstream/Dialects.ts"
+import { answers, breaking, breaks, dialectOf, theirs } from "../harness/upstream/Dialects.ts"
 
 const question = turn("user", "hi")
 
 const reasonOf = ({ wire }: Pair) => {
-  const { code, message } = record(record(wire.refuse("request").body).error)
-  const isExceeded = code === "context_length_exceeded" || /too long|token count/.test(string(message))
-  return { message: string(message), code: isExceeded ? "context_length_exceeded" : undefined }
+  const message = readHostError(wire.refuse("request").body)?.message || refusals.rejected.message
+  return { message, code: "context_length_exceeded" }
 }
 
 withLayer(served)("a dialect of clients over a wire", (it) => {
   it.effect.each(pairs)("moves to the next host before anything was said: $from over $over", function* (pair) {
-    const { dialect, failovers, inbound, next } = pair
+    const { dialect, failovers, inbound, next, wire } = pair
     const hosts = yield* DialectHosts
     const payer = yield* Payer
-    const usage = { prompt: 40, completion: 9, cached: 0, cacheWrite: 0, reasoning: 2 }
-    const said = { content: "Servus, world.", reasoning: "Let me think.", finish: "stop", usage } as const
+    const reasons = [wire, next].every(({ has }) => has.features.includes("reasoning"))
+    const usage = { prompt: 40, completion: 9, cached: 0, cacheWrite: 0, reasoning: reasons ? 2 : 0 }
+    const reasoning = reasons ? "Let me think." : ""
+    const said = { content: "Servus, world.", reasoning, finish: "stop", usage } as const
     for (const { model, outage } of failovers) {
       for (const stream of [false, true]) {
         yield* hosts.of(dialect).script(outage.reply?.(dialect) ?? assert.fail("no reply"))
-        yield* hosts.of(next).script(answers(next, said))
+        yield* hosts
+          .of(dialectOf(next))
+          .script(answers(dialectOf(next), { ...said, reasoning: reasoning || undefined }))
         const before = yield* payer.spent
-        const { say } = inbound.open(payer, { model, reasons: true }, stream)
+        const { say } = inbound.open(payer, { model, reasons }, stream)
         assert.deepStrictEqual(yield* calling(() => say(question)), answerOf(pair, said), outage.what)
         assert.strictEqual((yield* payer.spent) - before, chargeOf(said), outage.what)
       }

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { turn } from "../contracts/ChatHarness.ts"
-import { comesOut, isNative, Payer, pairs, served } from "../contracts/Pairs.ts"
+import { comesOut, isNative, type Pair, Payer, pairs, pairsWith, served } from "../contracts/Pairs.ts"
 import { badRequest, type Refusal } from "../harness/client/HttpCalls.ts"
 import { thrownBy } from "../harness/client/OfficialClients.ts"
 import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
@@ -19,10 +19,10 @@ const calls = ["Bern", "Oslo"].map((city, at) => {
   return { id: `call_${at}`, name: tool.name, arguments: JSON.stringify({ city }) }
 })
 
-const noFormats: Readonly<Record<string, Refusal>> = {
-  chat: badRequest("`response_format` is not available for `chat-anthropic`.", "response_format"),
-  responses: badRequest("No provider of `responses-anthropic` can do all that the request asks for at once.", "text")
-}
+const noFormat = ({ inbound, model }: Pair): Refusal =>
+  inbound.native === undefined
+    ? badRequest(`\`response_format\` is not available for \`${model}\`.`, "response_format")
+    : badRequest(`No provider of \`${model}\` can do all that the request asks for at once.`, "text")
 
 withLayer(served)("a dialect of clients over a wire", (it) => {
   it.effect.each(pairs)("carries text, the system's words, the cap and each count: $from over $over", function* (pair) {
@@ -40,7 +40,7 @@ withLayer(served)("a dialect of clients over a wire", (it) => {
     ])
   })
 
-  it.effect.each(pairs)("shows reasoning to a client that asks for it: $from over $over", (pair) =>
+  it.effect.each(pairsWith("reasoning"))("shows reasoning to a client that asks for it: $from over $over", (pair) =>
     comesOut(
       pair,
       { reasons: true },
@@ -55,41 +55,47 @@ withLayer(served)("a dialect of clients over a wire", (it) => {
     yield* comesOut(pair, {}, { turns: [question], answer: { content: "I was", finish: "content_filter" } })
   })
 
-  it.scoped.each(pairs)("shows pictures to the model, sent or linked: $from over $over", function* (pair) {
-    const host = yield* make((_, response) => response.end(png))
-    const shown = dataUrl(png, "image/png")
-    for (const url of [shown, `${host.url}/dot.png`]) {
-      const looking = turn("user", "What is this?", { images: [url] })
-      const [sent] = yield* comesOut(pair, {}, { turns: [looking], answer: { content: "A dot.", finish: "stop" } })
-      assert.deepStrictEqual(sent?.turns, [turn("user", "What is this?", { images: [shown] })])
+  it.scoped.each(pairsWith("vision"))(
+    "shows pictures to the model, sent or linked: $from over $over",
+    function* (pair) {
+      const host = yield* make((_, response) => response.end(png))
+      const shown = dataUrl(png, "image/png")
+      for (const url of [shown, `${host.url}/dot.png`]) {
+        const looking = turn("user", "What is this?", { images: [url] })
+        const [sent] = yield* comesOut(pair, {}, { turns: [looking], answer: { content: "A dot.", finish: "stop" } })
+        assert.deepStrictEqual(sent?.turns, [turn("user", "What is this?", { images: [shown] })])
+      }
+      assert.strictEqual(host.connections(), 2)
     }
-    assert.strictEqual(host.connections(), 2)
-  })
+  )
 
-  it.effect.each(pairs)("carries parallel calls and their results over two turns: $from over $over", function* (pair) {
+  it.effect.each(pairsWith("tools"))("carries parallel calls and their results: $from over $over", function* (pair) {
+    const reasons = pair.wire.has.features.includes("reasoning")
     const results = calls.map(({ id }) => turn("tool", `sunny for ${id}`, { answers: id }))
     const [first, second] = yield* comesOut(
       pair,
-      { tools: [tool], toolChoice: "auto", reasons: true },
+      { tools: [tool], toolChoice: "auto", reasons },
       {
         turns: [question],
-        answer: { reasoning: "Both.", content: "Let me look.", toolCalls: calls, finish: "tool_calls" }
+        answer: { reasoning: reasons ? "Both." : "", content: "Let me look.", toolCalls: calls, finish: "tool_calls" }
       },
       { turns: results, answer: { content: "Sunny.", finish: "stop" } }
     )
-    assert.deepInclude(first, { tools: [tool], toolChoice: "auto" })
+    assert.deepStrictEqual([first?.tools, first?.toolChoice ?? "auto"], [[tool], "auto"])
     const made = calls.map((call) => ({ ...call, arguments: JSON.parse(call.arguments) }))
     assert.deepStrictEqual(second?.turns, [question, turn("assistant", "Let me look.", { calls: made }), ...results])
   })
 
-  it.effect.each(pairs)("makes the model call one tool, any or none: $from over $over", function* (pair) {
+  it.effect.each(pairsWith("tools"))("makes the model call one tool, any or none: $from over $over", function* (pair) {
     for (const toolChoice of [{ name: tool.name }, "required", "none"] as const) {
       const [sent] = yield* comesOut(pair, { tools: [tool], toolChoice }, { turns: [question], answer: plain })
-      assert.deepStrictEqual(sent?.toolChoice, toolChoice)
+      const isNamed = typeof toolChoice !== "object" || pair.wire.has.namedChoice !== false
+      assert.deepStrictEqual(sent?.toolChoice, isNamed ? toolChoice : "required")
     }
   })
 
-  const formats = pairs.filter((pair) => pair.wire.has.schema || isNative(pair))
+  const translated = pairsWith("response_format")
+  const formats = pairs.filter((pair) => translated.includes(pair) || isNative(pair))
   it.effect.each(formats)("follows a schema: $from over $over", function* (pair) {
     const [sent] = yield* comesOut(pair, { schema }, { turns: [question], answer: { content: '{"n":3}' } })
     assert.deepStrictEqual(sent?.schema, schema)
@@ -97,11 +103,12 @@ withLayer(served)("a dialect of clients over a wire", (it) => {
 
   it.effect.each(pairs.filter((pair) => !formats.includes(pair)))(
     "refuses a schema that no host could follow: $from over $over",
-    function* ({ inbound, model }) {
+    function* (pair) {
+      const { inbound, model } = pair
       const payer = yield* Payer
       for (const stream of [false, true]) {
         const thrown = yield* thrownBy(() => inbound.open(payer, { model, schema }, stream).say(question))
-        inbound.assertRefused(thrown, noFormats[inbound.name] ?? assert.fail(inbound.name))
+        inbound.assertRefused(thrown, noFormat(pair))
       }
     }
   )

@@ -1,22 +1,20 @@
 import { Effect, Exit, Fiber, Scope } from "effect"
 import type { ChatAnswer, ChatRequest, Usage } from "../../src/domain/Chat.ts"
-import type { ChatAdapter, FailureClass } from "../../src/services/routing/Provider.ts"
-import { assert, type Body, describe, effectOf, liveOver } from "../harness/It.ts"
+import type { FailureClass } from "../../src/services/routing/Provider.ts"
+import { assert, describe, effectOf, liveOver } from "../harness/It.ts"
+import { featuresContract } from "./ChatFeatures.ts"
 import {
   type Answer,
-  called,
+  type Check,
   chatOf,
+  comesOut,
   type Fault,
   type Harness,
   type Host,
   hear,
   joined,
-  request,
-  turn,
-  weatherTool
+  request
 } from "./ChatHarness.ts"
-
-type Check = (name: string, body: Body<[adapter: ChatAdapter, host: Host], Scope.Scope>) => void
 
 const classes: Readonly<Record<Fault, FailureClass>> = {
   limit: "limit",
@@ -37,101 +35,6 @@ const classes: Readonly<Record<Fault, FailureClass>> = {
 }
 
 const stop = ["END", "\n\n"]
-const image = "data:image/png;base64,iVBORw0KGgo="
-
-/** The same answer asked for in one piece and as a stream: both must come out as `expected`. */
-const comesOut = Effect.fnUntraced(function* (
-  adapter: ChatAdapter,
-  host: Host,
-  asked: ChatRequest,
-  answer: Answer,
-  expected: Partial<ChatAnswer>
-) {
-  yield* host.answer(answer)
-  const whole = yield* adapter.complete(host.route, asked)
-  yield* host.answer(answer)
-  const { events, failure } = yield* hear(adapter, host.route, asked)
-  assert.isUndefined(failure)
-  assert.deepStrictEqual({ ...whole, ...expected }, whole)
-  assert.deepStrictEqual(joined(events), whole)
-  assert.include(["finish", "usage"], events.at(-1)?.type)
-  const first = yield* host.received
-  const second = yield* host.received
-  assert.deepStrictEqual([first.stream, second.stream], [false, true])
-  assert.deepStrictEqual({ ...second, stream: false }, first)
-  assert.strictEqual(first.model, host.route.model)
-  return first
-})
-
-const messagesContract = ({ has }: Harness, check: Check) => {
-  check("messages of every role arrive, in parts and with images", function* (adapter, host) {
-    const picture = has.images ? [{ type: "image_url", image_url: { url: image, detail: "low" } } as const] : []
-    const asked = request({
-      messages: [
-        { role: "system", content: [{ type: "text", text: "Be brief." }] },
-        { role: "user", content: "Hello" },
-        { role: "assistant", content: "Hi." },
-        {
-          role: "user",
-          content: [{ type: "text", text: "What is this?" }, ...picture, { type: "text", text: " One word." }]
-        }
-      ]
-    })
-    const sent = yield* comesOut(adapter, host, asked, { content: "A dot.", finish: "stop" }, { content: "A dot." })
-    assert.strictEqual(sent.system, "Be brief.")
-    assert.deepStrictEqual(sent.turns, [
-      turn("user", "Hello"),
-      turn("assistant", "Hi."),
-      turn("user", "What is this? One word.", { images: has.images ? [image] : [] })
-    ])
-  })
-}
-
-const toolsContract = (usage: Usage, check: Check) => {
-  check("parallel tool calls and their results go over two turns", function* (adapter, host) {
-    const question = { role: "user", content: "Weather in Bern and Oslo?" } as const
-    const { name, parameters } = weatherTool.function
-    const calls = [called("call_a", name, '{"city":"Bern"}'), called("call_b", name, '{"city":"Oslo"}')]
-    const first = yield* comesOut(
-      adapter,
-      host,
-      request({ messages: [question], tools: [weatherTool], toolChoice: "required" }),
-      { toolCalls: calls.map(({ function: of, id }) => ({ id, ...of })), finish: "tool_calls", usage },
-      { content: null, toolCalls: calls, finish: "tool_calls", usage }
-    )
-    assert.strictEqual(first.toolChoice, "required")
-    assert.deepStrictEqual(first.tools, [{ name, parameters }])
-
-    const second = yield* comesOut(
-      adapter,
-      host,
-      request({
-        tools: [weatherTool],
-        toolChoice: { type: "function", function: { name } },
-        messages: [
-          question,
-          { role: "assistant", content: null, tool_calls: calls },
-          { role: "tool", content: "sunny", tool_call_id: "call_a" },
-          { role: "tool", content: "rain", tool_call_id: "call_b" }
-        ]
-      }),
-      { content: "Sunny and rain.", finish: "stop" },
-      { content: "Sunny and rain.", finish: "stop" }
-    )
-    assert.deepStrictEqual(second.toolChoice, { name })
-    assert.deepStrictEqual(second.turns, [
-      turn("user", question.content),
-      turn("assistant", "", {
-        calls: [
-          { id: "call_a", name, arguments: { city: "Bern" } },
-          { id: "call_b", name, arguments: { city: "Oslo" } }
-        ]
-      }),
-      turn("tool", "sunny", { answers: "call_a" }),
-      turn("tool", "rain", { answers: "call_b" })
-    ])
-  })
-}
 
 const stopsContract = ({ has, sentStops }: Harness, check: Check) => {
   if (has.stop) {
@@ -238,7 +141,13 @@ export const chatAdapterContract = (harness: Harness) =>
         request({ maxTokens: 77 }),
         { content, finish: "stop", usage },
         { content, reasoning: undefined, toolCalls: [], finish: "stop", usage }
-      ).pipe(Effect.map((sent) => assert.strictEqual(sent.maxTokens, 77)))
+      ).pipe(
+        Effect.map(({ json, maxTokens, reasons, searches, temperature, topP }) => {
+          assert.strictEqual(maxTokens, 77)
+          assert.deepStrictEqual([json, reasons, searches].filter(Boolean), [], "what was not asked for")
+          assert.deepStrictEqual([temperature, topP], [undefined, undefined])
+        })
+      )
     )
     comes(
       "an output cut by its token limit finishes with length",
@@ -251,21 +160,7 @@ export const chatAdapterContract = (harness: Harness) =>
       comes("an answer withheld on its way keeps its beginning", {}, { content: "I was", ...withheld })
       comes("an answer withheld from the start is empty", {}, { content: "", ...withheld })
     }
-    if (has.reasoning) {
-      const reasoned = { reasoning: "Let me see.", content: "42", finish: "stop" } as const
-      comes("reasoning comes before the text", { reasoningEffort: "high" }, reasoned)
-    }
-    if (has.schema) {
-      check("an answer follows a schema", function* (adapter, host) {
-        const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] }
-        const responseFormat = { type: "json_schema", json_schema: { name: "count", schema, strict: true } } as const
-        const answer: Answer = { content: '{"n":3}', finish: "stop" }
-        const sent = yield* comesOut(adapter, host, request({ responseFormat }), answer, { content: '{"n":3}' })
-        assert.deepStrictEqual(sent.schema, schema)
-      })
-    }
-    messagesContract(harness, check)
-    if (has.tools) toolsContract(usage, check)
+    featuresContract(harness, usage, check)
     stopsContract(harness, check)
     faultsContract(harness, check)
     if (harness.holds) cancellationContract(usage, check)

@@ -1,9 +1,9 @@
 import { Effect, type Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, FinishReason, Tool, ToolCall, Usage } from "../../src/domain/Chat.ts"
-import type { Route } from "../../src/domain/Model.ts"
+import type { Feature, Route } from "../../src/domain/Model.ts"
 import type { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { ChatAdapter, Provider, ProviderFailure } from "../../src/services/routing/Provider.ts"
-import { assert } from "../harness/It.ts"
+import { assert, type Body } from "../harness/It.ts"
 import type { HeldCall } from "../harness/upstream/FakeUpstream.ts"
 
 /** What the model says, in the gateway's words; the host puts it on its wire. */
@@ -53,7 +53,16 @@ export interface Understood {
   readonly stop: ReadonlyArray<string>
   readonly tools: ReadonlyArray<{ readonly name: string; readonly parameters: unknown }>
   readonly toolChoice: "auto" | "none" | "required" | { readonly name: string } | undefined
+  /** False: one call at most. */
+  readonly parallel?: boolean | undefined
+  /** Whether the answer is to be JSON, by a schema or of any shape. */
+  readonly json?: boolean | undefined
   readonly schema: unknown
+  readonly temperature?: unknown
+  readonly topP?: unknown
+  /** Whether the request says how much to reason. */
+  readonly reasons?: boolean | undefined
+  readonly searches?: boolean | undefined
 }
 
 export interface Host {
@@ -69,15 +78,18 @@ export interface Host {
 
 /** What exists on a wire. */
 export interface WireFeatures {
-  readonly tools: boolean
-  readonly images: boolean
-  readonly reasoning: boolean
-  readonly schema: boolean
+  /** What the adapter declares for the wire's options, and what its host is sent. */
+  readonly features: ReadonlyArray<Feature>
   readonly stop: boolean
-  /** Counts of cached tokens. */
+  /** Counts of tokens that were read from the cache, and of those that were written to it. */
   readonly cached: boolean
+  readonly cacheWrites: boolean
   /** Whether the host can say that it withheld an answer. */
   readonly withholding: boolean
+  /** False: a function is forced by offering no other one. */
+  readonly namedChoice?: false
+  /** False: of several calls the first is kept. */
+  readonly singleCall?: false
 }
 
 export interface Harness {
@@ -167,3 +179,30 @@ export const joined = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
     usage: usage?.usage
   }
 }
+
+/** A test of an adapter against a host of its own. */
+export type Check = (name: string, body: Body<[adapter: ChatAdapter, host: Host], Scope.Scope>) => void
+
+/** The same answer asked for in one piece and as a stream: both must come out as `expected`. */
+export const comesOut = Effect.fnUntraced(function* (
+  adapter: ChatAdapter,
+  host: Host,
+  asked: ChatRequest,
+  answer: Answer,
+  expected: Partial<ChatAnswer>
+) {
+  yield* host.answer(answer)
+  const whole = yield* adapter.complete(host.route, asked)
+  yield* host.answer(answer)
+  const { events, failure } = yield* hear(adapter, host.route, asked)
+  assert.isUndefined(failure)
+  assert.deepStrictEqual({ ...whole, ...expected }, whole)
+  assert.deepStrictEqual(joined(events), whole)
+  assert.include(["finish", "usage"], events.at(-1)?.type)
+  const first = yield* host.received
+  const second = yield* host.received
+  assert.deepStrictEqual([first.stream, second.stream], [false, true])
+  assert.deepStrictEqual({ ...second, stream: false }, first)
+  assert.strictEqual(first.model, host.route.model)
+  return first
+})

@@ -1,10 +1,10 @@
 import type { LLMock } from "@copilotkit/aimock"
 import { Effect, Predicate, Redacted, type Scope } from "effect"
-import type { Route } from "../../src/domain/Model.ts"
+import type { Route, RouteOptions } from "../../src/domain/Model.ts"
 import { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { Provider } from "../../src/services/routing/Provider.ts"
-import { makeMock } from "../harness/upstream/Aimock.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
+import { makeMock } from "../harness/upstream/MockServer.ts"
 import { relay } from "../harness/upstream/Relay.ts"
 import {
   type Answer,
@@ -24,6 +24,19 @@ export interface EncodedAnswer {
   readonly opening: ReadonlyArray<string>
   readonly output: ReadonlyArray<string>
   readonly end: ReadonlyArray<string>
+}
+
+/** How a call stands on a wire. */
+export interface RawCall {
+  /** Whether its arguments are a JSON text, which may come in pieces. */
+  readonly isText: boolean
+  /** An answer with one call of `f`, with the id `call_a` and these arguments as they are. */
+  readonly answer: (given: unknown) => { readonly body: unknown; readonly events: ReadonlyArray<string> }
+}
+
+interface InsideError {
+  readonly body: unknown
+  readonly event: string
 }
 
 /** A response without a stream. */
@@ -53,13 +66,19 @@ export interface ChatWire {
   /** Before the paths of the wire, such as `/v1`. */
   readonly basePath: string
   readonly has: WireFeatures
+  /** Those of the route with which the wire can do most. */
+  readonly options?: RouteOptions
   readonly sentStops?: (stops: ReadonlyArray<string>) => ReadonlyArray<string>
   readonly wantsStream: (received: Fake.Received) => boolean
   readonly understand: (received: Fake.Received) => Understood
   readonly encode: (answer: Answer) => EncodedAnswer
+  /** On a wire with tools. */
+  readonly rawCall?: RawCall
   readonly refuse: (refusal: Refusal) => Refused
   /** An error in the place of an answer with a good status, and as an event. */
-  readonly errorInside: { readonly body: unknown; readonly event: string }
+  readonly errorInside: InsideError
+  /** The same of a host that counts what failed. */
+  readonly countedError?: (answer: Answer) => InsideError
   readonly aimock?: Aimock
 }
 
@@ -146,7 +165,7 @@ const faultyReply = (wire: ChatWire, fault: Fault): Fake.Reply => {
 
 /** A host of the wire over a fake. */
 export const hostOver = (wire: ChatWire, fake: Fake.FakeUpstream): Host => ({
-  route: routeTo(wire, fake.url),
+  route: routeTo(wire, fake.url, wire.options),
   received: Effect.map(fake.received, wire.understand),
   answer: (answer) => fake.script(replyOf(wire, answer)),
   fail: (fault) => fake.script(faultyReply(wire, fault)),
@@ -172,7 +191,7 @@ const aimockHost = (wire: ChatWire, { describe, model, refuse }: Aimock): Effect
     const fake = yield* Fake.serving(relay(mock.url))
     const script = (fixture: Fixture) =>
       Effect.sync(() => mock.clearFixtures().addFixture({ match: { predicate: () => true }, ...fixture }))
-    const route = routeTo(wire, fake.url)
+    const route = routeTo(wire, fake.url, wire.options)
     return {
       route: model === undefined ? route : { ...route, model },
       received: Effect.map(fake.received, wire.understand),

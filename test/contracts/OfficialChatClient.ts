@@ -28,14 +28,12 @@ const withheld = { "an answer withheld from the start": { content: "", finish: "
 export interface OfficialClient {
   readonly readers: Readonly<Record<string, (url: string) => Promise<Answer>>>
   readonly assertRefusal: (thrown: unknown, refusal: Refusal) => void
-  /** Whether the wire counts what was written to the cache. */
-  readonly countsCacheWrites: boolean
 }
 
 /** The fake hosts of the contracts are read by the vendor's own client: only then do they count. */
-export const officialClientContract = (wire: ChatWire, { assertRefusal, countsCacheWrites, readers }: OfficialClient) =>
+export const officialClientContract = (wire: ChatWire, { assertRefusal, readers }: OfficialClient) =>
   describe(`our fake of ${wire.adapter}, read by the vendor's own client`, () => {
-    const samples = { ...samplesOf(countsCacheWrites ? 2 : 0), ...(wire.has.withholding ? withheld : undefined) }
+    const samples = { ...samplesOf(wire.has.cacheWrites ? 2 : 0), ...(wire.has.withholding ? withheld : undefined) }
     for (const [name, answer] of Object.entries<Answer>(samples)) {
       for (const [way, read] of Object.entries(readers)) {
         it.scopedLive(`${name} is the same ${way}`, function* () {

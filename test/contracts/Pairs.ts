@@ -1,15 +1,13 @@
 import { Context, Effect, Layer } from "effect"
+import type { Feature } from "../../src/domain/Model.ts"
 import { type Customer, customer } from "../harness/client/MessagesClient.ts"
 import { calling } from "../harness/client/OfficialClients.ts"
 import { price } from "../harness/fixtures/ChatCatalog.ts"
 import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import { assert } from "../harness/It.ts"
-import { type Dialect, dialects, type Outage, outages } from "../harness/upstream/Dialects.ts"
+import { type Dialect, dialectOf, type Outage, outages } from "../harness/upstream/Dialects.ts"
 import type { Received, Reply } from "../harness/upstream/FakeUpstream.ts"
-import { anthropic } from "../providers/anthropic/Wire.ts"
-import { gemini } from "../providers/gemini/Wire.ts"
-import { openAiChat } from "../providers/openai-chat/Wire.ts"
-import { openAiResponses } from "../providers/openai-responses/Wire.ts"
+import { chatWires } from "../providers/ChatWires.ts"
 import type { Answer, Turn, Understood } from "./ChatHarness.ts"
 import { type ChatWire, hostOver } from "./ChatHosts.ts"
 import { chat } from "./inbound/Chat.ts"
@@ -18,7 +16,6 @@ import { messages } from "./inbound/Messages.ts"
 import { responses } from "./inbound/Responses.ts"
 
 export const inbounds = [chat, responses, messages]
-const wires: ReadonlyArray<ChatWire> = [anthropic, gemini, openAiResponses, openAiChat]
 
 interface Failover {
   readonly outage: Outage
@@ -34,7 +31,7 @@ export interface Pair {
   readonly wire: ChatWire
   readonly dialect: Dialect
   /** Of whom the second route of the pair's other model is. */
-  readonly next: Dialect
+  readonly next: ChatWire
   readonly from: string
   readonly over: string
   /** Answered by one host; those of `failovers` by the next where it fails, each its own since failures close a route. */
@@ -42,17 +39,14 @@ export interface Pair {
   readonly failovers: ReadonlyArray<Failover>
 }
 
-const dialectOf = ({ adapter }: ChatWire): Dialect =>
-  dialects.find(({ name }) => name === adapter) ?? assert.fail(adapter)
-
 export const pairs: ReadonlyArray<Pair> = inbounds.flatMap((inbound) =>
-  wires.map((wire, at) => {
+  chatWires.map((wire, at) => {
     const model = `${inbound.name}-${wire.adapter}`
     return {
       inbound,
       wire,
       dialect: dialectOf(wire),
-      next: dialectOf(wires[(at + 1) % wires.length] ?? wire),
+      next: chatWires[(at + 1) % chatWires.length] ?? wire,
       from: inbound.name,
       over: wire.adapter,
       model,
@@ -60,6 +54,8 @@ export const pairs: ReadonlyArray<Pair> = inbounds.flatMap((inbound) =>
     }
   })
 )
+
+export const pairsWith = (feature: Feature) => pairs.filter(({ wire }) => wire.has.features.includes(feature))
 
 export const isNative = ({ inbound, wire }: Pair): boolean => inbound.native === wire.adapter
 
@@ -70,10 +66,11 @@ const gatewayOfPairs = gateway(
   Object.fromEntries(
     pairs.flatMap(({ dialect, failovers, model, next }) => [
       [model, [routeTo(dialect)]] as const,
-      ...failovers.map((one) => [one.model, [routeTo(dialect), routeTo(next, { preference: 2 })]] as const)
+      ...failovers.map((one) => [one.model, [routeTo(dialect), routeTo(dialectOf(next), { preference: 2 })]] as const)
     ])
   ),
-  { FETCH_ALLOW: "127.0.0.1" }
+  { FETCH_ALLOW: "127.0.0.1" },
+  chatWires.map(dialectOf)
 )
 export const served = Layer.effect(Payer, customer()).pipe(Layer.provideMerge(gatewayOfPairs))
 
@@ -103,12 +100,18 @@ export const hostOf = ({ dialect, wire }: Pair) =>
 /** In which nothing is left out. */
 export type WholeAnswer = Required<Answer>
 
-export const answerOf = ({ wire }: Pair, given: Partial<Answer>): WholeAnswer => ({
+export const answerOf = ({ wire: { has } }: Pair, given: Partial<Answer>): WholeAnswer => ({
   content: "",
   reasoning: "",
   toolCalls: [],
   finish: "stop",
-  usage: { prompt: 40, completion: 9, cached: 8, cacheWrite: wire.adapter === "gemini" ? 0 : 4, reasoning: 2 },
+  usage: {
+    prompt: 40,
+    completion: 9,
+    cached: has.cached ? 8 : 0,
+    cacheWrite: has.cacheWrites ? 4 : 0,
+    reasoning: has.features.includes("reasoning") ? 2 : 0
+  },
   ...given
 })
 

@@ -11,6 +11,7 @@ import { Providers } from "../../src/services/routing/Providers.ts"
 import { chatAdapterContract } from "../contracts/ChatAdapter.ts"
 import { joined } from "../contracts/ChatHarness.ts"
 import { type ChatWire, harnesses, layer, routeTo, secret } from "../contracts/ChatHosts.ts"
+import { oddAnswersContract } from "../contracts/OddAnswers.ts"
 import { model, request } from "../fakes/ProviderFake.ts"
 import { afterAll, assert, describe, it, liveOver } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
@@ -51,6 +52,7 @@ const plain = Predicate.isRecord(example) && isWire(example["plain"]) ? example[
 if (plain === undefined) throw new Error("docs/providers.md has no wire of the example")
 
 harnesses(plain).forEach(chatAdapterContract)
+oddAnswersContract(plain)
 
 const router = ProviderRouter.layer().pipe(
   Layer.provide(

@@ -121,15 +121,17 @@ describe("the catalogs of the docs", () => {
 
   it.effect("name the wire formats of the program", function* () {
     const surfaces = ["chat", "image", "video"] as const
-    const spoken = [...(yield* registered)].map(([name, served]) => [
-      name,
-      ...surfaces.map((surface) => (served.surfaces.has(surface) ? "yes" : ""))
-    ])
-    const documented = table(section(providers, "Wire formats"), "`adapter`").map(([name, , ...cells]) => {
+    const rows = new Map(
+      table(section(providers, "Wire formats"), "`adapter`").map(([name, ...cells]) => [name, cells])
+    )
+    const adapters = yield* registered
+    for (const [name, served] of adapters) {
+      const [, ...cells] = rows.get(name) ?? assert.fail(`${name} has no row`)
+      const spoken = surfaces.map((surface) => (served.surfaces.has(surface) ? "yes" : ""))
+      assert.deepStrictEqual(cells.slice(0, surfaces.length), spoken, name)
       assert.isNotEmpty(cells[surfaces.length], `${name}: what it cannot do`)
-      return [name, ...cells.slice(0, surfaces.length)]
-    })
-    assert.sameDeepMembers(documented, spoken)
+    }
+    assert.sameMembers([...rows.keys()], [...adapters.keys()])
   })
 
   it.effect("tell the truth of the one step from the sandbox to a vendor", function* () {

@@ -43,23 +43,30 @@ export const links = (of: Page): ReadonlyArray<string> =>
 
 const headings = (of: Page) => [...prose(of).matchAll(/^#+ (.+)$/gm)].map(([, heading = ""]) => heading)
 
-/** What a link may name of a page, as hosts of Markdown derive it from headings. */
-export const anchors = (of: Page): ReadonlySet<string> =>
-  new Set(
-    headings(of).map((heading) =>
-      heading
-        .toLowerCase()
-        .replaceAll(/[^\w\s-]/g, "")
-        .trim()
-        .replaceAll(/\s/g, "-")
-    )
-  )
+/** As hosts of Markdown derive it. */
+const anchorOf = (heading: string): string =>
+  heading
+    .toLowerCase()
+    .replaceAll(/[^\w\s-]/g, "")
+    .trim()
+    .replaceAll(/\s/g, "-")
+
+/** What a link may name of a page. */
+export const anchors = (of: Page): ReadonlySet<string> => new Set(headings(of).map(anchorOf))
 
 /** The text between a heading and the next one of any level. */
 export const section = ({ file, text }: Page, heading: string): string => {
   const [, rest] = text.split(new RegExp(`^#+ ${heading}$`, "m"))
   if (rest === undefined) throw new Error(`${file} has no section ${heading}`)
   return rest.split(/^#+ /m)[0] ?? ""
+}
+
+/** The section that a text links to. */
+export const linkedSection = (of: Page, text: string): string => {
+  const [, anchor] = /\]\(#([\w-]+)\)/.exec(text) ?? []
+  const heading = headings(of).find((one) => anchorOf(one) === anchor)
+  if (heading === undefined) throw new Error(`${of.file} has no section for ${text}`)
+  return section(of, heading)
 }
 
 /** A cell's text; a cell that is one code span is the code. */

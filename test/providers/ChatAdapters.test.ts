@@ -1,8 +1,17 @@
 import { chatAdapterContract } from "../contracts/ChatAdapter.ts"
 import { harnesses } from "../contracts/ChatHosts.ts"
-import { anthropic } from "./anthropic/Wire.ts"
-import { gemini } from "./gemini/Wire.ts"
-import { openAiChat } from "./openai-chat/Wire.ts"
-import { openAiResponses } from "./openai-responses/Wire.ts"
+import { assert, it } from "../harness/It.ts"
+import { registered } from "../harness/upstream/Registered.ts"
+import { chatWires } from "./ChatWires.ts"
 
-for (const wire of [openAiChat, openAiResponses, gemini, anthropic]) harnesses(wire).forEach(chatAdapterContract)
+chatWires.flatMap(harnesses).forEach(chatAdapterContract)
+
+it.effect("every adapter of chats that speaks with a host is held to the contract", function* () {
+  const held = new Set(["sandbox", ...chatWires.map(({ adapter }) => adapter)])
+  const chats = [...(yield* registered)].filter(([, { surfaces }]) => surfaces.has("chat"))
+  assert.deepStrictEqual(
+    chats.map(([name]) => name).filter((name) => !held.has(name)),
+    [],
+    "missing in test/providers/ChatWires.ts"
+  )
+})

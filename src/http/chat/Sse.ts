@@ -14,7 +14,6 @@ const stalledMillis = 180_000
 const sseHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
   "cache-control": "no-cache, no-transform",
-  connection: "keep-alive",
   "x-accel-buffering": "no"
 }
 

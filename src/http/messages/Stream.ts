@@ -28,6 +28,7 @@ export class MessagesEncoder implements StreamEncoder {
   private opened = false
   private isNative = false
   private lastNative = ""
+  private uncounted: JsonObject | undefined
   private next = 0
   private open: BlockKind | "tool_use" | undefined
   private head = ""
@@ -52,7 +53,10 @@ export class MessagesEncoder implements StreamEncoder {
   }
 
   finish(usage: Usage): string {
-    if (this.isNative) return this.lastNative || messageStop
+    if (this.isNative) {
+      const counted = this.uncounted && frameOf({ ...this.uncounted, usage: usageJson(usage) })
+      return (counted ?? "") + (this.lastNative || messageStop)
+    }
     const before = (this.opened ? "" : this.start([])) + this.close()
     const delta = { stop_reason: stopReasons[this.reason], ...unset }
     return before + frameOf({ type: "message_delta", delta, usage: usageJson(usage) }) + messageStop
@@ -68,9 +72,14 @@ export class MessagesEncoder implements StreamEncoder {
       this.lastNative = frameOf(event)
       return ""
     }
+    // Clients take counts for granted, and this host left them out.
+    if (event.type === "message_delta" && !isObject(event.usage)) {
+      this.uncounted = event
+      return ""
+    }
     if (event.type !== "message_start" || !isObject(event.message)) return frameOf(event)
     const { id, model } = this.name
-    return frameOf({ ...event, message: { ...event.message, id, model } })
+    return frameOf({ ...event, message: { usage: usageJson(noUsage), ...event.message, id, model } })
   }
 
   /** With the prompt's counts where the host tells them so early. */

@@ -48,8 +48,13 @@ export const failuresOf = (
   TimedOut: [new Failure.TimedOut()]
 })
 
+const anyText = "^[\\s\\S]+$"
+
 const patterns: { readonly [tag in Tag]?: string } = {
-  InvalidRequest: "^[\\s\\S]+$",
+  InvalidRequest: anyText,
+  NotSignedIn: anyText,
+  NotFound: anyText,
+  Conflict: anyText,
   ModelNotFound: "^The model `[\\s\\S]*` does not exist(?: or is not (?:a chat|an image|a video) model)?\\.$",
   BodyTooLarge: "^The request body is larger than \\d+ bytes\\.$",
   AllProvidersFailed: "^All providers failed \\(last: .+ (?:\\d{3}|network)\\)\\.$"

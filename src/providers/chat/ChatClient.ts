@@ -70,6 +70,7 @@ export interface ChatFormat<Options, Quirks extends object = {}>
   ) => ChatDecoder
   /** The error in a body or event of a good status. */
   readonly errorIn: (body: Fields) => Fields | undefined
+  /** What a body or an event counts that has an error. */
   readonly usageIn: (body: Fields) => Usage | undefined
   readonly decodeFailure?: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
   readonly quirks: (options: Options) => Quirks
@@ -183,7 +184,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       const events = chatPull(stream, decoder, {
         decode: (event) => {
           const error = event.type === "error" ? event : format.errorIn(event)
-          return error && decode(error)
+          return error && withSpent(decode(error), format.usageIn(event))
         },
         protocol: (what) => protocolFailure(call.route.provider, 200, what),
         defect: (thrown) => decodingFailure(call.route.provider, 200, thrown)

@@ -58,7 +58,7 @@ export const chatPull = (
     const failure = reached === "whole" ? undefined : typeof reached === "string" ? failures.protocol(reached) : reached
     outcome = Option.fromNullable(failure)
     if (failure === undefined) return
-    const usage = decoder.usage()
+    const usage = Predicate.isObject(failure.spent) ? failure.spent : decoder.usage()
     if (usage !== undefined) out.push({ type: "usage", usage })
     outcome = Option.some(withSpent(failure, usage))
   }

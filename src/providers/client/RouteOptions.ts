@@ -1,4 +1,4 @@
-import { Either, type ParseResult, Schema } from "effect"
+import { Either, identity, type ParseResult, Schema } from "effect"
 import type { RouteBase, RouteOptions } from "../../domain/Model.ts"
 
 export const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
@@ -33,3 +33,13 @@ export const makeOptions = <A, I, B>(schema: Schema.Schema<A, I>, build: (decode
   }
   return { decode, of: ({ options }) => Either.getOrThrow(decode(options)) }
 }
+
+/** For a wire without options: an empty struct would take any. */
+export const noOptions = makeOptions(
+  Schema.Struct({}).pipe(
+    Schema.filter((given) =>
+      Object.keys(given).map((name) => ({ path: [name], message: "unknown key; none is known" }))
+    )
+  ),
+  identity
+)

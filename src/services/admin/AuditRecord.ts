@@ -2,6 +2,10 @@ import { Schema } from "effect"
 import type { AuditRow } from "./Audit.ts"
 import { TextOrNull, UnixSeconds } from "./Record.ts"
 
+// The platform's schema of anything has an $id, which no document may have twice.
+const recordOrNull = (description: string) =>
+  Schema.Unknown.annotations({ jsonSchema: { type: ["object", "null"], description } })
+
 export const AuditRecord = Schema.Struct({
   id: Schema.Number,
   at: UnixSeconds,
@@ -11,8 +15,8 @@ export const AuditRecord = Schema.Struct({
   target: TextOrNull,
   org: TextOrNull,
   org_name: TextOrNull,
-  before: Schema.Unknown.annotations({ description: "The record before the change; null where there was none." }),
-  after: Schema.Unknown
+  before: recordOrNull("The record before the change; null where there was none."),
+  after: recordOrNull("The record after the change; null where there is none.")
 }).annotations({ identifier: "AuditRow" })
 
 export const auditRecord = ({ orgId, orgName, ...row }: AuditRow): typeof AuditRecord.Type => ({

@@ -87,7 +87,7 @@ export const parse = ({ file, text }: SourceFile): Parsed => {
     file,
     line: lines.linePos(error.pos[0]).line,
     key: "",
-    message: error.message
+    message: error.code === "MULTIPLE_DOCS" ? "must be one document, without a line ---" : error.message
   }))
   const at = lineOf(document, lines)
   if (problems.length > 0) return { value: undefined, problems, lineOf: at }

@@ -10,15 +10,16 @@ export class DialectHosts extends Context.Tag("test/DialectHosts")<
   { readonly of: (dialect: Dialect) => Upstream.FakeUpstream }
 >() {}
 
-const hosts = Layer.scoped(
-  DialectHosts,
-  Effect.gen(function* () {
-    const byName = new Map<string, Upstream.FakeUpstream>()
-    for (const { name } of dialects) byName.set(name, yield* Upstream.make)
-    const nobody = yield* Upstream.make
-    return { of: ({ name }) => byName.get(name) ?? nobody }
-  })
-)
+const hosts = (among: ReadonlyArray<Dialect>) =>
+  Layer.scoped(
+    DialectHosts,
+    Effect.gen(function* () {
+      const byName = new Map<string, Upstream.FakeUpstream>()
+      for (const { name } of among) byName.set(name, yield* Upstream.make)
+      const nobody = yield* Upstream.make
+      return { of: ({ name }) => byName.get(name) ?? nobody }
+    })
+  )
 
 /** A route to a dialect's host, or to where nobody listens; no name of it may reach a client. */
 export const routeTo = ({ name }: Dialect, more: { readonly preference?: number; readonly gone?: boolean } = {}) => {
@@ -29,15 +30,16 @@ export const routeTo = ({ name }: Dialect, more: { readonly preference?: number;
 /** A gateway whose models are routed to these hosts. */
 export const gateway = (
   models: Readonly<Record<string, ReadonlyArray<CatalogRoute & { readonly cost?: object }>>>,
-  env: Readonly<Record<string, string>> = {}
+  env: Readonly<Record<string, string>> = {},
+  among: ReadonlyArray<Dialect> = dialects
 ) =>
   Served.layer(
     Effect.map(DialectHosts, ({ of }) => {
       const provider = (dialect: Dialect, url: string) => {
         return { adapter: dialect.name, base_url: dialect.baseUrl(url), credential: "HUSH_KEY" }
       }
-      const open = dialects.map((one) => [routeTo(one).provider, provider(one, of(one).url)] as const)
-      const gone = dialects.map(
+      const open = among.map((one) => [routeTo(one).provider, provider(one, of(one).url)] as const)
+      const gone = among.map(
         (one) => [routeTo(one, { gone: true }).provider, provider(one, "http://127.0.0.1:1")] as const
       )
       return {
@@ -45,4 +47,4 @@ export const gateway = (
         env: { HUSH_KEY: "sk-hush", LOG_LEVEL: "none", ...env }
       }
     })
-  ).pipe(Layer.provideMerge(hosts))
+  ).pipe(Layer.provideMerge(hosts(among)))

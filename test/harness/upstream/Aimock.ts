@@ -1,21 +1,15 @@
-import { LLMock, type MockServerOptions } from "@copilotkit/aimock"
+import type { LLMock } from "@copilotkit/aimock"
 import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { type CatalogRoute, chatCatalog, price } from "../fixtures/ChatCatalog.ts"
 import * as Served from "../gateway/ServedGateway.ts"
+import { makeMock } from "./MockServer.ts"
 
 /** Upstreams that others wrote: two that take the catalog's credential, and one that knows none of it. */
 export class Mocks extends Context.Tag("test/Mocks")<
   Mocks,
   { readonly first: LLMock; readonly second: LLMock; readonly locked: LLMock }
 >() {}
-
-/** One that takes this key alone. */
-export const makeMock = (key: string, options: MockServerOptions = {}) =>
-  Effect.acquireRelease(
-    Effect.promise(() => LLMock.create({ port: 0, auth: { apiKeys: [key] }, ...options })),
-    (made) => Effect.promise(() => made.stop())
-  )
 
 /** Texts stream in pieces of five characters. */
 const mock = (key: string) => makeMock(key, { chunkSize: 5 })

@@ -1,5 +1,5 @@
 import type { Answer } from "../../contracts/ChatHarness.ts"
-import { bodyWantsStream, type EncodedAnswer } from "../../contracts/ChatHosts.ts"
+import type { ChatWire, EncodedAnswer } from "../../contracts/ChatHosts.ts"
 import * as Anthropic from "../../providers/anthropic/Wire.ts"
 import * as Gemini from "../../providers/gemini/Wire.ts"
 import * as Chat from "../../providers/openai-chat/Wire.ts"
@@ -44,42 +44,35 @@ const googleErrors: Readonly<Record<number, object>> = {
 /** A chunk without output, as Gemini sends them now and then: it has no opening of its own. */
 const quiet = Fake.event(Gemini.chunk([{ text: "" }]))
 
+/** A dialect whose hosts fail as they do in the contract of its wire. */
+const spokenBy = ({ adapter, basePath, encode, errorInside, refuse, wantsStream }: ChatWire): Dialect => ({
+  name: adapter,
+  baseUrl: (origin) => `${origin}${basePath}`,
+  wire: encode,
+  wantsStream,
+  error: () => refuse("server").body,
+  errorEvent: errorInside.event
+})
+
+/** Those that the tests of whole gateways take for all: each can do what most can. */
 export const dialects: ReadonlyArray<Dialect> = [
   {
-    name: "anthropic",
-    baseUrl: (origin) => origin,
-    wire: Anthropic.wire,
-    wantsStream: bodyWantsStream,
+    ...spokenBy(Anthropic.anthropic),
     error: anthropicError,
     errorEvent: `event: error\n${Fake.event(anthropicError(529))}`
   },
   {
-    name: "gemini",
-    baseUrl: (origin) => origin,
+    ...spokenBy(Gemini.gemini),
     wire: (answer) => ({ ...Gemini.wire(answer), opening: [quiet] }),
-    wantsStream: ({ path }) => path.includes(":streamGenerateContent"),
     error: (status) => ({ error: { code: status, status: "UNAVAILABLE", message, ...googleErrors[status] } }),
     errorEvent: Fake.event({ error: { code: 500, status: "INTERNAL", message } })
   },
-  {
-    name: "openai-responses",
-    baseUrl: (origin) => `${origin}/v1`,
-    wire: Responses.wire,
-    wantsStream: bodyWantsStream,
-    error: openAiError,
-    errorEvent: Responses.written([{ type: "response.failed", response: Responses.failedWith("server_error") }]).join(
-      ""
-    )
-  },
-  {
-    name: "openai-chat",
-    baseUrl: (origin) => `${origin}/v1`,
-    wire: Chat.wire,
-    wantsStream: bodyWantsStream,
-    error: openAiError,
-    errorEvent: Fake.event(openAiError(500))
-  }
+  { ...spokenBy(Responses.openAiResponses), error: openAiError },
+  { ...spokenBy(Chat.openAiChat), error: openAiError, errorEvent: Fake.event(openAiError(500)) }
 ]
+
+export const dialectOf = (wire: ChatWire): Dialect =>
+  dialects.find(({ name }) => name === wire.adapter) ?? spokenBy(wire)
 
 /** Ids and names that the wires above carry. */
 export const theirs = ["hush", "msg_1", "resp_1", "rs_1", "claude-model-1", "gemini-3-test", "vendor/", "EqQBCgIYAhIM"]

@@ -16,7 +16,7 @@ import {
 import { answersIn, ask, open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { answers, gatewayProcess, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answers, gatewayProcess, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
 const served = gatewayProcess({ talk: {} })
 
@@ -101,6 +101,16 @@ withLayer(served)("the gateway", (it) => {
     assert.strictEqual(answer.status, 200, answer.text)
     assert.match(answer.headers.get("x-request-id") ?? "", ownId)
     assert.include(answer.text, "fine")
+  })
+
+  it.scoped("closes the connection after a stream whose client keeps none", function* () {
+    const { secret } = yield* openAccount({})
+    yield* (yield* Upstreams).first.script(streams("fine"))
+    const connection = yield* open
+    yield* connection.write(request(secret, "Connection: close\r\n", JSON.stringify({ ...talk("talk"), stream: true })))
+    const received = yield* connection.closed
+    assert.match(received, /\r\nconnection: close\r\n/i)
+    assert.match(received, /fine.*\[DONE\]\n\n\r\n0\r\n\r\n$/s)
   })
 
   it.scoped("answers requests sent ahead in their order, with garbage as the last", function* () {

@@ -97,6 +97,29 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
     assert.strictEqual(yield* account.spent, charge)
   })
 
+  it.effect("streams the gateway's counts where its host tells none, which clients take for granted", function* () {
+    const host = (yield* DialectHosts).of(anthropic)
+    const { usage: _, ...uncounted } = theirs
+    yield* host.script(
+      sse(
+        event({ type: "message_start", message: { ...uncounted, content: [], stop_reason: null } }),
+        event({ type: "content_block_start", index, content_block: { type: "text", text: "" } }),
+        event({ type: "content_block_delta", index, delta: { type: "text_delta", text: "Yes." } }),
+        event({ type: "content_block_stop", index }),
+        event({ type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null } }),
+        event({ type: "message_stop" })
+      )
+    )
+    const account = yield* customer()
+    const message = yield* calling(() => account.anthropic.messages.stream(asking("own")).finalMessage())
+    yield* host.received
+    assert.strictEqual(message.stop_reason, "end_turn")
+    const { input_tokens: prompt, output_tokens: completion } = message.usage
+    assert.isAbove(prompt, 0)
+    assert.isAbove(completion, 0)
+    assert.strictEqual(yield* account.spent, BigInt(prompt) * price.prompt + BigInt(completion) * price.completion)
+  })
+
   it.effect("streams its events as they are, under our names, the last after the charge", function* () {
     const host = (yield* DialectHosts).of(anthropic)
     yield* host.script(streamed)

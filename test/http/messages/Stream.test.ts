@@ -140,11 +140,11 @@ describe("a stream of the Messages API", () => {
     const native = (event: Frame): ChatEvent => ({ type: "native", event })
     const delta = { type: "content_block_delta", index: 0, delta: { type: "signature_delta", signature: "c2ln==" } }
     const sent = encoder.encode([
-      native({ type: "message_start", message: { id: "msg_theirs", model: "theirs", extra: 1 } }),
+      native({ type: "message_start", message: { id: "msg_theirs", model: "theirs", extra: 1, usage: {} } }),
       { type: "usage", usage }
     ])
     assert.deepStrictEqual(framesIn(sent), [
-      { type: "message_start", message: { id: "msg_1", model: "m-1", extra: 1 } }
+      { type: "message_start", message: { id: "msg_1", model: "m-1", extra: 1, usage: {} } }
     ])
     assert.deepStrictEqual(framesIn(encoder.encode([native(delta), reasoning("x")])), [delta])
     assert.strictEqual(encoder.encode([native({ type: "message_stop", more: true }), stop]), "")

@@ -67,7 +67,6 @@ officialClientContract(anthropic, {
     "in one piece": async (url) => answerOf(await clientOf(url).messages.create(asked)),
     "as a stream": async (url) => answerOf(await clientOf(url).messages.stream(asked).finalMessage())
   },
-  countsCacheWrites: true,
   assertRefusal: (error, refusal) => {
     assert.instanceOf(error, thrown[refusal])
     const { error: said, status } = errors[refusal]

@@ -145,7 +145,13 @@ export const anthropic: ChatWire = {
   make,
   model: "claude-model-1",
   basePath: "",
-  has: { tools: true, images: true, reasoning: true, schema: false, stop: true, cached: true, withholding: true },
+  has: {
+    features: ["tools", "vision", "web_search", "reasoning"],
+    stop: true,
+    cached: true,
+    cacheWrites: true,
+    withholding: true
+  },
   sentStops: (stops) => stops.filter((stop) => stop.trim() !== ""),
   wantsStream: bodyWantsStream,
   understand: ({ body: given }) => {
@@ -159,10 +165,29 @@ export const anthropic: ChatWire = {
       stop: Array.isArray(body.stop_sequences) ? body.stop_sequences : [],
       tools: records(body.tools).map(({ input_schema: parameters, name }) => ({ name: string(name), parameters })),
       toolChoice: choiceOf(body.tool_choice),
-      schema: record(record(body.output_config).format).schema
+      parallel: record(body.tool_choice).disable_parallel_tool_use === true ? false : undefined,
+      schema: record(record(body.output_config).format).schema,
+      reasons: ["adaptive", "enabled"].includes(string(record(body.thinking).type)),
+      searches: records(body.tools).some(({ type }) => string(type).startsWith("web_search_"))
     }
   },
   encode: wire,
+  rawCall: {
+    isText: false,
+    answer: (given) => {
+      const block = { type: "tool_use", id: "call_a", name: "f", input: given }
+      const { body, end, opening } = wire({ content: undefined, finish: "tool_calls" })
+      return {
+        body: { ...body, content: [block] },
+        events: [
+          ...opening,
+          event({ type: "content_block_start", index: 0, content_block: block }),
+          event({ type: "content_block_stop", index: 0 }),
+          ...end
+        ]
+      }
+    }
+  },
   refuse: (refusal) => {
     const { error, status } = errors[refusal]
     const headers = refusal === "limit" ? { "retry-after": "7" } : {}

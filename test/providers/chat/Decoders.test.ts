@@ -1,9 +1,9 @@
-import { Effect, Exit, Fiber, Option, Schema, Scope } from "effect"
+import { Effect, Exit, Fiber, Option, Scope } from "effect"
 import { makeChatAdapter } from "../../../src/providers/chat/ChatClient.ts"
 import { type ChatDecoder, chatPull } from "../../../src/providers/chat/ChatStream.ts"
 import { decodingFailure, protocolFailure } from "../../../src/providers/client/Classification.ts"
 import type { Taken } from "../../../src/providers/client/Exchange.ts"
-import { makeOptions } from "../../../src/providers/client/RouteOptions.ts"
+import { noOptions } from "../../../src/providers/client/RouteOptions.ts"
 import { hear, request } from "../../contracts/ChatHarness.ts"
 import { layer, routeTo } from "../../contracts/ChatHosts.ts"
 import { counted, text } from "../../contracts/ChatScenarios.ts"
@@ -31,14 +31,14 @@ const decoder = (changes: Partial<ChatDecoder> = {}): ChatDecoder => ({
 
 const adapterOf = (changes: Partial<ChatDecoder> = {}) =>
   makeChatAdapter({
-    options: makeOptions(Schema.Struct({}), (options) => options),
+    options: noOptions,
     features: () => new Set(),
     endpoint: () => ({ path: "/chat", authorization: () => ({}) }),
     encode: () => ({}),
     decode: thrower,
     decoder: () => decoder(changes),
     errorIn: ({ error }) => (error === "throw" ? thrower() : undefined),
-    usageIn: () => undefined,
+    usageIn: ({ count }) => (count === true ? { ...usage, completion: 2 } : undefined),
     quirks: () => ({}),
     adapt: thrower
   })
@@ -95,6 +95,14 @@ describe("a chat decoder that throws", () => {
     (heard) => assert.deepStrictEqual([heard.events, heard.failure?.class], [broken, "retry"]),
     { finish: thrower }
   )
+})
+
+describe("an error in a stream", () => {
+  const counting = Fake.sse(said("a"), Fake.event({ type: "error", count: true }), Effect.never)
+  check("keeps what it counts itself", counting, ({ events, failure }) => {
+    const spent = { ...usage, completion: 2 }
+    assert.deepStrictEqual([events, failure?.spent], [[text("a"), counted(spent)], spent])
+  })
 })
 
 describe("a pull that waits when its scope closes", () => {

@@ -51,7 +51,6 @@ officialClientContract(gemini, {
       return answerOf(chunks)
     }
   },
-  countsCacheWrites: false,
   assertRefusal: (thrown, refusal) => {
     if (!(thrown instanceof ApiError) || refusal === "moderation")
       return assert.fail(`not an API error: ${String(thrown)}`)

@@ -125,7 +125,14 @@ export const gemini: ChatWire = {
   make,
   model: "gemini-3-test",
   basePath: "",
-  has: { tools: true, images: true, reasoning: true, schema: true, stop: true, cached: true, withholding: false },
+  has: {
+    features: ["tools", "vision", "response_format", "web_search", "reasoning", "sampling"],
+    stop: true,
+    cached: true,
+    cacheWrites: false,
+    withholding: false,
+    singleCall: false
+  },
   wantsStream: ({ path }) => path.includes(":streamGenerateContent"),
   understand: ({ body: given, path }) => {
     const body = record(given)
@@ -142,15 +149,31 @@ export const gemini: ChatWire = {
         .flatMap(({ functionDeclarations }) => records(functionDeclarations))
         .map(({ name, parametersJsonSchema: parameters }) => ({ name: string(name), parameters })),
       toolChoice: choiceOf(body.toolConfig),
-      schema: config.responseJsonSchema
+      json: config.responseMimeType === "application/json",
+      schema: config.responseJsonSchema,
+      temperature: config.temperature,
+      topP: config.topP,
+      reasons: record(config.thinkingConfig).thinkingLevel !== undefined,
+      searches: records(body.tools).some(({ googleSearch }) => googleSearch !== undefined)
     }
   },
   encode: wire,
+  rawCall: {
+    isText: false,
+    answer: (given) => {
+      const body = chunk([{ functionCall: { id: "call_a", name: "f", args: given } }], "STOP")
+      return { body, events: [Fake.event(body)] }
+    }
+  },
   refuse: (refusal) =>
     isError(refusal)
       ? { status: errors[refusal].code, body: { error: errors[refusal] } }
       : { status: 200, body: blocked },
   errorInside: { body: errorInside, event: Fake.event(errorInside) },
+  countedError: (answer) => {
+    const body = { ...errorInside, usageMetadata: usageOnWire(answer) }
+    return { body, event: Fake.event(body) }
+  },
   aimock: {
     describe: (answer) => ({
       ...(answer.usage && { usage: { promptTokenCount: answer.usage.prompt, candidatesTokenCount: 13 } }),

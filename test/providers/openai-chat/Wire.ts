@@ -96,7 +96,14 @@ export const openAiChat: ChatWire = {
   make,
   model: "vendor/model-1",
   basePath: "/v1",
-  has: { tools: true, images: true, reasoning: true, schema: true, stop: true, cached: true, withholding: true },
+  has: {
+    features: ["tools", "vision", "response_format", "web_search", "reasoning", "sampling"],
+    stop: true,
+    cached: true,
+    cacheWrites: true,
+    withholding: true
+  },
+  options: { web_search: { plugins: [{ id: "web" }] } },
   wantsStream: bodyWantsStream,
   understand: ({ body: given }) => {
     const body = record(given)
@@ -117,12 +124,32 @@ export const openAiChat: ChatWire = {
         return { name: string(name), parameters }
       }),
       toolChoice: choiceOf(body.tool_choice, (choice) => record(choice.function).name),
-      schema: record(record(body.response_format).json_schema).schema
+      parallel: body.parallel_tool_calls === false ? false : undefined,
+      json: body.response_format !== undefined,
+      schema: record(record(body.response_format).json_schema).schema,
+      temperature: body.temperature,
+      topP: body.top_p,
+      reasons: body.reasoning_effort !== undefined,
+      searches: body.plugins !== undefined
     }
   },
   encode: wire,
+  rawCall: {
+    isText: true,
+    answer: (given) => {
+      const tool_calls = [{ index: 0, id: "call_a", function: { name: "f", arguments: given } }]
+      return {
+        body: { choices: [{ message: { tool_calls }, finish_reason: "tool_calls" }] },
+        events: [chunk({ tool_calls }), chunk({}, "tool_calls"), Fake.done]
+      }
+    }
+  },
   refuse,
   errorInside: { body: errorInside, event: Fake.event(errorInside) },
+  countedError: (answer) => {
+    const body = { ...errorInside, usage: usageOnWire(answer) }
+    return { body, event: Fake.event(body) }
+  },
   aimock: {
     describe: (answer) => ({
       usage: usageOnWire(answer) ?? { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 },

@@ -67,7 +67,6 @@ officialClientContract(openAiResponses, {
     "as a stream": async (origin) => wholeOf(await clientOf(origin).responses.stream(asked).finalResponse()),
     "from its deltas alone": fromDeltas
   },
-  countsCacheWrites: true,
   assertRefusal: (error, refusal) => {
     const { error: said, status } = errors[refusal]
     assert.deepInclude(Object(error), { status, code: said.code, type: said.type })

@@ -208,7 +208,13 @@ export const openAiResponses: ChatWire = {
   make,
   model: "vendor/model-1",
   basePath: "/v1",
-  has: { tools: true, images: true, reasoning: true, schema: true, stop: false, cached: true, withholding: true },
+  has: {
+    features: ["tools", "vision", "response_format", "web_search", "reasoning"],
+    stop: false,
+    cached: true,
+    cacheWrites: true,
+    withholding: true
+  },
   wantsStream: bodyWantsStream,
   understand: ({ body: given }) => {
     const body = record(given)
@@ -228,12 +234,34 @@ export const openAiResponses: ChatWire = {
       stop: list(body.stop).map(string),
       tools: records(body.tools).map(({ name, parameters }) => ({ name: string(name), parameters })),
       toolChoice: choiceOf(body.tool_choice, ({ name }) => name),
-      schema: record(record(body.text).format).schema
+      parallel: body.parallel_tool_calls === false ? false : undefined,
+      json: record(body.text).format !== undefined,
+      schema: record(record(body.text).format).schema,
+      reasons: record(body.reasoning).effort !== undefined,
+      searches: records(body.tools).some(({ type }) => type === "web_search")
     }
   },
   encode: wire,
+  rawCall: {
+    isText: true,
+    answer: (given) => {
+      const item = { type: "function_call", id: "fc_1", call_id: "call_a", name: "f", arguments: given }
+      const body = { ...response({}), output: [item] }
+      return {
+        body,
+        events: [
+          Fake.event({ type: "response.output_item.done", output_index: 0, item }),
+          Fake.event({ type: "response.completed", response: body })
+        ]
+      }
+    }
+  },
   refuse: OpenAiChat.refuse,
   errorInside: { body: failed, event: written([{ type: "response.failed", response: failed }]).join("") },
+  countedError: (answer) => {
+    const body = { ...failed, ...usageOf(answer) }
+    return { body, event: written([{ type: "response.failed", response: body }]).join("") }
+  },
   aimock: {
     model: "gpt-5-fake",
     lacks: { withholding: false },

@@ -133,6 +133,11 @@ describe("a wrong catalog", () => {
     })
   }
 
+  it.effect("is refused where a second document begins", function* () {
+    const lines = yield* problemsOf(edited("families:", "---\nfamilies:"))
+    assert.isTrue(lines[0]?.endsWith(": must be one document, without a line ---"), lines.join("\n"))
+  })
+
   it.effect("is refused with all its problems and their lines, in order", function* () {
     const text = edited("max_output: 64000", "max_ouput: 64000")
       .replace("      prompt_per_1m_usd: 1.5\n", "")

@@ -1,6 +1,8 @@
 import { Effect } from "effect"
+import { noOptions } from "../../../src/providers/client/RouteOptions.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { lineOf, options } from "../../harness/fixtures/Catalogs.ts"
+import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { registered } from "../../harness/upstream/Registered.ts"
 
@@ -60,4 +62,9 @@ describe("the options of a route", () => {
       `${at("image_field")}models[1].routes[0].options.image_field: must be the name of a field`
     )
   })
+})
+
+it("a wire without options refuses any by its name, and takes none", () => {
+  assert.strictEqual(wrongOptions(noOptions.decode({ tone: "dry" })), "option tone: unknown key; none is known")
+  assert.strictEqual(wrongOptions(noOptions.decode({})), "")
 })
