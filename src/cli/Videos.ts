@@ -11,16 +11,15 @@ import * as Output from "./Output.ts"
 
 const columns = ["at", "id", "status", "step", "model", "seconds", "route", "charge_usd", "completed_at"]
 
+const statuses = ["queued", "in_progress", "completed", "failed"] as const
+
 const list = command(
   "list",
   "List videos, newest first.",
   {
     org: Inputs.orgFilter,
     model: Inputs.optional(Inputs.text("model"), "a model's id; default: all"),
-    status: Inputs.optional(
-      Inputs.oneOf("status", ["queued", "in_progress", "completed", "failed"]),
-      "where they stand; default: all"
-    ),
+    status: Inputs.optional(Inputs.oneOf("status", statuses), `where they stand: ${statuses.join(", ")}; default: all`),
     limit: Inputs.limit(10_000, "how many videos")
   },
   Effect.fnUntraced(function* ({ org, ...filters }) {
