@@ -1,5 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Effect } from "effect"
+import { longestNote, longestRef } from "../domain/LedgerText.ts"
 import { toUsdText } from "../domain/Money.ts"
 import * as Changes from "../services/admin/CreditChanges.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -8,7 +9,9 @@ import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 import { requestArgument } from "./requests/Show.ts"
 
-const filled = (name: string) => Inputs.option(name, "a text that is not blank", Inputs.nonBlank)
+const filled = (name: string, longest: number) =>
+  Inputs.option(name, `a text that is not blank, of at most ${longest} characters`, Inputs.filledTo(longest))
+const note = filled("note", longestNote)
 
 const add = command(
   "add",
@@ -16,8 +19,8 @@ const add = command(
   {
     org: Inputs.orgArgument,
     amount: Inputs.argument("USD", Inputs.usd.positive, Inputs.positiveUsd),
-    ref: Inputs.optional(filled("ref"), "the payment's own reference; the same one is never added twice"),
-    note: Inputs.optional(filled("note"), "why, for the ledger")
+    ref: Inputs.optional(filled("ref", longestRef), "the payment's own reference; the same one is never added twice"),
+    note: Inputs.optional(note, "why, for the ledger")
   },
   Effect.fnUntraced(function* (payment) {
     const { record } = yield* Changes.topUp(payment)
@@ -31,7 +34,7 @@ const adjust = change(
   {
     org: Inputs.orgArgument,
     amount: Inputs.argument("USD", Inputs.usd.nonZero, Inputs.nonZeroUsd),
-    note: filled("note").pipe(Options.withDescription("why, for the ledger")),
+    note: note.pipe(Options.withDescription("why, for the ledger")),
     force: Inputs.flag("force", "even if less than nothing is left available")
   },
   (correction) =>
@@ -50,7 +53,7 @@ const refund = change(
       Inputs.option("amount", Inputs.usd.positive, Inputs.positiveUsd),
       "USD; default: all that was not given back before"
     ),
-    note: filled("note").pipe(Options.withDescription("why, for the ledger"))
+    note: note.pipe(Options.withDescription("why, for the ledger"))
   },
   ({ amount, id, note }) => Changes.refund({ request: id, amount, note })
 )

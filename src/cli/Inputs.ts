@@ -111,7 +111,8 @@ export const whole =
     return number >= from && number <= to ? number : undefined
   }
 
-export const nonBlank = (text: string) => (text.trim() === "" ? undefined : text)
+export const filledTo = (longest: number) => (text: string) =>
+  text.trim() === "" || text.length > longest ? undefined : text
 
 /** Reads the word as null. */
 export const or =

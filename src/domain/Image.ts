@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import { Array as Arr, Either } from "effect"
 import { InvalidRequest } from "./Failure.ts"
 import type { Picture, Reference } from "./Media.ts"
 import {
@@ -120,14 +120,16 @@ export const variantFor = (model: ImageModel, params: ImageParams): Chosen => {
     const images = most === 1 ? "1 image" : `${most} images`
     return refuse("image", `\`image\` must hold at most ${images} for ${quoteModel(model.id)}.`)
   }
-  const exact = size === undefined ? undefined : model.variants.find(({ shape }) => shape?.size === size)
-  const resolution = params.resolution ?? exact?.resolution ?? model.variants[0].resolution
-  const usual = model.variants.find((variant) => variant.resolution === resolution)
+  const able = model.routes.filter(({ editModel }) => references.length === 0 || editModel !== undefined)
+  const served = model.variants.filter(({ resolution }) => able.some(({ resolutions }) => resolutions.has(resolution)))
+  const made = Arr.isNonEmptyReadonlyArray(served) ? served : model.variants
+  const exact = size === undefined ? undefined : made.find(({ shape }) => shape?.size === size)
+  const resolution = params.resolution ?? exact?.resolution ?? made[0].resolution
+  const usual = made.find((variant) => variant.resolution === resolution)
   if (usual === undefined) {
     return refuse("resolution", `Resolution ${resolution.toLowerCase()} is not available for ${quoteModel(model.id)}.`)
   }
   if (size === undefined && aspectRatio === undefined) return Either.right({ variant: usual, shape: undefined })
-  const able = model.routes.filter(({ editModel }) => references.length === 0 || editModel !== undefined)
   return shapedVariant(model, usual, params, (variant) =>
     able.some((route) => makesShape(route, variant.resolution, variant.shape))
   )

@@ -1,11 +1,14 @@
-import { Either } from "effect"
+import { Array as Arr, Either } from "effect"
 import { InvalidRequest } from "./Failure.ts"
-import { quoteModel, type VideoModel } from "./Model.ts"
+import { quoteModel, type VideoModel, type VideoRoute } from "./Model.ts"
 import type { VideoParams } from "./Video.ts"
 
 /** Ties go to the shorter; `allowed` is ascending. */
 export const nearestSeconds = (allowed: readonly [number, ...ReadonlyArray<number>], asked: number): number =>
   allowed.reduce((best, seconds) => (Math.abs(seconds - asked) < Math.abs(best - asked) ? seconds : best))
+
+export const rendersWith = ({ imageModel, referenceImage }: VideoRoute, hasReference: boolean): boolean =>
+  hasReference ? imageModel !== undefined : referenceImage !== "required"
 
 /** The allowed length that a request gets, or what the model cannot do of it. */
 export const secondsFor = (model: VideoModel, params: VideoParams): Either.Either<number, InvalidRequest> => {
@@ -24,5 +27,7 @@ export const secondsFor = (model: VideoModel, params: VideoParams): Either.Eithe
     )
   }
   const { allowed, default: usual } = model.seconds
-  return Either.right(params.seconds === undefined ? usual : nearestSeconds(allowed, params.seconds))
+  const routes = model.routes.filter((route) => rendersWith(route, hasReference))
+  const served = allowed.filter((seconds) => routes.some((route) => route.seconds.includes(seconds)))
+  return Either.right(nearestSeconds(Arr.isNonEmptyReadonlyArray(served) ? served : allowed, params.seconds ?? usual))
 }

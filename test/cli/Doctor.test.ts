@@ -1,4 +1,5 @@
 import { existsSync, readdirSync, writeFileSync } from "node:fs"
+import { createServer } from "node:http"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Redacted, Schema } from "effect"
@@ -7,6 +8,7 @@ import { emptyUrl } from "../harness/database/Postgres.ts"
 import { Cli, json } from "../harness/gateway/Cli.ts"
 import { start } from "../harness/gateway/GatewayProcess.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { listen } from "../harness/Listening.ts"
 import { freePort } from "../harness/Port.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 
@@ -113,6 +115,15 @@ withLayer(suite)("gateway doctor", (it) => {
       MEDIA_PUBLIC_URL: `http://127.0.0.1:${yield* freePort}`
     })
     assert.strictEqual(foreign.states["media links"], "warning")
+    const advised = [
+      [500, "it fails there"],
+      [403, "let the public read it, or set MEDIA_PUBLIC_URL"]
+    ] as const
+    for (const [status, advice] of advised) {
+      const port = yield* listen(createServer((_, response) => response.writeHead(status).end()))
+      const refused = yield* examine({ ...sandbox, PORT, DATA_DIR, MEDIA_PUBLIC_URL: `http://127.0.0.1:${port}` })
+      assert.include(refused.details["media links"], ` answers ${status}: ${advice}`)
+    }
   })
 
   it.scoped("uses an embedded database that is there, and makes none", function* () {

@@ -56,6 +56,24 @@ describe("what a model makes of it", () => {
     const failure = Either.getOrThrow(Either.flip(variantFor(plain, taken({ ...base, ...fields }))))
     assert.deepStrictEqual([failure.param, failure.message], [param, message])
   })
+
+  it("is an edit only at a resolution of a route that edits", () => {
+    const drawing = { ...imageRoute(), editModel: undefined, resolutions: new Set<Resolution>(["2K", "4K"]) }
+    const editing = { ...imageRoute(), editModel: "m/edit", resolutions: new Set<Resolution>(["1K"]) }
+    const split = { ...several, routes: [drawing, editing] }
+    const chosen = (fields: Asked) =>
+      Either.match(variantFor(split, taken({ ...base, ...fields })), {
+        onLeft: ({ message, param }) => [param, message],
+        onRight: (choice) => choice.variant.resolution
+      })
+    assert.strictEqual(chosen({}), "2K")
+    assert.strictEqual(chosen({ resolution: "4K" }), "4K")
+    assert.strictEqual(chosen({ image: gif }), "1K")
+    assert.deepStrictEqual(chosen({ image: gif, resolution: "4K" }), [
+      "resolution",
+      "Resolution 4k is not available for `<model>`."
+    ])
+  })
 })
 
 describe("the shape of a picture", () => {

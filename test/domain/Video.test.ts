@@ -1,10 +1,11 @@
 import { Array as Arr, Either, FastCheck as fc } from "effect"
 import type { Reference } from "../../src/domain/Media.ts"
-import type { ReferenceImage, VideoModel } from "../../src/domain/Model.ts"
+import type { ReferenceImage, VideoModel, VideoRoute } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import type { VideoParams } from "../../src/domain/Video.ts"
 import { clipPrice } from "../../src/domain/Video.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
+import { videoRoute } from "../harness/gateway/SandboxMedia.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const model = (more: Partial<VideoModel> = {}): VideoModel => ({
@@ -52,6 +53,21 @@ describe("the length of a clip", () => {
     [Number.MAX_SAFE_INTEGER, 12]
   ])("asked for %s is %i", (asked, got) => {
     assert.strictEqual(secondsOf(model(), asked), got)
+  })
+
+  it.each<[asked: number | undefined, hasReference: boolean, got: number]>([
+    [undefined, false, 6],
+    [8, false, 6],
+    [12, false, 12],
+    [undefined, true, 8],
+    [4, true, 8]
+  ])("asked for %s, with a reference: %s, is %i, which a route renders", (asked, hasReference, got) => {
+    const routes: ReadonlyArray<VideoRoute> = [
+      { ...videoRoute(), referenceImage: "none", imageModel: undefined, seconds: [4, 6, 12] },
+      { ...videoRoute(), referenceImage: "required", seconds: [8] }
+    ]
+    const params = ask({ seconds: asked, references: hasReference ? [link] : [] })
+    assert.strictEqual(Either.getOrThrow(secondsFor(model({ routes }), params)), got)
   })
 
   it("is the only one of a model that has one", () => {

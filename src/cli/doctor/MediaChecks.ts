@@ -15,11 +15,11 @@ const checkLink = (link: string): Effect.Effect<Finding> =>
     return { status: response.status, body: new Uint8Array(await response.arrayBuffer()) }
   }).pipe(
     Effect.timeout("5 seconds"),
-    Effect.map(({ body, status }) =>
-      status === 200 && isSame(body)
-        ? ok("media links", `${new URL(link).origin} gives what was stored`)
-        : warning("media links", `${link} answers ${status}: let the public read it, or set MEDIA_PUBLIC_URL`)
-    ),
+    Effect.map(({ body, status }) => {
+      if (status === 200 && isSame(body)) return ok("media links", `${new URL(link).origin} gives what was stored`)
+      const advice = status >= 500 ? "it fails there" : "let the public read it, or set MEDIA_PUBLIC_URL"
+      return warning("media links", `${link} answers ${status}: ${advice}`)
+    }),
     Effect.catchAll(() =>
       Effect.succeed(
         warning("media links", `${new URL(link).origin} does not answer here: see PUBLIC_URL, MEDIA_PUBLIC_URL`)

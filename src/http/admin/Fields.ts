@@ -1,6 +1,7 @@
 import { HttpApp, HttpServerResponse } from "@effect/platform"
 import { Effect, ParseResult, Schema } from "effect"
 import { Conflict, InvalidRequest, NotFound } from "../../domain/Failure.ts"
+import { longestNote, longestRef } from "../../domain/LedgerText.ts"
 import { enteredUsd, NanoUsd, toUsd } from "../../domain/Money.ts"
 import type { Changed } from "../../services/admin/Audit.ts"
 
@@ -26,13 +27,17 @@ const textOf = (usd: number | string): string => {
 /** Text that the database can hold. */
 export const Text = Schema.String.pipe(Schema.filter((text) => !/[\0\p{Cs}]/u.test(text), { jsonSchema: {} }))
 
-const longest = 1000
+const filledTo = (longest: number) =>
+  Text.pipe(
+    Schema.filter((text) => text.trim() !== "" && text.length <= longest, { jsonSchema: { maxLength: longest } })
+  )
+const problemTo = (longest: number) => `must be a text that is not blank, of at most ${longest} characters`
 
 /** What an operator writes down. */
-export const Filled = Text.pipe(
-  Schema.filter((text) => text.trim() !== "" && text.length <= longest, { jsonSchema: {} })
-)
-export const filledProblem = `must be a text that is not blank, of at most ${longest} characters`
+export const Filled = filledTo(longestNote)
+export const filledProblem = problemTo(longestNote)
+export const Reference = filledTo(longestRef)
+export const referenceProblem = problemTo(longestRef)
 
 /** USD with at most nine decimals: a number, or its text where that is more precise; as nano-USD. */
 export const usdWhere = (holds: (amount: NanoUsd) => boolean) =>

@@ -3,6 +3,7 @@ import { Effect, Random } from "effect"
 import { type ImageRequest, makesShape } from "../../domain/Image.ts"
 import type { Capability, ImageRoute, Route, RouteBase, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
+import { rendersWith } from "../../domain/VideoRules.ts"
 
 export const able = (routes: ReadonlyArray<Route>, needs: () => ReadonlySet<Capability>): ReadonlyArray<Route> => {
   if (routes.every((route) => route.capabilities === undefined)) return routes
@@ -31,11 +32,7 @@ export const drawing = (routes: ReadonlyArray<ImageRoute>, { references, resolut
   )
 
 export const rendering = (routes: ReadonlyArray<VideoRoute>, { reference, seconds }: VideoRequest) =>
-  routes.filter(
-    (route) =>
-      route.seconds.includes(seconds) &&
-      (reference === undefined ? route.referenceImage !== "required" : route.imageModel !== undefined)
-  )
+  routes.filter((route) => route.seconds.includes(seconds) && rendersWith(route, reference !== undefined))
 
 /**
  * Puts the route with this id first, within its preference only, or over all. Weight 0 keeps a route out of the usual

@@ -1,4 +1,4 @@
-import { randomUUID } from "node:crypto"
+import { randomInt, randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
@@ -42,11 +42,22 @@ withLayer(layer)("credits at the admin API", (it) => {
     assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
   })
 
+  it.effect("the longest reference there may be is entered once, whatever its bytes", function* () {
+    const { admin } = yield* asOperator("write")
+    const { id: org } = yield* customer
+    // Unlike each other, for the database compresses what it compares.
+    const ref = String.fromCodePoint(...Array.from({ length: 800 }, () => randomInt(0x4e00, 0x9fff)))
+    const body = { organization: org, type: "top_up", amount_usd: 1, ref }
+    const paid = read(yield* admin("/credits", { body }), 201)
+    assert.deepStrictEqual(read(yield* admin("/credits", { body }), 201), { ...paid, replayed: true })
+  })
+
   it.effect("what is wrong is named, and changes nothing", function* () {
     const { admin } = yield* asOperator("write")
     const { id: org } = yield* customer
     const send = (body: object) => admin("/credits", { body: { organization: org, type: "top_up", ...body } })
     const filled = "must be a text that is not blank, of at most 1000 characters."
+    const reference = "must be a text that is not blank, of at most 800 characters."
     const nonZero = `${amount("in USD, not 0")}; negative takes away.`
     const refusals = [
       [{ organization: "nobody", amount_usd: 1 }, "There is no organization nobody.", "organization"],
@@ -57,7 +68,8 @@ withLayer(layer)("credits at the admin API", (it) => {
       [{ amount_usd: 1e10 }, nonZero, "amount_usd"],
       [{ amount_usd: "0.0000000001" }, nonZero, "amount_usd"],
       [{ amount_usd: -1 }, `${amount("above 0 in USD")}.`, "amount_usd"],
-      [{ amount_usd: 1, ref: " " }, `\`ref\` ${filled}`, "ref"],
+      [{ amount_usd: 1, ref: " " }, `\`ref\` ${reference}`, "ref"],
+      [{ amount_usd: 1, ref: "x".repeat(801) }, `\`ref\` ${reference}`, "ref"],
       [{ amount_usd: 1, note: 5 }, `\`note\` ${filled}`, "note"],
       [{ amount_usd: 1, force: true }, "`force` is for adjustments.", "force"],
       [{ type: "adjustment", amount_usd: 1, note: "n", ref: "r" }, "`ref` is for top-ups.", "ref"],

@@ -3,7 +3,17 @@ import { Schema } from "effect"
 import { RefundRecord, TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import { EntryRecord } from "../../../services/admin/EntryRecord.ts"
 import { ChangeErrors, WriteAccess } from "../Access.ts"
-import { Filled, field, filledProblem, optionalField, Text, usdProblem, usdWhere } from "../Fields.ts"
+import {
+  Filled,
+  field,
+  filledProblem,
+  optionalField,
+  Reference,
+  referenceProblem,
+  Text,
+  usdProblem,
+  usdWhere
+} from "../Fields.ts"
 
 const noteMeaning = "Why, for the ledger."
 
@@ -23,7 +33,12 @@ const add = HttpApiEndpoint.post("add", "/credits")
         usdProblem.nonZero,
         "Above 0 for a top-up."
       ),
-      ref: optionalField("ref", Filled, filledProblem, "A payment's own reference; the same one is never added twice."),
+      ref: optionalField(
+        "ref",
+        Reference,
+        referenceProblem,
+        "A payment's own reference; the same one is never added twice."
+      ),
       note: optionalField("note", Filled, filledProblem, `${noteMeaning} An adjustment needs one.`),
       force: optionalField(
         "force",
