@@ -35,6 +35,8 @@ interface RawRefusal {
 }
 
 const refuse = (socket: Duplex, { report, text }: RawRefusal): void => {
+  // Node hands over the socket of a CONNECT without a listener, and a reset would end the process.
+  socket.on("error", () => {})
   if (!socket.writable) return void socket.destroy()
   report()
   socket.end(text, () => socket.destroy())

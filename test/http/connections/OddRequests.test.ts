@@ -74,6 +74,18 @@ withLayer(served)("the gateway", (it) => {
     assert.strictEqual((yield* call("/healthz")).status, 200)
   })
 
+  it.effect("survives clients that reset the connection after a CONNECT", function* () {
+    const reset = Effect.gen(function* () {
+      const connection = yield* open
+      yield* connection.write(`CONNECT example.test:443 HTTP/1.1\r\nHost: x\r\n\r\n${"x".repeat(100_000)}`)
+      yield* Effect.sleep("2 millis")
+      connection.socket.resetAndDestroy()
+    })
+    yield* Effect.repeatN(Effect.scoped(reset), 30)
+    yield* Effect.sleep("200 millis")
+    assert.strictEqual((yield* call("/healthz")).status, 200)
+  })
+
   it.scoped("does not answer a HEAD of an absolute form as a GET", function* () {
     const connection = yield* open
     yield* connection.write("HEAD http://elsewhere.test/v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
