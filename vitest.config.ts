@@ -8,11 +8,11 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetup.ts"],
     pool: "forks",
-    // Loading the tree costs more than most files' tests. Five, since most files wait for processes and clocks
+    // Loading the tree costs more than most files' tests. Four, since most files wait for processes and clocks
     // rather than for a core; never fewer, since tinypool ends idle workers twice.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    poolOptions: { forks: { minForks: 5, maxForks: 5 } },
+    poolOptions: { forks: { minForks: 4, maxForks: 4 } },
     // A shared machine can starve a process for seconds. At a developer's desk nothing is tried twice.
     retry: process.env["CI"] ? 1 : 0,
     testTimeout: 60_000,

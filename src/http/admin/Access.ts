@@ -30,17 +30,14 @@ export const TooManyAttempts = onWire(429, SignInLimited).annotations({
   description: "Too many failed attempts to sign in."
 })
 
-/** What every endpoint may answer. */
 export const AccessErrors = Schema.Union(BadRequest, Unauthenticated, Forbidden, TooManyAttempts, NoSuch, TooLarge)
 const Busy = onWire(503, GatewayBusy).annotations({ description: "Too many reports are asked for at once." })
 export const ReadErrors = Schema.Union(BadRequest, NoSuch, Internal)
-/** Of what takes its turn. */
 export const ReportErrors = Schema.Union(ReadErrors, Busy)
 export const ChangeErrors = Schema.Union(BadRequest, NoSuch, Conflicting, Internal)
 
 const options = { provides: CurrentActor, failure: AccessErrors } as const
 
-/** Each endpoint has one of the three. */
 export class ReadAccess extends HttpApiMiddleware.Tag<ReadAccess>()("gateway/http/ReadAccess", options) {}
 export class WriteAccess extends HttpApiMiddleware.Tag<WriteAccess>()("gateway/http/WriteAccess", options) {}
 export class OwnerAccess extends HttpApiMiddleware.Tag<OwnerAccess>()("gateway/http/OwnerAccess", options) {}

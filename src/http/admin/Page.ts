@@ -8,7 +8,6 @@ export const defaultListed = 50
 
 const Limit = Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, mostListed))
 
-/** Of every list. */
 export const pageParameters = {
   limit: parameter(
     "limit",
@@ -26,7 +25,7 @@ export const pageOf = <A, I>(record: Schema.Schema<A, I>, identifier: string) =>
     next: TextOrNull.annotations({ description: "What `after` takes for the next page." })
   }).annotations({ identifier })
 
-/** Of one row more than asked for. */
+/** `rows` has one more than `limit` where a page follows. */
 export const cutPage = <Row, A>(
   rows: ReadonlyArray<Row>,
   limit: number,

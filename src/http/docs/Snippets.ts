@@ -14,7 +14,6 @@ export interface SampleRequest {
   readonly json: unknown
   readonly form: ReadonlyArray<FormField>
   readonly hasIdempotencyKey: boolean
-  /** What comes back. */
   readonly answer: "json" | "stream" | "file"
 }
 

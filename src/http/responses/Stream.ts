@@ -25,7 +25,6 @@ interface OpenText {
   readonly kind: "msg" | "rs"
   readonly index: number
   readonly id: string
-  /** Of each of its events. */
   readonly at: string
   text: string
 }

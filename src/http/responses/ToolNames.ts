@@ -80,7 +80,6 @@ export class ToolNames {
 
 export const isCallable = ({ type }: JsonObject): boolean => type === "function" || type === "custom"
 
-/** Of a decoded body. */
 export const toolNamesOf = (body: JsonObject): ToolNames => {
   const names = new ToolNames()
   for (const tool of declaredTools(body)) if (isCallable(tool.definition)) names.declare(tool)

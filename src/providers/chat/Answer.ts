@@ -73,7 +73,6 @@ export const answerDecoder = <A, I, Call = void>(
   }
 }
 
-/** What a whole stream ends with. */
 export const pushEnd = (out: Array<ChatEvent>, reason: FinishReason, usage: Usage | undefined): "whole" => {
   out.push({ type: "finish", reason })
   if (usage !== undefined) out.push({ type: "usage", usage })

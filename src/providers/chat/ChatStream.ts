@@ -37,7 +37,6 @@ export const withNativeEvents = (decoder: ChatDecoder, beginsHidden: (event: Fie
 export interface StreamFailures {
   readonly decode: (event: Fields) => ProviderFailure | undefined
   readonly protocol: (what: string) => ProviderFailure
-  /** What a decoder throws. */
   readonly defect: (thrown: unknown) => ProviderFailure
 }
 

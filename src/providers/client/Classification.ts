@@ -209,6 +209,5 @@ export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureF
   return new ProviderFailure({ ...fields, ...changes })
 }
 
-/** The host counted these tokens. */
 export const withSpent = (failure: ProviderFailure, spent: Usage | undefined): ProviderFailure =>
   spent === undefined ? failure : amendFailure(failure, { spent })

@@ -3,7 +3,6 @@ import { asFields, asList, type Fields } from "../client/Json.ts"
 import { jsonFromSchema } from "./json/JsonFromSchema.ts"
 import { own } from "./json/JsonSchema.ts"
 
-/** Something that a prompt asks an agent for. */
 interface Action {
   /** The likeliest first: where an agent has no tool for files, it has a shell. */
   readonly tools: ReadonlyArray<keyof typeof names>

@@ -48,7 +48,6 @@ export interface KeyQuery {
   readonly search?: string | undefined
   /** `live`: neither revoked nor expired. */
   readonly state?: "live" | "revoked" | undefined
-  /** The id of the one before. */
   readonly after?: string | undefined
   readonly limit: number
 }

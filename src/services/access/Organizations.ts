@@ -54,7 +54,6 @@ export interface OrganizationQuery {
   readonly search?: string | undefined
   /** Undefined: all that are not deleted. */
   readonly state?: "active" | "suspended" | "deleted" | undefined
-  /** The id of the one before. */
   readonly after?: string | undefined
   readonly limit: number
 }

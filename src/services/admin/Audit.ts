@@ -61,7 +61,6 @@ export interface AuditQuery {
   /** Unix milliseconds; `until` is exclusive. */
   readonly since?: number | undefined
   readonly until?: number | undefined
-  /** The id of the row before. */
   readonly after?: number | undefined
   readonly limit: number
 }

@@ -14,7 +14,6 @@ interface Owned {
 
 const Named = Schema.Struct({ id: Schema.String, name: Schema.String })
 
-/** What organizations and keys are called. */
 export class Names extends Context.Tag("gateway/Names")<
   Names,
   { readonly of: (owned: ReadonlyArray<Owned>) => Effect.Effect<NameMap> }

@@ -5,7 +5,6 @@ import { refundedByHold } from "./RefundSql.ts"
 
 export interface Invariant {
   readonly name: string
-  /** Finds the rows that break it. */
   readonly check: Statement.Statement<Row>
 }
 

@@ -32,14 +32,12 @@ export interface EntryQuery {
   /** Unix milliseconds; `until` is exclusive. */
   readonly since?: number | undefined
   readonly until?: number | undefined
-  /** The id of the entry before. */
   readonly after?: string | undefined
   readonly limit: number
 }
 
 export interface HoldQuery {
   readonly org?: OrgId | undefined
-  /** The id of the hold before. */
   readonly after?: string | undefined
   readonly limit: number
 }

@@ -9,7 +9,6 @@ export const refundPrefix = "refund:"
 export const refundsOf = (hold: string): string =>
   `kind = 'adjustment' AND ref LIKE 'refund:%' AND substr(ref, 8, 36) = ${hold}::text`
 
-/** What was given back of each hold's charge. */
 export const refundedByHold = `
   SELECT substr(ref, 8, 36)::uuid AS hold_id, min(org_id) AS org_id, max(org_id) AS other_org_id,
     sum(amount) AS amount, min(amount) AS least

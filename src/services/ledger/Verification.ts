@@ -5,7 +5,6 @@ import { type Invariant, invariants } from "./Invariants.ts"
 
 export interface Proof {
   readonly invariant: string
-  /** Rows that break it. */
   readonly violations: ReadonlyArray<Row>
   /** More than the violations, where only the first ones are wanted. */
   readonly count: number

@@ -22,7 +22,6 @@ const publishMemory = (): void => {
   Metrics.heapUsed.unsafeUpdate(getHeapStatistics().used_heap_size, [])
 }
 
-/** What the process says of itself. */
 export const layer = ({ version }: { readonly version: string }) =>
   Layer.scopedDiscard(
     Effect.gen(function* () {

@@ -50,7 +50,6 @@ export interface JobQuery {
   /** Unix milliseconds; `until` is exclusive. */
   readonly since?: number | undefined
   readonly until?: number | undefined
-  /** The id of the one before. */
   readonly after?: string | undefined
   readonly limit: number
 }

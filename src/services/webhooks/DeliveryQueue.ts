@@ -11,7 +11,6 @@ export const mostPerOrganization = 16
 const farthest = 1_000
 const longestFailure = 200
 
-/** A delivery that this instance has leased. */
 export const Leased = Schema.Struct({
   id: Schema.String,
   eventId: Schema.String,

@@ -38,7 +38,6 @@ export class Delivery extends Schema.Class<Delivery>("Delivery")({
 
 export interface EndpointQuery {
   readonly org?: OrgId | undefined
-  /** The id of the one before. */
   readonly after?: string | undefined
   readonly limit: number
 }
@@ -48,9 +47,7 @@ export interface DeliveryQuery {
   readonly state?: Delivery["state"] | undefined
   readonly endpoint?: string | undefined
   readonly event?: string | undefined
-  /** The id of the row before. */
   readonly after?: number | undefined
-  /** Undefined: all. */
   readonly limit?: number | undefined
 }
 

@@ -29,7 +29,6 @@ const Tokens = Schema.Struct({
 })
 
 export const LogRecord = Schema.Struct({
-  /** Of the row. */
   id: Schema.String,
   request_id: Schema.String,
   at: UnixSeconds,
