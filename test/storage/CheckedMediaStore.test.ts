@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process"
 import { open } from "node:fs/promises"
 import path from "node:path"
-import { Effect, TestClock } from "effect"
+import { Deferred, Effect, TestClock } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import { checked } from "../../src/storage/CheckedMediaStore.ts"
 import { within } from "../../src/storage/disk/Io.ts"
@@ -59,6 +59,14 @@ describe("the check of a store", () => {
 })
 
 describe("a disk that does not answer", () => {
+  it.live("has what it opens too late closed", function* () {
+    const closed = yield* Deferred.make<void>()
+    const file = { close: () => Effect.runPromise(Deferred.succeed(closed, undefined)) }
+    const opened = Effect.runPromise(Effect.delay(Effect.succeed(file), "100 millis"))
+    yield* Effect.flip(Effect.tryPromise(() => within(50, () => opened)))
+    yield* Deferred.await(closed)
+  })
+
   it.scopedLive("fails calls after their time, and at once after two such calls", function* () {
     const directory = yield* temporaryDirectory
     const fifos = ["a", "b"].map((name) => path.join(directory, name))

@@ -1,4 +1,4 @@
-import { open } from "node:fs/promises"
+import { type FileHandle, open } from "node:fs/promises"
 import { Data, Effect, Predicate } from "effect"
 import { MediaStoreFailed } from "../../services/media/MediaStore.ts"
 
@@ -12,6 +12,8 @@ const messageOf = (error: unknown) => (error instanceof Error ? error.message : 
 let stuck = 0
 const mostStuck = 2
 const timeoutMillis = 30_000
+
+const isHandle = (value: unknown): value is FileHandle => Predicate.hasProperty(value, "close")
 
 /** Rejects at the timeout: no file system call can be cancelled. */
 export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> => {
@@ -27,7 +29,13 @@ export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> =>
       clearTimeout(timer)
       if (isLate) stuck -= 1
     }
-    work().finally(end).then(resolve, reject)
+    work()
+      .finally(end)
+      .then((value) => {
+        // Nobody is left to close it.
+        if (isLate && isHandle(value)) void value.close().catch(() => {})
+        resolve(value)
+      }, reject)
   })
 }
 
