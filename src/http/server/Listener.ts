@@ -1,8 +1,8 @@
-import { createServer, type IncomingMessage, type Server, ServerResponse, STATUS_CODES } from "node:http"
+import { createServer, type IncomingMessage, type Server, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Duration, Effect } from "effect"
-import { type Failure, GatewayBusy, InvalidRequest } from "../../domain/Failure.ts"
+import { type Failure, GatewayBusy, InvalidRequest, UnknownEndpoint } from "../../domain/Failure.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import { type Connection, ConnectionLimits, Connections, type Exchange } from "../connections/Connections.ts"
@@ -35,6 +35,8 @@ interface RawRefusal {
 }
 
 const refuse = (socket: Duplex, { report, text }: RawRefusal): void => {
+  // Node hands over the socket of a CONNECT without a listener, and a reset would end the process.
+  socket.on("error", () => {})
   if (!socket.writable) return void socket.destroy()
   report()
   socket.end(text, () => socket.destroy())
@@ -121,7 +123,7 @@ export const listener: Effect.Effect<Server, never, RequestReporter> = Effect.ge
   const ids = yield* Ids
   const connections = new Connections(yield* ConnectionLimits)
   const { report } = yield* RequestReporter
-  const raw = (failure: Failure): RawRefusal => {
+  const raw = (failure: Failure, method = ""): RawRefusal => {
     const wire = toWire(failure)
     const { code } = wire.body.error
     const requestId = ids.prefixed("req")
@@ -131,7 +133,7 @@ export const listener: Effect.Effect<Server, never, RequestReporter> = Effect.ge
         report({
           requestId,
           surface: "none",
-          method: "",
+          method,
           path: undefined,
           status: wire.status,
           code,
@@ -177,21 +179,6 @@ export const listener: Effect.Effect<Server, never, RequestReporter> = Effect.ge
     const message = explanations[code] ?? "The request is not valid HTTP."
     refuseUnparsed(connection, raw(new InvalidRequest({ message, param: null })))
   })
-  // Node leaves a CONNECT to whoever listens, with its socket and nobody who hears of a reset.
-  server.on("connect", (request) => {
-    const { socket } = request
-    socket.on("error", () => {})
-    const begin = () => {
-      if (socket.destroyed) return
-      const response = new ServerResponse(request)
-      response.shouldKeepAlive = false
-      response.assignSocket(socket)
-      response.once("finish", () => socket.end(() => socket.destroy()))
-      server.emit("request", request, response)
-    }
-    const before = connections.get(socket)
-    if (before === undefined || before.isIdle) begin()
-    else before.latest?.response.once("finish", begin)
-  })
+  server.on("connect", (_request, socket) => refuse(socket, raw(new UnknownEndpoint(), "CONNECT")))
   return server
 })

@@ -86,17 +86,6 @@ withLayer(served)("the gateway", (it) => {
     assert.strictEqual((yield* call("/healthz")).status, 200)
   })
 
-  it.scoped("answers a CONNECT after the requests before it", function* () {
-    const { secret } = yield* openAccount({})
-    yield* (yield* Upstreams).first.script(answers("fine"))
-    const connection = yield* open
-    const body = JSON.stringify(talk("talk"))
-    yield* connection.write(`${request(secret, "", body)}CONNECT example.test:443 HTTP/1.1\r\nHost: x\r\n\r\n`)
-    const [first, second] = answersIn(yield* connection.closed)
-    assert.strictEqual(first?.status, 200)
-    assert.strictEqual(second?.status, 404)
-  })
-
   it.scoped("does not answer a HEAD of an absolute form as a GET", function* () {
     const connection = yield* open
     yield* connection.write("HEAD http://elsewhere.test/v1/models HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n")
