@@ -79,7 +79,8 @@ export class MessagesEncoder implements StreamEncoder {
     }
     if (event.type !== "message_start" || !isObject(event.message)) return frameOf(event)
     const { id, model } = this.name
-    return frameOf({ ...event, message: { usage: usageJson(noUsage), ...event.message, id, model } })
+    const usage = isObject(event.message.usage) ? event.message.usage : usageJson(noUsage)
+    return frameOf({ ...event, message: { ...event.message, usage, id, model } })
   }
 
   /** With the prompt's counts where the host tells them so early. */

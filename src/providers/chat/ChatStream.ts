@@ -57,7 +57,9 @@ export const chatPull = (
     const failure = reached === "whole" ? undefined : typeof reached === "string" ? failures.protocol(reached) : reached
     outcome = Option.fromNullable(failure)
     if (failure === undefined) return
-    const usage = Predicate.isObject(failure.spent) ? failure.spent : decoder.usage()
+    const counted = decoder.usage()
+    const said = Predicate.isObject(failure.spent) ? failure.spent : undefined
+    const usage = said !== undefined && said.prompt >= (counted?.prompt ?? 0) ? said : counted
     if (usage !== undefined) out.push({ type: "usage", usage })
     outcome = Option.some(withSpent(failure, usage))
   }
