@@ -29,13 +29,12 @@ export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> =>
       clearTimeout(timer)
       if (isLate) stuck -= 1
     }
-    work()
-      .finally(end)
-      .then((value) => {
-        // Nobody is left to close it.
-        if (isLate && isHandle(value)) void value.close().catch(() => {})
-        resolve(value)
-      }, reject)
+    const hand = (value: A) => {
+      // Nobody is left to close it.
+      if (isLate && isHandle(value)) void value.close().catch(() => {})
+      resolve(value)
+    }
+    work().finally(end).then(hand, reject)
   })
 }
 
