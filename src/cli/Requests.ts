@@ -106,13 +106,12 @@ export const requests = Command.make(
   Effect.fnUntraced(function* ({ csv, follow: isFollowing, json, key, limit, model, org, status, ...period }) {
     if (csv && (json || isFollowing))
       return yield* new CommandFailed({ message: "--csv goes with neither --json nor --follow." })
-    const span = yield* Inputs.readPeriod(period)
     const query = {
+      ...(yield* Inputs.readPeriod(period)),
       org: yield* filterOf(org),
       key: key === undefined ? undefined : KeyId.make(key),
       model,
-      status,
-      ...span
+      status
     }
     if (csv) return yield* exportCsv(query, limit ?? Infinity)
     if (json && !isFollowing) return yield* exportJson(query, limit ?? Infinity)

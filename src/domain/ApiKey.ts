@@ -17,6 +17,8 @@ export const keyPrefix = "ggw_"
 
 export const rateWindowSeconds = 60
 
+export const mostRpm = 2_147_483_647
+
 export interface Caller {
   readonly key: KeyId
   readonly org: OrgId

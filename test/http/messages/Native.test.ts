@@ -97,12 +97,14 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
     assert.strictEqual(yield* account.spent, charge)
   })
 
-  it.effect("streams the gateway's counts where its host tells none, which clients take for granted", function* () {
+  const untold = [{}, { usage: null }]
+
+  it.effect.each(untold)("streams the gateway's counts, which clients need, where its host says %j", function* (told) {
     const host = (yield* DialectHosts).of(anthropic)
     const { usage: _, ...uncounted } = theirs
     yield* host.script(
       sse(
-        event({ type: "message_start", message: { ...uncounted, content: [], stop_reason: null } }),
+        event({ type: "message_start", message: { ...uncounted, ...told, content: [], stop_reason: null } }),
         event({ type: "content_block_start", index, content_block: { type: "text", text: "" } }),
         event({ type: "content_block_delta", index, delta: { type: "text_delta", text: "Yes." } }),
         event({ type: "content_block_stop", index }),

@@ -1,4 +1,4 @@
-import { Effect, Exit, Fiber, Option, Scope } from "effect"
+import { Effect, Exit, Fiber, Option, Predicate, Scope } from "effect"
 import { makeChatAdapter } from "../../../src/providers/chat/ChatClient.ts"
 import { type ChatDecoder, chatPull } from "../../../src/providers/chat/ChatStream.ts"
 import { decodingFailure, protocolFailure } from "../../../src/providers/client/Classification.ts"
@@ -38,7 +38,7 @@ const adapterOf = (changes: Partial<ChatDecoder> = {}) =>
     decode: thrower,
     decoder: () => decoder(changes),
     errorIn: ({ error }) => (error === "throw" ? thrower() : undefined),
-    usageIn: ({ count }) => (count === true ? { ...usage, completion: 2 } : undefined),
+    usageIn: ({ count }) => (Predicate.isNumber(count) ? { ...usage, prompt: count, completion: 2 } : undefined),
     quirks: () => ({}),
     adapt: thrower
   })
@@ -98,11 +98,15 @@ describe("a chat decoder that throws", () => {
 })
 
 describe("an error in a stream", () => {
-  const counting = Fake.sse(said("a"), Fake.event({ type: "error", count: true }), Effect.never)
-  check("keeps what it counts itself", counting, ({ events, failure }) => {
+  const counting = (prompt: number) => Fake.sse(said("a"), Fake.event({ type: "error", count: prompt }), Effect.never)
+  check("keeps what it counts itself", counting(usage.prompt), ({ events, failure }) => {
     const spent = { ...usage, completion: 2 }
     assert.deepStrictEqual([events, failure?.spent], [[text("a"), counted(spent)], spent])
   })
+
+  check("that leaves out the prompt keeps what was counted before", counting(0), ({ events, failure }) =>
+    assert.deepStrictEqual([events, failure?.spent], [[text("a"), counted(usage)], usage])
+  )
 })
 
 describe("a pull that waits when its scope closes", () => {

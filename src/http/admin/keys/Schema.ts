@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { CapPeriod, Scope } from "../../../domain/ApiKey.ts"
+import { CapPeriod, mostRpm, Scope } from "../../../domain/ApiKey.ts"
 import { KeyRecord } from "../../../services/admin/KeyChanges.ts"
 import { TextOrNull, UnixSeconds } from "../../../services/admin/Record.ts"
 import { parameter } from "../../schema/Query.ts"
@@ -11,7 +11,6 @@ import { pageOf, pageParameters } from "../Page.ts"
 
 const reference = Schema.Struct({ id: Schema.String.annotations({ description: "The key's id, not its secret." }) })
 
-const mostRpm = 2_147_483_647
 /** Of what JavaScript calls a date. */
 const latest = 8_640_000_000_000
 
