@@ -1,4 +1,4 @@
-import { useEffect, useRef, useState } from "preact/hooks"
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
 import { replaceQuery, useRoute } from "../CurrentRoute.ts"
 import { formatLocal, formatUtc, parseMoment } from "../format/Moment.ts"
 
@@ -30,7 +30,7 @@ const TextFilter = ({
 }: Extract<Filter, { kind: "text" }> & { readonly value: string }) => {
   const [text, setText] = useState(value)
   const timer = useRef<ReturnType<typeof setTimeout>>(undefined)
-  useEffect(() => {
+  useLayoutEffect(() => {
     // What is being typed is newer than the address.
     if (timer.current === undefined && value !== text.trim()) setText(value)
   }, [value])
@@ -155,8 +155,14 @@ const RangeFilter = ({
 /** Filters that live in the address, so that a link reproduces the view. */
 export const FilterBar = ({ filters }: { readonly filters: ReadonlyArray<Filter> }) => {
   const { query } = useRoute()
+  const [clears, setClears] = useState(0)
+  const clear = () => {
+    // New fields, for what was typed in the old ones is not applied any more.
+    setClears(clears + 1)
+    replaceQuery(Object.fromEntries(Object.keys(query).map((name) => [name, ""])))
+  }
   return (
-    <div class="filters" role="search" aria-label="Filters">
+    <div key={clears} class="filters" role="search" aria-label="Filters">
       {filters.map((filter) => {
         if (filter.kind === "range")
           return (
@@ -175,10 +181,7 @@ export const FilterBar = ({ filters }: { readonly filters: ReadonlyArray<Filter>
         )
       })}
       {Object.keys(query).length > 0 && (
-        <button
-          class="plain"
-          onClick={() => replaceQuery(Object.fromEntries(Object.keys(query).map((name) => [name, ""])))}
-        >
+        <button class="plain" onClick={clear}>
           Clear
         </button>
       )}

@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { Effect } from "effect"
-import type { Page } from "playwright-core"
+import type { Locator, Page } from "playwright-core"
+import { vi } from "vitest"
 import type { Role } from "../../../src/domain/Operator.ts"
 import { ServedGateway } from "../gateway/ServedGateway.ts"
 import { assert } from "../It.ts"
@@ -43,6 +44,10 @@ export const openConsole = Effect.fnUntraced(function* (given: ConsoleOptions = 
   })
   return { page, problems, url, operator }
 })
+
+/** A page is drawn a while after its address has changed. */
+export const waitForValue = (field: Locator, value: string) =>
+  vi.waitFor(async () => assert.strictEqual(await field.inputValue(), value), { timeout: 20_000 })
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
