@@ -9,6 +9,7 @@ import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePa
 import { auditOf, button, change, loseAnswers, narrow, tabTo, without } from "../harness/client/ConsoleParts.ts"
 import { post } from "../harness/client/HttpCalls.ts"
 import * as WebhookReceiver from "../harness/client/WebhookReceiver.ts"
+import { eventually } from "../harness/database/Money.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
@@ -187,9 +188,12 @@ withLayer(gateway)("a dialog of the console", (it) => {
     const [received] = yield* receiver.received(1)
     assert.strictEqual(received && WebhookReceiver.idOf(received), event)
     assert.deepInclude(received && WebhookReceiver.verified(secret, received), { data: { is: script } })
+    const state = sql<{ state: string }>`SELECT state FROM webhook_deliveries WHERE org_id = ${org}`
+    yield* eventually(state, ([row]) => row?.state === "delivered")
     yield* Effect.promise(async () => {
       const delivered = page.getByRole("region", { name: "Deliveries" }).locator("td.status", { hasText: "delivered" })
-      while (!(await delivered.isVisible())) await button(page, "Refresh").click()
+      await button(page, "Refresh").click()
+      await delivered.waitFor()
       await change(page, `Remove ${url}`)
       await page.getByText("The endpoint is removed.").waitFor()
       await page.getByText("There are no endpoints.").waitFor()
