@@ -81,7 +81,7 @@ describe("the token count of a text", () => {
     yield* Effect.addFinalizer(() => Effect.sync(() => clearImmediate(beat)))
     // Hard text: nothing in it is remembered.
     yield* tokens.count(randomBytes(1_000_000).toString("hex"))
-    assert.isAtLeast(turns, 50)
+    assert.isAtLeast(turns, 5)
   })
 
   test("works after the first one was interrupted", function* () {
