@@ -111,8 +111,10 @@ export const whole =
     return number >= from && number <= to ? number : undefined
   }
 
+export const upTo = (longest: number) => (text: string) => (text.length > longest ? undefined : text)
+
 export const filledTo = (longest: number) => (text: string) =>
-  text.trim() === "" || text.length > longest ? undefined : text
+  text.trim() === "" ? undefined : upTo(longest)(text)
 
 /** Reads the word as null. */
 export const or =

@@ -1,6 +1,6 @@
 import { Command } from "@effect/cli"
 import { Clock, Effect, Predicate, Redacted, Struct } from "effect"
-import { CapPeriod, mostRpm } from "../domain/ApiKey.ts"
+import { CapPeriod, longestKeyName, mostRpm } from "../domain/ApiKey.ts"
 import { ApiKeys, type IssuedKey } from "../services/access/ApiKeys.ts"
 import type { Changed } from "../services/admin/Audit.ts"
 import * as Changes from "../services/admin/KeyChanges.ts"
@@ -22,8 +22,11 @@ const issued = ({ record, value }: Changed<IssuedKey, Changes.KeyRecord>) => {
   return Output.record({ id, ...secret, ...rest }, "Keep the key: it is not shown again.")
 }
 
+const nameForm = `a text of at most ${longestKeyName} characters`
+const readName = Inputs.upTo(longestKeyName)
+
 const fields = {
-  name: Inputs.optional(Inputs.text("name"), "what to call the key"),
+  name: Inputs.optional(Inputs.option("name", nameForm, readName), "what to call the key"),
   scopes: Inputs.optional(
     Inputs.option(
       "scopes",
@@ -130,7 +133,7 @@ const rename = change(
   "Call a key something else.",
   {
     id,
-    name: Inputs.word("NAME", "what to call it from now on")
+    name: Inputs.argument("NAME", nameForm, readName)
   },
   ({ id, name }) => Effect.catchTag(changed(Changes.updateKey(id, { name })), "KeyRefused", explain)
 )

@@ -106,6 +106,8 @@ export const requests = Command.make(
   Effect.fnUntraced(function* ({ csv, follow: isFollowing, json, key, limit, model, org, status, ...period }) {
     if (csv && (json || isFollowing))
       return yield* new CommandFailed({ message: "--csv goes with neither --json nor --follow." })
+    if (isFollowing && period.until !== undefined)
+      return yield* new CommandFailed({ message: "--follow has no end: it does not go with --until." })
     const query = {
       ...(yield* Inputs.readPeriod(period)),
       org: yield* filterOf(org),

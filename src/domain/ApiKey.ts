@@ -19,6 +19,9 @@ export const rateWindowSeconds = 60
 
 export const mostRpm = 2_147_483_647
 
+/** In UTF-16 units. */
+export const longestKeyName = 200
+
 export interface Caller {
   readonly key: KeyId
   readonly org: OrgId

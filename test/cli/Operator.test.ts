@@ -138,6 +138,9 @@ withLayer(suite)("gateway", (it) => {
     assert.include(yield* failure(["orgs", "rename", renamed, "org_x"]), "printable")
     assert.include(yield* failure(["orgs", "rename", name, "other"]), "There is no organization")
     assert.deepInclude(yield* json("keys", "rename", keyId, "robot"), { id: keyId, name: "robot" })
+    const long = "a".repeat(201)
+    assert.include(yield* failure(["keys", "rename", keyId, long]), "at most 200 characters")
+    assert.include(yield* failure(["keys", "create", "--org", renamed, "--name", long]), "at most 200 characters")
 
     assert.strictEqual(yield* failure(["orgs", "delete", renamed]), `To delete ${renamed} for good, add --yes.`)
     assert.include(yield* failure(["orgs", "delete", renamed, "--yes"]), "has a balance of 5 USD")

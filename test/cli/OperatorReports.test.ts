@@ -40,6 +40,7 @@ withLayer(suite)("reports of the operator", (it) => {
     assert.include(csv[1], `"'=cmd,""x"""`)
     assert.lengthOf((yield* text("requests", "--org", "exporter")).trimEnd().split("\n"), 101)
     assert.include(yield* failure(["requests", "--csv", "--json"]), "--csv goes with neither")
+    assert.include(yield* failure(["requests", "--follow", "--until", "1h"]), "--follow has no end")
   })
 
   it.scoped("usage by two things adds up to what the ledger has", function* () {

@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { CapPeriod, mostRpm, Scope } from "../../../domain/ApiKey.ts"
+import { CapPeriod, longestKeyName, mostRpm, Scope } from "../../../domain/ApiKey.ts"
 import { KeyRecord } from "../../../services/admin/KeyChanges.ts"
 import { TextOrNull, UnixSeconds } from "../../../services/admin/Record.ts"
 import { parameter } from "../../schema/Query.ts"
@@ -17,8 +17,8 @@ const latest = 8_640_000_000_000
 const limits = {
   name: optionalField(
     "name",
-    Text.pipe(Schema.maxLength(200)),
-    "must be a text of at most 200 characters",
+    Text.pipe(Schema.maxLength(longestKeyName)),
+    `must be a text of at most ${longestKeyName} characters`,
     "What to call it."
   ),
   scopes: optionalField(
