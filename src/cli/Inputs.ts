@@ -113,8 +113,7 @@ export const whole =
 
 export const upTo = (longest: number) => (text: string) => (text.length > longest ? undefined : text)
 
-export const filledTo = (longest: number) => (text: string) =>
-  text.trim() === "" ? undefined : upTo(longest)(text)
+export const filledTo = (longest: number) => (text: string) => (text.trim() === "" ? undefined : upTo(longest)(text))
 
 /** Reads the word as null. */
 export const or =
