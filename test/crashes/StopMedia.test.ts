@@ -17,7 +17,7 @@ import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
 /** What the gateway that is stopped waits for with each job; the farm lets it wait. */
 const stuck: ReadonlyArray<RenderFarm.Call["step"]> = ["poll", "result", "download", "submit"]
 
-describe("a stop of a gateway with renders under way", () => {
+describe.concurrent("a stop of a gateway with renders under way", () => {
   deploymentTest("leaves them to the other one at once, and none is submitted twice", function* ({ env, gateway }) {
     yield* LeaseLog.keep
     const { org, secret } = yield* openAccount({})
@@ -79,7 +79,7 @@ describe("a stop of a gateway with renders under way", () => {
   })
 })
 
-describe("a stop of a gateway with images under way", () => {
+describe.concurrent("a stop of a gateway with images under way", () => {
   deploymentTest(
     "waits for an image, and frees the key of one that outlasts SHUTDOWN_TIMEOUT",
     function* ({ env, gateway, upstream }) {

@@ -65,6 +65,13 @@ export const eventually = <A, E, R>(
   })
 }
 
+/** As if the dead who left holds had been silent for 45 s. */
+export const lapse = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => sql`UPDATE instances SET beat_at = beat_at - interval '45 seconds'
+    WHERE id IN (SELECT instance_id FROM holds WHERE state = 'open')`
+)
+
 /** Waits until something here is so. */
 export const waitUntil = (isSo: () => boolean, within?: Duration.DurationInput) =>
   eventually(Effect.sync(isSo), (is) => is, within)

@@ -67,6 +67,6 @@ withLayer(Served.layer(Effect.succeed({ catalog, env: { SANDBOX: "true" } })))("
       assert.isAbove(Number(yield* customer.spentInTheEnd), 0)
       assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
     },
-    60_000
+    { timeout: 60_000, concurrent: true }
   )
 })
