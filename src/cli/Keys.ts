@@ -1,6 +1,6 @@
 import { Command } from "@effect/cli"
 import { Clock, Effect, Predicate, Redacted, Struct } from "effect"
-import { CapPeriod, longestKeyName, mostRpm } from "../domain/ApiKey.ts"
+import { CapPeriod, longestKeyName, maxRpm } from "../domain/ApiKey.ts"
 import { ApiKeys, type IssuedKey } from "../services/access/ApiKeys.ts"
 import type { Changed } from "../services/admin/Audit.ts"
 import * as Changes from "../services/admin/KeyChanges.ts"
@@ -36,7 +36,7 @@ const fields = {
     "the surfaces it may use, such as chat,images: of chat, images and videos, or all; a new key: all"
   ),
   rpm: Inputs.optional(
-    Inputs.option("rpm", `an integer from 1 to ${mostRpm}, or default`, Inputs.or("default", Inputs.whole(1, mostRpm))),
+    Inputs.option("rpm", `an integer from 1 to ${maxRpm}, or default`, Inputs.or("default", Inputs.whole(1, maxRpm))),
     "requests per minute, or default for the setting DEFAULT_RPM; a new key: default"
   ),
   cap: Inputs.optional(

@@ -5,7 +5,7 @@ const readOnly = "25006"
 
 const oftenEnough = 10
 const replanFactor = 4
-const mostStatements = 200
+const maxStatements = 200
 
 interface Statement {
   uses: number
@@ -74,8 +74,8 @@ export class PooledClient extends Pg.Client {
   #use(text: string, deallocate: (name: string) => void): string | undefined {
     const statement = this.#statements.get(text) ?? { uses: 0, prepareAt: oftenEnough, name: undefined }
     if (!this.#statements.has(text)) {
-      if (this.#statements.size >= mostStatements) this.#forgetRare()
-      if (this.#statements.size < mostStatements) this.#statements.set(text, statement)
+      if (this.#statements.size >= maxStatements) this.#forgetRare()
+      if (this.#statements.size < maxStatements) this.#statements.set(text, statement)
     }
     statement.uses += 1
     if (statement.uses === statement.prepareAt) {

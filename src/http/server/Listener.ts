@@ -42,14 +42,14 @@ const refuse = (socket: Duplex, { report, text }: RawRefusal): void => {
   socket.end(text, () => socket.destroy())
 }
 
-const mostLingering = 32
+const maxLingering = 32
 const lingerMillis = 1000
 
 const makeTurnAway = () => {
   let lingering = 0
   return (socket: Socket, { report, text }: RawRefusal): void => {
     socket.on("error", () => {})
-    if (lingering >= mostLingering) return void socket.destroy()
+    if (lingering >= maxLingering) return void socket.destroy()
     lingering += 1
     // A close with unread data would reset the connection before the client reads the response.
     const timer = setTimeout(() => socket.destroy(), lingerMillis).unref()
@@ -64,13 +64,13 @@ const makeTurnAway = () => {
 }
 
 const drainMillis = 5000
-const mostDrained = 64 * 1024 * 1024
+const maxDrained = 64 * 1024 * 1024
 const drainCheckMillis = 50
 
 /** Closed with some of a body unread, a connection would be reset before its client has read the answer. */
 const limitDrain = (socket: Socket, request: IncomingMessage): void => {
   const until = performance.now() + drainMillis
-  const upTo = socket.bytesRead + mostDrained
+  const upTo = socket.bytesRead + maxDrained
   const check = setInterval(() => {
     if (request.complete || socket.destroyed) clearInterval(check)
     else if (performance.now() > until || socket.bytesRead > upTo) socket.destroy()

@@ -177,13 +177,13 @@ const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: Fi
 /** This wire refuses stop sequences of white space alone. */
 export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => stop.filter(isBlank)
 
-export const leastBudget = 1_024
-export const leastAnswer = 512
+export const minBudget = 1_024
+export const minAnswer = 512
 
 /** Thinking comes out of `max_tokens`: half of it, if the rest can hold an answer. */
 const budgetOf = (maxTokens: number) => {
-  if (maxTokens < leastBudget + leastAnswer) return undefined
-  const tokens = Math.min(Math.max(Math.floor(maxTokens / 2), leastBudget), maxTokens - leastAnswer)
+  if (maxTokens < minBudget + minAnswer) return undefined
+  const tokens = Math.min(Math.max(Math.floor(maxTokens / 2), minBudget), maxTokens - minAnswer)
   return { type: "enabled", budget_tokens: tokens } as const
 }
 

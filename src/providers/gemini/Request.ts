@@ -123,12 +123,12 @@ const levels = { low: "LOW", medium: "MEDIUM", high: "HIGH", xhigh: "HIGH" } as 
 
 /** In tokens, as in the host's OpenAI-compatible endpoint. */
 const budgets: Readonly<Record<ReasoningEffort, number>> = { low: 1_024, medium: 8_192, high: 24_576, xhigh: 24_576 }
-const leastBudget = 512
+const minBudget = 512
 
 /** Thoughts count as output: half is left for the answer. */
 const budgetOf = (effort: ReasoningEffort, maxTokens: number): number => {
   const budget = Math.min(budgets[effort], Math.floor(maxTokens / 2))
-  return budget < leastBudget ? 0 : budget
+  return budget < minBudget ? 0 : budget
 }
 
 /** Gemini 3 has levels, Gemini 2.5 a budget, and a host refuses both in one request. */
@@ -143,9 +143,9 @@ export const encodeThinking = (request: ChatRequest, { thinking = "level" }: Opt
   return thinkingBudget === 0 ? { thinkingBudget } : { includeThoughts: true, thinkingBudget }
 }
 
-const mostStops = 5
+const maxStops = 5
 
-export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.length > mostStops ? stop : [])
+export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.length > maxStops ? stop : [])
 
 /** The host's seeds have 32 bits. */
 const encodeSeed = (seed: number | undefined): number | undefined =>
@@ -187,7 +187,7 @@ const encodeConfig = (request: ChatRequest, options: Options, { penalties, sampl
     ...defined({
       responseMimeType: format && "application/json",
       responseJsonSchema: format?.type === "json_schema" ? format.json_schema.schema : undefined,
-      stopSequences: request.stop.length === 0 ? undefined : request.stop.slice(0, mostStops),
+      stopSequences: request.stop.length === 0 ? undefined : request.stop.slice(0, maxStops),
       temperature: sampling ? request.temperature : undefined,
       topP: sampling ? request.topP : undefined,
       seed: encodeSeed(request.seed),

@@ -7,7 +7,7 @@ import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
 import { chargedByHosts, fitCallId, inlinesImages } from "../chat/Messages.ts"
 import { asCount, asFields, asRecords, asText, defined, type Fields, without } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
-import { leastOutput, longestCallId, type Quirks } from "./Request.ts"
+import { longestCallId, minOutput, type Quirks } from "./Request.ts"
 
 type Body = NativeRequest["body"]
 type Call = ChatCall<Options, Quirks>
@@ -153,7 +153,7 @@ const encode = (call: Call, body: Body): object => {
     model: route.model,
     input: items,
     store: false,
-    max_output_tokens: Math.max(leastOutput, request.maxTokens),
+    max_output_tokens: Math.max(minOutput, request.maxTokens),
     ...toolFields(body, hasMore, call),
     ...defined({
       stream: streams ? true : undefined,

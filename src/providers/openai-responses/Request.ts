@@ -19,7 +19,7 @@ export interface Quirks {
 }
 
 /** The host refuses a smaller cap. */
-export const leastOutput = 16
+export const minOutput = 16
 export const longestCallId = 64
 
 const joinTexts = (content: string | ReadonlyArray<TextPart> | null): string => textsOf(content).join("")
@@ -118,7 +118,7 @@ export const encodeRequest = ({ isStream, options, quirks, request, route }: Cha
       (message): ReadonlyArray<ReturnType<typeof encodeItems>[number]> => encodeItems(message, markOf)
     ),
     store: false,
-    max_output_tokens: Math.max(leastOutput, request.maxTokens),
+    max_output_tokens: Math.max(minOutput, request.maxTokens),
     ...toolFields(request, request.webSearch ? web_search : undefined),
     ...defined({
       max_tool_calls: request.webSearch && quirks.callLimit !== false ? request.maxWebSearches : undefined,

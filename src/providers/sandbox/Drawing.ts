@@ -33,10 +33,10 @@ export interface Scene {
 }
 
 /** Of the four threads for files, names and pictures. */
-const mostAtOnce = 2
-export const mostRead = 1_000
+const maxAtOnce = 2
+export const maxRead = 1_000
 /** A picture that claims more is not decoded. */
-const mostReferencePixels = 100_000_000
+const maxReferencePixels = 100_000_000
 const longestDecode = { seconds: 60 }
 
 const failed = (what: string) => (cause: unknown) =>
@@ -64,7 +64,7 @@ const load = Effect.tryPromise({
 })
 
 export const make: Effect.Effect<Studio> = Effect.gen(function* () {
-  const turns = yield* Effect.makeSemaphore(mostAtOnce)
+  const turns = yield* Effect.makeSemaphore(maxAtOnce)
   let tools: Tools | undefined
   const loaded = Effect.suspend(() =>
     tools === undefined ? Effect.tap(load, (all) => (tools = all)) : Effect.succeed(tools)
@@ -76,14 +76,14 @@ export const make: Effect.Effect<Studio> = Effect.gen(function* () {
 
 const drawable = (text: string): ReadonlyArray<string> => {
   const visible = text
-    .slice(0, 2 * mostRead)
+    .slice(0, 2 * maxRead)
     .replaceAll(/\r\n?|[\u0085\u2028\u2029]/g, "\n")
     .replaceAll(/(?!\n)[\p{Cc}\p{Zs}]+/gu, " ")
     .replaceAll(/[\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffc]/gu, "")
     .replaceAll(/\n{3,}/g, "\n\n")
     .trim()
   const characters = Array.from(visible)
-  return characters.length <= mostRead ? characters : [...characters.slice(0, mostRead), "…"]
+  return characters.length <= maxRead ? characters : [...characters.slice(0, maxRead), "…"]
 }
 
 interface Lettering {
@@ -177,7 +177,7 @@ export const fitted = (
   format: "png" | "jpeg"
 ) =>
   drawn(async () => {
-    const upright = sharp(reference, { failOn: "error", limitInputPixels: mostReferencePixels })
+    const upright = sharp(reference, { failOn: "error", limitInputPixels: maxReferencePixels })
       .timeout(longestDecode)
       .autoOrient()
       .resize({ width: Math.floor(width), height: Math.floor(height), fit: "inside" })

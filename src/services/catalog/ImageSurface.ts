@@ -1,6 +1,6 @@
 import { Array as Arr, Schema } from "effect"
 import { makesShape } from "../../domain/Image.ts"
-import { mostReferences } from "../../domain/Media.ts"
+import { maxReferences } from "../../domain/Media.ts"
 import type { ImageModel, ImageRoute, ImageVariant, Resolution, Shape, ShapeFeature } from "../../domain/Model.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { shapeOf, variantKey } from "../../domain/Shape.ts"
@@ -40,7 +40,7 @@ export const ImageModelEntry = Schema.Struct({
   pricing: optional(Schema.Struct({ per_image_usd: Usd, official: optional(Schema.Struct({ per_image_usd: Usd })) })),
   ...shapes,
   edit: optional(Schema.Boolean),
-  max_references: optional(integer(1, mostReferences)),
+  max_references: optional(integer(1, maxReferences)),
   routes: Schema.NonEmptyArray(RouteEntry)
 })
 export type ImageModelEntry = typeof ImageModelEntry.Type
@@ -143,7 +143,7 @@ const compileImage = (entry: ImageModelEntry, base: BaseOf): ImageModel => {
     created: entry.created ?? 0,
     variants,
     edit,
-    maxReferences: entry.max_references ?? mostReferences,
+    maxReferences: entry.max_references ?? maxReferences,
     routes: entry.routes.map((route): ImageRoute => {
       const resolutions = route.resolutions ?? resolutionsOf(entry)
       return {

@@ -12,10 +12,10 @@ import * as Monotonic from "../runtime/Monotonic.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 
 /** An answer with less is of no use. */
-const leastOutput = 1_024
+const minOutput = 1_024
 const longestWait = 60_000
 const pauseMillis = 250
-const mostWaiting = 64
+const maxWaiting = 64
 
 export interface FittedHold {
   readonly hold: Hold
@@ -76,9 +76,9 @@ export const makeHoldFitting = (requestTimeoutMillis: number) =>
     ): Effect.Effect<FittedHold, HoldRefused> =>
       Effect.suspend(() => {
         const { org } = wanted
-        if ((queues.get(org)?.length ?? 0) >= mostWaiting) return new InsufficientCredits()
+        if ((queues.get(org)?.length ?? 0) >= maxWaiting) return new InsufficientCredits()
         const price = Pricing.holdPrice(model, request)
-        const least = Pricing.holdFor(price, Math.min(price.cap, leastOutput))
+        const least = Pricing.holdFor(price, Math.min(price.cap, minOutput))
         const until = now() + patience
         const waiter: Waiter = { wake: () => {} }
         const queue = enter(org, waiter)

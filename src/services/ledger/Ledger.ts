@@ -2,7 +2,7 @@ import { SqlClient, SqlError, SqlSchema } from "@effect/sql"
 import { type Cause, Context, Effect, Layer, Metric, type Scope } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import { InsufficientCredits, type RateLimited, SettleFailed } from "../../domain/Failure.ts"
-import { min, mostStored, type NanoUsd } from "../../domain/Money.ts"
+import { maxStored, min, type NanoUsd } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import { ensureSync } from "../runtime/Fibers.ts"
@@ -79,7 +79,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const admit = ({ id, isShared, key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
         Effect.suspend(() =>
           Effect.map(
-            place({ id: id ?? ids.uuid(), org, key, amount: min(upTo, mostStored) }, rate, isShared),
+            place({ id: id ?? ids.uuid(), org, key, amount: min(upTo, maxStored) }, rate, isShared),
             (hold) => {
               open.add(hold.id)
               return hold
@@ -147,7 +147,7 @@ const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
     )
   return {
     hold: Effect.fn("Ledger.job.hold")(function* (wanted: Hold) {
-      const hold = { ...wanted, amount: min(wanted.amount, mostStored) }
+      const hold = { ...wanted, amount: min(wanted.amount, maxStored) }
       const [placed] = yield* runWith(sql, HoldSql.place(null, [{ ...hold, rateLimit: undefined }]))
       if (placed === undefined) return yield* new InsufficientCredits()
       if (placed.verdict !== "held") return yield* Effect.catchTag(Placing.refuse(placed), "RateLimited", Effect.die)

@@ -43,13 +43,13 @@ const proveOne = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { check,
 export const verify = <E>(
   sql: SqlClient.SqlClient,
   tell: (proof: Proof) => Effect.Effect<unknown, E>,
-  mostViolations?: number
+  maxViolations?: number
 ): Effect.Effect<Counts, E | SqlError.SqlError> =>
   Effect.gen(function* () {
     yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
     // It locks nothing that anybody waits for.
     yield* sql`SET LOCAL idle_in_transaction_session_timeout = '1min'`
-    for (const invariant of invariants(sql)) yield* tell(yield* proveOne(sql, invariant, mostViolations))
+    for (const invariant of invariants(sql)) yield* tell(yield* proveOne(sql, invariant, maxViolations))
     const [counts] = yield* rowsOf(Counts)(sql`
       SELECT (SELECT count(*) FROM organizations)::int AS organizations,
         (SELECT count(*) FROM ledger_entries)::int AS entries, (SELECT count(*) FROM holds)::int AS holds, now() AS at`)
@@ -62,7 +62,7 @@ export class VerificationRunning extends Data.TaggedError("VerificationRunning")
   }
 }
 
-const mostShown = 20
+const maxShown = 20
 
 /** For an instance that serves: beside its pool, and once at a time. */
 export class Verification extends Context.Tag("gateway/Verification")<
@@ -98,7 +98,7 @@ export class Verification extends Context.Tag("gateway/Verification")<
           // The client may read slowly, and a transaction must not stand still meanwhile.
           const steps = yield* Queue.unbounded<Take.Take<Proof | Counts>>()
           const tell = (step: Proof | Counts) => Queue.offer(steps, Take.of(step))
-          yield* verify(own, tell, mostShown).pipe(
+          yield* verify(own, tell, maxShown).pipe(
             Effect.flatMap(tell),
             Effect.orDie,
             Effect.matchCauseEffect({

@@ -39,7 +39,7 @@ export interface RoutedRender {
 }
 
 /** The share of an image's time that the first attempt needs. */
-const leastLeft = 0.2
+const minRemainingShare = 0.2
 
 export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
   ProviderRouter,
@@ -110,7 +110,7 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
     image: Effect.fnUntraced(function* (model, request, attempts, since) {
       const left = within - now() + since
       // An aborted image is paid for, so a late request does not begin one.
-      if (left < within * leastLeft) return yield* new TimedOut()
+      if (left < within * minRemainingShare) return yield* new TimedOut()
       return yield* failover(means, {
         model,
         routes: yield* Candidates.inOrder(Candidates.drawing(model.routes, request)),

@@ -5,7 +5,7 @@ import type { Advance } from "./Advance.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import { type Lease, LeaseLost, Next } from "./VideoState.ts"
 
-const mostAtOnce = 16
+const maxAtOnce = 16
 const renewEvery = "8 seconds"
 const retryDefectAfterMs = 5_000
 const stopTimeout = "10 seconds"
@@ -88,7 +88,7 @@ export const makeRunner = Effect.fnUntraced(function* (
   )
 
   const claimDue = Effect.gen(function* () {
-    const capacity = mostAtOnce - claimed.size
+    const capacity = maxAtOnce - claimed.size
     if (capacity <= 0) return yield* Queue.take(wakeups)
     const exceptions = Effect.all({ except: pendingVideos, passedOver: listPassedOver })
     const jobs = yield* Effect.flatMap(exceptions, (them) => rows.claim(capacity, them)).pipe(

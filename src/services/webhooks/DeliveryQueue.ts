@@ -4,9 +4,9 @@ import { storable } from "../sql/Statement.ts"
 
 /** Longer than a try with its statements takes. */
 const leaseSeconds = 60
-const mostPerLane = 4
+const maxPerLane = 4
 /** Hosts that never answer are as many as a customer likes. */
-export const mostPerOrganization = 16
+export const maxPerOrganization = 16
 /** Due rows that are looked at for one claim. */
 const farthest = 1_000
 const longestFailure = 200
@@ -65,7 +65,7 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
                 row_number() OVER (PARTITION BY org_id ORDER BY next_at, id) AS org_place
               FROM due
             ) AS placed
-            WHERE place <= ${mostPerLane} AND org_place <= ${mostPerOrganization} ORDER BY next_at LIMIT ${limit}
+            WHERE place <= ${maxPerLane} AND org_place <= ${maxPerOrganization} ORDER BY next_at LIMIT ${limit}
           ), locked AS (
             SELECT id, CASE
                 WHEN endpoint_id IS NULL

@@ -5,11 +5,11 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { logFailure } from "../sql/Outage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { type DeliveryQueue, type Leased, makeDeliveryQueue, mostPerOrganization, type Try } from "./DeliveryQueue.ts"
+import { type DeliveryQueue, type Leased, makeDeliveryQueue, maxPerOrganization, type Try } from "./DeliveryQueue.ts"
 import { sign } from "./Signature.ts"
 
 const tryWithinSeconds = 15
-const mostAtOnce = 64
+const maxAtOnce = 64
 
 /** After each failed try, the last but one; together below 24 hours. */
 const rests = ["5 seconds", "1 minute", "5 minutes", "30 minutes", "2 hours", "6 hours", "15 hours"] as const
@@ -110,12 +110,12 @@ export const makeRunner = Effect.fnUntraced(function* (
       lanes.add(lane)
       byOrganization.set(orgId, (byOrganization.get(orgId) ?? 0) + 1)
     }
-    const full = [...byOrganization].filter(([, count]) => count >= mostPerOrganization)
+    const full = [...byOrganization].filter(([, count]) => count >= maxPerOrganization)
     return [...lanes, ...full.map(([org]) => org)]
   }
 
   const claimDue = Effect.gen(function* () {
-    const capacity = mostAtOnce - running.size
+    const capacity = maxAtOnce - running.size
     if (capacity === 0) return yield* Queue.take(wakeups)
     const claimed = yield* Effect.uninterruptible(
       Effect.tap(

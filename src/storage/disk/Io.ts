@@ -10,14 +10,14 @@ const messageOf = (error: unknown) => (error instanceof Error ? error.message : 
 
 /** Stuck calls occupy the few threads that Node has for files and DNS. */
 let stuck = 0
-const mostStuck = 2
+const maxStuck = 2
 const timeoutMillis = 30_000
 
 const isHandle = (value: unknown): value is FileHandle => Predicate.hasProperty(value, "close")
 
 /** Rejects at the timeout: no file system call can be cancelled. */
 export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> => {
-  if (stuck >= mostStuck) return Promise.reject(new Error("the disk does not answer"))
+  if (stuck >= maxStuck) return Promise.reject(new Error("the disk does not answer"))
   return new Promise((resolve, reject) => {
     let isLate = false
     const timer = setTimeout(() => {
