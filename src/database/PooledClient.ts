@@ -37,7 +37,7 @@ export class PooledClient extends Pg.Client {
       onStale()
     }
     // Reads an answer that arrived while this process was suspended.
-    const lapse = () => setImmediate(cut)
+    const cutLater = () => setImmediate(cut)
     this.connection.on("errorMessage", ({ code }: Pg.DatabaseError) => {
       this.#isRefused = true
       if (code === readOnly) onStale()
@@ -51,7 +51,7 @@ export class PooledClient extends Pg.Client {
     this.on("end", () => clearTimeout(this.#clock))
     const count = () => {
       this.#unanswered += 1
-      if (this.#unanswered === 1) this.#clock = this.#clock?.refresh() ?? setTimeout(lapse, limitMillis).unref()
+      if (this.#unanswered === 1) this.#clock = this.#clock?.refresh() ?? setTimeout(cutLater, limitMillis).unref()
     }
     const send = super.query.bind(this)
     const deallocate = (name: string) => {

@@ -62,7 +62,7 @@ export const makesShape = (route: ImageRoute, resolution: Resolution, shape: Sha
   route.resolutions.has(resolution) && (shape === undefined || route.aspectRatios.has(shape.aspectRatio))
 
 /** A route with one shape for a resolution makes it untold; others, whose hosts may choose, are told. */
-export const isToldShape = ({ variants }: ImageModel, route: ImageRoute, resolution: Resolution): boolean =>
+export const sendsShape = ({ variants }: ImageModel, route: ImageRoute, resolution: Resolution): boolean =>
   route.aspectRatios.size > 1 ||
   variants.filter((variant) => variant.resolution === resolution && makesShape(route, resolution, variant.shape))
     .length > 1

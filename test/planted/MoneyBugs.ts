@@ -114,7 +114,7 @@ export const moneyBugs: ReadonlyArray<Bug> = [
   {
     name: "a stop does not wait for refunds",
     file: "src/services/ledger/Refunds.ts",
-    find: "Effect.addFinalizer(() =>\n        workOff.pipe(",
+    find: "Effect.addFinalizer(() =>\n        attemptAll.pipe(",
     replace: "Effect.addFinalizer(() =>\n        Effect.succeed(true).pipe(",
     caughtBy: ["test/services/ledger/Refunds.test.ts"]
   },

@@ -78,16 +78,16 @@ export const answerOf = <A, Record, Answer, E, R>(
 export const recordOf = <Record, E, R>(change: Effect.Effect<Changed<unknown, Record>, E, R>) =>
   answerOf(change, (record) => record)
 
-interface Told {
+interface WithMessage {
   readonly message: string
 }
 
-export const notFound = ({ message }: Told) => new NotFound({ message })
+export const notFound = ({ message }: WithMessage) => new NotFound({ message })
 export const conflict =
   (param: string | null) =>
-  ({ message }: Told) =>
+  ({ message }: WithMessage) =>
     new Conflict({ message, param })
 export const invalid =
   (param: string | null) =>
-  ({ message }: Told) =>
+  ({ message }: WithMessage) =>
     new InvalidRequest({ message, param })

@@ -42,12 +42,12 @@ export class BodyBuffer {
   next(upTo: number): Effect.Effect<Progress, BodyCutOff | BodyTooSlow> {
     return Effect.async((resume) => {
       const request = this.#request
-      const leave = () => {
+      const detach = () => {
         this.#stop = undefined
         request.off("data", onData).off("end", onEnd).off("close", onCut).off("error", onCut)
       }
       const done = (result: Effect.Effect<Progress, BodyCutOff | BodyTooSlow>) => {
-        leave()
+        detach()
         resume(result)
       }
       const onData = (chunk: Buffer) => {
@@ -61,7 +61,7 @@ export class BodyBuffer {
       if (request.destroyed && !request.readableEnded) return onCut()
       this.#stop = (failure) => done(Effect.fail(failure))
       request.on("data", onData).on("end", onEnd).on("close", onCut).on("error", onCut).resume()
-      return Effect.sync(leave)
+      return Effect.sync(detach)
     })
   }
 

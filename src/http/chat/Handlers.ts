@@ -30,14 +30,17 @@ export const chatEndpoints = Effect.gen(function* () {
         created: Math.floor(clock.unsafeCurrentTimeMillis() / 1000),
         model: job.model.id
       }
-      const marked = () =>
+      const markedHeaders = () =>
         isInSandbox(record.route, job.model.routes) ? { ...headers(), "x-gateway-sandbox": "true" } : headers()
       if (job.request.stream) {
         const encoder = dialect.encoder(name, job.request)
-        return Effect.as(chat.stream(job, makeSink({ response, headers: marked, encoder, departure })), undefined)
+        return Effect.as(
+          chat.stream(job, makeSink({ response, headers: markedHeaders, encoder, departure })),
+          undefined
+        )
       }
       return Effect.map(chat.complete(job), ({ answer, usage }) =>
-        json(200, dialect.encodeAnswer(name, job.request, answer, usage), marked())
+        json(200, dialect.encodeAnswer(name, job.request, answer, usage), markedHeaders())
       )
     })
 

@@ -22,7 +22,7 @@ const decodeEdit = decoder(ImageEditRequest)
 
 const isHd = (quality: unknown): boolean => isString(quality) && quality.toLowerCase() === "hd"
 
-const given = (shape: string | null | undefined): string | undefined =>
+const presentShape = (shape: string | null | undefined): string | undefined =>
   shape === "auto" ? undefined : (shape ?? undefined)
 
 export const decodeImageBody = (
@@ -36,8 +36,8 @@ export const decodeImageBody = (
       prompt,
       references: image ?? [],
       resolution: resolution ?? (isHd(quality) ? "4K" : undefined),
-      size: given(size),
-      aspectRatio: given(aspect_ratio),
+      size: presentShape(size),
+      aspectRatio: presentShape(aspect_ratio),
       responseFormat: response_format ?? "url"
     })
   )

@@ -57,7 +57,7 @@ export const without = (fields: Fields, names: ReadonlyArray<string>): Record<st
 type Defined<A> = { [K in keyof A]: Exclude<A[K], undefined> }
 
 /** Hosts read `null` and absence differently. */
-export const defined = <A extends object>(fields: A): Partial<Defined<A>> => {
+export const withoutUndefined = <A extends object>(fields: A): Partial<Defined<A>> => {
   const kept: Partial<Defined<A>> = {}
   for (const name in fields) {
     const value = fields[name]

@@ -3,7 +3,7 @@ import type { ReasoningEffort, RouteBase } from "../../domain/Model.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { parseArguments, textsOf } from "../chat/Messages.ts"
 import { sentinel, unseal } from "../chat/ThoughtSignatures.ts"
-import { defined } from "../client/Json.ts"
+import { withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
 /** For replayed calls: `required` fills a missing signature with the sentinel, `sentinel` each. */
@@ -109,7 +109,7 @@ export const encodeContents = (route: RouteBase, messages: ReadonlyArray<Message
           names.set(call.id, name)
           const isFirst = parts.every(({ functionCall }) => functionCall === undefined)
           const functionCall = { id: call.id, name, args: parseArguments(given) }
-          parts.push({ functionCall, ...defined({ thoughtSignature: signatureOf(call, isFirst, at > turn) }) })
+          parts.push({ functionCall, ...withoutUndefined({ thoughtSignature: signatureOf(call, isFirst, at > turn) }) })
         }
       }
     }
@@ -136,7 +136,7 @@ export const encodeThinking = (request: ChatRequest, { thinking = "level" }: Opt
   const effort = request.reasoningEffort
   if (thinking === "none") return undefined
   if (thinking === "level") {
-    return { includeThoughts: true, ...defined({ thinkingLevel: effort && levels[effort] }) }
+    return { includeThoughts: true, ...withoutUndefined({ thinkingLevel: effort && levels[effort] }) }
   }
   if (effort === undefined) return undefined
   const thinkingBudget = budgetOf(effort, request.maxTokens)
@@ -156,7 +156,7 @@ const encodePenalty = (penalty: number | undefined): number | undefined => (pena
 
 const encodeTools = ({ tools, webSearch }: ChatRequest) => {
   const functionDeclarations = tools.map(({ function: { description, name, parameters } }) => {
-    return { name, ...defined({ description, parametersJsonSchema: parameters }) }
+    return { name, ...withoutUndefined({ description, parametersJsonSchema: parameters }) }
   })
   const encoded = [
     ...(tools.length > 0 ? [{ functionDeclarations }] : []),
@@ -177,14 +177,14 @@ const encodeToolConfig = (request: ChatRequest) => {
   const functionCallingConfig = encodeCalling(request)
   const includeServerSideToolInvocations = request.tools.length > 0 && request.webSearch ? true : undefined
   if (functionCallingConfig === undefined && includeServerSideToolInvocations === undefined) return undefined
-  return defined({ functionCallingConfig, includeServerSideToolInvocations })
+  return withoutUndefined({ functionCallingConfig, includeServerSideToolInvocations })
 }
 
 const encodeConfig = (request: ChatRequest, options: Options, { penalties, sampling }: Quirks) => {
   const format = request.responseFormat
   return {
     maxOutputTokens: request.maxTokens,
-    ...defined({
+    ...withoutUndefined({
       responseMimeType: format && "application/json",
       responseJsonSchema: format?.type === "json_schema" ? format.json_schema.schema : undefined,
       stopSequences: request.stop.length === 0 ? undefined : request.stop.slice(0, maxStops),
@@ -203,7 +203,7 @@ export const encodeRequest = ({ options, quirks, request, route }: ChatCall<Opti
   return {
     contents,
     generationConfig: encodeConfig(request, options, quirks),
-    ...defined({
+    ...withoutUndefined({
       systemInstruction: system.length === 0 ? undefined : { parts: system },
       tools: encodeTools(request),
       toolConfig: encodeToolConfig(request)

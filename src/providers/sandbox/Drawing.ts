@@ -74,7 +74,7 @@ export const make: Effect.Effect<Studio> = Effect.gen(function* () {
   }
 })
 
-const drawable = (text: string): ReadonlyArray<string> => {
+const toDrawable = (text: string): ReadonlyArray<string> => {
   const visible = text
     .slice(0, 2 * maxRead)
     .replaceAll(/\r\n?|[\u0085\u2028\u2029]/g, "\n")
@@ -99,9 +99,9 @@ const lettering = async (
   { box, opacity = 1, sizes, text }: Lettering,
   scale = 1
 ): Promise<ReadonlyArray<OverlayOptions>> => {
-  let characters = drawable(text)
+  let characters = toDrawable(text)
   if (characters.length === 0) return []
-  const written = (size: number, by: number): Sharp => {
+  const renderText = (size: number, by: number): Sharp => {
     const plain = characters.join("").replaceAll("&", "&amp;").replaceAll("<", "&lt;")
     const marked = `<span foreground="white" alpha="${Math.round(100 * opacity)}%">${plain}</span>`
     const width = Math.floor(box.width * by)
@@ -121,7 +121,7 @@ const lettering = async (
   let size = largest
   while (characters.length > 1) {
     // Fails where it is larger than the library can draw.
-    const { height, width } = await written(size, 1)
+    const { height, width } = await renderText(size, 1)
       .metadata()
       .catch(() => ({ height: Infinity, width: Infinity }))
     const share = Math.min(box.height / height, box.width / width)
@@ -133,7 +133,7 @@ const lettering = async (
     } else size = next
   }
   const room = { width: Math.floor(box.width * scale), height: Math.floor(box.height * scale) }
-  const picture = written(size, scale).resize({ ...room, fit: "inside", withoutEnlargement: true })
+  const picture = renderText(size, scale).resize({ ...room, fit: "inside", withoutEnlargement: true })
   const input = await picture.png({ compressionLevel: 1 }).toBuffer()
   return [{ input, left: Math.round(box.x * scale), top: Math.round(box.y * scale) }]
 }

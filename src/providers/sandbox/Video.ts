@@ -40,7 +40,7 @@ const early = new ProviderFailure({ class: "retry", status: 404, detail: "sandbo
 const read = (handle: VideoHandle): Effect.Effect<Handle, ProviderFailure> =>
   handle.length > maxEncoded ? unknown : Effect.mapError(decode(handle), () => unknown)
 
-const kept = (prompt: string): string =>
+const keepPrompt = (prompt: string): string =>
   withoutSwitches(prompt)
     .slice(0, 2 * maxRead)
     .replaceAll(/[\0\p{Cs}]/gu, "\ufffd")
@@ -90,7 +90,7 @@ export const make = ({ draw }: Studio): VideoAdapter => ({
       reference === undefined ? null : yield* draw((tools) => fitted(tools, reference.bytes, referenceBox, "jpeg"))
     const handle: Handle = {
       model: reference === undefined ? route.model : (route.imageModel ?? route.model),
-      prompt: kept(request.prompt),
+      prompt: keepPrompt(request.prompt),
       seconds: request.seconds,
       reference: small === null ? null : small.bytes,
       fate: moderation === "render" ? "refused" : faults.fail === true ? "failed" : "done",

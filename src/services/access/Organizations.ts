@@ -5,7 +5,7 @@ import { type NanoUsd, NanoUsdFromRow, toUsdText, zero } from "../../domain/Mone
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { containing, given, rowsOf, storable } from "../sql/Statement.ts"
+import { containing, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
 
 export class Organization extends Schema.Class<Organization>("Organization")({
   id: OrgId,
@@ -181,8 +181,8 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
           rows(sql`
             SELECT * FROM organizations WHERE ${sql.and([
               sql.literal(state === undefined ? "deleted_at IS NULL" : states[state]),
-              ...given(search, (text) => sql`(id = ${storable(text)} OR name ILIKE ${containing(text)})`),
-              ...given(after, (id) => sql`id < ${storable(id)}`)
+              ...whenDefined(search, (text) => sql`(id = ${storable(text)} OR name ILIKE ${containing(text)})`),
+              ...whenDefined(after, (id) => sql`id < ${storable(id)}`)
             ])}
             ORDER BY id DESC LIMIT ${limit}`)
         ),

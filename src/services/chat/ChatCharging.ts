@@ -11,7 +11,7 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import { rowOf } from "../telemetry/RequestEntry.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { withSpan } from "../telemetry/Tracing.ts"
-import { type Measured, type Received, usageOf } from "./ChatUsage.ts"
+import { type Measured, measureUsage, type Received } from "./ChatUsage.ts"
 import { makeHoldFitting } from "./HoldFitting.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
@@ -48,7 +48,7 @@ export const makeChatCharging = Effect.gen(function* () {
   const fitHold = yield* makeHoldFitting(yield* (yield* ProviderRouter).requestTimeoutMillis)
 
   /** Places a hold that was refused, if the balance covers a lower cap. */
-  const fit = (job: ChatJob) => {
+  const fitToBalance = (job: ChatJob) => {
     const { model, record, request } = job
     const { key, org } = record.caller
     const since = Monotonic.millisOf(clock)
@@ -63,7 +63,7 @@ export const makeChatCharging = Effect.gen(function* () {
   }
 
   /** Releases the hold at the end if nothing has closed it. */
-  const holding = <A, E>(job: ChatJob, use: (held: Hold, job: ChatJob) => Effect.Effect<A, E>) =>
+  const withHold = <A, E>(job: ChatJob, use: (held: Hold, job: ChatJob) => Effect.Effect<A, E>) =>
     Effect.suspend(() => {
       const { fitsHold: isShared = false, model, record, request } = job
       const { caller, rate } = record
@@ -74,23 +74,26 @@ export const makeChatCharging = Effect.gen(function* () {
       const id = record.id
       const allowance = rate.allowance === undefined ? rate : undefined
       const admitted = ledger.admit({ id, org, key, upTo, rate: allowance, isShared })
-      let held = job
-      const fitted = () =>
-        Effect.map(fit(job), (lowered) => {
-          held = lowered.job
+      let admittedJob = job
+      const placeFitted = () =>
+        Effect.map(fitToBalance(job), (lowered) => {
+          admittedJob = lowered.job
           return lowered.hold
         })
-      return Effect.flatMap(isShared ? Effect.catchTag(admitted, "InsufficientCredits", fitted) : admitted, (hold) => {
-        record.hold = hold.id
-        record.trace?.admit()
-        return Effect.matchCauseEffect(
-          Effect.flatMap(failpoint.reach("after_hold"), () => use(hold, held)),
-          {
-            onFailure: (cause) => Effect.zipRight(ledger.release(hold), Effect.failCause(cause)),
-            onSuccess: (done) => Effect.as(ledger.release(hold), done)
-          }
-        )
-      })
+      return Effect.flatMap(
+        isShared ? Effect.catchTag(admitted, "InsufficientCredits", placeFitted) : admitted,
+        (hold) => {
+          record.hold = hold.id
+          record.trace?.admit()
+          return Effect.matchCauseEffect(
+            Effect.flatMap(failpoint.reach("after_hold"), () => use(hold, admittedJob)),
+            {
+              onFailure: (cause) => Effect.zipRight(ledger.release(hold), Effect.failCause(cause)),
+              onSuccess: (done) => Effect.as(ledger.release(hold), done)
+            }
+          )
+        }
+      )
     }).pipe(Effect.uninterruptible)
 
   const settle = (
@@ -119,7 +122,7 @@ export const makeChatCharging = Effect.gen(function* () {
     })
 
   const measure = (job: ChatJob, received: Received) =>
-    Effect.map(usageOf(tokens, job, received), (measured) => {
+    Effect.map(measureUsage(tokens, job, received), (measured) => {
       if (measured.estimated) {
         job.record.notes.add("usage_estimated")
         Metrics.usageEstimated.unsafeUpdate(1, [])
@@ -127,5 +130,5 @@ export const makeChatCharging = Effect.gen(function* () {
       return measured
     })
 
-  return { holding, measure, settle }
+  return { holding: withHold, measure, settle }
 })

@@ -20,7 +20,7 @@ import * as Deadlines from "../runtime/Deadlines.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type ChatJob, makeChatCharging } from "./ChatCharging.ts"
-import { countRequest, fitToCap, type Received, usageOf } from "./ChatUsage.ts"
+import { countRequest, fitToCap, measureUsage, type Received } from "./ChatUsage.ts"
 import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
@@ -30,7 +30,7 @@ export interface ChatSink {
   /** Sends the head once, then keep-alives while nothing is written. */
   readonly open: Effect.Effect<void>
   /** From then on an error can only be a chunk. */
-  readonly opened: Effect.Effect<boolean>
+  readonly isOpen: Effect.Effect<boolean>
   /** Writes at once; the effect waits until the client can take more. */
   readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
   readonly finish: (usage: Usage) => Effect.Effect<void>
@@ -44,7 +44,7 @@ const headAfterMillis = 25_000
 
 const asIs = ({ request, since }: ChatJob): PreparedRequest => ({ request, since })
 
-const receivedIn = ({ content, native, reasoning, toolCalls, usage }: ChatAnswer): Received => {
+const toReceived = ({ content, native, reasoning, toolCalls, usage }: ChatAnswer): Received => {
   let produced = (reasoning ?? "") + (content ?? "")
   for (const { function: called } of toolCalls) produced += called.name + called.arguments
   return { reported: usage, produced, isNative: native !== undefined }
@@ -99,7 +99,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
             Effect.interruptible(router.complete(model, prepared.request, record.attempts, prepared.since)),
             ({ answer, route }) => {
               record.route = route
-              return Effect.flatMap(measure(job, receivedIn(answer)), (measured) =>
+              return Effect.flatMap(measure(job, toReceived(answer)), (measured) =>
                 // What may fail comes before the charge.
                 Effect.flatMap(fitToCap(tokens, job, answer, measured), (fitted) => {
                   record.firstByteAt = Monotonic.millisOf(clock)
@@ -114,7 +114,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
       }
 
-      const pump = Effect.fnUntraced(function* (
+      const pumpStream = Effect.fnUntraced(function* (
         { model, record }: ChatJob,
         { request, since }: PreparedRequest,
         sink: ChatSink,
@@ -158,11 +158,11 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const writeOff = Effect.fnUntraced(function* (job: ChatJob, output: StreamOutput) {
         const cost = output.route?.cost
         if (cost === undefined || job.record.cost !== undefined) return
-        const { usage } = yield* usageOf(tokens, job, output.received())
+        const { usage } = yield* measureUsage(tokens, job, output.received())
         job.record.attempts.spend(Pricing.chatCharge(cost, usage))
       })
 
-      const broken = Effect.fnUntraced(function* (
+      const breakStream = Effect.fnUntraced(function* (
         job: ChatJob,
         sink: ChatSink,
         held: Hold,
@@ -183,17 +183,17 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         output: StreamOutput
       ) {
         const { record } = job
-        const pumping = Effect.flatten(sink.departure.interrupts(pump(job, prepared, sink, output)))
+        const pumping = Effect.flatten(sink.departure.interrupts(pumpStream(job, prepared, sink, output)))
         const outcome = yield* Effect.exit(Effect.interruptible(pumping))
         if (Exit.isFailure(outcome) && !Cause.isInterruptedOnly(outcome.cause)) {
           const failure = Cause.failureOption(outcome.cause)
-          return Option.isSome(failure) && (yield* sink.opened)
-            ? yield* broken(job, sink, held, output, failure.value)
+          return Option.isSome(failure) && (yield* sink.isOpen)
+            ? yield* breakStream(job, sink, held, output, failure.value)
             : yield* outcome
         }
         if (Exit.isFailure(outcome)) {
           if (!sink.departure.isOver) {
-            if (yield* sink.opened) yield* broken(job, sink, held, output, new Aborted())
+            if (yield* sink.isOpen) yield* breakStream(job, sink, held, output, new Aborted())
             return yield* outcome
           }
           const received = record.attempts.list.at(-1)?.received
@@ -210,7 +210,9 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         }
         const measured = yield* measure(job, output.received())
         const settled = yield* Effect.either(settle(job, held, measured, output.route?.cost))
-        yield* Either.isLeft(settled) ? broken(job, sink, held, output, settled.left) : sink.finish(measured.billed)
+        yield* Either.isLeft(settled)
+          ? breakStream(job, sink, held, output, settled.left)
+          : sink.finish(measured.billed)
       })
 
       const stream = (asked: ChatJob, sink: ChatSink) =>
@@ -225,11 +227,11 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
                 streamHeld(job, prepared, sink, held, output),
                 // After the head nothing else would end the response.
                 Effect.fnUntraced(function* (defect) {
-                  if (!(yield* sink.opened)) return yield* Effect.die(defect)
+                  if (!(yield* sink.isOpen)) return yield* Effect.die(defect)
                   yield* Effect.logError("A stream failed unexpectedly", defect).pipe(
                     Effect.annotateLogs("request_id", job.record.requestId)
                   )
-                  return yield* broken(job, sink, held, output, new UpstreamFailed())
+                  return yield* breakStream(job, sink, held, output, new UpstreamFailed())
                 })
               )
             })

@@ -34,7 +34,7 @@ const isCanonical = (text: string, bytes: Uint8Array): boolean =>
 
 type Replace = (image: ImagePart) => string | undefined
 
-const replaced = (message: Message, replace: Replace): Message => {
+const replaceUrls = (message: Message, replace: Replace): Message => {
   if (message.role !== "user" || typeof message.content === "string") return message
   const content = message.content.map((part) => {
     const url = part.type === "image_url" ? replace(part) : undefined
@@ -44,7 +44,7 @@ const replaced = (message: Message, replace: Replace): Message => {
 }
 
 const replaceAll = (messages: ReadonlyArray<Message>, replace: Replace): ReadonlyArray<Message> =>
-  messages.map((message) => replaced(message, replace))
+  messages.map((message) => replaceUrls(message, replace))
 
 /** Checks every picture, and fetches each URL once where a route wants it inlined. */
 export const prepareImages = Effect.fnUntraced(function* (

@@ -3,7 +3,7 @@ import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 
 /** Of the balance, for each request that runs beside others of its organization. */
-export const shares = 4n
+export const balanceShares = 4n
 
 /** Closed once: settled with a charge, or released. */
 export interface Hold {

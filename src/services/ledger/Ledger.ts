@@ -17,7 +17,7 @@ import { runSweeper } from "./HoldSweeper.ts"
 import { Refunds } from "./Refunds.ts"
 import type { Closing as ClosingSql } from "./SettleSql.ts"
 
-export type { Alongside } from "./HoldClosing.ts"
+export type { SettleOptions } from "./HoldClosing.ts"
 export type { HoldRefused } from "./HoldPlacement.ts"
 
 /** Connections that may wait for the locks of organizations. */
@@ -46,7 +46,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     readonly settle: (
       hold: Hold,
       cost: NanoUsd,
-      alongside?: Closing.Alongside
+      alongside?: Closing.SettleOptions
     ) => Effect.Effect<Settlement, SettleFailed>
     /** Never fails: repeats until the database takes it. */
     readonly release: (hold: Hold) => Effect.Effect<void>
@@ -96,17 +96,17 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
             : Effect.void
         )
 
-      const giveUp = (hold: Hold, cause: Cause.Cause<unknown>) =>
+      const giveBack = (hold: Hold, cause: Cause.Cause<unknown>) =>
         Effect.logError("Closing failed; the hold is given back", cause).pipe(
           Effect.zipRight(Metric.increment(Metrics.settleFailed)),
           Effect.zipRight(refunds.refund(hold)),
           Effect.zipRight(new SettleFailed())
         )
 
-      const settle = (hold: Hold, cost: NanoUsd, alongside: Closing.Alongside = {}) =>
+      const settle = (hold: Hold, cost: NanoUsd, alongside: Closing.SettleOptions = {}) =>
         ensureSync(closing.settle(hold, cost, alongside), () => open.delete(hold.id)).pipe(
           Effect.matchCauseEffect({
-            onFailure: (cause) => giveUp(hold, cause),
+            onFailure: (cause) => giveBack(hold, cause),
             onSuccess: (closed) => {
               const settlement = Closing.settlementOf(hold, cost, closed)
               Closing.countSettlement(settlement)

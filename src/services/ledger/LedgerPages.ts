@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { equals, given, inTime, rowsOf } from "../sql/Statement.ts"
+import { equals, inTimeRange, rowsOf, whenDefined } from "../sql/Statement.ts"
 import { Entry } from "./Entry.ts"
 import { refundsOf } from "./RefundSql.ts"
 
@@ -48,10 +48,10 @@ export const makePages = (sql: SqlClient.SqlClient) => {
   // `ledger_entries_paid`, of which a parameter would not remind the planner.
   const conditions = ({ after, kind, org, ...range }: EntryQuery) =>
     sql.and([
-      ...given(org, (org) => sql`org_id BETWEEN ${org} AND ${org}`),
-      ...given(kind, (kind) => sql.literal(`kind = '${kind}'`)),
-      ...inTime(sql, "at", range),
-      ...given(after, (id) => sql`(at, id) < ((SELECT at FROM ledger_entries WHERE id = ${id}), ${id}::bigint)`)
+      ...whenDefined(org, (org) => sql`org_id BETWEEN ${org} AND ${org}`),
+      ...whenDefined(kind, (kind) => sql.literal(`kind = '${kind}'`)),
+      ...inTimeRange(sql, "at", range),
+      ...whenDefined(after, (id) => sql`(at, id) < ((SELECT at FROM ledger_entries WHERE id = ${id}), ${id}::bigint)`)
     ])
 
   const entriesOf = (hold: string) => sql`(
@@ -85,7 +85,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
       WHERE ${sql.and([
         sql`holds.state = 'open'`,
         ...equals(sql, { "holds.org_id": org }),
-        ...given(
+        ...whenDefined(
           after,
           (id) =>
             sql`(holds.created_at, holds.id) > ((SELECT created_at FROM holds WHERE id = ${id}::uuid), ${id}::uuid)`

@@ -42,14 +42,14 @@ const proveOne = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { check,
 /** Of one snapshot; tells each proof as it is found, with at most so many violations. */
 export const verify = <E>(
   sql: SqlClient.SqlClient,
-  tell: (proof: Proof) => Effect.Effect<unknown, E>,
+  onProof: (proof: Proof) => Effect.Effect<unknown, E>,
   maxViolations?: number
 ): Effect.Effect<Counts, E | SqlError.SqlError> =>
   Effect.gen(function* () {
     yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
     // It locks nothing that anybody waits for.
     yield* sql`SET LOCAL idle_in_transaction_session_timeout = '1min'`
-    for (const invariant of invariants(sql)) yield* tell(yield* proveOne(sql, invariant, maxViolations))
+    for (const invariant of invariants(sql)) yield* onProof(yield* proveOne(sql, invariant, maxViolations))
     const [counts] = yield* rowsOf(Counts)(sql`
       SELECT (SELECT count(*) FROM organizations)::int AS organizations,
         (SELECT count(*) FROM ledger_entries)::int AS entries, (SELECT count(*) FROM holds)::int AS holds, now() AS at`)

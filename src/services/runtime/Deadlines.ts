@@ -57,7 +57,7 @@ export const make = Effect.gen(function* () {
   }
 
   /** Interrupts the effect after its time, and ends with what `onTimeout` makes of its exit. */
-  const bound = <A, E, R, E2>(
+  const interruptAfter = <A, E, R, E2>(
     effect: Effect.Effect<A, E, R>,
     millis: number,
     onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>
@@ -73,6 +73,6 @@ export const make = Effect.gen(function* () {
       return Effect.flatMap(exit, (ended): Effect.Effect<A, E | E2> => (isLate ? onTimeout(ended) : ended))
     })
 
-  return { schedule, bound }
+  return { schedule, bound: interruptAfter }
 })
 export type Deadlines = Effect.Effect.Success<typeof make>

@@ -99,7 +99,7 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
         request: { prompt: job.prompt, seconds: job.seconds, reference },
         attempts,
         tried: new Set(job.tried),
-        within: Math.min(Math.max(0, job.leftMs), longestRoundMs),
+        limitMillis: Math.min(Math.max(0, job.leftMs), longestRoundMs),
         beforeSubmit: (route) =>
           Effect.suspend(() => {
             const unreported = uncertainRoute

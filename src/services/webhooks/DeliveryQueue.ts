@@ -50,7 +50,8 @@ export interface DeliveryQueue {
 export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
   const decode = Schema.decodeUnknown(Schema.Array(Leased))
   const failureOf = ({ failure = "" }: Try) => storable(failure.slice(0, longestFailure))
-  const tried = ({ status }: Try) => sql`tries = tries + 1, tried_at = now(), lease = NULL, status = ${status ?? null}`
+  const setTried = ({ status }: Try) =>
+    sql`tries = tries + 1, tried_at = now(), lease = NULL, status = ${status ?? null}`
   return {
     claim: (limit, busy) =>
       Effect.flatMap(
@@ -85,12 +86,12 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
       ),
 
     deliver: ({ id, lease }, done) => sql`
-      UPDATE webhook_deliveries SET state = 'delivered', ${tried(done)}, failure = NULL, next_at = NULL
+      UPDATE webhook_deliveries SET state = 'delivered', ${setTried(done)}, failure = NULL, next_at = NULL
       WHERE id = ${id} AND lease = ${lease}`,
 
     fail: ({ id, lease }, done, retryMs) => sql`
       WITH failed AS (
-        UPDATE webhook_deliveries SET state = ${retryMs === undefined ? "failed" : "pending"}, ${tried(done)},
+        UPDATE webhook_deliveries SET state = ${retryMs === undefined ? "failed" : "pending"}, ${setTried(done)},
           failure = ${failureOf(done)}, next_at = now() + ${retryMs ?? null}::double precision * interval '1 millisecond'
         WHERE id = ${id} AND lease = ${lease} RETURNING endpoint_id
       )
@@ -103,7 +104,7 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
           disabled_at = coalesce(disabled_at, now())
         WHERE id = ${endpointId}
       ), gone AS (
-        UPDATE webhook_deliveries SET state = 'failed', ${tried(done)}, failure = ${failureOf(done)}, next_at = NULL
+        UPDATE webhook_deliveries SET state = 'failed', ${setTried(done)}, failure = ${failureOf(done)}, next_at = NULL
         WHERE id = ${id} AND lease = ${lease}
       )
       UPDATE webhook_deliveries SET state = 'failed', lease = NULL, failure = 'the endpoint is disabled', next_at = NULL

@@ -15,7 +15,7 @@ const maxAtOnce = 64
 const rests = ["5 seconds", "1 minute", "5 minutes", "30 minutes", "2 hours", "6 hours", "15 hours"] as const
 
 /** Shortened by up to a fifth, so that what failed together is not repeated together; undefined after the last try. */
-const restAfter = (tries: number) =>
+const delayAfter = (tries: number) =>
   Effect.map(Random.nextRange(0.8, 1), (share) => {
     const rest = rests[tries]
     return rest === undefined ? undefined : Math.round(Duration.toMillis(rest) * share)
@@ -73,7 +73,7 @@ export const makeRunner = Effect.fnUntraced(function* (
         yield* Effect.logWarning(`The webhook endpoint ${leased.endpointId} is disabled: 410`)
       return "gone"
     }
-    const rest = yield* restAfter(leased.tries)
+    const rest = yield* delayAfter(leased.tries)
     yield* Effect.retry(queue.fail(leased, done, rest), untilSettled)
     if (rest !== undefined) return "retried"
     yield* Effect.logWarning(`The webhook ${leased.eventId} could not be delivered: ${done.failure}`)
