@@ -13,7 +13,7 @@ type Entry = readonly [term: string, description: string]
 
 const lineWidth = 80
 
-// What the library says of every option is seen from how it is written.
+// Phrases that the library adds to every option.
 const filler = /A user-defined piece of text\.|A true or false value\.|This setting is optional\./g
 
 const toText = (doc: HelpDoc.HelpDoc) => inOneLine(HelpDoc.toAnsiText(doc))

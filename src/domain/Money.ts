@@ -13,7 +13,7 @@ export const NanoUsdFromRow = Schema.BigInt.pipe(Schema.fromBrand(NanoUsd))
 
 const maxEntered = 10n ** 18n
 
-/** Whether one payment or correction may be so large. */
+/** The limit of one payment or adjustment. */
 const isEnterable = (amount: bigint): boolean => amount <= maxEntered && amount >= -maxEntered
 
 const nanoPerUsd = 1_000_000_000n

@@ -136,5 +136,5 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
     return yield* checked(store, tryWriting, "1 second")
   })
 
-/** `<directory>/public` may be served by anyone, `<directory>/private` by nobody. */
+/** `<directory>/public` may be served, `<directory>/private` never. */
 export const layer = (options: DiskOptions) => Layer.effect(MediaStore, make(options))

@@ -5,7 +5,7 @@ import { longestNote, longestRef } from "../../domain/LedgerText.ts"
 import { enteredUsd, NanoUsd, toUsd } from "../../domain/Money.ts"
 import type { Changed } from "../../services/admin/Audit.ts"
 
-/** A field of a body, refused in these words whatever is wrong with it. */
+/** A field of a body with one message for every fault. */
 export const field = <A, I>(name: string, schema: Schema.Schema<A, I>, problem: string, description: string) => {
   const message = `\`${name}\` ${problem}.`
   return Schema.propertySignature(

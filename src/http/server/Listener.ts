@@ -82,7 +82,7 @@ const smallBody = 64 * 1024
 const isSmall = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) <= smallBody
 
-/** What a connection that is kept has still to bring of a body that nobody wants. */
+/** Bounds what a kept connection still receives of an unread body. */
 const drainUnread = ({ request, response }: Exchange): void => {
   if (isSmall(request)) return
   response.once("finish", () => {
@@ -111,7 +111,7 @@ const refuseUnparsed = ({ latest, previous, socket }: Connection, refusal: RawRe
     return void latest.response.once("finish", () => socket.destroySoon())
   }
   const before = (isWithinLatest ? previous : latest)?.response
-  // Whoever works on the latest reports it.
+  // The handler of the latest request reports it.
   const answer = isWithinLatest ? { ...refusal, report: () => {} } : refusal
   if (before === undefined || before.writableFinished || before.destroyed) return refuse(socket, answer)
   // Node would close the connection at once if the client has shut down its sending side.

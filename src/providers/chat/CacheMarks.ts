@@ -67,7 +67,7 @@ const fitMarks = (places: MarkedPlaces, { unpricedMarks }: ChatRequest): FindMar
   return (place) => fitted.get(place)
 }
 
-/** Neither a single question, nor one whose answer is a forced call: nobody would read what was written for it. */
+/** A single question, or one with a forced call, has no next turn to read what it would write. */
 const isGoingOn = ({ messages, toolChoice, tools }: ChatRequest): boolean =>
   messages.some(({ role }) => role === "assistant") ||
   (tools.length > 0 && (toolChoice === undefined || toolChoice === "auto"))
@@ -102,7 +102,7 @@ const placeMarks = ({ messages, tools }: ChatRequest): FindMark => {
   return (place) => (places.has(place) ? mark : undefined)
 }
 
-/** Where the client says, else, with `isAutomatic`, where the next turn will read what this one writes. */
+/** The client's marks; without any and with `isAutomatic`, marks where the next turn will read this one's writes. */
 export const cacheMarks = (request: ChatRequest, isAutomatic: boolean): FindMark => {
   if (request.unpricedMarks === "all") return noMarks
   const places = markedPlaces(request)

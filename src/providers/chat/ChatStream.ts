@@ -21,7 +21,7 @@ export interface ChatDecoder {
   readonly isCountable?: (() => boolean) | undefined
 }
 
-/** Puts each event of the host before what it says in our terms; those of a failure are no one's business. */
+/** Puts each event of the host before what it says in our terms; those of a failure are dropped. */
 export const withNativeEvents = (decoder: ChatDecoder, beginsHidden: (event: Fields) => boolean): ChatDecoder => ({
   ...decoder,
   take: (event, out) => {

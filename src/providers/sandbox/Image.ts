@@ -27,7 +27,7 @@ const pixelsFor = ({ resolution, shape }: ImageRequest) => {
 interface Canvas {
   readonly width: number
   readonly height: number
-  /** Of what is drawn, to a picture whose shorter side is 1024. */
+  /** Relative to a picture whose shorter side is 1024. */
   readonly scale: number
 }
 

@@ -100,7 +100,7 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
     )
 }
 
-/** A file that never answers must keep nobody waiting: neither later reloads nor a stop. */
+/** A file system that hangs must block neither later reloads nor a stop. */
 const withTimeLimit = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | CatalogInvalid> =>
   Effect.timeoutFail(Effect.interruptible(read), {
     duration: "5 seconds",

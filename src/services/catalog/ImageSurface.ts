@@ -169,7 +169,7 @@ const narrowImage = (model: ImageModel, routes: NonEmpty<ImageRoute>): ImageMode
   }
 }
 
-/** None for a route that `isToldShape` leaves untold. */
+/** None for a route that is sent no shape. */
 const shapeFeatures = (entry: ImageModelEntry, route: typeof RouteEntry.Type): ReadonlyArray<ShapeFeature> => {
   const resolutions = new Set(route.resolutions ?? resolutionsOf(entry))
   const sold = variantsOf(entry).filter(({ resolution }) => resolutions.has(resolution))

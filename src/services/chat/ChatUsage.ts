@@ -55,7 +55,7 @@ export const fitToCap = (
   )
 }
 
-/** The model's context where a document cannot be counted. */
+/** Returns the model's context length where a document cannot be counted. */
 export const countRequest = (
   tokens: Context.Tag.Service<TokenCounter>,
   model: ChatModel,

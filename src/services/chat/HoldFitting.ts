@@ -28,8 +28,8 @@ interface Waiter {
 }
 
 /**
- * What a hold may take: alone all that the request asks for, or else half of what is there; beside others a share of the
- * balance. Never less than the least output costs.
+ * The amount that a hold may take. Alone: the whole price if it is free, else half of what is free. Beside others: one
+ * share of the balance. Never less than the price of the smallest output.
  */
 const budgetOf = (price: Pricing.HoldPrice, least: NanoUsd, free: NanoUsd, balance: NanoUsd, isAlone: boolean) => {
   if (!isAlone) return max(least, min(free, NanoUsd(balance / balanceShares)))

@@ -13,10 +13,10 @@ import { watchEndpoints } from "../webhooks/EndpointWatch.ts"
 import type { Hold, Settlement } from "./Hold.ts"
 import * as SettleSql from "./SettleSql.ts"
 
-/** A crash of the database lost the hold, with the rest of the last half second. */
+/** A crash of the database lost the hold, which had not reached the disk. */
 export class HoldMissing extends Data.TaggedError("HoldMissing")<{}> {}
 
-/** Another statement is closing the hold; a retry tells how it ended. */
+/** Another statement is closing the hold; a retry finds the outcome. */
 export class HoldContended extends Data.TaggedError("HoldContended")<{}> {}
 
 /** Transactions that may wait for an organization's lock leave the other connections free. */
@@ -31,7 +31,7 @@ export interface SettleOptions {
 interface Closing extends SettleSql.Closing {
   readonly org: OrgId
   readonly row?: string | undefined
-  /** Instead of one that the database refuses, which must not prevent the charge. */
+  /** Written in place of a row that the database refuses. */
   readonly bareRow?: (() => string) | undefined
 }
 
@@ -67,7 +67,7 @@ const withRow = <A, E>(
 ) =>
   Effect.catchAll(attempt(row), (error) =>
     error instanceof SqlError.SqlError && isRefusal(error) && bareRow !== undefined
-      ? Effect.logError(`What a row of the request log told is lost: ${String(error)}`).pipe(
+      ? Effect.logError(`The database refused a row of the request log; a bare one replaces it: ${String(error)}`).pipe(
           Effect.zipRight(Metric.increment(Metrics.logDropped)),
           Effect.zipRight(attempt(bareRow()))
         )

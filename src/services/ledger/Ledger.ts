@@ -28,7 +28,7 @@ export interface HoldRequest {
   readonly org: OrgId
   readonly key: KeyId
   readonly upTo: NanoUsd
-  /** Refused beside other open holds, too, where it is more than its share of the balance. */
+  /** Beside other open holds, also refused above its share of the balance. */
   readonly isShared?: boolean | undefined
 }
 
@@ -141,7 +141,7 @@ const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
     Closing.closeOne(sql, closing).pipe(
       Effect.catchTags({
         HoldContended: (cause) =>
-          new SqlError.SqlError({ cause, message: "the hold is being closed by somebody else" }),
+          new SqlError.SqlError({ cause, message: "another statement is closing the hold" }),
         HoldMissing: Effect.die
       })
     )

@@ -16,7 +16,7 @@ export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: strin
   }
 }
 
-/** An entry in a refund's place would keep the refund out. */
+/** A top-up with a refund's reference would prevent that refund. */
 export class RefReserved extends Data.TaggedError("RefReserved")<{ readonly ref: string }> {
   override get message() {
     return `The reference ${this.ref} begins with ${refundPrefix}, like those of refunds: give the payment another.`
@@ -36,7 +36,7 @@ export class HoldRow extends Schema.Class<HoldRow>("HoldRow")({
 
 export interface HoldHistory {
   readonly hold: HoldRow
-  /** Its charge, and what was given back of it, in order. */
+  /** Its charge and refunds, in order. */
   readonly entries: ReadonlyArray<Entry>
 }
 
@@ -86,7 +86,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
     readonly hold: (id: string) => Effect.Effect<HoldHistory | undefined>
     /** Proves every invariant over the whole database. */
     readonly verify: Effect.Effect<VerificationResult>
-    /** As `verify`; tells each proof as it is found. */
+    /** As `verify`; passes on each proof as it is found. */
     readonly verifyEach: (tell: (proof: Proof) => Effect.Effect<void>) => Effect.Effect<VerificationResult>
   }
 >() {

@@ -27,7 +27,7 @@ export class OpenHold extends Schema.Class<OpenHold>("OpenHold")({
 export interface EntryQuery {
   readonly org?: OrgId | undefined
   readonly kind?: Entry["kind"] | undefined
-  /** Its charge, and what was given back of it. */
+  /** Only its charge and refunds. */
   readonly hold?: string | undefined
   /** Unix milliseconds; `until` is exclusive. */
   readonly since?: number | undefined
@@ -43,9 +43,8 @@ export interface HoldQuery {
 }
 
 export const makePages = (sql: SqlClient.SqlClient) => {
-  // By `ledger_entries_org_at` with an organization, of which a range and the order leave the planner no choice, else
-  // by `ledger_entries_at`; with a kind but charges, which are nearly all, by `ledger_entries_org_paid` and
-  // `ledger_entries_paid`, of which a parameter would not remind the planner.
+  // The planner uses `ledger_entries_org_at` only for a range of organizations and this order, and the partial indexes
+  // `ledger_entries_org_paid` and `ledger_entries_paid` (all kinds but charges) only for a literal kind.
   const conditions = ({ after, kind, org, ...range }: EntryQuery) =>
     sql.and([
       ...whenDefined(org, (org) => sql`org_id BETWEEN ${org} AND ${org}`),
@@ -60,7 +59,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
     WHERE holds.id = ${hold} AND ${sql.literal(refundsOf("holds.id"))}
   )`
 
-  // Of a limit that it does not know the planner expects a tenth of all entries, and reads the whole log for them.
+  // With the limit as a parameter the planner expects a tenth of all entries, and reads the whole log.
   const page = Effect.fn("LedgerAdmin.page")((query: EntryQuery) => {
     const from = query.hold === undefined ? sql.literal("ledger_entries") : entriesOf(query.hold)
     return rowsOf(ListedEntry)(sql`

@@ -17,7 +17,7 @@ import * as Candidates from "./RouteSelection.ts"
 
 export interface RoutedStream {
   readonly route: Route
-  /** Called with what `pull` brings. */
+  /** Call it with the events of each `pull`. */
   readonly observe: (events: ReadonlyArray<ChatEvent>) => void
   /** Everything up to the first delta; without a delta only where the answer is empty. */
   readonly first: ReadonlyArray<ChatEvent>
@@ -28,7 +28,7 @@ export interface RoutedStream {
 const chatCost: CostOf<Route> = ({ cost }, spent) =>
   cost === undefined || spent === "whole" ? undefined : chatCharge(cost, spent)
 
-/** A client would rather have an estimate. */
+/** A late count is worth less to a client than an estimate. */
 const countTimeout = "3 seconds"
 
 export const makeChatRouting = (
@@ -48,7 +48,7 @@ export const makeChatRouting = (
     return adapter?.declines?.(route, request)
   }
 
-  /** A route gets of the hints what it can do. */
+  /** Drops the hints that the route cannot follow. */
   const fitHints = (request: ChatRequest, route: Route): ChatRequest => {
     const kept = keepHints(request, (capability) => route.capabilities?.has(capability) !== false)
     if (kept.webSearchIsHint !== true || !kept.webSearch || declines(kept, route) === undefined) return kept
@@ -95,7 +95,7 @@ export const makeChatRouting = (
 
   const affinity = new Affinity()
 
-  /** The usual order after the route that has the conversation's cache. */
+  /** Moves the route that has the conversation's cache to the front. */
   const prefer = (routes: ReadonlyArray<Route>, { conversation }: ChatRequest, attempts: AttemptHistory) => {
     const last = conversation === undefined ? undefined : affinity.find(conversation, now())
     if (last === undefined) return routes

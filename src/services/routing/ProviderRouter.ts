@@ -67,7 +67,7 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     ) => Effect.Effect<RoutedImage, RoutingFailure>
     readonly submit: (submission: Submission) => Effect.Effect<RoutedRender, RoutingFailure>
     readonly renderer: (route: VideoRoute) => Effect.Effect<VideoAdapter, ProviderFailure>
-    /** As the host of a route counts the prompt; none where none does so in time. */
+    /** The prompt's tokens as a route's host counts them; none without an answer in time. */
     readonly countTokens: (model: ChatModel, request: ChatRequest) => Effect.Effect<Option.Option<number>>
     /** True if a route that may be chosen wants pictures as `data:` URLs. */
     readonly inlines: (model: ChatModel, request: ChatRequest) => Effect.Effect<boolean>

@@ -87,7 +87,7 @@ class Published {
     return routes.filter((one) => this.#texts.get(one.route) !== JSON.stringify(one))
   }
 
-  /** A reload of the catalog took them away. */
+  /** Routes that a reload of the catalog has removed. */
   findGone(routes: ReadonlyArray<RouteReport>): ReadonlyArray<string> {
     const names = new Set(routes.map(({ route }) => route))
     return [...this.#texts.keys()].filter((route) => !names.has(route))

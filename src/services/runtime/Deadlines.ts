@@ -48,7 +48,7 @@ export const make = Effect.gen(function* () {
   })
   yield* Effect.zipRight(sleep, actDue).pipe(Effect.interruptible, Effect.forever, Effect.forkScoped)
 
-  /** Returns what calls it off. */
+  /** Returns its cancellation. */
   const schedule = (at: number, act: () => void): (() => void) => {
     const timer = { at, act, index: -1 }
     timers.add(timer)

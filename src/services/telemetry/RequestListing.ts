@@ -31,7 +31,7 @@ export interface RequestQuery {
 const withStatus = (sql: SqlClient.SqlClient, status: StatusFilter) => {
   if (status === "ok") return sql`status < 400 AND code IS NULL`
   if (status === "error") return sql`(status >= 500 OR code = 'stream_error')`
-  // Said without a parameter, so that a generic plan finds the index of all but 200.
+  // A literal, so that a generic plan finds the index of all but 200.
   if (typeof status === "number") return status === 200 ? sql`status = 200` : sql`status = ${status} AND status <> 200`
   return status === "4xx" ? sql`status BETWEEN 400 AND 499` : sql`status BETWEEN 500 AND 599`
 }
@@ -60,7 +60,7 @@ const isByHours = ({ code, endedSince, id, key, model, org, route, status, surfa
   return [org, key, model, status].filter((one) => one !== undefined).length > 1
 }
 
-/** Series that have all matching requests, and perhaps others: a model that nobody sold yet was among the unknown. */
+/** Series that have all matching requests, and perhaps others: a model that was not on sale yet counted as unknown. */
 const seriesOf = (sql: SqlClient.SqlClient, { key, model, org, route, status, surface }: RequestQuery) =>
   sql.and([
     ...equals(sql, { org_id: org, key_id: key, route, surface }),

@@ -164,7 +164,7 @@ const hashed = <A, E>(sql: SqlClient.SqlClient, statement: Effect.Effect<A, E>) 
     sql.withTransaction
   )
 
-/** A row for each group, and last one of them all; names that nobody sells are the group `unknown`. */
+/** A row for each group, and last one of them all; names that are not on sale form the group `unknown`. */
 export const report = (sql: SqlClient.SqlClient, query: UsageQuery, unknown: "unknown" | null) =>
   Effect.flatMap(readBounds(sql), (bounds) => {
     const { after, by, limit, since = -Infinity, thenBy, until = Infinity } = query

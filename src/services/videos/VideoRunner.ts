@@ -51,7 +51,7 @@ export const makeRunner = Effect.fnUntraced(function* (
       })
     }
     if (Exit.isInterrupted(exit)) return release(job, 0)
-    if (isLeaseLost(exit.cause)) return Effect.logInfo(`Video ${job.id} is somebody else's now, or over`)
+    if (isLeaseLost(exit.cause)) return Effect.logInfo(`Video ${job.id} is leased by another instance, or over`)
     return Effect.zipRight(
       logFailure(`Working on video ${job.id} failed unexpectedly`, exit.cause, Effect.logError),
       release(job, retryDefectAfterMs)

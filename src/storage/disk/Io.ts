@@ -30,7 +30,7 @@ export const withTimeLimit = <A>(millis: number, work: () => Promise<A>): Promis
       if (isLate) stuck -= 1
     }
     const settle = (value: A) => {
-      // Nobody is left to close it.
+      // The caller has timed out and will not close it.
       if (isLate && isHandle(value)) void value.close().catch(() => {})
       resolve(value)
     }

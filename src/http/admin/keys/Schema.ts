@@ -11,7 +11,7 @@ import { pageOf, pageParameters } from "../Page.ts"
 
 const reference = Schema.Struct({ id: Schema.String.annotations({ description: "The key's id, not its secret." }) })
 
-/** Of what JavaScript calls a date. */
+/** The latest time that a `Date` can hold. */
 const latest = 8_640_000_000_000
 
 const limits = {
