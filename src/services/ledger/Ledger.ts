@@ -140,8 +140,7 @@ const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
   const close = (closing: ClosingSql) =>
     Closing.closeOne(sql, closing).pipe(
       Effect.catchTags({
-        HoldContended: (cause) =>
-          new SqlError.SqlError({ cause, message: "another statement is closing the hold" }),
+        HoldContended: (cause) => new SqlError.SqlError({ cause, message: "another statement is closing the hold" }),
         HoldMissing: Effect.die
       })
     )
