@@ -3,7 +3,7 @@ import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/F
 import type { ImageParams } from "../../domain/Image.ts"
 import { variantFor } from "../../domain/Image.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
-import { ImageGenerations, type ImageJob, type ImageResult } from "../../services/images/ImageGenerations.ts"
+import { ImageGenerations, type ImageResult, type ImageTask } from "../../services/images/ImageGenerations.ts"
 import { Encoded, jsonChunks } from "../../services/runtime/Chunks.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
@@ -72,7 +72,7 @@ export const imageEndpoints = Effect.gen(function* () {
   const images = yield* ImageGenerations
   const limits = yield* Limits
 
-  const offerFor = (params: ImageParams): Either.Either<Pick<ImageJob, "model" | "variant" | "shape">, Failure> => {
+  const offerFor = (params: ImageParams): Either.Either<Pick<ImageTask, "model" | "variant" | "shape">, Failure> => {
     const model = catalog.current.find(params.model)
     if (model?.surface !== "image") return Either.left(new ModelNotFound({ model: params.model, surface: "image" }))
     return Either.map(variantFor(model, params), (choice) => ({ model, ...choice }))
