@@ -34,7 +34,7 @@ interface Marks {
   readonly onPart: (given: CacheControl | undefined) => Marked | typeof breakpoint | undefined
 }
 
-/** Where the host is told to cache, and how. */
+/** Where cache marks go, and their form. */
 const marksFor = ({ cache = "none" }: Options, request: ChatRequest): Marks => {
   const markOf = cache === "none" ? noMarks : cacheMarks(request, cache === "auto")
   const isForAnHour = asksForAnHour(request)

@@ -13,7 +13,7 @@ export class Organization extends Schema.Class<Organization>("Organization")({
   createdAt: Schema.DateFromSelf,
   suspendedAt: Schema.NullOr(Schema.DateFromSelf),
   deletedAt: Schema.NullOr(Schema.DateFromSelf),
-  /** A charge that takes the balance below it is told to the organization's webhook endpoints. */
+  /** A charge that takes the balance below it sends an event to the organization's webhook endpoints. */
   notifyBelow: Schema.NullOr(NanoUsdFromRow),
   /** Chats run with a lower cap where the balance does not cover theirs. */
   fitHolds: Schema.Boolean,
@@ -89,7 +89,7 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
     readonly delete: (reference: string) => Effect.Effect<Organization, OrganizationNotFound | OrganizationInUse>
     /** As `find`, of deleted ones too. */
     readonly findAny: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
-    /** Null: it is never told. */
+    /** Null: no event. */
     readonly notifyBelow: (
       reference: string,
       amount: NanoUsd | null
