@@ -41,7 +41,9 @@ const make = (directory: string, ids: typeof Ids.Service) => {
   const read = (name: string) =>
     runIo(() => readFile(path.join(directory, name), "utf8")).pipe(
       Effect.flatMap(decode),
-      Effect.tapErrorTag("ParseError", () => Effect.logError(`${path.join(directory, name)} is not a void`)),
+      Effect.tapErrorTag("ParseError", () =>
+        Effect.logError(`${path.join(directory, name)} is no entry of the journal of voids`)
+      ),
       Effect.option
     )
 

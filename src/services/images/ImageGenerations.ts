@@ -193,7 +193,10 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
             Effect.as(true),
             Effect.catchTag("ParseError", () => Effect.succeed(true)),
             Effect.catchTag("MediaStoreFailed", ({ detail }) =>
-              Effect.as(Effect.logWarning(`What a key kept could not be removed yet: ${detail}`), false)
+              Effect.as(
+                Effect.logWarning(`The picture of an expired idempotency key could not be removed yet: ${detail}`),
+                false
+              )
             )
           )
       })

@@ -36,7 +36,7 @@ export const make = Effect.gen(function* () {
         timers.delete(timer)
         timer.act()
       }),
-      (defect) => Effect.logError("What was to happen at a deadline failed", defect)
+      (defect) => Effect.logError("The action of a deadline failed", defect)
     )
   const actDue = Effect.suspend(() => {
     const now = Monotonic.millisOf(clock)

@@ -34,7 +34,9 @@ export const isUncertain = ({ class: kind, status, unsent }: ProviderFailure): b
 
 export const reportUncertainSubmit = (job: LeasedJob, route: string | undefined) =>
   Effect.zipRight(
-    Effect.logWarning(`Video ${job.id} may be rendered at ${route ?? "a route"} without anybody knowing, for nothing`),
+    Effect.logWarning(
+      `Video ${job.id} may be rendered at ${route ?? "a route"} for nothing: its submit was not confirmed`
+    ),
     Metric.increment(Metrics.videoDoubts)
   )
 
