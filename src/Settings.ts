@@ -61,10 +61,10 @@ const required = <A>(value: A | undefined, variable: string) =>
     ? Effect.fail(new SettingsInvalid({ variable, message: `${variable} is required with MEDIA_STORE=s3.` }))
     : Effect.succeed(value)
 
-const mostWorkersEmbedded = 32
+const maxWorkersEmbedded = 32
 
 const countWorkers = (workers: number | "auto", isEmbedded: boolean) => {
-  const most = isEmbedded ? mostWorkersEmbedded : Infinity
+  const most = isEmbedded ? maxWorkersEmbedded : Infinity
   if (workers === "auto") return Effect.succeed(Math.min(availableParallelism(), most))
   if (workers <= most) return Effect.succeed(workers)
   const message = `WORKERS must be at most ${most} with the embedded database; set DATABASE_URL for more.`

@@ -90,7 +90,7 @@ const readMap = (url: string): SourceMap | undefined => {
 const generated = /(file:\/\/[^\s()"]+\.js):(\d+):(\d+)/g
 
 const known = new Map<string, string>()
-const mostKnown = 10_000
+const maxKnown = 10_000
 
 const remember = (url: string, positions: ReadonlyMap<string, Position>) => {
   const map = readMap(url)
@@ -107,7 +107,7 @@ export const nameSources = (text: string): string => {
     const ofFile = unknown.get(url) ?? new Map<string, Position>()
     unknown.set(url, ofFile.set(position, { line: Number(line), column: Number(column) }))
   }
-  if (known.size > mostKnown) known.clear()
+  if (known.size > maxKnown) known.clear()
   for (const [url, positions] of unknown) remember(url, positions)
   return text.replaceAll(generated, (position) => known.get(position) ?? position)
 }

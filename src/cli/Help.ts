@@ -13,10 +13,10 @@ type Entry = readonly [term: string, description: string]
 
 const lineWidth = 80
 
-// What the library says of every option is seen from how it is written.
+// Phrases that the library adds to every option.
 const filler = /A user-defined piece of text\.|A true or false value\.|This setting is optional\./g
 
-const plain = (doc: HelpDoc.HelpDoc) => inOneLine(HelpDoc.toAnsiText(doc))
+const toText = (doc: HelpDoc.HelpDoc) => inOneLine(HelpDoc.toAnsiText(doc))
 
 const wrap = (text: string, indent: number): string => {
   const lines = [""]
@@ -45,8 +45,8 @@ interface Page {
 }
 
 const entryOf = ([term, text]: readonly [Span.Span, HelpDoc.HelpDoc]): Entry => [
-  plain(HelpDoc.p(term)),
-  inOneLine(plain(text).replaceAll(filler, ""))
+  toText(HelpDoc.p(term)),
+  inOneLine(toText(text).replaceAll(filler, ""))
 ]
 
 const read = (command: Descriptor): Page => {
@@ -56,9 +56,9 @@ const read = (command: Descriptor): Page => {
   const sections = new Map<string, ReadonlyArray<Entry>>()
   const visit = (part: HelpDoc.HelpDoc): void => {
     if (part._tag === "Sequence") for (const inner of [part.left, part.right]) visit(inner)
-    if (part._tag === "Header") title = plain(part)
-    if (part._tag === "Paragraph") description = plain(part)
-    if (part._tag === "Enumeration") names.push(...part.elements.map((one) => plain(one).split(" ")[0] ?? ""))
+    if (part._tag === "Header") title = toText(part)
+    if (part._tag === "Paragraph") description = toText(part)
+    if (part._tag === "Enumeration") names.push(...part.elements.map((one) => toText(one).split(" ")[0] ?? ""))
     if (part._tag === "DescriptionList") {
       sections.set(title, [...(sections.get(title) ?? []), ...part.definitions.map(entryOf)])
     }
@@ -68,7 +68,7 @@ const read = (command: Descriptor): Page => {
 }
 
 const usageOf = (command: Descriptor, path: ReadonlyArray<string>): string => {
-  const usage = plain(HelpDoc.p(HelpDoc.getSpan(Usage.getHelp(CommandDescriptor.getUsage(command)))))
+  const usage = toText(HelpDoc.p(HelpDoc.getSpan(Usage.getHelp(CommandDescriptor.getUsage(command)))))
   return ["gateway", ...path, ...usage.split(" ").slice(1)].join(" ")
 }
 

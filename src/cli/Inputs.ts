@@ -1,11 +1,11 @@
 import { Args, Command, HelpDoc, Options } from "@effect/cli"
 import { Clock, Effect, Option, Predicate, Schema } from "effect"
 import { Scope } from "../domain/ApiKey.ts"
-import { type Moment, moment, momentForms, past } from "../domain/Moment.ts"
+import { type Moment, moment, momentForms, toPast } from "../domain/Moment.ts"
 import { enteredUsd, type NanoUsd } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-export { future, moment, momentForms } from "../domain/Moment.ts"
+export { moment, momentForms, toFuture } from "../domain/Moment.ts"
 
 export const word = (name: string, description: string) => Args.text({ name }).pipe(Args.withDescription(description))
 
@@ -72,8 +72,8 @@ type Period = { readonly [Name in keyof typeof period]: Moment | undefined }
 
 export const readPeriod = Effect.fnUntraced(function* (given: Period) {
   const now = yield* Clock.currentTimeMillis
-  const since = given.since && past(given.since, now)
-  const until = given.until && past(given.until, now)
+  const since = given.since && toPast(given.since, now)
+  const until = given.until && toPast(given.until, now)
   if (since !== undefined && until !== undefined && since >= until) {
     return yield* new CommandFailed({ message: "--since must be before --until." })
   }

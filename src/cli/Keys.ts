@@ -1,6 +1,6 @@
 import { Command } from "@effect/cli"
 import { Clock, Effect, Predicate, Redacted, Struct } from "effect"
-import { CapPeriod, longestKeyName, mostRpm } from "../domain/ApiKey.ts"
+import { CapPeriod, longestKeyName, maxRpm } from "../domain/ApiKey.ts"
 import { ApiKeys, type IssuedKey } from "../services/access/ApiKeys.ts"
 import type { Changed } from "../services/admin/Audit.ts"
 import * as Changes from "../services/admin/KeyChanges.ts"
@@ -13,7 +13,7 @@ const shown = (record: Changes.KeyRecord) => Struct.omit(record, "org_name")
 
 const id = Inputs.word("KEYID", "a key's id")
 
-const changed = <E, R>(change: Effect.Effect<Changed<unknown, Changes.KeyRecord>, E, R>) =>
+const printChanged = <E, R>(change: Effect.Effect<Changed<unknown, Changes.KeyRecord>, E, R>) =>
   Effect.map(change, ({ record }) => ({ record: shown(record) }))
 
 const issued = ({ record, value }: Changed<IssuedKey, Changes.KeyRecord>) => {
@@ -36,7 +36,7 @@ const fields = {
     "the surfaces it may use, such as chat,images: of chat, images and videos, or all; a new key: all"
   ),
   rpm: Inputs.optional(
-    Inputs.option("rpm", `an integer from 1 to ${mostRpm}, or default`, Inputs.or("default", Inputs.whole(1, mostRpm))),
+    Inputs.option("rpm", `an integer from 1 to ${maxRpm}, or default`, Inputs.or("default", Inputs.whole(1, maxRpm))),
     "requests per minute, or default for the setting DEFAULT_RPM; a new key: default"
   ),
   cap: Inputs.optional(
@@ -69,7 +69,7 @@ const explain = ({ problem }: Changes.KeyRefused) => refuse(problems[problem])
 const fieldsFrom = ({ expires, ...given }: Fields) =>
   Effect.map(Clock.currentTimeMillis, (now) => ({
     ...given,
-    expiresAt: expires && new Date(Inputs.future(expires, now))
+    expiresAt: expires && new Date(Inputs.toFuture(expires, now))
   }))
 
 const create = command(
@@ -122,7 +122,7 @@ const update = change(
       if (Object.values(given).every(Predicate.isUndefined)) {
         return yield* refuse("Nothing to change: give at least one option.")
       }
-      return yield* changed(Changes.updateKey(id, yield* fieldsFrom(given)))
+      return yield* printChanged(Changes.updateKey(id, yield* fieldsFrom(given)))
     },
     Effect.catchTag("KeyRefused", explain)
   )
@@ -135,10 +135,12 @@ const rename = change(
     id,
     name: Inputs.argument("NAME", nameForm, readName)
   },
-  ({ id, name }) => Effect.catchTag(changed(Changes.updateKey(id, { name })), "KeyRefused", explain)
+  ({ id, name }) => Effect.catchTag(printChanged(Changes.updateKey(id, { name })), "KeyRefused", explain)
 )
 
-const revoke = change("revoke", "Make a key useless, for good.", { id }, ({ id }) => changed(Changes.revokeKey(id)))
+const revoke = change("revoke", "Make a key useless, for good.", { id }, ({ id }) =>
+  printChanged(Changes.revokeKey(id))
+)
 
 const reissue = command("reissue", "Give a key a new secret; the old one stops working at once.", { id }, ({ id }) =>
   Effect.map(Changes.reissueKey(id), issued)

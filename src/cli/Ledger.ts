@@ -23,7 +23,7 @@ const show = command(
 
 const asText = Schema.encodeSync(Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown })))
 
-/** Where somebody waits: large ledgers take minutes. */
+/** On a terminal only: large ledgers take minutes. */
 const showProgress = ({ count, invariant, millis }: Proof) =>
   Effect.sync(() => {
     if (!process.stderr.isTTY) return

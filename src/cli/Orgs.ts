@@ -64,7 +64,7 @@ const rename = change(
 
 const notify = change(
   "notify",
-  "Set the balance below which an organization's webhook endpoints are told.",
+  "Set the balance below which an organization's webhook endpoints get an event.",
   {
     org: Inputs.orgArgument,
     below: Inputs.option("below", `${Inputs.usd.positive}, or none`, Inputs.or("none", Inputs.positiveUsd)).pipe(

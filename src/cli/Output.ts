@@ -19,28 +19,28 @@ const unixSeconds = (date: Date) => Math.floor(date.getTime() / 1000)
 
 const isFields = (value: Value): value is Fields => Predicate.isRecord(value) && !(value instanceof Date)
 
-const plain = (value: Value | undefined): unknown => {
+const toPlain = (value: Value | undefined): unknown => {
   if (typeof value === "bigint") return toUsd(value)
   if (value instanceof Date) return unixSeconds(value)
-  if (Array.isArray(value)) return value.map(plain)
+  if (Array.isArray(value)) return value.map(toPlain)
   if (value !== undefined && value !== null && isFields(value)) {
-    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, plain(inner)]))
+    return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, toPlain(inner)]))
   }
   return value
 }
 
 /** Amounts as USD numbers, times as Unix seconds. */
-export const toJson = (value: Value, indent = 2): string => JSON.stringify(plain(value), null, indent)
+export const toJson = (value: Value, indent = 2): string => JSON.stringify(toPlain(value), null, indent)
 
 // A name or a provider's error must not move the operator's cursor.
-const harmless = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
+const withoutControls = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
 const cell = (value: Value | undefined): string => {
   if (value === undefined || value === null || value === "") return "-"
   if (typeof value === "bigint") return toUsdText(value)
   if (value instanceof Date) return value.toISOString().replace(/\.\d+Z$/, "Z")
   if (Array.isArray(value)) return value.length === 0 ? "-" : value.map(cell).join(",")
-  return harmless(typeof value === "object" ? toJson(value, 0) : String(value))
+  return withoutControls(typeof value === "object" ? toJson(value, 0) : String(value))
 }
 
 /** Undefined where stdout is no terminal. */

@@ -18,10 +18,10 @@ const gap = "  "
 
 /** Prose, of which a beginning is enough; ids and amounts are whole or not shown. */
 const prose = new Set(["detail", "failure", "last_error", "name", "note", "state", "url", "user_agent"])
-const leastProse = 12
+const minProse = 12
 
 const least = ({ heading, name, width }: Column) =>
-  prose.has(name) ? Math.min(width, Math.max(leastProse, heading.length)) : width
+  prose.has(name) ? Math.min(width, Math.max(minProse, heading.length)) : width
 
 const total = (columns: ReadonlyArray<Column>, of: (column: Column) => number) =>
   columns.reduce((sum, column) => sum + of(column) + gap.length, -gap.length)

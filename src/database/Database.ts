@@ -67,7 +67,7 @@ const ownConnection = (server: Connections.Server) =>
     connect: Effect.gen(function* () {
       const pool = yield* Connections.pool(server, { maxConnections: 1, queryTimeout: "1 hour", isWatched: false })
       const sql = Context.get(yield* Layer.build(clientOf(pool)), SqlClient)
-      // The server ends a statement nobody waits for, where its system tells it so.
+      // Lets the server end the statement of a client that is gone, on systems that report it.
       yield* Effect.ignore(sql`SET client_connection_check_interval = '1s'`)
       return sql
     })

@@ -68,7 +68,7 @@ const Holder = Schema.Struct({
   since: Schema.String
 })
 
-const holder = (connection: Pg.Client) =>
+const findLockHolder = (connection: Pg.Client) =>
   query(
     connection,
     `SELECT l.pid, coalesce(a.application_name, '?') AS application, coalesce(host(a.client_addr), 'this host') AS host,
@@ -98,10 +98,11 @@ const lock = Effect.fnUntraced(function* (
     const [{ mine }] = yield* decodeMine(rows)
     if (mine || (yield* isUpToDate)) return
     if ((yield* Clock.currentTimeNanos) > until) {
-      const message = `The migrations are locked by ${yield* holder(connection)}, and not done. End that session, or start again later.`
+      const message = `The migrations are locked by ${yield* findLockHolder(connection)}, and not done. End that session, or start again later.`
       return yield* new MigrationRefused({ message })
     }
-    if (asked % remindEvery === 0) yield* Effect.logInfo(`Waiting for the migrations of ${yield* holder(connection)}`)
+    if (asked % remindEvery === 0)
+      yield* Effect.logInfo(`Waiting for the migrations of ${yield* findLockHolder(connection)}`)
     yield* Effect.sleep(askEvery)
   }
 })

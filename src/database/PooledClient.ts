@@ -5,7 +5,7 @@ const readOnly = "25006"
 
 const oftenEnough = 10
 const replanFactor = 4
-const mostStatements = 200
+const maxStatements = 200
 
 interface Statement {
   uses: number
@@ -37,7 +37,7 @@ export class PooledClient extends Pg.Client {
       onStale()
     }
     // Reads an answer that arrived while this process was suspended.
-    const lapse = () => setImmediate(cut)
+    const cutLater = () => setImmediate(cut)
     this.connection.on("errorMessage", ({ code }: Pg.DatabaseError) => {
       this.#isRefused = true
       if (code === readOnly) onStale()
@@ -51,7 +51,7 @@ export class PooledClient extends Pg.Client {
     this.on("end", () => clearTimeout(this.#clock))
     const count = () => {
       this.#unanswered += 1
-      if (this.#unanswered === 1) this.#clock = this.#clock?.refresh() ?? setTimeout(lapse, limitMillis).unref()
+      if (this.#unanswered === 1) this.#clock = this.#clock?.refresh() ?? setTimeout(cutLater, limitMillis).unref()
     }
     const send = super.query.bind(this)
     const deallocate = (name: string) => {
@@ -74,8 +74,8 @@ export class PooledClient extends Pg.Client {
   #use(text: string, deallocate: (name: string) => void): string | undefined {
     const statement = this.#statements.get(text) ?? { uses: 0, prepareAt: oftenEnough, name: undefined }
     if (!this.#statements.has(text)) {
-      if (this.#statements.size >= mostStatements) this.#forgetRare()
-      if (this.#statements.size < mostStatements) this.#statements.set(text, statement)
+      if (this.#statements.size >= maxStatements) this.#forgetRare()
+      if (this.#statements.size < maxStatements) this.#statements.set(text, statement)
     }
     statement.uses += 1
     if (statement.uses === statement.prepareAt) {

@@ -17,7 +17,7 @@ export const keyPrefix = "ggw_"
 
 export const rateWindowSeconds = 60
 
-export const mostRpm = 2_147_483_647
+export const maxRpm = 2_147_483_647
 
 /** In UTF-16 units. */
 export const longestKeyName = 200

@@ -88,7 +88,7 @@ export interface NativeRequest {
   readonly headers: Readonly<Record<string, string>>
   /** An upper bound, in tokens, of the prompt that only the native body holds. */
   readonly extraTokens: number
-  /** The field for which no translation would do: only routes of the dialect are asked. */
+  /** A field that no translation carries: only routes of the dialect can serve the request. */
   readonly only?: string | undefined
 }
 
@@ -106,7 +106,7 @@ export interface ChatRequest {
   readonly effortIsHint?: boolean | undefined
   /** A model or a route that cannot search does without. */
   readonly webSearchIsHint?: boolean | undefined
-  /** Requests with the same key share a cache, at hosts that can be told. */
+  /** Requests with the same key share a cache, at hosts that take one. */
   readonly promptCacheKey?: string | undefined
   readonly promptCacheRetention?: "in_memory" | "24h" | undefined
   /** Marks that the model has no price for are not sent: of any kind, or for an hour. */
@@ -121,7 +121,7 @@ export interface ChatRequest {
   readonly stop: ReadonlyArray<string>
   readonly tools: ReadonlyArray<Tool>
   readonly webSearch: boolean
-  /** Known once the model is: hosts are told where they can be. */
+  /** The model's limit; sent to hosts that take one. */
   readonly maxWebSearches?: number | undefined
   readonly toolChoice?: ToolChoice | undefined
   readonly parallelToolCalls?: boolean | undefined

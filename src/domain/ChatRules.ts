@@ -10,7 +10,7 @@ export const hasImage = ({ messages }: ChatRequest): boolean =>
       role === "user" && typeof content !== "string" && content.some((part) => part.type === "image_url")
   )
 
-/** Without what is only a hint. */
+/** Hints are left out. */
 export const needs = (request: ChatRequest): ReadonlySet<Capability> => {
   const capabilities = new Set<Capability>()
   if (request.tools.length > 0) capabilities.add("tools")
@@ -72,7 +72,7 @@ const effortOf = ({ reasoning }: ChatModel, { reasoningEffort: wanted }: ChatReq
   return reasoning === "binary" ? wanted : nearestEffort(reasoning, wanted)
 }
 
-/** What stays of the hints where only `has` can be done. */
+/** Drops the hints whose capability `has` denies. */
 export const keepHints = (request: ChatRequest, has: (capability: Capability) => boolean): ChatRequest => {
   const dropsEffort = request.effortIsHint === true && request.reasoningEffort !== undefined && !has("reasoning")
   const dropsSearch = request.webSearchIsHint === true && request.webSearch && !has("web_search")

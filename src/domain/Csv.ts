@@ -7,10 +7,10 @@ export type CsvCell = string | number | boolean | bigint | Date | null | undefin
 const formula = /^\s*[=+\-@\uff1d\uff0b\uff0d\uff20]/
 
 // A name or a provider's error must move no cursor where the document is read in a terminal.
-const harmless = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
+const withoutControls = (text: string) => text.replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
 const textOf = (cell: string) => {
-  const text = harmless(cell)
+  const text = withoutControls(cell)
   return formula.test(text) ? `'${text}` : text
 }
 

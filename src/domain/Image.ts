@@ -44,7 +44,7 @@ type Chosen = Either.Either<ImageChoice, InvalidRequest>
 
 const refuse = (param: string, message: string) => Either.left(new InvalidRequest({ message, param }))
 
-/** Of the official clients, many of which always send one: moved to the nearest shape that the model makes. */
+/** Sizes that many official clients always send: moved to the nearest shape that the model makes. */
 const conventionalSizes: ReadonlySet<string | undefined> = new Set([
   "256x256",
   "512x512",
@@ -61,8 +61,8 @@ export const distinct = (words: ReadonlyArray<string | undefined>): ReadonlyArra
 export const makesShape = (route: ImageRoute, resolution: Resolution, shape: Shape | undefined): boolean =>
   route.resolutions.has(resolution) && (shape === undefined || route.aspectRatios.has(shape.aspectRatio))
 
-/** A route with one shape for a resolution makes it untold; others, whose hosts may choose, are told. */
-export const isToldShape = ({ variants }: ImageModel, route: ImageRoute, resolution: Resolution): boolean =>
+/** False where the route has a single shape for the resolution, which its host makes unasked. */
+export const sendsShape = ({ variants }: ImageModel, route: ImageRoute, resolution: Resolution): boolean =>
   route.aspectRatios.size > 1 ||
   variants.filter((variant) => variant.resolution === resolution && makesShape(route, resolution, variant.shape))
     .length > 1

@@ -22,7 +22,7 @@ export type Reference =
 
 export const longestPrompt = 1_000_000
 
-export const mostReferences = 8
+export const maxReferences = 8
 export const largestReference = 20 * 1024 * 1024
 export const largestPicture = 64 * 1024 * 1024
 

@@ -4,7 +4,7 @@ import type { NanoUsd } from "./Money.ts"
 export const Surface = Schema.Literal("chat", "image", "video")
 export type Surface = typeof Surface.Type
 export type Capability = "tools" | "vision" | "response_format" | "web_search" | "reasoning"
-/** Of an image route: `size` can be told pixels, `aspect_ratio` a ratio alone. */
+/** Of an image route: `size` takes pixels, `aspect_ratio` only a ratio. */
 export type ShapeFeature = "size" | "aspect_ratio"
 export type Feature = Capability | "sampling" | "edit" | Resolution | ShapeFeature
 export const reasoningEfforts = ["low", "medium", "high", "xhigh"] as const
@@ -51,7 +51,7 @@ export interface ProviderAccount {
   readonly baseUrl: string | undefined
   readonly credential: Redacted.Redacted | undefined
   readonly headers: Readonly<Record<string, string>>
-  /** It is told which trace a call belongs to. */
+  /** Calls carry `traceparent` and `tracestate`. */
   readonly sendsTraceContext?: boolean
 }
 

@@ -29,5 +29,6 @@ export const moment = (text: string): Moment | undefined => {
   return exists ? { at } : undefined
 }
 
-export const past = (when: Moment, now: number) => Math.max(earliest, "at" in when ? when.at : now - when.distance)
-export const future = (when: Moment, now: number) => ("at" in when ? when.at : Math.min(farthest, now + when.distance))
+export const toPast = (when: Moment, now: number) => Math.max(earliest, "at" in when ? when.at : now - when.distance)
+export const toFuture = (when: Moment, now: number) =>
+  "at" in when ? when.at : Math.min(farthest, now + when.distance)

@@ -6,15 +6,15 @@ export const NanoUsd = Brand.nominal<NanoUsd>()
 
 export const zero: NanoUsd = NanoUsd(0n)
 
-export const mostStored: NanoUsd = NanoUsd(2n ** 63n - 1n)
+export const maxStored: NanoUsd = NanoUsd(2n ** 63n - 1n)
 
 /** PostgreSQL's `bigint` arrives as a string. */
 export const NanoUsdFromRow = Schema.BigInt.pipe(Schema.fromBrand(NanoUsd))
 
-const mostEntered = 10n ** 18n
+const maxEntered = 10n ** 18n
 
-/** Whether one payment or correction may be so large. */
-const isEnterable = (amount: bigint): boolean => amount <= mostEntered && amount >= -mostEntered
+/** The limit of one payment or adjustment. */
+const isEnterable = (amount: bigint): boolean => amount <= maxEntered && amount >= -maxEntered
 
 const nanoPerUsd = 1_000_000_000n
 const decimal = /^(-?)(\d+)(?:\.(\d+))?$/

@@ -204,14 +204,14 @@ export const chatCharge = (pricing: ChatPricing, usage: Usage): NanoUsd => {
 }
 
 /** More than any context holds. */
-const mostTokens = 4_000_000
+const maxCountedTokens = 4_000_000
 
 /** An upper bound of the tokens of a value's JSON: a token is at least a byte. */
 export const jsonTokens = (value: unknown): number => {
   let bytes = 0
   for (const text of jsonTexts(value)) {
-    bytes += utf8Bytes(text, mostTokens)
-    if (bytes > mostTokens) break
+    bytes += utf8Bytes(text, maxCountedTokens)
+    if (bytes > maxCountedTokens) break
   }
   return bytes
 }

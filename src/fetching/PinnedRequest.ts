@@ -4,7 +4,7 @@ import { buildConnector, Client } from "undici"
 import { FetchFailed } from "../services/media/Fetcher.ts"
 import { type Address, canonical, parseAddress } from "./Addresses.ts"
 
-const mostAddresses = 8
+const maxAddresses = 8
 const nextAddressMillis = 1_000
 const detailLimit = 300
 
@@ -45,7 +45,7 @@ export interface HopResponse {
 }
 
 const connectorFor = ({ addresses, ca, onConnect }: HopRequest, signal: AbortSignal): buildConnector.connector => {
-  const answers = addresses?.slice(0, mostAddresses).map((address) => ({
+  const answers = addresses?.slice(0, maxAddresses).map((address) => ({
     address: address.toString(),
     family: address.kind() === "ipv4" ? 4 : 6
   }))

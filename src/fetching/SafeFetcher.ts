@@ -16,7 +16,7 @@ export interface SafeFetcherOptions {
   readonly ca?: string | undefined
 }
 
-const mostRedirects = 3
+const maxRedirects = 3
 const longestUrl = 8_192
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
@@ -148,7 +148,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       request.own !== undefined && URL.canParse(request.own.origin) ? new URL(request.own.origin) : undefined
     let url = first
     let own = true
-    for (let hops = 0; hops <= mostRedirects; hops++) {
+    for (let hops = 0; hops <= maxRedirects; hops++) {
       // Once redirected elsewhere, no later hop gets the headers.
       own &&= url.origin === trusted?.origin
       const hopScope = yield* Scope.fork(scope, ExecutionStrategy.sequential)
@@ -157,7 +157,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       url = yield* resolveRedirect(url, response)
       yield* Scope.close(hopScope, Exit.void)
     }
-    return yield* failed("refused", url, `more than ${mostRedirects} redirects`)
+    return yield* failed("refused", url, `more than ${maxRedirects} redirects`)
   })
 
   const open = Effect.fnUntraced(function* (request: FetchRequest) {

@@ -21,11 +21,11 @@ export const integer = (from = 0, to = Number.MAX_SAFE_INTEGER): Kind<number> =>
   parse: (value) => numberIn(value, /^\d+$/, from, to)
 })
 
-const mostWorkers = 256
+const maxWorkers = 256
 
 export const workers: Kind<number | "auto"> = {
-  accepts: `auto or an integer from 1 to ${mostWorkers}`,
-  parse: (value) => (value.toLowerCase() === "auto" ? "auto" : integer(1, mostWorkers).parse(value))
+  accepts: `auto or an integer from 1 to ${maxWorkers}`,
+  parse: (value) => (value.toLowerCase() === "auto" ? "auto" : integer(1, maxWorkers).parse(value))
 }
 
 // Node's timers wrap around beyond this.

@@ -3,7 +3,7 @@ import path from "node:path"
 import { Effect, Layer, Schema } from "effect"
 import { JournalFailed, PendingRefund, RefundJournal } from "../services/ledger/RefundJournal.ts"
 import { Ids } from "../services/runtime/Ids.ts"
-import { io, ioOn, syncDirectory } from "./disk/Io.ts"
+import { runIo, runIoOnFile, syncDirectory } from "./disk/Io.ts"
 
 const Entry = Schema.parseJson(PendingRefund)
 const encode = Schema.encodeSync(Entry)
@@ -24,7 +24,7 @@ const make = (directory: string, ids: typeof Ids.Service) => {
 
   const write = (file: string, text: string) => {
     const part = `${file}.${ids.unguessable()}.part`
-    return io(async () => {
+    return runIo(async () => {
       await mkdir(directory, { recursive: true, mode: 0o700 })
       const handle = await open(part, "wx", 0o600)
       try {
@@ -34,19 +34,21 @@ const make = (directory: string, ids: typeof Ids.Service) => {
         await handle.close()
       }
       await rename(part, file)
-    }).pipe(Effect.onError(() => Effect.ignore(io(() => rm(part, { force: true })))))
+    }).pipe(Effect.onError(() => Effect.ignore(runIo(() => rm(part, { force: true })))))
   }
 
   /** None where another process has removed it, or it is no entry. */
   const read = (name: string) =>
-    io(() => readFile(path.join(directory, name), "utf8")).pipe(
+    runIo(() => readFile(path.join(directory, name), "utf8")).pipe(
       Effect.flatMap(decode),
-      Effect.tapErrorTag("ParseError", () => Effect.logError(`${path.join(directory, name)} is not a void`)),
+      Effect.tapErrorTag("ParseError", () =>
+        Effect.logError(`${path.join(directory, name)} is no entry of the journal of voids`)
+      ),
       Effect.option
     )
 
   const names = Effect.catchTag(
-    ioOn(() => readdir(directory)),
+    runIoOnFile(() => readdir(directory)),
     "NotThere",
     () => Effect.succeed([])
   )
@@ -56,7 +58,7 @@ const make = (directory: string, ids: typeof Ids.Service) => {
       failed(Effect.zipRight(write(fileOf(entry.hold), encode(entry)), syncDirectory(directory))).pipe(
         Effect.uninterruptible
       ),
-    remove: (hold) => failed(io(() => rm(fileOf(hold), { force: true }))),
+    remove: (hold) => failed(runIo(() => rm(fileOf(hold), { force: true }))),
     entries: failed(names).pipe(
       Effect.flatMap((found) =>
         Effect.forEach(

@@ -5,7 +5,7 @@ import { formatMediaName, parseMediaName } from "../domain/Media.ts"
 import { largestRead, MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
 import { Ids } from "../services/runtime/Ids.ts"
 import { checked } from "./CheckedMediaStore.ts"
-import { io, ioOn, syncDirectory } from "./disk/Io.ts"
+import { runIo, runIoOnFile, syncDirectory } from "./disk/Io.ts"
 import { links } from "./Links.ts"
 import { forEachPart } from "./UploadParts.ts"
 
@@ -31,7 +31,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
 
     const makeFolder = (name: string, mode: number) =>
       Effect.flatMap(
-        io(() => mkdir(name, { recursive: true, mode })),
+        runIo(() => mkdir(name, { recursive: true, mode })),
         (made) =>
           made === undefined ? Effect.void : Effect.zipRight(syncDirectory(made), syncDirectory(path.dirname(made)))
       )
@@ -41,9 +41,12 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
       yield* makeFolder(incoming, modes.private.directory)
       const file = path.join(incoming, `${ids.unguessable()}.part`)
       const handle = yield* Effect.acquireRelease(
-        io(() => open(file, "wx", mode)),
+        runIo(() => open(file, "wx", mode)),
         (opened) =>
-          Effect.zipRight(Effect.ignore(io(() => opened.close())), Effect.ignore(io(() => rm(file, { force: true }))))
+          Effect.zipRight(
+            Effect.ignore(runIo(() => opened.close())),
+            Effect.ignore(runIo(() => rm(file, { force: true })))
+          )
       )
       return { file, handle }
     })
@@ -51,18 +54,18 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
     const write = Effect.fnUntraced(function* <E>({ body, type, visibility }: NewMedia<E>) {
       const mode = modes[visibility]
       const { file, handle } = yield* openTemporary(mode.file)
-      const append = (bytes: Uint8Array) => Effect.uninterruptible(io(() => handle.writeFile(bytes)))
+      const append = (bytes: Uint8Array) => Effect.uninterruptible(runIo(() => handle.writeFile(bytes)))
       yield* Predicate.isUint8Array(body) ? append(body) : forEachPart(body, writeBytes, append)
 
       const name = formatMediaName({ visibility, id: ids.unguessable(), type })
       const target = path.join(directory, name)
       const home = path.dirname(target)
-      yield* io(() => handle.sync()).pipe(
-        Effect.zipRight(io(() => handle.close())),
+      yield* runIo(() => handle.sync()).pipe(
+        Effect.zipRight(runIo(() => handle.close())),
         Effect.zipRight(makeFolder(home, mode.directory)),
-        Effect.zipRight(io(() => rename(file, target))),
+        Effect.zipRight(runIo(() => rename(file, target))),
         Effect.zipRight(syncDirectory(home)),
-        Effect.onError(() => Effect.ignore(io(() => rm(target, { force: true })))),
+        Effect.onError(() => Effect.ignore(runIo(() => rm(target, { force: true })))),
         Effect.uninterruptible
       )
       return name
@@ -70,9 +73,9 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
 
     const removeIfStale = (name: string, before: number) => {
       const file = path.join(incoming, name)
-      return ioOn(() => stat(file)).pipe(
+      return runIoOnFile(() => stat(file)).pipe(
         Effect.flatMap(({ mtimeMs }) =>
-          mtimeMs < before ? io(() => rm(file, { force: true, recursive: true })) : Effect.void
+          mtimeMs < before ? runIo(() => rm(file, { force: true, recursive: true })) : Effect.void
         ),
         Effect.catchTag("NotThere", () => Effect.void)
       )
@@ -80,7 +83,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
 
     yield* Effect.gen(function* () {
       const before = (yield* Clock.currentTimeMillis) - staleMillis
-      const names = yield* ioOn(() => readdir(incoming))
+      const names = yield* runIoOnFile(() => readdir(incoming))
       yield* Effect.forEach(names, (name) => removeIfStale(name, before), { discard: true })
     }).pipe(
       Effect.catchTag("NotThere", () => Effect.void),
@@ -96,10 +99,10 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
         function* (name: string) {
           if (parseMediaName(name) === undefined) return Option.none()
           const file = path.join(directory, name)
-          const { size } = yield* ioOn(() => stat(file))
+          const { size } = yield* runIoOnFile(() => stat(file))
           if (size > largestRead)
             return yield* new MediaStoreFailed({ detail: `${name} is too large to be read whole` })
-          return Option.some(yield* ioOn(() => readFile(file)))
+          return Option.some(yield* runIoOnFile(() => readFile(file)))
         },
         Effect.catchTag("NotThere", () => Effect.succeed(Option.none()))
       ),
@@ -107,7 +110,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
         function* (name: string) {
           if (parseMediaName(name) === undefined) return false
           const file = path.join(directory, name)
-          yield* ioOn(() => unlink(file))
+          yield* runIoOnFile(() => unlink(file))
           yield* syncDirectory(path.dirname(file))
           return true
         },
@@ -119,19 +122,19 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
     /** The probe file is unlinked before it is written. */
     const tryWriting = Effect.gen(function* () {
       yield* makeFolder(path.join(directory, "public"), modes.public.directory)
-      yield* io(() => access(path.join(directory, "public"), constants.W_OK))
+      yield* runIo(() => access(path.join(directory, "public"), constants.W_OK))
       const file = path.join(directory, `${ids.unguessable()}.check`)
       const handle = yield* Effect.acquireRelease(
-        io(() => open(file, "wx", modes.private.file)),
-        (opened) => Effect.ignore(io(() => opened.close()))
+        runIo(() => open(file, "wx", modes.private.file)),
+        (opened) => Effect.ignore(runIo(() => opened.close()))
       )
-      yield* io(() => rm(file))
-      yield* io(() => handle.writeFile(Uint8Array.of(0)))
-      yield* io(() => handle.sync())
+      yield* runIo(() => rm(file))
+      yield* runIo(() => handle.writeFile(Uint8Array.of(0)))
+      yield* runIo(() => handle.sync())
     }).pipe(Effect.scoped)
 
     return yield* checked(store, tryWriting, "1 second")
   })
 
-/** `<directory>/public` may be served by anyone, `<directory>/private` by nobody. */
+/** `<directory>/public` may be served, `<directory>/private` never. */
 export const layer = (options: DiskOptions) => Layer.effect(MediaStore, make(options))

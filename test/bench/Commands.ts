@@ -199,7 +199,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("worker: claim", rows.claim(16)),
     entry("worker: next due", rows.nextDue([])),
     entry("worker: renew", rows.renew([{ id: render.id, lease: instanceId }])),
-    entry("sweep of dead instances", HoldSweeper.orphans(sql, 500, [])),
+    entry("sweep of dead instances", HoldSweeper.findOrphans(sql, 500, [])),
     ofAnHour("removal of an hour of the log", log.prune(Duration.millis(days * 24 * hour - hour))),
     ofAnHour(
       "removal of an hour of idempotency keys",

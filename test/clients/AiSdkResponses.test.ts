@@ -94,7 +94,7 @@ withLayer(gateway)("the AI SDK's own provider with the sandbox", (it) => {
     assert.isAbove(thought.reasoningText?.length ?? 0, 0)
   })
 
-  it.effect("is told why it cannot refer to what is not stored", function* () {
+  it.effect("gets the reason why it cannot refer to what is not stored", function* () {
     const { asked } = yield* customer
     const first = yield* calling(() => generateText({ ...asked, prompt: "Hello there" }))
     const messages = [...first.response.messages, { role: "user" as const, content: "And now?" }]

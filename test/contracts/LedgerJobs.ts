@@ -19,7 +19,7 @@ export const ledgerJobsContract = (name: string, layer: Layer.Layer<Ledger | Led
       return { bench, ledger, key, org, jobOf }
     })
 
-    it.effect("are reserved and charged once, however often they are told to be", function* () {
+    it.effect("are reserved and charged once, however often that is asked for", function* () {
       const { bench, jobOf, ledger, org } = yield* arranged
       const wanted = jobOf(4)
       const hold = yield* ledger.job.hold(wanted)

@@ -175,7 +175,7 @@ describe.skipIf(process.platform !== "linux")("Embedded", () => {
     180_000
   )
 
-  it.scopedLive("starts though the recorded pid belongs to a stranger by now", function* () {
+  it.scopedLive("starts though the recorded pid belongs to another process by now", function* () {
     const site = yield* temporarySite()
     yield* Effect.scoped(Layer.build(Embedded.layer(site)))
     yield* allGone(site)

@@ -3,7 +3,7 @@ import { type CapPeriod, KeyId } from "../../src/domain/ApiKey.ts"
 import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../../src/domain/Failure.ts"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { type Hold, shares } from "../../src/services/ledger/Hold.ts"
+import { balanceShares, type Hold } from "../../src/services/ledger/Hold.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 
@@ -55,7 +55,7 @@ export const layer = Layer.effectContext(
         }
         const account = now.accounts.get(hold.org) ?? none
         const available = account.balance - account.held
-        const isGreedy = isShared && account.held > 0n && hold.amount > account.balance / shares
+        const isGreedy = isShared && account.held > 0n && hold.amount > account.balance / balanceShares
         if (available <= 0n || hold.amount > available || isGreedy) {
           return [Effect.fail(new InsufficientCredits()), now]
         }

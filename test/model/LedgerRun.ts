@@ -196,7 +196,7 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
         const { id, key, org } = target.actual.hold
         const done = yield* Effect.makeLatch()
         yield* at(command.by).refunds.refund({ id, key, org })
-        yield* at(command.by).refunds.afterwards(id, Effect.asVoid(done.open))
+        yield* at(command.by).refunds.runAfter(id, Effect.asVoid(done.open))
         yield* Effect.timeout(done.await, "10 seconds")
         model.refund(target.expected)
       } else {

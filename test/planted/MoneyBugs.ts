@@ -114,7 +114,7 @@ export const moneyBugs: ReadonlyArray<Bug> = [
   {
     name: "a stop does not wait for refunds",
     file: "src/services/ledger/Refunds.ts",
-    find: "Effect.addFinalizer(() =>\n        workOff.pipe(",
+    find: "Effect.addFinalizer(() =>\n        attemptAll.pipe(",
     replace: "Effect.addFinalizer(() =>\n        Effect.succeed(true).pipe(",
     caughtBy: ["test/services/ledger/Refunds.test.ts"]
   },
@@ -142,8 +142,8 @@ export const moneyBugs: ReadonlyArray<Bug> = [
   {
     name: "an answer is given before its charge is certain",
     file: "src/services/chat/ChatCompletions.ts",
-    find: "Effect.as(settle(job, held, measured, route.cost), {",
-    replace: "Effect.as(Effect.forkDaemon(settle(job, held, measured, route.cost)), {",
+    find: "Effect.as(settle(task, held, measured, route.cost), {",
+    replace: "Effect.as(Effect.forkDaemon(settle(task, held, measured, route.cost)), {",
     caughtBy: ["test/http/chat/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
   },
   {
@@ -240,9 +240,9 @@ export const moneyBugs: ReadonlyArray<Bug> = [
   {
     name: "an image is charged although its provider failed",
     file: "src/services/images/ImageGenerations.ts",
-    find: "        const routed = yield* requestPicture(job, isStored)\n",
+    find: "        const routed = yield* requestPicture(task, isStored)\n",
     replace:
-      "        const routed = yield* Effect.onError(requestPicture(job, isStored), () => Effect.ignore(ledger.settle(held, variant.price)))\n",
+      "        const routed = yield* Effect.onError(requestPicture(task, isStored), () => Effect.ignore(ledger.settle(held, variant.price)))\n",
     caughtBy: ["test/http/images/Charges.test.ts"]
   },
   {

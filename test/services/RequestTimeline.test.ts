@@ -23,7 +23,7 @@ const timesOf = (createdMs: number, closedMs: number) => {
 }
 
 describe("what happened to a request", () => {
-  it("is told in order where the database's clock is a little behind or ahead", () => {
+  it("is listed in order where the database's clock is a little behind or ahead", () => {
     for (const [created, closed, admitted, settled] of [
       [10, 150, 10, 150],
       [-300, -200, 0, 100],

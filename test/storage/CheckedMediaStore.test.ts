@@ -4,7 +4,7 @@ import path from "node:path"
 import { Deferred, Effect, TestClock } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import { checked } from "../../src/storage/CheckedMediaStore.ts"
-import { within } from "../../src/storage/disk/Io.ts"
+import { withTimeLimit } from "../../src/storage/disk/Io.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
@@ -63,7 +63,7 @@ describe("a disk that does not answer", () => {
     const closed = yield* Deferred.make<void>()
     const file = { close: () => Effect.runPromise(Deferred.succeed(closed, undefined)) }
     const opened = Effect.runPromise(Effect.delay(Effect.succeed(file), "100 millis"))
-    yield* Effect.flip(Effect.tryPromise(() => within(50, () => opened)))
+    yield* Effect.flip(Effect.tryPromise(() => withTimeLimit(50, () => opened)))
     yield* Deferred.await(closed)
   })
 
@@ -72,7 +72,7 @@ describe("a disk that does not answer", () => {
     const fifos = ["a", "b"].map((name) => path.join(directory, name))
     execFileSync("mkfifo", fifos)
     const attempt = (work: () => Promise<unknown>) =>
-      Effect.promise(() => within(50, work).then(String, (error: Error) => error.message))
+      Effect.promise(() => withTimeLimit(50, work).then(String, (error: Error) => error.message))
     // Opening waits in the system until somebody reads.
     for (const fifo of fifos) {
       assert.strictEqual(yield* attempt(() => open(fifo, "w")), "the disk did not answer in 50 ms")

@@ -96,7 +96,7 @@ describe("a collector", () => {
     }).pipe(Effect.provide(gateway(collector.url)))
   })
 
-  it.scopedLive("gets protobuf at the very URL that is named, unless it is told otherwise", function* () {
+  it.scopedLive("gets protobuf at the very URL that is named, unless a setting says otherwise", function* () {
     const collector = yield* Collector.make()
     const env = {
       OTEL_EXPORTER_OTLP_PROTOCOL: "",

@@ -15,7 +15,7 @@ import { type Finding, ok, problem, warning } from "./Finding.ts"
 const connectionsOfInstance = 11
 
 /** More entries take longer to verify than an operator waits. */
-const mostVerified = 1_000_000
+const maxVerified = 1_000_000
 
 const skewed = 2_000
 
@@ -75,7 +75,7 @@ const checkLedger = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [size] = yield* rowsOf(Size)(sql`
     SELECT greatest(reltuples, 0)::float8 AS entries FROM pg_class WHERE oid = 'ledger_entries'::regclass`)
-  if ((size?.entries ?? 0) > mostVerified) {
+  if ((size?.entries ?? 0) > maxVerified) {
     return ok("ledger", `about ${size?.entries} entries: not verified here, gateway ledger verify does`)
   }
   const { entries, holds, violations } = yield* Effect.flatMap(LedgerAdmin, ({ verify }) => verify)

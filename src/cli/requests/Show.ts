@@ -15,11 +15,11 @@ export const requestArgument = Inputs.word(
   "the x-request-id of an answer, or the id of a row of gateway requests --json"
 )
 
-const mostShown = 100
+const maxShown = 100
 
 export const findRequests = Effect.fnUntraced(function* (id: string) {
   const { list } = yield* RequestLog
-  const rows = yield* list({ id, limit: mostShown })
+  const rows = yield* list({ id, limit: maxShown })
   return rows.length === 0 ? yield* new CommandFailed({ message: `There is no request ${id} in the log.` }) : rows
 })
 

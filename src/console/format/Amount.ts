@@ -1,5 +1,5 @@
 /** Smaller numbers are less than a nano-dollar apart. */
-const leastCoarse = 2 ** 22
+const exactBelow = 2 ** 22
 
 const group = (digits: string): string => digits.replace(/\B(?=(?:\d{3})+$)/g, ",")
 
@@ -16,7 +16,7 @@ export interface UsdParts {
 /** Every digit to the nano-dollar, or to more decimals: parts of an amount may be finer. */
 export const partsOfUsd = (usd: number, precision = 9): UsdParts => {
   const size = Math.abs(usd)
-  const [dollars = "0", decimals = ""] = (size < leastCoarse ? size.toFixed(precision) : String(size)).split(".")
+  const [dollars = "0", decimals = ""] = (size < exactBelow ? size.toFixed(precision) : String(size)).split(".")
   return {
     sign: usd < 0 ? "−" : "",
     main: `$${group(dollars)}.${decimals.slice(0, 2).padEnd(2, "0")}`,

@@ -1,13 +1,13 @@
-const mostShown = 160
+const maxShown = 160
 
 /** Text of any length and direction; one that is very long is folded. */
 export const Long = ({ text }: { readonly text: string }) =>
-  text.length <= mostShown ? (
+  text.length <= maxShown ? (
     <bdi>{text}</bdi>
   ) : (
     <details class="long">
       <summary>
-        <bdi>{text.slice(0, mostShown)}</bdi>…
+        <bdi>{text.slice(0, maxShown)}</bdi>…
       </summary>
       <bdi>{text}</bdi>
     </details>

@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact"
 import { Copy } from "./Copy.tsx"
 import { Dialog } from "./Dialog.tsx"
 
-/** Null is the secret of a repeated request, which nobody can see again. */
+/** Null: the request was repeated, and its secret cannot be shown again. */
 export const SecretDialog = ({
   children,
   label,

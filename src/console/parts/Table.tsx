@@ -31,7 +31,7 @@ export type Column<Row> = Cell<Row> & {
   readonly isAmount?: boolean | undefined
 }
 
-const mostLinked = 60
+const maxLinked = 60
 
 const none = <span class="soft">–</span>
 
@@ -52,8 +52,8 @@ const show = <Row,>(column: Column<Row>, row: Row): ComponentChildren => {
     case "link": {
       const target = column.value(row)
       return target ? (
-        <a href={target.href} {...(target.text.length > mostLinked && { title: target.text })}>
-          <bdi>{shorten(target.text, mostLinked)}</bdi>
+        <a href={target.href} {...(target.text.length > maxLinked && { title: target.text })}>
+          <bdi>{shorten(target.text, maxLinked)}</bdi>
         </a>
       ) : (
         none

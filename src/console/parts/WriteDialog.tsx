@@ -29,7 +29,7 @@ export const WriteDialog = <A,>({
   readonly path: string
   readonly body?: (form: FormData) => unknown
   readonly isDangerous?: boolean
-  /** What is said once it is done. */
+  /** The message once it is done. */
   readonly done?: string
   readonly children?: ComponentChildren
   readonly onDone: (answer: A) => void

@@ -4,7 +4,7 @@ import { useRole } from "../Session.ts"
 import type { Column } from "./Table.tsx"
 import { Time } from "./Time.tsx"
 
-/** Leads to it; its id stands for the name of one that nobody knows any more. */
+/** A link; the id stands for an organization without a known name. */
 export const organizationColumn: Column<{ readonly org: string | null; readonly org_name: string | null }> = {
   title: "Organization",
   kind: "link",

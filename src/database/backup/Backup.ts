@@ -44,7 +44,7 @@ const selectTables = `
 type Described = (typeof Tables.Type)[number]
 
 /** Each table after those that it refers to. */
-const inOrder = (tables: ReadonlyArray<Described>): ReadonlyArray<Described> => {
+const orderTables = (tables: ReadonlyArray<Described>): ReadonlyArray<Described> => {
   const placed = new Set<string>()
   const ordered: Array<Described> = []
   while (ordered.length < tables.length) {
@@ -73,7 +73,7 @@ async function* container(client: Pg.Client, rows: Record<string, number>): Asyn
   const header = { format: "generation-gateway backup", version: 1, created_at: at, migrations: migrations.rows }
   yield hashed(lineOf(Schema.decodeUnknownSync(Header)(header)))
   const found = await client.query(selectTables)
-  for (const { columns, name } of inOrder(Schema.decodeUnknownSync(Tables)(found.rows))) {
+  for (const { columns, name } of orderTables(Schema.decodeUnknownSync(Tables)(found.rows))) {
     yield hashed(lineOf({ table: name, columns }))
     const copied = client.query(Copy.to(`COPY ${quote(name)} (${columns.map(quote).join(", ")}) TO STDOUT`))
     for await (const chunk of copied) if (Buffer.isBuffer(chunk)) yield hashed(chunk)

@@ -4,7 +4,7 @@ import { Effect, Option } from "effect"
 import { BodyTooLarge, type Failure, InvalidRequest } from "../../domain/Failure.ts"
 import { isMultipart, requireNoForm } from "../body/Body.ts"
 
-/** Of requests whose body the platform reads: those of operators. */
+/** The limit of bodies that the platform reads: the admin API's. */
 export const adminBodyBytes = 262_144
 
 const tooLarge = new BodyTooLarge({ limitBytes: adminBodyBytes })
@@ -23,7 +23,7 @@ export const requireReadableBody = Effect.gen(function* () {
   Object.assign(incoming, { destroy: stop })
 })
 
-/** The platform dies of a body that it cannot read, and tells of one that is too large by these words alone. */
+/** The platform dies on an unreadable body; only its message tells one that is too large. */
 export const unreadBody = (defect: unknown): Option.Option<Failure> => {
   if (!(defect instanceof HttpServerError.RequestError) || defect.reason !== "Decode") return Option.none()
   const isTooLarge = defect.cause instanceof Error && defect.cause.message === "maxBytes exceeded"

@@ -5,7 +5,7 @@ import { longestNote, longestRef } from "../../domain/LedgerText.ts"
 import { enteredUsd, NanoUsd, toUsd } from "../../domain/Money.ts"
 import type { Changed } from "../../services/admin/Audit.ts"
 
-/** A field of a body, refused in these words whatever is wrong with it. */
+/** A field of a body with one message for every fault. */
 export const field = <A, I>(name: string, schema: Schema.Schema<A, I>, problem: string, description: string) => {
   const message = `\`${name}\` ${problem}.`
   return Schema.propertySignature(
@@ -78,16 +78,16 @@ export const answerOf = <A, Record, Answer, E, R>(
 export const recordOf = <Record, E, R>(change: Effect.Effect<Changed<unknown, Record>, E, R>) =>
   answerOf(change, (record) => record)
 
-interface Told {
+interface WithMessage {
   readonly message: string
 }
 
-export const notFound = ({ message }: Told) => new NotFound({ message })
+export const notFound = ({ message }: WithMessage) => new NotFound({ message })
 export const conflict =
   (param: string | null) =>
-  ({ message }: Told) =>
+  ({ message }: WithMessage) =>
     new Conflict({ message, param })
 export const invalid =
   (param: string | null) =>
-  ({ message }: Told) =>
+  ({ message }: WithMessage) =>
     new InvalidRequest({ message, param })

@@ -1,7 +1,7 @@
 import { Clock, Effect, ParseResult, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { type Moment, moment, momentForms, past } from "../../domain/Moment.ts"
+import { type Moment, moment, momentForms, toPast } from "../../domain/Moment.ts"
 import { Organizations } from "../../services/access/Organizations.ts"
 import { parameter } from "../schema/Query.ts"
 import { invalid } from "./Fields.ts"
@@ -50,17 +50,17 @@ export const organizationOf = (reference: string | undefined) =>
         Effect.mapError(invalid("organization"))
       )
 
-interface Given {
+interface SharedFilters {
   readonly organization?: string | undefined
   readonly since?: Moment | undefined
   readonly until?: Moment | undefined
 }
 
 /** As services take them: an organization's id, and Unix milliseconds. */
-export const filtersOf = <Filters extends Given>({ organization, since, until, ...others }: Filters) =>
+export const filtersOf = <Filters extends SharedFilters>({ organization, since, until, ...others }: Filters) =>
   Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
-    const span = { since: since && past(since, now), until: until && past(until, now) }
+    const span = { since: since && toPast(since, now), until: until && toPast(until, now) }
     if (span.since !== undefined && span.until !== undefined && span.since >= span.until) {
       return yield* new InvalidRequest({ message: "`since` must be before `until`.", param: "since" })
     }

@@ -3,16 +3,16 @@ import { InvalidRequest } from "../../domain/Failure.ts"
 import { TextOrNull } from "../../services/admin/Record.ts"
 import { parameter } from "../schema/Query.ts"
 
-const mostListed = 1000
+const maxListed = 1000
 export const defaultListed = 50
 
-const Limit = Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, mostListed))
+const Limit = Schema.NumberFromString.pipe(Schema.int(), Schema.between(1, maxListed))
 
 export const pageParameters = {
   limit: parameter(
     "limit",
     Limit,
-    `must be an integer from 1 to ${mostListed}`,
+    `must be an integer from 1 to ${maxListed}`,
     `How many; ${defaultListed} if left out.`
   ),
   after: parameter("after", Schema.NonEmptyString, "must be the `next` of a page", "The `next` of the page before.")

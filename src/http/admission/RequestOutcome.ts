@@ -73,7 +73,7 @@ export const makeConclusion = Effect.gen(function* () {
     record.trace?.answer(outcome)
     report({ requestId, surface, method, path, ...outcome, startedAt, record })
     if (record.isLogged) return Effect.void
-    return refunds.afterwards(record.hold, log.write(record.entry({ ...answered, endedAt: Monotonic.millisOf(clock) })))
+    return refunds.runAfter(record.hold, log.write(record.entry({ ...answered, endedAt: Monotonic.millisOf(clock) })))
   }
 
   /** The answer to a request that was not admitted, which has no row in the log. */

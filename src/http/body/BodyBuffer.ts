@@ -12,7 +12,7 @@ const paceSeconds = 10
 /** Chunks are kept up to this size, then copied into blocks. */
 export const looseBytes = 128 * 1024
 /** The system takes back a freed block of this size; many small chunks stay with the process. */
-const mostOfBlock = 4 * mib
+const maxOfBlock = 4 * mib
 /** The connection ended before the body did. */
 export class BodyCutOff extends Data.TaggedError("BodyCutOff")<{}> {}
 
@@ -42,12 +42,12 @@ export class BodyBuffer {
   next(upTo: number): Effect.Effect<Progress, BodyCutOff | BodyTooSlow> {
     return Effect.async((resume) => {
       const request = this.#request
-      const leave = () => {
+      const detach = () => {
         this.#stop = undefined
         request.off("data", onData).off("end", onEnd).off("close", onCut).off("error", onCut)
       }
       const done = (result: Effect.Effect<Progress, BodyCutOff | BodyTooSlow>) => {
-        leave()
+        detach()
         resume(result)
       }
       const onData = (chunk: Buffer) => {
@@ -61,7 +61,7 @@ export class BodyBuffer {
       if (request.destroyed && !request.readableEnded) return onCut()
       this.#stop = (failure) => done(Effect.fail(failure))
       request.on("data", onData).on("end", onEnd).on("close", onCut).on("error", onCut).resume()
-      return Effect.sync(leave)
+      return Effect.sync(detach)
     })
   }
 
@@ -105,7 +105,7 @@ export class BodyBuffer {
       const last = this.#blocks.at(-1)
       const room = last === undefined ? 0 : last.length - this.#filled
       if (last === undefined || room === 0) {
-        this.#blocks.push(Buffer.allocUnsafeSlow(Math.min(Math.max(this.received, looseBytes), mostOfBlock)))
+        this.#blocks.push(Buffer.allocUnsafeSlow(Math.min(Math.max(this.received, looseBytes), maxOfBlock)))
         this.#filled = 0
         continue
       }

@@ -4,7 +4,7 @@ import type { OrgId } from "../../domain/Organization.ts"
 
 const totalBytes = 512 * 1024 * 1024
 /** The limit of a body may then exceed the budget. */
-const mostOfOne = totalBytes / 2
+const maxOfOne = totalBytes / 2
 const patience = "20 seconds"
 
 export interface BodyMemory {
@@ -39,7 +39,7 @@ export class BodyMemoryBudget {
       reserved += more
     }
     const tryReserve = (bytes: number) => {
-      const more = Math.min(bytes, mostOfOne) - reserved
+      const more = Math.min(bytes, maxOfOne) - reserved
       if (more <= 0) return true
       if (more > this.#free || this.#isAtItsShare(org, more)) return false
       grow(more)
@@ -72,7 +72,7 @@ export class BodyMemoryBudget {
       tryReserve,
       reserve: (bytes) =>
         Effect.suspend(() => {
-          const more = Math.min(bytes, mostOfOne) - reserved
+          const more = Math.min(bytes, maxOfOne) - reserved
           return more <= 0 ? Effect.void : wait.call(this, more)
         }),
       shrink: (bytes) => {

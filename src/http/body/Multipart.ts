@@ -4,7 +4,7 @@ import { runAtOnce, type Steps } from "../../services/runtime/EventLoop.ts"
 import { type Read, refuse, refused } from "./Fields.ts"
 import { type JsonObject } from "./Guards.ts"
 
-const mostParts = 100
+const maxParts = 100
 const largestHeadBytes = 16 * 1024
 const crlf = "\r\n"
 const endOfHead = "\r\n\r\n"
@@ -104,7 +104,7 @@ export function* parseForm(contentType: string, body: Buffer): Steps<Read<Readon
   const parts: Array<Part> = []
   let start = first + delimiter.length
   while (body.toString("latin1", start, start + 2) !== "--") {
-    if (parts.length === mostParts) return wrong(`has more than ${mostParts} parts`)
+    if (parts.length === maxParts) return wrong(`has more than ${maxParts} parts`)
     const begin = /^[ \t]{0,64}\r\n/.exec(body.toString("latin1", start, start + 66))?.[0].length
     if (begin === undefined) return malformed
     const end = body.indexOf(delimiter, start)

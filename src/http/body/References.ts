@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { atMost, described, isWithin } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import { largestReference, mostReferences, type Reference } from "../../domain/Media.ts"
+import { largestReference, maxReferences, type Reference } from "../../domain/Media.ts"
 import { decodeBase64, fromBase64 } from "../../services/media/Base64.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { readWith } from "../schema/Decoding.ts"
@@ -56,9 +56,9 @@ const fields: ReadonlyArray<Field> = ["image", "input_reference"]
 export const readReferences = (param: Field, value: unknown): Read<ReadonlyArray<Reference>> => {
   if (isAbsent(value)) return []
   const given = isArray(value) ? value : [value]
-  return given.length <= mostReferences
+  return given.length <= maxReferences
     ? each(given, readers[param])
-    : refuseAt(param, param, `must hold at most ${mostReferences} images`)
+    : refuseAt(param, param, `must hold at most ${maxReferences} images`)
 }
 
 /** Longer base64 is decoded in slices. */
@@ -93,7 +93,7 @@ function* decodeField(field: Field, value: unknown): EventLoop.Steps<unknown> {
 
 const isLargeField = (field: Field, value: unknown): boolean =>
   isArray(value)
-    ? value.length <= mostReferences && value.some((item) => largeTextIn(field, item) !== undefined)
+    ? value.length <= maxReferences && value.some((item) => largeTextIn(field, item) !== undefined)
     : largeTextIn(field, value) !== undefined
 
 function* decodeFields(body: JsonObject, fields: ReadonlyArray<Field>): EventLoop.Steps<JsonObject> {
@@ -126,7 +126,7 @@ const Frame = Schema.Union(
   })
 )
 
-const few = atMost(mostReferences)
+const few = atMost(maxReferences)
 
 export const References = readWith(Schema.Union(Reference, few(Schema.Array(Reference))), (value) =>
   readReferences("image", value)

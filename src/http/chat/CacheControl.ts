@@ -9,7 +9,7 @@ export const CacheMark = Schema.Struct({
   ttl: optional(Schema.Literal("5m", "1h"), "How long the vendor keeps it after its last use: `5m` by default.")
 }).annotations({
   identifier: "CacheControl",
-  description: "Asks vendors that cache by mark to cache the prompt up to here. Others are not told of it."
+  description: "Asks vendors that cache by mark to cache the prompt up to here. Others do not get it."
 })
 
 const isTtl = isOneOf("5m", "1h")

@@ -47,7 +47,7 @@ const readTextOnly: ReadPart<TextPart> = (part, path) => {
     : wrongIn(path, "type", "must be text")
 }
 
-const readSaid: ReadPart<TextPart> = (part, path) => {
+const readAssistantPart: ReadPart<TextPart> = (part, path) => {
   if (part.type !== "refusal") return readTextOnly(part, path)
   return isString(part.refusal) ? { type: "text", text: part.refusal } : wrongIn(path, "refusal", "must be a string")
 }
@@ -111,8 +111,8 @@ const readAssistant = (message: JsonObject, path: Path, calls: Set<string>): Rea
   if (!isAbsent(message.function_call)) {
     return wrongIn(path, "function_call", "is not supported: send `tool_calls`")
   }
-  const said = isEmpty(message.content) ? undefined : readContent(message.content, path, readSaid)
-  if (refused(said)) return said
+  const content = isEmpty(message.content) ? undefined : readContent(message.content, path, readAssistantPart)
+  if (refused(content)) return content
   const refusal = readOptionalText(message, "refusal", path)
   if (refused(refusal)) return refusal
   const reasoning = readOptionalText(message, "reasoning_content", path)
@@ -124,7 +124,7 @@ const readAssistant = (message: JsonObject, path: Path, calls: Set<string>): Rea
   for (const call of toolCalls) calls.add(call.id)
   return {
     role: "assistant",
-    content: said ?? refusal ?? null,
+    content: content ?? refusal ?? null,
     name,
     reasoning_content: reasoning,
     tool_calls: toolCalls.length === 0 ? undefined : toolCalls
@@ -143,7 +143,7 @@ const readTool = (message: JsonObject, path: Path, calls: ReadonlySet<string>): 
   return refused(content) ? content : { role: "tool", content, tool_call_id: id }
 }
 
-const readSpoken = <A extends object>(message: JsonObject, path: Path, readPart: ReadPart<A>) => {
+const readContentAndName = <A extends object>(message: JsonObject, path: Path, readPart: ReadPart<A>) => {
   const content = readContent(message.content, path, readPart)
   if (refused(content)) return content
   const name = readOptionalText(message, "name", path)
@@ -153,12 +153,12 @@ const readSpoken = <A extends object>(message: JsonObject, path: Path, readPart:
 const readRole = (message: JsonObject, path: Path, calls: Set<string>): Read<Message> => {
   switch (message.role) {
     case "user": {
-      const spoken = readSpoken(message, path, readAny)
+      const spoken = readContentAndName(message, path, readAny)
       return refused(spoken) ? spoken : { role: "user", ...spoken }
     }
     case "system":
     case "developer": {
-      const spoken = readSpoken(message, path, readTextOnly)
+      const spoken = readContentAndName(message, path, readTextOnly)
       return refused(spoken) ? spoken : { role: "system", ...spoken }
     }
     case "assistant":

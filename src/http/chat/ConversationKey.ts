@@ -6,9 +6,9 @@ import type { ChatModel } from "../../domain/Model.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 
 /** In bytes: providers cache no prompt of fewer than 1,024 tokens, which are about four bytes each. */
-const leastCached = 4_096
+const minCached = 4_096
 /** In characters of each text. */
-const mostHashed = 4_096
+const maxHashed = 4_096
 
 /** Of Codex, Claude Code, opencode. */
 const sessionHeaders = ["session-id", "session_id", "x-claude-code-session-id", "x-session-affinity"]
@@ -27,18 +27,18 @@ const session = /_session_([\w-]{8,})$|"session_id"\s*:\s*"([\w-]{8,})"/
 const sessionIn = ({ native }: ChatRequest): string | undefined => {
   const metadata = native?.body["metadata"]
   const user = Predicate.isRecord(metadata) ? metadata["user_id"] : undefined
-  if (typeof user !== "string" || user.length > mostHashed) return undefined
+  if (typeof user !== "string" || user.length > maxHashed) return undefined
   const [, tail, member] = session.exec(user) ?? []
   return tail ?? member
 }
 
 const beginningOf = (message: Message | undefined): string => {
   const content = message?.content ?? ""
-  if (typeof content === "string") return content.slice(0, mostHashed)
+  if (typeof content === "string") return content.slice(0, maxHashed)
   let text = ""
   for (const part of content) {
-    if (text.length >= mostHashed) break
-    if (part.type === "text") text += part.text.slice(0, mostHashed - text.length)
+    if (text.length >= maxHashed) break
+    if (part.type === "text") text += part.text.slice(0, maxHashed - text.length)
   }
   return text
 }
@@ -56,6 +56,6 @@ export const conversationKeyOf = (
 ): string | undefined => {
   if (routes.length < 2) return undefined
   const given = request.promptCacheKey || headerOf(headers) || sessionIn(request)
-  if (given === undefined && bytes < leastCached) return undefined
-  return hash("sha256", `${org}\n${id}\n${given?.slice(0, mostHashed) ?? opening(request)}`, "base64")
+  if (given === undefined && bytes < minCached) return undefined
+  return hash("sha256", `${org}\n${id}\n${given?.slice(0, maxHashed) ?? opening(request)}`, "base64")
 }

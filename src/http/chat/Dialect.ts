@@ -14,7 +14,7 @@ export interface AnswerName {
   readonly model: string
 }
 
-/** A way in for chats. What is decoded takes the same road whatever it was written in. */
+/** One wire format for chats; after `decode` all dialects share one path. */
 export interface ChatDialect {
   readonly path: string
   readonly idPrefix: IdPrefix

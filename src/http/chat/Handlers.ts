@@ -9,7 +9,7 @@ import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { messages } from "../messages/MessagesDialect.ts"
 import { responses } from "../responses/ResponsesDialect.ts"
 import { chatCompletions } from "./ChatDialect.ts"
-import { makeJobReader } from "./ChatJobs.ts"
+import { makeTaskReader } from "./ChatTasks.ts"
 import type { ChatDialect } from "./Dialect.ts"
 import { makeSink } from "./Sse.ts"
 
@@ -19,25 +19,28 @@ const dialects: ReadonlyArray<ChatDialect> = [chatCompletions, responses, messag
 export const chatEndpoints = Effect.gen(function* () {
   const chat = yield* ChatCompletions
   const ids = yield* Ids
-  const read = yield* makeJobReader
+  const read = yield* makeTaskReader
   const clock = yield* Effect.clock
 
   const answer = (dialect: ChatDialect, admitted: Admitted): Effect.Effect<Answer | undefined, Failure | BodyCutOff> =>
-    Effect.flatMap(read(dialect, admitted), (job) => {
+    Effect.flatMap(read(dialect, admitted), (task) => {
       const { departure, headers, record, response } = admitted
       const name = {
         id: ids.prefixed(dialect.idPrefix),
         created: Math.floor(clock.unsafeCurrentTimeMillis() / 1000),
-        model: job.model.id
+        model: task.model.id
       }
-      const marked = () =>
-        isInSandbox(record.route, job.model.routes) ? { ...headers(), "x-gateway-sandbox": "true" } : headers()
-      if (job.request.stream) {
-        const encoder = dialect.encoder(name, job.request)
-        return Effect.as(chat.stream(job, makeSink({ response, headers: marked, encoder, departure })), undefined)
+      const markedHeaders = () =>
+        isInSandbox(record.route, task.model.routes) ? { ...headers(), "x-gateway-sandbox": "true" } : headers()
+      if (task.request.stream) {
+        const encoder = dialect.encoder(name, task.request)
+        return Effect.as(
+          chat.stream(task, makeSink({ response, headers: markedHeaders, encoder, departure })),
+          undefined
+        )
       }
-      return Effect.map(chat.complete(job), ({ answer, usage }) =>
-        json(200, dialect.encodeAnswer(name, job.request, answer, usage), marked())
+      return Effect.map(chat.complete(task), ({ answer, usage }) =>
+        json(200, dialect.encodeAnswer(name, task.request, answer, usage), markedHeaders())
       )
     })
 

@@ -17,7 +17,7 @@ const sseHeaders = {
   "x-accel-buffering": "no"
 }
 
-const drained = (response: ServerResponse): Effect.Effect<void> =>
+const awaitDrain = (response: ServerResponse): Effect.Effect<void> =>
   Effect.async((resume) => {
     const stalled = setTimeout(() => response.destroy(), stalledMillis)
     const done = () => {
@@ -55,7 +55,7 @@ export const makeSink = (options: {
   const send = (text: string): Effect.Effect<void> => {
     if (text === "" || isGone()) return Effect.void
     keepAlive?.refresh()
-    return response.write(text) ? Effect.void : drained(response)
+    return response.write(text) ? Effect.void : awaitDrain(response)
   }
 
   const end = (text: string): Effect.Effect<void> =>
@@ -63,7 +63,7 @@ export const makeSink = (options: {
       clearTimeout(keepAlive)
       if (isGone()) return Effect.void
       response.end(text)
-      return response.writableFinished ? Effect.void : drained(response)
+      return response.writableFinished ? Effect.void : awaitDrain(response)
     })
 
   const open = Effect.sync(() => {
@@ -84,7 +84,7 @@ export const makeSink = (options: {
   return {
     departure,
     open,
-    opened: Effect.sync(() => response.headersSent),
+    isOpen: Effect.sync(() => response.headersSent),
     write: (events) => {
       firstDeltaSent = true
       return send(encoder.encode(events))

@@ -58,12 +58,12 @@ const descriptorLimit = (): number => {
 }
 
 const reservedDescriptors = 128
-const mostConnections = 10_000
+const maxConnections = 10_000
 
 /** A request may need a second descriptor for its provider. */
 export const connectionLimits = (options: { readonly trustedProxies: number; readonly descriptors?: number }) => {
   const { descriptors = descriptorLimit(), trustedProxies } = options
-  const total = Math.min(mostConnections, Math.max(2, Math.floor((descriptors - reservedDescriptors) / 2)))
+  const total = Math.min(maxConnections, Math.max(2, Math.floor((descriptors - reservedDescriptors) / 2)))
   return { total, perAddress: trustedProxies > 0 ? total : Math.ceil(total / 2) }
 }
 

@@ -37,7 +37,7 @@ const snippets = (request: SampleRequest): ReadonlyArray<Html> =>
     codeBlock(`Example in ${language}`, snippet[language](request), `sample ${language.toLowerCase()}`)
   )
 
-const titled = (title: string, content: Html): Html => html`<h4>${title}</h4>${content}`
+const withTitle = (title: string, content: Html): Html => html`<h4>${title}</h4>${content}`
 
 export const operationView = ({ components: { schemas }, servers: [{ url }] }: Document) => {
   const fields = fieldsOf(schemas)
@@ -47,7 +47,7 @@ export const operationView = ({ components: { schemas }, servers: [{ url }] }: D
     if (those.length === 0) return undefined
     const list = those.map(({ name, required = false, schema }) => fields.field(name, schema, required))
     const title = { path: "Path", query: "Query", header: "Headers" }[place]
-    return titled(title, html`<ul class="fields">${list}</ul>`)
+    return withTitle(title, html`<ul class="fields">${list}</ul>`)
   }
 
   const body = (type: string, { schema }: MediaType, isOnly: boolean): Html => {
@@ -105,11 +105,11 @@ export const operationView = ({ components: { schemas }, servers: [{ url }] }: D
       Number(status) >= 400
         ? []
         : Object.values(content?.[json]?.examples ?? {}).map(({ value }) =>
-            titled(`Answer ${status}`, codeBlock(`Answer of ${operationId}`, JSON.stringify(value, null, 2)))
+            withTitle(`Answer ${status}`, codeBlock(`Answer of ${operationId}`, JSON.stringify(value, null, 2)))
           )
     )
     return [
-      titled(first.name === "" ? "Request" : `Request: ${first.name}`, first.view),
+      withTitle(first.name === "" ? "Request" : `Request: ${first.name}`, first.view),
       ...others.map(({ name, view }) => html`<details><summary>Request: ${name}</summary>${view}</details>`),
       ...answers
     ]
@@ -126,7 +126,7 @@ export const operationView = ({ components: { schemas }, servers: [{ url }] }: D
 <div class="columns"><div class="text">
 ${markdown(description)}
 ${parametersOf(parameters, "path")}${parametersOf(parameters, "query")}${parametersOf(parameters, "header")}
-${bodies.length === 0 ? undefined : titled("Body", html`${bodies.map(([type, media]) => body(type, media, bodies.length === 1))}`)}
+${bodies.length === 0 ? undefined : withTitle("Body", html`${bodies.map(([type, media]) => body(type, media, bodies.length === 1))}`)}
 <h4>Answer</h4>
 ${Object.entries(responses).map(([status, one]) => (Number(status) < 400 ? response(status, one) : undefined))}
 <details><summary>Errors: ${errors.map(([status]) => status).join(", ")}</summary>

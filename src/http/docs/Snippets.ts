@@ -17,7 +17,7 @@ export interface SampleRequest {
   readonly answer: "json" | "stream" | "file"
 }
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 const indented = (text: string, by: string): string => text.replaceAll("\n", `\n${by}`)
 
 const curl = ({ answer, form, hasIdempotencyKey, json, method, url }: SampleRequest): string => {
@@ -26,8 +26,8 @@ const curl = ({ answer, form, hasIdempotencyKey, json, method, url }: SampleRequ
   const verb = method === "GET" || (method === "POST" && hasBody) ? "" : ` -X ${method}`
   const content =
     json === undefined
-      ? form.map(({ isFile, name, text }) => `-F ${quoted(`${name}=${isFile ? "@" : ""}${text}`)}`)
-      : ["-H 'Content-Type: application/json'", `-d ${quoted(JSON.stringify(json, null, 2))}`]
+      ? form.map(({ isFile, name, text }) => `-F ${quote(`${name}=${isFile ? "@" : ""}${text}`)}`)
+      : ["-H 'Content-Type: application/json'", `-d ${quote(JSON.stringify(json, null, 2))}`]
   return [
     `curl${verb}${flags} ${url}`,
     '-H "Authorization: Bearer $GATEWAY_KEY"',

@@ -29,12 +29,12 @@ const asFailure = (error: unknown): Option.Option<Failures.Failure> => {
 
 const logUnexpected = (cause: Cause.Cause<unknown>) => Effect.logError("A request failed unexpectedly", cause)
 
-const unexpected = (cause: Cause.Cause<unknown>): Effect.Effect<WireError> =>
+const answerDefect = (cause: Cause.Cause<unknown>): Effect.Effect<WireError> =>
   Option.isSome(outageIn(cause))
     ? Effect.as(logFailure("A request failed because the database did not take its part of it", cause), outage)
     : Effect.as(logUnexpected(cause), internalError)
 
-const expected = (failure: Failures.Failure, cause: Cause.Cause<unknown>): Effect.Effect<WireError> => {
+const answerFailure = (failure: Failures.Failure, cause: Cause.Cause<unknown>): Effect.Effect<WireError> => {
   const wire = toWire(failure)
   return wire.status === 500 ? Effect.as(logUnexpected(cause), wire) : Effect.succeed(wire)
 }
@@ -45,6 +45,7 @@ export const errorResponse = (cause: Cause.Cause<unknown>, requestId: string): E
   const unread = Option.flatMap(Cause.dieOption(cause), unreadBody)
   if (Option.isSome(unread)) return Effect.succeed(toWire(unread.value))
   const failure = Option.flatMap(Cause.failureOption(cause), asFailure)
-  const response = Option.isSome(failure) && !Cause.isDie(cause) ? expected(failure.value, cause) : unexpected(cause)
+  const response =
+    Option.isSome(failure) && !Cause.isDie(cause) ? answerFailure(failure.value, cause) : answerDefect(cause)
   return Effect.annotateLogs(response, "request_id", requestId)
 }

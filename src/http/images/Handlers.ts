@@ -3,7 +3,7 @@ import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/F
 import type { ImageParams } from "../../domain/Image.ts"
 import { variantFor } from "../../domain/Image.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
-import { ImageGenerations, type ImageJob, type ImageResult } from "../../services/images/ImageGenerations.ts"
+import { ImageGenerations, type ImageResult, type ImageTask } from "../../services/images/ImageGenerations.ts"
 import { Encoded, jsonChunks } from "../../services/runtime/Chunks.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
@@ -22,7 +22,7 @@ const decodeEdit = decoder(ImageEditRequest)
 
 const isHd = (quality: unknown): boolean => isString(quality) && quality.toLowerCase() === "hd"
 
-const given = (shape: string | null | undefined): string | undefined =>
+const presentShape = (shape: string | null | undefined): string | undefined =>
   shape === "auto" ? undefined : (shape ?? undefined)
 
 export const decodeImageBody = (
@@ -36,8 +36,8 @@ export const decodeImageBody = (
       prompt,
       references: image ?? [],
       resolution: resolution ?? (isHd(quality) ? "4K" : undefined),
-      size: given(size),
-      aspectRatio: given(aspect_ratio),
+      size: presentShape(size),
+      aspectRatio: presentShape(aspect_ratio),
       responseFormat: response_format ?? "url"
     })
   )
@@ -72,7 +72,7 @@ export const imageEndpoints = Effect.gen(function* () {
   const images = yield* ImageGenerations
   const limits = yield* Limits
 
-  const offerFor = (params: ImageParams): Either.Either<Pick<ImageJob, "model" | "variant" | "shape">, Failure> => {
+  const offerFor = (params: ImageParams): Either.Either<Pick<ImageTask, "model" | "variant" | "shape">, Failure> => {
     const model = catalog.current.find(params.model)
     if (model?.surface !== "image") return Either.left(new ModelNotFound({ model: params.model, surface: "image" }))
     return Either.map(variantFor(model, params), (choice) => ({ model, ...choice }))

@@ -59,7 +59,7 @@ const callBlock = ({ function: called, id, signature }: ToolCall) => ({
   input: inputOf(called.arguments)
 })
 
-const translated = ({ id, model }: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): Message => {
+const translate = ({ id, model }: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): Message => {
   const { content, finish, reasoning, toolCalls } = answer
   return {
     id,
@@ -84,7 +84,7 @@ const translated = ({ id, model }: AnswerName, request: ChatRequest, answer: Cha
 /** A host's own answer stays as it is but for our names, and for the counts that are billed. */
 export const messageJson = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): object => {
   const { native } = answer
-  if (native === undefined) return translated(name, request, answer, usage)
+  if (native === undefined) return translate(name, request, answer, usage)
   const { server_tool_use, ...counts } = usageJson(usage)
   const reported = isObject(native.usage) ? native.usage : {}
   return { ...native, id: name.id, model: name.model, usage: { server_tool_use, ...reported, ...counts } }

@@ -12,7 +12,7 @@ export type Path = () => string
 export const wrongAt = (path: string, problem: string) => refuseAt(path.replace(/\W.*/, ""), path, problem)
 export const wrongIn = (path: Path, field: string, problem: string) => wrongAt(`${path()}.${field}`, problem)
 
-/** Of what is no text: a picture, or a document whose length cannot be known. */
+/** Source types of pictures, and of documents whose length cannot be known. */
 const sources: ReadonlySet<unknown> = new Set(["base64", "url", "file"])
 
 /** Of a document whose length cannot be known: the whole context. */
@@ -22,7 +22,7 @@ export const unbounded = Number.POSITIVE_INFINITY
 export class NativeShare {
   /** An upper bound of its tokens. */
   tokens = 0
-  /** The field for which no translation would do. */
+  /** A field that no translation carries. */
   only: string | undefined
 
   add(value: unknown): void {

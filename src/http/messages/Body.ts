@@ -31,7 +31,7 @@ const efforts: ReadonlyMap<string, ReasoningEffort> = new Map([
   ["max", "xhigh"]
 ])
 
-/** What a share of the usual budgets stands for. */
+/** The effort that usually has such a budget. */
 const effortOfBudget = (tokens: number): ReasoningEffort => {
   if (tokens <= 4_096) return "low"
   return tokens <= 16_384 ? "medium" : "high"

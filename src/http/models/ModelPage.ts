@@ -11,11 +11,11 @@ const infoOf = ({ contextLength, created, id, maxOutput, ownMaxOutput = maxOutpu
 })
 
 const usualLimit = 20
-const mostModels = 1_000
+const maxModels = 1_000
 
 const limitIn = (query: URLSearchParams): number => {
   const given = Number(query.get("limit") ?? usualLimit)
-  return Number.isInteger(given) && given > 0 ? Math.min(given, mostModels) : usualLimit
+  return Number.isInteger(given) && given > 0 ? Math.min(given, maxModels) : usualLimit
 }
 
 const isChat = (model: Model): model is ChatModel => model.surface === "chat"

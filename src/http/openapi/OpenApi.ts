@@ -141,7 +141,7 @@ const withExamples = ({ requestBody, ...operation }: Operation, { answer, reques
     const examples = Record.map(request[type] ?? {}, (value) => ({ value }))
     return Object.assign({}, media, { examples })
   }
-  const answered = (response: Response, status: string): Response => {
+  const documentResponse = (response: Response, status: string): Response => {
     const media = response.content?.[json]
     if (Number(status) >= 400 || media === undefined) return response
     const example = { ...media, examples: { answer: { value: answer } } }
@@ -154,7 +154,7 @@ const withExamples = ({ requestBody, ...operation }: Operation, { answer, reques
       : {
           requestBody: { ...requestBody, content: Record.map<string, Media, Media>({ ...requestBody.content }, asked) }
         }),
-    responses: Record.map<string, Response, Response>({ ...operation.responses }, answered)
+    responses: Record.map<string, Response, Response>({ ...operation.responses }, documentResponse)
   }
 }
 

@@ -27,6 +27,6 @@ const failureCode = ({ error: { code, type } }: Envelope): string => {
 
 /** The `error` of a response that failed. */
 export const failureOf = (body: Envelope, reason?: string, reasonCode?: ReasonCode) => {
-  const told = responsesError({ body, reason, reasonCode })
-  return { code: failureCode(told), message: told.error.message }
+  const refusal = responsesError({ body, reason, reasonCode })
+  return { code: failureCode(refusal), message: refusal.error.message }
 }

@@ -6,7 +6,7 @@ import { type Read, refused } from "../body/Fields.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"
 import { longestName } from "../chat/Schema.ts"
-import { readParts, readSaid, readShown, readTextOnly, wrong, wrongIn } from "./Parts.ts"
+import { readParts, readSaid, readShown, readTextOnly, wrongIn, wrongInput } from "./Parts.ts"
 import { addsTools, type ToolNames } from "./ToolNames.ts"
 import { customArgument } from "./Tools.ts"
 
@@ -79,16 +79,16 @@ class Conversation {
     if (item.role === "assistant") {
       const content = readParts(item.content, at, readSaid)
       if (refused(content)) return content
-      const said = isString(content) ? content : content.map(({ text }) => text).join("")
+      const text = isString(content) ? content : content.map(({ text }) => text).join("")
       const turn = this.#open()
-      turn.text += said
+      turn.text += text
       return undefined
     }
     const isSystem = item.role === "system" || item.role === "developer"
     if (!isSystem && item.role !== "user") {
       return wrongIn(path, "role", "must be one of system, developer, user, assistant")
     }
-    if (isArray(item.content) && item.content.length === 0) return wrong(at, "must not be an empty array")
+    if (isArray(item.content) && item.content.length === 0) return wrongInput(at, "must not be an empty array")
     this.close()
     if (isSystem) {
       const content = readParts(item.content, at, readTextOnly)
@@ -113,7 +113,7 @@ class Conversation {
     const text = isCustom ? JSON.stringify({ [customArgument]: given }) : given
     const call = toolCallOf(item.call_id, item.name, text)
     if (call === undefined)
-      return wrong(path, `must have a \`call_id\` and a name of at most ${longestName} characters`)
+      return wrongInput(path, `must have a \`call_id\` and a name of at most ${longestName} characters`)
     const name = this.#names.functionOf(item.name, isFilled(item.namespace) ? item.namespace : undefined)
     this.#calls.add(call.id)
     this.#open().calls.push({ ...call, function: { ...call.function, name } })
@@ -160,7 +160,7 @@ class Conversation {
 const stored = "refers to something stored, and nothing is stored: send the item itself (many clients: `store: false`)"
 
 const readItem = (conversation: Conversation, item: unknown, path: string) => {
-  if (!isObject(item)) return wrong(path, "must be an object")
+  if (!isObject(item)) return wrongInput(path, "must be an object")
   switch (item.type) {
     case undefined:
     case null:
@@ -176,7 +176,7 @@ const readItem = (conversation: Conversation, item: unknown, path: string) => {
       conversation.readReasoning(item)
       return undefined
     case "item_reference":
-      return isString(item.id) && item.id.startsWith("rs_") ? undefined : wrong(path, stored)
+      return isString(item.id) && item.id.startsWith("rs_") ? undefined : wrongInput(path, stored)
     default:
       if (!isFilled(item.type)) return wrongIn(path, "type", "must be a string")
       conversation.keepNative(addsTools(item) ? { ...item, tools: undefined } : item)
@@ -200,11 +200,11 @@ export const readInput = (
     conversation.messages.push({ role: "user", content: input })
     return conversation
   }
-  if (!isArray(input)) return wrong("input", "is required and must be a text or an array of items")
+  if (!isArray(input)) return wrongInput("input", "is required and must be a text or an array of items")
   for (const [index, item] of input.entries()) {
     const problem = readItem(conversation, item, `input[${index}]`)
     if (problem !== undefined) return problem
   }
   conversation.close()
-  return conversation.messages.length === 0 ? wrong("input", "must hold at least one message") : conversation
+  return conversation.messages.length === 0 ? wrongInput("input", "must hold at least one message") : conversation
 }

@@ -38,7 +38,7 @@ export class NativeEncoder implements StreamEncoder {
       case "response.incomplete":
         this.terminal = event
         return ""
-      // Told in our own words.
+      // The translated error replaces it.
       case "response.failed":
       case "error":
         return ""

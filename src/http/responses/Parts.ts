@@ -3,8 +3,8 @@ import { each, type Read, refuse, refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { isReference } from "../chat/ChatMessages.ts"
 
-export const wrong = (path: string, problem: string) => refuseAt("input", path, problem)
-export const wrongIn = (path: string, field: string, problem: string) => wrong(`${path}.${field}`, problem)
+export const wrongInput = (path: string, problem: string) => refuseAt("input", path, problem)
+export const wrongIn = (path: string, field: string, problem: string) => wrongInput(`${path}.${field}`, problem)
 
 const isText = isOneOf("input_text", "output_text", "text")
 const isDetail = isOneOf("auto", "low", "high", "original")
@@ -42,9 +42,9 @@ export const readParts = <A>(
   readPart: (part: JsonObject, path: string) => Read<A>
 ): Read<string | ReadonlyArray<A>> => {
   if (isString(content)) return content
-  if (!isArray(content)) return wrong(path, "must be a string or an array of content parts")
+  if (!isArray(content)) return wrongInput(path, "must be a string or an array of content parts")
   return each(content, (part, index) => {
     const at = `${path}[${index}]`
-    return isObject(part) ? readPart(part, at) : wrong(at, "must be an object")
+    return isObject(part) ? readPart(part, at) : wrongInput(at, "must be an object")
   })
 }

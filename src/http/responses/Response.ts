@@ -91,7 +91,7 @@ const readArguments = Schema.decodeUnknownOption(
   Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
 )
 
-/** Of a custom tool; models that wrap it otherwise still mean their one text. */
+/** The input of a custom tool; some models wrap their text under another name. */
 export const customInput = (text: string): string => {
   const given = Option.getOrElse(readArguments(text), (): JsonObject => ({}))
   const input = given[customArgument] ?? (Object.keys(given).length === 1 ? Object.values(given)[0] : undefined)

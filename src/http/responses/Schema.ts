@@ -19,12 +19,12 @@ import { Input } from "./InputSchema.ts"
 import { ResponseObject } from "./ResponseSchema.ts"
 import { ToolChoice, Tools } from "./ToolSchema.ts"
 
-const mostMetadata = 16
+const maxMetadata = 16
 const longestMetadata = 512
 const Metadata = Schema.Record({ key: Schema.String, value: Schema.String.pipe(upTo(longestMetadata)) }).pipe(
-  Schema.filter((pairs) => Object.keys(pairs).length <= mostMetadata, { jsonSchema: { maxProperties: mostMetadata } }),
+  Schema.filter((pairs) => Object.keys(pairs).length <= maxMetadata, { jsonSchema: { maxProperties: maxMetadata } }),
   Schema.annotations(
-    problem(`must be an object of at most ${mostMetadata} strings, of at most ${longestMetadata} characters each`)
+    problem(`must be an object of at most ${maxMetadata} strings, of at most ${longestMetadata} characters each`)
   )
 )
 const Text = Schema.String.annotations(problem("must be a string"))

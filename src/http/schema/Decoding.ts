@@ -43,8 +43,8 @@ const explain = (issue: ParseResult.ParseIssue, param: string, path: string): In
     const explained = explain(inner, param, at)
     if (explained !== undefined) return explained
   }
-  const told = annotationsOf(issue)[problemId]
-  return typeof told === "function" ? refuseAt(param, path, String(told(issue.actual))) : undefined
+  const describe = annotationsOf(issue)[problemId]
+  return typeof describe === "function" ? refuseAt(param, path, String(describe(issue.actual))) : undefined
 }
 
 const refusalOf = (issue: ParseResult.ParseIssue): InvalidRequest => {

@@ -52,10 +52,10 @@ export const oneOf = <const Words extends readonly [string, ...ReadonlyArray<str
   Schema.Literal(...words).annotations(problem(`must be one of ${words.join(", ")}`))
 export const samplingOnly = "Ignored by models without sampling parameters."
 
-const mostStops = 16
-export const StopTexts = Schema.Array(Filled).pipe(atMost(mostStops))
+const maxStops = 16
+export const StopTexts = Schema.Array(Filled).pipe(atMost(maxStops))
 export const stopsProblem = (otherwise: string) =>
-  problem((value) => (isArray(value) && value.every(isFilled) ? `must hold at most ${mostStops} strings` : otherwise))
+  problem((value) => (isArray(value) && value.every(isFilled) ? `must hold at most ${maxStops} strings` : otherwise))
 
 /** Documents the events of an operation that can stream. */
 export const streaming = (events: string): Pick<Parameters<typeof OpenApi.annotations>[0], "transform"> => ({

@@ -42,14 +42,14 @@ const refuse = (socket: Duplex, { report, text }: RawRefusal): void => {
   socket.end(text, () => socket.destroy())
 }
 
-const mostLingering = 32
+const maxLingering = 32
 const lingerMillis = 1000
 
 const makeTurnAway = () => {
   let lingering = 0
   return (socket: Socket, { report, text }: RawRefusal): void => {
     socket.on("error", () => {})
-    if (lingering >= mostLingering) return void socket.destroy()
+    if (lingering >= maxLingering) return void socket.destroy()
     lingering += 1
     // A close with unread data would reset the connection before the client reads the response.
     const timer = setTimeout(() => socket.destroy(), lingerMillis).unref()
@@ -64,13 +64,13 @@ const makeTurnAway = () => {
 }
 
 const drainMillis = 5000
-const mostDrained = 64 * 1024 * 1024
+const maxDrained = 64 * 1024 * 1024
 const drainCheckMillis = 50
 
 /** Closed with some of a body unread, a connection would be reset before its client has read the answer. */
 const limitDrain = (socket: Socket, request: IncomingMessage): void => {
   const until = performance.now() + drainMillis
-  const upTo = socket.bytesRead + mostDrained
+  const upTo = socket.bytesRead + maxDrained
   const check = setInterval(() => {
     if (request.complete || socket.destroyed) clearInterval(check)
     else if (performance.now() > until || socket.bytesRead > upTo) socket.destroy()
@@ -82,7 +82,7 @@ const smallBody = 64 * 1024
 const isSmall = ({ headers }: IncomingMessage): boolean =>
   headers["transfer-encoding"] === undefined && Number(headers["content-length"] ?? 0) <= smallBody
 
-/** What a connection that is kept has still to bring of a body that nobody wants. */
+/** Bounds what a kept connection still receives of an unread body. */
 const drainUnread = ({ request, response }: Exchange): void => {
   if (isSmall(request)) return
   response.once("finish", () => {
@@ -111,7 +111,7 @@ const refuseUnparsed = ({ latest, previous, socket }: Connection, refusal: RawRe
     return void latest.response.once("finish", () => socket.destroySoon())
   }
   const before = (isWithinLatest ? previous : latest)?.response
-  // Whoever works on the latest reports it.
+  // The handler of the latest request reports it.
   const answer = isWithinLatest ? { ...refusal, report: () => {} } : refusal
   if (before === undefined || before.writableFinished || before.destroyed) return refuse(socket, answer)
   // Node would close the connection at once if the client has shut down its sending side.

@@ -15,14 +15,14 @@ import type { UsageQuery } from "./Schema.ts"
 
 const day = 86_400_000
 const defaultDays = 30
-const mostDays = 366
+const maxDays = 366
 
 export const rangeOf = ({ from, to }: typeof UsageQuery.Type, now: number) => {
   const until = to ?? now
   const since = from ?? Math.max(0, Math.floor(until / day - defaultDays) * day)
   if (since >= until) return Either.left(refuseAt("from", "from", "must be before `to`"))
-  return until - since > mostDays * day
-    ? Either.left(refuse("from", `\`from\` and \`to\` must be at most ${mostDays} days apart.`))
+  return until - since > maxDays * day
+    ? Either.left(refuse("from", `\`from\` and \`to\` must be at most ${maxDays} days apart.`))
     : Either.right({ since, until })
 }
 

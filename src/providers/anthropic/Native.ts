@@ -6,7 +6,7 @@ import { chargedByHosts, inlinesImages, replaceCallId } from "../chat/Messages.t
 import { asCount, asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
 import { markNative } from "./NativeMarks.ts"
 import type { Options } from "./Options.ts"
-import { leastAnswer, leastBudget, type Quirks } from "./Request.ts"
+import { minAnswer, minBudget, type Quirks } from "./Request.ts"
 
 type Body = NativeRequest["body"]
 type Call = ChatCall<Options, Quirks>
@@ -117,8 +117,8 @@ const encodeMessage = (message: unknown, keepsThoughts: boolean): ReadonlyArray<
 const thinkingWithin = (thinking: Fields, body: Body, cap: number): Fields | undefined => {
   const [budget, asked] = [asCount(thinking.budget_tokens), asCount(body.max_tokens)]
   if (thinking.type !== "enabled" || budget < cap || (asked > 0 && asked <= cap)) return thinking
-  const lowered = cap - leastAnswer
-  return lowered < leastBudget ? undefined : { ...thinking, budget_tokens: lowered }
+  const lowered = cap - minAnswer
+  return lowered < minBudget ? undefined : { ...thinking, budget_tokens: lowered }
 }
 
 /** Compaction by the vendor is charged outside of `usage`. */

@@ -1,6 +1,6 @@
 import { Predicate } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
-import { endsOf, leastCharacters, mark } from "../chat/CacheMarks.ts"
+import { endsOf, mark, minCharacters } from "../chat/CacheMarks.ts"
 import { asFields, asList, asRecords, asText, type Fields } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
@@ -33,7 +33,7 @@ const lengthIn = (value: unknown, limit: number): number => {
 }
 
 const isWorthIt = (body: Fields): boolean =>
-  isGoingOn(body) && lengthIn([body.system, body.messages, body.tools], leastCharacters) >= leastCharacters
+  isGoingOn(body) && lengthIn([body.system, body.messages, body.tools], minCharacters) >= minCharacters
 
 const canBeMarked = (block: unknown): boolean => {
   const { text, type } = asFields(block)

@@ -2,7 +2,7 @@ import type { ChatRequest, Message, Part, TextPart } from "../../domain/Chat.ts"
 import { cacheMarks, type FindMark, type Marked, markField, markLast, noMarks } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { parseArguments } from "../chat/Messages.ts"
-import { defined } from "../client/Json.ts"
+import { withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
 export interface Quirks {
@@ -157,16 +157,16 @@ const choiceOf = ({ parallelToolCalls, toolChoice }: ChatRequest) => {
 
 /** Calls of earlier turns need their tools defined, even where none may be called. */
 const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: FindMark) => {
-  const search = request.webSearch ? [{ ...searchTool, ...defined({ max_uses: request.maxWebSearches }) }] : []
+  const search = request.webSearch ? [{ ...searchTool, ...withoutUndefined({ max_uses: request.maxWebSearches }) }] : []
   // `none` would forbid the search as well.
   if (request.webSearch && (request.tools.length === 0 || request.toolChoice === "none")) return { tools: search }
   if (request.tools.length > 0) {
     const tools = request.tools.map((tool) => {
       const { description, name, parameters } = tool.function
       const schema = { ...parameters, type: "object" as const }
-      return { name, ...defined({ description }), input_schema: schema, ...markField(markOf(tool)) }
+      return { name, ...withoutUndefined({ description }), input_schema: schema, ...markField(markOf(tool)) }
     })
-    return { tools: [...tools, ...search], ...defined({ tool_choice: choiceOf(request) }) }
+    return { tools: [...tools, ...search], ...withoutUndefined({ tool_choice: choiceOf(request) }) }
   }
   const names = turns.flatMap(({ content }) => content.flatMap((block) => ("name" in block ? [block.name] : [])))
   if (names.length === 0) return {}
@@ -177,13 +177,13 @@ const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: Fi
 /** This wire refuses stop sequences of white space alone. */
 export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => stop.filter(isBlank)
 
-export const leastBudget = 1_024
-export const leastAnswer = 512
+export const minBudget = 1_024
+export const minAnswer = 512
 
 /** Thinking comes out of `max_tokens`: half of it, if the rest can hold an answer. */
 const budgetOf = (maxTokens: number) => {
-  if (maxTokens < leastBudget + leastAnswer) return undefined
-  const tokens = Math.min(Math.max(Math.floor(maxTokens / 2), leastBudget), maxTokens - leastAnswer)
+  if (maxTokens < minBudget + minAnswer) return undefined
+  const tokens = Math.min(Math.max(Math.floor(maxTokens / 2), minBudget), maxTokens - minAnswer)
   return { type: "enabled", budget_tokens: tokens } as const
 }
 
@@ -228,7 +228,7 @@ export const encodeRequest = ({ isStream, options, quirks, request, route }: Cha
     max_tokens: request.maxTokens,
     ...conversationFields(system, turns),
     ...toolFields(request, turns, markOf),
-    ...defined({
+    ...withoutUndefined({
       stream: isStream ? true : undefined,
       stop_sequences: stops.length === 0 ? undefined : stops,
       output_config: thinksLeast ? { effort: "low" as const } : undefined,

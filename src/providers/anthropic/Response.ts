@@ -87,12 +87,12 @@ const toOperator =
 
 const imageFault = /\bimage\.source\b|^could not process image|^unable to download the file|^(the )?image\b/i
 
-interface Verdict {
+interface Classified {
   readonly class: FailureClass
   readonly param: string | undefined
 }
 
-const classify = (status: number | undefined, { code, message, type }: HostError): Verdict | undefined => {
+const classify = (status: number | undefined, { code, message, type }: HostError): Classified | undefined => {
   if (type === "billing_error" || accountCode.test(code)) return { class: "account", param: undefined }
   // Only a customer's own headers name a beta.
   if ((status === 400 || status === 403) && /\bbetas?\b/i.test(message)) return { class: "request", param: undefined }

@@ -64,7 +64,7 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
     blocks.delete(index)
   }
 
-  /** Counts are those so far, not those since the last: what is given replaces what was, unless it is zero. Searches may turn out to be none. */
+  /** Counts are cumulative: a given one replaces the former unless it is zero; searches may fall to zero. */
   const count = (given: unknown): undefined => {
     const isKnown = ([name, value]: readonly [string, unknown]): boolean => {
       if (name === "cache_creation") return Object.values(asFields(value)).some((written) => asCount(written) > 0)

@@ -2,10 +2,10 @@ import { createHash } from "node:crypto"
 import type { CacheControl, ChatRequest, Message, Part } from "../../domain/Chat.ts"
 
 /** What vendors take in one request. */
-const mostMarks = 4
+const maxMarks = 4
 
 /** Some 512 tokens: no model caches less. */
-export const leastCharacters = 2_048
+export const minCharacters = 2_048
 
 export interface Markable {
   readonly cache_control?: CacheControl | undefined
@@ -55,8 +55,8 @@ const markedPlaces = ({ messages, tools }: ChatRequest): MarkedPlaces => {
 
 /** The end of the head, which conversations share, and the end of the conversation, which grows. */
 const keepMarks = ({ head, tail }: MarkedPlaces): ReadonlyArray<Markable> => {
-  const last = tail.slice(head.length === 0 ? -mostMarks : 1 - mostMarks)
-  return last.length === mostMarks ? last : [...head.slice(last.length - mostMarks), ...last]
+  const last = tail.slice(head.length === 0 ? -maxMarks : 1 - maxMarks)
+  return last.length === maxMarks ? last : [...head.slice(last.length - maxMarks), ...last]
 }
 
 /** A mark before one for an hour is for an hour too: vendors refuse another, and charge for an hour up to the last such. */
@@ -67,23 +67,23 @@ const fitMarks = (places: MarkedPlaces, { unpricedMarks }: ChatRequest): FindMar
   return (place) => fitted.get(place)
 }
 
-/** Neither a single question, nor one whose answer is a forced call: nobody would read what was written for it. */
+/** A single question, or one with a forced call, has no next turn to read what it would write. */
 const isGoingOn = ({ messages, toolChoice, tools }: ChatRequest): boolean =>
   messages.some(({ role }) => role === "assistant") ||
   (tools.length > 0 && (toolChoice === undefined || toolChoice === "auto"))
 
 const lengthOf = ({ content }: Message): number => {
   if (content === null || typeof content === "string") return content?.length ?? 0
-  return content.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : leastCharacters), 0)
+  return content.reduce((sum, part) => sum + (part.type === "text" ? part.text.length : minCharacters), 0)
 }
 
 const isLong = ({ messages, tools }: ChatRequest): boolean => {
   let length = 0
   for (const message of messages) {
     length += lengthOf(message)
-    if (length >= leastCharacters) return true
+    if (length >= minCharacters) return true
   }
-  return tools.length > 0 && length + JSON.stringify(tools).length >= leastCharacters
+  return tools.length > 0 && length + JSON.stringify(tools).length >= minCharacters
 }
 
 const isFromUser = ({ role }: { readonly role?: unknown }): boolean => role === "user" || role === "tool"
@@ -102,7 +102,7 @@ const placeMarks = ({ messages, tools }: ChatRequest): FindMark => {
   return (place) => (places.has(place) ? mark : undefined)
 }
 
-/** Where the client says, else, with `isAutomatic`, where the next turn will read what this one writes. */
+/** The client's marks; without any and with `isAutomatic`, marks where the next turn will read this one's writes. */
 export const cacheMarks = (request: ChatRequest, isAutomatic: boolean): FindMark => {
   if (request.unpricedMarks === "all") return noMarks
   const places = markedPlaces(request)

@@ -21,7 +21,7 @@ export interface ChatDecoder {
   readonly isCountable?: (() => boolean) | undefined
 }
 
-/** Puts each event of the host before what it says in our terms; those of a failure are no one's business. */
+/** Puts each event of the host before what it says in our terms; those of a failure are dropped. */
 export const withNativeEvents = (decoder: ChatDecoder, beginsHidden: (event: Fields) => boolean): ChatDecoder => ({
   ...decoder,
   take: (event, out) => {
@@ -40,7 +40,7 @@ export interface StreamFailures {
   readonly defect: (thrown: unknown) => ProviderFailure
 }
 
-const broken = (detail: string) => new ProviderFailure({ class: "network", status: 200, detail })
+const networkFailure = (detail: string) => new ProviderFailure({ class: "network", status: 200, detail })
 
 /** Pulls a decoder's events out of a body: all those of the bytes at hand at once. */
 export const chatPull = (
@@ -89,7 +89,7 @@ export const chatPull = (
   const close = (cause: Option.Option<ProviderFailure>) => {
     if (Option.isNone(cause)) sse.end()
     if (outcome !== undefined) return
-    end(decoder.finish?.(out) ?? Option.getOrElse(cause, () => broken("stream ended early")))
+    end(decoder.finish?.(out) ?? Option.getOrElse(cause, () => networkFailure("stream ended early")))
   }
   const ready = (): ChatPull | undefined => {
     if (out.length === 0) return outcome && Effect.fail(outcome)
@@ -108,31 +108,31 @@ export const chatPull = (
   }
 
   let waiting: ((found: ChatPull) => void) | undefined
-  const look = (): void => {
+  const deliver = (): void => {
     const found = ready()
     if (found === undefined) {
       stream.next((taken) => {
         read(taken)
-        look()
+        deliver()
       })
     } else {
       waiting?.(found)
       waiting = undefined
     }
   }
-  const cut = () => {
+  const interrupt = () => {
     if (waiting === undefined) return
-    read({ _tag: "Over", outcome: Option.some(broken("stream cut off")) })
-    look()
+    read({ _tag: "Over", outcome: Option.some(networkFailure("stream cut off")) })
+    deliver()
   }
 
   // A pull has no finalizer, which would cost each event more than all else: what comes after an interruption is ignored.
   const pull: ChatPull = Effect.async((resume) => {
     waiting = resume
-    look()
+    deliver()
   })
   return Effect.as(
-    Effect.addFinalizer(() => Effect.sync(cut)),
+    Effect.addFinalizer(() => Effect.sync(interrupt)),
     pull
   )
 }

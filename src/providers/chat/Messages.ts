@@ -5,7 +5,7 @@ import { nestsWithin } from "../../domain/Json.ts"
 import type { Route } from "../../domain/Model.ts"
 import { parseJson } from "../client/Json.ts"
 
-const mostLevels = 128
+const maxLevels = 128
 
 export const textsOf = (content: string | ReadonlyArray<TextPart> | null): ReadonlyArray<string> =>
   typeof content === "string" ? [content] : (content ?? []).map(({ text }) => text)
@@ -13,7 +13,7 @@ export const textsOf = (content: string | ReadonlyArray<TextPart> | null): Reado
 /** Another model's arguments may be no object, and are then passed as they are. */
 export const parseArguments = (text: string): Record<string, unknown> => {
   const parsed = text.trim() === "" ? {} : parseJson(text)
-  return Predicate.isRecord(parsed) && nestsWithin(mostLevels, parsed) ? parsed : { arguments: text }
+  return Predicate.isRecord(parsed) && nestsWithin(maxLevels, parsed) ? parsed : { arguments: text }
 }
 
 /** The same for a call and its result. */

@@ -44,16 +44,16 @@ class Exchange {
 
 export type Received = number | undefined
 
-export interface Broken {
+export interface BrokenExchange {
   readonly broke: Error | "too large"
   readonly received: Received
   readonly unsent: boolean
 }
 
-export type Outcome = UpstreamResponse | Broken
+export type Outcome = UpstreamResponse | BrokenExchange
 
 /** Only the first call of `done` counts. */
-export class Gathered extends Exchange {
+export class GatheredExchange extends Exchange {
   private readonly limitBytes: number
   private readonly done: (outcome: Outcome) => void
   private head: UpstreamHead | undefined
@@ -102,7 +102,7 @@ export type Taken =
   | { readonly _tag: "Over"; readonly outcome: Option.Option<ProviderFailure> }
 
 /** Past `highWaterBytes` unread, the socket is paused until the next `next`. */
-export class Flowing extends Exchange {
+export class StreamedExchange extends Exchange {
   private readonly onHead: (head: Effect.Effect<UpstreamHead, ProviderFailure>) => void
   private readonly failure: (error: Error, received: Received, unsent: boolean) => ProviderFailure
   private received: Received
@@ -146,18 +146,18 @@ export class Flowing extends Exchange {
   }
 
   onResponseEnd(): void {
-    this.over(Option.none())
+    this.end(Option.none())
   }
 
   onResponseError(_: Controller | undefined, error: Error): void {
     const failure = this.failure(error, this.received, this.unsent)
-    this.over(Option.some(failure))
+    this.end(Option.some(failure))
     this.onHead(Effect.fail(failure))
   }
 
   /** Hands over all pending bytes, now or later; returns a canceller. */
   next(done: (taken: Taken) => void): () => void {
-    const taken = this.taken()
+    const taken = this.take()
     if (taken === undefined) this.waiting = done
     else done(taken)
     return () => {
@@ -179,13 +179,13 @@ export class Flowing extends Exchange {
     if (!this.discarding && this.outcome === undefined) super.cancel()
   }
 
-  private over(outcome: Option.Option<ProviderFailure>): void {
+  private end(outcome: Option.Option<ProviderFailure>): void {
     clearTimeout(this.linger)
     this.outcome = outcome
     this.wake()
   }
 
-  private taken(): Taken | undefined {
+  private take(): Taken | undefined {
     if (this.chunks.length === 0) return this.outcome && { _tag: "Over", outcome: this.outcome }
     const { chunks } = this
     this.chunks = []
@@ -200,7 +200,7 @@ export class Flowing extends Exchange {
   private wake(): void {
     const { waiting } = this
     if (waiting === undefined) return
-    const taken = this.taken()
+    const taken = this.take()
     if (taken === undefined) return
     this.waiting = undefined
     waiting(taken)

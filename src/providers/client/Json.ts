@@ -8,7 +8,7 @@ export type Fields = Readonly<Record<PropertyKey, unknown>>
 const none: Fields = {}
 
 /** No protocol nests deeper, and what recurses over a value of so many levels stays within its stack. */
-const mostLevels = 200
+const maxLevels = 200
 
 const parse = (text: string): unknown => {
   try {
@@ -19,7 +19,7 @@ const parse = (text: string): unknown => {
 }
 
 const nestsTooDeep = (text: string, value: unknown): boolean =>
-  text.length > 2 * mostLevels && !nestsWithin(mostLevels, value)
+  text.length > 2 * maxLevels && !nestsWithin(maxLevels, value)
 
 /** The value of a JSON text; undefined where it is none, or nests more than 200 levels deep. */
 export const parseJson = (text: string): unknown => {
@@ -37,7 +37,7 @@ const prune = (levels: number, value: unknown): unknown => {
 /** The same for what is read for its first levels only: what nests deeper than 200 is null. */
 export const parsePruned = (text: string): unknown => {
   const value = parse(text)
-  return nestsTooDeep(text, value) ? prune(mostLevels, value) : value
+  return nestsTooDeep(text, value) ? prune(maxLevels, value) : value
 }
 
 export const asFields = (value: unknown): Fields => (Predicate.isRecord(value) ? value : none)
@@ -57,7 +57,7 @@ export const without = (fields: Fields, names: ReadonlyArray<string>): Record<st
 type Defined<A> = { [K in keyof A]: Exclude<A[K], undefined> }
 
 /** Hosts read `null` and absence differently. */
-export const defined = <A extends object>(fields: A): Partial<Defined<A>> => {
+export const withoutUndefined = <A extends object>(fields: A): Partial<Defined<A>> => {
   const kept: Partial<Defined<A>> = {}
   for (const name in fields) {
     const value = fields[name]

@@ -8,9 +8,9 @@ import type { Chunks } from "../../services/runtime/Chunks.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import type { Span } from "../../services/telemetry/Tracing.ts"
 import {
-  Flowing,
-  Gathered,
+  GatheredExchange,
   type Received,
+  StreamedExchange,
   type Taken,
   type UpstreamHead,
   type UpstreamHeaders,
@@ -57,7 +57,7 @@ const codeOf = (error: Error): string => ("code" in error && typeof error.code =
 /** Undici's codes for a slow connect and a silent body. */
 const deadlines: ReadonlySet<string> = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_BODY_TIMEOUT"])
 
-const broken =
+const toFailure =
   (account: ProviderAccount) =>
   (error: Error, received: Received, unsent: boolean): ProviderFailure => {
     const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
@@ -74,17 +74,17 @@ const tooLarge = (status: Received) =>
 
 type Body = Exclude<UpstreamRequest["body"], LargeJson>
 
-const inPieces = (body: Body): body is Chunks =>
+const isChunks = (body: Body): body is Chunks =>
   body !== undefined && !Predicate.isString(body) && !Predicate.isUint8Array(body)
 
-const sendable = (body: Body): string | Uint8Array | Readable | null =>
-  inPieces(body) ? Readable.from(body, { objectMode: false }) : (body ?? null)
+const toDispatchBody = (body: Body): string | Uint8Array | Readable | null =>
+  isChunks(body) ? Readable.from(body, { objectMode: false }) : (body ?? null)
 
 type OnReceived = (headers: UpstreamHeaders) => void
 
 type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
 
-const encoded = <A, E, R>(
+const encodeBody = <A, E, R>(
   { body, ...request }: UpstreamRequest,
   send: (request: Sendable) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
@@ -104,7 +104,7 @@ const withinAttempt = <A, E, R>(
   Effect.withFiberRuntime((fiber) => {
     const attempt = fiber.getFiberRef(currentAttempt)
     const headers = attempt?.span && traceHeaders(request.account, attempt.span)
-    return encoded(headers ? { ...request, headers: { ...request.headers, ...headers } } : request, (sendable) =>
+    return encodeBody(headers ? { ...request, headers: { ...request.headers, ...headers } } : request, (sendable) =>
       send(sendable, (received) => {
         if (attempt !== undefined) attempt.providerRequestId = requestIdIn(received) ?? attempt.providerRequestId
       })
@@ -124,7 +124,7 @@ const headersOf = (request: Sendable, accept: string): Record<string, string> =>
     ...(account.credential === undefined ? undefined : request.authorization(Redacted.value(account.credential)))
   }
   if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json"
-  if (inPieces(request.body)) headers["content-length"] = String(request.body.length)
+  if (isChunks(request.body)) headers["content-length"] = String(request.body.length)
   for (const name in account.headers) {
     const [lower, value = ""] = [name.toLowerCase(), account.headers[name]]
     headers[lower] = lists.has(lower) && headers[lower] !== undefined ? `${value},${headers[lower]}` : value
@@ -134,7 +134,12 @@ const headersOf = (request: Sendable, accept: string): Record<string, string> =>
 
 const make = (agent: Agent, idleTimeoutMillis: number) => {
   // The router bounds every attempt: zeros switch off undici's own 300 s.
-  const send = (request: Sendable, accept: string, bodyTimeout: number, exchange: Gathered | Flowing) => {
+  const send = (
+    request: Sendable,
+    accept: string,
+    bodyTimeout: number,
+    exchange: GatheredExchange | StreamedExchange
+  ) => {
     try {
       const url = new URL(`${request.account.baseUrl}${request.path}`)
       agent.dispatch(
@@ -143,7 +148,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
           path: url.pathname + url.search,
           method: request.method ?? "POST",
           headers: headersOf(request, accept),
-          body: sendable(request.body),
+          body: toDispatchBody(request.body),
           headersTimeout: 0,
           bodyTimeout
         },
@@ -157,12 +162,12 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
 
   const post = (request: Sendable, onReceived: OnReceived) =>
     Effect.async<UpstreamResponse, ProviderFailure>((resume) => {
-      const exchange = new Gathered(
+      const exchange = new GatheredExchange(
         answerLimitBytes,
         (outcome) => {
           if (!("broke" in outcome)) resume(Effect.succeed(outcome))
           else if (outcome.broke === "too large") resume(Effect.fail(tooLarge(outcome.received)))
-          else resume(Effect.fail(broken(request.account)(outcome.broke, outcome.received, outcome.unsent)))
+          else resume(Effect.fail(toFailure(request.account)(outcome.broke, outcome.received, outcome.unsent)))
         },
         onReceived
       )
@@ -170,16 +175,16 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
     })
 
   const open = Effect.fnUntraced(function* (request: Sendable, onReceived: OnReceived) {
-    let exchange: Flowing | undefined
+    let exchange: StreamedExchange | undefined
     yield* Effect.addFinalizer(() => Effect.sync(() => exchange?.cancel()))
     return yield* Effect.async<UpstreamStream, ProviderFailure>((resume) => {
-      const flowing: Flowing = new Flowing(
+      const flowing: StreamedExchange = new StreamedExchange(
         (head) => {
           const finish = () => flowing.finish()
           const next: UpstreamStream["next"] = (done) => flowing.next(done)
           resume(Effect.map(head, ({ status, headers }) => ({ status, headers, next, finish })))
         },
-        broken(request.account),
+        toFailure(request.account),
         onReceived
       )
       exchange = flowing

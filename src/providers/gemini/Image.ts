@@ -6,14 +6,14 @@ import { fromBase64 } from "../../services/media/Base64.ts"
 import { type ImageAnswer, ProviderFailure } from "../../services/routing/Provider.ts"
 import { Encoded } from "../../services/runtime/Chunks.ts"
 import { protocolFailure } from "../client/Classification.ts"
-import { asFields, asList, asRecords, asText, defined, type Fields } from "../client/Json.ts"
+import { asFields, asList, asRecords, asText, type Fields, withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 import { blockIn, decodeFailure, isFiltered, moderationFailure } from "./Response.ts"
 
 const encodeReference = ({ bytes, type }: Picture) => ({ inlineData: { mimeType: type, data: new Encoded(bytes) } })
 
 export const encodeImage = (request: ImageRequest, options: Options) => {
-  const imageConfig = defined({
+  const imageConfig = withoutUndefined({
     imageSize: options.image_size === false ? undefined : request.resolution,
     aspectRatio: request.shape?.aspectRatio ?? options.aspect_ratio
   })
@@ -31,7 +31,7 @@ export const encodePrediction = (request: ImageRequest, options: Options) => ({
   parameters: {
     sampleCount: 1,
     includeRaiReason: true,
-    ...defined({
+    ...withoutUndefined({
       sampleImageSize: options.image_size === false ? undefined : request.resolution,
       aspectRatio: request.shape?.aspectRatio ?? options.aspect_ratio
     })

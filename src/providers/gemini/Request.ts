@@ -3,7 +3,7 @@ import type { ReasoningEffort, RouteBase } from "../../domain/Model.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { parseArguments, textsOf } from "../chat/Messages.ts"
 import { sentinel, unseal } from "../chat/ThoughtSignatures.ts"
-import { defined } from "../client/Json.ts"
+import { withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
 /** For replayed calls: `required` fills a missing signature with the sentinel, `sentinel` each. */
@@ -109,7 +109,7 @@ export const encodeContents = (route: RouteBase, messages: ReadonlyArray<Message
           names.set(call.id, name)
           const isFirst = parts.every(({ functionCall }) => functionCall === undefined)
           const functionCall = { id: call.id, name, args: parseArguments(given) }
-          parts.push({ functionCall, ...defined({ thoughtSignature: signatureOf(call, isFirst, at > turn) }) })
+          parts.push({ functionCall, ...withoutUndefined({ thoughtSignature: signatureOf(call, isFirst, at > turn) }) })
         }
       }
     }
@@ -123,12 +123,12 @@ const levels = { low: "LOW", medium: "MEDIUM", high: "HIGH", xhigh: "HIGH" } as 
 
 /** In tokens, as in the host's OpenAI-compatible endpoint. */
 const budgets: Readonly<Record<ReasoningEffort, number>> = { low: 1_024, medium: 8_192, high: 24_576, xhigh: 24_576 }
-const leastBudget = 512
+const minBudget = 512
 
 /** Thoughts count as output: half is left for the answer. */
 const budgetOf = (effort: ReasoningEffort, maxTokens: number): number => {
   const budget = Math.min(budgets[effort], Math.floor(maxTokens / 2))
-  return budget < leastBudget ? 0 : budget
+  return budget < minBudget ? 0 : budget
 }
 
 /** Gemini 3 has levels, Gemini 2.5 a budget, and a host refuses both in one request. */
@@ -136,16 +136,16 @@ export const encodeThinking = (request: ChatRequest, { thinking = "level" }: Opt
   const effort = request.reasoningEffort
   if (thinking === "none") return undefined
   if (thinking === "level") {
-    return { includeThoughts: true, ...defined({ thinkingLevel: effort && levels[effort] }) }
+    return { includeThoughts: true, ...withoutUndefined({ thinkingLevel: effort && levels[effort] }) }
   }
   if (effort === undefined) return undefined
   const thinkingBudget = budgetOf(effort, request.maxTokens)
   return thinkingBudget === 0 ? { thinkingBudget } : { includeThoughts: true, thinkingBudget }
 }
 
-const mostStops = 5
+const maxStops = 5
 
-export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.length > mostStops ? stop : [])
+export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.length > maxStops ? stop : [])
 
 /** The host's seeds have 32 bits. */
 const encodeSeed = (seed: number | undefined): number | undefined =>
@@ -156,7 +156,7 @@ const encodePenalty = (penalty: number | undefined): number | undefined => (pena
 
 const encodeTools = ({ tools, webSearch }: ChatRequest) => {
   const functionDeclarations = tools.map(({ function: { description, name, parameters } }) => {
-    return { name, ...defined({ description, parametersJsonSchema: parameters }) }
+    return { name, ...withoutUndefined({ description, parametersJsonSchema: parameters }) }
   })
   const encoded = [
     ...(tools.length > 0 ? [{ functionDeclarations }] : []),
@@ -177,17 +177,17 @@ const encodeToolConfig = (request: ChatRequest) => {
   const functionCallingConfig = encodeCalling(request)
   const includeServerSideToolInvocations = request.tools.length > 0 && request.webSearch ? true : undefined
   if (functionCallingConfig === undefined && includeServerSideToolInvocations === undefined) return undefined
-  return defined({ functionCallingConfig, includeServerSideToolInvocations })
+  return withoutUndefined({ functionCallingConfig, includeServerSideToolInvocations })
 }
 
 const encodeConfig = (request: ChatRequest, options: Options, { penalties, sampling }: Quirks) => {
   const format = request.responseFormat
   return {
     maxOutputTokens: request.maxTokens,
-    ...defined({
+    ...withoutUndefined({
       responseMimeType: format && "application/json",
       responseJsonSchema: format?.type === "json_schema" ? format.json_schema.schema : undefined,
-      stopSequences: request.stop.length === 0 ? undefined : request.stop.slice(0, mostStops),
+      stopSequences: request.stop.length === 0 ? undefined : request.stop.slice(0, maxStops),
       temperature: sampling ? request.temperature : undefined,
       topP: sampling ? request.topP : undefined,
       seed: encodeSeed(request.seed),
@@ -203,7 +203,7 @@ export const encodeRequest = ({ options, quirks, request, route }: ChatCall<Opti
   return {
     contents,
     generationConfig: encodeConfig(request, options, quirks),
-    ...defined({
+    ...withoutUndefined({
       systemInstruction: system.length === 0 ? undefined : { parts: system },
       tools: encodeTools(request),
       toolConfig: encodeToolConfig(request)

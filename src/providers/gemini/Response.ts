@@ -111,7 +111,7 @@ const hostId = /^[\w.:-]{1,64}$/
 export const makeDecoder = ({ newId, options, request, route }: Context): ChatDecoder => {
   const ids = new Set<string>()
   // The host has no option for a single call, so further ones are dropped.
-  const mostCalls = request.parallelToolCalls === false ? 1 : Number.POSITIVE_INFINITY
+  const maxCalls = request.parallelToolCalls === false ? 1 : Number.POSITIVE_INFINITY
   let reason = ""
   let meta: unknown
   let hasOutput = false
@@ -126,7 +126,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
 
   const takeCall = ({ args, id, name }: Fields, thoughtSignature: unknown, out: Array<ChatEvent>): StreamOutcome => {
     if (typeof name !== "string" || name === "") return "a tool call without a name"
-    if (ids.size >= mostCalls) return undefined
+    if (ids.size >= maxCalls) return undefined
     const text = encodeArguments(args)
     if (text === undefined) return unreadableArguments
     const signature = options.call_signatures === false ? undefined : seal(route, thoughtSignature)

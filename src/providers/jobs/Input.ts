@@ -24,7 +24,7 @@ export interface InputFormat {
   readonly clipField: string
 }
 
-const unable = (route: RouteBase, what: string) => Either.left(unsentFailure(route, what))
+const failUnsent = (route: RouteBase, what: string) => Either.left(unsentFailure(route, what))
 
 const tooMany = ({ id, provider }: RouteBase) =>
   Either.left(
@@ -64,7 +64,7 @@ const sizeFields = (route: ImageRoute, options: JobOptions, { resolution }: Imag
   if (options.sizes === undefined && route.resolutions.size === 1) return Either.right({})
   const size = options.sizes?.[resolution]
   return size === undefined
-    ? unable(route, `option sizes has no ${resolution}`)
+    ? failUnsent(route, `option sizes has no ${resolution}`)
     : Either.right({ [options.size_field]: size })
 }
 
@@ -81,7 +81,7 @@ export const encodeVideo = (format: InputFormat, route: VideoRoute, request: Vid
   const options = format.options.of(route)
   const { prompt, reference, seconds } = request
   const model = reference === undefined ? route.model : route.imageModel
-  if (model === undefined) return unable(route, "takes no reference image")
+  if (model === undefined) return failUnsent(route, "takes no reference image")
   const duration = encodeSeconds[route.secondsAs](seconds)
   const length = duration === undefined ? {} : { [options.seconds_field]: duration }
   const image = imageFields(route, options, format.clipField, reference === undefined ? [] : [reference])
@@ -93,7 +93,7 @@ export const encodeImage = (format: InputFormat, route: ImageRoute, request: Ima
     const options = format.options.of(route)
     const { prompt, references } = request
     const model = references.length === 0 ? route.model : route.editModel
-    if (model === undefined) return yield* unable(route, "cannot edit")
+    if (model === undefined) return yield* failUnsent(route, "cannot edit")
     const image = yield* imageFields(route, options, format.pictureField, references)
     const size = yield* sizeFields(route, options, request)
     return { model, input: { ...options.fixed, ...image, ...size, ...shapeFields(options, request), prompt } }

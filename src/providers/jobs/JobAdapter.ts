@@ -56,7 +56,7 @@ const firstPauseMillis = 500
 const longestPauseMillis = 3_000
 const attempts = 4
 const longestWord = 100
-const mostWords = 100
+const maxWords = 100
 
 const passing: ReadonlySet<FailureClass> = new Set(["retry", "limit", "network", "timeout"])
 const mayPass = (failure: ProviderFailure) => passing.has(failure.class)
@@ -142,7 +142,7 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
 
   const logUnknown = ({ provider }: RouteBase, status: string) => {
     const word = loggable(provider, status).slice(0, longestWord)
-    if (unknownWords.has(word) || unknownWords.size >= mostWords) return Effect.void
+    if (unknownWords.has(word) || unknownWords.size >= maxWords) return Effect.void
     unknownWords.add(word)
     return Effect.logWarning(`${format.name} at ${provider.name} has jobs of an unknown status, ${word}: they run on`)
   }

@@ -10,7 +10,7 @@ export type End =
   | { readonly state: "done"; readonly media: Media }
   | { readonly state: "failed"; readonly failure: ProviderFailure }
 
-/** Where a job stands; the failure of an effect that says so is that of the call. */
+/** A job's state. The effect fails where the call for it fails. */
 export type Progress = { readonly state: "queued" | "in_progress"; readonly percent?: number | undefined } | End
 
 /** "completed": the job is over, and its result says how. "unknown": the host uses a status that is not of its API. */

@@ -8,7 +8,7 @@ export const Options = Schema.Struct({
   thought_signatures: optional(Schema.Boolean),
   inline_images: optional(Schema.Boolean),
   stop: optional(oneOf("cut")),
-  /** How the host is told where to cache; `none` revokes the provider's option. */
+  /** The form of cache marks; `none` revokes the provider's option. */
   cache: optional(oneOf("none", "manual", "auto", "breakpoints")),
   cache_key: optional(oneOf("none", "prompt_cache_key", "x-grok-conv-id")),
   /** Anything but a mapping revokes the provider's option. */

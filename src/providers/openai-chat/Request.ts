@@ -13,7 +13,7 @@ import {
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { fitCallId } from "../chat/Messages.ts"
 import { sentinel } from "../chat/ThoughtSignatures.ts"
-import { defined } from "../client/Json.ts"
+import { withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
 export interface Quirks {
@@ -34,7 +34,7 @@ interface Marks {
   readonly onPart: (given: CacheControl | undefined) => Marked | typeof breakpoint | undefined
 }
 
-/** Where the host is told to cache, and how. */
+/** Where cache marks go, and their form. */
 const marksFor = ({ cache = "none" }: Options, request: ChatRequest): Marks => {
   const markOf = cache === "none" ? noMarks : cacheMarks(request, cache === "auto")
   const isForAnHour = asksForAnHour(request)
@@ -87,7 +87,7 @@ const encodeAssistant = (
     role: "assistant" as const,
     // Hosts take null beside calls only.
     content: message.content === null && calls.length > 0 ? null : encodeTexts(message.content ?? "", marks),
-    ...defined({
+    ...withoutUndefined({
       name: message.name,
       reasoning_content: hasReasoning ? message.reasoning_content : undefined,
       tool_calls: calls.length === 0 ? undefined : calls
@@ -98,13 +98,17 @@ const encodeAssistant = (
 const encodeMessage = (message: Message, history: History, marks: PartMarks) => {
   switch (message.role) {
     case "system":
-      return { role: message.role, content: encodeTexts(message.content, marks), ...defined({ name: message.name }) }
+      return {
+        role: message.role,
+        content: encodeTexts(message.content, marks),
+        ...withoutUndefined({ name: message.name })
+      }
     case "user": {
       const content =
         typeof message.content === "string"
           ? encodeTexts(message.content, marks)
           : message.content.map((part, at) => encodePart(part, marks[at]))
-      return { role: message.role, content, ...defined({ name: message.name }) }
+      return { role: message.role, content, ...withoutUndefined({ name: message.name }) }
     }
     case "tool": {
       const tool_call_id = fitCallId(message.tool_call_id, longestCallId)
@@ -130,13 +134,13 @@ const encodeMessages = (options: Options, messages: ReadonlyArray<Message>, mark
 const encodeFormat = (format: ResponseFormat) => {
   if (format.type === "json_object") return { type: "json_object" } as const
   const { description, name, schema, strict } = format.json_schema
-  return { type: "json_schema" as const, json_schema: { name, ...defined({ description, schema, strict }) } }
+  return { type: "json_schema" as const, json_schema: { name, ...withoutUndefined({ description, schema, strict }) } }
 }
 
 const encodeTools = ({ tools }: ChatRequest, { markOf, onTool }: Marks) =>
   tools.map((tool) => {
     const { description, name, parameters, strict } = tool.function
-    const called = { name, ...defined({ description, parameters, strict }) }
+    const called = { name, ...withoutUndefined({ description, parameters, strict }) }
     return { type: "function" as const, function: called, ...onTool(markOf(tool)) }
   })
 
@@ -154,7 +158,7 @@ export const encodeRequest = ({ isStream, options, quirks, request, route }: Cha
     model: route.model,
     messages: encodeMessages(options, request.messages, marks),
     [quirks.maxTokensField]: request.maxTokens,
-    ...defined({
+    ...withoutUndefined({
       stream: isStream ? true : undefined,
       stream_options: isStream && quirks.streamOptions ? { include_usage: true } : undefined,
       stop: request.stop.length === 0 || options.stop === "cut" ? undefined : [...request.stop],
@@ -177,5 +181,5 @@ export const encodeRequest = ({ isStream, options, quirks, request, route }: Cha
   const search = options.web_search
   if (!request.webSearch || !Predicate.isRecord(search)) return body
   const tools = Array.isArray(search.tools) ? [...(body.tools ?? []), ...search.tools] : body.tools
-  return { ...body, ...search, ...defined({ tools }) }
+  return { ...body, ...search, ...withoutUndefined({ tools }) }
 }

@@ -46,8 +46,8 @@ const sendsForAnHour = ({ options: { cache }, request }: Call): boolean =>
 /** Most hosts do not tell how long they keep what they write: as long as the request says. */
 const countHour = (ofPrompt: Fields, written: number, call: Call | undefined): number => {
   const { cache_creation_token_details: split, cache_write_1h_tokens: own } = ofPrompt
-  const told = asFields(split).ephemeral_1h_input_tokens ?? own
-  if (told !== undefined) return asCount(told)
+  const reported = asFields(split).ephemeral_1h_input_tokens ?? own
+  if (reported !== undefined) return asCount(reported)
   return written > 0 && call !== undefined && sendsForAnHour(call) ? written : 0
 }
 

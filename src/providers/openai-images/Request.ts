@@ -40,7 +40,7 @@ interface FilePart {
   readonly bytes: Uint8Array
 }
 
-const quoted = (name: string): string =>
+const quote = (name: string): string =>
   `"${name.replaceAll('"', "%22").replaceAll("\r", "%0D").replaceAll("\n", "%0A")}"`
 
 /** The boundary must be unguessable, so that it does not occur in what customers send. */
@@ -49,12 +49,12 @@ const multipart = (
   fields: Readonly<Record<string, string>>,
   files: ReadonlyArray<FilePart>
 ): { readonly contentType: string; readonly body: Chunks } => {
-  const head = (name: string) => `--${boundary}\r\ncontent-disposition: form-data; name=${quoted(name)}`
+  const head = (name: string) => `--${boundary}\r\ncontent-disposition: form-data; name=${quote(name)}`
   const parts: Array<Uint8Array> = Object.entries(fields).map(([name, value]) =>
     Buffer.from(`${head(name)}\r\n\r\n${value}\r\n`)
   )
   for (const { bytes, filename, name, type } of files) {
-    const about = `${head(name)}; filename=${quoted(filename)}\r\ncontent-type: ${type}\r\n\r\n`
+    const about = `${head(name)}; filename=${quote(filename)}\r\ncontent-type: ${type}\r\n\r\n`
     parts.push(Buffer.from(about), bytes, Buffer.from("\r\n"))
   }
   parts.push(Buffer.from(`--${boundary}--\r\n`))
@@ -66,7 +66,7 @@ const fileParts = (references: ReadonlyArray<Picture>, name: string): ReadonlyAr
     return { name, filename: `image-${index + 1}.${extensionOf[type]}`, type, bytes }
   })
 
-const inJson = (references: ReadonlyArray<Picture>) => {
+const encodeReferences = (references: ReadonlyArray<Picture>) => {
   const images = references.map(({ bytes, type }) => {
     return { type: "image_url", url: new Encoded(bytes, `data:${type};base64,`) }
   })
@@ -88,7 +88,8 @@ const generation = (route: ImageRoute, request: ImageRequest, options: Options):
 const edit = (model: string, request: ImageRequest, options: Options, mark: string): Content => {
   const path = "/images/edits"
   const fields = { ...options.extra_body, ...options.extra_edit_body, ...encodeEdit(model, request, options) }
-  if (options.edits === "json") return { path, body: jsonChunks({ ...fields, ...inJson(request.references) }, mark) }
+  if (options.edits === "json")
+    return { path, body: jsonChunks({ ...fields, ...encodeReferences(request.references) }, mark) }
   const files = fileParts(request.references, options.image_field ?? "image[]")
   return { path, ...multipart(mark, texts(fields), files) }
 }

@@ -22,7 +22,7 @@ export const makeDecoder = (
   { status }: UpstreamResponse,
   fail: (error: unknown) => Effect.Effect<never, ProviderFailure>
 ) => {
-  /** Without a word of the response. */
+  /** Quotes nothing of the response. */
   const broken = (what: string) => protocolFailure(provider, status, what)
   const moderated = () => new ProviderFailure({ class: "moderation", status, detail: "moderated" })
 

@@ -5,9 +5,9 @@ import { type Route, reasoningEfforts } from "../../domain/Model.ts"
 import { fitCacheKey } from "../chat/CacheMarks.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
 import { chargedByHosts, fitCallId, inlinesImages } from "../chat/Messages.ts"
-import { asCount, asFields, asRecords, asText, defined, type Fields, without } from "../client/Json.ts"
+import { asCount, asFields, asRecords, asText, type Fields, without, withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
-import { leastOutput, longestCallId, type Quirks } from "./Request.ts"
+import { longestCallId, minOutput, type Quirks } from "./Request.ts"
 
 type Body = NativeRequest["body"]
 type Call = ChatCall<Options, Quirks>
@@ -95,7 +95,7 @@ const toolFields = (body: Body, hasMore: boolean, call: Call): Fields => {
   if (tools.length === 0 && !hasMore) return {}
   const { parallel_tool_calls } = body
   const tool_choice = keepChoice(body.tool_choice, call)
-  return defined({
+  return withoutUndefined({
     tools: tools.length === 0 ? undefined : tools,
     tool_choice,
     parallel_tool_calls,
@@ -139,7 +139,7 @@ const encodeReasoning = ({ reasoning }: Body, { options, quirks, request }: Call
   const isSummed = quirks.summary && options.reasoning_summary !== "none"
   // The mode `pro` samples several answers.
   const fields = without(reasoning, isSummed ? ["mode"] : ["mode", "summary", "generate_summary"])
-  return defined(isKnown ? { ...fields, effort: request.reasoningEffort } : fields)
+  return withoutUndefined(isKnown ? { ...fields, effort: request.reasoningEffort } : fields)
 }
 
 const encode = (call: Call, body: Body): object => {
@@ -153,9 +153,9 @@ const encode = (call: Call, body: Body): object => {
     model: route.model,
     input: items,
     store: false,
-    max_output_tokens: Math.max(leastOutput, request.maxTokens),
+    max_output_tokens: Math.max(minOutput, request.maxTokens),
     ...toolFields(body, hasMore, call),
-    ...defined({
+    ...withoutUndefined({
       stream: streams ? true : undefined,
       stream_options: streams ? stream_options : undefined,
       reasoning: encodeReasoning(body, call),

@@ -3,7 +3,7 @@ import type { ChatRequest, Message, Part, ResponseFormat, TextPart, Tool, ToolCh
 import { cacheMarks, type FindMark, fitCacheKey, noMarks, partMarks } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { fitCallId, textsOf } from "../chat/Messages.ts"
-import { defined } from "../client/Json.ts"
+import { withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
 /** What this account may request; the gateway adds all of it itself. */
@@ -19,7 +19,7 @@ export interface Quirks {
 }
 
 /** The host refuses a smaller cap. */
-export const leastOutput = 16
+export const minOutput = 16
 export const longestCallId = 64
 
 const joinTexts = (content: string | ReadonlyArray<TextPart> | null): string => textsOf(content).join("")
@@ -80,7 +80,7 @@ const noParameters = { type: "object", properties: {} }
 const encodeFunction = ({ function: { description, name, parameters, strict } }: Tool) => ({
   type: "function" as const,
   name,
-  ...defined({ description }),
+  ...withoutUndefined({ description }),
   parameters: parameters ?? noParameters,
   strict: strict ?? false
 })
@@ -96,14 +96,14 @@ const toolFields = (request: ChatRequest, search: Options["web_search"]) => {
   if (functions.length === 0) return undefined
   return {
     tools: search === undefined ? functions : [...functions, search],
-    ...defined({ tool_choice: toolChoice && encodeChoice(toolChoice), parallel_tool_calls: parallelToolCalls })
+    ...withoutUndefined({ tool_choice: toolChoice && encodeChoice(toolChoice), parallel_tool_calls: parallelToolCalls })
   }
 }
 
 const encodeFormat = (format: ResponseFormat) => {
   if (format.type === "json_object") return { type: "json_object" } as const
   const { description, name, schema = {}, strict } = format.json_schema
-  return { type: "json_schema" as const, name, ...defined({ description }), schema, strict: strict ?? false }
+  return { type: "json_schema" as const, name, ...withoutUndefined({ description }), schema, strict: strict ?? false }
 }
 
 /** Reasoning has no text without a summary; this wire has no sampling. */
@@ -118,12 +118,12 @@ export const encodeRequest = ({ isStream, options, quirks, request, route }: Cha
       (message): ReadonlyArray<ReturnType<typeof encodeItems>[number]> => encodeItems(message, markOf)
     ),
     store: false,
-    max_output_tokens: Math.max(leastOutput, request.maxTokens),
+    max_output_tokens: Math.max(minOutput, request.maxTokens),
     ...toolFields(request, request.webSearch ? web_search : undefined),
-    ...defined({
+    ...withoutUndefined({
       max_tool_calls: request.webSearch && quirks.callLimit !== false ? request.maxWebSearches : undefined,
       stream: isStream && quirks.stream ? true : undefined,
-      reasoning: effort === undefined && summary === undefined ? undefined : defined({ effort, summary }),
+      reasoning: effort === undefined && summary === undefined ? undefined : withoutUndefined({ effort, summary }),
       text: responseFormat && { format: encodeFormat(responseFormat) },
       prompt_cache_key: quirks.cacheKey === false ? undefined : promptCacheKey && fitCacheKey(promptCacheKey),
       prompt_cache_retention: quirks.cacheRetention === false ? undefined : promptCacheRetention

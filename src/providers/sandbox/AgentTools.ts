@@ -51,7 +51,7 @@ const toolFor = (tools: ReadonlyArray<Tool>, kind: keyof typeof names): Tool | u
 /** With these on offer, only what the prompt asks for is called. */
 export const isAgent = ({ tools }: ChatRequest): boolean => toolFor(tools, "run") !== undefined
 
-// Agents put what they have to say beside the user into tags.
+// Agents wrap what they add to a user's message in tags.
 const isReminder = (text: string): boolean => /^\s*(<[\w/-]+|$)/.test(text)
 
 /** The conversation as the user sees it: agents add texts in tags, and system messages at the end. */

@@ -64,15 +64,15 @@ export const make = (tokens: typeof TokenCounter.Service): ChatAdapter => {
   const answerTo = Effect.fnUntraced(function* (request: ChatRequest): Effect.fn.Return<ChatAnswer> {
     const script = scriptFor(request)
     let [room, isWhole] = [request.maxTokens, true]
-    const said = Effect.fnUntraced(function* (text: string) {
+    const writeText = Effect.fnUntraced(function* (text: string) {
       const piece = yield* cutTo(tokens.count, isWhole ? text : "", room)
       room -= piece.tokens
       isWhole &&= piece.whole
       return piece.text
     })
-    const reasoning = script.reasoning === undefined ? undefined : yield* said(script.reasoning)
+    const reasoning = script.reasoning === undefined ? undefined : yield* writeText(script.reasoning)
     const reasoned = request.maxTokens - room
-    const content = script.content === undefined ? null : yield* said(untilStop(script.content, request.stop))
+    const content = script.content === undefined ? null : yield* writeText(untilStop(script.content, request.stop))
     const toolCalls: Array<ToolCall> = []
     for (const call of script.toolCalls) {
       const { arguments: input, name } = call.function
@@ -80,7 +80,7 @@ export const make = (tokens: typeof TokenCounter.Service): ChatAdapter => {
       isWhole &&= nameTokens <= room
       if (!isWhole) break
       room -= nameTokens
-      toolCalls.push({ ...call, function: { name, arguments: yield* said(input) } })
+      toolCalls.push({ ...call, function: { name, arguments: yield* writeText(input) } })
     }
     const finish = toolCalls.length > 0 ? "tool_calls" : "stop"
     const prompt = yield* tokens.prompt(request, imageTokens)

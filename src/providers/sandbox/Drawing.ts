@@ -33,10 +33,10 @@ export interface Scene {
 }
 
 /** Of the four threads for files, names and pictures. */
-const mostAtOnce = 2
-export const mostRead = 1_000
+const maxAtOnce = 2
+export const maxRead = 1_000
 /** A picture that claims more is not decoded. */
-const mostReferencePixels = 100_000_000
+const maxReferencePixels = 100_000_000
 const longestDecode = { seconds: 60 }
 
 const failed = (what: string) => (cause: unknown) =>
@@ -64,7 +64,7 @@ const load = Effect.tryPromise({
 })
 
 export const make: Effect.Effect<Studio> = Effect.gen(function* () {
-  const turns = yield* Effect.makeSemaphore(mostAtOnce)
+  const turns = yield* Effect.makeSemaphore(maxAtOnce)
   let tools: Tools | undefined
   const loaded = Effect.suspend(() =>
     tools === undefined ? Effect.tap(load, (all) => (tools = all)) : Effect.succeed(tools)
@@ -74,16 +74,16 @@ export const make: Effect.Effect<Studio> = Effect.gen(function* () {
   }
 })
 
-const drawable = (text: string): ReadonlyArray<string> => {
+const toDrawable = (text: string): ReadonlyArray<string> => {
   const visible = text
-    .slice(0, 2 * mostRead)
+    .slice(0, 2 * maxRead)
     .replaceAll(/\r\n?|[\u0085\u2028\u2029]/g, "\n")
     .replaceAll(/(?!\n)[\p{Cc}\p{Zs}]+/gu, " ")
     .replaceAll(/[\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffc]/gu, "")
     .replaceAll(/\n{3,}/g, "\n\n")
     .trim()
   const characters = Array.from(visible)
-  return characters.length <= mostRead ? characters : [...characters.slice(0, mostRead), "…"]
+  return characters.length <= maxRead ? characters : [...characters.slice(0, maxRead), "…"]
 }
 
 interface Lettering {
@@ -99,9 +99,9 @@ const lettering = async (
   { box, opacity = 1, sizes, text }: Lettering,
   scale = 1
 ): Promise<ReadonlyArray<OverlayOptions>> => {
-  let characters = drawable(text)
+  let characters = toDrawable(text)
   if (characters.length === 0) return []
-  const written = (size: number, by: number): Sharp => {
+  const renderText = (size: number, by: number): Sharp => {
     const plain = characters.join("").replaceAll("&", "&amp;").replaceAll("<", "&lt;")
     const marked = `<span foreground="white" alpha="${Math.round(100 * opacity)}%">${plain}</span>`
     const width = Math.floor(box.width * by)
@@ -121,7 +121,7 @@ const lettering = async (
   let size = largest
   while (characters.length > 1) {
     // Fails where it is larger than the library can draw.
-    const { height, width } = await written(size, 1)
+    const { height, width } = await renderText(size, 1)
       .metadata()
       .catch(() => ({ height: Infinity, width: Infinity }))
     const share = Math.min(box.height / height, box.width / width)
@@ -133,7 +133,7 @@ const lettering = async (
     } else size = next
   }
   const room = { width: Math.floor(box.width * scale), height: Math.floor(box.height * scale) }
-  const picture = written(size, scale).resize({ ...room, fit: "inside", withoutEnlargement: true })
+  const picture = renderText(size, scale).resize({ ...room, fit: "inside", withoutEnlargement: true })
   const input = await picture.png({ compressionLevel: 1 }).toBuffer()
   return [{ input, left: Math.round(box.x * scale), top: Math.round(box.y * scale) }]
 }
@@ -177,7 +177,7 @@ export const fitted = (
   format: "png" | "jpeg"
 ) =>
   drawn(async () => {
-    const upright = sharp(reference, { failOn: "error", limitInputPixels: mostReferencePixels })
+    const upright = sharp(reference, { failOn: "error", limitInputPixels: maxReferencePixels })
       .timeout(longestDecode)
       .autoOrient()
       .resize({ width: Math.floor(width), height: Math.floor(height), fit: "inside" })

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
-import { mostReferences, type Picture } from "../../domain/Media.ts"
+import { maxReferences, type Picture } from "../../domain/Media.ts"
 import type { ImageRoute, Resolution } from "../../domain/Model.ts"
 import { pixelsOf, quotient } from "../../domain/Shape.ts"
 import type { ImageAdapter } from "../../services/routing/Provider.ts"
@@ -27,7 +27,7 @@ const pixelsFor = ({ resolution, shape }: ImageRequest) => {
 interface Canvas {
   readonly width: number
   readonly height: number
-  /** Of what is drawn, to a picture whose shorter side is 1024. */
+  /** Relative to a picture whose shorter side is 1024. */
   readonly scale: number
 }
 
@@ -68,7 +68,7 @@ const places = (count: number, canvas: Canvas): ReadonlyArray<Box> => {
 
 /** One at a time: a reference can be large while it is decoded. */
 const placed = (tools: Tools, references: ReadonlyArray<Picture>, canvas: Canvas) => {
-  const shown = references.slice(0, mostReferences)
+  const shown = references.slice(0, maxReferences)
   const boxes = places(shown.length, canvas)
   const { scale } = canvas
   return Effect.forEach(shown, ({ bytes }, index) => {

@@ -8,7 +8,7 @@ import {
   type VideoProgress
 } from "../../services/routing/Provider.ts"
 import { clip, height, width } from "./Clip.ts"
-import { type Box, drawn, fitted, mostRead, picture, type Scene, type Studio, type Tools } from "./Drawing.ts"
+import { type Box, drawn, fitted, maxRead, picture, type Scene, type Studio, type Tools } from "./Drawing.ts"
 import { failedRender, faultsFor, inject, refused, withoutSwitches } from "./Faults.ts"
 
 /** In ms after the submit. */
@@ -30,7 +30,7 @@ const Handle = Schema.parseJson(
 )
 type Handle = typeof Handle.Type
 
-const mostEncoded = 1_000_000
+const maxEncoded = 1_000_000
 const encode = Schema.encode(Handle)
 const decode = Schema.decode(Handle)
 
@@ -38,11 +38,11 @@ const unknown = new ProviderFailure({ class: "retry", status: 404, detail: "sand
 const early = new ProviderFailure({ class: "retry", status: 404, detail: "sandbox: the render is not done" })
 
 const read = (handle: VideoHandle): Effect.Effect<Handle, ProviderFailure> =>
-  handle.length > mostEncoded ? unknown : Effect.mapError(decode(handle), () => unknown)
+  handle.length > maxEncoded ? unknown : Effect.mapError(decode(handle), () => unknown)
 
-const kept = (prompt: string): string =>
+const keepPrompt = (prompt: string): string =>
   withoutSwitches(prompt)
-    .slice(0, 2 * mostRead)
+    .slice(0, 2 * maxRead)
     .replaceAll(/[\0\p{Cs}]/gu, "\ufffd")
 
 const failures = { failed: failedRender, refused } as const
@@ -90,7 +90,7 @@ export const make = ({ draw }: Studio): VideoAdapter => ({
       reference === undefined ? null : yield* draw((tools) => fitted(tools, reference.bytes, referenceBox, "jpeg"))
     const handle: Handle = {
       model: reference === undefined ? route.model : (route.imageModel ?? route.model),
-      prompt: kept(request.prompt),
+      prompt: keepPrompt(request.prompt),
       seconds: request.seconds,
       reference: small === null ? null : small.bytes,
       fate: moderation === "render" ? "refused" : faults.fail === true ? "failed" : "done",

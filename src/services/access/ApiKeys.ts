@@ -6,7 +6,7 @@ import { CapPeriod, KeyId, keyPrefix, Scope } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { containing, equals, given, rowsOf, storable } from "../sql/Statement.ts"
+import { containing, equals, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
 
 /** `spent` is the settled spend of the running cap period; without a cap, of all time. */
 export class ApiKey extends Schema.Class<ApiKey>("ApiKey")({
@@ -129,8 +129,8 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
 
       const assignments = ({ cap, expiresAt, name, rpm, scopes }: KeyChanges) => [
         ...equals(sql, { name, rpm, expires_at: expiresAt }),
-        ...given(scopes, (scopes) => sql`scopes = ${scopes}::text[]`),
-        ...given(cap, (cap) => sql`cap = ${cap?.amount ?? null}, cap_period = ${cap?.period ?? null}`)
+        ...whenDefined(scopes, (scopes) => sql`scopes = ${scopes}::text[]`),
+        ...whenDefined(cap, (cap) => sql`cap = ${cap?.amount ?? null}, cap_period = ${cap?.period ?? null}`)
       ]
 
       const create = Effect.fn("ApiKeys.create")(function* (key: KeyChanges & { readonly org: OrgId }) {
@@ -155,8 +155,8 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
             SELECT ${columns} FROM api_keys WHERE ${sql.and([
               sql.literal(state === undefined ? "true" : states[state]),
               ...equals(sql, { org_id: org }),
-              ...given(search, (search) => searching(sql, search)),
-              ...given(after, (id) => sql`id < ${storable(id)}`)
+              ...whenDefined(search, (search) => searching(sql, search)),
+              ...whenDefined(after, (id) => sql`id < ${storable(id)}`)
             ])}
             ORDER BY id DESC LIMIT ${limit}`)
         ),

@@ -5,7 +5,7 @@ import { type NanoUsd, NanoUsdFromRow, toUsdText, zero } from "../../domain/Mone
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { containing, given, rowsOf, storable } from "../sql/Statement.ts"
+import { containing, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
 
 export class Organization extends Schema.Class<Organization>("Organization")({
   id: OrgId,
@@ -13,7 +13,7 @@ export class Organization extends Schema.Class<Organization>("Organization")({
   createdAt: Schema.DateFromSelf,
   suspendedAt: Schema.NullOr(Schema.DateFromSelf),
   deletedAt: Schema.NullOr(Schema.DateFromSelf),
-  /** A charge that takes the balance below it is told to the organization's webhook endpoints. */
+  /** A charge that takes the balance below it sends an event to the organization's webhook endpoints. */
   notifyBelow: Schema.NullOr(NanoUsdFromRow),
   /** Chats run with a lower cap where the balance does not cover theirs. */
   fitHolds: Schema.Boolean,
@@ -89,7 +89,7 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
     readonly delete: (reference: string) => Effect.Effect<Organization, OrganizationNotFound | OrganizationInUse>
     /** As `find`, of deleted ones too. */
     readonly findAny: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
-    /** Null: it is never told. */
+    /** Null: no event. */
     readonly notifyBelow: (
       reference: string,
       amount: NanoUsd | null
@@ -181,8 +181,8 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
           rows(sql`
             SELECT * FROM organizations WHERE ${sql.and([
               sql.literal(state === undefined ? "deleted_at IS NULL" : states[state]),
-              ...given(search, (text) => sql`(id = ${storable(text)} OR name ILIKE ${containing(text)})`),
-              ...given(after, (id) => sql`id < ${storable(id)}`)
+              ...whenDefined(search, (text) => sql`(id = ${storable(text)} OR name ILIKE ${containing(text)})`),
+              ...whenDefined(after, (id) => sql`id < ${storable(id)}`)
             ])}
             ORDER BY id DESC LIMIT ${limit}`)
         ),

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { type Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
-import { addsUnits } from "../ledger/HoldSql.ts"
+import { addUnits } from "../ledger/HoldSql.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
 import { lockTimeout } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
@@ -49,7 +49,7 @@ export class RateLimiter extends Context.Tag("gateway/RateLimiter")<
           FROM unnest(${[...wanted.keys()]}::text[], ${[...wanted.values()]}::bigint[]) AS t (key_id, wanted)
           WHERE ${lockTimeout(sql, "many")}
           ORDER BY key_id
-          ${sql.literal(addsUnits)}
+          ${sql.literal(addUnits)}
           RETURNING key_id, used`
         const last = new Map((yield* decode(rows)).map(({ keyId, used }) => [keyId, used - (wanted.get(keyId) ?? 0)]))
         return keys.map((key) => {

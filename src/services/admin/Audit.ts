@@ -4,7 +4,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import { equals, given, inTime, rowsOf, storable } from "../sql/Statement.ts"
+import { equals, inTimeRange, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
 import { TextOrNull } from "./Record.ts"
 
@@ -176,12 +176,12 @@ export class Audit extends Context.Tag("gateway/Audit")<
             FROM audit
             WHERE ${sql.and([
               ...equals(sql, { actor, target, org_id: org }),
-              ...given(
+              ...whenDefined(
                 action,
                 (action) => sql`(action = ${action} OR action LIKE ${`${action.replace(/[\\%_]/g, "\\$&")}.%`})`
               ),
-              ...inTime(sql, "at", range),
-              ...given(after, (id) => sql`id < ${id}`)
+              ...inTimeRange(sql, "at", range),
+              ...whenDefined(after, (id) => sql`id < ${id}`)
             ])}
             ORDER BY id DESC LIMIT ${limit}`)
         )

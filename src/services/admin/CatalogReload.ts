@@ -52,7 +52,7 @@ export const requestReload = Effect.gen(function* () {
   })
 })
 
-/** What each instance says to a reload, as soon as all have answered. */
+/** The outcome of a reload on each instance, as soon as all have answered. */
 export const awaitReload = Effect.fn("CatalogReload.await")(function* (generation: number) {
   const { list } = yield* CatalogReloads
   const all = yield* Effect.delay(list, "100 millis").pipe(

@@ -69,12 +69,12 @@ export class RequestUnknown extends Data.TaggedError("RequestUnknown")<{ readonl
 
 export class RefundRefused extends Data.TaggedError("RefundRefused")<{ readonly message: string }> {}
 
-const mostFound = 100
+const maxFound = 100
 
 const chargedRequest = Effect.fnUntraced(function* (id: string) {
   const ledger = yield* LedgerAdmin
   const { list } = yield* RequestLog
-  const rows = yield* list({ id, limit: mostFound })
+  const rows = yield* list({ id, limit: maxFound })
   if (rows.length === 0) return yield* new RequestUnknown({ id })
   const found = yield* Effect.forEach(rows, ({ holdId, id: row, orgId: org }) =>
     Effect.map(holdId === null ? Effect.succeed(undefined) : ledger.hold(holdId), (money) => ({ row, org, money }))

@@ -47,7 +47,7 @@ export interface KeyFields extends Omit<KeyChanges, "cap"> {
   readonly capPeriod?: CapPeriod | undefined
 }
 
-/** The one who asks knows in which words. */
+/** The caller words the message. */
 export class KeyRefused extends Data.TaggedError("KeyRefused")<{
   readonly problem: "expired" | "cap missing" | "period missing" | "period without cap"
 }> {}

@@ -27,7 +27,7 @@ export const operatorRecord = (operator: Operator): OperatorRecord => ({
 const common = { record: OperatorRecord, targetOf: ({ id }: OperatorRecord) => id }
 const ofOperator = ({ operator }: { readonly operator: Operator }) => operatorRecord(operator)
 
-/** Whoever has the command line can let themselves in again. */
+/** Refuses operators of the admin API only: the command line may revoke anyone. */
 export class LockOut extends Data.TaggedError("LockOut")<{ readonly message: string }> {}
 
 /** After the `#` no server and no log sees it. */

@@ -77,7 +77,7 @@ export const resumeOrganization = (reference: string) =>
 export const deleteOrganization = (reference: string) =>
   changeOne("delete", reference, {}, (organizations, id) => organizations.delete(id))
 
-/** Undefined keeps what is; null: webhook endpoints are never told. */
+/** Undefined keeps the value; null: no event for a low balance. */
 export interface OrganizationChanges {
   readonly name?: string | undefined
   readonly notifyBelow?: NanoUsd | null | undefined

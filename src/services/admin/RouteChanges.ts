@@ -20,13 +20,13 @@ const controlRecord = ({ disabledAt, note, route }: RouteControl): RouteControlR
   note
 })
 
-const mostSuggested = 10
+const maxSuggested = 10
 
 const suggest = (asked: string, known: ReadonlyArray<string>): string => {
   const parts = asked.toLowerCase().split(/[@#]/)
   const near = known.filter((id) => parts.some((part) => part !== "" && id.toLowerCase().includes(part)))
-  const shown = (near.length > 0 ? near : known).slice(0, mostSuggested)
-  return shown.length === 0 ? "" : ` Known: ${shown.join(", ")}${near.length > mostSuggested ? ", …" : ""}.`
+  const shown = (near.length > 0 ? near : known).slice(0, maxSuggested)
+  return shown.length === 0 ? "" : ` Known: ${shown.join(", ")}${near.length > maxSuggested ? ", …" : ""}.`
 }
 
 export class RouteNotFound extends Data.TaggedError("RouteNotFound")<{

@@ -29,7 +29,7 @@ const total = (all: ReadonlyArray<PublishedHealth>, of: (one: PublishedHealth) =
   all.reduce((sum, one) => sum + of(one), 0)
 
 /** The worst circuit, the last error, the average latency. */
-const over = (all: Arr.NonEmptyReadonlyArray<PublishedHealth>) => {
+const summarize = (all: Arr.NonEmptyReadonlyArray<PublishedHealth>) => {
   const { circuit, openUntil } = Arr.max(all, byCircuit)
   const { lastError, lastErrorAt } = Arr.max(all, byError)
   const timed = all.filter(({ latencyMs }) => latencyMs !== null)
@@ -87,7 +87,7 @@ export const routeRecords = ({ disabled, health, known }: RouteFacts): ReadonlyA
     const { disabledAt = null, note = null } = switches.get(route.id) ?? {}
     return {
       ...route,
-      ...(found === undefined ? untried : over(found)),
+      ...(found === undefined ? untried : summarize(found)),
       in_catalog: ids.has(route.id),
       disabled_at: disabledAt,
       note

@@ -2,8 +2,8 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { SignInLimited } from "../../domain/Failure.ts"
 
 const windowMillis = 60_000
-const mostFailures = 10
-const mostAddresses = 10_000
+const maxFailures = 10
+const maxAddresses = 10_000
 
 interface Window {
   readonly startedAt: number
@@ -31,15 +31,15 @@ export class SignInLimiter extends Context.Tag("gateway/SignInLimiter")<
       check: (address) =>
         Effect.flatMap(Clock.currentTimeMillis, (now) => {
           const found = current(address, now)
-          if (found === undefined || found.failures < mostFailures) return Effect.void
+          if (found === undefined || found.failures < maxFailures) return Effect.void
           const leftMillis = found.startedAt + windowMillis - now
           return new SignInLimited({ retryAfterSeconds: Math.max(1, Math.ceil(leftMillis / 1000)) })
         }),
       fail: (address) =>
         Effect.map(Clock.currentTimeMillis, (now) => {
           const { failures, startedAt } = current(address, now) ?? { failures: 0, startedAt: now }
-          if (windows.size >= mostAddresses) forgetOld(now)
-          if (windows.size < mostAddresses || windows.has(address)) {
+          if (windows.size >= maxAddresses) forgetOld(now)
+          if (windows.size < maxAddresses || windows.has(address)) {
             windows.set(address, { startedAt, failures: failures + 1 })
           }
         })

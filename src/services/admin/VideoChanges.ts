@@ -28,5 +28,5 @@ const changeVideo = (
 /** Fails it, gives its hold back, and tells the provider where possible. */
 export const cancelVideo = (id: string) => changeVideo("cancel", id, ({ cancel }) => cancel(id))
 
-/** Looks at it now, instead of after its rest. */
+/** Advances it now, instead of after its delay. */
 export const retryVideo = (id: string) => changeVideo("retry", id, ({ retry }) => retry(id))

@@ -76,7 +76,7 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
         let current = yield* Effect.flatMap(read, Catalog.make)
         let accounts = readyAccounts(current)
         const reload = Effect.gen(function* () {
-          const options = yield* inTime(read)
+          const options = yield* withTimeLimit(read)
           const next = yield* Catalog.make(options)
           yield* requireModels(next)
           if (next.sandbox && !current.sandbox && options.sandbox === "when-no-credential")
@@ -100,8 +100,8 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
     )
 }
 
-/** A file that never answers must keep nobody waiting: neither later reloads nor a stop. */
-const inTime = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | CatalogInvalid> =>
+/** A file system that hangs must block neither later reloads nor a stop. */
+const withTimeLimit = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | CatalogInvalid> =>
   Effect.timeoutFail(Effect.interruptible(read), {
     duration: "5 seconds",
     onTimeout: () =>

@@ -74,7 +74,7 @@ const checkFeatures = (
 export const contextOf = ({ families, known }: Entries): EntryContext => ({ families, knownFamilies: known.families })
 
 /** Across entries that are each well-formed. */
-export const mistakes = (entries: Entries): ReadonlyArray<Mistake> => {
+export const findMistakes = (entries: Entries): ReadonlyArray<Mistake> => {
   const found: Array<Mistake> = []
   const report: Report = (path, message) => void found.push({ path, message })
   for (const [name, entry] of entries.providers) checkProvider(report, name, entry, entries.wires)

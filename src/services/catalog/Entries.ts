@@ -1,7 +1,7 @@
 import { Array as Arr, Either, Option, Order, ParseResult, Predicate, Schema } from "effect"
 import { type Adapters, wires } from "./AdapterFeatures.ts"
 import { CatalogFile, ProviderEntry } from "./CatalogFormat.ts"
-import { type Entries, type Mistake, mistakes } from "./CatalogRules.ts"
+import { type Entries, findMistakes, type Mistake } from "./CatalogRules.ts"
 import { keyOf, parse, routeOptions, type SourceFile } from "./CatalogSource.ts"
 import { FamilyEntry } from "./EntryFields.ts"
 import { CatalogInvalid, type Problem } from "./Problem.ts"
@@ -26,7 +26,7 @@ const wordOf = ({ _tag, message }: ParseResult.ArrayFormatterIssue): string => {
 const mistakesOf = (error: ParseResult.ParseError): ReadonlyArray<Mistake> =>
   ParseResult.ArrayFormatter.formatErrorSync(error).map((issue) => ({ path: issue.path, message: wordOf(issue) }))
 
-const malformed = (value: unknown): ReadonlyArray<Mistake> => {
+const findMalformed = (value: unknown): ReadonlyArray<Mistake> => {
   if (!Predicate.isReadonlyRecord(value)) {
     return [{ path: [], message: "must be a mapping of providers, models and families" }]
   }
@@ -67,7 +67,7 @@ const entriesOf = (value: unknown, adapters: Adapters): Entries => {
 }
 
 /** Reported at the key of the route or of its provider. */
-const wrongOptions = ({ models, providers, wires }: Entries): ReadonlyArray<Mistake> => {
+const findWrongOptions = ({ models, providers, wires }: Entries): ReadonlyArray<Mistake> => {
   const found = models.flatMap(({ entry, index }) =>
     entry.routes.flatMap(({ options, provider: name }, at) => {
       const provider = providers.get(name)
@@ -90,12 +90,14 @@ export const read = (source: SourceFile, adapters: Adapters): Either.Either<Entr
   const { lineOf, problems, value } = parse(source)
   if (problems.length > 0) return Either.left(new CatalogInvalid({ problems }))
   const entries = entriesOf(value, adapters)
-  const found = [...malformed(value), ...mistakes(entries), ...wrongOptions(entries)].map(({ path, message }) => ({
-    file: source.file,
-    line: lineOf(path),
-    key: keyOf(path),
-    message
-  }))
+  const found = [...findMalformed(value), ...findMistakes(entries), ...findWrongOptions(entries)].map(
+    ({ path, message }) => ({
+      file: source.file,
+      line: lineOf(path),
+      key: keyOf(path),
+      message
+    })
+  )
   return found.length > 0
     ? Either.left(new CatalogInvalid({ problems: Arr.sort(found, byLine) }))
     : Either.right(entries)

@@ -1,6 +1,6 @@
 import { Array as Arr, Schema } from "effect"
 import { makesShape } from "../../domain/Image.ts"
-import { mostReferences } from "../../domain/Media.ts"
+import { maxReferences } from "../../domain/Media.ts"
 import type { ImageModel, ImageRoute, ImageVariant, Resolution, Shape, ShapeFeature } from "../../domain/Model.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { shapeOf, variantKey } from "../../domain/Shape.ts"
@@ -10,10 +10,10 @@ import { imageMargins, listImage, ratiosOf } from "./ImageListing.ts"
 import {
   type BaseOf,
   checkNarrowing,
+  findRepeats,
   list,
   type NonEmpty,
   type Report,
-  repeats,
   required,
   type Surface
 } from "./Surface.ts"
@@ -40,7 +40,7 @@ export const ImageModelEntry = Schema.Struct({
   pricing: optional(Schema.Struct({ per_image_usd: Usd, official: optional(Schema.Struct({ per_image_usd: Usd })) })),
   ...shapes,
   edit: optional(Schema.Boolean),
-  max_references: optional(integer(1, mostReferences)),
+  max_references: optional(integer(1, maxReferences)),
   routes: Schema.NonEmptyArray(RouteEntry)
 })
 export type ImageModelEntry = typeof ImageModelEntry.Type
@@ -93,7 +93,7 @@ const checkImage = (report: Report, at: Path, entry: ImageModelEntry) => {
   if (pricing !== undefined && variants !== undefined) report([...at, "pricing"], "give pricing or variants, not both")
   const resolutions = resolutionsOf(entry)
   const sold = variantsOf(entry)
-  for (const twice of repeats(sold.map(variantKey))) report([...at, "variants"], `resolution ${twice} stands twice`)
+  for (const twice of findRepeats(sold.map(variantKey))) report([...at, "variants"], `resolution ${twice} stands twice`)
   const levels = [entry, ...(variants ?? []), ...routes.flatMap(({ cost }) => cost?.variants ?? [])]
   if (levels.some((level) => level.sizes !== undefined && level.aspect_ratios !== undefined))
     report([...at, "sizes"], "give sizes or aspect_ratios, not both")
@@ -110,7 +110,7 @@ const checkImage = (report: Report, at: Path, entry: ImageModelEntry) => {
       report([...path, "cost"], "give per_image_usd or variants")
     }
     const costed = cost?.variants?.flatMap(costKeys) ?? []
-    for (const twice of repeats(costed)) report([...path, "cost", "variants"], `resolution ${twice} stands twice`)
+    for (const twice of findRepeats(costed)) report([...path, "cost", "variants"], `resolution ${twice} stands twice`)
     const own = new Set([...resolutions, ...sold.map(variantKey)])
     const foreign = costed.filter((key) => !own.has(key))
     if (foreign.length > 0) report([...path, "cost", "variants"], `the model itself does not have ${list(foreign)}`)
@@ -143,7 +143,7 @@ const compileImage = (entry: ImageModelEntry, base: BaseOf): ImageModel => {
     created: entry.created ?? 0,
     variants,
     edit,
-    maxReferences: entry.max_references ?? mostReferences,
+    maxReferences: entry.max_references ?? maxReferences,
     routes: entry.routes.map((route): ImageRoute => {
       const resolutions = route.resolutions ?? resolutionsOf(entry)
       return {
@@ -169,13 +169,13 @@ const narrowImage = (model: ImageModel, routes: NonEmpty<ImageRoute>): ImageMode
   }
 }
 
-/** None for a route that `isToldShape` leaves untold. */
+/** None for a route that is sent no shape. */
 const shapeFeatures = (entry: ImageModelEntry, route: typeof RouteEntry.Type): ReadonlyArray<ShapeFeature> => {
   const resolutions = new Set(route.resolutions ?? resolutionsOf(entry))
   const sold = variantsOf(entry).filter(({ resolution }) => resolutions.has(resolution))
   const ratios = new Set(route.aspect_ratios ?? ratiosOf(sold))
   const made = sold.filter(({ shape }) => shape !== undefined && ratios.has(shape.aspectRatio))
-  const hasOneEach = repeats(made.map(({ resolution }) => resolution)).length === 0
+  const hasOneEach = findRepeats(made.map(({ resolution }) => resolution)).length === 0
   if (ratios.size < 2 && hasOneEach) return []
   return made.every(({ shape }) => shape?.size !== undefined) ? ["size"] : ["aspect_ratio"]
 }

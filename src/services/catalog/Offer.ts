@@ -17,7 +17,7 @@ export interface Offer {
 /** `true`: every model without a callable route. */
 export type SandboxMode = boolean | "when-no-credential"
 
-const over = (model: Model, isChosen: (route: RouteBase) => boolean) =>
+const narrowTo = (model: Model, isChosen: (route: RouteBase) => boolean) =>
   onModel(model, (surface, own, routes): Model | undefined => {
     const chosen = routes.filter(isChosen)
     return Arr.isNonEmptyReadonlyArray(chosen) ? surface.narrow(own, chosen) : undefined
@@ -31,7 +31,7 @@ export const sandboxAccounts: ReadonlyArray<ProviderAccount> = sandboxProviders.
   headers: {}
 }))
 
-const inSandbox = (model: Model): Model => {
+const toSandbox = (model: Model): Model => {
   const bases = sandboxAccounts.map((provider, index) => ({
     id: `${model.id}@${provider.name}`,
     provider,
@@ -43,7 +43,7 @@ const inSandbox = (model: Model): Model => {
   return onModel(model, (surface, own): Model => surface.inSandbox(own, bases))
 }
 
-const or = (words: ReadonlyArray<string>): string => [...new Set(words)].join(" or ")
+const joinWithOr = (words: ReadonlyArray<string>): string => [...new Set(words)].join(" or ")
 
 export const offers = (
   { models, upstreams }: Compiled,
@@ -66,12 +66,14 @@ export const offers = (
       ),
       ...missing.map(({ id, variable }) => [id, `${variable} is not set`] as const)
     ])
-    const own = over(model, ({ id }) => !blocked.has(id))
+    const own = narrowTo(model, ({ id }) => !blocked.has(id))
     const sandboxed = own === undefined && sandbox && speaks(sandboxAdapter, model)
-    const callable = sandboxed ? inSandbox(model) : own
+    const callable = sandboxed ? toSandbox(model) : own
     const reasons = [
-      ...(missing.length > 0 ? [`set ${or(missing.map(({ variable }) => variable))}`] : []),
-      ...(mute.length > 0 ? [`this gateway does not speak ${or(mute.map(({ provider }) => provider.adapter))}`] : [])
+      ...(missing.length > 0 ? [`set ${joinWithOr(missing.map(({ variable }) => variable))}`] : []),
+      ...(mute.length > 0
+        ? [`this gateway does not speak ${joinWithOr(mute.map(({ provider }) => provider.adapter))}`]
+        : [])
     ]
     return { model, callable, sandboxed, reason: callable === undefined ? reasons.join("; ") : undefined, blocked }
   })

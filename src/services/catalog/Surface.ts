@@ -47,7 +47,7 @@ export const list = (words: Iterable<string>): string => [...words].join(", ")
 
 type Words = ReadonlyArray<string>
 
-export const repeats = (words: Words): Words => words.filter((word, at) => words.indexOf(word) !== at)
+export const findRepeats = (words: Words): Words => words.filter((word, at) => words.indexOf(word) !== at)
 
 /** What a route narrows must be the model's own, and some route must serve each of it. */
 export const checkNarrowing =

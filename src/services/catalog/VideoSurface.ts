@@ -6,7 +6,15 @@ import { clipPrice } from "../../domain/Video.ts"
 import { nearestSeconds } from "../../domain/VideoRules.ts"
 import type { Path } from "./CatalogSource.ts"
 import { integer, model, Name, oneOf, optional, route, Seconds, Usd } from "./EntryFields.ts"
-import { type BaseOf, checkNarrowing, type NonEmpty, type Report, repeats, required, type Surface } from "./Surface.ts"
+import {
+  type BaseOf,
+  checkNarrowing,
+  findRepeats,
+  type NonEmpty,
+  type Report,
+  required,
+  type Surface
+} from "./Surface.ts"
 
 const ReferenceImage = oneOf("none", "optional", "required")
 const LengthFormat = Schema.Union(
@@ -51,7 +59,7 @@ const checkVideo = (report: Report, at: Path, entry: VideoModelEntry) => {
     report([...at, "pricing", "official"], `must be given as ${unit}, like the price`)
   }
   const allowed = seconds.allowed.map(String)
-  for (const twice of repeats(allowed)) report([...at, "seconds", "allowed"], `${twice} stands twice`)
+  for (const twice of findRepeats(allowed)) report([...at, "seconds", "allowed"], `${twice} stands twice`)
   if (!seconds.allowed.includes(seconds.default)) report([...at, "seconds", "default"], "must be one of allowed")
   const checkNarrowed = checkNarrowing(report, at, routes)
   checkNarrowed("seconds", allowed, (route) => route.seconds?.map(String))

@@ -11,11 +11,12 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import { rowOf } from "../telemetry/RequestEntry.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { withSpan } from "../telemetry/Tracing.ts"
-import { type Measured, type Received, usageOf } from "./ChatUsage.ts"
+import { type Measured, measureUsage, type Received } from "./ChatUsage.ts"
 import { makeHoldFitting } from "./HoldFitting.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
-export interface ChatJob {
+/** An admitted chat: what to answer, and the record of it. */
+export interface ChatTask {
   readonly model: ChatModel
   /** After the model's rules were applied. */
   readonly request: ChatRequest
@@ -48,8 +49,8 @@ export const makeChatCharging = Effect.gen(function* () {
   const fitHold = yield* makeHoldFitting(yield* (yield* ProviderRouter).requestTimeoutMillis)
 
   /** Places a hold that was refused, if the balance covers a lower cap. */
-  const fit = (job: ChatJob) => {
-    const { model, record, request } = job
+  const fitToBalance = (task: ChatTask) => {
+    const { model, record, request } = task
     const { key, org } = record.caller
     const since = Monotonic.millisOf(clock)
     return Effect.map(fitHold(model, request, { id: record.id, org, key }, record), ({ cap, hold }) => {
@@ -58,14 +59,14 @@ export const makeChatCharging = Effect.gen(function* () {
         record.notes.add("cap_lowered")
         Metrics.capsLowered.unsafeUpdate(1, [])
       }
-      return { hold, job: { ...job, request: { ...request, maxTokens: cap }, since } }
+      return { hold, task: { ...task, request: { ...request, maxTokens: cap }, since } }
     })
   }
 
   /** Releases the hold at the end if nothing has closed it. */
-  const holding = <A, E>(job: ChatJob, use: (held: Hold, job: ChatJob) => Effect.Effect<A, E>) =>
+  const withHold = <A, E>(task: ChatTask, use: (held: Hold, task: ChatTask) => Effect.Effect<A, E>) =>
     Effect.suspend(() => {
-      const { fitsHold: isShared = false, model, record, request } = job
+      const { fitsHold: isShared = false, model, record, request } = task
       const { caller, rate } = record
       const { key, org } = caller
       record.trace?.resolve(model.id, request.stream)
@@ -74,27 +75,30 @@ export const makeChatCharging = Effect.gen(function* () {
       const id = record.id
       const allowance = rate.allowance === undefined ? rate : undefined
       const admitted = ledger.admit({ id, org, key, upTo, rate: allowance, isShared })
-      let held = job
-      const fitted = () =>
-        Effect.map(fit(job), (lowered) => {
-          held = lowered.job
+      let admittedTask = task
+      const placeFitted = () =>
+        Effect.map(fitToBalance(task), (lowered) => {
+          admittedTask = lowered.task
           return lowered.hold
         })
-      return Effect.flatMap(isShared ? Effect.catchTag(admitted, "InsufficientCredits", fitted) : admitted, (hold) => {
-        record.hold = hold.id
-        record.trace?.admit()
-        return Effect.matchCauseEffect(
-          Effect.flatMap(failpoint.reach("after_hold"), () => use(hold, held)),
-          {
-            onFailure: (cause) => Effect.zipRight(ledger.release(hold), Effect.failCause(cause)),
-            onSuccess: (done) => Effect.as(ledger.release(hold), done)
-          }
-        )
-      })
+      return Effect.flatMap(
+        isShared ? Effect.catchTag(admitted, "InsufficientCredits", placeFitted) : admitted,
+        (hold) => {
+          record.hold = hold.id
+          record.trace?.admit()
+          return Effect.matchCauseEffect(
+            Effect.flatMap(failpoint.reach("after_hold"), () => use(hold, admittedTask)),
+            {
+              onFailure: (cause) => Effect.zipRight(ledger.release(hold), Effect.failCause(cause)),
+              onSuccess: (done) => Effect.as(ledger.release(hold), done)
+            }
+          )
+        }
+      )
     }).pipe(Effect.uninterruptible)
 
   const settle = (
-    { model, record }: ChatJob,
+    { model, record }: ChatTask,
     held: Hold,
     { billed, usage }: Measured,
     routeCost: ChatPricing | undefined
@@ -118,14 +122,14 @@ export const makeChatCharging = Effect.gen(function* () {
       )
     })
 
-  const measure = (job: ChatJob, received: Received) =>
-    Effect.map(usageOf(tokens, job, received), (measured) => {
+  const measure = (task: ChatTask, received: Received) =>
+    Effect.map(measureUsage(tokens, task, received), (measured) => {
       if (measured.estimated) {
-        job.record.notes.add("usage_estimated")
+        task.record.notes.add("usage_estimated")
         Metrics.usageEstimated.unsafeUpdate(1, [])
       }
       return measured
     })
 
-  return { holding, measure, settle }
+  return { holding: withHold, measure, settle }
 })

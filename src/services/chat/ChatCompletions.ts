@@ -19,8 +19,8 @@ import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import { type ChatJob, makeChatCharging } from "./ChatCharging.ts"
-import { countRequest, fitToCap, type Received, usageOf } from "./ChatUsage.ts"
+import { type ChatTask, makeChatCharging } from "./ChatCharging.ts"
+import { countRequest, fitToCap, measureUsage, type Received } from "./ChatUsage.ts"
 import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
@@ -30,7 +30,7 @@ export interface ChatSink {
   /** Sends the head once, then keep-alives while nothing is written. */
   readonly open: Effect.Effect<void>
   /** From then on an error can only be a chunk. */
-  readonly opened: Effect.Effect<boolean>
+  readonly isOpen: Effect.Effect<boolean>
   /** Writes at once; the effect waits until the client can take more. */
   readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
   readonly finish: (usage: Usage) => Effect.Effect<void>
@@ -42,9 +42,9 @@ export type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFa
 
 const headAfterMillis = 25_000
 
-const asIs = ({ request, since }: ChatJob): PreparedRequest => ({ request, since })
+const asIs = ({ request, since }: ChatTask): PreparedRequest => ({ request, since })
 
-const receivedIn = ({ content, native, reasoning, toolCalls, usage }: ChatAnswer): Received => {
+const toReceived = ({ content, native, reasoning, toolCalls, usage }: ChatAnswer): Received => {
   let produced = (reasoning ?? "") + (content ?? "")
   for (const { function: called } of toolCalls) produced += called.name + called.arguments
   return { reported: usage, produced, isNative: native !== undefined }
@@ -54,12 +54,12 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
   ChatCompletions,
   {
     readonly complete: (
-      job: ChatJob
+      task: ChatTask
     ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage }, ChatFailure>
     /** Fails only before the head is sent; after that every outcome is in the stream and the record. */
-    readonly stream: (job: ChatJob, sink: ChatSink) => Effect.Effect<void, ChatFailure>
+    readonly stream: (task: ChatTask, sink: ChatSink) => Effect.Effect<void, ChatFailure>
     /** Of the prompt alone; costs nothing. */
-    readonly countTokens: (job: Pick<ChatJob, "model" | "request">) => Effect.Effect<number>
+    readonly countTokens: (task: Pick<ChatTask, "model" | "request">) => Effect.Effect<number>
   }
 >() {
   static readonly layer = Layer.scoped(
@@ -74,36 +74,36 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const clock = yield* Effect.clock
       const { holding, measure, settle } = yield* makeChatCharging
 
-      const prepareRequest = ({ model, request, since }: ChatJob): Effect.Effect<PreparedRequest, InvalidRequest> =>
+      const prepareRequest = ({ model, request, since }: ChatTask): Effect.Effect<PreparedRequest, InvalidRequest> =>
         Effect.map(
           Effect.flatMap(router.inlines(model, request), (inline) => prepareImages(references, request, inline)),
           (prepared) => (since === undefined ? prepared : { ...prepared, since })
         )
 
       /** Undefined for a client that leaves meanwhile. */
-      const prepareWhileConnected = (job: ChatJob, departure: ClientDeparture) =>
-        Effect.flatMap(Effect.interruptible(departure.interrupts(prepareRequest(job))), (exit) =>
+      const prepareWhileConnected = (task: ChatTask, departure: ClientDeparture) =>
+        Effect.flatMap(Effect.interruptible(departure.interrupts(prepareRequest(task))), (exit) =>
           departure.isOver && Exit.isInterrupted(exit) ? Effect.succeed(undefined) : exit
         )
 
-      const complete = (asked: ChatJob) =>
+      const complete = (asked: ChatTask) =>
         Effect.flatMap(router.admit(asked.model, asked.request), () =>
-          holding(asked, (held, job) => completeHeld(job, held))
+          holding(asked, (held, task) => completeHeld(task, held))
         )
 
-      const completeHeld = (job: ChatJob, held: Hold) => {
-        const { model, record, request } = job
-        const preparing = hasImage(request) ? Effect.interruptible(prepareRequest(job)) : Effect.succeed(asIs(job))
+      const completeHeld = (task: ChatTask, held: Hold) => {
+        const { model, record, request } = task
+        const preparing = hasImage(request) ? Effect.interruptible(prepareRequest(task)) : Effect.succeed(asIs(task))
         return Effect.flatMap(preparing, (prepared) =>
           Effect.flatMap(
             Effect.interruptible(router.complete(model, prepared.request, record.attempts, prepared.since)),
             ({ answer, route }) => {
               record.route = route
-              return Effect.flatMap(measure(job, receivedIn(answer)), (measured) =>
+              return Effect.flatMap(measure(task, toReceived(answer)), (measured) =>
                 // What may fail comes before the charge.
-                Effect.flatMap(fitToCap(tokens, job, answer, measured), (fitted) => {
+                Effect.flatMap(fitToCap(tokens, task, answer, measured), (fitted) => {
                   record.firstByteAt = Monotonic.millisOf(clock)
-                  return Effect.as(settle(job, held, measured, route.cost), {
+                  return Effect.as(settle(task, held, measured, route.cost), {
                     answer: fitted,
                     usage: measured.billed
                   })
@@ -114,8 +114,8 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
       }
 
-      const pump = Effect.fnUntraced(function* (
-        { model, record }: ChatJob,
+      const pumpStream = Effect.fnUntraced(function* (
+        { model, record }: ChatTask,
         { request, since }: PreparedRequest,
         sink: ChatSink,
         output: StreamOutput
@@ -155,45 +155,45 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       }, Effect.scoped)
 
       /** What the provider charges for a failed stream; the customer pays nothing. */
-      const writeOff = Effect.fnUntraced(function* (job: ChatJob, output: StreamOutput) {
+      const writeOff = Effect.fnUntraced(function* (task: ChatTask, output: StreamOutput) {
         const cost = output.route?.cost
-        if (cost === undefined || job.record.cost !== undefined) return
-        const { usage } = yield* usageOf(tokens, job, output.received())
-        job.record.attempts.spend(Pricing.chatCharge(cost, usage))
+        if (cost === undefined || task.record.cost !== undefined) return
+        const { usage } = yield* measureUsage(tokens, task, output.received())
+        task.record.attempts.spend(Pricing.chatCharge(cost, usage))
       })
 
-      const broken = Effect.fnUntraced(function* (
-        job: ChatJob,
+      const breakStream = Effect.fnUntraced(function* (
+        task: ChatTask,
         sink: ChatSink,
         held: Hold,
         output: StreamOutput,
         failure: RoutingFailure | SettleFailed | Aborted
       ) {
-        job.record.code = "stream_error"
+        task.record.code = "stream_error"
         yield* ledger.release(held)
         yield* sink.fail(failure)
-        yield* writeOff(job, output)
+        yield* writeOff(task, output)
       })
 
       const streamHeld = Effect.fnUntraced(function* (
-        job: ChatJob,
+        task: ChatTask,
         prepared: PreparedRequest,
         sink: ChatSink,
         held: Hold,
         output: StreamOutput
       ) {
-        const { record } = job
-        const pumping = Effect.flatten(sink.departure.interrupts(pump(job, prepared, sink, output)))
+        const { record } = task
+        const pumping = Effect.flatten(sink.departure.interrupts(pumpStream(task, prepared, sink, output)))
         const outcome = yield* Effect.exit(Effect.interruptible(pumping))
         if (Exit.isFailure(outcome) && !Cause.isInterruptedOnly(outcome.cause)) {
           const failure = Cause.failureOption(outcome.cause)
-          return Option.isSome(failure) && (yield* sink.opened)
-            ? yield* broken(job, sink, held, output, failure.value)
+          return Option.isSome(failure) && (yield* sink.isOpen)
+            ? yield* breakStream(task, sink, held, output, failure.value)
             : yield* outcome
         }
         if (Exit.isFailure(outcome)) {
           if (!sink.departure.isOver) {
-            if (yield* sink.opened) yield* broken(job, sink, held, output, new Aborted())
+            if (yield* sink.isOpen) yield* breakStream(task, sink, held, output, new Aborted())
             return yield* outcome
           }
           const received = record.attempts.list.at(-1)?.received
@@ -205,38 +205,40 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           if (!output.started) return
           // A host may have counted the prompt by then, and what of it was cached.
           const reported = output.usage && { ...output.usage, completion: 0, reasoning: 0 }
-          const measured = yield* measure(job, output.received(reported))
-          return yield* Effect.ignore(settle(job, held, measured, output.route?.cost))
+          const measured = yield* measure(task, output.received(reported))
+          return yield* Effect.ignore(settle(task, held, measured, output.route?.cost))
         }
-        const measured = yield* measure(job, output.received())
-        const settled = yield* Effect.either(settle(job, held, measured, output.route?.cost))
-        yield* Either.isLeft(settled) ? broken(job, sink, held, output, settled.left) : sink.finish(measured.billed)
+        const measured = yield* measure(task, output.received())
+        const settled = yield* Effect.either(settle(task, held, measured, output.route?.cost))
+        yield* Either.isLeft(settled)
+          ? breakStream(task, sink, held, output, settled.left)
+          : sink.finish(measured.billed)
       })
 
-      const stream = (asked: ChatJob, sink: ChatSink) =>
+      const stream = (asked: ChatTask, sink: ChatSink) =>
         Effect.flatMap(router.admit(asked.model, asked.request), () =>
           holding(
             asked,
-            Effect.fnUntraced(function* (held, job) {
-              const prepared = hasImage(job.request) ? yield* prepareWhileConnected(job, sink.departure) : asIs(job)
+            Effect.fnUntraced(function* (held, task) {
+              const prepared = hasImage(task.request) ? yield* prepareWhileConnected(task, sink.departure) : asIs(task)
               if (prepared === undefined) return
               const output = new StreamOutput()
               yield* Effect.catchAllDefect(
-                streamHeld(job, prepared, sink, held, output),
+                streamHeld(task, prepared, sink, held, output),
                 // After the head nothing else would end the response.
                 Effect.fnUntraced(function* (defect) {
-                  if (!(yield* sink.opened)) return yield* Effect.die(defect)
+                  if (!(yield* sink.isOpen)) return yield* Effect.die(defect)
                   yield* Effect.logError("A stream failed unexpectedly", defect).pipe(
-                    Effect.annotateLogs("request_id", job.record.requestId)
+                    Effect.annotateLogs("request_id", task.record.requestId)
                   )
-                  return yield* broken(job, sink, held, output, new UpstreamFailed())
+                  return yield* breakStream(task, sink, held, output, new UpstreamFailed())
                 })
               )
             })
           )
         )
 
-      const countTokens = ({ model, request }: Pick<ChatJob, "model" | "request">) =>
+      const countTokens = ({ model, request }: Pick<ChatTask, "model" | "request">) =>
         Effect.flatMap(
           router.countTokens(model, request),
           Option.match({ onNone: () => countRequest(tokens, model, request), onSome: Effect.succeed })

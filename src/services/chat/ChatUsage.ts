@@ -19,7 +19,7 @@ export interface Received {
 }
 
 /** Our own count where the provider reports nothing, or nothing beside text that it sent. */
-export const usageOf = (
+export const measureUsage = (
   tokens: Context.Tag.Service<TokenCounter>,
   { model, request }: { readonly model: ChatModel; readonly request: ChatRequest },
   { isNative, produced, reported }: Received
@@ -27,10 +27,10 @@ export const usageOf = (
   const usage = reported === undefined ? Pricing.noUsage : Pricing.sanitizeUsage(reported)
   const countPrompt = usage.prompt === 0
   const countCompletion = usage.completion === 0 && produced !== ""
-  const whole = (counted: Usage, estimated: boolean): Measured => {
+  const toMeasured = (counted: Usage, estimated: boolean): Measured => {
     return { usage: counted, billed: Pricing.capUsage(counted, request), estimated }
   }
-  if (!countPrompt && !countCompletion) return Effect.succeed(whole(usage, false))
+  if (!countPrompt && !countCompletion) return Effect.succeed(toMeasured(usage, false))
   return Effect.zipWith(
     countPrompt
       ? Effect.map(tokens.prompt(isNative ? request : { ...request, native: undefined }, model.imageTokens), (prompt) =>
@@ -38,7 +38,7 @@ export const usageOf = (
         )
       : Effect.succeed(usage.prompt),
     countCompletion ? tokens.count(produced) : Effect.succeed(usage.completion),
-    (prompt, completion) => whole({ ...usage, prompt, completion }, true)
+    (prompt, completion) => toMeasured({ ...usage, prompt, completion }, true)
   )
 }
 
@@ -55,7 +55,7 @@ export const fitToCap = (
   )
 }
 
-/** The model's context where a document cannot be counted. */
+/** Returns the model's context length where a document cannot be counted. */
 export const countRequest = (
   tokens: Context.Tag.Service<TokenCounter>,
   model: ChatModel,

@@ -5,17 +5,17 @@ import type { ChatModel } from "../../domain/Model.ts"
 import { max, min, NanoUsd } from "../../domain/Money.ts"
 import { available } from "../../domain/Organization.ts"
 import * as Pricing from "../../domain/Pricing.ts"
-import { type Hold, shares } from "../ledger/Hold.ts"
+import { balanceShares, type Hold } from "../ledger/Hold.ts"
 import { type HoldRefused, type HoldRequest, Ledger } from "../ledger/Ledger.ts"
 import { ensureSync } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 
 /** An answer with less is of no use. */
-const leastOutput = 1_024
-const longestWait = 60_000
+const minOutput = 1_024
+const maxWaitMillis = 60_000
 const pauseMillis = 250
-const mostWaiting = 64
+const maxWaiting = 64
 
 export interface FittedHold {
   readonly hold: Hold
@@ -28,11 +28,11 @@ interface Waiter {
 }
 
 /**
- * What a hold may take: alone all that the request asks for, or else half of what is there; beside others a share of the
- * balance. Never less than the least output costs.
+ * The amount that a hold may take. Alone: the whole price if it is free, else half of what is free. Beside others: one
+ * share of the balance. Never less than the price of the smallest output.
  */
 const budgetOf = (price: Pricing.HoldPrice, least: NanoUsd, free: NanoUsd, balance: NanoUsd, isAlone: boolean) => {
-  if (!isAlone) return max(least, min(free, NanoUsd(balance / shares)))
+  if (!isAlone) return max(least, min(free, NanoUsd(balance / balanceShares)))
   return Pricing.holdFor(price, price.cap) <= free ? free : max(least, NanoUsd(free / 2n))
 }
 
@@ -44,7 +44,7 @@ export const makeHoldFitting = (requestTimeoutMillis: number) =>
     const queues = new Map<string, Array<Waiter>>()
     const now = () => Monotonic.millisOf(clock)
     // The rest of the request's time is for the provider.
-    const patience = Math.min(longestWait, requestTimeoutMillis / 4)
+    const waitMillis = Math.min(maxWaitMillis, requestTimeoutMillis / 4)
 
     const enter = (org: string, waiter: Waiter): Array<Waiter> => {
       const queue = queues.get(org) ?? []
@@ -76,10 +76,10 @@ export const makeHoldFitting = (requestTimeoutMillis: number) =>
     ): Effect.Effect<FittedHold, HoldRefused> =>
       Effect.suspend(() => {
         const { org } = wanted
-        if ((queues.get(org)?.length ?? 0) >= mostWaiting) return new InsufficientCredits()
+        if ((queues.get(org)?.length ?? 0) >= maxWaiting) return new InsufficientCredits()
         const price = Pricing.holdPrice(model, request)
-        const least = Pricing.holdFor(price, Math.min(price.cap, leastOutput))
-        const until = now() + patience
+        const least = Pricing.holdFor(price, Math.min(price.cap, minOutput))
+        const until = now() + waitMillis
         const waiter: Waiter = { wake: () => {} }
         const queue = enter(org, waiter)
 

@@ -7,7 +7,7 @@ import type { References } from "../media/References.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 
-const mostFetched = 32
+const maxFetched = 32
 
 /** `since`, on the monotonic clock, is the start if pictures took time. */
 export interface PreparedRequest {
@@ -34,7 +34,7 @@ const isCanonical = (text: string, bytes: Uint8Array): boolean =>
 
 type Replace = (image: ImagePart) => string | undefined
 
-const replaced = (message: Message, replace: Replace): Message => {
+const replaceUrls = (message: Message, replace: Replace): Message => {
   if (message.role !== "user" || typeof message.content === "string") return message
   const content = message.content.map((part) => {
     const url = part.type === "image_url" ? replace(part) : undefined
@@ -44,7 +44,7 @@ const replaced = (message: Message, replace: Replace): Message => {
 }
 
 const replaceAll = (messages: ReadonlyArray<Message>, replace: Replace): ReadonlyArray<Message> =>
-  messages.map((message) => replaced(message, replace))
+  messages.map((message) => replaceUrls(message, replace))
 
 /** Checks every picture, and fetches each URL once where a route wants it inlined. */
 export const prepareImages = Effect.fnUntraced(function* (
@@ -74,8 +74,8 @@ export const prepareImages = Effect.fnUntraced(function* (
   const messages =
     rewritten.size === 0 ? request.messages : replaceAll(request.messages, (image) => rewritten.get(image))
   if (!inline || urls.length === 0) return { request: { ...request, messages }, since }
-  if (urls.length > mostFetched) {
-    const message = `At most ${mostFetched} different image URLs can be fetched for one request.`
+  if (urls.length > maxFetched) {
+    const message = `At most ${maxFetched} different image URLs can be fetched for one request.`
     return yield* new InvalidRequest({ message, param: "messages" })
   }
   const pictures = yield* load(

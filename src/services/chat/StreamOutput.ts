@@ -3,7 +3,7 @@ import type { Route } from "../../domain/Model.ts"
 import type { Received } from "./ChatUsage.ts"
 
 /** More than any model writes or any hold covers. */
-const mostCharacters = 16_000_000
+const maxCharacters = 16_000_000
 
 /** For the count if the stream ends early or its provider reports nothing. */
 export class StreamOutput {
@@ -30,6 +30,6 @@ export class StreamOutput {
 
   #keep(text: string): void {
     this.#length += text.length
-    if (this.#length <= mostCharacters) this.#pieces.push(text)
+    if (this.#length <= maxCharacters) this.#pieces.push(text)
   }
 }

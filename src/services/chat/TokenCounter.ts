@@ -4,7 +4,7 @@ import { imagesIn, promptTexts } from "../../domain/Pricing.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
 
 const perMessage = 4
-/** Of what only a native body holds; its bound counts bytes, where there is one. */
+/** For the part of a prompt that only a native body holds, whose bound is in bytes. */
 const bytesPerToken = 4
 /** The tokenizer is quadratic on unbroken runs of letters. */
 const longestSlice = 512

@@ -54,7 +54,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
         Effect.ensuring(Effect.sync(() => (reads += 1)))
       )
 
-      const steer = Effect.fnUntraced(function* ({ routes }: Controls) {
+      const applyControls = Effect.fnUntraced(function* ({ routes }: Controls) {
         yield* router.disable(new Set(routes.flatMap(({ disabled, route }) => (disabled ? route : []))))
         for (const { resets: count, route } of routes) {
           // What was reset before this instance started is closed anyway.
@@ -95,7 +95,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
 
       const follow = Effect.gen(function* () {
         const [controls] = yield* read
-        yield* steer(controls)
+        yield* applyControls(controls)
         const isAsked = generation !== undefined && generation !== controls.generation
         generation = controls.generation
         if (isAsked) yield* reload

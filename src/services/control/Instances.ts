@@ -28,7 +28,7 @@ export class InstanceRow extends Schema.Class<InstanceRow>("InstanceRow")({
   stoppedAt: Schema.NullOr(Schema.DateFromSelf)
 }) {}
 
-const mostListed = 1000
+const maxListed = 1000
 
 export class Instances extends Context.Tag("gateway/Instances")<
   Instances,
@@ -52,7 +52,7 @@ export class Instances extends Context.Tag("gateway/Instances")<
           c.host, c.pid, c.fingerprint, c.models, c.problem, c.generation, c.read_at
         FROM instances i LEFT JOIN instance_catalogs c ON c.instance_id = i.id
         WHERE coalesce(i.stopped_at, i.beat_at) > now() - interval '1 day'
-        ORDER BY i.started_at DESC, i.id LIMIT ${mostListed}`)
+        ORDER BY i.started_at DESC, i.id LIMIT ${maxListed}`)
       return Instances.of({ list: Effect.withSpan(list, "Instances.list") })
     })
   )

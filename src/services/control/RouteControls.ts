@@ -17,7 +17,7 @@ export class RouteControls extends Context.Tag("gateway/RouteControls")<
     readonly enable: (route: string) => Effect.Effect<RouteControl>
     /** Closes the route's circuit on every instance. */
     readonly reset: (route: string) => Effect.Effect<RouteControl>
-    /** Undefined where nobody ever controlled it. */
+    /** Undefined for a route that was never disabled or reset. */
     readonly find: (route: string) => Effect.Effect<RouteControl | undefined>
     /** Disabled routes, those disabled last first. */
     readonly disabled: Effect.Effect<ReadonlyArray<RouteControl>>

@@ -12,11 +12,11 @@ export type Json =
   | { readonly [name: string]: Json | undefined }
 
 /** The order of fields does not count; an undefined field is absent. */
-const canonical = (value: Json): string => {
+const canonicalize = (value: Json): string => {
   if (typeof value !== "object" || value === null) return JSON.stringify(value)
-  if (isList(value)) return `[${value.map(canonical).join(",")}]`
+  if (isList(value)) return `[${value.map(canonicalize).join(",")}]`
   const fields = Object.entries(value).flatMap(([name, field]) =>
-    field === undefined ? [] : [{ name, text: `${JSON.stringify(name)}:${canonical(field)}` }]
+    field === undefined ? [] : [{ name, text: `${JSON.stringify(name)}:${canonicalize(field)}` }]
   )
   fields.sort((one, other) => (one.name < other.name ? -1 : 1))
   return `{${fields.map(({ text }) => text).join(",")}}`
@@ -42,7 +42,7 @@ export const fingerprint = (
   references: ReadonlyArray<Reference>
 ): Effect.Effect<string> =>
   Effect.flatMap(Effect.forEach(references, identifyReference), (identities) =>
-    sha256(Buffer.from(canonical([fields, identities])))
+    sha256(Buffer.from(canonicalize([fields, identities])))
   )
 
 const keyPattern = /^[\x21-\x7e]{1,255}$/

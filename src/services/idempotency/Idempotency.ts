@@ -48,7 +48,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
       const ids = yield* Ids
       const instance = yield* Instance
       const scope = yield* Effect.scope
-      const inTime = DatabaseRetry.within(scope, DatabaseRetry.stepTimeout)
+      const inTime = DatabaseRetry.withTimeLimit(scope, DatabaseRetry.stepTimeout)
       const decodeFound = Schema.decodeUnknown(Schema.Tuple(Statements.Found))
       const decodeOld = Schema.decodeUnknown(Schema.Array(Old))
 

@@ -17,7 +17,7 @@ import { rowOf } from "../telemetry/RequestEntry.ts"
 import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { withSpan } from "../telemetry/Tracing.ts"
 
-export interface ImageJob {
+export interface ImageTask {
   readonly model: ImageModel
   readonly variant: ImageVariant
   /** As the request names it. */
@@ -27,7 +27,7 @@ export interface ImageJob {
   readonly record: RequestRecord
 }
 
-type Repeated = Pick<ImageJob, "params" | "idempotencyKey" | "record">
+type Repeated = Pick<ImageTask, "params" | "idempotencyKey" | "record">
 
 export interface ImageResult {
   /** Unix seconds. */
@@ -62,7 +62,7 @@ const toStorable = (text: string): string =>
 export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
   ImageGenerations,
   {
-    readonly generate: (job: ImageJob) => Effect.Effect<ImageResult, ImageFailure>
+    readonly generate: (task: ImageTask) => Effect.Effect<ImageResult, ImageFailure>
     /** What the key's request got from a model that is no longer sold like that; none for any other request. */
     readonly replay: (request: Repeated) => Effect.Effect<Option.Option<ImageResult>, IdempotencyConflict>
     /** Deletes what was stored only for a replay; false: not now. */
@@ -105,7 +105,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       )
 
       const requestPicture = Effect.fnUntraced(function* (
-        { params, model, record, shape, variant }: ImageJob,
+        { params, model, record, shape, variant }: ImageTask,
         isStored: boolean
       ) {
         if (isStored) yield* checkStore
@@ -121,7 +121,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         )
 
       const settleAndKeep = Effect.fnUntraced(function* (
-        { params, variant, record }: ImageJob,
+        { params, variant, record }: ImageTask,
         held: Hold,
         { picture, revisedPrompt, route }: RoutedImage,
         claim: FirstClaim | undefined
@@ -157,10 +157,10 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         }
       })
 
-      const generate = Effect.fnUntraced(function* (job: ImageJob) {
-        const { record, variant } = job
-        record.trace?.resolve(job.model.id)
-        const claim = yield* claimKey(job)
+      const generate = Effect.fnUntraced(function* (task: ImageTask) {
+        const { record, variant } = task
+        record.trace?.resolve(task.model.id)
+        const claim = yield* claimKey(task)
         if (claim?._tag === "Replay") return yield* readKept(record, claim.result)
         const { key, org } = record.caller
         // The same id lets a refund find the log's row.
@@ -168,9 +168,9 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         record.hold = held.id
         record.trace?.admit()
         yield* failpoint.reach("after_hold")
-        const isStored = job.params.responseFormat === "url" || claim !== undefined
-        const routed = yield* requestPicture(job, isStored)
-        return yield* Effect.catchTag(settleAndKeep(job, held, routed, claim), "MediaStoreFailed", ({ detail }) =>
+        const isStored = task.params.responseFormat === "url" || claim !== undefined
+        const routed = yield* requestPicture(task, isStored)
+        return yield* Effect.catchTag(settleAndKeep(task, held, routed, claim), "MediaStoreFailed", ({ detail }) =>
           Effect.dieMessage(`the picture could not be stored: ${detail}`)
         )
       }, Effect.scoped)
@@ -193,7 +193,10 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
             Effect.as(true),
             Effect.catchTag("ParseError", () => Effect.succeed(true)),
             Effect.catchTag("MediaStoreFailed", ({ detail }) =>
-              Effect.as(Effect.logWarning(`What a key kept could not be removed yet: ${detail}`), false)
+              Effect.as(
+                Effect.logWarning(`The picture of an expired idempotency key could not be removed yet: ${detail}`),
+                false
+              )
             )
           )
       })

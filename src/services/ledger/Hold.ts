@@ -2,8 +2,8 @@ import type { KeyId } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 
-/** Of the balance, for each request that runs beside others of its organization. */
-export const shares = 4n
+/** A request beside others of its organization may hold one of these equal parts of the balance. */
+export const balanceShares = 4n
 
 /** Closed once: settled with a charge, or released. */
 export interface Hold {

@@ -2,7 +2,7 @@ import { SqlClient, SqlError } from "@effect/sql"
 import { type Array as Arr, Data, Effect, Metric } from "effect"
 import { min, type NanoUsd, zero } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import { retryRarely, settleTimeout, untilSettled, within } from "../sql/DatabaseRetry.ts"
+import { retryRarely, settleTimeout, untilSettled, withTimeLimit } from "../sql/DatabaseRetry.ts"
 import { makeKeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import { isRefusal, isTimeUp, NoAnswer } from "../sql/Outage.ts"
 import { Prepared, runWith } from "../sql/Statement.ts"
@@ -13,16 +13,16 @@ import { watchEndpoints } from "../webhooks/EndpointWatch.ts"
 import type { Hold, Settlement } from "./Hold.ts"
 import * as SettleSql from "./SettleSql.ts"
 
-/** A crash of the database lost the hold, with the rest of the last half second. */
+/** A crash of the database lost the hold, which had not reached the disk. */
 export class HoldMissing extends Data.TaggedError("HoldMissing")<{}> {}
 
-/** Another statement is closing the hold; a retry tells how it ended. */
+/** Another statement is closing the hold; a retry finds the outcome. */
 export class HoldContended extends Data.TaggedError("HoldContended")<{}> {}
 
 /** Transactions that may wait for an organization's lock leave the other connections free. */
 const transactionsAtOnce = 4
 
-export interface Alongside {
+export interface SettleOptions {
   /** Must be safe to repeat. */
   readonly effect?: Effect.Effect<unknown, SqlError.SqlError> | undefined
   readonly row?: string | undefined
@@ -31,7 +31,7 @@ export interface Alongside {
 interface Closing extends SettleSql.Closing {
   readonly org: OrgId
   readonly row?: string | undefined
-  /** Instead of one that the database refuses, which must not prevent the charge. */
+  /** Written in place of a row that the database refuses. */
   readonly bareRow?: (() => string) | undefined
 }
 
@@ -67,15 +67,15 @@ const withRow = <A, E>(
 ) =>
   Effect.catchAll(attempt(row), (error) =>
     error instanceof SqlError.SqlError && isRefusal(error) && bareRow !== undefined
-      ? Effect.logError(`What a row of the request log told is lost: ${String(error)}`).pipe(
+      ? Effect.logError(`The database refused a row of the request log; a bare one replaces it: ${String(error)}`).pipe(
           Effect.zipRight(Metric.increment(Metrics.logDropped)),
           Effect.zipRight(attempt(bareRow()))
         )
       : Effect.fail(error)
   )
 
-const isAffordable = (error: { readonly _tag: string }) =>
-  error._tag !== "InsufficientCredits" && error._tag !== "SpendLimitReached"
+const isUnaffordable = (error: { readonly _tag: string }) =>
+  error._tag === "InsufficientCredits" || error._tag === "SpendLimitReached"
 
 /** `restore` places a hold again that the database has lost. */
 export const make = Effect.fnUntraced(function* <E extends { readonly _tag: string }>(
@@ -85,8 +85,8 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   const clock = yield* Effect.clock
   const sql = yield* SqlClient.SqlClient
   const prepared = yield* Prepared
-  const inTime = within(yield* Effect.scope, settleTimeout)
-  const inTurn = yield* makeKeyedSemaphore(transactionsAtOnce)
+  const withinSettleTimeout = withTimeLimit(yield* Effect.scope, settleTimeout)
+  const withPermitOf = yield* makeKeyedSemaphore(transactionsAtOnce)
   const hasEndpoints = yield* watchEndpoints
 
   const closeAll = (batch: Arr.NonEmptyReadonlyArray<Closing>) => {
@@ -105,14 +105,14 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   })
   const close = (closing: Closing) => Effect.flatMap(submit(closing), requireClosed)
 
-  const untilClosed = <E2 extends { readonly _tag: string }>(
+  const retryUntilClosed = <E2 extends { readonly _tag: string }>(
     hold: Hold,
     attempt: Effect.Effect<SettleSql.Closed, E2 | HoldMissing>,
     isOver: (error: unknown) => boolean
   ) =>
     retryRarely(
       Effect.catchTag(attempt, "HoldMissing", () => Effect.zipRight(restore(hold), attempt)),
-      { schedule: untilSettled, while: (error) => !isOver(error) && isAffordable(error) }
+      { schedule: untilSettled, while: (error) => !isOver(error) && !isUnaffordable(error) }
     )
 
   /** After its timeout no transaction commits, except one whose COMMIT has been sent. */
@@ -125,21 +125,21 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
           Effect.zipLeft(unlessAbandoned),
           sql.withTransaction
         )
-      const once = inTurn(closing.org)(Effect.zipRight(unlessAbandoned, withRow(closing, attempt)))
-      return untilClosed(hold, once, (error) => error instanceof NoAnswer).pipe(
-        inTime,
+      const once = withPermitOf(closing.org)(Effect.zipRight(unlessAbandoned, withRow(closing, attempt)))
+      return retryUntilClosed(hold, once, (error) => error instanceof NoAnswer).pipe(
+        withinSettleTimeout,
         Effect.onError(() => Effect.sync(() => (isAbandoned = true)))
       )
     })
 
   return {
     release: ({ id, org }: Hold) => close({ id, org, cost: undefined }),
-    settle: (hold: Hold, cost: NanoUsd, { effect, row }: Alongside) =>
+    settle: (hold: Hold, cost: NanoUsd, { effect, row }: SettleOptions) =>
       Effect.suspend(() => {
         const bare = () => bareRow(hold, clock.unsafeCurrentTimeMillis(), row)
         const closing = { id: hold.id, org: hold.org, cost: min(cost, hold.amount), row: row ?? bare(), bareRow: bare }
         return effect === undefined
-          ? untilClosed(hold, close(closing), isTimeUp)
+          ? retryUntilClosed(hold, close(closing), isTimeUp)
           : closeAlongside(hold, closing, effect)
       })
   }

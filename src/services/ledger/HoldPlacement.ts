@@ -11,7 +11,7 @@ import * as HoldSql from "./HoldSql.ts"
 import { Refunds } from "./Refunds.ts"
 
 /** A larger hold before it in its batch can keep a hold from fitting. */
-const mostRounds = 20
+const maxRounds = 20
 
 export type HoldRefused = InsufficientCredits | SpendLimitReached
 
@@ -49,7 +49,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
   /** Without its rate unit, which the first round took. */
   const submit = (
     hold: HoldSql.RatedHold,
-    rounds = mostRounds
+    rounds = maxRounds
   ): Effect.Effect<HoldSql.HoldResult, Effect.Effect.Error<ReturnType<typeof submitOnce>>> =>
     Effect.flatMap(retryRarely(submitOnce(hold), { schedule: brief, while: (error) => !isTimeUp(error) }), (result) => {
       const { ordinal, remaining, verdict } = result

@@ -3,7 +3,7 @@ import { type CapPeriod, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { deadAfterSeconds } from "../runtime/Instance.ts"
 import { lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
-import { type Hold, shares } from "./Hold.ts"
+import { balanceShares, type Hold } from "./Hold.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
 
 /** Always true; the commit does not wait for the disk, because a lost hold is no money. */
@@ -37,7 +37,7 @@ const readHoldResult = (row: Row): HoldResult => {
   }
 }
 
-export const addsUnits = `ON CONFLICT (key_id) DO UPDATE SET
+export const addUnits = `ON CONFLICT (key_id) DO UPDATE SET
   started_at = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
     THEN now() ELSE w.started_at END,
   used = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
@@ -54,7 +54,7 @@ const placeText = (forInstance: boolean) => `
     SELECT key_id, now(), count(*) FROM input
     WHERE ${lockTimeoutSql(forInstance ? "many" : "one")} AND rate_limit IS NOT NULL AND id NOT IN (SELECT id FROM known)
     GROUP BY key_id ORDER BY key_id
-    ${addsUnits}
+    ${addUnits}
     RETURNING key_id, used
   ), numbered AS (
     SELECT input.*, known.id IS NOT NULL AS known,
@@ -66,7 +66,7 @@ const placeText = (forInstance: boolean) => `
       END AS ordinal
     FROM input LEFT JOIN known ON known.id = input.id LEFT JOIN taken_units USING (key_id)
   ), payers AS (
-    SELECT id, balance - held AS available, held, balance / ${shares} AS share FROM organizations
+    SELECT id, balance - held AS available, held, balance / ${balanceShares} AS share FROM organizations
     WHERE ${lockTimeoutSql(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""}
       AND (SELECT count(*) FROM taken_units) >= 0 AND id IN (SELECT org_id FROM input)
     ORDER BY id FOR NO KEY UPDATE

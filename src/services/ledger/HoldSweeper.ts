@@ -15,7 +15,7 @@ interface Orphan {
 }
 
 /** Marks silent instances dead and lists the open holds of those that are gone. */
-export const orphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs: ReadonlyArray<string>) => sql<Orphan>`
+export const findOrphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs: ReadonlyArray<string>) => sql<Orphan>`
   WITH dead AS (
     UPDATE instances SET swept_at = now()
     WHERE swept_at IS NULL AND stopped_at IS NULL AND beat_at <= now() - ${deadAfterSeconds} * interval '1 second'
@@ -45,7 +45,7 @@ export const sweep = Effect.gen(function* () {
 
   let released = 0
   while (true) {
-    const found = yield* orphans(sql, batchSize, [...lockedOrgs])
+    const found = yield* findOrphans(sql, batchSize, [...lockedOrgs])
     if (found.length > 0) released += yield* releaseUnlocked(found)
     if (found.length < batchSize) break
   }

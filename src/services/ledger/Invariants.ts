@@ -8,13 +8,13 @@ export interface Invariant {
   readonly check: Statement.Statement<Row>
 }
 
-/** From where on the totals and the rows are both complete. */
+/** Both the totals and the rows are complete from here on. */
 const comparable = "(SELECT greatest(filled_from, rows_from) FROM usage_bounds)"
 const added = sums.map((name) => `sum(${name}) AS ${name}`).join(", ")
 const [totalled, counted] = ["totals", "counted"].map((from) =>
   sums.map((name) => `coalesce(${from}.${name}, 0)`).join(", ")
 )
-/** A name that nobody sells may be sold another time. */
+/** Totals merge names that were not on sale; one may be on sale later. */
 const identity =
   "org_id, key_id, CASE WHEN is_sold THEN model ELSE '' END AS model, route, provider, surface, status, is_sold"
 const identities = "1, 2, 3, 4, 5, 6, 7, 8, 9"

@@ -2,7 +2,7 @@ import { SqlClient, SqlError, SqlSchema } from "@effect/sql"
 import { type Cause, Context, Effect, Layer, Metric, type Scope } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import { InsufficientCredits, type RateLimited, SettleFailed } from "../../domain/Failure.ts"
-import { min, mostStored, type NanoUsd } from "../../domain/Money.ts"
+import { maxStored, min, type NanoUsd } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import { ensureSync } from "../runtime/Fibers.ts"
@@ -17,7 +17,7 @@ import { runSweeper } from "./HoldSweeper.ts"
 import { Refunds } from "./Refunds.ts"
 import type { Closing as ClosingSql } from "./SettleSql.ts"
 
-export type { Alongside } from "./HoldClosing.ts"
+export type { SettleOptions } from "./HoldClosing.ts"
 export type { HoldRefused } from "./HoldPlacement.ts"
 
 /** Connections that may wait for the locks of organizations. */
@@ -28,7 +28,7 @@ export interface HoldRequest {
   readonly org: OrgId
   readonly key: KeyId
   readonly upTo: NanoUsd
-  /** Refused beside other open holds, too, where it is more than its share of the balance. */
+  /** Beside other open holds, also refused above its share of the balance. */
   readonly isShared?: boolean | undefined
 }
 
@@ -46,7 +46,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     readonly settle: (
       hold: Hold,
       cost: NanoUsd,
-      alongside?: Closing.Alongside
+      alongside?: Closing.SettleOptions
     ) => Effect.Effect<Settlement, SettleFailed>
     /** Never fails: repeats until the database takes it. */
     readonly release: (hold: Hold) => Effect.Effect<void>
@@ -79,7 +79,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const admit = ({ id, isShared, key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
         Effect.suspend(() =>
           Effect.map(
-            place({ id: id ?? ids.uuid(), org, key, amount: min(upTo, mostStored) }, rate, isShared),
+            place({ id: id ?? ids.uuid(), org, key, amount: min(upTo, maxStored) }, rate, isShared),
             (hold) => {
               open.add(hold.id)
               return hold
@@ -96,17 +96,17 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
             : Effect.void
         )
 
-      const giveUp = (hold: Hold, cause: Cause.Cause<unknown>) =>
+      const giveBack = (hold: Hold, cause: Cause.Cause<unknown>) =>
         Effect.logError("Closing failed; the hold is given back", cause).pipe(
           Effect.zipRight(Metric.increment(Metrics.settleFailed)),
           Effect.zipRight(refunds.refund(hold)),
           Effect.zipRight(new SettleFailed())
         )
 
-      const settle = (hold: Hold, cost: NanoUsd, alongside: Closing.Alongside = {}) =>
+      const settle = (hold: Hold, cost: NanoUsd, alongside: Closing.SettleOptions = {}) =>
         ensureSync(closing.settle(hold, cost, alongside), () => open.delete(hold.id)).pipe(
           Effect.matchCauseEffect({
-            onFailure: (cause) => giveUp(hold, cause),
+            onFailure: (cause) => giveBack(hold, cause),
             onSuccess: (closed) => {
               const settlement = Closing.settlementOf(hold, cost, closed)
               Closing.countSettlement(settlement)
@@ -140,14 +140,13 @@ const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
   const close = (closing: ClosingSql) =>
     Closing.closeOne(sql, closing).pipe(
       Effect.catchTags({
-        HoldContended: (cause) =>
-          new SqlError.SqlError({ cause, message: "the hold is being closed by somebody else" }),
+        HoldContended: (cause) => new SqlError.SqlError({ cause, message: "another statement is closing the hold" }),
         HoldMissing: Effect.die
       })
     )
   return {
     hold: Effect.fn("Ledger.job.hold")(function* (wanted: Hold) {
-      const hold = { ...wanted, amount: min(wanted.amount, mostStored) }
+      const hold = { ...wanted, amount: min(wanted.amount, maxStored) }
       const [placed] = yield* runWith(sql, HoldSql.place(null, [{ ...hold, rateLimit: undefined }]))
       if (placed === undefined) return yield* new InsufficientCredits()
       if (placed.verdict !== "held") return yield* Effect.catchTag(Placing.refuse(placed), "RateLimited", Effect.die)

@@ -16,7 +16,7 @@ export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: strin
   }
 }
 
-/** An entry in a refund's place would keep the refund out. */
+/** A top-up with a refund's reference would prevent that refund. */
 export class RefReserved extends Data.TaggedError("RefReserved")<{ readonly ref: string }> {
   override get message() {
     return `The reference ${this.ref} begins with ${refundPrefix}, like those of refunds: give the payment another.`
@@ -36,7 +36,7 @@ export class HoldRow extends Schema.Class<HoldRow>("HoldRow")({
 
 export interface HoldHistory {
   readonly hold: HoldRow
-  /** Its charge, and what was given back of it, in order. */
+  /** Its charge and refunds, in order. */
   readonly entries: ReadonlyArray<Entry>
 }
 
@@ -50,21 +50,21 @@ export interface Violation {
   readonly row: Readonly<Record<string, unknown>>
 }
 
-export interface Payment {
+export interface TopUp {
   readonly org: OrgId
   readonly amount: NanoUsd
   readonly ref?: string | undefined
   readonly note?: string | undefined
 }
 
-export interface Correction {
+export interface Adjustment {
   readonly org: OrgId
   readonly amount: NanoUsd
   readonly note: string
   readonly force: boolean
 }
 
-export interface Verdict extends Counts {
+export interface VerificationResult extends Counts {
   readonly violations: ReadonlyArray<Violation>
 }
 
@@ -73,9 +73,9 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
   {
     /** A known `ref` of the same payment returns the first entry and adds nothing. */
     readonly topUp: (
-      payment: Payment
+      payment: TopUp
     ) => Effect.Effect<{ readonly entry: Entry; readonly replayed: boolean }, RefTaken | RefReserved>
-    readonly adjust: (correction: Correction) => Effect.Effect<Entry, WouldOverdraw>
+    readonly adjust: (correction: Adjustment) => Effect.Effect<Entry, WouldOverdraw>
     /** Of all organizations, with their names and requests; newest first. */
     readonly page: (query: EntryQuery) => Effect.Effect<ReadonlyArray<ListedEntry>>
     readonly openHolds: (query: HoldQuery) => Effect.Effect<ReadonlyArray<OpenHold>>
@@ -85,9 +85,9 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
     readonly refund: (refund: Refund) => Effect.Effect<Entry, NothingToRefund>
     readonly hold: (id: string) => Effect.Effect<HoldHistory | undefined>
     /** Proves every invariant over the whole database. */
-    readonly verify: Effect.Effect<Verdict>
-    /** As `verify`; tells each proof as it is found. */
-    readonly verifyEach: (tell: (proof: Proof) => Effect.Effect<void>) => Effect.Effect<Verdict>
+    readonly verify: Effect.Effect<VerificationResult>
+    /** As `verify`; passes on each proof as it is found. */
+    readonly verifyEach: (tell: (proof: Proof) => Effect.Effect<void>) => Effect.Effect<VerificationResult>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -96,7 +96,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
       const sql = yield* SqlClient.SqlClient
       const rows = rowsOf(Entry)
 
-      const topUp = Effect.fn("LedgerAdmin.topUp")(function* (payment: Payment) {
+      const topUp = Effect.fn("LedgerAdmin.topUp")(function* (payment: TopUp) {
         const { amount, note = null, org, ref = null } = payment
         if (ref?.startsWith(refundPrefix)) return yield* new RefReserved({ ref })
         const [added] = yield* rows(sql`
@@ -117,7 +117,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         return { entry: first, replayed: true }
       })
 
-      const adjust = Effect.fn("LedgerAdmin.adjust")(function* ({ amount, force, note, org }: Correction) {
+      const adjust = Effect.fn("LedgerAdmin.adjust")(function* ({ amount, force, note, org }: Adjustment) {
         const [entry] = yield* rows(sql`
           WITH moved AS (
             UPDATE organizations SET balance = balance + ${amount}

@@ -3,7 +3,7 @@ import { Effect, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { equals, given, inTime, rowsOf } from "../sql/Statement.ts"
+import { equals, inTimeRange, rowsOf, whenDefined } from "../sql/Statement.ts"
 import { Entry } from "./Entry.ts"
 import { refundsOf } from "./RefundSql.ts"
 
@@ -27,7 +27,7 @@ export class OpenHold extends Schema.Class<OpenHold>("OpenHold")({
 export interface EntryQuery {
   readonly org?: OrgId | undefined
   readonly kind?: Entry["kind"] | undefined
-  /** Its charge, and what was given back of it. */
+  /** Only its charge and refunds. */
   readonly hold?: string | undefined
   /** Unix milliseconds; `until` is exclusive. */
   readonly since?: number | undefined
@@ -43,15 +43,14 @@ export interface HoldQuery {
 }
 
 export const makePages = (sql: SqlClient.SqlClient) => {
-  // By `ledger_entries_org_at` with an organization, of which a range and the order leave the planner no choice, else
-  // by `ledger_entries_at`; with a kind but charges, which are nearly all, by `ledger_entries_org_paid` and
-  // `ledger_entries_paid`, of which a parameter would not remind the planner.
+  // The planner uses `ledger_entries_org_at` only for a range of organizations and this order, and the partial indexes
+  // `ledger_entries_org_paid` and `ledger_entries_paid` (all kinds but charges) only for a literal kind.
   const conditions = ({ after, kind, org, ...range }: EntryQuery) =>
     sql.and([
-      ...given(org, (org) => sql`org_id BETWEEN ${org} AND ${org}`),
-      ...given(kind, (kind) => sql.literal(`kind = '${kind}'`)),
-      ...inTime(sql, "at", range),
-      ...given(after, (id) => sql`(at, id) < ((SELECT at FROM ledger_entries WHERE id = ${id}), ${id}::bigint)`)
+      ...whenDefined(org, (org) => sql`org_id BETWEEN ${org} AND ${org}`),
+      ...whenDefined(kind, (kind) => sql.literal(`kind = '${kind}'`)),
+      ...inTimeRange(sql, "at", range),
+      ...whenDefined(after, (id) => sql`(at, id) < ((SELECT at FROM ledger_entries WHERE id = ${id}), ${id}::bigint)`)
     ])
 
   const entriesOf = (hold: string) => sql`(
@@ -60,7 +59,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
     WHERE holds.id = ${hold} AND ${sql.literal(refundsOf("holds.id"))}
   )`
 
-  // Of a limit that it does not know the planner expects a tenth of all entries, and reads the whole log for them.
+  // With the limit as a parameter the planner expects a tenth of all entries, and reads the whole log.
   const page = Effect.fn("LedgerAdmin.page")((query: EntryQuery) => {
     const from = query.hold === undefined ? sql.literal("ledger_entries") : entriesOf(query.hold)
     return rowsOf(ListedEntry)(sql`
@@ -85,7 +84,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
       WHERE ${sql.and([
         sql`holds.state = 'open'`,
         ...equals(sql, { "holds.org_id": org }),
-        ...given(
+        ...whenDefined(
           after,
           (id) =>
             sql`(holds.created_at, holds.id) > ((SELECT created_at FROM holds WHERE id = ${id}::uuid), ${id}::uuid)`

@@ -2,10 +2,10 @@ import type { SqlClient } from "@effect/sql"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { lockTimeout } from "../sql/Statement.ts"
 
-/** Of the references of refunds, and of no other entry. */
+/** Begins the reference of every refund, and of no other entry. */
 export const refundPrefix = "refund:"
 
-/** Finds the entries that gave back of a hold's charge; in the words of their index. */
+/** The condition for a hold's refunds, spelt as in their partial index. */
 export const refundsOf = (hold: string): string =>
   `kind = 'adjustment' AND ref LIKE 'refund:%' AND substr(ref, 8, 36) = ${hold}::text`
 
@@ -60,7 +60,7 @@ export interface Refund {
   /** The request's row of the log. */
   readonly row: string
   readonly hold: string
-  /** Undefined: all that was not given back before. */
+  /** Undefined: all that remains. */
   readonly amount: NanoUsd | undefined
   readonly note: string
 }

@@ -32,7 +32,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
     readonly refund: (hold: Omit<Hold, "amount">, video?: string) => Effect.Effect<void>
     /** Not durable: the sweeper releases a dead instance's holds. */
     readonly release: (hold: Omit<Hold, "amount">) => Effect.Effect<void>
-    readonly afterwards: (hold: string | undefined, effect: Effect.Effect<void>) => Effect.Effect<void>
+    readonly runAfter: (hold: string | undefined, effect: Effect.Effect<void>) => Effect.Effect<void>
     readonly pendingVideos: Effect.Effect<ReadonlyArray<string>>
   }
 >() {
@@ -46,7 +46,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
       const arrival = yield* Queue.sliding<void>(1)
       const wake = Effect.asVoid(Queue.offer(arrival, undefined))
 
-      const carryOut = Effect.fnUntraced(function* ({ entry, mayBeCharged }: Pending) {
+      const undo = Effect.fnUntraced(function* ({ entry, mayBeCharged }: Pending) {
         yield* HoldSql.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
         if (entry.video === undefined) yield* closeOne(sql, { id: entry.hold, cost: undefined })
         else yield* cancelJob(sql, entry.video, internalError, true)
@@ -70,7 +70,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
 
       /** Returns whether the organization's next refund may succeed. */
       const attempt = (one: Pending) =>
-        Effect.uninterruptible(carryOut(one)).pipe(
+        Effect.uninterruptible(undo(one)).pipe(
           Effect.zipRight(forget(one)),
           Effect.zipRight(Effect.suspend(() => Effect.all(one.next, { discard: true }))),
           Effect.map(() => pending.delete(one.entry.hold)),
@@ -82,7 +82,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
           })
         )
       /** Returns whether nothing is left; waits for each organization's lock once. */
-      const workOff = Effect.suspend(() =>
+      const attemptAll = Effect.suspend(() =>
         Effect.forEach(
           Object.values(Arr.groupBy([...pending.values()], ({ entry }) => entry.org)),
           (own) => Effect.reduce(own, true, (goesOn, one) => (goesOn ? attempt(one) : Effect.succeed(false))),
@@ -102,7 +102,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
       )
 
       yield* Effect.addFinalizer(() =>
-        workOff.pipe(
+        attemptAll.pipe(
           Effect.repeat({ until: (done) => done, schedule: Schedule.spaced("200 millis") }),
           Effect.interruptible,
           Effect.timeout(flushWithin),
@@ -112,7 +112,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
         )
       )
       yield* Queue.take(arrival).pipe(
-        Effect.zipRight(Effect.repeat(workOff, { until: (done) => done, schedule: Schedule.spaced(retryEvery) })),
+        Effect.zipRight(Effect.repeat(attemptAll, { until: (done) => done, schedule: Schedule.spaced(retryEvery) })),
         Effect.forever,
         Effect.forkScoped
       )
@@ -133,7 +133,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
             Effect.sync(() => add({ hold: id, org, key }, false)),
             wake
           ),
-        afterwards: (hold, effect) =>
+        runAfter: (hold, effect) =>
           Effect.suspend(() => {
             const before = hold === undefined ? undefined : pending.get(hold)
             if (before === undefined) return effect

@@ -74,7 +74,7 @@ const closeAndNotify = { many: closeText("many", true), one: closeText("one", tr
 
 /**
  * Closes open holds and returns the state of each; log `rows` are written with their holds or not at all. What writes
- * webhooks makes a statement for one chat dearer by a seventh, so batches do without it where nobody is to be told.
+ * webhooks makes a chat's statement a seventh slower, so it is left out where no organization has an endpoint.
  */
 export const close = (
   batch: ReadonlyArray<Closing>,

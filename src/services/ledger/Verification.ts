@@ -6,7 +6,7 @@ import { type Invariant, invariants } from "./Invariants.ts"
 export interface Proof {
   readonly invariant: string
   readonly violations: ReadonlyArray<Row>
-  /** More than the violations, where only the first ones are wanted. */
+  /** All violations, listed or not. */
   readonly count: number
   readonly millis: number
 }
@@ -15,7 +15,7 @@ const Counts = Schema.Struct({
   organizations: Schema.Number,
   entries: Schema.Number,
   holds: Schema.Number,
-  /** When all of it was so. */
+  /** The time of the snapshot. */
   at: Schema.DateFromSelf
 })
 export type Counts = typeof Counts.Type
@@ -39,17 +39,17 @@ const proveOne = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, { check,
   }
 })
 
-/** Of one snapshot; tells each proof as it is found, with at most so many violations. */
+/** Proves all invariants on one snapshot; each proof lists at most `maxViolations`. */
 export const verify = <E>(
   sql: SqlClient.SqlClient,
-  tell: (proof: Proof) => Effect.Effect<unknown, E>,
-  mostViolations?: number
+  onProof: (proof: Proof) => Effect.Effect<unknown, E>,
+  maxViolations?: number
 ): Effect.Effect<Counts, E | SqlError.SqlError> =>
   Effect.gen(function* () {
     yield* sql`SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY`
-    // It locks nothing that anybody waits for.
+    // A snapshot blocks no writer, so it may idle while a client reads.
     yield* sql`SET LOCAL idle_in_transaction_session_timeout = '1min'`
-    for (const invariant of invariants(sql)) yield* tell(yield* proveOne(sql, invariant, mostViolations))
+    for (const invariant of invariants(sql)) yield* onProof(yield* proveOne(sql, invariant, maxViolations))
     const [counts] = yield* rowsOf(Counts)(sql`
       SELECT (SELECT count(*) FROM organizations)::int AS organizations,
         (SELECT count(*) FROM ledger_entries)::int AS entries, (SELECT count(*) FROM holds)::int AS holds, now() AS at`)
@@ -62,14 +62,14 @@ export class VerificationRunning extends Data.TaggedError("VerificationRunning")
   }
 }
 
-const mostShown = 20
+const maxShown = 20
 
-/** For an instance that serves: beside its pool, and once at a time. */
+/** For a serving instance: on a connection of its own, one run at a time. */
 export class Verification extends Context.Tag("gateway/Verification")<
   Verification,
   {
     readonly invariants: ReadonlyArray<string>
-    /** Each proof as it is found, and last what it is about; ends with its scope. */
+    /** Each proof as it is found, then the counts; ends with its scope. */
     readonly start: Effect.Effect<Stream.Stream<Proof | Counts>, VerificationRunning, Scope.Scope>
   }
 >() {
@@ -98,7 +98,7 @@ export class Verification extends Context.Tag("gateway/Verification")<
           // The client may read slowly, and a transaction must not stand still meanwhile.
           const steps = yield* Queue.unbounded<Take.Take<Proof | Counts>>()
           const tell = (step: Proof | Counts) => Queue.offer(steps, Take.of(step))
-          yield* verify(own, tell, mostShown).pipe(
+          yield* verify(own, tell, maxShown).pipe(
             Effect.flatMap(tell),
             Effect.orDie,
             Effect.matchCauseEffect({

@@ -1,6 +1,6 @@
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { largestReference, mostReferences, type Picture, type Reference } from "../../domain/Media.ts"
+import { largestReference, maxReferences, type Picture, type Reference } from "../../domain/Media.ts"
 import { Fetcher } from "./Fetcher.ts"
 import { pictureOf } from "./Pictures.ts"
 
@@ -8,7 +8,7 @@ const within = Duration.seconds(30)
 const atOnce = 4
 
 /** In bytes; a chat's pictures stay in its body, as base64. */
-const largestTogether = { image: mostReferences * largestReference, messages: 64 * 1024 * 1024 }
+const largestTogether = { image: maxReferences * largestReference, messages: 64 * 1024 * 1024 }
 
 const refuse =
   (param: "image" | "messages") =>

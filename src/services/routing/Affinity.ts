@@ -1,6 +1,6 @@
 /** Providers keep a prompt's cache for five to ten minutes after its last use. */
 const rememberedMillis = 600_000
-const mostInGeneration = 25_000
+const maxInGeneration = 25_000
 
 export interface LastRoute {
   readonly route: string
@@ -27,7 +27,7 @@ export class Affinity {
 
   remember(conversation: string, route: string, now: number): void {
     const last = this.find(conversation, now)
-    if (this.#recent.size >= mostInGeneration || now - this.#beganAt >= rememberedMillis) {
+    if (this.#recent.size >= maxInGeneration || now - this.#beganAt >= rememberedMillis) {
       this.#older = this.#recent
       this.#recent = new Map()
       this.#beganAt = now

@@ -2,7 +2,7 @@ import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import type { Span, SpanParent } from "../telemetry/Tracing.ts"
 
-/** What a span of an attempt says beside its route. */
+/** The attributes of an attempt's span beside its route. */
 export interface Traced<T extends RouteBase> {
   /** The vendor's name of what is asked; by default the route's. */
   readonly upstreamModel?: ((route: T) => string | undefined) | undefined

@@ -10,14 +10,14 @@ import { Affinity, overridesPreference } from "./Affinity.ts"
 import { type Attempt, type CostOf, streamTimeout } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { setUsage, setUsageOf } from "./AttemptSpan.ts"
-import { failover, type Means, type RoutingDeadlines } from "./Failover.ts"
+import { failover, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
 import { type ChatAdapter, type ChatPull, ProviderFailure } from "./Provider.ts"
-import { adapterOf, type Providers } from "./Providers.ts"
+import { type Providers, requireAdapter } from "./Providers.ts"
 import * as Candidates from "./RouteSelection.ts"
 
 export interface RoutedStream {
   readonly route: Route
-  /** Called with what `pull` brings. */
+  /** Call it with the events of each `pull`. */
   readonly observe: (events: ReadonlyArray<ChatEvent>) => void
   /** Everything up to the first delta; without a delta only where the answer is empty. */
   readonly first: ReadonlyArray<ChatEvent>
@@ -28,44 +28,46 @@ export interface RoutedStream {
 const chatCost: CostOf<Route> = ({ cost }, spent) =>
   cost === undefined || spent === "whole" ? undefined : chatCharge(cost, spent)
 
-/** A client would rather have an estimate. */
-const countWithin = "3 seconds"
+/** A late count is worth less to a client than an estimate. */
+const countTimeout = "3 seconds"
 
 export const makeChatRouting = (
   providers: Context.Tag.Service<Providers>,
-  means: Means,
+  services: RoutingServices,
   deadlines: RoutingDeadlines
 ) => {
-  const now = () => Monotonic.millisOf(means.clock)
-  const within = deadlines.requestTimeoutSeconds * 1000
-  const firstByte = deadlines.firstByteTimeoutSeconds * 1000
+  const now = () => Monotonic.millisOf(services.clock)
+  const requestMillis = deadlines.requestTimeoutSeconds * 1000
+  const firstByteMillis = deadlines.firstByteTimeoutSeconds * 1000
 
-  const chatOf = ({ provider }: Route) => providers.get(provider.adapter)?.chat
+  const findAdapter = ({ provider }: Route) => providers.get(provider.adapter)?.chat
   const declines = (request: ChatRequest, route: Route) => {
     const { native } = request
-    const adapter = chatOf(route)
+    const adapter = findAdapter(route)
     if (native?.only !== undefined && adapter?.acceptsNative?.(route, native) !== true) return native.only
     return adapter?.declines?.(route, request)
   }
 
-  /** A route gets of the hints what it can do. */
-  const fit = (request: ChatRequest, route: Route): ChatRequest => {
+  /** Drops the hints that the route cannot follow. */
+  const fitHints = (request: ChatRequest, route: Route): ChatRequest => {
     const kept = keepHints(request, (capability) => route.capabilities?.has(capability) !== false)
     if (kept.webSearchIsHint !== true || !kept.webSearch || declines(kept, route) === undefined) return kept
     return keepHints(kept, (capability) => capability !== "web_search")
   }
-  const declined = (request: ChatRequest) => (route: Route) => declines(fit(request, route), route)
+  const findDeclinedField = (request: ChatRequest) => (route: Route) => declines(fitHints(request, route), route)
 
   const candidates = (model: ChatModel, request: ChatRequest): ReadonlyArray<Route> =>
-    Candidates.able(model.routes, () => needs(request)).filter((route) => declined(request)(route) === undefined)
+    Candidates.filterCapable(model.routes, () => needs(request)).filter(
+      (route) => findDeclinedField(request)(route) === undefined
+    )
 
   const admit = (model: ChatModel, request: ChatRequest) =>
     Effect.suspend(() => {
       if (candidates(model, request).length > 0) return Effect.void
-      const able = Candidates.able(model.routes, () => needs(request))
+      const able = Candidates.filterCapable(model.routes, () => needs(request))
       const param = Arr.isNonEmptyReadonlyArray(able)
-        ? declined(request)(able[0])
-        : Candidates.unserved(model.routes, needs(request))
+        ? findDeclinedField(request)(able[0])
+        : Candidates.findUnservedField(model.routes, needs(request))
       return Effect.fail(unsupportedCombination(model, param ?? null))
     })
 
@@ -75,9 +77,9 @@ export const makeChatRouting = (
       const counting = candidates(model, request)
         .toSorted((one, other) => one.preference - other.preference)
         .flatMap((route) => {
-          const { acceptsNative, countTokens: count } = chatOf(route) ?? {}
+          const { acceptsNative, countTokens: count } = findAdapter(route) ?? {}
           const isAble = native !== undefined && acceptsNative?.(route, native) === true
-          return count !== undefined && isAble && means.circuits.isClosed(model, route, now())
+          return count !== undefined && isAble && services.circuits.isClosed(model, route, now())
             ? [count(route, request)]
             : []
         })
@@ -85,7 +87,7 @@ export const makeChatRouting = (
       if (first === undefined) return Effect.succeedNone
       return first.pipe(
         Effect.interruptible,
-        Effect.timeoutOption(countWithin),
+        Effect.timeoutOption(countTimeout),
         Effect.map(Option.filter((counted) => counted > 0)),
         Effect.catchAll(() => Effect.succeedNone)
       )
@@ -93,12 +95,12 @@ export const makeChatRouting = (
 
   const affinity = new Affinity()
 
-  /** The usual order after the route that has the conversation's cache. */
+  /** Moves the route that has the conversation's cache to the front. */
   const prefer = (routes: ReadonlyArray<Route>, { conversation }: ChatRequest, attempts: AttemptHistory) => {
     const last = conversation === undefined ? undefined : affinity.find(conversation, now())
     if (last === undefined) return routes
     attempts.preferredRoute = last.route
-    return Candidates.preferring(routes, last.route, overridesPreference(last, now()) ? "all" : "equals")
+    return Candidates.putFirst(routes, last.route, overridesPreference(last, now()) ? "all" : "equals")
   }
 
   const remember = ({ conversation }: ChatRequest, { preferredRoute }: AttemptHistory, { id }: Route) => {
@@ -108,37 +110,39 @@ export const makeChatRouting = (
     Metrics.unsafeCount(Metrics.affinity, { outcome })
   }
 
-  const chatPlan = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since: number | undefined) =>
-    Effect.map(Candidates.inOrder(candidates(model, request), request.conversation), (routes) => ({
+  const planChat = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since: number | undefined) =>
+    Effect.map(Candidates.orderRoutes(candidates(model, request), request.conversation), (routes) => ({
       model,
       routes: prefer(routes, request, attempts),
       attempts,
       costOf: chatCost,
-      within: since === undefined ? within : Math.max(0, within - now() + since),
-      fairAttempt: firstByte,
+      limitMillis: since === undefined ? requestMillis : Math.max(0, requestMillis - now() + since),
+      fairAttemptMillis: firstByteMillis,
       output: "text" as const
     }))
 
   const inlines = (model: ChatModel, request: ChatRequest) =>
     Effect.sync(() =>
-      Candidates.able(model.routes, () => needs(request)).some((route) => chatOf(route)?.inlines?.(route) !== false)
+      Candidates.filterCapable(model.routes, () => needs(request)).some(
+        (route) => findAdapter(route)?.inlines?.(route) !== false
+      )
     )
 
-  const as = (asked: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest => {
-    const request = fit(asked, route)
+  const adaptRequest = (asked: ChatRequest, { inlines }: ChatAdapter, route: Route): ChatRequest => {
+    const request = fitHints(asked, route)
     return request.inlined !== undefined && inlines?.(route) !== false
       ? { ...request, messages: request.inlined }
       : request
   }
 
   const complete = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since?: number) =>
-    Effect.flatMap(chatPlan(model, request, attempts, since), (plan) =>
-      failover(means, {
+    Effect.flatMap(planChat(model, request, attempts, since), (plan) =>
+      failover(services, {
         ...plan,
-        attemptWithin: undefined,
+        attemptLimitMillis: undefined,
         ask: ({ route, span }) =>
-          Effect.flatMap(adapterOf(providers, route, "chat"), (adapter) =>
-            Effect.map(adapter.complete(route, as(request, adapter, route)), (answer) => {
+          Effect.flatMap(requireAdapter(providers, route, "chat"), (adapter) =>
+            Effect.map(adapter.complete(route, adaptRequest(request, adapter, route)), (answer) => {
               setUsage(span, answer.usage)
               remember(request, attempts, route)
               return { route, answer }
@@ -150,17 +154,17 @@ export const makeChatRouting = (
   const stream = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since?: number) =>
     Effect.flatMap(Effect.scope, (scope) => {
       const endsAt = now() + deadlines.streamTimeoutSeconds * 1000
-      return Effect.flatMap(chatPlan(model, request, attempts, since), (plan) =>
-        failover(means, {
+      return Effect.flatMap(planChat(model, request, attempts, since), (plan) =>
+        failover(services, {
           ...plan,
-          attemptWithin: firstByte,
+          attemptLimitMillis: firstByteMillis,
           ask: (attempt) =>
-            Effect.flatMap(adapterOf(providers, attempt.route, "chat"), (adapter) =>
-              openStream(adapter, as(request, adapter, attempt.route), attempt, scope)
+            Effect.flatMap(requireAdapter(providers, attempt.route, "chat"), (adapter) =>
+              openStream(adapter, adaptRequest(request, adapter, attempt.route), attempt, scope)
             ),
           onAnswer: (attempt, opened) => {
             remember(request, attempts, attempt.route)
-            return watch(means, endsAt, attempt, opened)
+            return watch(services, endsAt, attempt, opened)
           }
         })
       )
@@ -174,7 +178,7 @@ interface OpenedStream extends RoutedStream {
   end: Exit.Exit<void, ProviderFailure>
 }
 
-const left = Exit.interrupt(FiberId.none)
+const clientLeft = Exit.interrupt(FiberId.none)
 const outOfTime = Exit.fail(streamTimeout)
 
 const openStream = (adapter: ChatAdapter, request: ChatRequest, attempt: Attempt<Route>, scope: Scope.Scope) =>
@@ -193,7 +197,7 @@ const openStream = (adapter: ChatAdapter, request: ChatRequest, attempt: Attempt
         observe: (events) => setUsageOf(attempt.span, events),
         first: source.first,
         call,
-        end: left,
+        end: clientLeft,
         pull: Effect.catchAll(source.pull, (end) => endStream(opened, end))
       }
       return opened
@@ -220,7 +224,7 @@ const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, attempt: Attempt
 
 const isOutput = (event: ChatEvent): boolean => ("text" in event ? event.text !== "" : isDelta(event))
 
-const watch = ({ deadlines }: Means, endsAt: number, attempt: Attempt<Route>, opened: OpenedStream) =>
+const watch = ({ deadlines }: RoutingServices, endsAt: number, attempt: Attempt<Route>, opened: OpenedStream) =>
   Effect.flatMap(Effect.runtime(), (runtime) => {
     const callOff = deadlines.schedule(endsAt, () => {
       opened.end = outOfTime

@@ -17,11 +17,11 @@ export interface Permit {
   readonly epoch: number
 }
 
-const describe = ({ class: kind, detail, status }: ProviderFailure) =>
+const describeFailure = ({ class: kind, detail, status }: ProviderFailure) =>
   `${kind} ${status ?? "-"}: ${detail}`.slice(0, longestError).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
 /** Doubles; up to a fifth less at random, so that instances do not probe in step. */
-const growing = (range: { readonly first: number; readonly most: number }, nth: number, random: number): number =>
+const growDelay = (range: { readonly first: number; readonly most: number }, nth: number, random: number): number =>
   Math.min(range.most, range.first * 2 ** (nth - 1)) * (nth === 1 ? 1 : 1 - random * 0.2)
 
 const everyMillis = 60_000
@@ -113,7 +113,7 @@ export class CircuitBreaker {
   /** Returns whether it opened the circuit, which was closed; `random` is in [0, 1). */
   fail(permit: Permit, failure: ProviderFailure, now: number, random: number): boolean {
     this.failures += 1
-    this.lastError = describe(failure)
+    this.lastError = describeFailure(failure)
     this.lastErrorAt = now
     const account = failure.class === "account"
     const retryAfter = Math.min((failure.retryAfterSeconds ?? 0) * second, accountOpening.most)
@@ -157,8 +157,8 @@ export class CircuitBreaker {
     if (account) this.#accountOpenings += 1
     this.#accountAtFault = account
     const time = account
-      ? growing(accountOpening, this.#accountOpenings, random)
-      : growing(opening, this.#openings, random)
+      ? growDelay(accountOpening, this.#accountOpenings, random)
+      : growDelay(opening, this.#openings, random)
     this.#openedAt = now
     this.openUntil = now + Math.max(time, retryAfter)
     this.spareLastRoute(now)

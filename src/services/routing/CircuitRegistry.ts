@@ -74,7 +74,7 @@ export class CircuitRegistry {
     for (const route of added) this.#byRoute.get(route)?.circuit.spareLastRoute(now)
   }
 
-  /** It gets requests as they come: it neither fails nor is disabled. */
+  /** Neither open, probing, nor disabled. */
   isClosed(model: Routed, route: RouteBase, now: number): boolean {
     return !this.#disabled.has(route.id) && this.of(model, route).state(now) === "closed"
   }
@@ -99,7 +99,7 @@ export class CircuitRegistry {
     }
   }
 
-  /** Routes that a new catalog has removed are in no state. */
+  /** A route that a new catalog has removed gets 0 for every state. */
   publish(now: number): void {
     for (const { circuit } of this.#byRoute.values()) this.#published.set(circuit.route, circuit.model)
     for (const [route, model] of this.#published) {

@@ -7,7 +7,7 @@ export interface CurrentAttempt {
   providerRequestId: string | undefined
 }
 
-/** What the client of providers tells of an attempt, and what it may tell them. */
+/** The attempt that the upstream client adds a request id to, and whose trace it passes on. */
 export const currentAttempt = FiberRef.unsafeMake<CurrentAttempt | undefined>(undefined)
 
 /** Only for a fiber of the attempt's own; without `Effect.locally`, since nothing comes after. */

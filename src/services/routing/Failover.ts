@@ -28,7 +28,7 @@ export interface RoutingDeadlines {
   readonly streamTimeoutSeconds: number
 }
 
-export const usualDeadlines: RoutingDeadlines = {
+export const defaultDeadlines: RoutingDeadlines = {
   requestTimeoutSeconds: 290,
   firstByteTimeoutSeconds: 60,
   streamTimeoutSeconds: 3600
@@ -39,18 +39,18 @@ export interface Plan<T extends RouteBase, A, R> extends Traced<T> {
   readonly routes: ReadonlyArray<T>
   readonly attempts: AttemptHistory
   readonly costOf?: CostOf<T> | undefined
-  readonly within: number
+  readonly limitMillis: number
   /** Milliseconds; undefined: what is left of `within`. */
-  readonly attemptWithin: number | undefined
+  readonly attemptLimitMillis: number | undefined
   /** A timeout after fewer milliseconds than this does not count against the route. */
-  readonly fairAttempt: number
+  readonly fairAttemptMillis: number
   readonly ask: (attempt: Attempt<T>) => Effect.Effect<A, ProviderFailure, R>
   /** Records an attempt that goes on after its answer. */
   readonly onAnswer?: ((attempt: Attempt<T>, answer: A) => Effect.Effect<void, never, R>) | undefined
   readonly mayTryNext?: ((failure: ProviderFailure) => boolean) | undefined
 }
 
-export interface Means {
+export interface RoutingServices {
   readonly circuits: CircuitRegistry
   readonly clock: Clock.Clock
   readonly deadlines: Deadlines
@@ -63,11 +63,11 @@ interface Failed {
 
 /** Each route at most once, and only while its circuit permits it. */
 export const failover = <T extends RouteBase, A, R>(
-  means: Means,
+  services: RoutingServices,
   plan: Plan<T, A, R>
 ): Effect.Effect<A, RoutingFailure, R> => {
-  const { clock, deadlines } = means
-  const deadline = Monotonic.millisOf(clock) + plan.within
+  const { clock, deadlines } = services
+  const deadline = Monotonic.millisOf(clock) + plan.limitMillis
   const skipped = new Set<T>()
   const fail = (last: Failed | undefined) => Effect.fail(failureAfter(last, plan.routes.length > 1))
 
@@ -75,13 +75,13 @@ export const failover = <T extends RouteBase, A, R>(
     Effect.uninterruptibleMask((restore): Effect.Effect<A, RoutingFailure, R> => {
       const now = Monotonic.millisOf(clock)
       if (untried.length > 0 && now >= deadline) return new TimedOut()
-      const allowance = Math.min(deadline - now, plan.attemptWithin ?? plan.within)
-      const attempt = begin(means, plan, untried, skipped, last === undefined || allowance >= plan.fairAttempt)
+      const allowance = Math.min(deadline - now, plan.attemptLimitMillis ?? plan.limitMillis)
+      const attempt = begin(services, plan, untried, skipped, last === undefined || allowance >= plan.fairAttemptMillis)
       if (attempt === undefined) return fail(last)
       if (last !== undefined) Metrics.unsafeCount(Metrics.failovers, { model: plan.model.id })
       // An answer at the very moment of the deadline counts.
       const asked = deadlines.bound(askAs(attempt, plan.ask(attempt)), allowance, (exit) =>
-        Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? outOfTime(allowance) : exit
+        Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? timeoutAfter(allowance) : exit
       )
       return Effect.flatMap(Effect.exit(restore(asked)), (exit) => {
         if (Exit.isSuccess(exit)) {
@@ -105,7 +105,7 @@ export const failover = <T extends RouteBase, A, R>(
 }
 
 const begin = <T extends RouteBase, A, R>(
-  { circuits, clock }: Means,
+  { circuits, clock }: RoutingServices,
   plan: Plan<T, A, R>,
   untried: ReadonlyArray<T>,
   skipped: Set<T>,
@@ -126,7 +126,7 @@ const begin = <T extends RouteBase, A, R>(
   return undefined
 }
 
-const outOfTime = (allowance: number) =>
+const timeoutAfter = (allowance: number) =>
   new ProviderFailure({ class: "timeout", status: undefined, detail: `no answer within ${allowance} ms` })
 
 const failureAfter = (last: Failed | undefined, several: boolean): RoutingFailure => {

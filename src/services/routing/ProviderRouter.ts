@@ -1,7 +1,7 @@
 import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
 import { type InvalidRequest, type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
-import { type ImageRequest, isToldShape, variantCost } from "../../domain/Image.ts"
+import { type ImageRequest, sendsShape, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ChatModel, ImageModel, ImageRoute, Route, VideoModel, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
@@ -12,9 +12,9 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { makeChatRouting, type RoutedStream } from "./ChatRouting.ts"
 import { CircuitRegistry, type Routed, type RouteReport } from "./CircuitRegistry.ts"
-import { failover, type Means, type RoutingDeadlines, usualDeadlines } from "./Failover.ts"
+import { defaultDeadlines, failover, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
 import { type ImageAnswer, ProviderFailure, type VideoAdapter, type VideoHandle } from "./Provider.ts"
-import { adapterOf, Providers } from "./Providers.ts"
+import { Providers, requireAdapter } from "./Providers.ts"
 import * as Candidates from "./RouteSelection.ts"
 
 export interface RoutedImage {
@@ -28,7 +28,7 @@ export interface Submission {
   readonly request: VideoRequest
   readonly attempts: AttemptHistory
   readonly tried: ReadonlySet<string>
-  readonly within: number
+  readonly limitMillis: number
   readonly beforeSubmit: (route: VideoRoute) => Effect.Effect<void>
   readonly mayTryNext: (failure: ProviderFailure) => boolean
 }
@@ -39,7 +39,7 @@ export interface RoutedRender {
 }
 
 /** The share of an image's time that the first attempt needs. */
-const leastLeft = 0.2
+const minRemainingShare = 0.2
 
 export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
   ProviderRouter,
@@ -67,7 +67,7 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     ) => Effect.Effect<RoutedImage, RoutingFailure>
     readonly submit: (submission: Submission) => Effect.Effect<RoutedRender, RoutingFailure>
     readonly renderer: (route: VideoRoute) => Effect.Effect<VideoAdapter, ProviderFailure>
-    /** As the host of a route counts the prompt; none where none does so in time. */
+    /** The prompt's tokens as a route's host counts them; none without an answer in time. */
     readonly countTokens: (model: ChatModel, request: ChatRequest) => Effect.Effect<Option.Option<number>>
     /** True if a route that may be chosen wants pictures as `data:` URLs. */
     readonly inlines: (model: ChatModel, request: ChatRequest) => Effect.Effect<boolean>
@@ -88,70 +88,82 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
     Layer.scoped(
       ProviderRouter,
       Effect.gen(function* () {
-        const means = { circuits: new CircuitRegistry(), clock: yield* Effect.clock, deadlines: yield* Deadlines.make }
-        const { circuits, clock } = means
+        const services = {
+          circuits: new CircuitRegistry(),
+          clock: yield* Effect.clock,
+          deadlines: yield* Deadlines.make
+        }
+        const { circuits, clock } = services
         yield* Metrics.collect(() => circuits.publish(Monotonic.millisOf(clock)))
-        return make(yield* Providers, means, { ...usualDeadlines, ...deadlines })
+        return make(yield* Providers, services, { ...defaultDeadlines, ...deadlines })
       })
     )
 }
 
-const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines: RoutingDeadlines) => {
-  const { circuits, clock } = means
+const make = (providers: Context.Tag.Service<Providers>, services: RoutingServices, deadlines: RoutingDeadlines) => {
+  const { circuits, clock } = services
   const now = () => Monotonic.millisOf(clock)
-  const within = deadlines.requestTimeoutSeconds * 1000
-  const firstByte = deadlines.firstByteTimeoutSeconds * 1000
+  const requestMillis = deadlines.requestTimeoutSeconds * 1000
+  const firstByteMillis = deadlines.firstByteTimeoutSeconds * 1000
 
   const health = Effect.map(Effect.clock, (clock) =>
     circuits.health(Monotonic.millisOf(clock), clock.unsafeCurrentTimeMillis())
   )
   return ProviderRouter.of({
-    ...makeChatRouting(providers, means, deadlines),
+    ...makeChatRouting(providers, services, deadlines),
     image: Effect.fnUntraced(function* (model, request, attempts, since) {
-      const left = within - now() + since
+      const left = requestMillis - now() + since
       // An aborted image is paid for, so a late request does not begin one.
-      if (left < within * leastLeft) return yield* new TimedOut()
-      return yield* failover(means, {
+      if (left < requestMillis * minRemainingShare) return yield* new TimedOut()
+      return yield* failover(services, {
         model,
-        routes: yield* Candidates.inOrder(Candidates.drawing(model.routes, request)),
+        routes: yield* Candidates.orderRoutes(Candidates.filterForImage(model.routes, request)),
         attempts,
         costOf: (route, spent) => (spent === "whole" ? variantCost(route, request) : undefined),
-        within: left,
-        attemptWithin: undefined,
-        fairAttempt: firstByte,
+        limitMillis: left,
+        attemptLimitMillis: undefined,
+        fairAttemptMillis: firstByteMillis,
         output: "image",
         upstreamModel: ({ editModel }) => (request.references.length > 0 ? editModel : undefined),
         ask: ({ route }) =>
           Effect.gen(function* () {
-            const adapter = yield* adapterOf(providers, route, "image")
-            const isTold = isToldShape(model, route, request.resolution)
+            const adapter = yield* requireAdapter(providers, route, "image")
+            const isTold = sendsShape(model, route, request.resolution)
             const answer = yield* adapter.generate(route, isTold ? request : { ...request, shape: undefined })
-            return { route, picture: yield* pictureIn(answer), revisedPrompt: answer.revisedPrompt }
+            return { route, picture: yield* requirePicture(answer), revisedPrompt: answer.revisedPrompt }
           })
       })
     }),
-    submit: Effect.fnUntraced(function* ({ attempts, beforeSubmit, mayTryNext, model, request, tried, within: left }) {
-      const able = Candidates.rendering(model.routes, request).filter(({ id }) => !tried.has(id))
-      return yield* failover(means, {
+    submit: Effect.fnUntraced(function* ({
+      attempts,
+      beforeSubmit,
+      mayTryNext,
+      model,
+      request,
+      tried,
+      limitMillis: left
+    }) {
+      const able = Candidates.filterForVideo(model.routes, request).filter(({ id }) => !tried.has(id))
+      return yield* failover(services, {
         model,
-        routes: yield* Candidates.inOrder(able),
+        routes: yield* Candidates.orderRoutes(able),
         attempts,
-        within: left,
-        attemptWithin: firstByte,
-        fairAttempt: firstByte,
+        limitMillis: left,
+        attemptLimitMillis: firstByteMillis,
+        fairAttemptMillis: firstByteMillis,
         output: "video",
         upstreamModel: ({ imageModel }) => (request.reference === undefined ? undefined : imageModel),
         mayTryNext,
         ask: ({ route }) =>
           Effect.gen(function* () {
-            const adapter = yield* adapterOf(providers, route, "video")
+            const adapter = yield* requireAdapter(providers, route, "video")
             yield* beforeSubmit(route)
             return { route, handle: yield* adapter.submit(route, request) }
           })
       })
     }),
-    renderer: (route) => adapterOf(providers, route, "video"),
-    requestTimeoutMillis: Effect.succeed(within),
+    renderer: (route) => requireAdapter(providers, route, "video"),
+    requestTimeoutMillis: Effect.succeed(requestMillis),
     health,
     follow: (models) => Effect.sync(() => circuits.follow(models)),
     disable: (routes) => Effect.sync(() => circuits.disable(routes, now())),
@@ -159,7 +171,7 @@ const make = (providers: Context.Tag.Service<Providers>, means: Means, deadlines
   })
 }
 
-const pictureIn = ({ bytes }: ImageAnswer) =>
+const requirePicture = ({ bytes }: ImageAnswer) =>
   Effect.flatMap(
     pictureOf(bytes),
     Option.match({

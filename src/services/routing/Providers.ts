@@ -18,18 +18,18 @@ export const adaptersOf = (providers: ReadonlyMap<string, Provider>): Adapters =
     [...providers].map(([name, provider]) => [name, { surfaces: featuresOf(provider), options: provider.options }])
   )
 
-export const adapterOf = <S extends Surface>(
+export const requireAdapter = <S extends Surface>(
   providers: Context.Tag.Service<Providers>,
   route: RouteBase,
   surface: S
 ) => {
-  const half: Provider[S] = providers.get(route.provider.adapter)?.[surface]
-  return half === undefined
+  const adapter: Provider[S] = providers.get(route.provider.adapter)?.[surface]
+  return adapter === undefined
     ? new ProviderFailure({
         class: "network",
         status: undefined,
         unsent: true,
         detail: `no ${surface} adapter is called ${route.provider.adapter}`
       })
-    : Effect.succeed(half)
+    : Effect.succeed(adapter)
 }

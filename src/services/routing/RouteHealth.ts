@@ -35,7 +35,7 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const list = rowsOf(PublishedHealth)(sql`
-        SELECT h.* FROM route_health h JOIN ${alive(sql)} i ON i.id = h.instance_id ORDER BY h.route, h.instance_id`)
+        SELECT h.* FROM route_health h JOIN ${aliveInstances(sql)} i ON i.id = h.instance_id ORDER BY h.route, h.instance_id`)
       return RouteHealth.of({ list })
     })
   )
@@ -50,8 +50,8 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
         const publish = Effect.gen(function* () {
           const id = yield* instanceId
           const routes = yield* router.health
-          const changed = published.changed(id, routes)
-          const gone = published.gone(routes)
+          const changed = published.findChanged(id, routes)
+          const gone = published.findGone(routes)
           if (gone.length > 0) {
             yield* sql`DELETE FROM route_health WHERE instance_id = ${id} AND route = ANY (${gone}::text[])`
             published.forget(gone)
@@ -62,7 +62,7 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
         }).pipe(Effect.catchAllCause((cause) => Effect.logDebug("Publishing route health failed", cause)))
 
         const remove = Effect.flatMap(instanceId, (id) => sql`DELETE FROM route_health WHERE instance_id = ${id}`)
-        const removeDead = sql`DELETE FROM route_health WHERE instance_id NOT IN (SELECT id FROM ${alive(sql)} i)`
+        const removeDead = sql`DELETE FROM route_health WHERE instance_id NOT IN (SELECT id FROM ${aliveInstances(sql)} i)`
 
         yield* Effect.addFinalizer(() => Effect.ignore(remove))
         yield* Effect.ignore(Effect.uninterruptible(removeDead))
@@ -71,7 +71,7 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
     )
 }
 
-const alive = (sql: SqlClient.SqlClient) => sql`(
+const aliveInstances = (sql: SqlClient.SqlClient) => sql`(
   SELECT id FROM instances
   WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
 )`
@@ -81,14 +81,14 @@ class Published {
   #instance = ""
   readonly #texts = new Map<string, string>()
 
-  changed(instance: string, routes: ReadonlyArray<RouteReport>): ReadonlyArray<RouteReport> {
+  findChanged(instance: string, routes: ReadonlyArray<RouteReport>): ReadonlyArray<RouteReport> {
     if (instance !== this.#instance) this.#texts.clear()
     this.#instance = instance
     return routes.filter((one) => this.#texts.get(one.route) !== JSON.stringify(one))
   }
 
-  /** A reload of the catalog took them away. */
-  gone(routes: ReadonlyArray<RouteReport>): ReadonlyArray<string> {
+  /** Routes that a reload of the catalog has removed. */
+  findGone(routes: ReadonlyArray<RouteReport>): ReadonlyArray<string> {
     const names = new Set(routes.map(({ route }) => route))
     return [...this.#texts.keys()].filter((route) => !names.has(route))
   }

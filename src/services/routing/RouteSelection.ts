@@ -5,7 +5,10 @@ import type { Capability, ImageRoute, Route, RouteBase, VideoRoute } from "../..
 import type { VideoRequest } from "../../domain/Video.ts"
 import { rendersWith } from "../../domain/VideoRules.ts"
 
-export const able = (routes: ReadonlyArray<Route>, needs: () => ReadonlySet<Capability>): ReadonlyArray<Route> => {
+export const filterCapable = (
+  routes: ReadonlyArray<Route>,
+  needs: () => ReadonlySet<Capability>
+): ReadonlyArray<Route> => {
   if (routes.every((route) => route.capabilities === undefined)) return routes
   const needed = [...needs()]
   return routes.filter(({ capabilities }) => capabilities === undefined || needed.every((one) => capabilities.has(one)))
@@ -20,25 +23,25 @@ const fieldOf: Readonly<Record<Capability, string>> = {
 }
 
 /** The first need that no route supports together with those before it. */
-export const unserved = (routes: ReadonlyArray<Route>, needs: ReadonlySet<Capability>): string | undefined => {
+export const findUnservedField = (routes: ReadonlyArray<Route>, needs: ReadonlySet<Capability>): string | undefined => {
   const asked = [...needs]
-  const first = asked.find((_, at) => able(routes, () => new Set(asked.slice(0, at + 1))).length === 0)
+  const first = asked.find((_, at) => filterCapable(routes, () => new Set(asked.slice(0, at + 1))).length === 0)
   return first && fieldOf[first]
 }
 
-export const drawing = (routes: ReadonlyArray<ImageRoute>, { references, resolution, shape }: ImageRequest) =>
+export const filterForImage = (routes: ReadonlyArray<ImageRoute>, { references, resolution, shape }: ImageRequest) =>
   routes.filter(
     (route) => makesShape(route, resolution, shape) && (references.length === 0 || route.editModel !== undefined)
   )
 
-export const rendering = (routes: ReadonlyArray<VideoRoute>, { reference, seconds }: VideoRequest) =>
+export const filterForVideo = (routes: ReadonlyArray<VideoRoute>, { reference, seconds }: VideoRequest) =>
   routes.filter((route) => route.seconds.includes(seconds) && rendersWith(route, reference !== undefined))
 
 /**
  * Puts the route with this id first, within its preference only, or over all. Weight 0 keeps a route out of the usual
  * choice, so it is a preference of its own.
  */
-export const preferring = <R extends RouteBase>(
+export const putFirst = <R extends RouteBase>(
   routes: ReadonlyArray<R>,
   id: string,
   among: "equals" | "all"
@@ -52,29 +55,29 @@ export const preferring = <R extends RouteBase>(
   return others.toSpliced(at, 0, preferred)
 }
 
-interface Drawn<R> {
+interface RankedRoute<R> {
   readonly route: R
-  readonly turn: number
+  readonly rank: number
 }
 
 /** `random` is in [0, 1). */
-const draw = <R extends RouteBase>(route: R, random: number): Drawn<R> => ({
+const rankRoute = <R extends RouteBase>(route: R, random: number): RankedRoute<R> => ({
   route,
-  turn: route.weight > 0 ? -Math.log(1 - random) / route.weight : Infinity
+  rank: route.weight > 0 ? -Math.log(1 - random) / route.weight : Infinity
 })
 
-const sorted = <R extends RouteBase>(drawn: ReadonlyArray<Drawn<R>>): ReadonlyArray<R> =>
+const sortByRank = <R extends RouteBase>(drawn: ReadonlyArray<RankedRoute<R>>): ReadonlyArray<R> =>
   drawn
-    .toSorted((a, b) => a.route.preference - b.route.preference || (a.turn < b.turn ? -1 : a.turn > b.turn ? 1 : 0))
+    .toSorted((a, b) => a.route.preference - b.route.preference || (a.rank < b.rank ? -1 : a.rank > b.rank ? 1 : 0))
     .map(({ route }) => route)
 
-const randomOf = (text: string): number => hash("sha256", text, "buffer").readUInt32BE() / 2 ** 32
+const hashToUnit = (text: string): number => hash("sha256", text, "buffer").readUInt32BE() / 2 ** 32
 
 /**
  * By preference, then at random by weight; weight 0 comes last. A conversation draws the same at every instance, so that
  * it finds its cache wherever a turn arrives.
  */
-export const inOrder = <R extends RouteBase>(
+export const orderRoutes = <R extends RouteBase>(
   routes: ReadonlyArray<R>,
   conversation?: string
 ): Effect.Effect<ReadonlyArray<R>> => {
@@ -83,10 +86,12 @@ export const inOrder = <R extends RouteBase>(
     return Effect.succeed(routes.toSorted((a, b) => a.preference - b.preference))
   }
   if (conversation !== undefined) {
-    return Effect.succeed(sorted(routes.map((route) => draw(route, randomOf(`${conversation}\n${route.id}`)))))
+    return Effect.succeed(
+      sortByRank(routes.map((route) => rankRoute(route, hashToUnit(`${conversation}\n${route.id}`))))
+    )
   }
   return Effect.map(
-    Effect.forEach(routes, (route) => Effect.map(Random.next, (random) => draw(route, random))),
-    sorted
+    Effect.forEach(routes, (route) => Effect.map(Random.next, (random) => rankRoute(route, random))),
+    sortByRank
   )
 }

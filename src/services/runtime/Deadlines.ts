@@ -36,7 +36,7 @@ export const make = Effect.gen(function* () {
         timers.delete(timer)
         timer.act()
       }),
-      (defect) => Effect.logError("What was to happen at a deadline failed", defect)
+      (defect) => Effect.logError("The action of a deadline failed", defect)
     )
   const actDue = Effect.suspend(() => {
     const now = Monotonic.millisOf(clock)
@@ -48,7 +48,7 @@ export const make = Effect.gen(function* () {
   })
   yield* Effect.zipRight(sleep, actDue).pipe(Effect.interruptible, Effect.forever, Effect.forkScoped)
 
-  /** Returns what calls it off. */
+  /** Returns its cancellation. */
   const schedule = (at: number, act: () => void): (() => void) => {
     const timer = { at, act, index: -1 }
     timers.add(timer)
@@ -57,7 +57,7 @@ export const make = Effect.gen(function* () {
   }
 
   /** Interrupts the effect after its time, and ends with what `onTimeout` makes of its exit. */
-  const bound = <A, E, R, E2>(
+  const interruptAfter = <A, E, R, E2>(
     effect: Effect.Effect<A, E, R>,
     millis: number,
     onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>
@@ -73,6 +73,6 @@ export const make = Effect.gen(function* () {
       return Effect.flatMap(exit, (ended): Effect.Effect<A, E | E2> => (isLate ? onTimeout(ended) : ended))
     })
 
-  return { schedule, bound }
+  return { schedule, bound: interruptAfter }
 })
 export type Deadlines = Effect.Effect.Success<typeof make>

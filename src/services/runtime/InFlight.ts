@@ -19,7 +19,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     readonly receive: <A, E, R>(part: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Aborted, R>
     /** Interrupts all running work without waiting; finalizers release its holds. */
     readonly abort: Effect.Effect<void>
-    /** Serves on, but asks the balancer for no more. */
+    /** Goes on serving, but reports itself unready to load balancers. */
     readonly announceStop: Effect.Effect<void>
     readonly isStopping: () => boolean
     readonly drain: (timeout: Duration.DurationInput) => Effect.Effect<void>

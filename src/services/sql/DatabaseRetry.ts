@@ -49,7 +49,7 @@ export const retryRarely = <A, E, R, Out>(
   })
 
 /** Waits no longer than that, while the statement goes on in the scope: none is ever interrupted. */
-export const within =
+export const withTimeLimit =
   (scope: Scope.Scope, duration: Duration.DurationInput) =>
   <A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<A, E | NoAnswer, R> =>
     Effect.gen(function* () {

@@ -35,7 +35,7 @@ export const rowsOf = <A, I>(schema: Schema.Schema<A, I>) => {
 }
 
 /** What a query or a change leaves out has no part in the statement. */
-export const given = <A>(
+export const whenDefined = <A>(
   value: A | undefined,
   part: (value: A) => Statement.Fragment
 ): ReadonlyArray<Statement.Fragment> => (value === undefined ? [] : [part(value)])
@@ -44,16 +44,16 @@ export const equals = (
   sql: SqlClient.SqlClient,
   columns: Readonly<Record<string, string | number | Date | null | undefined>>
 ): ReadonlyArray<Statement.Fragment> =>
-  Object.entries(columns).flatMap(([column, value]) => given(value, (value) => sql`${sql(column)} = ${value}`))
+  Object.entries(columns).flatMap(([column, value]) => whenDefined(value, (value) => sql`${sql(column)} = ${value}`))
 
 /** From `since` on, before `until`. */
-export const inTime = (
+export const inTimeRange = (
   sql: SqlClient.SqlClient,
   column: string,
   { since, until }: { readonly since?: number | undefined; readonly until?: number | undefined }
 ): ReadonlyArray<Statement.Fragment> => [
-  ...given(since, (from) => sql`${sql(column)} >= ${new Date(from)}`),
-  ...given(until, (to) => sql`${sql(column)} < ${new Date(to)}`)
+  ...whenDefined(since, (from) => sql`${sql(column)} >= ${new Date(from)}`),
+  ...whenDefined(until, (to) => sql`${sql(column)} < ${new Date(to)}`)
 ]
 
 const lockTimeouts = { many: 250, one: 1_000 } as const

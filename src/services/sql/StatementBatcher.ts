@@ -9,7 +9,7 @@ const tickMillis = 250
 const graceTicks = 2
 /** One batch runs at a time, which makes it larger; another starts beside a slow one. */
 const slowTicks = 2
-const mostAtOnce = 3
+const maxAtOnce = 3
 
 /** Items of one lane wait for the same lock. */
 export interface Lanes<Item> {
@@ -193,7 +193,7 @@ export const make = <Item, Result, E, R>({
       Effect.forever,
       Effect.uninterruptible
     )
-    for (let n = 0; n < mostAtOnce; n += 1) yield* Effect.forkScoped(worker)
+    for (let n = 0; n < maxAtOnce; n += 1) yield* Effect.forkScoped(worker)
 
     const tick = Effect.sync(() => {
       ticks += 1

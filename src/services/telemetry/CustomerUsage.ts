@@ -49,7 +49,7 @@ export class CustomerUsage extends Context.Tag("gateway/CustomerUsage")<
       const sql = yield* SqlClient.SqlClient
       const inTurn = yield* makeKeyedSemaphore(queriesAtOnce)
 
-      const limited = <A>(org: OrgId, statement: Effect.Effect<A, SqlError.SqlError>) =>
+      const withLimits = <A>(org: OrgId, statement: Effect.Effect<A, SqlError.SqlError>) =>
         sql`SELECT set_config('statement_timeout', ${queryTimeout}, true)`.pipe(
           Effect.zipRight(statement),
           sql.withTransaction,
@@ -61,11 +61,11 @@ export class CustomerUsage extends Context.Tag("gateway/CustomerUsage")<
 
       return CustomerUsage.of({
         sum: Effect.fn("CustomerUsage.sum")(function* (query: CustomerUsageQuery) {
-          const sums = yield* limited(query.org, report(sql, query, null))
+          const sums = yield* withLimits(query.org, report(sql, query, null))
           return (yield* rowsOf(UsageRow)(Effect.succeed(sums))).filter(({ isTotal }) => !isTotal)
         }),
         find: Effect.fn("CustomerUsage.find")(function* (org: OrgId, requestId: string) {
-          const found = yield* limited(
+          const found = yield* withLimits(
             org,
             // Not by the organization's index, in whose order one might be found late.
             sql`

@@ -46,7 +46,7 @@ export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsRea
       const sql = yield* SqlClient.SqlClient
       const scope = yield* Effect.scope
       const limit = sql`SELECT set_config('statement_timeout', ${String(statementMillis)}, true)`
-      const inTime = <A, E, R>(query: Effect.Effect<A, E, R>) =>
+      const withTimeLimit = <A, E, R>(query: Effect.Effect<A, E, R>) =>
         sql.withTransaction(Effect.zipRight(limit, query)).pipe(Effect.uninterruptible)
 
       const holds = rowsOf(OpenHolds)(sql`
@@ -65,9 +65,9 @@ export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsRea
         ) AS counts, LATERAL (VALUES (0, none), (1, one), (10, ten)) AS low (usd, count)`)
 
       const query = Effect.all({
-        holds: inTime(holds),
-        videos: inTime(videos),
-        organizations: Effect.catchAllCause(inTime(organizations), () => Effect.succeed([]))
+        holds: withTimeLimit(holds),
+        videos: withTimeLimit(videos),
+        organizations: Effect.catchAllCause(withTimeLimit(organizations), () => Effect.succeed([]))
       }).pipe(
         Effect.catchAllCause((cause) => Effect.zipRight(Effect.logDebug("Totals failed", cause), Effect.fail("away"))),
         Effect.option

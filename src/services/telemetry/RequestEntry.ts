@@ -2,7 +2,7 @@ import { Option, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { Usage } from "../../domain/Chat.ts"
 import type { Surface } from "../../domain/Model.ts"
-import { mostStored } from "../../domain/Money.ts"
+import { maxStored } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import type { AttemptEntry } from "../routing/AttemptHistory.ts"
@@ -43,7 +43,7 @@ const withoutControls = (text: string | undefined): string | null =>
   text === undefined ? null : text.replace(/[\p{Cc}\p{Cs}]/gu, "").slice(0, 200)
 
 const amount = (nano: bigint | undefined): string | undefined =>
-  nano === undefined ? undefined : (nano < mostStored ? nano : mostStored).toString()
+  nano === undefined ? undefined : (nano < maxStored ? nano : maxStored).toString()
 
 export const toRow = (entry: RequestEntry) => ({
   id: entry.id,

@@ -82,7 +82,7 @@ interface Options {
 }
 
 /** Bytes that wait for a reader who is slow; further lines are lost. */
-const mostBuffered = 1024 * 1024
+const maxBuffered = 1024 * 1024
 
 /** A logger would cost each request some fiber operations; these lines are written once a turn. */
 const make = ({ format, worker }: Options, output: Writable) => {
@@ -96,7 +96,7 @@ const make = ({ format, worker }: Options, output: Writable) => {
   }
   const write: Write = (answered, times, model) => {
     if (quiet.has(answered.path)) return
-    if (output.writableLength + waiting.length > mostBuffered) {
+    if (output.writableLength + waiting.length > maxBuffered) {
       lost += 1
       return
     }

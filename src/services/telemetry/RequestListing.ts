@@ -2,7 +2,7 @@ import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import { equals, given, inTime } from "../sql/Statement.ts"
+import { equals, inTimeRange, whenDefined } from "../sql/Statement.ts"
 
 /** `ok`: answered and, if streamed, to its end; `error`: 5xx, or a stream that broke. */
 export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error"
@@ -31,7 +31,7 @@ export interface RequestQuery {
 const withStatus = (sql: SqlClient.SqlClient, status: StatusFilter) => {
   if (status === "ok") return sql`status < 400 AND code IS NULL`
   if (status === "error") return sql`(status >= 500 OR code = 'stream_error')`
-  // Said without a parameter, so that a generic plan finds the index of all but 200.
+  // A literal, so that a generic plan finds the index of all but 200.
   if (typeof status === "number") return status === 200 ? sql`status = 200` : sql`status = ${status} AND status <> 200`
   return status === "4xx" ? sql`status BETWEEN 400 AND 499` : sql`status BETWEEN 500 AND 599`
 }
@@ -44,11 +44,11 @@ const conditionsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
   const { after, code, endedSince, id, key, model, org, route, status, surface } = query
   return sql.and([
     ...equals(sql, { org_id: org, key_id: key, model, route, surface, code }),
-    ...given(status, (status) => withStatus(sql, status)),
-    ...given(id, (id) => (isUuid(id) ? sql`(request_id = ${id} OR id = ${id}::uuid)` : sql`request_id = ${id}`)),
-    ...inTime(sql, "at", query),
-    ...given(after, (id) => sql`(at, id) < (${timeOf(sql, id)}, ${id}::uuid)`),
-    ...given(endedSince, (from) => sql`at + total_ms * interval '1 millisecond' >= ${new Date(from)}`)
+    ...whenDefined(status, (status) => withStatus(sql, status)),
+    ...whenDefined(id, (id) => (isUuid(id) ? sql`(request_id = ${id} OR id = ${id}::uuid)` : sql`request_id = ${id}`)),
+    ...inTimeRange(sql, "at", query),
+    ...whenDefined(after, (id) => sql`(at, id) < (${timeOf(sql, id)}, ${id}::uuid)`),
+    ...whenDefined(endedSince, (from) => sql`at + total_ms * interval '1 millisecond' >= ${new Date(from)}`)
   ])
 }
 
@@ -60,12 +60,12 @@ const isByHours = ({ code, endedSince, id, key, model, org, route, status, surfa
   return [org, key, model, status].filter((one) => one !== undefined).length > 1
 }
 
-/** Series that have all matching requests, and perhaps others: a model that nobody sold yet was among the unknown. */
+/** Series that have all matching requests, and perhaps others: a model that was not on sale yet counted as unknown. */
 const seriesOf = (sql: SqlClient.SqlClient, { key, model, org, route, status, surface }: RequestQuery) =>
   sql.and([
     ...equals(sql, { org_id: org, key_id: key, route, surface }),
-    ...given(model, (model) => sql`(model = ${model} OR NOT is_sold AND model = 'unknown')`),
-    ...given(status, (status) => (status === "ok" ? sql`status < 400` : withStatus(sql, status)))
+    ...whenDefined(model, (model) => sql`(model = ${model} OR NOT is_sold AND model = 'unknown')`),
+    ...whenDefined(status, (status) => (status === "ok" ? sql`status < 400` : withStatus(sql, status)))
   ])
 
 /** The newest hours that have such requests by the totals, one after the other until the rows are enough. */

@@ -70,12 +70,12 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         model, route, preferred_route, provider, stream, attempts, provider_request_id, notes, prompt_tokens, completion_tokens,
         cached_tokens, cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, web_searches, hold_id, charge, cost,
         first_byte_ms, total_ms`)
-      const entered = (entries: ReadonlyArray<RequestEntry>) =>
+      const entriesAsRows = (entries: ReadonlyArray<RequestEntry>) =>
         sql`json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)`
       /** One statement after the other, since each locks its totals in their order. */
       const save = Effect.fnUntraced(function* (entries: Arr.NonEmptyReadonlyArray<RequestEntry>) {
         const inserted = yield* sql<{ readonly id: string }>`
-          INSERT INTO request_log (${columns}) SELECT ${columns} FROM ${entered(entries)}
+          INSERT INTO request_log (${columns}) SELECT ${columns} FROM ${entriesAsRows(entries)}
           ON CONFLICT (id) DO NOTHING RETURNING id`
         if (inserted.length === entries.length) return
         const ids = new Set(inserted.map(({ id }) => id))
@@ -85,7 +85,7 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
             address = entry.address, user_agent = entry.user_agent, preferred_route = entry.preferred_route,
             provider_request_id = entry.provider_request_id, cost = coalesce(entry.cost, request_log.cost),
             first_byte_ms = entry.first_byte_ms, total_ms = entry.total_ms
-          FROM ${entered(entries.filter(({ id }) => !ids.has(id)))} AS entry WHERE request_log.id = entry.id`
+          FROM ${entriesAsRows(entries.filter(({ id }) => !ids.has(id)))} AS entry WHERE request_log.id = entry.id`
       })
 
       const write = yield* Outbox.make<RequestEntry, SqlError.SqlError>({

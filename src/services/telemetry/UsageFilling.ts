@@ -15,7 +15,7 @@ const correctNextHour = (sql: SqlClient.SqlClient) => sql`
   ) AS refunded
   WHERE h.id = r.hold_id AND h.charged > refunded.amount AND r.charge = 0 AND r.at >= next.hour AND r.at < next.filled_from`
 
-/** Adds an hour of the log, for which whoever writes to it waits; false: it was the last. */
+/** Adds an hour of the log, whose writers wait meanwhile; false: it was the last. */
 const fillNextHour = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [before] = yield* Effect.flatMap(sql`SELECT filled_from = '-infinity' AS is_done FROM usage_bounds`, Filled)

@@ -24,15 +24,15 @@ const day = 24 * hour
 const floor = (at: number, unit: number) => Math.floor(at / unit) * unit
 const ceil = (at: number, unit: number) => Math.ceil(at / unit) * unit
 
-const filled = (ranges: ReadonlyArray<Range>) => ranges.filter(({ from, to }) => from < to)
+const dropEmpty = (ranges: ReadonlyArray<Range>) => ranges.filter(({ from, to }) => from < to)
 
 /** What has whole units of it, and what remains at its ends. */
 const split = ({ from, to }: Range, unit: number) => {
   const whole = { from: ceil(from, unit), to: floor(to, unit) }
-  if (whole.from >= whole.to) return { whole: [], ends: filled([{ from, to }]) }
+  if (whole.from >= whole.to) return { whole: [], ends: dropEmpty([{ from, to }]) }
   return {
     whole: [whole],
-    ends: filled([
+    ends: dropEmpty([
       { from, to: whole.from },
       { from: whole.to, to }
     ])
@@ -46,7 +46,7 @@ export const rangesOf = ({ from, to }: Range, { filledFrom, rowsFrom }: Bounds, 
   const hours = split(totalled, hour)
   const days = byHour ? { whole: [], ends: hours.whole } : split(hours.whole[0] ?? { from: 0, to: 0 }, day)
   return {
-    rows: filled([{ from, to: Math.min(to, filledFrom) }, ...hours.ends]),
+    rows: dropEmpty([{ from, to: Math.min(to, filledFrom) }, ...hours.ends]),
     hours: days.ends,
     days: days.whole
   }

@@ -2,7 +2,7 @@ import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import { equals, given } from "../sql/Statement.ts"
+import { equals, whenDefined } from "../sql/Statement.ts"
 import { type Range, rangesOf, type UsageRanges } from "./UsageRanges.ts"
 
 export const Grouping = Schema.Literal("model", "key", "day", "hour", "provider", "org", "route", "surface", "status")
@@ -83,7 +83,7 @@ const orderOf = ({ by, sort, thenBy }: UsageQuery) => {
 
 const moment = (at: number) => (Number.isFinite(at) ? new Date(at).toISOString() : at < 0 ? "-infinity" : "infinity")
 
-const within = (sql: SqlClient.SqlClient, column: string, ranges: ReadonlyArray<Range>) =>
+const inRanges = (sql: SqlClient.SqlClient, column: string, ranges: ReadonlyArray<Range>) =>
   sql.or([
     sql`false`,
     ...ranges.map(({ from, to }) => {
@@ -101,7 +101,7 @@ const statusFilter = (sql: SqlClient.SqlClient, status: number | "4xx" | "5xx") 
 const filtersOf = (sql: SqlClient.SqlClient, { key, model, org, route, status, surface }: UsageQuery) => ({
   ofRequest: [
     ...equals(sql, { org_id: org, key_id: key, model, surface }),
-    ...given(status, (status) => statusFilter(sql, status))
+    ...whenDefined(status, (status) => statusFilter(sql, status))
   ],
   ofRoute: equals(sql, { route })
 })
@@ -122,11 +122,11 @@ const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, r
       SELECT kind, ${sql.literal(isByTime ? "starts_at" : "NULL::timestamptz")} AS hour, ${sql.literal(added)}
       FROM (SELECT ${sql.literal(isOfAll ? "(SELECT kinds FROM of_series)[series_id] AS kind, *" : "*")}
         FROM ${sql(table)} ${sql.literal(isOfAll ? "" : "JOIN kinds ON kinds.id = series_id")}) AS totals
-      WHERE ${within(sql, "starts_at", ranges)} GROUP BY 1, 2
+      WHERE ${inRanges(sql, "starts_at", ranges)} GROUP BY 1, 2
     ) AS added JOIN (SELECT DISTINCT kind, name, subname, is_sold, is_refusal FROM kinds) AS named USING (kind)`
   const ofRows = sql`
     SELECT ${sql.literal(identity(query))}, hour, ${sql.literal(sums.join(", "))} FROM (
-      SELECT p.* FROM (SELECT * FROM request_log WHERE ${sql.and([within(sql, "at", rows), ...ofRequest])}) AS r,
+      SELECT p.* FROM (SELECT * FROM request_log WHERE ${sql.and([inRanges(sql, "at", rows), ...ofRequest])}) AS r,
         usage_parts(1, ROW(r.*)::request_log) AS p
     ) AS parts WHERE ${sql.and([sql`true`, ...ofRoute])}`
   const sources = [
@@ -164,7 +164,7 @@ const hashed = <A, E>(sql: SqlClient.SqlClient, statement: Effect.Effect<A, E>) 
     sql.withTransaction
   )
 
-/** A row for each group, and last one of them all; names that nobody sells are the group `unknown`. */
+/** A row for each group, and last one of them all; names that are not on sale form the group `unknown`. */
 export const report = (sql: SqlClient.SqlClient, query: UsageQuery, unknown: "unknown" | null) =>
   Effect.flatMap(readBounds(sql), (bounds) => {
     const { after, by, limit, since = -Infinity, thenBy, until = Infinity } = query

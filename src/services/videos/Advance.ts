@@ -24,7 +24,7 @@ import {
 import { makeVideoTrace } from "./VideoTrace.ts"
 import type { Render, Upstream } from "./VideoUpstream.ts"
 
-const mostDownloads = 5
+const maxDownloads = 5
 const finished = Next.Finish()
 
 export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Submit, finish: Finish) =>
@@ -100,7 +100,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       if (isFinal(failure.class)) return yield* retryOrFail(job, failure)
       const failed = yield* Effect.orDie(rows.failDownload(job))
       if (failed === undefined) return finished
-      return failed >= mostDownloads ? yield* retryOrFail(job, failure) : downloadDelay(failed)
+      return failed >= maxDownloads ? yield* retryOrFail(job, failure) : downloadDelay(failed)
     })
 
     const handleProgress = Effect.fnUntraced(function* (

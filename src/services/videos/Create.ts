@@ -126,7 +126,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
         : Effect.flatMap(views.createdAt(video), (at) => (at === undefined ? store.remove(reference) : Effect.void))
     return Effect.zipRight(
       refunds.refund({ id: hold, org, key }, video),
-      refunds.afterwards(hold, Effect.ignoreLogged(removed))
+      refunds.runAfter(hold, Effect.ignoreLogged(removed))
     )
   }
 

@@ -34,7 +34,9 @@ export const isUncertain = ({ class: kind, status, unsent }: ProviderFailure): b
 
 export const reportUncertainSubmit = (job: LeasedJob, route: string | undefined) =>
   Effect.zipRight(
-    Effect.logWarning(`Video ${job.id} may be rendered at ${route ?? "a route"} without anybody knowing, for nothing`),
+    Effect.logWarning(
+      `Video ${job.id} may be rendered at ${route ?? "a route"} for nothing: its submit was not confirmed`
+    ),
     Metric.increment(Metrics.videoDoubts)
   )
 
@@ -99,7 +101,7 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
         request: { prompt: job.prompt, seconds: job.seconds, reference },
         attempts,
         tried: new Set(job.tried),
-        within: Math.min(Math.max(0, job.leftMs), longestRoundMs),
+        limitMillis: Math.min(Math.max(0, job.leftMs), longestRoundMs),
         beforeSubmit: (route) =>
           Effect.suspend(() => {
             const unreported = uncertainRoute

@@ -4,7 +4,7 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { VideoNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { equals, given, inTime, rowsOf } from "../sql/Statement.ts"
+import { equals, inTimeRange, rowsOf, whenDefined } from "../sql/Statement.ts"
 import { RequestRow } from "../telemetry/RequestLog.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
 import { cancelled } from "./VideoState.ts"
@@ -101,8 +101,8 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
         list: Effect.fn("VideoAdmin.list")(({ after, limit, model, org, status, ...range }: JobQuery) => {
           const where = sql.and([
             ...equals(sql, { org_id: org, model, status }),
-            ...inTime(sql, "created_at", range),
-            ...given(after, (id) => sql`(created_at, id) < (${createdAt(id)}, ${id})`)
+            ...inTimeRange(sql, "created_at", range),
+            ...whenDefined(after, (id) => sql`(created_at, id) < (${createdAt(id)}, ${id})`)
           ])
           return rows(sql`${selectJobs} WHERE videos.id = ANY (ARRAY(
               SELECT id FROM videos WHERE ${where} ORDER BY created_at DESC, id DESC LIMIT ${limit}

@@ -5,7 +5,7 @@ import type { Advance } from "./Advance.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import { type Lease, LeaseLost, Next } from "./VideoState.ts"
 
-const mostAtOnce = 16
+const maxAtOnce = 16
 const renewEvery = "8 seconds"
 const retryDefectAfterMs = 5_000
 const stopTimeout = "10 seconds"
@@ -51,7 +51,7 @@ export const makeRunner = Effect.fnUntraced(function* (
       })
     }
     if (Exit.isInterrupted(exit)) return release(job, 0)
-    if (isLeaseLost(exit.cause)) return Effect.logInfo(`Video ${job.id} is somebody else's now, or over`)
+    if (isLeaseLost(exit.cause)) return Effect.logInfo(`Video ${job.id} is leased by another instance, or over`)
     return Effect.zipRight(
       logFailure(`Working on video ${job.id} failed unexpectedly`, exit.cause, Effect.logError),
       release(job, retryDefectAfterMs)
@@ -88,7 +88,7 @@ export const makeRunner = Effect.fnUntraced(function* (
   )
 
   const claimDue = Effect.gen(function* () {
-    const capacity = mostAtOnce - claimed.size
+    const capacity = maxAtOnce - claimed.size
     if (capacity <= 0) return yield* Queue.take(wakeups)
     const exceptions = Effect.all({ except: pendingVideos, passedOver: listPassedOver })
     const jobs = yield* Effect.flatMap(exceptions, (them) => rows.claim(capacity, them)).pipe(

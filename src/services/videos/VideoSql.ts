@@ -54,7 +54,7 @@ export interface Submitting extends Pick<LeasedJob, "doubts" | "spare"> {
 
 const longestDetail = 200
 /** In percent: the rest is the download. */
-const mostUnfinished = 99
+const maxUnfinished = 99
 
 const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
   JSON.stringify(
@@ -182,7 +182,7 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
         job,
         "poll",
         sql`polls = polls + 1, status = CASE WHEN ${hasStarted} THEN 'in_progress' ELSE status END,
-            progress = greatest(progress, ${Math.min(percent, mostUnfinished)})`
+            progress = greatest(progress, ${Math.min(percent, maxUnfinished)})`
       ),
 
     /** Returns how many downloads failed; undefined: the job is another's. */

@@ -102,7 +102,7 @@ export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
     })
 })
 
-/** In the transaction that ends the job; nothing of one whose customer was told of an error instead. */
+/** In the transaction that ends the job; nothing for a job whose customer got an error. */
 export const notifyOfEnd = (sql: SqlClient.SqlClient, id: string, link: (media: string) => string) =>
   Effect.gen(function* () {
     const [ended] = yield* sql<{ readonly orgId: OrgId; readonly webhookUrl: string | null }>`

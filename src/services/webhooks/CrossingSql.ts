@@ -12,24 +12,24 @@ export const lowCredits = `
 
 /** Rows of `spent` hold a key's spend of the day after the charges of `closed`; looks at keys with endpoints alone. */
 export const reachedCaps = `
-  SELECT told.org_id, 'cap.reached' AS type, json_build_object(
-    'key_id', told.key_id, 'key_name', api_keys.name, 'percent', share.percent, 'cap_usd', ${usd("api_keys.cap")},
+  SELECT charges.org_id, 'cap.reached' AS type, json_build_object(
+    'key_id', charges.key_id, 'key_name', api_keys.name, 'percent', share.percent, 'cap_usd', ${usd("api_keys.cap")},
     'cap_period', api_keys.cap_period, 'spent_usd', ${usd("(before.spent + spent.spent)")}
   ) AS data
   FROM (
     SELECT org_id, key_id, sum(charged) AS charged FROM closed
     WHERE state = 'settled' AND org_id IN (SELECT org_id FROM endpoints) GROUP BY org_id, key_id
-  ) AS told
+  ) AS charges
   JOIN spent USING (key_id)
-  JOIN api_keys ON api_keys.id = told.key_id AND api_keys.cap IS NOT NULL
+  JOIN api_keys ON api_keys.id = charges.key_id AND api_keys.cap IS NOT NULL
   CROSS JOIN LATERAL (
-    SELECT coalesce(sum(key_spend.spent), 0) AS spent FROM key_spend WHERE key_spend.key_id = told.key_id
+    SELECT coalesce(sum(key_spend.spent), 0) AS spent FROM key_spend WHERE key_spend.key_id = charges.key_id
       AND key_spend.day >= cap_period_start(api_keys.cap_period) AND key_spend.day <> spent.day
   ) AS before
   CROSS JOIN LATERAL (
     VALUES (80, api_keys.cap - api_keys.cap / 5), (100, api_keys.cap)
   ) AS share (percent, amount)
-  WHERE before.spent + spent.spent >= share.amount AND before.spent + spent.spent - told.charged < share.amount`
+  WHERE before.spent + spent.spent >= share.amount AND before.spent + spent.spent - charges.charged < share.amount`
 
 /** Expressions that write `notices` for the endpoints of organizations; they cost next to nothing where there are none. */
 export const notify = (organizations: string, notices: string) => `

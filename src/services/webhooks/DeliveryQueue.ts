@@ -4,9 +4,9 @@ import { storable } from "../sql/Statement.ts"
 
 /** Longer than a try with its statements takes. */
 const leaseSeconds = 60
-const mostPerLane = 4
+const maxPerLane = 4
 /** Hosts that never answer are as many as a customer likes. */
-export const mostPerOrganization = 16
+export const maxPerOrganization = 16
 /** Due rows that are looked at for one claim. */
 const farthest = 1_000
 const longestFailure = 200
@@ -50,7 +50,8 @@ export interface DeliveryQueue {
 export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
   const decode = Schema.decodeUnknown(Schema.Array(Leased))
   const failureOf = ({ failure = "" }: Try) => storable(failure.slice(0, longestFailure))
-  const tried = ({ status }: Try) => sql`tries = tries + 1, tried_at = now(), lease = NULL, status = ${status ?? null}`
+  const setTried = ({ status }: Try) =>
+    sql`tries = tries + 1, tried_at = now(), lease = NULL, status = ${status ?? null}`
   return {
     claim: (limit, busy) =>
       Effect.flatMap(
@@ -65,7 +66,7 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
                 row_number() OVER (PARTITION BY org_id ORDER BY next_at, id) AS org_place
               FROM due
             ) AS placed
-            WHERE place <= ${mostPerLane} AND org_place <= ${mostPerOrganization} ORDER BY next_at LIMIT ${limit}
+            WHERE place <= ${maxPerLane} AND org_place <= ${maxPerOrganization} ORDER BY next_at LIMIT ${limit}
           ), locked AS (
             SELECT id, CASE
                 WHEN endpoint_id IS NULL
@@ -85,12 +86,12 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
       ),
 
     deliver: ({ id, lease }, done) => sql`
-      UPDATE webhook_deliveries SET state = 'delivered', ${tried(done)}, failure = NULL, next_at = NULL
+      UPDATE webhook_deliveries SET state = 'delivered', ${setTried(done)}, failure = NULL, next_at = NULL
       WHERE id = ${id} AND lease = ${lease}`,
 
     fail: ({ id, lease }, done, retryMs) => sql`
       WITH failed AS (
-        UPDATE webhook_deliveries SET state = ${retryMs === undefined ? "failed" : "pending"}, ${tried(done)},
+        UPDATE webhook_deliveries SET state = ${retryMs === undefined ? "failed" : "pending"}, ${setTried(done)},
           failure = ${failureOf(done)}, next_at = now() + ${retryMs ?? null}::double precision * interval '1 millisecond'
         WHERE id = ${id} AND lease = ${lease} RETURNING endpoint_id
       )
@@ -103,7 +104,7 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
           disabled_at = coalesce(disabled_at, now())
         WHERE id = ${endpointId}
       ), gone AS (
-        UPDATE webhook_deliveries SET state = 'failed', ${tried(done)}, failure = ${failureOf(done)}, next_at = NULL
+        UPDATE webhook_deliveries SET state = 'failed', ${setTried(done)}, failure = ${failureOf(done)}, next_at = NULL
         WHERE id = ${id} AND lease = ${lease}
       )
       UPDATE webhook_deliveries SET state = 'failed', lease = NULL, failure = 'the endpoint is disabled', next_at = NULL

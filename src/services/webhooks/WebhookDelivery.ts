@@ -5,17 +5,17 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { logFailure } from "../sql/Outage.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { type DeliveryQueue, type Leased, makeDeliveryQueue, mostPerOrganization, type Try } from "./DeliveryQueue.ts"
+import { type DeliveryQueue, type Leased, makeDeliveryQueue, maxPerOrganization, type Try } from "./DeliveryQueue.ts"
 import { sign } from "./Signature.ts"
 
 const tryWithinSeconds = 15
-const mostAtOnce = 64
+const maxAtOnce = 64
 
 /** After each failed try, the last but one; together below 24 hours. */
 const rests = ["5 seconds", "1 minute", "5 minutes", "30 minutes", "2 hours", "6 hours", "15 hours"] as const
 
 /** Shortened by up to a fifth, so that what failed together is not repeated together; undefined after the last try. */
-const restAfter = (tries: number) =>
+const delayAfter = (tries: number) =>
   Effect.map(Random.nextRange(0.8, 1), (share) => {
     const rest = rests[tries]
     return rest === undefined ? undefined : Math.round(Duration.toMillis(rest) * share)
@@ -73,7 +73,7 @@ export const makeRunner = Effect.fnUntraced(function* (
         yield* Effect.logWarning(`The webhook endpoint ${leased.endpointId} is disabled: 410`)
       return "gone"
     }
-    const rest = yield* restAfter(leased.tries)
+    const rest = yield* delayAfter(leased.tries)
     yield* Effect.retry(queue.fail(leased, done, rest), untilSettled)
     if (rest !== undefined) return "retried"
     yield* Effect.logWarning(`The webhook ${leased.eventId} could not be delivered: ${done.failure}`)
@@ -110,12 +110,12 @@ export const makeRunner = Effect.fnUntraced(function* (
       lanes.add(lane)
       byOrganization.set(orgId, (byOrganization.get(orgId) ?? 0) + 1)
     }
-    const full = [...byOrganization].filter(([, count]) => count >= mostPerOrganization)
+    const full = [...byOrganization].filter(([, count]) => count >= maxPerOrganization)
     return [...lanes, ...full.map(([org]) => org)]
   }
 
   const claimDue = Effect.gen(function* () {
-    const capacity = mostAtOnce - running.size
+    const capacity = maxAtOnce - running.size
     if (capacity === 0) return yield* Queue.take(wakeups)
     const claimed = yield* Effect.uninterruptible(
       Effect.tap(

@@ -3,7 +3,7 @@ import { Context, Data, Duration, Effect, Layer, Redacted, Schema } from "effect
 import { OrgId } from "../../domain/Organization.ts"
 import { Fetcher } from "../media/Fetcher.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { equals, given, rowsOf } from "../sql/Statement.ts"
+import { equals, rowsOf, whenDefined } from "../sql/Statement.ts"
 import * as Outbox from "./Outbox.ts"
 import { newSecret } from "./Signature.ts"
 
@@ -157,7 +157,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
           endpoints(sql`
             SELECT ${columns} FROM webhook_endpoints WHERE ${sql.and([
               ...equals(sql, { org_id: org }),
-              ...given(after, (id) => sql`id < ${id}`)
+              ...whenDefined(after, (id) => sql`id < ${id}`)
             ])}
             ORDER BY id DESC LIMIT ${limit}`)
         ),
@@ -178,8 +178,8 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
           deliveries(sql`
             SELECT * FROM webhook_deliveries WHERE ${sql.and([
               ...equals(sql, { org_id: org, endpoint_id: endpoint, event_id: event }),
-              ...given(state, (state) => sql.literal(states[state])),
-              ...given(after, (id) => sql`id < ${id}`)
+              ...whenDefined(state, (state) => sql.literal(states[state])),
+              ...whenDefined(after, (id) => sql`id < ${id}`)
             ])}
             ORDER BY id DESC LIMIT ${limit ?? null}`)
         ),

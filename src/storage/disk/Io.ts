@@ -2,7 +2,7 @@ import { type FileHandle, open } from "node:fs/promises"
 import { Data, Effect, Predicate } from "effect"
 import { MediaStoreFailed } from "../../services/media/MediaStore.ts"
 
-export class NotThere extends Data.TaggedError("NotThere") {}
+export class FileMissing extends Data.TaggedError("NotThere") {}
 
 const codeOf = (error: unknown) => (Predicate.hasProperty(error, "code") ? error.code : undefined)
 
@@ -10,14 +10,14 @@ const messageOf = (error: unknown) => (error instanceof Error ? error.message : 
 
 /** Stuck calls occupy the few threads that Node has for files and DNS. */
 let stuck = 0
-const mostStuck = 2
+const maxStuck = 2
 const timeoutMillis = 30_000
 
 const isHandle = (value: unknown): value is FileHandle => Predicate.hasProperty(value, "close")
 
 /** Rejects at the timeout: no file system call can be cancelled. */
-export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> => {
-  if (stuck >= mostStuck) return Promise.reject(new Error("the disk does not answer"))
+export const withTimeLimit = <A>(millis: number, work: () => Promise<A>): Promise<A> => {
+  if (stuck >= maxStuck) return Promise.reject(new Error("the disk does not answer"))
   return new Promise((resolve, reject) => {
     let isLate = false
     const timer = setTimeout(() => {
@@ -29,25 +29,26 @@ export const within = <A>(millis: number, work: () => Promise<A>): Promise<A> =>
       clearTimeout(timer)
       if (isLate) stuck -= 1
     }
-    const hand = (value: A) => {
-      // Nobody is left to close it.
+    const settle = (value: A) => {
+      // The caller has timed out and will not close it.
       if (isLate && isHandle(value)) void value.close().catch(() => {})
       resolve(value)
     }
-    work().finally(end).then(hand, reject)
+    work().finally(end).then(settle, reject)
   })
 }
 
-export const io = <A>(work: () => Promise<A>): Effect.Effect<A, MediaStoreFailed> =>
+export const runIo = <A>(work: () => Promise<A>): Effect.Effect<A, MediaStoreFailed> =>
   Effect.tryPromise({
-    try: () => within(timeoutMillis, work),
+    try: () => withTimeLimit(timeoutMillis, work),
     catch: (error) => new MediaStoreFailed({ detail: messageOf(error) })
   })
 
-export const ioOn = <A>(work: () => Promise<A>): Effect.Effect<A, MediaStoreFailed | NotThere> =>
+export const runIoOnFile = <A>(work: () => Promise<A>): Effect.Effect<A, MediaStoreFailed | FileMissing> =>
   Effect.tryPromise({
-    try: () => within(timeoutMillis, work),
-    catch: (error) => (codeOf(error) === "ENOENT" ? new NotThere() : new MediaStoreFailed({ detail: messageOf(error) }))
+    try: () => withTimeLimit(timeoutMillis, work),
+    catch: (error) =>
+      codeOf(error) === "ENOENT" ? new FileMissing() : new MediaStoreFailed({ detail: messageOf(error) })
   })
 
 /** Some file systems do not support it. */
@@ -55,7 +56,7 @@ const unsyncable: ReadonlySet<unknown> = new Set(["EINVAL", "ENOTSUP", "EISDIR",
 
 /** New and removed names then survive a loss of power. */
 export const syncDirectory = (directory: string) =>
-  io(async () => {
+  runIo(async () => {
     const handle = await open(directory, "r")
     try {
       await handle.sync()

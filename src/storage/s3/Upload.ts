@@ -4,7 +4,7 @@ import { elementOf, type S3Client, S3Failed } from "./Client.ts"
 
 export const partBytes = 8 * 1024 * 1024
 /** S3's limit for one file. */
-const mostParts = 10_000
+const maxParts = 10_000
 
 export interface Upload {
   readonly key: string
@@ -96,7 +96,7 @@ export const make = ({ retryTransient, ask, refusal }: S3Client) => {
       )
       const use = Effect.fnUntraced(function* (part: Uint8Array, isLast: boolean) {
         if (uploadId === undefined && isLast) return yield* whole(upload, part)
-        if (etags.length === mostParts) return yield* unusable(`the file has more than ${mostParts} parts`)
+        if (etags.length === maxParts) return yield* unusable(`the file has more than ${maxParts} parts`)
         uploadId ??= yield* createUpload(upload)
         etags.push(yield* sendPart(key, uploadId, etags.length + 1, part))
         if (isLast) yield* complete(key, uploadId, etags).pipe(Effect.onExit(removeUncertain(key)))

@@ -10,8 +10,8 @@ import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import {
   type ImageFailure,
   ImageGenerations,
-  type ImageJob,
-  type ImageResult
+  type ImageResult,
+  type ImageTask
 } from "../../../src/services/images/ImageGenerations.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
@@ -79,7 +79,7 @@ export const drawn: ImageResult = {
 
 interface Images {
   /** Every job so far, oldest first. */
-  readonly jobs: ReadonlyArray<ImageJob>
+  readonly jobs: ReadonlyArray<ImageTask>
   /** What the next job ends with; after it all succeed again. */
   readonly script: (outcome: Effect.Effect<ImageResult, ImageFailure>) => void
 }
@@ -108,7 +108,7 @@ const server = Server.layer({
 /** A real server over a real database, where nothing is generated. */
 export const layer = Layer.unwrapEffect(
   Effect.sync(() => {
-    const jobs: Array<ImageJob> = []
+    const jobs: Array<ImageTask> = []
     const outcomes: Array<Effect.Effect<ImageResult, ImageFailure>> = []
     const fake = new VideoJobsFake()
     const images = Layer.mock(ImageGenerations, {

@@ -18,7 +18,7 @@ const answering = Effect.gen(function* () {
 }).pipe(Effect.repeat(Schedule.spaced("50 millis")), Effect.fork)
 
 withLayer(layer)("the catalog at the admin API", (it) => {
-  it.effect("it is told as it is served, with what is off and what is sold below its cost", function* () {
+  it.effect("it is listed as it is served, with what is off and what is sold below its cost", function* () {
     const { admin } = yield* asOperator("read")
     const { data, fingerprint, ...rest } = read(yield* admin("/catalog"))
     assert.match(fingerprint, /^[0-9a-f]{12}$/)

@@ -32,7 +32,7 @@ const prepared = Effect.gen(function* () {
 })
 
 withLayer(layer)("routes at the admin API", (it) => {
-  it.effect("each is told with its price, its cost and why it is off", function* () {
+  it.effect("each is listed with its price, its cost and why it is off", function* () {
     const { routes } = yield* prepared
     const { byId, rest } = yield* routes
     assert.deepStrictEqual(rest, { sandbox: false, has_more: false, next: null })
@@ -125,7 +125,7 @@ withLayer(layer)("routes at the admin API", (it) => {
     assertRefused(other, badRequest("The `Idempotency-Key` was used for another change."))
   })
 
-  it.effect("one that is off can be disabled; one that nobody knows cannot", function* () {
+  it.effect("one that is off can be disabled; an unknown one cannot", function* () {
     const { change } = yield* prepared
     assert.isTrue(read(yield* change("disable", { route: "dear@absent" })).disabled)
     read(yield* change("enable", { route: "dear@absent" }))

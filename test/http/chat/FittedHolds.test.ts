@@ -50,7 +50,7 @@ withLayer(gateway({ talk: {} }))("a chat whose hold is fitted", (it) => {
     assert.strictEqual(yield* customer.spentInTheEnd, 20_000n)
   })
 
-  it.effect("keeps its cap where the balance covers it, and nothing is told", function* () {
+  it.effect("keeps its cap where the balance covers it, and the answer names no lower one", function* () {
     const { first } = yield* Upstreams
     yield* first.script(answers())
     const answer = yield* chat(yield* fitting(holdOf(maxOutput)), full)

@@ -17,7 +17,7 @@ const served = gateway({
 })
 
 withLayer(served)("the shape of an image", (it) => {
-  it.effect("is left to the only routes that make it, which are told it", function* () {
+  it.effect("is left to the only routes that make it, and sent to them", function* () {
     const { first, second } = yield* Upstreams
     const customer = yield* Served.customer()
     const calls = first.calls.length
@@ -28,14 +28,14 @@ withLayer(served)("the shape of an image", (it) => {
     assert.lengthOf(first.calls, calls)
   })
 
-  it.effect("is not told to a route that makes one only", function* () {
+  it.effect("is not sent to a route that makes one only", function* () {
     const { first } = yield* Upstreams
     yield* first.script(paints())
     imageOf(yield* draw(yield* Served.customer(), asked("art", { size: "1024x1024" })))
     assert.notProperty(first.calls.at(-1)?.body, "size")
   })
 
-  it.effect("is told to a route that makes it in several sizes", function* () {
+  it.effect("is sent to a route that makes it in several sizes", function* () {
     const { first } = yield* Upstreams
     const { spent, ...customer } = yield* Served.customer()
     yield* first.script(paints())

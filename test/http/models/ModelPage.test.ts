@@ -26,7 +26,7 @@ withLayer(served)("the models for Anthropic's clients", (it) => {
     )
   })
 
-  it.effect("are told one by one, and a picture's model is none", function* () {
+  it.effect("are answered one by one, and a picture's model is not found", function* () {
     const { anthropic } = yield* customer()
     const info = yield* calling(() => anthropic.models.retrieve("talk"))
     assert.deepInclude(info, {

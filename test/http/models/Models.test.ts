@@ -48,7 +48,7 @@ withLayer(gateway({ talk: {}, [id]: {} }))("a model asked for by its id", (it) =
     }
   })
 
-  it.effect("is found by the official client, which is told when there is none", function* () {
+  it.effect("is found by the official client, which gets a 404 when there is none", function* () {
     const { openai } = yield* Served.customer()
     const found = yield* calling(() => openai.models.retrieve(id))
     assert.deepInclude(asJson(found), { id, object: "model", surface: "chat" })

@@ -1,5 +1,5 @@
 import { Clock, Duration, Effect, Layer, Redacted } from "effect"
-import { isToldShape, makesShape } from "../../../src/domain/Image.ts"
+import { makesShape, sendsShape } from "../../../src/domain/Image.ts"
 import type { MediaType, Picture } from "../../../src/domain/Media.ts"
 import type { ImageModel, ImageRoute, VideoRoute } from "../../../src/domain/Model.ts"
 import { type Painting, picture } from "../../contracts/ImageHarness.ts"
@@ -104,7 +104,7 @@ export const tellable = (model: ImageModel, route: ImageRoute) =>
     ...model.variants.filter(
       (variant) =>
         variant.resolution === resolution &&
-        isToldShape(model, route, resolution) &&
+        sendsShape(model, route, resolution) &&
         makesShape(route, resolution, variant.shape)
     )
   ])

@@ -10,7 +10,7 @@ vi.mock("sharp", () => {
   throw new Error("no native library for this machine")
 })
 
-it.effect("a machine that cannot load sharp has no pictures, and is told so", function* () {
+it.effect("a machine that cannot load sharp has no pictures, and gets an error that says why", function* () {
   for (let time = 0; time < 2; time++) {
     const failure = yield* failureOf(draw({}))
     assert.strictEqual(failure.class, "retry")

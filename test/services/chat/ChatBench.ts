@@ -26,7 +26,7 @@ export const makeSink = Effect.gen(function* () {
   const sink: ChatSink = {
     departure,
     open: Ref.update(line, (now) => ({ ...now, open: now.open + 1 })),
-    opened: Effect.map(Ref.get(line), ({ open }) => open > 0),
+    isOpen: Effect.map(Ref.get(line), ({ open }) => open > 0),
     write: (events) =>
       Effect.zipRight(
         Ref.update(line, (now) => ({ ...now, events: [...now.events, ...events] })),

@@ -71,7 +71,7 @@ export const bench = Effect.fnUntraced(function* (
   const sink: ChatSink = {
     departure,
     open: Effect.sync(() => void ended.push("open")),
-    opened: Effect.sync(() => ended.length > 0),
+    isOpen: Effect.sync(() => ended.length > 0),
     write: () => Effect.void,
     finish: () => Effect.sync(() => void ended.push("finish")),
     fail: ({ _tag }) => Effect.sync(() => void ended.push(_tag))

@@ -87,7 +87,7 @@ withLayer(ledgers)("idempotency keys under many requests and with age", (it) => 
     }
   })
 
-  it.effect("what cannot be forgotten now is told again, and its key is free all the same", function* () {
+  it.effect("what cannot be forgotten now is tried again, and its key is free all the same", function* () {
     const { age, asked, idempotency, org, payment } = yield* arranged
     yield* Effect.flatMap(idempotency.claim(asked), first).pipe(
       Effect.flatMap((claim) => Effect.flatMap(payment, (hold) => claim.keep({ of: org }, hold))),

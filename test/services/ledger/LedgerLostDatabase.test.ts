@@ -82,7 +82,7 @@ describe.concurrent("a key whose process loses its database", () => {
     yield* eventually(outcome(there, asked), (word) => word === "First", "20 seconds")
   })
 
-  it.scopedLive("is freed also where nobody was told that it was taken", function* () {
+  it.scopedLive("is freed also where the answer that it was taken got lost", function* () {
     const { asked, door, idempotency, outside } = yield* losable()
     const there = yield* Effect.provide(Idempotency, outside)
     yield* door.cutAt("INSERT INTO idempotency_keys", "after")

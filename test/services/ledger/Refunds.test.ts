@@ -92,12 +92,12 @@ describe("refunds", () => {
       const { id, key, org } = yield* charged
       const refunds = yield* Refunds
       const order: Array<string> = []
-      yield* refunds.afterwards(
+      yield* refunds.runAfter(
         id,
         Effect.sync(() => void order.push("before"))
       )
       yield* refunds.refund({ id, org, key })
-      yield* refunds.afterwards(
+      yield* refunds.runAfter(
         id,
         Effect.sync(() => void order.push("after"))
       )

@@ -1,5 +1,5 @@
 import { Clock, Effect, Fiber, Option, Schedule, TestClock } from "effect"
-import { upTo, within } from "../../../src/services/sql/DatabaseRetry.ts"
+import { upTo, withTimeLimit } from "../../../src/services/sql/DatabaseRetry.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 /** How often something fails in vain within 300 ms, while the first failure sets the wall clock. */
@@ -44,7 +44,7 @@ describe("waiting for a statement", () => {
     const statement = Effect.andThen(Effect.sleep("2 seconds"), () => {
       isDone = true
     })
-    const waiting = yield* Effect.fork(within(scope, "4 seconds")(statement))
+    const waiting = yield* Effect.fork(withTimeLimit(scope, "4 seconds")(statement))
     yield* Effect.yieldNow()
     yield* Fiber.interruptFork(waiting)
     yield* TestClock.adjust("1 second")
@@ -56,7 +56,7 @@ describe("waiting for a statement", () => {
 
   it.scoped("ends without an answer when its time is up", function* () {
     const waiting = yield* Effect.fork(
-      Effect.flip(within(yield* Effect.scope, "4 seconds")(Effect.interruptible(Effect.never)))
+      Effect.flip(withTimeLimit(yield* Effect.scope, "4 seconds")(Effect.interruptible(Effect.never)))
     )
     yield* TestClock.adjust("4 seconds")
     assert.strictEqual((yield* Fiber.join(waiting))._tag, "NoAnswer")

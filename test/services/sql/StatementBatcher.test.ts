@@ -56,7 +56,7 @@ describe("natural batches", () => {
     ])
   })
 
-  it.scoped("keep nobody waiting beyond their patience, and pass over who has lost it", function* () {
+  it.scoped("make no caller wait beyond its timeout, and skip those whose time is over", function* () {
     const { askLater, gate, ran } = yield* gated()
     const early = yield* Effect.forEach([1, 2, 3, 4], (item) =>
       Effect.zipLeft(askLater(item), TestClock.adjust("1 second"))
@@ -159,7 +159,7 @@ describe("natural batches with lanes", () => {
     yield* Scope.close(scope, Exit.void)
   })
 
-  it.scoped("are repeated once as they are after a failure that is nobody's own", function* () {
+  it.scoped("are repeated once as they are after a failure that no single one caused", function* () {
     let failures = 1
     const { ask, ran } = yield* laned(() => (failures-- > 0 ? gone : undefined))
     const asked = yield* Effect.forEach(["a1", "b1", "c1"], ask)

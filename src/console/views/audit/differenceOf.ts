@@ -7,7 +7,7 @@ interface Change {
 const fieldsOf = (record: unknown): ReadonlyMap<string, unknown> =>
   new Map(typeof record === "object" && record !== null ? Object.entries(record) : [])
 
-/** What the row of the audit has a column for, or nobody chose. */
+/** Fields that the audit has a column for, or that no operator chose. */
 const known = new Set(["id", "org", "org_name", "at", "created_at"])
 
 const isChosen = (name: string, value: unknown) => !known.has(name) && value !== null && value !== false && value !== 0

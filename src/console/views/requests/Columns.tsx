@@ -6,7 +6,7 @@ import type { Column } from "../../parts/Table.tsx"
 import { statusOf } from "./Outcome.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
 
-const mostShown = 80
+const maxShown = 80
 
 /** Without the model's name, which most routes begin with. */
 const shortRoute = (route: string, model: string | null): string =>
@@ -27,7 +27,7 @@ export const columns: ReadonlyArray<Column<RequestRecord>> = [
   timeColumn("requests"),
   { title: "Status", kind: "status", value: ({ code, status }) => statusOf(status, code) },
   organizationColumn,
-  { title: "Model", kind: "code", value: ({ model }) => model && shorten(model, mostShown) },
+  { title: "Model", kind: "code", value: ({ model }) => model && shorten(model, maxShown) },
   { title: "Route", kind: "custom", value: (row) => <Route row={row} /> },
   { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd },
   { title: "Took", kind: "amount", value: ({ total_ms }) => formatMillis(total_ms) },

@@ -24,13 +24,13 @@ const notes: Readonly<Record<string, string>> = {
   cap_lowered: "output capped to the balance"
 }
 
-const mostShown = 160
+const maxShown = 160
 
 const filtered = (name: string, value: string | null) =>
   value && (
     <a href={link(["requests"], { [name]: value })}>
       <code>
-        <bdi>{shorten(value, mostShown)}</bdi>
+        <bdi>{shorten(value, maxShown)}</bdi>
       </code>
     </a>
   )

@@ -9,7 +9,7 @@ import { arrivals, type Listed, merge } from "./Tail.ts"
 const everySeconds = 3
 const polled = 200
 /** With more than these the list starts anew. */
-const mostShown = 2000
+const maxShown = 2000
 
 interface Tail<Row> {
   readonly address: string
@@ -47,7 +47,7 @@ export const useTail = <Row extends Listed>(
     const known = merge(pages.rows, tail.shown)
     const more = { afterKnown: pages.hasMore, afterNewest: has_more }
     const { changed, fresh, isGap } = arrivals(known, data, more)
-    const hasGap = isGap || known.length + fresh.length > mostShown
+    const hasGap = isGap || known.length + fresh.length > maxShown
     const shown = merge(tail.shown, changed)
     if (isReading()) return setState({ address, shown, waiting: fresh, hasGap })
     return hasGap ? startAnew() : setState({ ...empty, shown: merge(shown, fresh) })

@@ -20,7 +20,7 @@ interface Wanted {
   readonly until: number
 }
 
-const mostShown = 5
+const maxShown = 5
 /** Amounts have nine decimals: sums of doubles have more. */
 const round = (value: number): number => Math.round(value * 1e9) / 1e9
 
@@ -51,7 +51,7 @@ export const stackOf = (
     group.values.set(timeOf(row, step), row[measure])
     groups.set(id, group)
   }
-  const largest = [...groups.values()].toSorted((a, b) => b.sum - a.sum).slice(0, mostShown)
+  const largest = [...groups.values()].toSorted((a, b) => b.sum - a.sum).slice(0, maxShown)
   const rest = times.map((at) =>
     round((whole.get(at) ?? 0) - largest.reduce((sum, { values }) => sum + (values.get(at) ?? 0), 0))
   )

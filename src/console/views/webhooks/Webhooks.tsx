@@ -12,7 +12,7 @@ const filters: ReadonlyArray<Filter> = [
   { kind: "text", name: "endpoint", label: "Endpoint", placeholder: "whe_…" }
 ]
 
-/** Where customers are told of what happens, and whether they were. */
+/** The endpoints of customers, and the deliveries to them. */
 export const Webhooks = () => {
   const { endpoint, organization, state } = useRoute().query
   const endpoints = usePages<EndpointRecord>("/webhooks", { organization }, 20)

@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { CapPeriod, longestKeyName, mostRpm, Scope } from "../../../domain/ApiKey.ts"
+import { CapPeriod, longestKeyName, maxRpm, Scope } from "../../../domain/ApiKey.ts"
 import { KeyRecord } from "../../../services/admin/KeyChanges.ts"
 import { TextOrNull, UnixSeconds } from "../../../services/admin/Record.ts"
 import { parameter } from "../../schema/Query.ts"
@@ -11,7 +11,7 @@ import { pageOf, pageParameters } from "../Page.ts"
 
 const reference = Schema.Struct({ id: Schema.String.annotations({ description: "The key's id, not its secret." }) })
 
-/** Of what JavaScript calls a date. */
+/** The latest time that a `Date` can hold. */
 const latest = 8_640_000_000_000
 
 const limits = {
@@ -29,7 +29,7 @@ const limits = {
   ),
   rpm: optionalField(
     "rpm",
-    Schema.NullOr(Schema.Int.pipe(Schema.between(1, mostRpm))),
+    Schema.NullOr(Schema.Int.pipe(Schema.between(1, maxRpm))),
     "must be an integer of at least 1, or null for the default",
     "Requests a minute; null: the setting `DEFAULT_RPM`."
   ),

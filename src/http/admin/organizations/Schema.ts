@@ -57,7 +57,7 @@ const update = HttpApiEndpoint.patch("update", "/organizations/:org")
         "notify_below_usd",
         Schema.NullOr(usdWhere((amount) => amount > 0n)),
         `${usdProblem.positive}, or null`,
-        "The balance below which its webhook endpoints are told; null: never."
+        "The balance below which its webhook endpoints get an event; null: never."
       ),
       fit_holds: optionalField(
         "fit_holds",

@@ -15,7 +15,7 @@ import { cutPage, defaultListed, wrongCursor } from "../Page.ts"
 import type { RequestFilters } from "./Schema.ts"
 
 const isRow = Schema.is(Schema.UUID)
-const mostOthers = 100
+const maxOthers = 100
 
 const filterOf = ({ search, ...filters }: RequestFilters) => filtersOf({ ...filters, id: search })
 
@@ -49,7 +49,7 @@ export const RequestsHandlers = HttpApiBuilder.group(
         Effect.gen(function* () {
           const [row] = yield* log.list({ id, limit: 1 })
           if (row === undefined) return yield* new NotFound({ message: `There is no request ${id} in the log.` })
-          const same = yield* log.list({ id: row.requestId, limit: mostOthers + 1 })
+          const same = yield* log.list({ id: row.requestId, limit: maxOthers + 1 })
           const explained = yield* explainRequest(
             row,
             catalog.current.offers.map(({ model }) => model)

@@ -19,7 +19,7 @@ const decodeCursor = Schema.decodeOption(Cursor)
 const cursorOf = (groupings: Groupings, { group, subgroup }: UsagePlace) =>
   Schema.encodeSync(Cursor)([groupings.join(","), group, subgroup])
 
-/** A place of other groups would be found nowhere. */
+/** A cursor of other groupings would match no row. */
 const placeOf = (groupings: Groupings, after: string | undefined) => {
   if (after === undefined) return Effect.succeed(undefined)
   return Option.match(

@@ -8,7 +8,7 @@ export interface Words {
 
 const maxRead = 4_000
 const maxMention = 100
-const mostKept = 50
+const maxKept = 50
 
 const flat = (text: string): string =>
   ` ${text
@@ -26,11 +26,11 @@ export const wordsOf = (prompt: string): Words => {
   // A capital only marks a name where it does not begin a sentence.
   const names = text.match(/(?<=[\p{L}\p{N},;:] )\p{Lu}[\p{L}\p{M}]+(?: \p{Lu}[\p{L}\p{M}]+){0,3}/gu) ?? []
   const words = text.match(/[\p{L}\p{M}]{5,24}/gu) ?? []
-  const topics = [...new Set([...quoted, ...names, ...words])].filter((topic) => topic !== "").slice(0, mostKept)
+  const topics = [...new Set([...quoted, ...names, ...words])].filter((topic) => topic !== "").slice(0, maxKept)
   const numbers = text.match(/(?<![\p{L}\p{N}.,-])\d{1,9}(?![\p{L}\p{N}])/gu) ?? []
   return {
     topics: topics.length === 0 ? ["sandbox"] : topics,
-    numbers: numbers.slice(0, mostKept).map(Number),
+    numbers: numbers.slice(0, maxKept).map(Number),
     mention: (wanted) => {
       if (wanted.length > maxMention || !lower.includes(wanted.toLowerCase())) return false
       const said = flat(wanted)

@@ -12,7 +12,7 @@ const spendDays = 7
 const stuckAfterMinutes = 45
 const oldAfterMinutes = 120
 const failedWithinDays = 7
-const mostOfAKind = 20
+const maxOfAKind = 20
 
 const Owned = { org: Schema.String, orgName: Schema.String }
 const ownerOf = ({ org, orgName }: { readonly org: string; readonly orgName: string }) => ({ org, org_name: orgName })
@@ -45,7 +45,7 @@ const lowBalances = (sql: SqlClient.SqlClient, spent: Spend) =>
         return one.available < spend ? [{ ...one, days, daily: spend / BigInt(spendDays) }] : []
       })
       .toSorted((a, b) => a.days - b.days)
-      .slice(0, mostOfAKind)
+      .slice(0, maxOfAKind)
       .map(
         (one): Attention => ({
           kind: "low_balance",
@@ -67,7 +67,7 @@ const stuckVideos = (sql: SqlClient.SqlClient, now: Date) =>
       FROM videos v JOIN organizations o ON o.id = v.org_id
       WHERE v.status IN ('queued', 'in_progress')
         AND (v.created_at < ${now}::timestamptz - ${stuckAfterMinutes} * interval '1 minute' OR v.deadline < ${now}::timestamptz)
-      ORDER BY v.created_at LIMIT ${mostOfAKind}`),
+      ORDER BY v.created_at LIMIT ${maxOfAKind}`),
     (videos) =>
       videos.map(
         (video): Attention => ({
@@ -95,7 +95,7 @@ const failedWebhooks = (sql: SqlClient.SqlClient, now: Date) =>
       FROM (SELECT * FROM webhook_deliveries WHERE state = 'failed' ORDER BY id DESC LIMIT 1000) AS d
       JOIN organizations o ON o.id = d.org_id
       WHERE d.created_at > ${now}::timestamptz - ${failedWithinDays} * interval '1 day'
-      GROUP BY 1, 2, 3 ORDER BY max(d.id) DESC LIMIT ${mostOfAKind}`),
+      GROUP BY 1, 2, 3 ORDER BY max(d.id) DESC LIMIT ${maxOfAKind}`),
     (destinations) =>
       destinations.map(
         (one): Attention => ({
@@ -119,7 +119,7 @@ const oldHolds = (sql: SqlClient.SqlClient, now: Date) =>
       FROM holds h JOIN organizations o ON o.id = h.org_id
       WHERE h.state = 'open' AND h.instance_id IS NOT NULL
         AND h.created_at < ${now}::timestamptz - ${oldAfterMinutes} * interval '1 minute'
-      ORDER BY h.created_at LIMIT ${mostOfAKind}`),
+      ORDER BY h.created_at LIMIT ${maxOfAKind}`),
     (holds) =>
       holds.map(
         (hold): Attention => ({

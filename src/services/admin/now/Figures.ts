@@ -9,7 +9,7 @@ import type { Figures, Holds, Hour } from "./Record.ts"
 export const hourMillis = 3_600_000
 export const dayMillis = 24 * hourMillis
 const hoursShown = 48
-const mostTimed = 20_000
+const maxTimed = 20_000
 
 export const floor = (at: number, unit: number) => Math.floor(at / unit) * unit
 
@@ -24,7 +24,7 @@ const percentiles = (sql: SqlClient.SqlClient, until: number) =>
       FROM (
         SELECT first_byte_ms FROM request_log
         WHERE at >= ${new Date(until - hourMillis)} AND at <= ${new Date(until)} AND status < 400
-        ORDER BY at DESC, id DESC LIMIT ${mostTimed}
+        ORDER BY at DESC, id DESC LIMIT ${maxTimed}
       ) AS newest`),
     ([row]) => ({ first_byte_p50_ms: row?.p50 ?? null, first_byte_p95_ms: row?.p95 ?? null })
   )

@@ -16,7 +16,7 @@ export const TimelineEvent = Schema.Struct({
 })
 export type TimelineEvent = typeof TimelineEvent.Type
 
-const told = (...parts: ReadonlyArray<string | number | null | undefined>) =>
+const joinParts = (...parts: ReadonlyArray<string | number | null | undefined>) =>
   parts.filter((part) => part !== null && part !== undefined && part !== "").join(" ")
 
 const settlementOf = ({ charged, closedAt, state }: HoldRow, since: (at: Date) => number) => {
@@ -35,7 +35,7 @@ export const timelineOf = ({ money, row, video }: Recorded): ReadonlyArray<Timel
   const isLate = video !== undefined || (hold?.closedAt && since(hold.closedAt) > row.totalMs + skewMillis)
   const settled = hold === undefined ? [] : settlementOf(hold, (at) => since(at, isLate ? Infinity : row.totalMs))
   const events: ReadonlyArray<TimelineEvent> = [
-    { event: "received", at_ms: 0, detail: told(row.surface, row.model, row.stream ? "stream" : "") },
+    { event: "received", at_ms: 0, detail: joinParts(row.surface, row.model, row.stream ? "stream" : "") },
     ...(hold === undefined
       ? []
       : [
@@ -48,7 +48,7 @@ export const timelineOf = ({ money, row, video }: Recorded): ReadonlyArray<Timel
     ...attempts.map(({ cost, detail, ms, outcome, provider, providerRequestId, route, status }, index) => ({
       event: `attempt ${index + 1}`,
       took_ms: ms,
-      detail: told(
+      detail: joinParts(
         route,
         provider,
         outcome,
@@ -60,12 +60,12 @@ export const timelineOf = ({ money, row, video }: Recorded): ReadonlyArray<Timel
     })),
     ...(row.firstByteMs === null ? [] : [{ event: "first byte", at_ms: row.firstByteMs }]),
     ...(isLate ? [] : settled),
-    { event: "answered", at_ms: row.totalMs, detail: told(row.status, row.code) },
+    { event: "answered", at_ms: row.totalMs, detail: joinParts(row.status, row.code) },
     ...(video?.completedAt ? [{ event: video.status, at_ms: since(video.completedAt), detail: video.errorCode }] : []),
     ...(isLate ? settled : []),
     ...(money?.entries ?? []).flatMap(({ amount, at, kind, note }) =>
       kind === "adjustment"
-        ? [{ event: "refunded", at_ms: since(at), detail: told(toUsdText(amount), "USD", note) }]
+        ? [{ event: "refunded", at_ms: since(at), detail: joinParts(toUsdText(amount), "USD", note) }]
         : []
     )
   ]

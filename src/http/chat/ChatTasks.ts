@@ -3,7 +3,7 @@ import type { ChatRequest } from "../../domain/Chat.ts"
 import { applyRules } from "../../domain/ChatRules.ts"
 import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
-import type { ChatJob } from "../../services/chat/ChatCharging.ts"
+import type { ChatTask } from "../../services/chat/ChatCharging.ts"
 import type { Admitted } from "../admission/Admission.ts"
 import { Limits, readDocument } from "../body/Body.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
@@ -13,16 +13,16 @@ import { conversationKeyOf } from "./ConversationKey.ts"
 import type { ChatDialect } from "./Dialect.ts"
 
 /** Reads a request of a dialect, and applies the rules of its model. */
-export const makeJobReader = Effect.gen(function* () {
+export const makeTaskReader = Effect.gen(function* () {
   const catalog = yield* Catalog
   const limits = yield* Limits
 
-  const jobOf = (
+  const toTask = (
     { fitsHold }: Pick<ChatDialect, "fitsHold">,
     asked: ChatRequest,
     { record, request: { headers } }: Admitted,
     bytes: number
-  ): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
+  ): Effect.Effect<ChatTask, InvalidRequest | ModelNotFound> => {
     const model = catalog.current.find(asked.model)
     if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
     return Either.map(applyRules(model, asked), (request) => {
@@ -37,18 +37,18 @@ export const makeJobReader = Effect.gen(function* () {
     })
   }
 
-  return (dialect: ChatDialect, admitted: Admitted): Effect.Effect<ChatJob, Failure | BodyCutOff> =>
+  return (dialect: ChatDialect, admitted: Admitted): Effect.Effect<ChatTask, Failure | BodyCutOff> =>
     Effect.flatMap(
       readDocument(admitted, limits.chatBodyBytes),
-      ({ bytes, value }): Effect.Effect<ChatJob, InvalidRequest | ModelNotFound> => {
+      ({ bytes, value }): Effect.Effect<ChatTask, InvalidRequest | ModelNotFound> => {
         const { record, request } = admitted
         record.model = modelIn(value)
         const decoded = dialect.decode(value, request.headers)
         if (Either.isLeft(decoded)) return decoded.left
         record.stream = decoded.right.stream
         return bytes > largeRequest
-          ? Effect.flatMap(largeChat(decoded.right), (asked) => jobOf(dialect, asked, admitted, bytes))
-          : jobOf(dialect, decoded.right, admitted, bytes)
+          ? Effect.flatMap(largeChat(decoded.right), (asked) => toTask(dialect, asked, admitted, bytes))
+          : toTask(dialect, decoded.right, admitted, bytes)
       }
     )
 })
