@@ -59,7 +59,7 @@ describe("a gateway that is killed while it runs chats with lower caps", () => {
       yield* Effect.forEach(
         dead,
         Effect.fnUntraced(function* ({ charges, org }) {
-          yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0, "15 seconds")
+          yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
           yield* assertCharged(org, charges, credits)
         }),
         { concurrency: "unbounded" }

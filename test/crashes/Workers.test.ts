@@ -107,7 +107,7 @@ describe("two workers", () => {
       const answers = ends.filter(Either.isRight).map(({ right }) => right.status)
       assert.deepStrictEqual([...new Set(answers)], [200])
       yield* lapse
-      yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0, "15 seconds")
+      yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
       const { charges } = yield* moneyOf(org)
       assert.isAtLeast(charges.length, answers.length)
       assert.isAtMost(charges.length, ends.length)
