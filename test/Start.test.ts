@@ -45,6 +45,11 @@ const withoutDatabase = (directory: string) => ({
 })
 
 describe("a gateway without DATABASE_URL", () => {
+  it.scopedLive.skipIf(process.platform !== "linux")("stops where its directory cannot be made", function* () {
+    const { env } = withoutDatabase("/proc/none/below")
+    assert.match(yield* refusal(env), /ended with 1:\ngateway: .*DATA_DIR.*ENOENT/)
+  })
+
   it.scopedLive("shows a link at its first start that opens the console once, and later how to make one", function* () {
     const directory = yield* temporaryDirectory
     yield* Effect.gen(function* () {

@@ -71,7 +71,10 @@ describe("EmbeddedUnavailable", () => {
     const { dataDir } = yield* temporarySite()
     const file = path.join(dataDir, "file")
     writeFileSync(file, "")
-    assert.include(yield* refusal(Layer.build(Embedded.layer({ dataDir: file }))), "its directory cannot be used")
+    assert.include(
+      yield* refusal(Layer.build(Embedded.layer({ dataDir: file }))),
+      "its directory in DATA_DIR cannot be used"
+    )
   })
 
   it.scopedLive("ends with the server's own complaint when the server never gets ready", function* () {

@@ -103,14 +103,28 @@ const findRunner = Effect.fnUntraced(function* (home: string, binaries: Binaries
   return yield* EmbeddedUnavailable.because(`no permitted user can run it here (${complaints.join("; ")})`)
 })
 
+/** Node's own recursive call never returns where a folder answers ENOENT to a new one, as `/proc` does. */
+const makeDirectory = (directory: string): void => {
+  if (existsSync(directory)) return
+  makeDirectory(path.dirname(directory))
+  try {
+    mkdirSync(directory)
+  } catch (error) {
+    // Another process may have made it meanwhile.
+    if (!existsSync(directory)) throw error
+  }
+}
+
 /** Existing data stay with their owner; returns the directory's real path too. */
 export const choose = Effect.fn("Runner.choose")(
   function* (home: string, binaries: Binaries) {
-    mkdirSync(path.dirname(home), { recursive: true })
+    makeDirectory(path.dirname(home))
     mkdirSync(home, { recursive: true, mode: 0o700 })
     const chosen = yield* findRunner(home, binaries)
     changeOwner(home, chosen.runner)
     return { ...chosen, home: realpathSync(home) }
   },
-  Effect.catchAllDefect((defect) => EmbeddedUnavailable.because(`its directory cannot be used (${String(defect)})`))
+  Effect.catchAllDefect((defect) =>
+    EmbeddedUnavailable.because(`its directory in DATA_DIR cannot be used (${String(defect)})`)
+  )
 )

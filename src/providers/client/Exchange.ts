@@ -67,6 +67,7 @@ export class GatheredExchange extends Exchange {
   }
 
   onResponseStart(_: Controller, status: number, headers: UpstreamHeaders): void {
+    if (status < 200) return
     this.head = { status, headers }
     this.onReceived?.(headers)
   }

@@ -101,6 +101,20 @@ describe("Upstream", () => {
     }
   })
 
+  check("a host that hints before it answers, or hangs up", function* () {
+    const upstream = yield* Upstream
+    const hint = "HTTP/1.1 103 Early Hints\r\nlink: </a>\r\n\r\n"
+    const answering = yield* listen((socket) => {
+      socket.write(hint)
+      socket.end("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+    })
+    const { body, status } = yield* upstream.post(post(`http://127.0.0.1:${answering}`))
+    assert.deepStrictEqual([status, body], [200, "ok"])
+    const leaving = yield* listen((socket) => void socket.write(hint, () => setImmediate(() => socket.destroy())))
+    const failure = yield* Effect.flip(upstream.post(post(`http://127.0.0.1:${leaving}`)))
+    assert.deepStrictEqual([failure.class, failure.status], ["network", undefined])
+  })
+
   check("a connection that does not come about ends with the connect timeout", function* () {
     const upstream = yield* Upstream
     const mute = yield* listen(() => undefined)
