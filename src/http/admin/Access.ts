@@ -31,7 +31,9 @@ export const TooManyAttempts = onWire(429, SignInLimited).annotations({
 })
 
 export const AccessErrors = Schema.Union(BadRequest, Unauthenticated, Forbidden, TooManyAttempts, NoSuch, TooLarge)
-const Busy = onWire(503, GatewayBusy).annotations({ description: "Too many reports are asked for at once." })
+const Busy = onWire(503, GatewayBusy).annotations({
+  description: "Too many reports are asked for at once, or one takes too long."
+})
 export const ReadErrors = Schema.Union(BadRequest, NoSuch, Internal)
 export const ReportErrors = Schema.Union(ReadErrors, Busy)
 export const ChangeErrors = Schema.Union(BadRequest, NoSuch, Conflicting, Internal)

@@ -1,10 +1,16 @@
-import { Context, Effect, Layer } from "effect"
+import { SqlError } from "@effect/sql"
+import { Context, Effect, Layer, Option } from "effect"
 import { GatewayBusy } from "../../domain/Failure.ts"
+import { isStatementTimeout } from "../sql/Outage.ts"
 
 const readsAtOnce = 2
 const longestWait = "10 seconds"
 
 type Turn = <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+
+const failWhereCut = Effect.catchSomeDefect((defect) =>
+  defect instanceof SqlError.SqlError && isStatementTimeout(defect) ? Option.some(new GatewayBusy()) : Option.none()
+)
 
 /** Of all operators together, since customers' requests need the database and the event loop too. */
 export class ReadTurns extends Context.Tag("gateway/ReadTurns")<
@@ -12,7 +18,7 @@ export class ReadTurns extends Context.Tag("gateway/ReadTurns")<
   {
     /** A read keeps its turn when its client leaves: the database goes on with it. */
     readonly take: Turn
-    /** Fails where its turn does not come in time. */
+    /** Fails where its turn does not come in time, and where the database's time limit cuts it. */
     readonly takeSoon: <A, E, R>(read: Effect.Effect<A, E, R>) => Effect.Effect<A, E | GatewayBusy, R>
     /** One page of all downloads at a time. */
     readonly download: Turn
@@ -32,7 +38,7 @@ export class ReadTurns extends Context.Tag("gateway/ReadTurns")<
             const begin = Effect.sync(() => (hasBegun = true))
             const giveUp = Effect.suspend(() => (hasBegun ? Effect.never : new GatewayBusy()))
             return Effect.raceFirst(
-              Effect.interruptible(take(Effect.zipRight(begin, read))),
+              Effect.interruptible(take(Effect.zipRight(begin, failWhereCut(read)))),
               Effect.interruptible(Effect.delay(giveUp, longestWait))
             )
           }),

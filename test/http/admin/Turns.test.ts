@@ -1,4 +1,5 @@
-import { Deferred, Effect, Fiber, TestClock } from "effect"
+import { SqlClient } from "@effect/sql"
+import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import { ReadTurns } from "../../../src/services/admin/ReadTurns.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { asOperator, read } from "../../harness/client/AdminClient.ts"
@@ -51,6 +52,19 @@ withLayer(layer)("an operator's report", (it) => {
     )
     assert.strictEqual(read(yield* admin("/usage")).totals.requests, 1)
   })
+
+  it.effect(
+    "is refused as busy when the database's time limit cuts it, and any other fault of it stays one",
+    function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { takeSoon } = yield* ReadTurns
+      const cut = Effect.orDie(
+        sql.withTransaction(Effect.zipRight(sql`SET LOCAL statement_timeout = 20`, sql`SELECT pg_sleep(9)`))
+      )
+      assert.strictEqual((yield* Effect.flip(takeSoon(cut)))._tag, "GatewayBusy")
+      assert.isTrue(Exit.isFailure(yield* Effect.exit(Effect.flip(takeSoon(Effect.orDie(sql`SELECT 1 / 0`))))))
+    }
+  )
 })
 
 const test = testOver(ReadTurns.layer)
