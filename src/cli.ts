@@ -58,7 +58,8 @@ const explainFor =
   (error: unknown): string => {
     if (isMismatch(error)) {
       const words = args.filter((arg) => !arg.startsWith("-")).slice(0, 2)
-      return `There is no command gateway ${words.join(" ")}; see gateway --help.`
+      const unknown = words.length === 0 ? `option ${args.join(" ")}` : `command gateway ${words.join(" ")}`
+      return `There is no ${unknown}; see gateway --help.`
     }
     if (ValidationError.isValidationError(error)) return inOneLine(HelpDoc.toAnsiText(error.error))
     return error instanceof CommandFailed ? error.message : explain(error)

@@ -1,6 +1,7 @@
 import { Command } from "@effect/cli"
 import { Clock, Duration, Effect, Schedule } from "effect"
 import { KeyId } from "../domain/ApiKey.ts"
+import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { Organizations } from "../services/access/Organizations.ts"
 import { logRecord } from "../services/admin/requests/Record.ts"
 import type { RequestQuery, StatusFilter } from "../services/telemetry/RequestListing.ts"
@@ -120,6 +121,7 @@ export const requests = Command.make(
     const rows = yield* Effect.flatMap(RequestLog, ({ list }) =>
       list({ ...query, limit: Math.min(limit ?? 100, most) })
     )
+    if (rows.length === 0 && key !== undefined) yield* Effect.flatMap(ApiKeys, ({ find }) => find(key))
     if (!isFollowing) return yield* Output.print(Output.table(yield* describe(rows), columns, "There are no requests."))
     return yield* follow(json, { ...query, limit: most }, rows)
   })

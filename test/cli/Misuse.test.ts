@@ -6,6 +6,7 @@ import { assert, describe, it } from "../harness/It.ts"
 describe("gateway", () => {
   const misuses: ReadonlyArray<readonly [args: ReadonlyArray<string>, says: string]> = [
     [["nope"], "There is no command gateway nope; see gateway --help."],
+    [["--foo"], "There is no option --foo; see gateway --help."],
     [["orgs", "nope"], "There is no command gateway orgs nope; see gateway --help."],
     [["orgs"], "gateway orgs needs one of its commands; see gateway orgs --help."],
     [["orgs", "create"], "Missing argument <NAME>"],

@@ -6,7 +6,7 @@ import { Effect, Layer, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { eventually } from "../harness/database/EmbeddedDatabase.ts"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
-import { Cli, json, list, text } from "../harness/gateway/Cli.ts"
+import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
 import { assert, withLayer } from "../harness/It.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
@@ -80,6 +80,7 @@ withLayer(suite)("gateway", (it) => {
     assert.deepStrictEqual(yield* ids(), ["other", "second", "first"])
     assert.deepStrictEqual(yield* ids("--org", "caller"), ["second", "first"])
     assert.deepStrictEqual(yield* ids("--key", "key_2"), ["second"])
+    assert.include(yield* failure(["requests", "--key", "key_none"]), "There is no key with the id key_none.")
     assert.deepStrictEqual(yield* ids("--model", "m"), ["first"])
     assert.deepStrictEqual(yield* ids("--status", "429"), ["second"])
     assert.deepStrictEqual(yield* ids("--since", "2026-03-02"), ["other", "second"])
