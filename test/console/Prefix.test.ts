@@ -38,7 +38,7 @@ it.scoped.skipIf(isSkipped)("the console works below a path that a proxy removes
     yield* Effect.promise(async () => {
       await page.goto(link.replace("#", "/#"))
       await heading(page, "Now").waitFor()
-      assert.strictEqual(page.url(), `${PUBLIC_URL}/console#/`)
+      await page.waitForURL(`${PUBLIC_URL}/console#/`)
       await page.getByRole("link", { name: "Organizations" }).click()
       await change(page, "Create organization", { Name: "acme" })
       await heading(page, "acme").waitFor()

@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact"
-import { useContext, useEffect, useId } from "preact/hooks"
+import { useContext, useId, useLayoutEffect } from "preact/hooks"
 import { RefusedField } from "./WriteDialog.tsx"
 
 interface Labels {
@@ -24,7 +24,7 @@ const Labelled = ({
   const id = useId()
   const refused = useContext(RefusedField)
   const problem = refused?.param === name ? refused.message : undefined
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (problem !== undefined) document.getElementById(id)?.focus()
   }, [problem, id])
   return (

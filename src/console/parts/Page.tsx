@@ -1,5 +1,5 @@
 import type { ComponentChildren } from "preact"
-import { useEffect, useRef } from "preact/hooks"
+import { useEffect, useLayoutEffect, useRef } from "preact/hooks"
 import { wasNavigated } from "../CurrentRoute.ts"
 
 /** A view with its heading, which has the focus when one has come here from another view. */
@@ -19,7 +19,7 @@ export const Page = ({
   useEffect(() => {
     document.title = `${title} · Gateway`
   }, [title])
-  useEffect(() => {
+  useLayoutEffect(() => {
     if (!wasNavigated()) return
     scrollTo(0, 0)
     heading.current?.focus({ preventScroll: true })

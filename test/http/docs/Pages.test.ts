@@ -100,7 +100,7 @@ withLayer(gateway)("in a browser", (it) => {
       assert.includeMembers([...reached], operations.map(Struct.get("summary")))
       await page.getByRole("navigation").getByRole("link", { name: "Create a video" }).focus()
       await page.keyboard.press("Enter")
-      assert.strictEqual(page.url(), `${url}/docs#createVideo`)
+      await page.waitForURL(`${url}/docs#createVideo`)
       await page.keyboard.press("Tab")
       assert.strictEqual(await focused(page), "Create a video")
     })
