@@ -13,7 +13,7 @@ const shown = (record: Changes.KeyRecord) => Struct.omit(record, "org_name")
 
 const id = Inputs.word("KEYID", "a key's id")
 
-const printChanged = <E, R>(change: Effect.Effect<Changed<unknown, Changes.KeyRecord>, E, R>) =>
+const describeChange = <E, R>(change: Effect.Effect<Changed<unknown, Changes.KeyRecord>, E, R>) =>
   Effect.map(change, ({ record }) => ({ record: shown(record) }))
 
 const issued = ({ record, value }: Changed<IssuedKey, Changes.KeyRecord>) => {
@@ -122,7 +122,7 @@ const update = change(
       if (Object.values(given).every(Predicate.isUndefined)) {
         return yield* refuse("Nothing to change: give at least one option.")
       }
-      return yield* printChanged(Changes.updateKey(id, yield* fieldsFrom(given)))
+      return yield* describeChange(Changes.updateKey(id, yield* fieldsFrom(given)))
     },
     Effect.catchTag("KeyRefused", explain)
   )
@@ -135,11 +135,11 @@ const rename = change(
     id,
     name: Inputs.argument("NAME", nameForm, readName)
   },
-  ({ id, name }) => Effect.catchTag(printChanged(Changes.updateKey(id, { name })), "KeyRefused", explain)
+  ({ id, name }) => Effect.catchTag(describeChange(Changes.updateKey(id, { name })), "KeyRefused", explain)
 )
 
 const revoke = change("revoke", "Make a key useless, for good.", { id }, ({ id }) =>
-  printChanged(Changes.revokeKey(id))
+  describeChange(Changes.revokeKey(id))
 )
 
 const reissue = command("reissue", "Give a key a new secret; the old one stops working at once.", { id }, ({ id }) =>

@@ -49,7 +49,7 @@ const make = (directory: string, ids: typeof Ids.Service) => {
 
   const names = Effect.catchTag(
     runIoOnFile(() => readdir(directory)),
-    "NotThere",
+    "FileMissing",
     () => Effect.succeed([])
   )
 

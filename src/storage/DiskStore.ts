@@ -77,7 +77,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
         Effect.flatMap(({ mtimeMs }) =>
           mtimeMs < before ? runIo(() => rm(file, { force: true, recursive: true })) : Effect.void
         ),
-        Effect.catchTag("NotThere", () => Effect.void)
+        Effect.catchTag("FileMissing", () => Effect.void)
       )
     }
 
@@ -86,7 +86,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
       const names = yield* runIoOnFile(() => readdir(incoming))
       yield* Effect.forEach(names, (name) => removeIfStale(name, before), { discard: true })
     }).pipe(
-      Effect.catchTag("NotThere", () => Effect.void),
+      Effect.catchTag("FileMissing", () => Effect.void),
       Effect.catchTag("MediaStoreFailed", ({ detail }) =>
         Effect.logWarning(`Media that were never finished could not be removed: ${detail}`)
       )
@@ -104,7 +104,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
             return yield* new MediaStoreFailed({ detail: `${name} is too large to be read whole` })
           return Option.some(yield* runIoOnFile(() => readFile(file)))
         },
-        Effect.catchTag("NotThere", () => Effect.succeed(Option.none()))
+        Effect.catchTag("FileMissing", () => Effect.succeed(Option.none()))
       ),
       remove: Effect.fn("MediaStore.remove")(
         function* (name: string) {
@@ -114,7 +114,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
           yield* syncDirectory(path.dirname(file))
           return true
         },
-        Effect.catchTag("NotThere", () => Effect.succeed(false)),
+        Effect.catchTag("FileMissing", () => Effect.succeed(false)),
         Effect.uninterruptible
       )
     }

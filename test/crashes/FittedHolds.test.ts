@@ -2,7 +2,7 @@ import path from "node:path"
 import { Effect, Exit, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { chatPath, postTo } from "../harness/client/HttpCalls.ts"
-import { assertCharged, eventually, lapse, moneyOf } from "../harness/database/Money.ts"
+import { ageHeartbeats, assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { charge, either } from "../harness/upstream/ChatReplies.ts"
@@ -55,7 +55,7 @@ describe("a gateway that is killed while it runs chats with lower caps", () => {
       const dead = yield* Effect.forEach(deaths, (death) => kill(program, death), { concurrency: 2 })
       assert.isTrue(dead.every(({ charges }) => charges.every((amount) => amount === charge)))
       const survivor = yield* gateway()
-      yield* lapse
+      yield* ageHeartbeats
       yield* Effect.forEach(
         dead,
         Effect.fnUntraced(function* ({ charges, org }) {

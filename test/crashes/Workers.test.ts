@@ -7,7 +7,15 @@ import { Deferred, Effect, Either, Fiber, Schedule } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { get, openStream } from "../harness/client/ChatClient.ts"
-import { assertCharged, copies, eventually, lapse, moneyOf, times, waitUntil } from "../harness/database/Money.ts"
+import {
+  ageHeartbeats,
+  assertCharged,
+  copies,
+  eventually,
+  moneyOf,
+  times,
+  waitUntil
+} from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { program } from "../harness/gateway/GatewayProcess.ts"
 import * as Workers from "../harness/gateway/WorkerProcesses.ts"
@@ -106,7 +114,7 @@ describe("two workers", () => {
       const ends = yield* Effect.timeout(Fiber.join(Fiber.all(chats)), "40 seconds")
       const answers = ends.filter(Either.isRight).map(({ right }) => right.status)
       assert.deepStrictEqual([...new Set(answers)], [200])
-      yield* lapse
+      yield* ageHeartbeats
       yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
       const { charges } = yield* moneyOf(org)
       assert.isAtLeast(charges.length, answers.length)

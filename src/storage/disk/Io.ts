@@ -2,7 +2,7 @@ import { type FileHandle, open } from "node:fs/promises"
 import { Data, Effect, Predicate } from "effect"
 import { MediaStoreFailed } from "../../services/media/MediaStore.ts"
 
-export class FileMissing extends Data.TaggedError("NotThere") {}
+export class FileMissing extends Data.TaggedError("FileMissing") {}
 
 const codeOf = (error: unknown) => (Predicate.hasProperty(error, "code") ? error.code : undefined)
 

@@ -65,8 +65,8 @@ export const eventually = <A, E, R>(
   })
 }
 
-/** As if the dead who left holds had been silent for 45 s. */
-export const lapse = Effect.flatMap(
+/** Instances with open holds look 45 s more silent than they are. */
+export const ageHeartbeats = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`UPDATE instances SET beat_at = beat_at - interval '45 seconds'
     WHERE id IN (SELECT instance_id FROM holds WHERE state = 'open')`
