@@ -8,7 +8,7 @@ import { change, command } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
-const range = Inputs.argument("CIDR", "an address or a range such as 203.0.113.0/24 or 2001:db8::/32", parseRange)
+const range = Inputs.argument("CIDR", Inputs.addressForms, parseRange)
 
 const add = change(
   "add",

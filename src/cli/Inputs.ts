@@ -80,6 +80,8 @@ export const readPeriod = Effect.fnUntraced(function* (given: Period) {
   return { since, until }
 })
 
+export const addressForms = "an address or a range such as 203.0.113.0/24 or 2001:db8::/32"
+
 export const oneOf = <A extends string>(name: string, words: ReadonlyArray<A>) =>
   option(name, `one of ${words.join(", ")}`, (text) => words.find((word) => word === text))
 

@@ -1,6 +1,7 @@
 import { Command } from "@effect/cli"
 import { Clock, Duration, Effect, Schedule } from "effect"
 import { KeyId } from "../domain/ApiKey.ts"
+import { parseRange } from "../services/access/AddressRange.ts"
 import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { Organizations } from "../services/access/Organizations.ts"
 import { logRecord } from "../services/admin/requests/Record.ts"
@@ -95,6 +96,10 @@ export const requests = Command.make(
       Inputs.option("status", "an HTTP status, 4xx, 5xx or ok", parseStatus),
       "the status the client got: one such as 429, or 4xx, 5xx or ok; default: all"
     ),
+    address: Inputs.optional(
+      Inputs.option("address", Inputs.addressForms, parseRange),
+      `the client's: ${Inputs.addressForms}; default: all`
+    ),
     ...Inputs.period,
     limit: Inputs.optionalLimit(
       2_147_483_647,
@@ -104,7 +109,7 @@ export const requests = Command.make(
     follow: Inputs.flag("follow", "go on with new rows as they come, oldest first; with --json one document a line"),
     json: Inputs.json
   },
-  Effect.fnUntraced(function* ({ csv, follow: isFollowing, json, key, limit, model, org, status, ...period }) {
+  Effect.fnUntraced(function* ({ address, csv, follow: isFollowing, json, key, limit, model, org, status, ...period }) {
     if (csv && (json || isFollowing))
       return yield* new CommandFailed({ message: "--csv goes with neither --json nor --follow." })
     if (isFollowing && period.until !== undefined)
@@ -114,8 +119,10 @@ export const requests = Command.make(
       org: yield* filterOf(org),
       key: key === undefined ? undefined : KeyId.make(key),
       model,
-      status
+      status,
+      address
     }
+    yield* Effect.flatMap(RequestLog, ({ checkSearch }) => checkSearch(query))
     if (csv) return yield* exportCsv(query, limit ?? Infinity)
     if (json && !isFollowing) return yield* exportJson(query, limit ?? Infinity)
     const rows = yield* Effect.flatMap(RequestLog, ({ list }) =>

@@ -33,6 +33,10 @@ describe("gateway", () => {
       "--note must be a text that is not blank, of at most 1000"
     ],
     [["requests", "--limit", "0"], "--limit must be an integer from 1 to 2147483647."],
+    [
+      ["requests", "--address", "203.0.113"],
+      "--address must be an address or a range such as 203.0.113.0/24 or 2001:db8::/32."
+    ],
     [["requests", "--status", "20"], "--status must be an HTTP status, 4xx, 5xx or ok."],
     [["videos", "list", "--status", "done"], "--status must be one of queued, in_progress, completed, failed."],
     [["usage", "--by", "org,org"], "--by must be one or two of model, key, day, hour, provider, org,"]

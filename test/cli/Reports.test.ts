@@ -83,6 +83,8 @@ withLayer(suite)("gateway", (it) => {
     assert.include(yield* failure(["requests", "--key", "key_none"]), "There is no key with the id key_none.")
     assert.deepStrictEqual(yield* ids("--model", "m"), ["first"])
     assert.deepStrictEqual(yield* ids("--status", "429"), ["second"])
+    assert.deepStrictEqual(yield* ids("--address", "203.0.113.9"), ["first"])
+    assert.deepStrictEqual(yield* ids("--address", "203.0.113.0/24", "--key", "key_2"), [])
     assert.deepStrictEqual(yield* ids("--since", "2026-03-02"), ["other", "second"])
     assert.deepStrictEqual(yield* ids("--limit", "1"), ["other"])
 

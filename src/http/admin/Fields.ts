@@ -3,6 +3,7 @@ import { Effect, ParseResult, Schema } from "effect"
 import { Conflict, InvalidRequest, NotFound } from "../../domain/Failure.ts"
 import { longestNote, longestRef } from "../../domain/LedgerText.ts"
 import { enteredUsd, NanoUsd, toUsd } from "../../domain/Money.ts"
+import { type AddressRange, parseRange } from "../../services/access/AddressRange.ts"
 import type { Changed } from "../../services/admin/Audit.ts"
 
 /** A field of a body with one message for every fault. */
@@ -38,6 +39,20 @@ export const Filled = filledTo(longestNote)
 export const filledProblem = problemTo(longestNote)
 export const Reference = filledTo(longestRef)
 export const referenceProblem = problemTo(longestRef)
+
+export const AddressRangeText = Schema.transformOrFail(
+  Schema.String,
+  Schema.declare((_value): _value is AddressRange => true),
+  {
+    strict: true,
+    decode: (text, _, ast) => {
+      const range = parseRange(text)
+      return range === undefined ? ParseResult.fail(new ParseResult.Type(ast, text)) : ParseResult.succeed(range)
+    },
+    encode: (range) => ParseResult.succeed(range)
+  }
+)
+export const rangeProblem = "must be an address or a range such as 203.0.113.0/24 or 2001:db8::/32"
 
 /** USD with at most nine decimals: a number, or its text where that is more precise; as nano-USD. */
 export const usdWhere = (holds: (amount: NanoUsd) => boolean) =>

@@ -2,7 +2,9 @@ import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import type { AddressRange } from "../access/AddressRange.ts"
 import { equals, inTimeRange, whenDefined } from "../sql/Statement.ts"
+import { isWithin } from "./RequestSearch.ts"
 
 /** `ok`: answered and, if streamed, to its end; `error`: 5xx, or a stream that broke. */
 export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error"
@@ -14,6 +16,7 @@ export interface RequestQuery {
   readonly route?: string | undefined
   readonly surface?: string | undefined
   readonly code?: string | undefined
+  readonly address?: AddressRange | undefined
   readonly status?: StatusFilter | undefined
   /** The client's request id, or a row's own id. */
   readonly id?: string | undefined
@@ -45,6 +48,7 @@ const conditionsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
   return sql.and([
     ...equals(sql, { org_id: org, key_id: key, model, route, surface, code }),
     ...whenDefined(status, (status) => withStatus(sql, status)),
+    ...whenDefined(query.address, (range) => isWithin(sql, range)),
     ...whenDefined(id, (id) => (isUuid(id) ? sql`(request_id = ${id} OR id = ${id}::uuid)` : sql`request_id = ${id}`)),
     ...inTimeRange(sql, "at", query),
     ...whenDefined(after, (id) => sql`(at, id) < (${timeOf(sql, id)}, ${id}::uuid)`),

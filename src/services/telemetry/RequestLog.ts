@@ -9,6 +9,7 @@ import * as Metrics from "./Metrics.ts"
 import { type RequestEntry, toRow } from "./RequestEntry.ts"
 import { listRequests, type RequestQuery } from "./RequestListing.ts"
 import * as Outbox from "./RequestLogOutbox.ts"
+import { type AddressSearch, checkSearch, type SearchTooLong } from "./RequestSearch.ts"
 import { RequestTokens } from "./RequestTokens.ts"
 
 export class RequestRow extends Schema.Class<RequestRow>("RequestRow")({
@@ -58,6 +59,8 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
     /** A later entry of a request replaces its outcome, e.g. when its charge was refunded. */
     readonly write: (entry: RequestEntry) => Effect.Effect<void>
     readonly list: (query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
+    /** Fails where listing would read far more rows than it lists. */
+    readonly checkSearch: (search: AddressSearch) => Effect.Effect<void, SearchTooLong>
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {
@@ -104,6 +107,7 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
       return RequestLog.of({
         write,
         list: Effect.fn("RequestLog.list")((query: RequestQuery) => rows(listRequests(sql, query))),
+        checkSearch: (search) => checkSearch(sql, search),
         prune: Effect.fn("RequestLog.prune")((olderThan: Duration.Duration) => {
           const seconds = Math.floor(Duration.toSeconds(olderThan))
           const before = sql`date_trunc('hour', now() - ${seconds} * interval '1 second', 'UTC')`

@@ -100,11 +100,18 @@ withLayer(layer)("requests at the admin API", (it) => {
       ...owned,
       status: 429,
       code: "rate_limit_exceeded",
+      address: "203.0.113.8",
       at: new Date("2026-03-02")
     })
     const broken = yield* logRequest({ ...owned, code: "stream_error", stream: true, at: new Date("2026-03-03") })
     const failed = yield* logRequest({ ...owned, status: 503, surface: "video", at: new Date("2026-03-04") })
-    const routed = yield* logRequest({ ...owned, route: `${model}@p`, request_id: "a b", at: new Date("2026-03-05") })
+    const routed = yield* logRequest({
+      ...owned,
+      route: `${model}@p`,
+      request_id: "a b",
+      address: "203.0.113.7",
+      at: new Date("2026-03-05")
+    })
     const found = (query: string) =>
       Effect.map(admin(`/requests?organization=${org}&${query}`), (answer) =>
         read(answer).data.map(({ id }: { id: string }) => id)
@@ -122,6 +129,9 @@ withLayer(layer)("requests at the admin API", (it) => {
       ["status=5xx", [failed]],
       ["status=ok", [routed, ok]],
       ["status=error", [failed, broken]],
+      ["address=203.0.113.7", [routed]],
+      ["address=203.0.113.0/24", [routed, limited]],
+      ["address=2001:db8::/32", []],
       ["search=a%20b", [routed]],
       [`search=${ok}`, [ok]],
       ["since=2026-03-04", [routed, failed]],
@@ -144,6 +154,7 @@ withLayer(layer)("requests at the admin API", (it) => {
       ["status=teapot", "status", status],
       ["status=99", "status", status],
       ["status=4.5", "status", status],
+      ["address=all", "address", "must be an address or a range such as 203.0.113.0/24 or 2001:db8::/32."],
       ["surface=sms", "surface", "must be one of chat, image, video."],
       ["model=%01", "model", text],
       [`route=${"x".repeat(10_000)}`, "route", text],

@@ -1,10 +1,12 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, FastCheck as fc, Layer, Schema } from "effect"
+import { Effect, Either, FastCheck as fc, Layer, Schema } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { type AddressRange, parseRange } from "../../../src/services/access/AddressRange.ts"
 import { invariants } from "../../../src/services/ledger/Invariants.ts"
 import type { RequestQuery } from "../../../src/services/telemetry/RequestListing.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
+import { type AddressSearch, SearchLimit } from "../../../src/services/telemetry/RequestSearch.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
@@ -16,12 +18,14 @@ const rows = (seed: number) => {
   const at = (unit: string) => `('2026-03-01T00:00:00Z'::timestamptz + ${unit})`
   return `
     SELECT setseed(${seed});
-    INSERT INTO request_log (id, request_id, at, surface, status, code, org_id, key_id, model, route, charge, total_ms, hold_id)
+    INSERT INTO request_log (id, request_id, at, surface, status, code, org_id, key_id, model, route, address, charge, total_ms, hold_id)
     SELECT gen_random_uuid(), 'r', at, CASE WHEN part < 0.1 THEN 'image' ELSE 'chat' END, status,
       CASE WHEN status <> 200 THEN 'upstream_error' WHEN part > 0.97 THEN 'stream_error' END, 'org' || key % 2, 'key' || key,
       CASE WHEN status = 404 THEN CASE WHEN part < 0.5 THEN 'late' WHEN part < 0.8 THEN 'never' END
         WHEN part > 0.9 AND at > '2026-03-05' THEN 'late' ELSE 'm' || i % 3 END,
-      CASE WHEN status < 400 OR status >= 500 THEN 'm' || i % 3 || '@' || key END, 0, 1, NULL
+      CASE WHEN status < 400 OR status >= 500 THEN 'm' || i % 3 || '@' || key END,
+      (ARRAY[NULL, '203.0.113.9', '203.0.113.10', '203.0.114.9', '2001:db8::9', 'fe80::9%eth0', 'unknown'])[1 + i % 7],
+      0, 1, NULL
     FROM (
       SELECT i, random() AS part, floor(4 * random() * random())::int AS key,
         (ARRAY[200, 200, 200, 200, 404, 429, 502, 503])[1 + floor(8 * random())::int] AS status,
@@ -33,6 +37,16 @@ const rows = (seed: number) => {
 
 const optional = <A>(...values: ReadonlyArray<A>) => fc.option(fc.constantFrom(...values), { nil: undefined, freq: 1 })
 const moments = optional(...[0, 5, 24, 96, 144, 145.5, 146, 200, 216].map((hours) => begin + hours * hour))
+
+/** What of the rows' addresses lies in each. */
+const ranges: ReadonlyMap<AddressRange | undefined, ReadonlyArray<string>> = new Map([
+  [parseRange("203.0.113.9"), ["203.0.113.9"]],
+  [parseRange("203.0.113.0/24"), ["203.0.113.9", "203.0.113.10"]],
+  [parseRange("2001:0DB8::/32"), ["2001:db8::9"]],
+  [parseRange("::/0"), ["2001:db8::9"]],
+  [parseRange("198.51.100.0/24"), []]
+])
+
 const queries = fc.record({
   org: optional(OrgId.make("org0"), OrgId.make("org1"), OrgId.make("none")),
   key: optional(...[0, 1, 2, 3].map((key) => KeyId.make(`key${key}`))),
@@ -41,6 +55,7 @@ const queries = fc.record({
   surface: optional("chat", "image"),
   code: fc.option(fc.constantFrom("upstream_error", "stream_error"), { nil: undefined, freq: 4 }),
   status: optional<RequestQuery["status"]>(200, 404, 503, "4xx", "5xx", "ok", "error"),
+  address: fc.option(fc.constantFrom(...ranges.keys()), { nil: undefined, freq: 2 }),
   since: moments,
   until: moments,
   limit: fc.constantFrom(1, 3, 20, 1000)
@@ -54,6 +69,7 @@ const Row = Schema.Struct({
   model: Schema.NullOr(Schema.String),
   route: Schema.NullOr(Schema.String),
   surface: Schema.String,
+  address: Schema.NullOr(Schema.String),
   status: Schema.Number,
   code: Schema.NullOr(Schema.String)
 })
@@ -66,7 +82,7 @@ const hasStatus = ({ code, status }: typeof Row.Type, wanted: RequestQuery["stat
 }
 
 const isAsked = (row: typeof Row.Type, query: RequestQuery) => {
-  const { code, key, model, org, route, since = -Infinity, status, surface, until = Infinity } = query
+  const { address, code, key, model, org, route, since = -Infinity, status, surface, until = Infinity } = query
   const pairs = [
     [org, row.orgId],
     [key, row.keyId],
@@ -79,6 +95,7 @@ const isAsked = (row: typeof Row.Type, query: RequestQuery) => {
   return (
     pairs.every(([wanted, is]) => wanted === undefined || wanted === is) &&
     hasStatus(row, status) &&
+    (address === undefined || ranges.get(address)?.includes(row.address ?? "") === true) &&
     at >= since &&
     at < until
   )
@@ -124,4 +141,26 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("a list of 
     yield* sql`UPDATE usage_bounds SET filled_from = ${new Date(begin + 100 * hour)}`
     yield* check(20, 2)
   })
+
+  it.effect(
+    "are searched for an address where span, key or organization leave few enough to look through",
+    function* () {
+      const { checkSearch } = yield* RequestLog
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, charge, total_ms)
+      SELECT gen_random_uuid(), 'r', ${new Date(begin)}::timestamptz - i * interval '1 hour', 'chat', 429,
+        'searched', 'searched' || i % 2, 0, 1 FROM generate_series(1, 6) AS i`
+      const org = OrgId.make("searched")
+      const address = parseRange("203.0.113.9")
+      const isTaken = (search: AddressSearch) =>
+        Effect.map(Effect.either(Effect.provideService(checkSearch(search), SearchLimit, 3)), Either.isRight)
+      assert.isTrue(yield* isTaken({ org }))
+      assert.isFalse(yield* isTaken({ address }))
+      assert.isFalse(yield* isTaken({ address, org }))
+      assert.isFalse(yield* isTaken({ address, org, until: begin }))
+      assert.isTrue(yield* isTaken({ address, org, since: begin - 3 * hour }))
+      assert.isTrue(yield* isTaken({ address, until: begin - 3 * hour, since: begin - 6 * hour }))
+      assert.isTrue(yield* isTaken({ address, key: KeyId.make("searched1") }))
+    }
+  )
 })

@@ -26,6 +26,7 @@ const filters: ReadonlyArray<Filter> = [
   { kind: "text", name: "route", label: "Route", placeholder: "model@provider" },
   { kind: "select", name: "surface", label: "Surface", options: ["chat", "image", "video"] },
   { kind: "text", name: "code", label: "Error code" },
+  { kind: "text", name: "address", label: "Address", placeholder: "address or CIDR" },
   { kind: "text", name: "search", label: "Request id", placeholder: "req_…" }
 ]
 
@@ -41,17 +42,19 @@ const isRead = (list: HTMLElement | null): boolean =>
 export const Requests = () => {
   const { query } = useRoute()
   const { since, until } = useRange()
-  const { code, key, model, organization, route, search, status, surface } = query
-  const asked = { organization, key, model, route, status, surface, code, search, since, until }
+  const { address, code, key, model, organization, route, search, status, surface } = query
+  const asked = { organization, key, model, route, status, surface, code, address, search, since, until }
   const [isPaused, setPaused] = useState(false)
   const list = useRef<HTMLDivElement>(null)
-  const isLive = !isPaused && until === undefined
+  // A search for an address looks through many rows.
+  const canBeLive = until === undefined && address === undefined
+  const isLive = !isPaused && canBeLive
   const { pages, showWaiting, waiting } = useTail<RequestRecord>("/requests", asked, isLive, () => isRead(list.current))
   return (
     <Page
       title="Requests"
       lead={
-        until === undefined && (
+        canBeLive && (
           <button class="live" aria-pressed={!isPaused} onClick={() => setPaused(!isPaused)}>
             {isPaused ? "Paused" : "Live"}
           </button>

@@ -1,31 +1,12 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
-import { ParseResult, Schema } from "effect"
-import { type AddressRange, parseRange } from "../../../services/access/AddressRange.ts"
+import { Schema } from "effect"
 import { BlockedRangeRecord } from "../../../services/admin/BlockListChanges.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
-import { field } from "../Fields.ts"
+import { AddressRangeText, field, rangeProblem } from "../Fields.ts"
 import { pageOf } from "../Page.ts"
 
-const Range = Schema.transformOrFail(
-  Schema.String,
-  Schema.declare((_value): _value is AddressRange => true),
-  {
-    strict: true,
-    decode: (text, _, ast) => {
-      const range = parseRange(text)
-      return range === undefined ? ParseResult.fail(new ParseResult.Type(ast, text)) : ParseResult.succeed(range)
-    },
-    encode: (range) => ParseResult.succeed(range)
-  }
-)
-
 const range = Schema.Struct({
-  range: field(
-    "range",
-    Range,
-    "must be an address or a range such as 203.0.113.0/24 or 2001:db8::/32",
-    "An address or a range."
-  )
+  range: field("range", AddressRangeText, rangeProblem, "An address or a range.")
 })
 
 const list = HttpApiEndpoint.get("list", "/blocklist")

@@ -10,6 +10,7 @@ import { Catalog } from "../../../services/catalog/Catalog.ts"
 import { RequestLog } from "../../../services/telemetry/RequestLog.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { streamCsv } from "../Csv.ts"
+import { invalid } from "../Fields.ts"
 import { filtersOf } from "../Filters.ts"
 import { cutPage, defaultListed, wrongCursor } from "../Page.ts"
 import type { RequestFilters } from "./Schema.ts"
@@ -17,7 +18,14 @@ import type { RequestFilters } from "./Schema.ts"
 const isRow = Schema.is(Schema.UUID)
 const maxOthers = 100
 
-const filterOf = ({ search, ...filters }: RequestFilters) => filtersOf({ ...filters, id: search })
+const filterOf = Effect.fnUntraced(function* ({ search, ...filters }: RequestFilters) {
+  const filter = yield* filtersOf({ ...filters, id: search })
+  if (filter.address === undefined) return filter
+  const turns = yield* ReadTurns
+  const { checkSearch } = yield* RequestLog
+  yield* turns.takeSoon(checkSearch(filter)).pipe(Effect.catchTag("SearchTooLong", invalid("address")))
+  return filter
+})
 
 export const RequestsHandlers = HttpApiBuilder.group(
   AdminApi,

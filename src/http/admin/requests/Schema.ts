@@ -7,6 +7,7 @@ import { NamedLogRecord } from "../../../services/admin/requests/Record.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ReadAccess, ReportErrors } from "../Access.ts"
 import { csvBody } from "../Csv.ts"
+import { AddressRangeText, rangeProblem } from "../Fields.ts"
 import { keyParameter, organizationParameter, spanParameters, textParameter } from "../Filters.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
@@ -39,6 +40,12 @@ export const requestParameters = {
 const filters = {
   ...requestParameters,
   code: textParameter("code", "The error's code, such as `rate_limit_exceeded` or `stream_error`."),
+  address: parameter(
+    "address",
+    AddressRangeText,
+    rangeProblem,
+    "The client's address, or a range such as `203.0.113.0/24`; of at most 500,000 requests in the span, of the key or of the organization."
+  ),
   search: textParameter("search", "A request id, or the id of a row.")
 }
 
