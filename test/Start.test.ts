@@ -1,8 +1,11 @@
+import { isDeepStrictEqual } from "node:util"
 import { SqlClient } from "@effect/sql"
 import { Effect, Redacted } from "effect"
 import { Database } from "../src/database/Database.ts"
+import { codeSpans, page, section, table } from "./docs/Markdown.ts"
 import { read } from "./harness/client/AdminClient.ts"
 import { callAt } from "./harness/client/HttpCalls.ts"
+import { eventually } from "./harness/database/Money.ts"
 import * as Postgres from "./harness/database/Postgres.ts"
 import * as GatewayProcess from "./harness/gateway/GatewayProcess.ts"
 import { assert, describe, it } from "./harness/It.ts"
@@ -17,6 +20,21 @@ const tablesOf = (url: string) =>
 const refusal = (env: Readonly<Record<string, string>>) =>
   Effect.map(Effect.flip(GatewayProcess.start({ env })), ({ message }) => message)
 
+const metricsAt = (url: string) =>
+  Effect.map(callAt(`${url}/metrics`), ({ text }) =>
+    Array.from(text.matchAll(/^# TYPE (\S+)/gm), ([, name = ""]) => name)
+      .filter((name) => !/^gateway_requests?_/.test(name)) // of the questions themselves
+      .toSorted()
+  )
+
+/** What the docs say that a gateway's metrics show from the start. */
+const documented = (() => {
+  const health = section(page("docs/operating/monitoring.md"), "Health and metrics")
+  const [, listed = ""] = /^From the start there is(.*)^All others/ms.exec(health) ?? []
+  const ofDatabase = table(health, "Of the database").map(([name = ""]) => name)
+  return [...ofDatabase, ...codeSpans({ file: "", text: listed })].toSorted()
+})()
+
 describe("a gateway with DATABASE_URL", () => {
   it.scopedLive("and no credential stops unless SANDBOX=true, with the database untouched", function* () {
     const url = yield* Postgres.emptyUrl
@@ -26,10 +44,11 @@ describe("a gateway with DATABASE_URL", () => {
     )
     assert.deepStrictEqual(yield* tablesOf(url), [])
 
-    const { stdout } = yield* GatewayProcess.start({ env: { DATABASE_URL: url, SANDBOX: "true" } })
-    assert.match(stdout(), /The SANDBOX answers/)
-    assert.notMatch(stdout(), /ggw_/)
+    const started = yield* GatewayProcess.start({ env: { DATABASE_URL: url, SANDBOX: "true" } })
+    assert.match(started.stdout(), /The SANDBOX answers/)
+    assert.notMatch(started.stdout(), /ggw_/)
     assert.isNotEmpty(yield* tablesOf(url))
+    yield* eventually(metricsAt(started.url), (shown) => isDeepStrictEqual(shown, documented))
   })
 
   it.scopedLive("and a catalog that it cannot serve leaves the database untouched", function* () {
