@@ -10,7 +10,7 @@ import {
   type Shape
 } from "./Model.ts"
 import type { NanoUsd } from "./Money.ts"
-import { nearestRatio, tolerance, variantKey } from "./Shape.ts"
+import { nearestShape, square, variantKey } from "./Shape.ts"
 
 export interface ImageParams {
   readonly model: string
@@ -36,24 +36,13 @@ export interface ImageRequest {
 export interface ImageChoice {
   /** What is paid for. */
   readonly variant: ImageVariant
-  /** The variant's, if the request names one. */
+  /** The variant's, if the request names one and the model's are known. */
   readonly shape: Shape | undefined
 }
 
 type Chosen = Either.Either<ImageChoice, InvalidRequest>
 
 const refuse = (param: string, message: string) => Either.left(new InvalidRequest({ message, param }))
-
-/** Sizes that many official clients always send: moved to the nearest shape that the model makes. */
-const conventionalSizes: ReadonlySet<string | undefined> = new Set([
-  "256x256",
-  "512x512",
-  "1024x1024",
-  "1536x1024",
-  "1024x1536",
-  "1792x1024",
-  "1024x1792"
-])
 
 export const distinct = (words: ReadonlyArray<string | undefined>): ReadonlyArray<string> =>
   [...new Set(words)].filter((word) => word !== undefined)
@@ -67,23 +56,21 @@ export const sendsShape = ({ variants }: ImageModel, route: ImageRoute, resoluti
   variants.filter((variant) => variant.resolution === resolution && makesShape(route, resolution, variant.shape))
     .length > 1
 
-type Shaped = ImageVariant & { readonly shape: Shape }
-const isShaped = (variant: ImageVariant): variant is Shaped => variant.shape !== undefined
+const shapeIn = ({ shape = square }: ImageVariant): Shape => shape
 
-const ofSize = (offered: ReadonlyArray<Shaped>, size: string): ReadonlyArray<Shaped> => {
-  const exact = offered.filter(({ shape }) => shape.size === size)
-  if (exact.length > 0) return exact
-  const isMoved = conventionalSizes.has(size)
-  const free = offered.filter(({ shape }) => shape.size === undefined || isMoved)
-  const ratio = nearestRatio(distinct(free.map(({ shape }) => shape.aspectRatio)), size, isMoved ? Infinity : tolerance)
-  return free.filter(({ shape }) => shape.aspectRatio === ratio)
+const usualSquare = "1024x1024"
+
+const sizeRefusal = (id: string, offered: ReadonlyArray<ImageVariant>) => {
+  const ratios = distinct(offered.map(({ shape }) => (shape?.size === undefined ? shape?.aspectRatio : undefined)))
+  const sizes = distinct(offered.map(({ shape }) => (shape === undefined ? usualSquare : shape.size)))
+  const listed = sizes.length === 0 ? "auto" : `one of ${["auto", ...sizes].join(", ")}`
+  const shaped = ratios.length === 0 ? "" : `, or have an aspect ratio of ${ratios.join(", ")},`
+  return refuse("size", `\`size\` must be ${listed}${shaped} for ${quoteModel(id)}.`)
 }
 
-const sizeRefusal = (id: string, offered: ReadonlyArray<Shaped>) => {
-  const ratios = distinct(offered.map(({ shape }) => (shape.size === undefined ? shape.aspectRatio : undefined)))
-  const sizes = distinct(["auto", "1024x1024", ...offered.map(({ shape }) => shape.size)]).join(", ")
-  const shaped = ratios.length === 0 ? "" : `, or have an aspect ratio of ${ratios.join(", ")},`
-  return refuse("size", `\`size\` must be one of ${sizes}${shaped} for ${quoteModel(id)}.`)
+const ratioRefusal = (id: string, offered: ReadonlyArray<ImageVariant>) => {
+  const ratios = distinct(["auto", ...offered.map((variant) => shapeIn(variant).aspectRatio)]).join(", ")
+  return refuse("aspect_ratio", `\`aspect_ratio\` must be one of ${ratios} for ${quoteModel(id)}.`)
 }
 
 const shapedVariant = (
@@ -92,22 +79,17 @@ const shapedVariant = (
   { aspectRatio, resolution, size }: ImageParams,
   isMade: (variant: ImageVariant) => boolean
 ): Chosen => {
-  const made = variants.filter(isShaped).filter(isMade)
+  const made = variants.filter(isMade)
   const offered = made.filter((variant) => variant.resolution === usual.resolution)
-  const sized = size === undefined ? offered : ofSize(offered, size)
-  if (size !== undefined && !conventionalSizes.has(size) && sized.length === 0) {
-    return sizeRefusal(id, resolution === undefined ? made : offered)
-  }
-  const ratios = distinct(offered.map(({ shape }) => shape.aspectRatio))
-  if (aspectRatio !== undefined && !ratios.includes(aspectRatio)) {
-    const message = ratios.length === 0 ? "is not available" : `must be one of auto, ${ratios.join(", ")}`
-    return refuse("aspect_ratio", `\`aspect_ratio\` ${message} for ${quoteModel(id)}.`)
-  }
-  const [first] = sized.filter(({ shape }) => aspectRatio === undefined || shape.aspectRatio === aspectRatio)
-  if (first !== undefined) return Either.right({ variant: first, shape: first.shape })
-  return aspectRatio === undefined
-    ? Either.right({ variant: usual, shape: undefined })
-    : refuse("aspect_ratio", "`aspect_ratio` must be that of `size`.")
+  const nearest = (requested: string) => nearestShape(offered, shapeIn, requested)
+  const ofSize = size === undefined ? undefined : nearest(size)
+  if (size !== undefined && ofSize === undefined) return sizeRefusal(id, resolution === undefined ? made : offered)
+  const ofRatio = aspectRatio === undefined ? undefined : nearest(aspectRatio)
+  if (aspectRatio !== undefined && ofRatio === undefined) return ratioRefusal(id, offered)
+  const variant = ofSize ?? ofRatio ?? usual
+  return ofRatio !== undefined && shapeIn(variant).aspectRatio !== shapeIn(ofRatio).aspectRatio
+    ? refuse("aspect_ratio", "`aspect_ratio` must be that of `size`.")
+    : Either.right({ variant, shape: variant.shape })
 }
 
 export const variantFor = (model: ImageModel, params: ImageParams): Chosen => {

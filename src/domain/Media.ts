@@ -16,6 +16,13 @@ export interface Picture {
   readonly bytes: Uint8Array
 }
 
+export interface Pixels {
+  readonly width: number
+  readonly height: number
+}
+
+export type MeasuredPicture = Picture & Pixels
+
 export type Reference =
   | { readonly _tag: "Url"; readonly url: string }
   | { readonly _tag: "Bytes"; readonly bytes: Uint8Array }

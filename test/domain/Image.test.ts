@@ -115,6 +115,7 @@ describe("the shape of a picture", () => {
     [variant("2K", shapeOf("2048x2048")), variant("2K", shapeOf("2560x1440"))],
     route(["1:1", "16:9"])
   )
+  const squares = model([variant("1K", shapeOf("512x512")), variant("1K", shapeOf("1024x1024"), 5n)], route(["1:1"]))
   const params: ImageParams = { ...taken(base), references: [] }
   const reference = { _tag: "Url", url: "https://a.test/a.png" } as const
 
@@ -131,10 +132,19 @@ describe("the shape of a picture", () => {
     [{ size: "1792x1024" }, free, "16:9", "1K", 1n],
     [{ size: "512x512" }, sized, "1024x1024", "1K", 1n],
     [{ size: "1792x1024" }, sized, "1536x1024", "1K", 2n],
-    [{ size: "1024x1536" }, sized, "1024x1024", "1K", 1n],
+    [{ size: "640x480" }, sized, "1536x1024", "1K", 2n],
+    [{ size: "1000x1016" }, sized, "1024x1024", "1K", 1n],
+    [{ size: "1100x1000" }, sized, "1536x1024", "1K", 2n],
+    [{ size: "1100x1000", resolution: "4K" }, sized, "3840x2160", "4K", 9n],
+    [{ size: "1500x1000" }, free, "16:9", "1K", 1n],
+    [{ size: "1024x1536" }, free, "2:3", "1K", 1n],
     [{ size: "1536x1024" }, free, "16:9", "1K", 1n],
+    [{ size: "1536x1024", aspectRatio: "16:9" }, free, "16:9", "1K", 1n],
     [{ size: "1536x1024" }, large, "2560x1440", "2K", 1n],
-    [{ size: "1024x1536", references: [reference] }, free, "1:1", "1K", 1n],
+    [{ size: "900x900" }, squares, "1024x1024", "1K", 5n],
+    [{ size: "600x600" }, squares, "512x512", "1K", 1n],
+    [{ aspectRatio: "16:9" }, sized, "1536x1024", "1K", 2n],
+    [{ aspectRatio: "9:21" }, free, "2:3", "1K", 1n],
     [{ aspectRatio: "2:3" }, free, "2:3", "1K", 1n],
     [{ aspectRatio: "16:9", references: [reference] }, free, "16:9", "1K", 1n]
   ])("asked for as %j is the model's", (asked, of, shape, resolution, price) => {
@@ -144,15 +154,15 @@ describe("the shape of a picture", () => {
   })
 
   it.each<[Partial<ImageParams>, ImageModel, param: string, message: string]>([
-    [{ size: "640x480" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024, 3840x2160 for `m`."],
-    [{ size: "512x514", resolution: "1K" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024 for `m`."],
-    [{ aspectRatio: "16:9" }, sized, "aspect_ratio", "`aspect_ratio` must be one of auto, 1:1, 3:2 for `m`."],
+    [{ size: "1024x1536" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024, 3840x2160 for `m`."],
+    [{ size: "9x16", resolution: "1K" }, sized, "size", "`size` must be one of auto, 1024x1024, 1536x1024 for `m`."],
+    [{ aspectRatio: "9:16" }, sized, "aspect_ratio", "`aspect_ratio` must be one of auto, 1:1, 3:2 for `m`."],
     [{ size: "1536x1024", aspectRatio: "1:1" }, sized, "aspect_ratio", "`aspect_ratio` must be that of `size`."],
     [
-      { size: "1500x1000" },
+      { size: "1024x1536", references: [reference] },
       free,
       "size",
-      "`size` must be one of auto, 1024x1024, or have an aspect ratio of 1:1, 16:9, 2:3, for `m`."
+      "`size` must be auto, or have an aspect ratio of 1:1, 16:9, for `m`."
     ],
     [
       { aspectRatio: "2:3", references: [reference] },
@@ -166,12 +176,16 @@ describe("the shape of a picture", () => {
     assert.deepStrictEqual([refused.param, refused.message], [param, message])
   })
 
-  it("is the model's own wherever shapes are not known, for every size of the official clients", () => {
+  it("is a square wherever the model's shapes are not named", () => {
     const plain = model([{ ...variant("1K", ratio("1:1")), shape: undefined }], route([]))
-    for (const size of ["1024x1024", "1536x1024", "1792x1024", "256x256"]) {
-      assert.isUndefined(Either.getOrThrow(variantFor(plain, { ...params, size })).shape)
+    for (const asked of [{ size: "1024x1024" }, { size: "256x256" }, { aspectRatio: "1:1" }]) {
+      assert.isUndefined(Either.getOrThrow(variantFor(plain, { ...params, ...asked })).shape)
     }
-    const refused = Either.getOrThrow(Either.flip(variantFor(plain, { ...params, size: "640x480" })))
-    assert.strictEqual(refused.message, "`size` must be one of auto, 1024x1024 for `m`.")
+    const refusal = (asked: Partial<ImageParams>) =>
+      Either.getOrThrow(Either.flip(variantFor(plain, { ...params, ...asked }))).message
+    for (const size of ["1536x1024", "1024x1536", "1792x1024", "640x480"]) {
+      assert.strictEqual(refusal({ size }), "`size` must be one of auto, 1024x1024 for `m`.")
+    }
+    assert.strictEqual(refusal({ aspectRatio: "3:2" }), "`aspect_ratio` must be one of auto, 1:1 for `m`.")
   })
 })

@@ -56,8 +56,9 @@ export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => {
 const endpoint = { surface: "image", admitsWithHold: false } as const
 
 /** A replay equals the first response to the byte. */
-const imageJson = ({ created, image, revisedPrompt }: ImageResult) => ({
+const imageJson = ({ created, image, revisedPrompt, size }: ImageResult) => ({
   created,
+  ...(size === undefined ? {} : { size }),
   data: [
     {
       ...("url" in image ? image : { b64_json: new Encoded(image.bytes) }),

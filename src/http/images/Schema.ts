@@ -34,8 +34,8 @@ const NotStreamed = Schema.Literal(false).annotations(problem("must be false: im
 
 const texts = {
   resolution: "Decides the price; which ones a model has is in its `params`.",
-  size: "Width and height, or `auto`; which ones a model makes is in its `params`.",
-  aspectRatio: "Width to height, such as `16:9`, or `auto`; which ones a model makes is in its `params`.",
+  size: "Width and height, or `auto`: the nearest that the model makes of the same orientation; see its `params`.",
+  aspectRatio: "Such as `16:9`, or `auto`: the nearest that the model makes of the same orientation; see its `params`.",
   quality: "`hd` is the resolution 4K where none is given; anything else has no effect.",
   responseFormat: "Default `url`: the image is stored and the link is permanent.",
   stream: "Only false: images are not streamed."
@@ -81,6 +81,7 @@ const ImageEditForm = Schema.Struct({
 
 export const ImageResponse = Schema.Struct({
   created: Integer.annotations({ description: "Unix seconds." }),
+  size: described(Schema.String, "The image's width and height in pixels, such as `1536x1024`."),
   data: Schema.Array(
     Schema.Struct({
       url: described(Schema.String, "A permanent link; with the response format `url`."),

@@ -3,6 +3,7 @@ import type { IdempotencyConflict, InvalidRequest, RoutingFailure, SettleFailed 
 import { type ImageParams, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageModel, ImageVariant, Shape } from "../../domain/Model.ts"
+import { sizeOf } from "../../domain/Shape.ts"
 import { isSandbox } from "../catalog/CatalogRules.ts"
 import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
@@ -33,6 +34,8 @@ export interface ImageResult {
   /** Unix seconds. */
   readonly created: number
   readonly image: { readonly url: string } | { readonly bytes: Uint8Array }
+  /** The picture's own, such as `1536x1024`; undefined for replays of results that were kept without it. */
+  readonly size: string | undefined
   readonly revisedPrompt: string | undefined
   readonly sandbox: boolean
   readonly replayed: boolean
@@ -45,6 +48,7 @@ const Kept = Schema.Struct({
   created: Schema.Number,
   media: Schema.String,
   format: Schema.Literal("url", "b64_json"),
+  size: Schema.optionalWith(Schema.String, { exact: true }),
   revisedPrompt: Schema.NullOr(Schema.String),
   sandbox: Schema.Boolean
 })
@@ -93,10 +97,10 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       const readKept = Effect.fnUntraced(function* (record: RequestRecord, result: unknown) {
         const kept = yield* decodeKept(result)
         record.notes.add("replayed")
-        const { created, format, media, sandbox } = kept
+        const { created, format, media, sandbox, size } = kept
         const image =
           format === "url" ? { url: store.link(media) } : { bytes: yield* Effect.flatten(store.read(media)) }
-        return { created, image, revisedPrompt: kept.revisedPrompt ?? undefined, sandbox, replayed: true }
+        return { created, image, size, revisedPrompt: kept.revisedPrompt ?? undefined, sandbox, replayed: true }
       }, Effect.orDie)
 
       /** Fails before an image is bought that cannot be stored. */
@@ -132,9 +136,11 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         const name = yield* isLinked || claim !== undefined
           ? storePicture(picture, isLinked ? "public" : "private")
           : Effect.succeed("")
+        const size = sizeOf(picture)
         const kept: Kept = {
           created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
           media: name,
+          size,
           format: params.responseFormat,
           revisedPrompt: revisedPrompt === undefined ? null : toStorable(revisedPrompt),
           sandbox: isSandbox(route)
@@ -151,6 +157,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         return {
           created: kept.created,
           image: isLinked ? { url: store.link(name) } : { bytes: picture.bytes },
+          size,
           revisedPrompt: kept.revisedPrompt ?? undefined,
           sandbox: kept.sandbox,
           replayed: false

@@ -1,4 +1,8 @@
+import type { Pixels } from "../../domain/Media.ts"
 import type { Steps } from "../runtime/EventLoop.ts"
+
+/** The picture's size, read without decoding it; undefined where the file is not whole. */
+type Measured = Steps<Pixels | undefined>
 
 const stepsPerTurn = 16_384
 
@@ -29,20 +33,21 @@ const hasPngHeader = (bytes: Buffer, at: number): boolean =>
   isPngSide(bytes.readUInt32BE(at + 12)) &&
   (pngDepths[bytes.readUInt8(at + 17)]?.includes(bytes.readUInt8(at + 16)) ?? false)
 
-export function* isPng(bytes: Buffer): Steps<boolean> {
+export function* measurePng(bytes: Buffer): Measured {
   let at = pngSignature.length
-  if (!bytes.subarray(0, at).equals(pngSignature) || !hasPngHeader(bytes, at)) return false
+  if (!bytes.subarray(0, at).equals(pngSignature) || !hasPngHeader(bytes, at)) return undefined
+  const size = { width: bytes.readUInt32BE(at + 8), height: bytes.readUInt32BE(at + 12) }
   let hasPixels = false
   for (let steps = 1; at + pngFrame <= bytes.length; steps++) {
     if (steps % stepsPerTurn === 0) yield
     const end = at + pngFrame + bytes.readUInt32BE(at)
-    if (end > bytes.length) return false
+    if (end > bytes.length) return undefined
     const name = bytes.readUInt32BE(at + 4)
-    if (name === pngEnd) return hasPixels
+    if (name === pngEnd) return hasPixels ? size : undefined
     hasPixels ||= name === pngData
     at = end
   }
-  return false
+  return undefined
 }
 
 const jpegStart = 0xd8
@@ -65,33 +70,34 @@ function* afterScan(bytes: Buffer, from: number): Steps<number> {
   return bytes.length
 }
 
-export function* isJpeg(bytes: Buffer): Steps<boolean> {
-  if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xff00 + jpegStart) return false
-  let hasFrame = false
+export function* measureJpeg(bytes: Buffer): Measured {
+  if (bytes.length < 4 || bytes.readUInt16BE(0) !== 0xff00 + jpegStart) return undefined
+  let size: Pixels | undefined
   let hasScan = false
   let at = 2
   for (let steps = 1; at + 1 < bytes.length; steps++) {
     if (steps % stepsPerTurn === 0) yield
-    if (bytes[at] !== 0xff) return false
+    if (bytes[at] !== 0xff) return undefined
     const marker = bytes.readUInt8(at + 1)
-    if (marker === jpegEnd) return hasScan
+    if (marker === jpegEnd) return hasScan ? size : undefined
     if (marker === 0xff || isBare(marker)) {
       at += marker === 0xff ? 1 : 2
       continue
     }
-    if (marker === 0x00 || marker === jpegStart || at + 4 > bytes.length) return false
+    if (marker === 0x00 || marker === jpegStart || at + 4 > bytes.length) return undefined
     const length = bytes.readUInt16BE(at + 2)
     const next = at + 2 + length
-    if (length < 2 || next > bytes.length) return false
+    if (length < 2 || next > bytes.length) return undefined
     if (isJpegFrame(marker)) {
-      hasFrame = length >= shortestJpegFrame && bytes.readUInt16BE(at + 5) > 0 && bytes.readUInt16BE(at + 7) > 0
-      if (!hasFrame) return false
+      if (length < shortestJpegFrame) return undefined
+      size = { width: bytes.readUInt16BE(at + 7), height: bytes.readUInt16BE(at + 5) }
+      if (size.width === 0 || size.height === 0) return undefined
     }
-    if (marker === jpegScan && !hasFrame) return false
+    if (marker === jpegScan && size === undefined) return undefined
     hasScan ||= marker === jpegScan
     at = marker === jpegScan ? yield* afterScan(bytes, next) : next
   }
-  return false
+  return undefined
 }
 
 const webpFrame = 8
@@ -99,6 +105,7 @@ const riffHeader = 12
 const webpSides = 0x3fff
 const vp8Header = 10
 const vp8lHeader = 5
+const vp8xHeader = 10
 const [lossy, lossless, extended, animated] = [tag("VP8 "), tag("VP8L"), tag("VP8X"), tag("ANMF")]
 
 const hasWebpPixels = (bytes: Buffer, name: number, at: number, length: number): boolean => {
@@ -117,21 +124,36 @@ const hasWebpPixels = (bytes: Buffer, name: number, at: number, length: number):
   return name === animated && length > 16 + webpFrame
 }
 
-export function* isWebp(bytes: Buffer): Steps<boolean> {
-  if (bytes.length < riffHeader + webpFrame) return false
-  if (bytes.toString("latin1", 0, 4) !== "RIFF" || bytes.toString("latin1", 8, 12) !== "WEBP") return false
+const webpSize = (bytes: Buffer, name: number, at: number, length: number): Pixels | undefined => {
+  if (name === extended && length >= vp8xHeader) {
+    return { width: bytes.readUIntLE(at + 4, 3) + 1, height: bytes.readUIntLE(at + 7, 3) + 1 }
+  }
+  if (name === lossy && length >= vp8Header) {
+    return { width: bytes.readUInt16LE(at + 6) & webpSides, height: bytes.readUInt16LE(at + 8) & webpSides }
+  }
+  if (name !== lossless || length < vp8lHeader) return undefined
+  const sides = bytes.readUInt32LE(at + 1)
+  return { width: (sides & webpSides) + 1, height: ((sides >>> 14) & webpSides) + 1 }
+}
+
+export function* measureWebp(bytes: Buffer): Measured {
+  if (bytes.length < riffHeader + webpFrame) return undefined
+  if (bytes.toString("latin1", 0, 4) !== "RIFF" || bytes.toString("latin1", 8, 12) !== "WEBP") return undefined
   const end = webpFrame + bytes.readUInt32LE(4)
-  if (end > bytes.length || ![lossy, lossless, extended].includes(bytes.readUInt32BE(12))) return false
+  if (end > bytes.length || ![lossy, lossless, extended].includes(bytes.readUInt32BE(12))) return undefined
+  let size: Pixels | undefined
   let hasPixels = false
   let at = riffHeader
   for (let steps = 1; at + webpFrame <= end; steps++) {
     if (steps % stepsPerTurn === 0) yield
+    const name = bytes.readUInt32BE(at)
     const length = bytes.readUInt32LE(at + 4)
-    if (at + webpFrame + length > end) return false
-    hasPixels ||= hasWebpPixels(bytes, bytes.readUInt32BE(at), at + webpFrame, length)
+    if (at + webpFrame + length > end) return undefined
+    hasPixels ||= hasWebpPixels(bytes, name, at + webpFrame, length)
+    size ??= webpSize(bytes, name, at + webpFrame, length)
     at += webpFrame + length + (length % 2)
   }
-  return hasPixels
+  return hasPixels ? size : undefined
 }
 
 const gifHeader = 13
@@ -153,26 +175,27 @@ function* afterBlocks(bytes: Buffer, from: number): Steps<number> {
   return bytes.length
 }
 
-export function* isGif(bytes: Buffer): Steps<boolean> {
-  if (bytes.length < gifHeader || !/^GIF8[79]a$/.test(bytes.toString("latin1", 0, 6))) return false
-  if (bytes.readUInt16LE(6) === 0 || bytes.readUInt16LE(8) === 0) return false
+export function* measureGif(bytes: Buffer): Measured {
+  if (bytes.length < gifHeader || !/^GIF8[79]a$/.test(bytes.toString("latin1", 0, 6))) return undefined
+  const size = { width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) }
+  if (size.width === 0 || size.height === 0) return undefined
   let hasPixels = false
   let at = gifHeader + tableBytes(bytes.readUInt8(10))
   for (let steps = 1; at < bytes.length; steps++) {
     if (steps % stepsPerTurn === 0) yield
     const kind = bytes.readUInt8(at)
-    if (kind === gifTrailer) return hasPixels
+    if (kind === gifTrailer) return hasPixels ? size : undefined
     if (kind === gifExtension) {
       at = yield* afterBlocks(bytes, at + 2)
       continue
     }
-    if (kind !== gifImage || at + gifDescriptor > bytes.length) return false
-    if (bytes.readUInt16LE(at + 5) === 0 || bytes.readUInt16LE(at + 7) === 0) return false
+    if (kind !== gifImage || at + gifDescriptor > bytes.length) return undefined
+    if (bytes.readUInt16LE(at + 5) === 0 || bytes.readUInt16LE(at + 7) === 0) return undefined
     hasPixels = true
     // One byte, the size of the first codes, precedes the coded data.
     at = yield* afterBlocks(bytes, at + gifDescriptor + tableBytes(bytes.readUInt8(at + 9)) + 1)
   }
-  return false
+  return undefined
 }
 
 /** QuickTime (`qt  `), audio (`M4A `) and stills (`heic`, `avif`) share the format. */

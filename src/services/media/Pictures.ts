@@ -1,14 +1,14 @@
 import { Effect, Option } from "effect"
-import type { ImageType, Picture } from "../../domain/Media.ts"
+import type { ImageType, MeasuredPicture, Pixels } from "../../domain/Media.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
 import { view } from "./Base64.ts"
-import { beginsMp4, isGif, isJpeg, isPng, isWebp } from "./PictureFormats.ts"
+import { beginsMp4, measureGif, measureJpeg, measurePng, measureWebp } from "./PictureFormats.ts"
 
-const formats: ReadonlyArray<readonly [ImageType, (bytes: Buffer) => EventLoop.Steps<boolean>]> = [
-  ["image/png", isPng],
-  ["image/jpeg", isJpeg],
-  ["image/webp", isWebp],
-  ["image/gif", isGif]
+const formats: ReadonlyArray<readonly [ImageType, (bytes: Buffer) => EventLoop.Steps<Pixels | undefined>]> = [
+  ["image/png", measurePng],
+  ["image/jpeg", measureJpeg],
+  ["image/webp", measureWebp],
+  ["image/gif", measureGif]
 ]
 
 const run = Effect.fnUntraced(function* <A>(steps: EventLoop.Steps<A>) {
@@ -20,9 +20,14 @@ const run = Effect.fnUntraced(function* <A>(steps: EventLoop.Steps<A>) {
 })
 
 /** None unless a complete PNG, JPEG, WebP or GIF; decodes no pixel, so a false size allocates nothing. */
-export const pictureOf = Effect.fnUntraced(function* (bytes: Uint8Array): Effect.fn.Return<Option.Option<Picture>> {
+export const pictureOf = Effect.fnUntraced(function* (
+  bytes: Uint8Array
+): Effect.fn.Return<Option.Option<MeasuredPicture>> {
   const file = view(bytes)
-  for (const [type, isWhole] of formats) if (yield* run(isWhole(file))) return Option.some({ type, bytes })
+  for (const [type, measure] of formats) {
+    const size = yield* run(measure(file))
+    if (size !== undefined) return Option.some({ type, bytes, ...size })
+  }
   return Option.none()
 })
 

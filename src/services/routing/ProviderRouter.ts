@@ -2,7 +2,7 @@ import { Context, Effect, Layer, Option, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
 import { type InvalidRequest, type RoutingFailure, TimedOut } from "../../domain/Failure.ts"
 import { type ImageRequest, sendsShape, variantCost } from "../../domain/Image.ts"
-import type { Picture } from "../../domain/Media.ts"
+import type { MeasuredPicture } from "../../domain/Media.ts"
 import type { ChatModel, ImageModel, ImageRoute, Route, VideoModel, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
 import { pictureOf } from "../media/Pictures.ts"
@@ -19,7 +19,7 @@ import * as Candidates from "./RouteSelection.ts"
 
 export interface RoutedImage {
   readonly route: ImageRoute
-  readonly picture: Picture
+  readonly picture: MeasuredPicture
   readonly revisedPrompt: string | undefined
 }
 

@@ -50,6 +50,7 @@ export const editForm = (reference: Uint8Array, fields: Readonly<Record<string, 
 const Images = Schema.parseJson(
   Schema.Struct({
     created: Schema.Number,
+    size: Schema.String,
     data: Schema.Tuple(
       Schema.Struct({
         url: Schema.optional(Schema.String),
@@ -60,12 +61,15 @@ const Images = Schema.parseJson(
   })
 )
 
-/** The only image of an answer, in one of its two forms. */
-export const imageOf = ({ status, text }: Pick<Answer, "status" | "text">) => {
+const decode = ({ status, text }: Pick<Answer, "status" | "text">) => {
   assert.strictEqual(status, 200, text)
-  const { data } = Schema.decodeUnknownSync(Images, { onExcessProperty: "error" })(text)
-  return data[0]
+  return Schema.decodeUnknownSync(Images, { onExcessProperty: "error" })(text)
 }
+
+/** The only image of an answer, in one of its two forms. */
+export const imageOf = (answer: Pick<Answer, "status" | "text">) => decode(answer).data[0]
+
+export const sizeOf = (answer: Pick<Answer, "status" | "text">) => decode(answer).size
 
 export const isReplay = ({ headers }: Answer): boolean => headers.get("idempotency-replayed") === "true"
 

@@ -72,6 +72,7 @@ export const videos = "/v1/videos"
 export const drawn: ImageResult = {
   created: 1_700_000_000,
   image: { url: "https://media.test/a.png" },
+  size: "1536x1024",
   revisedPrompt: undefined,
   sandbox: false,
   replayed: false

@@ -44,7 +44,7 @@ withLayer(layer)("an image", (it) => {
     const account = yield* openAccount({ rpm: 5 })
     const { headers, status, text } = yield* post(account, generations, asked)
     assert.strictEqual(status, 200)
-    assert.strictEqual(text, '{"created":1700000000,"data":[{"url":"https://media.test/a.png"}]}')
+    assert.strictEqual(text, '{"created":1700000000,"size":"1536x1024","data":[{"url":"https://media.test/a.png"}]}')
     assert.strictEqual(headers.get("content-type"), "application/json; charset=utf-8")
     assert.deepStrictEqual(rateOf({ headers }), { limit: 5, remaining: 4 })
     assert.isNull(headers.get("idempotency-replayed"))
@@ -55,7 +55,9 @@ withLayer(layer)("an image", (it) => {
     const { script } = (yield* MediaServer).images
     const account = yield* openAccount({})
     const image = { bytes: gifBytes }
-    script(Effect.succeed({ ...drawn, image, revisedPrompt: "a grey cat", sandbox: true, replayed: true }))
+    script(
+      Effect.succeed({ ...drawn, image, size: undefined, revisedPrompt: "a grey cat", sandbox: true, replayed: true })
+    )
     const { headers, text } = yield* post(account, generations, asked)
     assert.strictEqual(text, `{"created":1700000000,"data":[{"b64_json":"${gif}","revised_prompt":"a grey cat"}]}`)
     assert.strictEqual(headers.get("idempotency-replayed"), "true")
@@ -70,6 +72,7 @@ withLayer(layer)("an image", (it) => {
     const { headers, text } = yield* post(account, generations, asked)
     const body = {
       created: 1_700_000_000,
+      size: "1536x1024",
       data: [{ b64_json: bytes.toString("base64"), revised_prompt: 'a "grey" cät' }]
     }
     assert.isTrue(text === JSON.stringify(body))

@@ -1,6 +1,7 @@
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
-import { imageOf } from "../../harness/client/ImageClient.ts"
-import { draw, edit, gateway, onFirst, onSecond } from "../../harness/gateway/ImageGateway.ts"
+import { imageOf, sizeOf } from "../../harness/client/ImageClient.ts"
+import { blank } from "../../harness/fixtures/PictureSamples.ts"
+import { draw, edit, gateway, keyed, onFirst, onSecond } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { asked, painting, paints } from "../../harness/upstream/ImageReplies.ts"
@@ -13,7 +14,8 @@ const squares = [
 ]
 const served = gateway({
   art: { variants, routes: [{ ...onFirst, aspect_ratios: ["1:1"] }, onSecond] },
-  squares: { variants: squares }
+  squares: { variants: squares },
+  plain: {}
 })
 
 withLayer(served)("the shape of an image", (it) => {
@@ -44,10 +46,25 @@ withLayer(served)("the shape of an image", (it) => {
     assert.strictEqual(yield* spent, 50_000_000n)
   })
 
-  it.effect("is refused before anything is held where no route makes it", function* () {
+  it.effect("is told as that of the picture, in a replay too", function* () {
+    const { second } = yield* Upstreams
+    const customer = yield* Served.customer()
+    yield* second.script(paints(blank(1536, 1024)))
+    const body = asked("art", { size: "1400x1000" })
+    const made = yield* draw(customer, body, keyed("k"))
+    assert.deepInclude(second.calls.at(-1)?.body, { size: "1536x1024" })
+    assert.strictEqual(sizeOf(made), "1536x1024")
+    assert.strictEqual((yield* draw(customer, body, keyed("k"))).text, made.text)
+  })
+
+  it.effect("is refused before anything is held where its orientation cannot be kept", function* () {
     const { spent, ...customer } = yield* Served.customer()
+    const image = painting.toString("base64")
     const refusal = badRequest("`size` must be one of auto, 1024x1024, 1536x1024 for `art`.", "size")
-    assertRefused(yield* draw(customer, asked("art", { size: "1600x1200" })), refusal)
+    assertRefused(yield* draw(customer, asked("art", { size: "1024x1536" })), refusal)
+    assertRefused(yield* edit(customer, asked("art", { image, size: "1024x1536" })), refusal)
+    const ofSquares = badRequest("`aspect_ratio` must be one of auto, 1:1 for `plain`.", "aspect_ratio")
+    assertRefused(yield* draw(customer, asked("plain", { aspect_ratio: "16:9" })), ofSquares)
     assert.strictEqual(yield* spent, 0n)
   })
 })

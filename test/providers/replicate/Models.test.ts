@@ -63,7 +63,13 @@ const inputs: Readonly<Record<string, Schema.Schema.AnyNoContext>> = {
     prompt: Schema.String,
     aspect_ratio: maybe(Schema.Literal("1:1", "2:3", "3:2", "3:4", "4:3", "4:5", "5:4", "9:16", "16:9"))
   }),
-  "recraft-ai/recraft-v4": Schema.Struct({ prompt: Schema.String, size: Schema.Literal("1024x1024") }),
+  "recraft-ai/recraft-v4": Schema.Struct({
+    prompt: Schema.String,
+    size: Schema.Literal(
+      ...["1024x1024", "1536x768", "768x1536", "1280x832", "832x1280", "1216x896", "896x1216"],
+      ...["1152x896", "896x1152", "832x1344", "1280x896", "896x1280", "1344x768", "768x1344"]
+    )
+  }),
   "google/veo-3.1-lite": Schema.Struct({ ...veo, resolution: Schema.Literal("720p") }),
   "google/veo-3.1": Schema.Struct({ ...veo, resolution: Schema.Literal("720p"), generate_audio: Schema.Boolean }),
   "google/veo-3.1-fast": Schema.Struct({ ...veo, resolution: Schema.Literal("720p"), generate_audio: Schema.Boolean }),

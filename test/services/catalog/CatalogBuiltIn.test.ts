@@ -1,14 +1,19 @@
 import { readFileSync } from "node:fs"
 import { Ajv } from "ajv"
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
 import { parse } from "yaml"
 import { check } from "../../../src/cli/prices/Check.ts"
+import { variantFor } from "../../../src/domain/Image.ts"
 import type { ReasoningEffort, Route } from "../../../src/domain/Model.ts"
+import { quotient } from "../../../src/domain/Shape.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { catalogJsonSchema } from "../../../src/services/catalog/CatalogFormat.ts"
+import { listImage } from "../../../src/services/catalog/ImageListing.ts"
 import { builtIn, edited, load, options, small } from "../../harness/fixtures/Catalogs.ts"
+import { base, taken } from "../../harness/fixtures/ImageBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
+const square = taken(base)
 const everyKey = Object.fromEntries([...builtIn.matchAll(/credential: (\w+)/g)].map(([, name = ""]) => [name, "k"]))
 
 describe("the built-in catalog", () => {
@@ -52,6 +57,26 @@ describe("the built-in catalog", () => {
     }
     const endings = ["5.2", "5.4", "5.5"].map((end) => models.some(({ id }) => id.endsWith(end)))
     assert.deepStrictEqual(endings, [true, true, true])
+  })
+
+  it.effect("makes landscapes, portraits and squares of every image model, and says so", function* () {
+    const { models } = yield* all
+    for (const model of models) {
+      if (model.surface !== "image") continue
+      const { params } = listImage(model)
+      assert.isTrue(
+        params.some(({ key }) => key === "size" || key === "aspect_ratio"),
+        model.id
+      )
+      for (const { resolution } of model.variants) {
+        for (const size of ["1024x1024", "1536x1024", "1024x1536", "1792x1024", "1024x1792"]) {
+          const asked = { ...square, model: model.id, resolution, size }
+          const { shape } = Either.getOrThrow(variantFor(model, asked))
+          const made = quotient(shape?.size ?? shape?.aspectRatio ?? "")
+          assert.strictEqual(Math.sign(made - 1), Math.sign(quotient(size) - 1), `${model.id} ${resolution} ${size}`)
+        }
+      }
+    }
   })
 
   it.effect("promises nothing that a route would lose", function* () {

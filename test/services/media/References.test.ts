@@ -8,6 +8,7 @@ import { assert, describe, it } from "../../harness/It.ts"
 import { make, ranges } from "../../harness/upstream/ForeignServer.ts"
 
 const url = (text: string): Reference => ({ _tag: "Url", url: text })
+const dot = { width: 1, height: 1 }
 const bytes = (body: Uint8Array): Reference => ({ _tag: "Bytes", bytes: body })
 
 const over = (fetcher: FetcherFake) => Effect.provide(Layer.provide(References.layer, fetcher.layer))
@@ -36,10 +37,10 @@ describe("references", () => {
       yield* TestClock.adjust("10 seconds")
       const pictures = yield* Fiber.join(loading)
       assert.deepStrictEqual(pictures, [
-        { type: "image/png", bytes: png },
-        { type: "image/gif", bytes: gif },
-        { type: "image/gif", bytes: gif },
-        { type: "image/png", bytes: png }
+        { type: "image/png", bytes: png, ...dot },
+        { type: "image/gif", bytes: gif, ...dot },
+        { type: "image/gif", bytes: gif, ...dot },
+        { type: "image/png", bytes: png, ...dot }
       ])
       assert.deepStrictEqual(
         fetcher.calls.map(({ from, limitBytes, own }) => ({ from, limitBytes, own })),
@@ -123,7 +124,7 @@ describe("references", () => {
         else if (request.url === "/html") response.writeHead(200, { "content-type": "image/png" }).end("<html>")
         else response.writeHead(200, { "content-type": "text/html" }).end(png)
       })
-      assert.deepStrictEqual(yield* load([url(`${host.url}/picture`)]), [{ type: "image/png", bytes: png }])
+      assert.deepStrictEqual(yield* load([url(`${host.url}/picture`)]), [{ type: "image/png", bytes: png, ...dot }])
       for (const path of ["/inner", "/html"]) yield* refused([url(host.url + path)])
       yield* refused([url(inner.url)])
       assert.strictEqual(inner.connections(), 0)
