@@ -93,7 +93,7 @@ const contentOf = (failures: ReadonlyArray<Failure.Failure>, encode: (error: Wir
 
 const tooLong = new Failure.UpstreamRejected({
   param: null,
-  reason: "This model's maximum context length is 400000 tokens.",
+  reason: "Your input exceeds the context window of this model. Please adjust your input and try again.",
   reasonCode: "context_length_exceeded"
 })
 

@@ -1,23 +1,28 @@
-export const messagesExamples = (model: string) => {
+import type { Capability } from "../../domain/Model.ts"
+import { exampleUsage, hello } from "./Example.ts"
+
+export const messagesExamples = (model: string, capabilities: ReadonlySet<Capability>) => {
   const ask = (content: unknown) => ({ model, messages: [{ role: "user", content }] })
   return {
     createMessage: {
       request: {
         "application/json": {
-          text: { ...ask("Say hello in one sentence."), max_tokens: 1024 },
-          agent: {
-            ...ask([{ type: "text", text: "Weather in Oslo?", cache_control: { type: "ephemeral" } }]),
-            max_tokens: 4096,
-            stream: true,
-            system: "You are brief.",
-            thinking: { type: "adaptive" },
-            tools: [
-              {
-                name: "get_weather",
-                input_schema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
-              }
-            ]
-          }
+          text: { ...ask(hello), max_tokens: 1024 },
+          ...(capabilities.has("tools") && {
+            agent: {
+              ...ask([{ type: "text", text: "Weather in Oslo?", cache_control: { type: "ephemeral" } }]),
+              max_tokens: 4096,
+              stream: true,
+              system: "You are brief.",
+              thinking: { type: "adaptive" },
+              tools: [
+                {
+                  name: "get_weather",
+                  input_schema: { type: "object", properties: { city: { type: "string" } }, required: ["city"] }
+                }
+              ]
+            }
+          })
         }
       },
       answer: {
@@ -31,18 +36,18 @@ export const messagesExamples = (model: string) => {
         stop_details: null,
         container: null,
         usage: {
-          input_tokens: 9,
+          input_tokens: exampleUsage.prompt,
           cache_creation_input_tokens: 0,
           cache_read_input_tokens: 0,
           cache_creation: { ephemeral_5m_input_tokens: 0, ephemeral_1h_input_tokens: 0 },
-          output_tokens: 3,
+          output_tokens: exampleUsage.completion,
           output_tokens_details: { thinking_tokens: 0 },
           server_tool_use: null
         }
       }
     },
     countTokens: {
-      request: { "application/json": { text: ask("Say hello in one sentence.") } },
+      request: { "application/json": { text: ask(hello) } },
       answer: { input_tokens: 12 }
     }
   }

@@ -4,7 +4,8 @@ import type { Model, Surface } from "../../domain/Model.ts"
 import { Api } from "../Api.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 import { errorContent, messagesErrorContent, responsesErrorContent } from "./DocumentedErrors.ts"
-import { type Examples, examplesOf } from "./Examples.ts"
+import type { Examples } from "./Example.ts"
+import { examplesOf } from "./Examples.ts"
 import { introduction } from "./Introduction.ts"
 
 const textHeader = (description: string) => ({ description, schema: { type: "string" } })
@@ -159,10 +160,7 @@ const withExamples = ({ requestBody, ...operation }: Operation, { answer, reques
 }
 
 /** `baseUrl` includes the version, e.g. `https://host/v1`. */
-export const openApiDocument = (
-  models: ReadonlyArray<Pick<Model, "id" | "surface">>,
-  baseUrl: string
-): OpenApi.OpenAPISpec => {
+export const openApiDocument = (models: ReadonlyArray<Model>, baseUrl: string): OpenApi.OpenAPISpec => {
   const document = OpenApi.fromApi(Published, { additionalPropertiesStrategy: "allow" })
   const idsOf = (surface: Surface) => models.filter((model) => model.surface === surface).map(({ id }) => id)
   const schemas = { ...document.components.schemas }
@@ -175,9 +173,9 @@ export const openApiDocument = (
       schemas[name] = { ...request, properties: { ...request.properties, model } }
     }
   }
+  const allExamples = examplesOf(models)
   const exemplify = (operation: Operation): Operation => {
-    const [model] = idsOf(generating[operation.tags[0]]?.surface ?? "chat")
-    const examples = model === undefined ? undefined : examplesOf(model)[operation.operationId]
+    const examples = allExamples[operation.operationId]
     return examples === undefined ? operation : withExamples(operation, examples)
   }
   const paths = Record.map(document.paths, (item) => Record.map<string, Operation, Operation>({ ...item }, exemplify))

@@ -7,6 +7,7 @@ import { referencePage } from "../../../src/http/docs/Reference.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, call, refusals } from "../../harness/client/HttpCalls.ts"
+import { modelNamed } from "../../harness/fixtures/NamedModels.ts"
 import { png } from "../../harness/fixtures/TinyPictures.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, it, withLayer } from "../../harness/It.ts"
@@ -103,7 +104,9 @@ withLayer(gateway)("the pages", (it) => {
 describe("the reference", () => {
   it("shows what a catalog names as text", () => {
     const hostile = `<script>alert("1")</script>'&`
-    const { text } = referencePage(openApiDocument([{ id: hostile, surface: "chat" }], "https://api.test/v1"))
+    const { text } = referencePage(
+      openApiDocument([modelNamed({ id: hostile, surface: "chat" })], "https://api.test/v1")
+    )
     assert.lengthOf(text.match(/<script>/g) ?? [], 1)
     assert.include(text, "&#60;script&#62;alert(&#34;1&#34;)&#60;/script&#62;&#39;&#38;")
   })
@@ -113,7 +116,10 @@ describe("the reference", () => {
       { id: "c", surface: "chat" },
       { id: "i", surface: "image" }
     ] as const
-    const samples = samplesIn(referencePage(openApiDocument(models, "https://api.test/v1")).text, "python")
+    const samples = samplesIn(
+      referencePage(openApiDocument(models.map(modelNamed), "https://api.test/v1")).text,
+      "python"
+    )
     const including = (part: string) => samples.filter((sample) => sample.includes(part))
     assert.isNotEmpty(
       including('        "stream": True,\n        "stream_options": {\n            "include_usage": True\n')

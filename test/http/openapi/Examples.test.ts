@@ -1,14 +1,22 @@
 import type { OpenApi } from "@effect/platform"
 import { Either } from "effect"
 import * as Failure from "../../../src/domain/Failure.ts"
+import type { Capability, Model } from "../../../src/domain/Model.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
 import { decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
 import { toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { decodeImageBody } from "../../../src/http/images/Handlers.ts"
 import { decodeMessagesBody } from "../../../src/http/messages/Body.ts"
+import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { responsesError } from "../../../src/http/responses/Failure.ts"
 import { decodeVideoBody } from "../../../src/http/videos/Handlers.ts"
+import { Catalog } from "../../../src/services/catalog/Catalog.ts"
+import { listed } from "../../../src/services/catalog/Surfaces.ts"
+import { chatModel } from "../../domain/PricedChats.ts"
 import { document, validate } from "../../harness/client/Published.ts"
+import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
+import { modelNamed } from "../../harness/fixtures/NamedModels.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const json = "application/json"
@@ -61,6 +69,37 @@ describe("the examples of the OpenAPI document", () => {
       assert.isNotEmpty(examples, status)
       for (const example of examples) assert.isTrue(isAnswer(at, Number(status), example), JSON.stringify(example))
     }
+  })
+})
+
+describe("the examples of a running catalog", () => {
+  const answerOf = (models: ReadonlyArray<Model>, path: string): unknown =>
+    examplesOf(openApiDocument(models, "https://api.test/v1").paths[path]?.get?.responses[200]?.content?.[json])[0]
+
+  it.effect("show its own models with their own numbers", function* () {
+    const { models } = yield* Catalog.make(options({ text: builtIn, sandbox: true }))
+    const first = models[0] ?? assert.fail("no model")
+    assert.deepStrictEqual(answerOf(models, "/models/{id}"), listed(first))
+    const shown = Reflect.get(Object(answerOf(models, "/models")), "data")
+    const ids = Array.from(shown, (one) => Reflect.get(Object(one), "id"))
+    const expected = ids.map((id) => listed(models.find((model) => model.id === id) ?? assert.fail(String(id))))
+    assert.deepStrictEqual(shown, expected)
+    assert.strictEqual(ids[0], first.id)
+  })
+
+  it("charge what its prices come to, and ask for nothing that its models cannot do", () => {
+    const million = NanoUsd(1_000_000_000_000n)
+    const dear = { prompt: million, completion: million, cachedPrompt: million, cacheWrite: undefined }
+    const capabilities = new Set<Capability>()
+    const chat = chatModel({ id: "bare", capabilities, pricing: { ...dear, longContext: undefined } })
+    const video = { ...modelNamed({ id: "film", surface: "video" }), referenceImage: "none" } as const
+    const models = [chat, video]
+    assert.deepInclude(answerOf(models, "/usage/requests/{request_id}"), { model: "bare", charge_usd: 0.012 })
+    const { paths } = openApiDocument(models, "https://api.test/v1")
+    const asked = (path: string) => Object.keys(Object(paths[path]?.post?.requestBody?.content[json])["examples"] ?? {})
+    assert.deepStrictEqual(asked("/chat/completions"), ["text", "stream"])
+    assert.deepStrictEqual(asked("/videos"), ["text"])
+    assert.deepStrictEqual(asked("/images/generations"), [])
   })
 })
 

@@ -4,6 +4,7 @@ import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts
 import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
 import { published } from "../../harness/client/Published.ts"
+import { modelNamed } from "../../harness/fixtures/NamedModels.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const models = [
@@ -100,7 +101,7 @@ describe("the OpenAPI document", () => {
     assert.isFalse(accepts("ChatCompletionRequest", { ...chat, model: "i-1" }))
     assert.isTrue(accepts("ResponsesRequest", { model: "c-2", input: "hi" }))
     assert.isFalse(accepts("ResponsesRequest", { model: "v-1", input: "hi" }))
-    const other = JSON.stringify(openApiDocument([{ id: "c-9", surface: "chat" }], "https://api.test/v1"))
+    const other = JSON.stringify(openApiDocument([modelNamed({ id: "c-9", surface: "chat" })], "https://api.test/v1"))
     assert.include(other, '"enum":["c-9"]')
     assert.notInclude(other, "c-1")
   })

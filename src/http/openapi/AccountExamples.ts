@@ -1,0 +1,71 @@
+import { Either } from "effect"
+import type { Usage } from "../../domain/Chat.ts"
+import type { ChatModel } from "../../domain/Model.ts"
+import { NanoUsd, toUsd } from "../../domain/Money.ts"
+import { chatCharge, chatHold, noUsage } from "../../domain/Pricing.ts"
+import { decodeChatBody } from "../chat/ChatBody.ts"
+import { created, type Examples, exampleUsage, hello } from "./Example.ts"
+
+const lastDay: Usage = { ...noUsage, prompt: 5210, completion: 1840, cached: 4096 }
+const toppedUp = NanoUsd(100_000_000_000n)
+
+export const accountExamples = (model: ChatModel): Readonly<Record<string, Examples>> => {
+  const charge = chatCharge(model.pricing, exampleUsage)
+  const request = decodeChatBody({ model: model.id, messages: [{ role: "user", content: hello }] })
+  const hold = chatHold(model, Either.getOrThrow(request))
+  const chargeBefore = chatCharge(model.pricing, lastDay)
+  const balance = toppedUp - chargeBefore - charge
+  const counts = ({ cached, cacheWrite, completion, prompt }: Usage) => ({
+    prompt_tokens: prompt,
+    completion_tokens: completion,
+    cached_tokens: cached,
+    cache_write_tokens: cacheWrite
+  })
+  const sum = (day: string, requests: number, usage: Usage, charged: NanoUsd) => ({
+    day,
+    requests,
+    ...counts(usage),
+    web_searches: 0,
+    charge_usd: toUsd(charged)
+  })
+  return {
+    getUsage: {
+      answer: {
+        object: "list",
+        data: [sum("2026-11-21", 12, lastDay, chargeBefore), sum("2026-11-22", 1, exampleUsage, charge)]
+      }
+    },
+    getRequest: {
+      answer: {
+        id: "req_5d0f7c1e9b3a4c6d8e2f1a0b9c8d7e6f",
+        object: "request",
+        created_at: created,
+        surface: "chat",
+        model: model.id,
+        stream: false,
+        status: 200,
+        code: null,
+        ...counts(exampleUsage),
+        cache_write_1h_tokens: 0,
+        reasoning_tokens: 0,
+        web_searches: 0,
+        hold_usd: toUsd(hold),
+        charge_usd: toUsd(charge),
+        attempts: [
+          { outcome: "retry", ms: 87 },
+          { outcome: "ok", ms: 412 }
+        ],
+        first_byte_ms: 503,
+        total_ms: 505
+      }
+    },
+    getCredits: {
+      answer: {
+        object: "credits",
+        available_usd: toUsd(balance - hold),
+        balance_usd: toUsd(balance),
+        held_usd: toUsd(hold)
+      }
+    }
+  }
+}
