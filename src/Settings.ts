@@ -3,7 +3,7 @@ import { availableParallelism } from "node:os"
 import path from "node:path"
 import { parseEnv } from "node:util"
 import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect } from "effect"
-import ipaddr from "ipaddr.js"
+import { isLoopbackHost } from "./services/access/AddressRange.ts"
 import { variables } from "./settings/Variables.ts"
 
 /** One line with the variable and what it takes, never its value. */
@@ -142,14 +142,9 @@ export const readSettings = (environment: Environment): Effect.Effect<Settings, 
 export const sandboxMode = ({ databaseUrl, sandbox }: Settings): boolean | "when-no-credential" =>
   sandbox ?? (databaseUrl === undefined ? "when-no-credential" : false)
 
-const isLoopback = (host: string) => {
-  const name = host.replace(/^\[(.*)\]$/, "$1").toLowerCase()
-  return name === "localhost" || (ipaddr.isValid(name) && ipaddr.process(name).range() === "loopback")
-}
-
 /** Allowed but probably not meant, one line each. */
 export const warnings = (settings: Settings): ReadonlyArray<string> =>
-  !isLoopback(settings.host) && isLoopback(new URL(settings.publicUrl).hostname)
+  !isLoopbackHost(settings.host) && isLoopbackHost(new URL(settings.publicUrl).hostname)
     ? [
         `HOST ${settings.host} is reachable from elsewhere, but PUBLIC_URL ${settings.publicUrl} is not: set PUBLIC_URL to the address that clients use.`
       ]

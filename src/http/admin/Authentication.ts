@@ -9,7 +9,7 @@ import { keyFrom } from "../../services/idempotency/Fingerprint.ts"
 import { presentedKey } from "../admission/Authentication.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
-import { requireLoopback } from "../system/Loopback.ts"
+import { type OwnNames, requireLoopback } from "../system/Loopback.ts"
 import { LoopbackAccess, OwnerAccess, ReadAccess, WriteAccess } from "./Access.ts"
 import { requireReadableBody } from "./Body.ts"
 
@@ -17,7 +17,7 @@ export const sessionCookie = "gateway_session"
 
 export class AdminOptions extends Context.Tag("gateway/http/AdminOptions")<
   AdminOptions,
-  { readonly publicUrl: string; readonly consolePublic: boolean }
+  OwnNames & { readonly consolePublic: boolean }
 >() {}
 
 export const sessionOf = ({ cookies }: HttpServerRequest.HttpServerRequest): Redacted.Redacted | undefined => {
@@ -66,7 +66,7 @@ const make = Effect.gen(function* () {
 
   return (needed: Role) =>
     Effect.gen(function* () {
-      yield* requireLoopback(options.consolePublic)
+      yield* requireLoopback(options.consolePublic, options)
       const request = yield* HttpServerRequest.HttpServerRequest
       const { address } = yield* RequestContext
       const presented = presentedKey(request.headers)
@@ -119,8 +119,8 @@ const changing = (needed: Role) =>
 export const AccessLayer = Layer.mergeAll(
   Layer.effect(
     LoopbackAccess,
-    Effect.map(AdminOptions, ({ consolePublic }) =>
-      Effect.zipRight(requireLoopback(consolePublic), requireReadableBody)
+    Effect.map(AdminOptions, (options) =>
+      Effect.zipRight(requireLoopback(options.consolePublic, options), requireReadableBody)
     )
   ),
   Layer.effect(ReadAccess, reading),

@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { ownFile } from "../../services/runtime/OwnFiles.ts"
 import { respondTagged } from "../Answer.ts"
-import { requireLoopback } from "../system/Loopback.ts"
+import { type OwnNames, requireLoopback } from "../system/Loopback.ts"
 
 interface File {
   readonly plain: Buffer
@@ -70,13 +70,13 @@ const send = ({ headers, plain, zipped }: File) =>
 const toPage = HttpServerResponse.empty({ status: 308, headers: { location: "../console" } })
 
 /** The browser's program is loaded by the first who asks. */
-export const ConsoleRoutes = ({ consolePublic }: { readonly consolePublic: boolean }) =>
+export const ConsoleRoutes = (options: OwnNames & { readonly consolePublic: boolean }) =>
   HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
       let loaded: ReadonlyMap<string, File> | undefined
       const files = Effect.promise(async () => (loaded ??= await loadFiles()))
       const serve = Effect.fnUntraced(function* (name: string) {
-        yield* requireLoopback(consolePublic)
+        yield* requireLoopback(options.consolePublic, options)
         const file = (yield* files).get(name)
         return file === undefined ? yield* new UnknownEndpoint() : yield* send(file)
       })

@@ -1,6 +1,7 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
+import { listed } from "../../services/catalog/Surfaces.ts"
 import { json, respond, respondTagged } from "../Answer.ts"
 import { about } from "../Api.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
@@ -16,7 +17,7 @@ export const DocsRoutes = ({ publicUrl }: { readonly publicUrl: string }) =>
       const baseUrl = `${publicUrl}/v1`
       const reference = perSnapshot(yield* Catalog, async ({ models }) => {
         const { referencePage } = await import("./Reference.ts")
-        return referencePage(openApiDocument(models, baseUrl))
+        return referencePage(openApiDocument(models, listed, baseUrl))
       })
       const home = Effect.promise(async () => (await import("./Home.ts")).homePage({ ...about, baseUrl }))
 

@@ -1,5 +1,6 @@
 import { OpenApi } from "@effect/platform"
 import { Record } from "effect"
+import type { ListedModel } from "../../domain/ListedModel.ts"
 import type { Model, Surface } from "../../domain/Model.ts"
 import { Api } from "../Api.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
@@ -160,7 +161,11 @@ const withExamples = ({ requestBody, ...operation }: Operation, { answer, reques
 }
 
 /** `baseUrl` includes the version, e.g. `https://host/v1`. */
-export const openApiDocument = (models: ReadonlyArray<Model>, baseUrl: string): OpenApi.OpenAPISpec => {
+export const openApiDocument = (
+  models: ReadonlyArray<Model>,
+  listed: (model: Model) => ListedModel,
+  baseUrl: string
+): OpenApi.OpenAPISpec => {
   const document = OpenApi.fromApi(Published, { additionalPropertiesStrategy: "allow" })
   const idsOf = (surface: Surface) => models.filter((model) => model.surface === surface).map(({ id }) => id)
   const schemas = { ...document.components.schemas }
@@ -173,7 +178,7 @@ export const openApiDocument = (models: ReadonlyArray<Model>, baseUrl: string): 
       schemas[name] = { ...request, properties: { ...request.properties, model } }
     }
   }
-  const allExamples = examplesOf(models)
+  const allExamples = examplesOf(models, listed)
   const exemplify = (operation: Operation): Operation => {
     const examples = allExamples[operation.operationId]
     return examples === undefined ? operation : withExamples(operation, examples)

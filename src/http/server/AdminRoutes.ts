@@ -23,12 +23,12 @@ import { requireLoopback } from "../system/Loopback.ts"
 
 const document = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {
-    const { consolePublic } = yield* AdminOptions
+    const options = yield* AdminOptions
     const text = yield* Effect.cached(Effect.sync(() => JSON.stringify(adminDocument())))
     yield* router.get(
       "/admin/v1/openapi.json",
       Effect.zipRight(
-        requireLoopback(consolePublic),
+        requireLoopback(options.consolePublic, options),
         Effect.map(text, (document) => respond(jsonText(200, document)))
       )
     )

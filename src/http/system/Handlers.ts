@@ -2,10 +2,11 @@ import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Context, Effect } from "effect"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
+import { listed } from "../../services/catalog/Surfaces.ts"
 import { DatabaseTotalsReader } from "../../services/telemetry/DatabaseTotals.ts"
 import { json, jsonText, respond } from "../Answer.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
-import { requireLoopback } from "./Loopback.ts"
+import { type OwnNames, requireLoopback } from "./Loopback.ts"
 import { ownFamilies } from "./OwnFamilies.ts"
 import { exposition, MetricsSource } from "./Prometheus.ts"
 
@@ -19,14 +20,14 @@ export class Readiness extends Context.Tag("gateway/http/Readiness")<
   }
 >() {}
 
-export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonly publicUrl: string }) =>
+export const SystemRoutes = (options: OwnNames & { readonly metricsPublic: boolean }) =>
   HttpApiBuilder.Router.use((router) =>
     Effect.gen(function* () {
       const readiness = yield* Readiness
       const metrics = yield* MetricsSource
       const totals = yield* DatabaseTotalsReader
       const openApi = perSnapshot(yield* Catalog, ({ models }) =>
-        JSON.stringify(openApiDocument(models, `${options.publicUrl}/v1`))
+        JSON.stringify(openApiDocument(models, listed, `${options.publicUrl}/v1`))
       )
 
       yield* router.get(
@@ -46,7 +47,7 @@ export const SystemRoutes = (options: { readonly metricsPublic: boolean; readonl
       yield* router.get(
         "/metrics",
         Effect.gen(function* () {
-          yield* requireLoopback(options.metricsPublic)
+          yield* requireLoopback(options.metricsPublic, options)
           const own = ownFamilies(yield* readiness.unready, yield* totals.read)
           return HttpServerResponse.text(yield* exposition([...(yield* metrics.families), ...own]), {
             contentType: "text/plain; version=0.0.4; charset=utf-8"

@@ -19,6 +19,12 @@ const v6 = (address: string, bits: number) => {
     : AddressRange(`${ipaddr.IPv6.networkAddressFromCIDR(`${address}/${bits}`).toRFC5952String()}/${bits}`)
 }
 
+/** Of a host's name or address, in brackets or not: whether it is this machine wherever it is looked up. */
+export const isLoopbackHost = (host: string): boolean => {
+  const name = host.replace(/^\[(.*)\]$/, "$1").toLowerCase()
+  return name === "localhost" || (ipaddr.isValid(name) && ipaddr.process(name).range() === "loopback")
+}
+
 const widestBits = { ipv4: 8, ipv6: 16 }
 
 /** Likely to block everyone, or this machine itself. */

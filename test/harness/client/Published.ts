@@ -6,12 +6,13 @@ import { refused } from "../../../src/http/body/Fields.ts"
 import { type JsonObject } from "../../../src/http/body/Guards.ts"
 import { type Part, readForm } from "../../../src/http/body/Multipart.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
+import { listed } from "../../../src/services/catalog/Surfaces.ts"
 import { modelNamed } from "../fixtures/NamedModels.ts"
 import { assert } from "../It.ts"
 
 /** The OpenAPI document of a catalog, and what its schemas say of a value. */
 export const published = (models: ReadonlyArray<Pick<Model, "id" | "surface">>) => {
-  const document = openApiDocument(models.map(modelNamed), "https://api.test/v1")
+  const document = openApiDocument(models.map(modelNamed), listed, "https://api.test/v1")
   const ajv = new Ajv2020({ strict: false, strictNumbers: true, formats: { binary: true } })
   ajv.addSchema({ $id: "document", ...JSON.parse(JSON.stringify(document)) })
   const validate = (pointer: string, value: unknown): boolean => ajv.validate({ $ref: `document#${pointer}` }, value)

@@ -74,7 +74,9 @@ describe("the examples of the OpenAPI document", () => {
 
 describe("the examples of a running catalog", () => {
   const answerOf = (models: ReadonlyArray<Model>, path: string): unknown =>
-    examplesOf(openApiDocument(models, "https://api.test/v1").paths[path]?.get?.responses[200]?.content?.[json])[0]
+    examplesOf(
+      openApiDocument(models, listed, "https://api.test/v1").paths[path]?.get?.responses[200]?.content?.[json]
+    )[0]
 
   it.effect("show its own models with their own numbers", function* () {
     const { models } = yield* Catalog.make(options({ text: builtIn, sandbox: true }))
@@ -95,7 +97,7 @@ describe("the examples of a running catalog", () => {
     const video = { ...modelNamed({ id: "film", surface: "video" }), referenceImage: "none" } as const
     const models = [chat, video]
     assert.deepInclude(answerOf(models, "/usage/requests/{request_id}"), { model: "bare", charge_usd: 0.012 })
-    const { paths } = openApiDocument(models, "https://api.test/v1")
+    const { paths } = openApiDocument(models, listed, "https://api.test/v1")
     const asked = (path: string) => Object.keys(Object(paths[path]?.post?.requestBody?.content[json])["examples"] ?? {})
     assert.deepStrictEqual(asked("/chat/completions"), ["text", "stream"])
     assert.deepStrictEqual(asked("/videos"), ["text"])

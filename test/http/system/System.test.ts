@@ -1,6 +1,8 @@
 import { Effect, Schema, Struct } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, bearer, call, chat, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
+import { ask } from "../../harness/client/RawSocket.ts"
+import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, gateway, onFirst, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
@@ -67,6 +69,29 @@ withLayer(gateway(models))("the gateway", (it) => {
         assertRefused(yield* call("/metrics", { headers: { [name]: value } }), refusals.noEndpoint)
       }
     }
+  })
+
+  it.effect("shows them, and the console, only under a name of this machine", function* () {
+    const { url } = yield* Served.ServedGateway
+    const { host, port } = new URL(url)
+    const statuses = (path: string, names: ReadonlyArray<string>) =>
+      Effect.forEach(names, (name) =>
+        Effect.map(ask(`GET ${path} HTTP/1.1\r\nhost: ${name}\r\nconnection: close\r\n\r\n`), ({ status }) => status)
+      )
+    const own = [host, "127.0.0.1", "127.1.2.3", "LocalHost", "localhost.", `localhost:${port}`, `[::1]:${port}`]
+    const foreign = [
+      "rebound.example",
+      `rebound.example:${port}`,
+      "127.0.0.1.example",
+      "127.0.0.1@a.example",
+      "",
+      "10.0.0.1"
+    ]
+    for (const path of ["/metrics", "/console", "/admin/v1/openapi.json"]) {
+      assert.notInclude(yield* statuses(path, own), 404, path)
+      assert.deepStrictEqual([...new Set(yield* statuses(path, foreign))], [404], path)
+    }
+    assert.deepStrictEqual(yield* statuses("/admin/v1/organizations", [host, "rebound.example"]), [401, 404])
   })
 
   it.effect("counts requests, refusals and attempts in its metrics", function* () {
