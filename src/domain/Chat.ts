@@ -123,6 +123,8 @@ export interface ChatRequest {
   readonly webSearch: boolean
   /** The model's limit; sent to hosts that take one. */
   readonly maxWebSearches?: number | undefined
+  /** The model's, in tokens. */
+  readonly contextLength?: number | undefined
   readonly toolChoice?: ToolChoice | undefined
   readonly parallelToolCalls?: boolean | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined

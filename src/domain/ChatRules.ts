@@ -120,6 +120,7 @@ export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<
     ...(model.sampling ? undefined : noSampling),
     unpricedMarks: unpricedMarks(model),
     ...(kept.webSearch ? { maxWebSearches: model.maxWebSearches } : undefined),
+    contextLength: model.contextLength,
     maxTokens: Math.min(request.maxTokens, outputCap(model, request))
   })
 }

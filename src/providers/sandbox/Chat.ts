@@ -6,7 +6,7 @@ import { TokenCounter } from "../../services/chat/TokenCounter.ts"
 import { cutTo } from "../../services/chat/TokenLimit.ts"
 import type { ChatAdapter, ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { cancelled, cutFailure, type Faults, inject, readFaults } from "./Faults.ts"
+import { cancelled, cutFailure, type Faults, inject, readFaults, tooLong } from "./Faults.ts"
 import { scriptFor, textsOf } from "./Script.ts"
 
 const imageTokens = 85
@@ -61,7 +61,7 @@ function* textsIn({ messages }: ChatRequest): Generator<string> {
 }
 
 export const make = (tokens: typeof TokenCounter.Service): ChatAdapter => {
-  const answerTo = Effect.fnUntraced(function* (request: ChatRequest): Effect.fn.Return<ChatAnswer> {
+  const answerTo = Effect.fnUntraced(function* (request: ChatRequest, prompt: number): Effect.fn.Return<ChatAnswer> {
     const script = scriptFor(request)
     let [room, isWhole] = [request.maxTokens, true]
     const writeText = Effect.fnUntraced(function* (text: string) {
@@ -83,7 +83,6 @@ export const make = (tokens: typeof TokenCounter.Service): ChatAdapter => {
       toolCalls.push({ ...call, function: { name, arguments: yield* writeText(input) } })
     }
     const finish = toolCalls.length > 0 ? "tool_calls" : "stop"
-    const prompt = yield* tokens.prompt(request, imageTokens)
     const completion = request.maxTokens - room
     const usage = { prompt, completion, cached: 0, cacheWrite: 0, reasoning: reasoned }
     return { reasoning, content, toolCalls, finish: isWhole ? finish : "length", usage }
@@ -92,7 +91,9 @@ export const make = (tokens: typeof TokenCounter.Service): ChatAdapter => {
   const begin = Effect.fnUntraced(function* (route: Route, request: ChatRequest) {
     const faults = yield* EventLoop.run(readFaults(route, textsIn(request)), request.isLarge)
     yield* inject(faults)
-    return { faults, answer: yield* answerTo(request) }
+    const prompt = yield* tokens.prompt(request, imageTokens)
+    if (prompt > (request.contextLength ?? Infinity)) return yield* tooLong(prompt, request)
+    return { faults, answer: yield* answerTo(request, prompt) }
   })
 
   return {

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import type { ChatRequest } from "../../domain/Chat.ts"
 import type { RouteBase } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import { runAtOnce, type Steps } from "../../services/runtime/EventLoop.ts"
@@ -86,6 +87,21 @@ export const inject = (faults: Faults): Effect.Effect<void, ProviderFailure> =>
 
 const failure = (kind: FailureClass, status: number | undefined, detail: string): ProviderFailure =>
   new ProviderFailure({ class: kind, status, detail: `sandbox fault: ${detail}` })
+
+/** In the words by which clients of the dialect recover. */
+export const tooLong = (tokens: number, { contextLength = 0, native }: ChatRequest): ProviderFailure => {
+  const reason =
+    native?.dialect === "messages"
+      ? `prompt is too long: ${tokens} tokens > ${contextLength} maximum`
+      : `This model's maximum context length is ${contextLength} tokens. However, your messages resulted in ${tokens} tokens. Please reduce the length of the messages.`
+  return new ProviderFailure({
+    class: "request",
+    status: 400,
+    reason,
+    reasonCode: "context_length_exceeded",
+    detail: reason
+  })
+}
 
 export const cutFailure = (cut: number): ProviderFailure => failure("network", undefined, `cut after ${cut} deltas`)
 export const cancelled = failure("network", undefined, "cancelled by the gateway")
