@@ -13,6 +13,8 @@ export class BodyTooSlow extends Data.TaggedError("BodyTooSlow")<{ readonly byte
 export class GatewayBusy extends Data.TaggedError("GatewayBusy")<{}> {}
 export class AddressBlocked extends Data.TaggedError("AddressBlocked")<{}> {}
 export class UnknownEndpoint extends Data.TaggedError("UnknownEndpoint")<{}> {}
+/** An unknown path that would be `meant` with `/v1` once at its beginning. */
+export class MisplacedVersion extends Data.TaggedError("MisplacedVersion")<{ readonly meant: string }> {}
 export class MissingApiKey extends Data.TaggedError("MissingApiKey")<{}> {}
 export class InvalidApiKey extends Data.TaggedError("InvalidApiKey")<{}> {}
 export class RateLimited extends Data.TaggedError("RateLimited")<{}> {}

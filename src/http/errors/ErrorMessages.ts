@@ -90,6 +90,9 @@ export const internalError = answer(500, "api_error", "internal_error", "Interna
 /** A retry may succeed once the database is back. */
 export const outage: WireError = { ...internalError, headers: { "retry-after": "5" } }
 
+const unknownEndpoint = (hint = ""): WireError =>
+  answer(404, "not_found_error", "unknown_endpoint", `Unknown endpoint.${hint}`)
+
 const conflict = (code: ErrorCode, message: string): WireError => ({
   ...answer(409, "invalid_request_error", code, message),
   // The official clients would repeat a 409 at once, and then again.
@@ -130,7 +133,8 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
       "model"
     ),
   VideoNotFound: () => answer(404, "not_found_error", null, "No such video."),
-  UnknownEndpoint: () => answer(404, "not_found_error", "unknown_endpoint", "Unknown endpoint."),
+  UnknownEndpoint: () => unknownEndpoint(),
+  MisplacedVersion: ({ meant }) => unknownEndpoint(` Did you mean ${meant}?`),
   BodyTooLarge: ({ limitBytes }) =>
     answer(413, "invalid_request_error", "request_too_large", `The request body is larger than ${limitBytes} bytes.`),
   BodyTooSlow: ({ bytesPerSecond }) => ({

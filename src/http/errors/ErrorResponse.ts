@@ -1,4 +1,4 @@
-import { HttpApiError, HttpServerError } from "@effect/platform"
+import { HttpApiError } from "@effect/platform"
 import { Cause, Effect, Option } from "effect"
 import * as Failures from "../../domain/Failure.ts"
 import { logFailure, outageIn } from "../../services/sql/Outage.ts"
@@ -10,7 +10,6 @@ const failures = Object.values(Failures)
 const isFailure = (error: unknown): error is Failures.Failure => failures.some((type) => error instanceof type)
 
 const asFailure = (error: unknown): Option.Option<Failures.Failure> => {
-  if (error instanceof HttpServerError.RouteNotFound) return Option.some(new Failures.UnknownEndpoint())
   if (error instanceof HttpApiError.HttpApiDecodeError) {
     const [
       {

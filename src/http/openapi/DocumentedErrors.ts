@@ -28,6 +28,7 @@ export const failuresOf = (
   RequestNotFound: [new Failure.RequestNotFound()],
   VideoNotFinished: [new Failure.VideoNotFinished()],
   UnknownEndpoint: [new Failure.UnknownEndpoint()],
+  MisplacedVersion: [new Failure.MisplacedVersion({ meant: "/v1/chat/completions" })],
   IdempotencyConflict: [new Failure.IdempotencyConflict()],
   BodyTooLarge: [new Failure.BodyTooLarge({ limitBytes: 33_554_432 })],
   BodyTooSlow: [new Failure.BodyTooSlow({ bytesPerSecond: 1000 })],

@@ -2,6 +2,7 @@ import { HttpApi } from "@effect/platform"
 import { ResourceApi } from "../Api.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
 import { pathOf } from "./GenerationRoutes.ts"
+import { patternOf } from "./KnownPaths.ts"
 
 /** What a request is counted as; the path has placeholders for ids. */
 export interface ReadEndpoint {
@@ -36,10 +37,7 @@ HttpApi.reflect(AdminApi, {
   onEndpoint: ({ endpoint: { path } }) => declared.push({ surface: "admin", path })
 })
 
-const endpoints = declared.map((endpoint) => ({
-  endpoint,
-  pattern: new RegExp(`^${endpoint.path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+").replace("*", ".*")}$`, "s")
-}))
+const endpoints = declared.map((endpoint) => ({ endpoint, pattern: patternOf(endpoint.path) }))
 
 const none: ReadEndpoint = { surface: "none", path: undefined }
 
