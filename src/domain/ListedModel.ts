@@ -87,7 +87,7 @@ const ImageLimits = Schema.Struct({
   max_n: Integer.annotations({ description: "Images of one request." }),
   resolutions: Schema.Array(Resolution),
   sizes: Schema.Array(Schema.String).annotations({
-    description: "Exact sizes; where empty, a `size` stands for its aspect ratio."
+    description: "Exact sizes; where empty, a `size` stands for its aspect ratio; without either, images are squares."
   }),
   aspect_ratios: Schema.Array(Schema.String)
 }).annotations({ identifier: "ImageLimits" })

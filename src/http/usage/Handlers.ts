@@ -60,6 +60,21 @@ const prefersCsv = (accept = ""): boolean => {
   return weight > 0 && weight >= weightOf(accept, "application/json")
 }
 
+/** A provider that counts a chat's tokens leaves out kinds that there were none of. */
+const tokensOf = (request: CustomerRequest) => {
+  const isCounted = request.promptTokens !== null || request.completionTokens !== null
+  const counted = (tokens: number | null): number | null => (isCounted ? (tokens ?? 0) : null)
+  return {
+    prompt_tokens: counted(request.promptTokens),
+    completion_tokens: counted(request.completionTokens),
+    cached_tokens: counted(request.cachedTokens),
+    cache_write_tokens: counted(request.cacheWriteTokens),
+    cache_write_1h_tokens: counted(request.cacheWriteHourTokens),
+    reasoning_tokens: counted(request.reasoningTokens),
+    web_searches: counted(request.webSearches)
+  }
+}
+
 const requestJson = (request: CustomerRequest) => ({
   id: request.requestId,
   object: "request",
@@ -69,13 +84,7 @@ const requestJson = (request: CustomerRequest) => ({
   stream: request.stream,
   status: request.status,
   code: request.code,
-  prompt_tokens: request.promptTokens,
-  completion_tokens: request.completionTokens,
-  cached_tokens: request.cachedTokens,
-  cache_write_tokens: request.cacheWriteTokens,
-  cache_write_1h_tokens: request.cacheWriteHourTokens,
-  reasoning_tokens: request.reasoningTokens,
-  web_searches: request.webSearches,
+  ...tokensOf(request),
   hold_usd: request.hold === null ? null : toUsd(request.hold),
   charge_usd: toUsd(request.charge),
   attempts: request.attempts.map(({ ms, outcome }) => ({ outcome, ms })),

@@ -63,6 +63,7 @@ const UsageList = Schema.Struct({
 }).annotations({ identifier: "UsageList", description: "The organization's usage." })
 
 const Tokens = Schema.NullOr(Integer)
+const uncounted = "Of a chat, as the other counts; all are null for images, videos, and chats that gave nothing."
 const Millis = Schema.NullOr(Integer)
 
 const Request = Schema.Struct({
@@ -77,7 +78,7 @@ const Request = Schema.Struct({
     description:
       "The error's code; `stream_error` for a stream that broke, `client_closed` where the client left first."
   }),
-  prompt_tokens: Tokens,
+  prompt_tokens: Tokens.annotations({ description: uncounted }),
   completion_tokens: Tokens,
   cached_tokens: Tokens,
   cache_write_tokens: Tokens,

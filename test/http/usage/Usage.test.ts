@@ -200,10 +200,10 @@ withLayer(layer)("a request of an organization", (it) => {
           prompt_tokens: 6,
           completion_tokens: 4,
           cached_tokens: 2,
-          cache_write_tokens: null,
-          cache_write_1h_tokens: null,
-          reasoning_tokens: null,
-          web_searches: null,
+          cache_write_tokens: 0,
+          cache_write_1h_tokens: 0,
+          reasoning_tokens: 0,
+          web_searches: 0,
           hold_usd: null,
           charge_usd: 0.000_000_005,
           attempts: [
@@ -216,6 +216,17 @@ withLayer(layer)("a request of an organization", (it) => {
       ]
     )
     assertRefused(yield* ask(yield* openAccount({}), `/requests/${requestId}`), refusals.noRequest)
+  })
+
+  it.effect("has no counts where nothing was counted, and no charge", function* () {
+    const account = yield* openAccount({})
+    const requestId = `refused-${randomUUID()}`
+    yield* log(account, { at: "2026-01-02T00:00:00Z", requestId, model: "new" })
+    const { charge_usd, ...request } = JSON.parse((yield* ask(account, `/requests/${requestId}`)).text)
+    assert.strictEqual(charge_usd, 0)
+    const counts = Object.entries(request).filter(([name]) => /_tokens$|^web_searches$/.test(name))
+    assert.lengthOf(counts, 7)
+    for (const [name, count] of counts) assert.isNull(count, name)
   })
 
   it.effect.each(["nothing", "%00", "a%20b", "%F0%9F%98%80", "a".repeat(129), "..%2Fvideos"])(
