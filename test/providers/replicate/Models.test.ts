@@ -21,6 +21,10 @@ const sized = Schema.Struct({
   width: Schema.Int.pipe(Schema.between(256, 2048), Schema.multipleOf(32)),
   height: Schema.Int.pipe(Schema.between(256, 2048), Schema.multipleOf(32))
 })
+const recraftSizes =
+  "1024x1024 1536x768 768x1536 1280x832 832x1280 1216x896 896x1216 1152x896 896x1152 832x1344 1280x896 896x1280 1344x768 768x1344".split(
+    " "
+  )
 const veo = { prompt: Schema.String, image: maybe(Image), duration: Schema.Literal(4, 6, 8) }
 const wan = { prompt: Schema.String, duration: Schema.Literal(5, 10, 15) }
 
@@ -65,10 +69,7 @@ const inputs: Readonly<Record<string, Schema.Schema.AnyNoContext>> = {
   }),
   "recraft-ai/recraft-v4": Schema.Struct({
     prompt: Schema.String,
-    size: Schema.Literal(
-      ...["1024x1024", "1536x768", "768x1536", "1280x832", "832x1280", "1216x896", "896x1216"],
-      ...["1152x896", "896x1152", "832x1344", "1280x896", "896x1280", "1344x768", "768x1344"]
-    )
+    size: Schema.Literal(...recraftSizes)
   }),
   "google/veo-3.1-lite": Schema.Struct({ ...veo, resolution: Schema.Literal("720p") }),
   "google/veo-3.1": Schema.Struct({ ...veo, resolution: Schema.Literal("720p"), generate_audio: Schema.Boolean }),
