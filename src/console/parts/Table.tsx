@@ -29,6 +29,10 @@ export type Column<Row> = Cell<Row> & {
   readonly isSorted?: boolean
   /** Whether a custom cell is aligned like a number. */
   readonly isAmount?: boolean | undefined
+  /** The percentage it gets of the width that other columns leave: on wide pages each row is then one line, cut there. */
+  readonly share?: number
+  /** What the pointer shows of what is cut, where not all of its text. */
+  readonly hint?: (row: Row) => string | null | undefined
 }
 
 const maxLinked = 60
@@ -72,8 +76,14 @@ const show = <Row,>(column: Column<Row>, row: Row): ComponentChildren => {
   }
 }
 
-const classOf = ({ isAmount, kind }: Pick<Column<never>, "kind" | "isAmount">) =>
-  isAmount || kind === "number" || kind === "usd" ? "amount" : kind
+const textOf = <Row,>(column: Column<Row>, row: Row): string | null | undefined => {
+  if (column.hint !== undefined) return column.hint(row)
+  if (column.kind === "link" || column.kind === "status") return column.value(row)?.text
+  return column.kind === "text" || column.kind === "code" ? column.value(row) : undefined
+}
+
+const classOf = ({ isAmount, kind, share }: Pick<Column<never>, "kind" | "isAmount" | "share">) =>
+  `${isAmount || kind === "number" || kind === "usd" ? "amount" : kind}${share === undefined ? "" : " share"}`
 
 /** Newest or largest first, as the server has sorted them; at narrow widths each row is a card. */
 export const Table = <Row,>({
@@ -93,22 +103,29 @@ export const Table = <Row,>({
   readonly total?: Row | undefined
 }) => {
   if (rows.length === 0) return <Empty>{empty}</Empty>
+  const hasLines = columns.some(({ share }) => share !== undefined)
   const cells = (row: Row) =>
     columns.map((column) => (
-      <td key={column.title} class={classOf(column)} data-label={column.title}>
+      <td
+        key={column.title}
+        class={classOf(column)}
+        data-label={column.title}
+        title={column.share === undefined ? undefined : (textOf(column, row) ?? undefined)}
+      >
         {show(column, row)}
       </td>
     ))
   return (
-    <div class="table" role="region" aria-label={label} tabIndex={0}>
+    <div class={hasLines ? "table lines" : "table"} role="region" aria-label={label} tabIndex={0}>
       <table>
         <thead>
           <tr>
-            {columns.map(({ isAmount, isSorted, kind, sortHref, title }) => (
+            {columns.map(({ isSorted, share, sortHref, title, ...column }) => (
               <th
                 key={title}
                 scope="col"
-                class={classOf({ isAmount, kind })}
+                class={classOf(column)}
+                style={share === undefined ? undefined : { "--share": `${share}%` }}
                 aria-sort={isSorted ? "descending" : undefined}
               >
                 {sortHref === undefined ? title : <a href={sortHref}>{title}</a>}

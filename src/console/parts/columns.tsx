@@ -11,6 +11,14 @@ export const organizationColumn: Column<{ readonly org: string | null; readonly 
   value: ({ org, org_name }) => (org === null ? null : { href: link(["organizations", org]), text: org_name ?? org })
 }
 
+/** By its name, where it has one. */
+export const keyColumn: Column<{ readonly key_id: string | null; readonly key_name: string | null }> = {
+  title: "Key",
+  kind: "text",
+  value: ({ key_id, key_name }) => key_name || key_id,
+  hint: ({ key_id }) => key_id
+}
+
 /** Leads to the row's own page in the view. */
 export const timeColumn = (view: string): Column<{ readonly id: string; readonly at: number }> => ({
   title: "Time",

@@ -33,7 +33,8 @@ export const ListedEntryRecord = Schema.Struct({
   org_name: Schema.String,
   /** The row of the request that was charged or given back, while the log has it. */
   request: TextOrNull,
-  request_id: TextOrNull
+  request_id: TextOrNull,
+  key_name: TextOrNull
 }).annotations({ identifier: "ListedEntry" })
 export type ListedEntryRecord = typeof ListedEntryRecord.Type
 
@@ -41,7 +42,8 @@ export const listedEntryRecord = (entry: ListedEntry): ListedEntryRecord => ({
   ...entryRecord(entry),
   org_name: entry.orgName,
   request: entry.request,
-  request_id: entry.requestId
+  request_id: entry.requestId,
+  key_name: entry.keyName
 })
 
 export const OpenHoldRecord = Schema.Struct({

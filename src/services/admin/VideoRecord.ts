@@ -25,11 +25,15 @@ export const VideoRecord = Schema.Struct({
   media: TextOrNull,
   hold_id: Schema.String,
   handle: TextOrNull,
-  tried: Schema.Array(Schema.String),
+  tried: Schema.Array(Schema.String).annotations({
+    description: "Every route that it was submitted to, in that order, the one that took it too."
+  }),
   attempts: Schema.Array(AttemptRecord),
-  doubts: Schema.Number,
-  polls: Schema.Number,
-  downloads: Schema.Number,
+  doubts: Schema.Number.annotations({
+    description: "Submits that a provider may have taken without an answer, each perhaps paid for nothing."
+  }),
+  polls: Schema.Number.annotations({ description: "How often `route` was asked for the render at `handle`." }),
+  downloads: Schema.Number.annotations({ description: "How often that render's clip could not be downloaded." }),
   next_at: TimeOrNull,
   lease_until: TimeOrNull
 }).annotations({ identifier: "Video" })

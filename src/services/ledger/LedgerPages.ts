@@ -9,6 +9,7 @@ import { refundsOf } from "./RefundSql.ts"
 
 export class ListedEntry extends Entry.extend<ListedEntry>("ListedEntry")({
   orgName: Schema.String,
+  keyName: Schema.NullOr(Schema.String),
   /** The row of the request log, while it is kept. */
   request: Schema.NullOr(Schema.String),
   requestId: Schema.NullOr(Schema.String)
@@ -64,6 +65,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
     const from = query.hold === undefined ? sql.literal("ledger_entries") : entriesOf(query.hold)
     return rowsOf(ListedEntry)(sql`
       SELECT entry.*, organizations.name AS org_name, log.id AS request,
+        (SELECT name FROM api_keys WHERE id = entry.key_id) AS key_name,
         coalesce(log.request_id, (SELECT request_id FROM videos WHERE hold_id = entry.paid_hold)) AS request_id
       FROM (
         SELECT *, coalesce(hold_id, substring(ref FROM '^refund:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})')::uuid) AS paid_hold

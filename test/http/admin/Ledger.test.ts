@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Struct } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { asOperator, read } from "../../harness/client/AdminClient.ts"
@@ -16,9 +17,11 @@ interface Listed {
 const idsOf = ({ data }: { readonly data: ReadonlyArray<Listed> }) => data.map(({ id }) => id)
 
 withLayer(layer)("the ledger at the admin API", (it) => {
-  it.effect("entries have the names of their organizations and the requests behind charges and refunds", function* () {
+  it.effect("entries have the names of their organizations and keys, and the requests behind charges and refunds", function* () {
     const { admin } = yield* asOperator("write")
     const { key, org } = yield* openAccount({ nanoUsd: 5_000_000_000n })
+    const { update } = yield* ApiKeys
+    yield* Effect.orDie(update(key, { name: "backend" }))
     const { hold, requestId } = yield* chargeOne({ org, key }, 1_500_000_001n)
     const refund = { request_id: requestId, amount_usd: 0.5, note: "goodwill" }
     const given = read(yield* admin("/credits/refunds", { body: refund }), 201)
@@ -38,7 +41,8 @@ withLayer(layer)("the ledger at the admin API", (it) => {
           key_id: null,
           hold_id: null,
           request: hold,
-          request_id: requestId
+          request_id: requestId,
+          key_name: null
         },
         {
           ...about,
@@ -49,7 +53,8 @@ withLayer(layer)("the ledger at the admin API", (it) => {
           key_id: key,
           hold_id: hold,
           request: hold,
-          request_id: requestId
+          request_id: requestId,
+          key_name: "backend"
         },
         {
           ...about,
@@ -60,7 +65,8 @@ withLayer(layer)("the ledger at the admin API", (it) => {
           key_id: null,
           hold_id: null,
           request: null,
-          request_id: null
+          request_id: null,
+          key_name: null
         }
       ]
     )
@@ -132,10 +138,10 @@ withLayer(layer)("the ledger at the admin API", (it) => {
     const [adjusted, charged] = [data[0], data[1]]
     assert.strictEqual(
       lines[0],
-      `${adjusted.id},${iso},${org},adjustment,-0.000000001,,"'=1+1,""a""",,,${adjusted.org_name},,`
+      `${adjusted.id},${iso},${org},adjustment,-0.000000001,,"'=1+1,""a""",,,${adjusted.org_name},,,`
     )
     assert.include(lines[1], `,charge,-1.000000001,,,${key},${charged.hold_id},`)
-    assert.isTrue(lines[1]?.endsWith(`,${charged.request},${charged.request_id}`))
+    assert.isTrue(lines[1]?.endsWith(`,${charged.request},${charged.request_id},${charged.key_name}`))
     assert.strictEqual((yield* admin("/ledger.csv?kind=gift")).status, 400)
   })
 

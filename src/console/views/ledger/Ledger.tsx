@@ -10,7 +10,7 @@ import type { ListedEntry } from "../organizations/records.ts"
 import { entryColumns } from "./entryColumns.ts"
 import { Verify } from "./Verify.tsx"
 
-const columns = entryColumns.toSpliced(1, 0, organizationColumn)
+const columns = entryColumns.toSpliced(1, 0, { ...organizationColumn, share: 20 })
 
 export const Ledger = () => {
   const { query } = useRoute()

@@ -1,4 +1,5 @@
 import { shorten } from "../../format/Short.ts"
+import { keyColumn } from "../../parts/columns.tsx"
 import type { Column } from "../../parts/Table.tsx"
 import { link } from "../../Route.ts"
 import type { ListedEntry } from "../organizations/records.ts"
@@ -12,10 +13,12 @@ export const entryColumns: ReadonlyArray<Column<ListedEntry>> = [
   {
     title: "Request",
     kind: "link",
+    share: 20,
+    hint: ({ request, request_id }) => request_id ?? request,
     value: ({ request, request_id }) =>
       request === null ? null : { href: link(["requests", request]), text: shorten(request_id ?? request, 16) }
   },
-  { title: "Reference", kind: "code", value: ({ ref }) => ref },
-  { title: "Note", kind: "text", value: ({ note }) => note },
-  { title: "Key", kind: "code", value: ({ key_id }) => key_id }
+  { title: "Reference", kind: "code", share: 20, value: ({ ref }) => ref },
+  { title: "Note", kind: "text", share: 22, value: ({ note }) => note },
+  { ...keyColumn, share: 18 }
 ]

@@ -22,6 +22,12 @@ const tiles: ReadonlyArray<{
   { label: "First byte, 95 %", name: "first_byte_p95_ms", unit: "millis", isBadWhenUp: true }
 ]
 
+/** Where the costs of some requests are unknown. */
+const remarks: Readonly<Partial<Record<keyof Figures, (count: string) => string>>> = {
+  cost_usd: (count) => `${count} without a known cost`,
+  margin_usd: (count) => `leaves out ${count} without a known cost`
+}
+
 const show = (unit: Unit, value: number | null) => {
   if (value === null) return "–"
   if (unit === "usd") return <Usd amount={value} />
@@ -42,7 +48,7 @@ export const Tiles = ({ today, yesterday }: Pick<NowAnswer, "today" | "yesterday
         before={valueOf(yesterday, name)}
         show={(value) => show(unit, value)}
       >
-        {name === "cost_usd" && today.cost_unknown > 0 && `${formatCount(today.cost_unknown)} without a known cost`}
+        {today.cost_unknown > 0 && remarks[name]?.(formatCount(today.cost_unknown))}
       </Stat>
     ))}
   </dl>

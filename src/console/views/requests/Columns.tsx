@@ -1,7 +1,7 @@
 import { formatMillis } from "../../format/Moment.ts"
 import { shorten } from "../../format/Short.ts"
 import { Badge } from "../../parts/Badge.tsx"
-import { organizationColumn, timeColumn } from "../../parts/columns.tsx"
+import { keyColumn, organizationColumn, timeColumn } from "../../parts/columns.tsx"
 import type { Column } from "../../parts/Table.tsx"
 import { statusOf } from "./Outcome.ts"
 import type { RequestRecord } from "./RequestRecord.ts"
@@ -16,21 +16,21 @@ const Route = ({ row: { attempts, model, route } }: { readonly row: RequestRecor
   const failed = attempts.filter(({ outcome }) => outcome !== "ok").length
   if (route === null && failed === 0) return <span class="soft">–</span>
   return (
-    <>
-      {route !== null && <code title={route}>{shortRoute(route, model)}</code>}{" "}
+    <span class="route">
+      {route !== null && <code>{shortRoute(route, model)}</code>}{" "}
       {failed > 0 && <Badge tone="warn">{failed === 1 ? "1 failed" : `${failed} failed`}</Badge>}
-    </>
+    </span>
   )
 }
 
 export const columns: ReadonlyArray<Column<RequestRecord>> = [
   timeColumn("requests"),
-  { title: "Status", kind: "status", value: ({ code, status }) => statusOf(status, code) },
-  organizationColumn,
-  { title: "Model", kind: "code", value: ({ model }) => model && shorten(model, maxShown) },
-  { title: "Route", kind: "custom", value: (row) => <Route row={row} /> },
+  { title: "Status", kind: "status", share: 26, value: ({ code, status }) => statusOf(status, code) },
+  { ...organizationColumn, share: 19 },
+  { title: "Model", kind: "code", share: 20, value: ({ model }) => model && shorten(model, maxShown) },
+  { title: "Route", kind: "custom", share: 20, value: (row) => <Route row={row} />, hint: ({ route }) => route },
   { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd },
   { title: "Took", kind: "amount", value: ({ total_ms }) => formatMillis(total_ms) },
   { title: "Tokens", kind: "number", value: ({ usage }) => usage?.total_tokens },
-  { title: "Key", kind: "text", value: ({ key_id, key_name }) => key_name || key_id }
+  { ...keyColumn, share: 15 }
 ]

@@ -46,17 +46,24 @@ const Group = ({
   )
 }
 
-const columnsOf = (by: ReadonlyArray<Dimension>, query: Query, sort: string | undefined) => {
+const columnsOf = (
+  by: ReadonlyArray<Dimension>,
+  query: Query,
+  sort: string | undefined,
+  hasUnknownCosts: boolean
+): ReadonlyArray<Column<UsageRow>> => {
   const sorted = (title: string, name: string) => ({
     title,
     sortHref: withQuery({ path: ["usage"], query }, { sort: name }),
     isSorted: sort === name
   })
-  const columns: ReadonlyArray<Column<UsageRow>> = [
+  return [
     ...by.map(
       (dimension, index): Column<UsageRow> => ({
         title: titles[dimension],
         kind: "custom",
+        share: 100 / by.length,
+        hint: (row) => (isTotal(row, by) ? undefined : labelOf(row, dimension, index === 0)),
         value: (row) =>
           index === 0 && isTotal(row, by) ? "Total" : <Group row={row} dimension={dimension} isFirst={index === 0} />
       })
@@ -80,9 +87,10 @@ const columnsOf = (by: ReadonlyArray<Dimension>, query: Query, sort: string | un
     { ...sorted("Charged", "charge"), kind: "usd", value: ({ spend_usd }) => spend_usd },
     { ...sorted("Cost", "cost"), kind: "usd", value: ({ cost_usd }) => cost_usd },
     { ...sorted("Margin", "margin"), kind: "usd", value: ({ margin_usd }) => margin_usd },
-    { title: "Cost unknown", kind: "number", value: ({ cost_unknown }) => cost_unknown || null }
+    ...(hasUnknownCosts
+      ? [{ title: "Cost unknown", kind: "number", value: ({ cost_unknown }: UsageRow) => cost_unknown || null } as const]
+      : [])
   ]
-  return columns
 }
 
 /** The rows so far, and the totals of all. */
@@ -97,14 +105,24 @@ export const UsageTable = ({
 }) => {
   const { query } = useRoute()
   const pages = usePages<UsageRow, UsageAnswer>("/usage", { ...asked, by: by.join(","), sort })
+  const totals = pages.first?.totals
+  const unknown = totals?.cost_unknown ?? 0
   return (
-    <PagedTable
-      label="Usage"
-      pages={pages}
-      rowKey={(row: UsageRow) => JSON.stringify(by.map((dimension) => row[dimension]))}
-      columns={columnsOf(by, query, sort)}
-      empty="There were no requests."
-      total={pages.first?.totals}
-    />
+    <>
+      <PagedTable
+        label="Usage"
+        pages={pages}
+        rowKey={(row: UsageRow) => JSON.stringify(by.map((dimension) => row[dimension]))}
+        columns={columnsOf(by, query, sort, unknown > 0)}
+        empty="There were no requests."
+        total={totals}
+      />
+      {unknown > 0 && (
+        <p class="soft">
+          The cost of {formatCount(unknown)} requests is unknown. Margins leave them out, so a margin is not what is
+          charged less the cost.
+        </p>
+      )}
+    </>
   )
 }

@@ -3,11 +3,11 @@ import { Table } from "../../parts/Table.tsx"
 import { OutcomeBadge } from "../requests/OutcomeBadge.tsx"
 import type { VideoRecord } from "./VideoRecord.ts"
 
-/** Oldest first: which routes were asked for it, and how each answered. */
+/** Oldest first: how each submit ended. */
 export const Attempts = ({ video: { attempts } }: { readonly video: VideoRecord }) => (
   <Table
     label="Attempts"
-    empty="No provider was asked yet."
+    empty="No submit has ended yet."
     rows={attempts.map((attempt, index) => ({ ...attempt, number: index + 1 }))}
     rowKey={({ number }) => number}
     columns={[

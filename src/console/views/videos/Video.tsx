@@ -46,8 +46,8 @@ const Progress = ({ video }: { readonly video: VideoRecord }) => (
     <Fact name="Looked at again" at={video.next_at} />
     <Fact name="An instance works on it until" at={video.lease_until} />
     <Fact name="Polls">{video.polls}</Fact>
-    <Fact name="Polls in doubt">{video.doubts}</Fact>
-    <Fact name="Downloads">{video.downloads}</Fact>
+    <Fact name="Submits in doubt">{video.doubts}</Fact>
+    <Fact name="Failed downloads">{video.downloads}</Fact>
   </Facts>
 )
 
@@ -66,7 +66,7 @@ const Details = ({ video }: { readonly video: VideoRecord }) => (
     <Fact name="Length">{`${video.seconds} s`}</Fact>
     <Fact name="Route" code={video.route} />
     <Fact name="Provider's job" code={video.handle} />
-    <Fact name="Failed before on" code={video.tried.join(", ")} />
+    <Fact name="Routes asked" code={video.tried.join(", ")} />
     <Fact name="Media" code={video.media} />
     {video.deleted_at !== null && <Fact name="Deleted by its customer" at={video.deleted_at} />}
   </Facts>

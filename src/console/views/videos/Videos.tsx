@@ -28,7 +28,7 @@ const columns: ReadonlyArray<Column<VideoRecord>> = [
   { title: "Model", kind: "code", value: ({ model }) => model },
   { title: "Length", kind: "amount", value: ({ seconds }) => `${seconds} s` },
   { title: "Route", kind: "code", value: ({ route }) => route },
-  { title: "Failed before", kind: "number", value: ({ tried }) => tried.length || null },
+  { title: "Routes asked", kind: "number", value: ({ tried }) => tried.length || null },
   { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd },
   { title: "Finished", kind: "time", value: ({ completed_at }) => completed_at }
 ]
