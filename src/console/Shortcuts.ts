@@ -8,27 +8,35 @@ const isTyping = (target: EventTarget | null): boolean =>
 /** Time to press the second key after `g`. */
 const chordMillis = 1500
 
-/** Returns whether the list of shortcuts is open, and how to close it. */
-export const useShortcuts = (): readonly [isOpen: boolean, close: () => void] => {
-  const [isOpen, setOpen] = useState(false)
+export type Opened = "search" | "shortcuts"
+
+const opens: Readonly<Record<string, Opened>> = { "/": "search", "?": "shortcuts" }
+
+const isSearch = ({ altKey, ctrlKey, key, metaKey, shiftKey }: KeyboardEvent): boolean =>
+  (ctrlKey || metaKey) && !altKey && !shiftKey && key.toLowerCase() === "k"
+
+/** Returns which dialog the keys have opened, and how to open or close one. */
+export const useShortcuts = () => {
+  const [opened, open] = useState<Opened>()
   useEffect(() => {
     let chordUntil = 0
     const press = (event: KeyboardEvent) => {
       const { key, target } = event
+      if (isSearch(event)) event.preventDefault()
       if (key === "Escape" && target instanceof HTMLElement && isTyping(target)) target.blur()
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(target)) return
       if (document.querySelector("dialog[open]") !== null) return
+      if (isSearch(event)) open("search")
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(target)) return
       const isChord = performance.now() < chordUntil
       const view = views.find((one) => one.key === key)
       chordUntil = key === "g" ? performance.now() + chordMillis : 0
       if (isChord && view !== undefined) location.hash = link([view.path])
-      if (key === "?") setOpen(true)
-      if (key !== "/") return
-      event.preventDefault()
-      document.querySelector<HTMLElement>("[data-filter]")?.focus()
+      if (key === "/" || key === "f") event.preventDefault()
+      if (opens[key] !== undefined) open(opens[key])
+      if (key === "f") document.querySelector<HTMLElement>("[data-filter]")?.focus()
     }
     addEventListener("keydown", press)
     return () => removeEventListener("keydown", press)
   }, [])
-  return [isOpen, () => setOpen(false)]
+  return { opened, open, close: () => open(undefined) } as const
 }

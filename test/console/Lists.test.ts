@@ -38,7 +38,7 @@ withLayer(gateway)("a list of the console", (it) => {
     const { page, problems, url } = yield* openConsole({ hash: "#/webhooks" })
     yield* Effect.promise(async () => {
       await page.getByText("No delivery matches.").waitFor()
-      await page.keyboard.press("/")
+      await page.keyboard.press("f")
       assert.strictEqual(await page.evaluate("document.activeElement.type"), "search")
       await page.keyboard.insertText(org)
       await page.waitForURL(`${url}/console#/webhooks?organization=${org}`)

@@ -20,6 +20,7 @@ withLayer(gateway)("the view Now", (it) => {
       assert.include(await tile("Requests").innerText(), "+100 % yesterday 7,191")
       assert.include(await tile("Charged").innerText(), "yesterday $183.204817004")
       assert.include(await tile("Cost").innerText(), "3 without a known cost")
+      assert.include(await tile("Margin").innerText(), "leaves out 3 without a known cost")
       assert.include(await tile("Cost").innerText(), "yesterday –")
       assert.include(await tile("Margin").innerText(), "yesterday –")
       assert.strictEqual(await page.getByText("$3.204000001").count(), 1)

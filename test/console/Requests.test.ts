@@ -84,7 +84,7 @@ withLayer(gateway)("the view Requests", (it) => {
     ])
     yield* Effect.promise(async () => {
       await rowsOf(page).nth(1).waitFor()
-      await page.keyboard.press("/")
+      await page.keyboard.press("f")
       await page.keyboard.press("Tab")
       await page.keyboard.type("429")
       await page.getByText("1 in all").waitFor()

@@ -5,6 +5,7 @@ import { Dialog } from "../parts/Dialog.tsx"
 import { link } from "../Route.ts"
 import { type Session, signOut } from "../Session.ts"
 import { useShortcuts } from "../Shortcuts.ts"
+import { SearchDialog } from "../search/SearchDialog.tsx"
 import { setTheme, themes, useTheme } from "../Theme.ts"
 import { views } from "../views.ts"
 
@@ -43,7 +44,9 @@ const ThemeSwitch = () => {
 }
 
 const ownShortcuts = [
-  ["/", "to the filter"],
+  ["/", "search"],
+  ["Ctrl K", "search, from a field too"],
+  ["f", "to the filter"],
   ["Esc", "close, leave a field"],
   ["?", "this list"]
 ]
@@ -71,7 +74,7 @@ const skip = (event: Event) => {
 }
 
 export const Layout = ({ children, session }: { readonly session: Session; readonly children: ComponentChildren }) => {
-  const [isOpen, close] = useShortcuts()
+  const { close, open, opened } = useShortcuts()
   const { operator, sandbox, version } = session
   return (
     <div class="layout">
@@ -80,6 +83,9 @@ export const Layout = ({ children, session }: { readonly session: Session; reado
       </a>
       <header class="side">
         <strong class="brand">Gateway{sandbox && <span class="badge warn">sandbox</span>}</strong>
+        <button class="search" aria-keyshortcuts="/ Control+K Meta+K" onClick={() => open("search")}>
+          Search <kbd aria-hidden="true">/</kbd>
+        </button>
         <Navigation />
         <div class="who">
           <span class="operator" title={`${operator.id}, role ${operator.role}`}>
@@ -95,7 +101,8 @@ export const Layout = ({ children, session }: { readonly session: Session; reado
       <main id="content" tabIndex={-1}>
         {children}
       </main>
-      {isOpen && <ShortcutList close={close} />}
+      {opened === "search" && <SearchDialog close={close} />}
+      {opened === "shortcuts" && <ShortcutList close={close} />}
     </div>
   )
 }

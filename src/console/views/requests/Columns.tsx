@@ -25,12 +25,12 @@ const Route = ({ row: { attempts, model, route } }: { readonly row: RequestRecor
 
 export const columns: ReadonlyArray<Column<RequestRecord>> = [
   timeColumn("requests"),
-  { title: "Status", kind: "status", share: 26, value: ({ code, status }) => statusOf(status, code) },
-  { ...organizationColumn, share: 19 },
-  { title: "Model", kind: "code", share: 20, value: ({ model }) => model && shorten(model, maxShown) },
-  { title: "Route", kind: "custom", share: 20, value: (row) => <Route row={row} />, hint: ({ route }) => route },
+  { title: "Status", kind: "status", share: 30, value: ({ code, status }) => statusOf(status, code) },
+  { ...organizationColumn, share: 17 },
+  { title: "Model", kind: "code", share: 19, value: ({ model }) => model && shorten(model, maxShown) },
+  { title: "Route", kind: "custom", share: 23, value: (row) => <Route row={row} />, hint: ({ route }) => route },
   { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd },
   { title: "Took", kind: "amount", value: ({ total_ms }) => formatMillis(total_ms) },
   { title: "Tokens", kind: "number", value: ({ usage }) => usage?.total_tokens },
-  { ...keyColumn, share: 15 }
+  { ...keyColumn, share: 11 }
 ]

@@ -88,7 +88,13 @@ const columnsOf = (
     { ...sorted("Cost", "cost"), kind: "usd", value: ({ cost_usd }) => cost_usd },
     { ...sorted("Margin", "margin"), kind: "usd", value: ({ margin_usd }) => margin_usd },
     ...(hasUnknownCosts
-      ? [{ title: "Cost unknown", kind: "number", value: ({ cost_unknown }: UsageRow) => cost_unknown || null } as const]
+      ? [
+          {
+            title: "Cost unknown",
+            kind: "number",
+            value: ({ cost_unknown }: UsageRow) => cost_unknown || null
+          } as const
+        ]
       : [])
   ]
 }

@@ -1,0 +1,92 @@
+import { ApiError } from "../api/ApiError.ts"
+import { get, type QueryValues } from "../api/Client.ts"
+import type { Page } from "../api/usePages.ts"
+import { asApiError } from "../api/useResource.ts"
+import { link } from "../Route.ts"
+import type { Key, Organization } from "../views/organizations/records.ts"
+import { statusOf } from "../views/requests/Outcome.ts"
+import type { RequestRecord } from "../views/requests/RequestRecord.ts"
+import { statusOf as statusOfVideo } from "../views/videos/status.ts"
+import type { VideoRecord } from "../views/videos/VideoRecord.ts"
+
+export interface Match {
+  readonly kind: "Views" | "Organizations" | "Keys" | "Requests" | "Videos"
+  readonly id: string
+  readonly text: string
+  /** Tells it from others of the same text. */
+  readonly details: ReadonlyArray<string>
+  readonly href: string
+}
+
+export interface Found {
+  readonly matches: ReadonlyArray<Match>
+  readonly error: ApiError | undefined
+}
+
+type LookUp = (text: string, signal: AbortSignal) => Promise<ReadonlyArray<Match>>
+
+const mostOfKind = 5
+
+const list = async <Row>(path: string, query: QueryValues, signal: AbortSignal): Promise<ReadonlyArray<Row>> =>
+  (await get<Page<Row>>(path, { ...query, limit: mostOfKind }, signal)).data
+
+const present = (...details: ReadonlyArray<string | false | null>): ReadonlyArray<string> =>
+  details.filter((detail) => typeof detail === "string")
+
+const organizations: LookUp = async (search, signal) =>
+  (await list<Organization>("/organizations", { search }, signal)).map(({ id, name, suspended }) => ({
+    kind: "Organizations",
+    id,
+    text: name,
+    details: present(id, suspended && "suspended"),
+    href: link(["organizations", id])
+  }))
+
+/** A key is shown at its organization. */
+const keys: LookUp = async (search, signal) =>
+  (await list<Key>("/keys", { search }, signal)).map(({ id, name, org, org_name, revoked_at }) => ({
+    kind: "Keys",
+    id,
+    text: name || id,
+    details: present(org_name, name !== "" && id, revoked_at !== null && "revoked"),
+    href: link(["organizations", org])
+  }))
+
+const requests: LookUp = async (search, signal) =>
+  /\s/.test(search)
+    ? []
+    : (await list<RequestRecord>("/requests", { search }, signal)).map((row) => ({
+        kind: "Requests",
+        id: row.id,
+        text: row.request_id,
+        details: present(row.org_name, row.model, statusOf(row.status, row.code).text),
+        href: link(["requests", row.id])
+      }))
+
+const videos: LookUp = async (id, signal) => {
+  if (!/^vid_[0-9a-f]{32}$/.test(id)) return []
+  try {
+    const video = await get<VideoRecord>(`/videos/${id}`, {}, signal)
+    const details = present(video.org_name, video.model, statusOfVideo(video).text)
+    return [{ kind: "Videos", id, text: id, details, href: link(["videos", id]) }]
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return []
+    throw error
+  }
+}
+
+const lookUps = [organizations, keys, requests, videos]
+
+/** Of a key's secret nothing leaves the page but what finds the key. */
+const withoutSecret = (text: string): string => text.replace(/^(ggw_.{8}).*/, "$1")
+
+/** What an id or a part of a name may mean; one kind that fails keeps nothing of the others back. */
+export const lookUp = async (text: string, signal: AbortSignal): Promise<Found> => {
+  const search = withoutSecret(text)
+  const answers = await Promise.allSettled(lookUps.map((one) => one(search, signal)))
+  const refused = answers.find((answer) => answer.status === "rejected")
+  return {
+    matches: answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : [])),
+    error: refused && asApiError(refused.reason)
+  }
+}
