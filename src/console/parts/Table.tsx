@@ -29,7 +29,7 @@ export type Column<Row> = Cell<Row> & {
   readonly isSorted?: boolean
   /** Whether a custom cell is aligned like a number. */
   readonly isAmount?: boolean | undefined
-  /** The percentage it gets of the width that other columns leave: on wide pages each row is then one line, cut there. */
+  /** Its percentage of the width, as far as others leave it: on wide pages each row is one line, which is cut there. */
   readonly share?: number
   /** What the pointer shows of what is cut, where not all of its text. */
   readonly hint?: (row: Row) => string | null | undefined

@@ -62,7 +62,7 @@ const columnsOf = (
       (dimension, index): Column<UsageRow> => ({
         title: titles[dimension],
         kind: "custom",
-        share: 100 / by.length,
+        share: 40 / by.length,
         hint: (row) => (isTotal(row, by) ? undefined : labelOf(row, dimension, index === 0)),
         value: (row) =>
           index === 0 && isTotal(row, by) ? "Total" : <Group row={row} dimension={dimension} isFirst={index === 0} />
