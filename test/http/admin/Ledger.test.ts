@@ -17,72 +17,69 @@ interface Listed {
 const idsOf = ({ data }: { readonly data: ReadonlyArray<Listed> }) => data.map(({ id }) => id)
 
 withLayer(layer)("the ledger at the admin API", (it) => {
-  it.effect(
-    "entries have the names of their organizations and keys, and the requests behind charges and refunds",
-    function* () {
-      const { admin } = yield* asOperator("write")
-      const { key, org } = yield* openAccount({ nanoUsd: 5_000_000_000n })
-      const { update } = yield* ApiKeys
-      yield* Effect.orDie(update(key, { name: "backend" }))
-      const { hold, requestId } = yield* chargeOne({ org, key }, 1_500_000_001n)
-      const refund = { request_id: requestId, amount_usd: 0.5, note: "goodwill" }
-      const given = read(yield* admin("/credits/refunds", { body: refund }), 201)
-      assert.deepInclude(given, { amount_usd: 0.5, request: hold, ref: `refund:${hold}` })
-      const name = read(yield* admin(`/organizations/${org}`)).name
-      const { data, has_more, next } = read(yield* admin(`/ledger?organization=${encodeURIComponent(name)}`))
-      const about = { org, org_name: name }
-      assert.deepStrictEqual(
-        data.map((entry: Readonly<Record<string, unknown>>) => Struct.omit(entry, "at", "id")),
-        [
-          {
-            ...about,
-            kind: "adjustment",
-            amount_usd: 0.5,
-            ref: `refund:${hold}`,
-            note: "goodwill",
-            key_id: null,
-            hold_id: null,
-            request: hold,
-            request_id: requestId,
-            key_name: null
-          },
-          {
-            ...about,
-            kind: "charge",
-            amount_usd: -1.500000001,
-            ref: null,
-            note: null,
-            key_id: key,
-            hold_id: hold,
-            request: hold,
-            request_id: requestId,
-            key_name: "backend"
-          },
-          {
-            ...about,
-            kind: "top_up",
-            amount_usd: 5,
-            ref: null,
-            note: "opening credits",
-            key_id: null,
-            hold_id: null,
-            request: null,
-            request_id: null,
-            key_name: null
-          }
-        ]
-      )
-      assert.deepStrictEqual([has_more, next], [false, null])
-      assert.deepStrictEqual(read(yield* admin(`/ledger?hold=${hold}`)).data, data.slice(0, 2))
-      assert.deepStrictEqual(read(yield* admin(`/ledger?hold=${hold}&kind=charge`)).data, data.slice(1, 2))
+  it.effect("entries name organizations and keys, and the requests behind charges and refunds", function* () {
+    const { admin } = yield* asOperator("write")
+    const { key, org } = yield* openAccount({ nanoUsd: 5_000_000_000n })
+    const { update } = yield* ApiKeys
+    yield* Effect.orDie(update(key, { name: "backend" }))
+    const { hold, requestId } = yield* chargeOne({ org, key }, 1_500_000_001n)
+    const refund = { request_id: requestId, amount_usd: 0.5, note: "goodwill" }
+    const given = read(yield* admin("/credits/refunds", { body: refund }), 201)
+    assert.deepInclude(given, { amount_usd: 0.5, request: hold, ref: `refund:${hold}` })
+    const name = read(yield* admin(`/organizations/${org}`)).name
+    const { data, has_more, next } = read(yield* admin(`/ledger?organization=${encodeURIComponent(name)}`))
+    const about = { org, org_name: name }
+    assert.deepStrictEqual(
+      data.map((entry: Readonly<Record<string, unknown>>) => Struct.omit(entry, "at", "id")),
+      [
+        {
+          ...about,
+          kind: "adjustment",
+          amount_usd: 0.5,
+          ref: `refund:${hold}`,
+          note: "goodwill",
+          key_id: null,
+          hold_id: null,
+          request: hold,
+          request_id: requestId,
+          key_name: null
+        },
+        {
+          ...about,
+          kind: "charge",
+          amount_usd: -1.500000001,
+          ref: null,
+          note: null,
+          key_id: key,
+          hold_id: hold,
+          request: hold,
+          request_id: requestId,
+          key_name: "backend"
+        },
+        {
+          ...about,
+          kind: "top_up",
+          amount_usd: 5,
+          ref: null,
+          note: "opening credits",
+          key_id: null,
+          hold_id: null,
+          request: null,
+          request_id: null,
+          key_name: null
+        }
+      ]
+    )
+    assert.deepStrictEqual([has_more, next], [false, null])
+    assert.deepStrictEqual(read(yield* admin(`/ledger?hold=${hold}`)).data, data.slice(0, 2))
+    assert.deepStrictEqual(read(yield* admin(`/ledger?hold=${hold}&kind=charge`)).data, data.slice(1, 2))
 
-      const more = (amount_usd: number | undefined) => admin("/credits/refunds", { body: { ...refund, amount_usd } })
-      assert.include((yield* more(2)).text, "Only 1.000000001 of the 1.500000001 USD")
-      read(yield* more(undefined), 201)
-      assert.include((yield* more(undefined)).text, "were refunded before")
-      assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
-    }
-  )
+    const more = (amount_usd: number | undefined) => admin("/credits/refunds", { body: { ...refund, amount_usd } })
+    assert.include((yield* more(2)).text, "Only 1.000000001 of the 1.500000001 USD")
+    read(yield* more(undefined), 201)
+    assert.include((yield* more(undefined)).text, "were refunded before")
+    assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
+  })
 
   it.effect("pages go on where they ended while entries are added", function* () {
     const { admin } = yield* asOperator("read")
