@@ -159,6 +159,7 @@ withLayer(layer)("what happens now", (it) => {
     assert.strictEqual(circuits[0]?.until?.toISOString(), "2026-04-01T00:01:00.000Z")
     const told = (kind: string) => attention.flatMap((one) => (one.kind === kind ? [[one.title, one.detail]] : []))
     assert.deepStrictEqual(told("circuit"), [["m@p is not called", "503 overloaded"]])
+    assert.deepStrictEqual(told("route_disabled"), [["m@r is disabled", "too dear"]])
     const problems = told("catalog_problem")
     assert.deepStrictEqual(problems[0], ["b:2 refused the catalog", "catalog.yaml:3: wrong"])
     assert.strictEqual(problems[1]?.[0], "Instances serve different catalogs")

@@ -18,10 +18,15 @@ const everySeconds = 10
 const kinds: Readonly<Record<Attention["kind"], readonly [text: string, tone: Tone]>> = {
   low_balance: ["low balance", "warn"],
   stuck_video: ["stuck video", "bad"],
+  webhook_failing: ["webhook", "warn"],
   webhook_failed: ["webhook", "bad"],
   catalog_problem: ["catalog", "bad"],
   old_hold: ["old hold", "warn"],
-  circuit: ["route", "warn"]
+  model_down: ["model down", "bad"],
+  circuit: ["route", "warn"],
+  route_disabled: ["disabled", "soft"],
+  sold_below_cost: ["loss", "bad"],
+  cost_unknown: ["cost unknown", "warn"]
 }
 
 const AttentionList = ({ items }: { readonly items: ReadonlyArray<Attention> }) => (

@@ -1,16 +1,20 @@
-import type { SqlClient } from "@effect/sql"
+import type { SqlClient, Statement } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { NanoUsdFromRow, toUsdText } from "../../../domain/Money.ts"
 import type { InstanceRow } from "../../control/Instances.ts"
+import type { RouteControl } from "../../control/RouteControls.ts"
+import type { PublishedHealth } from "../../routing/RouteHealth.ts"
 import { rowsOf } from "../../sql/Statement.ts"
 import type { Usage } from "../../telemetry/Usage.ts"
 import { TextOrNull } from "../Record.ts"
+import { downModels } from "./DownModels.ts"
 import { dayMillis, floor, hourMillis, keepForMinute } from "./Figures.ts"
 import type { Attention, Circuit } from "./Record.ts"
 
 const spendDays = 7
 const stuckAfterMinutes = 45
 const oldAfterMinutes = 120
+const failingAfterMinutes = 60
 const failedWithinDays = 7
 const maxOfAKind = 20
 
@@ -83,30 +87,53 @@ const stuckVideos = (sql: SqlClient.SqlClient, now: Date) =>
 const Undelivered = Schema.Struct({
   ...Owned,
   url: Schema.String,
-  failed: Schema.Number,
+  events: Schema.Number,
   failure: TextOrNull
 })
 
-const failedWebhooks = (sql: SqlClient.SqlClient, now: Date) =>
+interface Undeliveries {
+  readonly kind: "webhook_failing" | "webhook_failed"
+  readonly said: string
+  /** At most a thousand are looked at, in this order. */
+  readonly chosen: string
+  readonly isOfTime: Statement.Fragment
+}
+
+const undelivered = (sql: SqlClient.SqlClient, { chosen, isOfTime, kind, said }: Undeliveries) =>
   Effect.map(
     rowsOf(Undelivered)(sql`
-      SELECT d.org_id AS org, o.name AS org_name, d.url, count(*)::int AS failed,
+      SELECT d.org_id AS org, o.name AS org_name, d.url, count(*)::int AS events,
         (array_agg(d.failure ORDER BY d.id DESC))[1] AS failure
-      FROM (SELECT * FROM webhook_deliveries WHERE state = 'failed' ORDER BY id DESC LIMIT 1000) AS d
+      FROM (SELECT * FROM webhook_deliveries WHERE ${sql.literal(chosen)} LIMIT 1000) AS d
       JOIN organizations o ON o.id = d.org_id
-      WHERE d.created_at > ${now}::timestamptz - ${failedWithinDays} * interval '1 day'
-      GROUP BY 1, 2, 3 ORDER BY max(d.id) DESC LIMIT ${maxOfAKind}`),
+      WHERE ${isOfTime} GROUP BY 1, 2, 3 ORDER BY max(d.id) DESC LIMIT ${maxOfAKind}`),
     (destinations) =>
       destinations.map(
         (one): Attention => ({
-          kind: "webhook_failed",
+          kind,
           title: `${one.orgName} does not take webhooks`,
-          detail: `${one.failed} given up for ${one.url}: ${one.failure ?? "no reason is known"}`,
+          detail: `${one.events} ${said} for ${one.url}: ${one.failure ?? "no reason is known"}`,
           ...ownerOf(one),
           href: `#/webhooks?organization=${one.org}`
         })
       )
   )
+
+const failingWebhooks = (sql: SqlClient.SqlClient, now: Date) =>
+  undelivered(sql, {
+    kind: "webhook_failing",
+    said: "tried for more than an hour",
+    chosen: "next_at IS NOT NULL AND tries > 0 ORDER BY next_at",
+    isOfTime: sql`d.created_at < ${now}::timestamptz - ${failingAfterMinutes} * interval '1 minute'`
+  })
+
+const failedWebhooks = (sql: SqlClient.SqlClient, now: Date) =>
+  undelivered(sql, {
+    kind: "webhook_failed",
+    said: "given up",
+    chosen: "state = 'failed' ORDER BY id DESC",
+    isOfTime: sql`d.created_at > ${now}::timestamptz - ${failedWithinDays} * interval '1 day'`
+  })
 
 const Old = Schema.Struct({ ...Owned, id: Schema.String, amount: NanoUsdFromRow, minutes: Schema.Number })
 
@@ -156,25 +183,48 @@ export const catalogProblems = (instances: ReadonlyArray<InstanceRow>): Readonly
   return [...refused, { kind: "catalog_problem", title, detail: served.join(", "), href: "#/settings" }]
 }
 
-const openCircuits = (circuits: ReadonlyArray<Circuit>) =>
-  circuits.flatMap(
-    ({ last_error, route, state }): ReadonlyArray<Attention> =>
-      state === "open"
-        ? [{ kind: "circuit", title: `${route} is not called`, detail: last_error ?? "It failed.", href: "#/routes" }]
-        : []
-  )
+const unusedRoutes = (circuits: ReadonlyArray<Circuit>) =>
+  circuits.flatMap(({ last_error, note, route, state }): ReadonlyArray<Attention> => {
+    if (state === "half_open") return []
+    return state === "open"
+      ? [{ kind: "circuit", title: `${route} is not called`, detail: last_error ?? "It failed.", href: "#/routes" }]
+      : [
+          {
+            kind: "route_disabled",
+            title: `${route} is disabled`,
+            detail: note ?? "No note says why.",
+            href: "#/routes"
+          }
+        ]
+  })
 
 interface Known {
   readonly spent: Spend
   readonly instances: ReadonlyArray<InstanceRow>
+  readonly health: ReadonlyArray<PublishedHealth>
+  readonly disabled: ReadonlyArray<RouteControl>
   readonly circuits: ReadonlyArray<Circuit>
+  readonly margins: ReadonlyArray<Attention>
 }
 
 /** What an operator should look at; each goes when its cause does. */
-export const readAttention = (sql: SqlClient.SqlClient, { circuits, instances, spent }: Known, now: number) => {
+export const readAttention = (sql: SqlClient.SqlClient, known: Known, now: number) => {
   const at = new Date(now)
   return Effect.map(
-    Effect.all([stuckVideos(sql, at), oldHolds(sql, at), lowBalances(sql, spent), failedWebhooks(sql, at)]),
-    (found) => [...openCircuits(circuits), ...catalogProblems(instances), ...found.flat()]
+    Effect.all([
+      downModels(sql, known, at),
+      stuckVideos(sql, at),
+      oldHolds(sql, at),
+      lowBalances(sql, known.spent),
+      failingWebhooks(sql, at),
+      failedWebhooks(sql, at)
+    ]),
+    ([down, ...found]) => [
+      ...down,
+      ...unusedRoutes(known.circuits),
+      ...catalogProblems(known.instances),
+      ...known.margins,
+      ...found.flat()
+    ]
   )
 }

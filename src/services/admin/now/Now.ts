@@ -8,6 +8,7 @@ import { Usage } from "../../telemetry/Usage.ts"
 import { readAttention, spendReader } from "./Attention.ts"
 import { circuitsOf } from "./Circuits.ts"
 import { hoursReader, readFigures, readHolds } from "./Figures.ts"
+import { marginsReader } from "./Margins.ts"
 import type { NowRecord } from "./Record.ts"
 
 const keptMillis = 1_000
@@ -35,20 +36,22 @@ export class Now extends Context.Tag("gateway/Now")<
 
       const readHours = hoursReader(usage)
       const readSpend = spendReader(usage)
+      const readMargins = marginsReader(usage)
 
       const at = Effect.fn("Now.at")(function* (now: number) {
-        const [figures, hours, holds, spent, listed] = yield* Effect.all(
+        const [figures, hours, holds, spent, margins, listed] = yield* Effect.all(
           [
             readFigures(sql, usage, now),
             readHours(now),
             readHolds(sql),
             readSpend(now),
+            readMargins(now),
             Effect.all({ health: health.list, disabled: controls.disabled, instances: running.list })
           ],
           { concurrency: queriesAtOnce }
         )
         const circuits = circuitsOf(listed.health, listed.disabled)
-        const attention = yield* readAttention(sql, { spent, circuits, instances: listed.instances }, now)
+        const attention = yield* readAttention(sql, { ...listed, circuits, margins, spent }, now)
         const record: NowRecord = { at: new Date(now), ...figures, hours, holds, circuits, attention }
         return record
       })

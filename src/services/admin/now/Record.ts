@@ -51,8 +51,23 @@ const Circuit = Schema.Struct({
 })
 export type Circuit = typeof Circuit.Type
 
+const AttentionKind = Schema.Literal(
+  "low_balance",
+  "stuck_video",
+  "webhook_failing",
+  "webhook_failed",
+  "catalog_problem",
+  "old_hold",
+  "model_down",
+  "circuit",
+  "route_disabled",
+  "sold_below_cost",
+  "cost_unknown"
+)
+export type AttentionKind = typeof AttentionKind.Type
+
 const Attention = Schema.Struct({
-  kind: Schema.Literal("low_balance", "stuck_video", "webhook_failed", "catalog_problem", "old_hold", "circuit"),
+  kind: AttentionKind,
   title: Schema.String,
   detail: Schema.String,
   org: Schema.optional(Schema.String),

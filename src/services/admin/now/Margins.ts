@@ -1,0 +1,57 @@
+import { Array as Arr, Effect } from "effect"
+import { toUsdText } from "../../../domain/Money.ts"
+import { sandboxProviders } from "../../catalog/CatalogRules.ts"
+import type { Usage, UsageRow } from "../../telemetry/Usage.ts"
+import { dayMillis, floor, hourMillis, keepForMinute } from "./Figures.ts"
+import type { Attention } from "./Record.ts"
+
+const maxNamed = 3
+
+const sum = (rows: ReadonlyArray<UsageRow>, of: (row: UsageRow) => bigint) =>
+  rows.reduce((total, row) => total + of(row), 0n)
+
+/** A failed try's cost is its own route's loss, so that only all routes together tell of a model. */
+const soldBelowCost = (rows: ReadonlyArray<UsageRow>) =>
+  Object.entries(Arr.groupBy(rows, ({ group }) => group ?? "")).flatMap(([model, routes]): ReadonlyArray<Attention> => {
+    const margin = sum(routes, (route) => route.margin ?? 0n)
+    if (margin >= 0n) return []
+    return [
+      {
+        kind: "sold_below_cost",
+        title: `${model} is sold below cost`,
+        detail: `${toUsdText(-margin)} USD were lost within a day.`,
+        href: `#/usage?${new URLSearchParams({ since: "1d", by: "route", model })}`
+      }
+    ]
+  })
+
+const isMadeUp = ({ subgroup }: UsageRow): boolean => {
+  const [, provider] = subgroup?.split(/[@#]/) ?? []
+  return sandboxProviders.some((name) => name === provider)
+}
+
+const withoutCost = (rows: ReadonlyArray<UsageRow>): ReadonlyArray<Attention> => {
+  const found = rows.filter((row) => row.uncosted > 0 && !isMadeUp(row)).toSorted((a, b) => b.uncosted - a.uncosted)
+  if (found.length === 0) return []
+  const requests = found.reduce((total, { uncosted }) => total + uncosted, 0)
+  const names = found.slice(0, maxNamed).map(({ subgroup }) => subgroup ?? "unknown")
+  const others = found.length > maxNamed ? " and others" : ""
+  return [
+    {
+      kind: "cost_unknown",
+      title: `${requests} ${requests === 1 ? "request has" : "requests have"} no known cost`,
+      detail: `Within a day, at ${names.join(", ")}${others}: give the routes a cost in the catalog.`,
+      href: "#/usage?since=1d&by=route"
+    }
+  ]
+}
+
+/** What the last day's requests cost more than they brought, and those of which nobody knows. */
+export const marginsReader = ({ report }: typeof Usage.Service) =>
+  keepForMinute((now) => {
+    const until = floor(now, hourMillis) + hourMillis
+    return Effect.map(
+      report({ by: "model", thenBy: "route", since: until - dayMillis, until }),
+      ({ rows }): ReadonlyArray<Attention> => [...soldBelowCost(rows), ...withoutCost(rows)]
+    )
+  })

@@ -1,0 +1,128 @@
+import { randomUUID } from "node:crypto"
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+import { Now } from "../../../src/services/admin/now/Now.ts"
+import { openAccount } from "../../harness/client/Account.ts"
+import { logRequest } from "../../harness/client/LogRows.ts"
+import { layer } from "../../harness/gateway/MediaServer.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+
+const told = (at: number, ...kinds: ReadonlyArray<string>) =>
+  Effect.map(
+    Effect.flatMap(Now, (now) => now.at(at)),
+    ({ attention }) =>
+      attention.flatMap(({ detail, kind, title }) => (kinds.includes(kind) ? [`${kind}: ${title}: ${detail}`] : []))
+  )
+
+const hour = 3_600_000
+
+/** A running instance that publishes the circuits of its routes. */
+const publish = Effect.fnUntraced(function* (circuits: Readonly<Record<string, string>>) {
+  const sql = yield* SqlClient.SqlClient
+  const instance = randomUUID()
+  yield* sql`INSERT INTO instances (id) VALUES (${instance})`
+  for (const [route, circuit] of Object.entries(circuits)) {
+    const [model, provider] = route.split("@")
+    yield* sql`
+      INSERT INTO route_health (instance_id, route, provider, model, circuit, last_error, last_error_at, requests,
+        failures, published_at)
+      VALUES (${instance}, ${route}, ${provider}, ${model}, ${circuit}, ${circuit === "closed" ? null : "503 -"}, now(),
+        9, 5, now())`
+  }
+  const stop = sql`UPDATE instances SET stopped_at = now() WHERE id = ${instance}`
+  return yield* Effect.addFinalizer(() => Effect.orDie(stop))
+})
+
+withLayer(layer)("what needs an operator", (it) => {
+  const down = Effect.suspend(() => told(Date.now(), "model_down"))
+
+  it.scoped("is a model whose only route waits for its next probe", function* () {
+    yield* publish({ "lone@a": "half_open", "other@a": "closed" })
+    assert.deepStrictEqual(yield* down, ["model_down: lone is down: No route works (lone@a: 503 -)."])
+  })
+
+  it.scoped("is a model that one instance has no working route for, until another route is enabled", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* publish({ "two@a": "closed", "two@b": "closed" })
+    yield* publish({ "two@a": "open", "two@b": "closed" })
+    assert.isEmpty(yield* down)
+    yield* sql`INSERT INTO route_controls (route, disabled_at) VALUES ('two@b', now())`
+    const said = "model_down: two is down: No route works (two@a: 503 -; two@b is disabled)."
+    assert.deepStrictEqual(yield* down, [said])
+    assert.deepStrictEqual(yield* told(Date.now(), "route_disabled"), [
+      "route_disabled: two@b is disabled: No note says why."
+    ])
+    yield* sql`DELETE FROM route_controls`
+    assert.isEmpty(yield* down)
+  })
+
+  it.effect("is a model of which nothing but failures came lately, though its circuits are closed", function* () {
+    const at = Date.UTC(2026, 4, 1, 12)
+    const fail = (model: string, minutesAgo: number, more: object) =>
+      logRequest({ model, at: new Date(at - minutesAgo * 60_000), ...more })
+    const broken = [{ status: 502, code: "upstream_error" }, { code: "stream_error" }, { status: 504, code: "timeout" }]
+    for (const [index, more] of broken.entries()) {
+      yield* fail("dead", index, more)
+      yield* fail("mixed", index, more)
+      yield* fail("old", 16 + index, more)
+      yield* fail("busy", index, { status: 503, code: null })
+      yield* fail("refusing", index, { status: 400, code: null })
+    }
+    yield* fail("dead", 1, { status: 400 })
+    yield* fail("mixed", 5, {})
+    yield* fail("rare", 1, { status: 502, code: "upstream_error" })
+    assert.deepStrictEqual(yield* told(at, "model_down"), [
+      "model_down: dead is down: All of its last 3 requests failed."
+    ])
+    assert.isEmpty(yield* told(at + hour, "model_down"))
+  })
+
+  it.effect("is a model sold below cost, its failed tries included", function* () {
+    const at = Date.UTC(2026, 4, 10, 12)
+    const sell = (model: string, charge: number, more: object) =>
+      logRequest({ model, charge, at: new Date(at - hour), route: `${model}@p`, provider: "p", ...more })
+    const attempts = [{ provider: "q", route: "cheap@q", outcome: "timeout", cost_nano: 700 }]
+    yield* sell("cheap", 1_000, { cost: 400, attempts })
+    yield* sell("dear", 1_000, { cost: 400 })
+    const said = ["sold_below_cost: cheap is sold below cost: 0.0000001 USD were lost within a day."]
+    assert.deepStrictEqual(yield* told(at, "sold_below_cost", "cost_unknown"), said)
+    assert.isEmpty(yield* told(at + 26 * hour, "sold_below_cost", "cost_unknown"))
+  })
+
+  it.effect("are requests of which nobody knows the cost, those of the sandbox aside", function* () {
+    const at = Date.UTC(2026, 4, 20, 12)
+    for (const [route, charge] of [
+      ["m@p", 5],
+      ["m@p", 5],
+      ["n@q", 5],
+      ["free@q", 0],
+      ["m@sandbox-b", 5]
+    ] as const) {
+      const [model, provider] = route.split("@")
+      yield* logRequest({ model, route, provider, charge, cost: null, at: new Date(at - hour) })
+    }
+    assert.deepStrictEqual(yield* told(at, "sold_below_cost", "cost_unknown"), [
+      "cost_unknown: 3 requests have no known cost: Within a day, at m@p, n@q: give the routes a cost in the catalog."
+    ])
+    assert.isEmpty(yield* told(at + 26 * hour, "cost_unknown"))
+  })
+
+  it.effect("are webhooks that have failed for an hour, until they arrive", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { org } = yield* openAccount({})
+    const write = (url: string, tries: number, at: string) => sql`
+      INSERT INTO webhook_deliveries (event_id, org_id, url, type, data, created_at, tries, failure, next_at)
+      VALUES (${`evt_${randomUUID()}`}, ${org}, ${url}, 'credits.low', '{}', ${at}, ${tries},
+        ${tries === 0 ? null : "status 500"}, '2026-06-01T13:00:00Z')`
+    yield* write("https://slow.test/", 5, "2026-06-01T10:30:00Z")
+    yield* write("https://slow.test/", 4, "2026-06-01T10:40:00Z")
+    yield* write("https://young.test/", 2, "2026-06-01T11:30:00Z")
+    yield* write("https://waiting.test/", 0, "2026-06-01T10:00:00Z")
+    const at = Date.UTC(2026, 5, 1, 12)
+    const [only, ...others] = yield* told(at, "webhook_failing")
+    assert.isEmpty(others)
+    assert.match(only ?? "", /: 2 tried for more than an hour for https:\/\/slow\.test\/: status 500$/)
+    yield* sql`UPDATE webhook_deliveries SET state = 'delivered', next_at = NULL WHERE org_id = ${org}`
+    assert.isEmpty(yield* told(at, "webhook_failing"))
+  })
+})
