@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { Schema } from "effect"
 import { parse, parseAllDocuments } from "yaml"
+import { Envelope } from "../../src/http/errors/ErrorMessages.ts"
 import { variables } from "../../src/settings/Variables.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { root } from "./Markdown.ts"
@@ -102,6 +103,15 @@ describe("the examples of deploy", () => {
       assert.include(context, `!${source}`)
     }
     assert.strictEqual(compose.services.gateway.build.dockerfile, "deploy/Dockerfile")
+  })
+
+  it("answer as the API does where a proxy finds no gateway", () => {
+    const [, file] = /errorfile 503 \S+\/gateway-(503\.http)$/m.exec(text("docs/production.md")) ?? []
+    const [head = "", body] = text(`deploy/haproxy-${file}`).split("\n\n")
+    assert.match(head, /^HTTP\/1\.1 503 /)
+    assert.match(head, /^Content-Type: application\/json$/m)
+    const { error } = Schema.decodeUnknownSync(Schema.parseJson(Envelope), { onExcessProperty: "error" })(body)
+    assert.deepInclude(error, { type: "service_unavailable", param: null, code: null })
   })
 
   it("start the program with the flags of its own first line", () => {

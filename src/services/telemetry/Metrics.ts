@@ -111,11 +111,6 @@ export const merges: Readonly<Record<string, (a: number, b: number) => number>> 
   process_start_time_seconds: Math.max
 }
 
-// A counter that begins at its first increment has no increase.
-for (const metric of [holdExceeded, holdLost, settleFailed, swept, usageEstimated, videoDoubts, logDropped]) {
-  metric.unsafeUpdate(0, [])
-}
-
 const collectors = new Set<() => void>()
 
 /** Runs before each snapshot, for gauges that are looked up rather than followed. */
@@ -161,3 +156,9 @@ export const unsafeCount = (counter: Metric.Metric.Counter<number>, labels: Labe
 
 export const count = (counter: Metric.Metric.Counter<number>, labels: Labels): Effect.Effect<void> =>
   Effect.sync(() => unsafeCount(counter, labels))
+
+// A counter that begins at its first increment has no increase.
+for (const metric of [holdExceeded, holdLost, settleFailed, swept, usageEstimated, videoDoubts, logDropped]) {
+  unsafeUpdate(metric, 0, {})
+}
+for (const outcome of ["delivered", "retried", "failed", "gone"]) unsafeUpdate(webhooks, 0, { outcome })

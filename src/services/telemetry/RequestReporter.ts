@@ -13,11 +13,11 @@ const refusalIn = ({ code, record, status }: AnsweredRequest): string | undefine
   return isRefusal && !record?.attempts.list.length ? (code ?? uncoded[status] ?? "other") : undefined
 }
 
-const observe = (surface: string, { firstByte, own, total }: Times): void => {
-  const labels = { surface }
+const observe = (surface: string, model: string, { firstByte, own, total }: Times): void => {
+  const labels = { surface, model }
   Metrics.unsafeUpdate(Metrics.requestSeconds, total / 1000, labels)
   if (firstByte !== undefined) Metrics.unsafeUpdate(Metrics.firstByteSeconds, firstByte / 1000, labels)
-  if (own !== undefined) Metrics.unsafeUpdate(Metrics.overheadSeconds, own / 1000, labels)
+  if (own !== undefined) Metrics.unsafeUpdate(Metrics.overheadSeconds, own / 1000, { surface })
 }
 
 /** Every answer passes here once. */
@@ -44,7 +44,7 @@ export class RequestReporter extends Context.Tag("gateway/RequestReporter")<
           const reason = refusalIn(answered)
           if (reason !== undefined) Metrics.unsafeCount(Metrics.refused, { reason })
           const times = timesOf(answered, Monotonic.millisOf(clock))
-          if (times !== undefined) observe(surface, times)
+          if (times !== undefined) observe(surface, model, times)
           write?.(answered, times, model)
           if (record !== undefined) Metrics.costNanoUsd.unsafeUpdate(record.totalCost, [])
         }
