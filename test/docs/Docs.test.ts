@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { Console, Effect, Predicate } from "effect"
 import { run } from "../../src/cli.ts"
+import { oldestTested } from "../../src/database/Versions.ts"
 import type { Model } from "../../src/domain/Model.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { catalogJsonSchema } from "../../src/services/catalog/CatalogFormat.ts"
@@ -69,6 +70,12 @@ describe("the docs", () => {
       named.filter((name) => !declared.includes(name)),
       []
     )
+  })
+
+  it("name the oldest PostgreSQL that is tested", () => {
+    const sizes = table(section(page("docs/production.md"), "1. Size it"), "Part")
+    const [, said] = sizes.find(([part]) => part === "PostgreSQL") ?? []
+    assert.match(said ?? "", new RegExp(`^${oldestTested} or newer`))
   })
 
   it("every alert leads to a page", () => {
