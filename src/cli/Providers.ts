@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Array as Arr, Effect } from "effect"
 import { type RouteRecord, routeRecords } from "../services/admin/RouteRecord.ts"
 import { Catalog } from "../services/catalog/Catalog.ts"
 import { RouteControls } from "../services/control/RouteControls.ts"
@@ -17,21 +17,41 @@ const textOf = (rows: ReadonlyArray<RouteRecord>): string => {
   return `${routes}\n\n${table(disabled, ["route", "disabled_at", "in_catalog", "note"], "")}`
 }
 
+const catalogRoutes = Effect.map(Effect.flatMap(readCatalogOptions, Catalog.make), ({ models, sandbox }) => ({
+  sandbox,
+  problem: null,
+  known: models.flatMap((model) =>
+    model.routes.map(({ id, provider }) => ({ id, model: model.id, provider: provider.name }))
+  )
+}))
+
+const remarkOf = ({ problem, sandbox }: { readonly problem: string | null; readonly sandbox: boolean | null }) => {
+  if (problem !== null)
+    return `The catalog cannot be read, so these are the routes of running gateways:\n${problem}\n\n`
+  return sandbox ? "The SANDBOX serves: models without a provider credential get made-up answers.\n\n" : ""
+}
+
 export const providers = command(
   "providers",
   "Each route: circuit, last error, latency, requests.",
   {},
   Effect.fnUntraced(function* () {
-    const catalog = yield* Effect.flatMap(readCatalogOptions, Catalog.make)
-    const { list } = yield* RouteHealth
-    const { disabled } = yield* RouteControls
-    const known = catalog.models.flatMap((model) =>
-      model.routes.map(({ id, provider }) => ({ id, model: model.id, provider: provider.name }))
+    const health = yield* (yield* RouteHealth).list
+    const disabled = yield* (yield* RouteControls).disabled
+    const running = health.map(({ model, provider, route }) => ({ id: route, model, provider }))
+    const { known, problem, sandbox } = yield* catalogRoutes.pipe(
+      Effect.catchTag("CatalogInvalid", ({ message }) =>
+        Effect.succeed({
+          known: Arr.dedupeWith(running, (one, other) => one.id === other.id),
+          problem: message,
+          sandbox: null
+        })
+      )
     )
-    const rows = routeRecords({ known, health: yield* list, disabled: yield* disabled })
-    const remark = catalog.sandbox
-      ? "The SANDBOX serves: models without a provider credential get made-up answers.\n\n"
-      : ""
-    return { document: { sandbox: catalog.sandbox, data: rows }, text: remark + textOf(rows) }
+    const rows = routeRecords({ known, health, disabled })
+    return {
+      document: { sandbox, catalog_problem: problem, data: rows },
+      text: remarkOf({ problem, sandbox }) + textOf(rows)
+    }
   })
 )

@@ -1,9 +1,12 @@
+import { randomUUID } from "node:crypto"
 import { writeFileSync } from "node:fs"
 import path from "node:path"
+import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { Cli } from "../harness/gateway/Cli.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { suite } from "./Operator.ts"
 
 const Shown = Schema.parseJson(
   Schema.Struct({
@@ -29,7 +32,7 @@ const Changed = Schema.parseJson(
 const catalog = (...providers: ReadonlyArray<string>) =>
   talkCatalog(providers, providers.map((provider) => `{provider: ${provider}, model: v-talk}`).join(", "))
 
-withLayer(Cli.layer)("gateway", (it) => {
+withLayer(suite)("gateway", (it) => {
   const prepared = Effect.gen(function* () {
     const { directory, run } = yield* Cli
     const file = path.join(directory, "catalog.yaml")
@@ -80,12 +83,39 @@ withLayer(Cli.layer)("gateway", (it) => {
       assert.match(shown.stdout, /^talk@spare +disabled /m)
       assert.match(shown.stdout, /^talk@spare +\S+Z +false +-$/m)
       write("models: no")
+      const warned = yield* run(["providers"], environment)
+      assert.strictEqual(warned.code, 0)
+      assert.match(warned.stdout, /^The catalog cannot be read, .*\n.*catalog\.yaml:1: /)
+      assert.match(warned.stdout, /^talk@spare +disabled /m)
       assert.strictEqual((yield* routes("enable", "talk@spare")).code, 0)
       const unknown = yield* routes("enable", "talk@spare")
       assert.strictEqual(unknown.code, 1)
       assert.match(unknown.stderr, /catalog\.yaml:1: /)
     }
   )
+
+  it.effect("providers: what runs is shown beside a broken file, once for all instances", function* () {
+    const { environment, run, write } = yield* prepared
+    const sql = yield* SqlClient.SqlClient
+    for (const instance of [randomUUID(), randomUUID()]) {
+      yield* sql`INSERT INTO instances (id) VALUES (${instance})`
+      yield* sql`
+        INSERT INTO route_health (instance_id, route, provider, model, circuit, requests, failures, published_at)
+        VALUES (${instance}, 'talk@acme', 'acme', 'talk', 'closed', 4, 1, now())`
+    }
+    write("models: no")
+    const { code, stdout } = yield* run(["providers", "--json"], environment)
+    assert.strictEqual(code, 0)
+    const Told = Schema.Struct({
+      sandbox: Schema.Null,
+      catalog_problem: Schema.String,
+      data: Schema.Array(Schema.Struct({ id: Schema.String, requests: Schema.Number, in_catalog: Schema.Boolean }))
+    })
+    const told = yield* Schema.decode(Schema.parseJson(Told))(stdout)
+    assert.match(told.catalog_problem, /catalog\.yaml:1: /)
+    assert.deepStrictEqual(told.data, [{ id: "talk@acme", requests: 8, in_catalog: true }])
+    yield* sql`UPDATE instances SET stopped_at = now()`
+  })
 
   it.effect("routes: an unknown one is refused, with those that it may mean", function* () {
     const { routes } = yield* prepared
