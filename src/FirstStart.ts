@@ -23,7 +23,7 @@ export interface FirstSecrets {
 const services = Layer.mergeAll(
   ApiKeys.layer,
   Audit.layer,
-  CurrentActor.commandLine,
+  CurrentActor.commandLine(),
   Operators.layer,
   Layer.provide(Organizations.layer, LedgerAdmin.layer)
 )

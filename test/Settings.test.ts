@@ -49,7 +49,8 @@ describe("Settings", () => {
       tracesSampler: "parentbased_always_on",
       tracesSamplerArg: 1,
       metricsPublic: false,
-      consolePublic: false
+      consolePublic: false,
+      gatewayActor: undefined
     })
   })
 

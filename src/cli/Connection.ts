@@ -66,8 +66,10 @@ const upToDate = Effect.gen(function* () {
 
 const fetching = Layer.unwrapEffect(Effect.map(settings, Gateway.fetching))
 
+const actor = Layer.unwrapEffect(Effect.map(settings, ({ gatewayActor }) => CurrentActor.commandLine(gatewayActor)))
+
 export const operator = Layer.mergeAll(
-  CurrentActor.commandLine,
+  actor,
   administration,
   RequestLog.layer,
   Webhooks.layer.pipe(Layer.provide(fetching))

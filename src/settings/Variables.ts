@@ -192,6 +192,12 @@ export const variables = {
     Kinds.flag,
     "whether /console and /admin answer to others than loopback",
     false
+  ),
+  gatewayActor: optional(
+    "GATEWAY_ACTOR",
+    Kinds.text,
+    "your name in the audit of what commands change",
+    "USER@HOST, with the address that SSH came from"
   )
 }
 

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { failure, json } from "../harness/gateway/Cli.ts"
+import { Cli, failure, json } from "../harness/gateway/Cli.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { suite } from "./Operator.ts"
 
@@ -50,5 +50,11 @@ withLayer(suite)("the audit of the command line", (it) => {
     for (const secret of [key, again["key"]]) {
       assert.notInclude(JSON.stringify(rows), String(secret).slice(4 + 8))
     }
+  })
+
+  it.effect("names who is given as the actor", function* () {
+    const { run } = yield* Cli
+    assert.strictEqual((yield* run(["blocklist", "add", "203.0.113.9"], { GATEWAY_ACTOR: "ada" })).code, 0)
+    assert.strictEqual((yield* audited).at(-1)?.actor, "cli:ada")
   })
 })

@@ -9,7 +9,7 @@ const recordOrNull = (description: string) =>
 export const AuditRecord = Schema.Struct({
   id: Schema.Number,
   at: UnixSeconds,
-  actor: Schema.String.annotations({ description: "An operator's name, or `cli:user@host`." }),
+  actor: Schema.String.annotations({ description: "An operator's name, or `cli:` and who ran the command." }),
   via: Schema.Literal("cli", "api", "console"),
   action: Schema.String.annotations({ description: "Such as `organizations.suspend`." }),
   target: TextOrNull,

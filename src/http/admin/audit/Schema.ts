@@ -12,7 +12,7 @@ const list = HttpApiEndpoint.get("list", "/audit")
   .setUrlParams(
     Schema.Struct({
       ...pageParameters,
-      actor: filter("actor", "An operator's name, or `cli:user@host`."),
+      actor: filter("actor", "An operator's name, or `cli:` and who ran the command."),
       action: filter("action", "One action such as `keys.revoke`, or all of a resource such as `keys`."),
       target: filter("target", "The id of what was changed."),
       ...organizationParameter,
