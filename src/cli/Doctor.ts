@@ -11,12 +11,13 @@ import {
   checkCredentials,
   checkDisk,
   checkPort,
+  checkPrices,
   checkSettings
 } from "./doctor/LocalChecks.ts"
 import { checkMedia } from "./doctor/MediaChecks.ts"
 
 const offer = Effect.flatMap(readCatalogOptions, Catalog.make).pipe(
-  Effect.map((snapshot) => [...checkCatalog(snapshot), ...checkCredentials(snapshot)]),
+  Effect.map((snapshot) => [...checkCatalog(snapshot), checkPrices(snapshot), ...checkCredentials(snapshot)]),
   Effect.catchTag("CatalogInvalid", (invalid) => Effect.succeed(catalogProblems(invalid)))
 )
 
@@ -35,7 +36,7 @@ const examine = Effect.gen(function* () {
 
 export const doctor = Commands.make(
   "doctor",
-  "Find problems of settings, catalog, port, disk, database and media.",
+  "Find problems of settings, catalog, port, disk, database, routes, money, webhooks and media.",
   {},
   () => Effect.map(examine, report)
 ).pipe(Command.provide(quiet))

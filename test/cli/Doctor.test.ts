@@ -1,10 +1,15 @@
+import { randomUUID } from "node:crypto"
 import { existsSync, readdirSync, writeFileSync } from "node:fs"
 import { createServer } from "node:http"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Redacted, Schema } from "effect"
+import { judgeVersion } from "../../src/cli/doctor/DatabaseChecks.ts"
 import { Database } from "../../src/database/Database.ts"
+import { oldestTested } from "../../src/database/Versions.ts"
+import { logRequest } from "../harness/client/LogRows.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
+import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { Cli, json } from "../harness/gateway/Cli.ts"
 import { start } from "../harness/gateway/GatewayProcess.ts"
 import { assert, withLayer } from "../harness/It.ts"
@@ -51,6 +56,11 @@ withLayer(suite)("gateway doctor", (it) => {
       connections: "ok",
       migrations: "ok",
       ledger: "ok",
+      prices: "ok",
+      routes: "ok",
+      models: "ok",
+      margins: "ok",
+      webhooks: "ok",
       "media store": "warning"
     })
     assert.match(details["credentials"] ?? "", /^set: GEMINI_API_KEY; not set: /)
@@ -93,6 +103,58 @@ withLayer(suite)("gateway doctor", (it) => {
     assert.include(details["ledger"], "a balance is the sum")
     yield* sql`UPDATE organizations SET balance = balance - 1 WHERE name = 'cooked'`
   })
+
+  it.effect("tells of models that are down, routes that are disabled, losses, and webhooks that fail", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const org = String((yield* json("orgs", "create", "told"))["id"])
+    const instance = randomUUID()
+    yield* sql`INSERT INTO instances (id) VALUES (${instance})`
+    yield* sql`
+      INSERT INTO route_health (instance_id, route, provider, model, circuit, last_error, last_error_at, requests,
+        failures, published_at)
+      VALUES (${instance}, 'm@p', 'p', 'm', 'open', '503 overloaded', now(), 9, 9, now())`
+    yield* sql`INSERT INTO route_controls (route, disabled_at, note) VALUES ('m@q', now(), 'too dear')`
+    yield* sql`
+      INSERT INTO webhook_deliveries (event_id, org_id, url, type, data, created_at, tries, failure, next_at)
+      VALUES ('evt_1', ${org}, 'https://x.test/', 'credits.low', '{}', now() - interval '2 hours', 3, 'status 500', now())`
+    yield* logRequest({ model: "m", route: "m@p", provider: "p", charge: 5, cost: 7 })
+    const { code, details, states } = yield* examine(sandbox)
+    assert.strictEqual(code, 1)
+    assert.include(states, { models: "problem", routes: "warning", margins: "warning", webhooks: "warning" })
+    assert.strictEqual(
+      details["models"],
+      "m is down (No route works (m@p: 503 overloaded)). gateway providers shows more"
+    )
+    assert.strictEqual(
+      details["routes"],
+      "m@p is not called (503 overloaded), m@q is disabled (too dear). gateway providers shows more"
+    )
+    assert.include(details["margins"], "m is sold below cost (0.000000002 USD were lost within a day)")
+    assert.include(details["webhooks"], "1 tried for more than an hour for https://x.test/: status 500")
+    yield* sql`UPDATE instances SET stopped_at = now() WHERE id = ${instance}`
+    yield* sql`DELETE FROM route_controls`
+    yield* sql`DELETE FROM webhook_deliveries`
+    yield* sql`DELETE FROM request_log`
+  })
+
+  it.effect("tells of prices below cost", function* () {
+    const { directory } = yield* Cli
+    const file = path.join(directory, "dear.yaml")
+    const cost = "cost: {prompt_per_1m_usd: 1000, completion_per_1m_usd: 0}"
+    writeFileSync(file, talkCatalog(["acme"], `{provider: acme, model: v-talk, ${cost}}`))
+    const { details, states } = yield* examine({ CATALOG_FILE: file, ACME_KEY: "k" })
+    assert.strictEqual(states["prices"], "warning")
+    assert.include(details["prices"], "talk@acme: the price of prompt per 1M is below what the provider charges")
+  })
+
+  it.effect("warns of a PostgreSQL that is older than the oldest that is tested", () =>
+    Effect.sync(() => {
+      const old = judgeVersion({ major: oldestTested - 1, version: `${oldestTested - 1}.9` }, 3)
+      assert.deepInclude(old, { check: "database", state: "warning" })
+      assert.include(old.detail, `${oldestTested} or newer`)
+      assert.strictEqual(judgeVersion({ major: oldestTested, version: `${oldestTested}.0` }, 3).state, "ok")
+    })
+  )
 
   it.scoped("finds the gateway that runs, and its media by their links", function* () {
     const { url } = yield* Cli

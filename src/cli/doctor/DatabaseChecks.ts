@@ -4,11 +4,14 @@ import { SqlClient } from "@effect/sql"
 import { Cause, Clock, Effect, Layer, Option, Schema } from "effect"
 import { Database } from "../../database/Database.ts"
 import { Migrations } from "../../database/Migrations.ts"
+import { oldestTested } from "../../database/Versions.ts"
 import { explain } from "../../ExitCode.ts"
 import type { Settings } from "../../Settings.ts"
+import { administration } from "../../services/admin/Administration.ts"
 import { LedgerAdmin } from "../../services/ledger/LedgerAdmin.ts"
 import { deadAfterSeconds } from "../../services/runtime/Instance.ts"
 import { rowsOf } from "../../services/sql/Statement.ts"
+import { checkAttention } from "./AttentionChecks.ts"
 import { type Finding, ok, problem, warning } from "./Finding.ts"
 
 /** The pool and the connections beside it. */
@@ -21,6 +24,7 @@ const skewed = 2_000
 
 const Server = Schema.Struct({
   version: Schema.String,
+  major: Schema.Number,
   now: Schema.DateFromSelf,
   max: Schema.Number,
   used: Schema.Number
@@ -29,18 +33,26 @@ const Server = Schema.Struct({
 const Instances = Schema.Struct({ live: Schema.Number })
 const Size = Schema.Struct({ entries: Schema.Number })
 
+export const judgeVersion = ({ major, version }: Pick<typeof Server.Type, "major" | "version">, millis: number) => {
+  const detail = `PostgreSQL ${version} answers in ${millis} ms`
+  return major < oldestTested
+    ? warning("database", `${detail}: it is tested with ${oldestTested} or newer, upgrade it`)
+    : ok("database", detail)
+}
+
 const checkServer = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`SELECT 1`
   const before = yield* Clock.currentTimeMillis
   const [server] = yield* rowsOf(Server)(sql`
-    SELECT current_setting('server_version') AS version, clock_timestamp() AS now,
+    SELECT current_setting('server_version') AS version,
+      current_setting('server_version_num')::int / 10000 AS major, clock_timestamp() AS now,
       current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int AS max,
       (SELECT count(*) FROM pg_stat_activity WHERE backend_type = 'client backend')::int AS used`)
   const after = yield* Clock.currentTimeMillis
   if (server === undefined) return yield* Effect.dieMessage("the server did not answer")
   const skew = Math.round(server.now.getTime() - (before + after) / 2)
-  const reached = ok("database", `PostgreSQL ${server.version} answers in ${after - before} ms`)
+  const reached = judgeVersion(server, after - before)
   const clocks =
     Math.abs(skew) > skewed + (after - before)
       ? warning("clocks", `the database's clock is ${skew} ms from this machine's: synchronize both`)
@@ -85,10 +97,12 @@ const checkLedger = Effect.gen(function* () {
     : problem("ledger", `${violations.length} rows break it, such as "${first.invariant}": gateway ledger verify`)
 })
 
+const failed = (check: string, cause: Cause.Cause<unknown>) => problem(check, explain(Cause.squash(cause)))
+
 const failedAs =
   (check: string) =>
   <E, R>(self: Effect.Effect<Finding, E, R>): Effect.Effect<Finding, never, R> =>
-    Effect.catchAllCause(self, (cause) => Effect.succeed(problem(check, explain(Cause.squash(cause)))))
+    Effect.catchAllCause(self, (cause) => Effect.succeed(failed(check, cause)))
 
 const checkAll = Effect.fnUntraced(function* (settings: Settings) {
   const { findings, server } = yield* checkServer
@@ -96,7 +110,11 @@ const checkAll = Effect.fnUntraced(function* (settings: Settings) {
   if (migrations.state !== "ok") return [...findings, migrations]
   const connections = yield* failedAs("connections")(checkConnections(server, settings))
   const ledger = yield* failedAs("ledger")(Effect.provide(checkLedger, LedgerAdmin.layer))
-  return [...findings, connections, migrations, ledger]
+  const attention = yield* checkAttention.pipe(
+    Effect.provide(administration),
+    Effect.catchAllCause((cause) => Effect.succeed([failed("routes", cause)]))
+  )
+  return [...findings, connections, migrations, ledger, ...attention]
 })
 
 /** Makes no database, and applies no migration. */
@@ -111,6 +129,6 @@ export const checkDatabase = Effect.fn("Doctor.checkDatabase")(function* (settin
   )
   return yield* checkAll(settings).pipe(
     Effect.provide(database),
-    Effect.catchAllCause((cause) => Effect.succeed([problem("database", explain(Cause.squash(cause)))]))
+    Effect.catchAllCause((cause) => Effect.succeed([failed("database", cause)]))
   )
 })

@@ -15,6 +15,10 @@ export const ok = (check: string, detail: string) => finding(check, "ok", detail
 export const warning = (check: string, detail: string) => finding(check, "warning", detail)
 export const problem = (check: string, detail: string) => finding(check, "problem", detail)
 
+/** The first of many. */
+export const list = (words: ReadonlyArray<string>) =>
+  words.length > 5 ? `${words.slice(0, 5).join(", ")}, …` : words.join(", ")
+
 const count = (findings: ReadonlyArray<Finding>, state: State) => findings.filter((one) => one.state === state).length
 
 const counted = (number: number, noun: string) => `${number} ${noun}${number === 1 ? "" : "s"}`

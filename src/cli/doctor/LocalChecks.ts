@@ -5,16 +5,14 @@ import path from "node:path"
 import { Effect, Option, Schema } from "effect"
 import { type Settings, warnings } from "../../Settings.ts"
 import type { CatalogSnapshot } from "../../services/catalog/Catalog.ts"
+import { lossesOf, reportModel } from "../../services/catalog/CatalogReport.ts"
 import type { CatalogInvalid } from "../../services/catalog/Problem.ts"
-import { type Finding, finding, ok, problem, type State, warning } from "./Finding.ts"
+import { type Finding, finding, list, ok, problem, type State, warning } from "./Finding.ts"
 
 export const checkSettings = (settings: Settings): ReadonlyArray<Finding> => {
   const notes = warnings(settings)
   return notes.length === 0 ? [ok("settings", "readable")] : notes.map((note) => warning("settings", note))
 }
-
-const list = (words: ReadonlyArray<string>) =>
-  words.length > 5 ? `${words.slice(0, 5).join(", ")}, …` : words.join(", ")
 
 export const checkCatalog = ({ models, off, sandbox }: CatalogSnapshot): ReadonlyArray<Finding> => {
   const sold = `${models.length} of ${models.length + off.length} models can be called`
@@ -24,6 +22,13 @@ export const checkCatalog = ({ models, off, sandbox }: CatalogSnapshot): Readonl
   return off.length === 0
     ? [ok("catalog", sold), ...served]
     : [warning("catalog", `${sold}; off: ${names}. gateway catalog check says why`), ...served]
+}
+
+export const checkPrices = ({ offers }: CatalogSnapshot): Finding => {
+  const losses = lossesOf(offers.map(reportModel))
+  return losses.length === 0
+    ? ok("prices", "none is below a cost that the catalog names")
+    : warning("prices", `${list(losses)}. gateway catalog check shows margins`)
 }
 
 export const checkCredentials = ({ providers }: CatalogSnapshot): ReadonlyArray<Finding> => {
