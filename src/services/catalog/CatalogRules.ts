@@ -3,6 +3,7 @@ import type { Adapters } from "./AdapterFeatures.ts"
 import type { ProviderEntry } from "./CatalogFormat.ts"
 import { type Path, routeOptions } from "./CatalogSource.ts"
 import type { FamilyEntry } from "./EntryFields.ts"
+import { fixOf } from "./Narrowing.ts"
 import { type EntryContext, list, type Report } from "./Surface.ts"
 import { type ModelEntry, onEntry } from "./Surfaces.ts"
 
@@ -36,19 +37,22 @@ const checkProvider = (report: Report, name: string, { adapter, base_url }: Prov
   if (!/^[A-Za-z0-9][\w.-]*$/.test(name)) report(path, "a provider's name must be letters, digits and . _ - only")
   if (!wires.has(adapter)) report([...path, "adapter"], `unknown adapter ${adapter}; known: ${list(wires.keys())}`)
   if (adapter === sandboxAdapter) return
-  if (base_url === undefined) report(path, "base_url is missing")
-  if (reserved.has(name)) report(path, `the name ${name} is kept for adapter: sandbox`)
+  if (base_url === undefined) report(path, "base_url is missing: add base_url: https://… to the provider")
+  if (reserved.has(name)) report(path, `the name ${name} is kept for adapter: sandbox: choose another`)
 }
 
 const checkRoutes = (report: Report, at: Path, { routes, surface }: ModelEntry, entries: Entries) =>
   routes.forEach(({ provider }, index) => {
     const path = [...at, "routes", index, "provider"]
     if (!entries.known.providers.has(provider)) {
-      return report(path, `unknown provider ${provider}; known: ${list(entries.known.providers)}`)
+      const known = list(entries.known.providers)
+      return report(path, `unknown provider ${provider}; known: ${known}: name one of them, or add it to providers`)
     }
     const adapter = entries.providers.get(provider)?.adapter ?? sandboxAdapter
     if (entries.wires.get(adapter)?.surfaces.has(surface) === false) {
-      report(path, `${provider} speaks ${adapter}, which has no ${surface} models`)
+      const able = [...entries.wires].flatMap(([name, { surfaces }]) => (surfaces.has(surface) ? [name] : []))
+      const fix = `name a provider with one of the adapters ${list(able)}`
+      report(path, `${provider} speaks ${adapter}, which has no ${surface} models: ${fix}`)
     }
   })
 
@@ -60,15 +64,17 @@ const checkFeatures = (
   entries: Entries,
   promises: ReadonlyArray<ReadonlyArray<Feature>>
 ) =>
-  routes.forEach(({ options, provider }, index) => {
+  routes.forEach((route, index) => {
+    const { options, provider } = route
     const account = entries.providers.get(provider)
     const features = account && entries.wires.get(account.adapter)?.surfaces.get(surface)
     if (features === undefined) return
     const able = features(routeOptions(account?.options, options))
-    const lacking = (promises[index] ?? []).filter((feature) => !able.has(feature))
+    const promised = promises[index] ?? []
+    const lacking = promised.filter((feature) => !able.has(feature))
     if (lacking.length === 0) return
     const message = `${provider} speaks ${account?.adapter}, which cannot do ${list(lacking)} with these options`
-    report([...at, "routes", index], message)
+    report([...at, "routes", index], `${message}: ${fixOf(route, promised, lacking)}`)
   })
 
 export const contextOf = ({ families, known }: Entries): EntryContext => ({ families, knownFamilies: known.families })

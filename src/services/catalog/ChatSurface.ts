@@ -81,10 +81,14 @@ const reasonsOf = ({ reasoning }: Pick<ChatModel, "reasoning">): ReadonlyArray<C
 
 const checkChat = (report: Report, at: Path, entry: ChatModelEntry, { families, knownFamilies }: EntryContext) => {
   if (!knownFamilies.has(entry.family)) {
-    return report([...at, "family"], `unknown family ${entry.family}; known: ${list(knownFamilies)}`)
+    return report(
+      [...at, "family"],
+      `unknown family ${entry.family}; known: ${list(knownFamilies)}: name one of them, or add it to families`
+    )
   }
   const rules = chatRules(entry, families.get(entry.family))
-  if (rules.maxOutput === undefined && families.has(entry.family)) report(at, "max_output is missing")
+  if (rules.maxOutput === undefined && families.has(entry.family))
+    report(at, "max_output is missing: add it to the model or to its family")
   if ((rules.maxOutput ?? 0) > entry.context_length) report([...at, "max_output"], "must not exceed context_length")
   const { capabilities } = rules
   const checkNarrowed = checkNarrowing(report, at, entry.routes)

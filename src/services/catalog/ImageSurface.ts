@@ -93,7 +93,8 @@ const checkImage = (report: Report, at: Path, entry: ImageModelEntry) => {
   if (pricing !== undefined && variants !== undefined) report([...at, "pricing"], "give pricing or variants, not both")
   const resolutions = resolutionsOf(entry)
   const sold = variantsOf(entry)
-  for (const twice of findRepeats(sold.map(variantKey))) report([...at, "variants"], `resolution ${twice} stands twice`)
+  for (const twice of findRepeats(sold.map(variantKey)))
+    report([...at, "variants"], `resolution ${twice} stands twice: leave one out`)
   const levels = [entry, ...(variants ?? []), ...routes.flatMap(({ cost }) => cost?.variants ?? [])]
   if (levels.some((level) => level.sizes !== undefined && level.aspect_ratios !== undefined))
     report([...at, "sizes"], "give sizes or aspect_ratios, not both")
@@ -102,20 +103,27 @@ const checkImage = (report: Report, at: Path, entry: ImageModelEntry) => {
   checkNarrowed("resolutions", resolutions, (route) => route.resolutions)
   routes.forEach((route, index) => {
     const path = [...at, "routes", index]
-    if (!edit && (route.edit === true || route.edit_model !== undefined)) report(path, "the model has no edit: true")
+    if (!edit && (route.edit === true || route.edit_model !== undefined))
+      report(path, "the model has no edit: true: add it, or leave edit and edit_model out here")
     if (route.edit === false && route.edit_model !== undefined)
-      report([...path, "edit_model"], "contradicts edit: false")
+      report([...path, "edit_model"], "contradicts edit: false: leave one of them out")
     const { cost } = route
     if (cost !== undefined && (cost.per_image_usd === undefined) === (cost.variants === undefined)) {
       report([...path, "cost"], "give per_image_usd or variants")
     }
     const costed = cost?.variants?.flatMap(costKeys) ?? []
-    for (const twice of findRepeats(costed)) report([...path, "cost", "variants"], `resolution ${twice} stands twice`)
+    for (const twice of findRepeats(costed))
+      report([...path, "cost", "variants"], `resolution ${twice} stands twice: leave one out`)
     const own = new Set([...resolutions, ...sold.map(variantKey)])
     const foreign = costed.filter((key) => !own.has(key))
-    if (foreign.length > 0) report([...path, "cost", "variants"], `the model itself does not have ${list(foreign)}`)
+    if (foreign.length > 0)
+      report(
+        [...path, "cost", "variants"],
+        `the model itself does not have ${list(foreign)}: add it to variants of the model, or leave it out here`
+      )
   })
-  if (edit && routes.every((route) => route.edit === false)) report([...at, "routes"], "no route serves edit")
+  if (edit && routes.every((route) => route.edit === false))
+    report([...at, "routes"], "no route serves edit: leave edit: true out of the model, or edit: false out of a route")
 }
 
 const imageCost = (

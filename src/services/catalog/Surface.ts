@@ -56,10 +56,14 @@ export const checkNarrowing =
     const all = routes.map(narrowed)
     all.forEach((words, index) => {
       const foreign = (words ?? []).filter((word) => !own.includes(word))
-      if (foreign.length > 0) report([...at, "routes", index, key], `the model itself does not have ${list(foreign)}`)
+      if (foreign.length === 0) return
+      const fix = `add it to ${key} of the model, or leave it out here`
+      report([...at, "routes", index, key], `the model itself does not have ${list(foreign)}: ${fix}`)
     })
     const unserved = own.filter((word) => !all.some((words) => words === undefined || words.includes(word)))
-    if (unserved.length > 0) report([...at, "routes"], `no route serves ${key} ${list(unserved)} of the model`)
+    if (unserved.length === 0) return
+    const fix = `add it to ${key} of a route, or leave it out of the model`
+    report([...at, "routes"], `no route serves ${key} ${list(unserved)} of the model: ${fix}`)
   }
 
 /** Going on without a guaranteed value would give a model away. */

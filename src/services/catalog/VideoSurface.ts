@@ -59,22 +59,26 @@ const checkVideo = (report: Report, at: Path, entry: VideoModelEntry) => {
     report([...at, "pricing", "official"], `must be given as ${unit}, like the price`)
   }
   const allowed = seconds.allowed.map(String)
-  for (const twice of findRepeats(allowed)) report([...at, "seconds", "allowed"], `${twice} stands twice`)
+  for (const twice of findRepeats(allowed))
+    report([...at, "seconds", "allowed"], `${twice} stands twice: leave one out`)
   if (!seconds.allowed.includes(seconds.default)) report([...at, "seconds", "default"], "must be one of allowed")
   const checkNarrowed = checkNarrowing(report, at, routes)
   checkNarrowed("seconds", allowed, (route) => route.seconds?.map(String))
   routes.forEach((route, index) => {
     const path = [...at, "routes", index]
     const narrowed = route.reference_image ?? own
-    if (narrowed !== own && own !== "optional") report([...path, "reference_image"], `the model's own is ${own}`)
+    if (narrowed !== own && own !== "optional")
+      report([...path, "reference_image"], `the model's own is ${own}: make that optional, or leave it out here`)
     if (narrowed === "none" && route.image_model !== undefined)
-      report([...path, "image_model"], "takes no reference image")
+      report([...path, "image_model"], "takes no reference image: leave image_model out, or change reference_image")
     if (route.cost !== undefined) checkClipPrice(report, [...path, "cost"], route.cost)
   })
   if (own !== "optional") return
   const narrowed = routes.map((route) => route.reference_image ?? own)
-  if (narrowed.every((reference) => reference === "none")) report([...at, "routes"], "no route takes a reference image")
-  if (narrowed.every((reference) => reference === "required")) report([...at, "routes"], "no route serves text alone")
+  if (narrowed.every((reference) => reference === "none"))
+    report([...at, "routes"], "no route takes a reference image: give the model reference_image: none")
+  if (narrowed.every((reference) => reference === "required"))
+    report([...at, "routes"], "no route serves text alone: give the model reference_image: required")
 }
 
 const clipPricing = (entry: NonNullable<VideoModelEntry["routes"][number]["cost"]>): VideoPricing =>

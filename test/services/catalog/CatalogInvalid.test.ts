@@ -24,7 +24,7 @@ describe("a wrong catalog", () => {
   const others = [
     ["prompt_per_1m_usd: 1.5\n      ", "", "models[0].pricing.prompt_per_1m_usd", "is missing"],
     ["max_output: 64000", "max_ouput: 64000", "models[0].max_ouput", "unknown key"],
-    ["    max_output: 64000\n", "", "models[0]", "max_output is missing"],
+    ["    max_output: 64000\n", "", "models[0]", "max_output is missing: add it to the model or to its family"],
     ["max_output: 64000", "max_output: 64000.5", "models[0].max_output", "must be an integer of 1 to 1000000000"],
     ["max_output: 64000", "max_output: 2000000", "models[0].max_output", "must not exceed context_length"],
     ["family: A", "family: Z", "models[0].family", "unknown family Z; known: A, C"],
@@ -45,7 +45,7 @@ describe("a wrong catalog", () => {
       "capabilities: [tools], reasoning: none",
       "capabilities: [response_format]",
       "models[0].routes[2].capabilities",
-      "the model itself does not have response_format"
+      "the model itself does not have response_format: add it to capabilities of the model, or leave it out here"
     ],
     ["created: 2026-07-21", "created: 2026-02-30", "models[0].created", "must be a date such as 2026-07-21"],
     ["weight: 3", "weight: 0", "models[0].routes[1].weight", "must be an integer of 1 to 1000000"],
@@ -53,13 +53,13 @@ describe("a wrong catalog", () => {
       "provider: second, model: v/talk",
       "provider: secnd, model: v/talk",
       "models[0].routes[2].provider",
-      "unknown provider secnd; known: first, second, clips"
+      "unknown provider secnd; known: first, second, clips: name one of them, or add it to providers"
     ],
     [
       "provider: second, model: v/talk",
       "provider: clips, model: v/talk",
       "models[0].routes[2].provider",
-      "clips speaks fal-queue, which has no chat models"
+      "clips speaks fal-queue, which has no chat models: name a provider with one of the adapters openai-chat, openai-responses, gemini, anthropic, sandbox"
     ],
     ["- id: film", "- id: draw", "models[2].id", "draw is the id of models[1] too"],
     ["- id: film", "- id: two words", "models[2].id", "must be letters, digits and . _ - : / only"],
@@ -76,7 +76,7 @@ describe("a wrong catalog", () => {
       "reference_image: optional",
       "reference_image: none",
       "models[2].routes[0].image_model",
-      "takes no reference image"
+      "takes no reference image: leave image_model out, or change reference_image"
     ],
     [
       'seconds_as: "8s"',
@@ -86,12 +86,17 @@ describe("a wrong catalog", () => {
     ],
     ['seconds_as: "8s"', "seconds: [5]", "models[2].routes[0].seconds", "the model itself does not have 5"],
     ["{resolution: 4K, price_usd", "{resolution: 1K, price_usd", "models[1].variants", "resolution 1K stands twice"],
-    ["    edit: true\n", "", "models[1].routes[0]", "the model has no edit: true"],
+    [
+      "    edit: true\n",
+      "",
+      "models[1].routes[0]",
+      "the model has no edit: true: add it, or leave edit and edit_model out here"
+    ],
     [
       "edit_model: v/draw/edit}",
       "edit_model: v/draw/edit, resolutions: [1K]}",
       "models[1].routes",
-      "no route serves resolutions 4K of the model"
+      "no route serves resolutions 4K of the model: add it to resolutions of a route, or leave it out of the model"
     ],
     [
       "routes: [{provider: clips, model: v/draw, edit_model: v/draw/edit}]",
@@ -105,7 +110,7 @@ describe("a wrong catalog", () => {
       "providers.clips.adapter",
       "unknown adapter fal; known: openai-chat, openai-images, fal-queue, openai-responses, gemini, anthropic, replicate, sandbox"
     ],
-    ["base_url: https://clips.test, ", "", "providers.clips", "base_url is missing"],
+    ["base_url: https://clips.test, ", "", "providers.clips", "base_url is missing: add base_url: https://"],
     ["https://clips.test", "ftp://clips.test", "providers.clips.base_url", address],
     ["https://clips.test", "https://user:pw@clips.test", "providers.clips.base_url", address],
     ["  clips: {adapter", "  sandbox: {adapter", "providers.sandbox", "the name sandbox is kept for adapter: sandbox"],

@@ -64,9 +64,21 @@ const verdict = (text: string) =>
 const searching = "web_search: {plugins: [{id: web}]}"
 
 describe("a catalog that promises what an adapter cannot do", () => {
-  const refused: ReadonlyArray<readonly [Promised, string]> = [
-    [{ adapter: "openai-chat", capabilities: "[tools, web_search]" }, "web_search"],
-    [{ adapter: "openai-chat", capabilities: "[web_search]", account: "web_search: true" }, "web_search"],
+  const sampled = "give the model a family with sampling: false"
+  /** What the adapter lacks, what is to be done, and the catalog after that. */
+  const refused: ReadonlyArray<readonly [Promised, words: string, fix: string, after: Partial<Promised>]> = [
+    [
+      { adapter: "openai-chat", capabilities: "[tools, web_search]" },
+      "web_search",
+      "add capabilities: [tools] to the route",
+      { route: ", capabilities: [tools]" }
+    ],
+    [
+      { adapter: "openai-chat", capabilities: "[web_search]", account: "web_search: true" },
+      "web_search",
+      "add capabilities: [] to the route",
+      { route: ", capabilities: []", account: "" }
+    ],
     [
       {
         adapter: "openai-chat",
@@ -74,26 +86,49 @@ describe("a catalog that promises what an adapter cannot do", () => {
         account: searching,
         route: ", options: {web_search: no}"
       },
-      "web_search"
+      "web_search",
+      "add capabilities: [] to the route",
+      { route: ", capabilities: []" }
     ],
-    [{ adapter: "anthropic", capabilities: "[tools, vision, response_format, web_search]" }, "response_format"],
     [
-      { adapter: "anthropic", capabilities: "[response_format]", route: ", capabilities: [response_format]" },
-      "response_format"
+      { adapter: "anthropic", capabilities: "[tools, vision, response_format, web_search]" },
+      "response_format",
+      "add capabilities: [tools, vision, web_search] to the route",
+      { route: ", capabilities: [tools, vision, web_search]" }
     ],
-    [{ adapter: "anthropic", sampling: true }, "sampling"],
-    [{ adapter: "openai-responses", sampling: true }, "sampling"],
-    [{ adapter: "gemini", reasoning: "[low]", route: ", options: {thinking: none}" }, "reasoning"]
+    [
+      { adapter: "anthropic", capabilities: "[tools, response_format]", route: ", capabilities: [response_format]" },
+      "response_format",
+      "set capabilities: [] on the route",
+      { route: ", capabilities: []" }
+    ],
+    [{ adapter: "anthropic", sampling: true }, "sampling", sampled, { sampling: false }],
+    [
+      { adapter: "openai-responses", sampling: true, capabilities: "[tools]" },
+      "sampling",
+      sampled,
+      { sampling: false }
+    ],
+    [
+      { adapter: "gemini", reasoning: "[low]", route: ", options: {thinking: none}" },
+      "reasoning",
+      "add reasoning: none to the route",
+      { route: ", options: {thinking: none}, reasoning: none" }
+    ]
   ]
-  it.effect.each(refused)("is refused with its line, the route and the features: %j", function* ([promised, words]) {
-    const said = `maker speaks ${promised.adapter}, which cannot do ${words} with these options`
+  it.effect.each(refused)("is refused with its line, the features and what to do: %j", function* (one) {
+    const [promised, words, fix, after] = one
+    const said = `maker speaks ${promised.adapter}, which cannot do ${words} with these options: ${fix}`
     assert.strictEqual(yield* verdict(catalog(promised)), `catalog.yaml:16: models[0].routes[1]: ${said}`)
+    assert.strictEqual(yield* verdict(catalog({ ...promised, ...after })), "valid")
   })
 
   it.effect("is refused where a route cannot make the images it sells", function* () {
     const at = "catalog.yaml:11: models[0].routes[1]: maker speaks gemini, which cannot do"
-    assert.strictEqual(yield* verdict(drawing(", options: {api: predict}")), `${at} edit with these options`)
-    assert.strictEqual(yield* verdict(drawing(", options: {image_size: false}")), `${at} 1K, 4K with these options`)
+    const edits = `${at} edit with these options: add edit: false to the route`
+    assert.strictEqual(yield* verdict(drawing(", options: {api: predict}")), edits)
+    const sizes = `${at} 1K, 4K with these options: add resolutions: [the one that it makes] to the route`
+    assert.strictEqual(yield* verdict(drawing(", options: {image_size: false}")), sizes)
     const narrowed = ", options: {api: predict, image_size: false}, edit: false, resolutions: [1K]"
     assert.strictEqual(yield* verdict(drawing(narrowed)), "valid")
   })
