@@ -20,7 +20,7 @@ const soldBelowCost = (rows: ReadonlyArray<UsageRow>) =>
         kind: "sold_below_cost",
         title: `${model} is sold below cost`,
         detail: `${toUsdText(-margin)} USD were lost within a day.`,
-        href: `#/usage?${new URLSearchParams({ since: "1d", by: "route", model })}`
+        href: `#/usage?since=1d&by=route&model=${encodeURIComponent(model)}`
       }
     ]
   })
