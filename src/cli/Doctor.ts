@@ -34,9 +34,6 @@ const examine = Effect.gen(function* () {
   ]
 }).pipe(Effect.catchTag("SettingsInvalid", ({ message }) => Effect.succeed([problem("settings", message)])))
 
-export const doctor = Commands.make(
-  "doctor",
-  "Find problems of settings, catalog, port, disk, database, routes, money, webhooks and media.",
-  {},
-  () => Effect.map(examine, report)
+export const doctor = Commands.make("doctor", "Find problems, from the settings to routes and webhooks.", {}, () =>
+  Effect.map(examine, report)
 ).pipe(Command.provide(quiet))
