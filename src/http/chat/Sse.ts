@@ -4,6 +4,7 @@ import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { ReasonCode } from "../../domain/Failure.ts"
 import type { ChatSink } from "../../services/chat/ChatCompletions.ts"
 import type { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
+import { isString, type JsonObject } from "../body/Guards.ts"
 import { probe } from "../connections/HalfClosed.ts"
 import * as Wire from "../errors/ErrorMessages.ts"
 
@@ -28,6 +29,12 @@ const awaitDrain = (response: ServerResponse): Effect.Effect<void> =>
     response.once("drain", done).once("close", done).once("finish", done)
     return Effect.sync(done)
   })
+
+export const frame = (name: string, json: string): string => `event: ${name}\ndata: ${json}\n\n`
+
+/** The name that a host gave its event; undefined where it has none, or one that a line cannot hold. */
+export const nameOf = ({ type }: JsonObject): string | undefined =>
+  isString(type) && /^[^\r\n]+$/.test(type) ? type : undefined
 
 /** The frames of a stream, in the client's dialect. */
 export interface StreamEncoder {

@@ -2,12 +2,10 @@ import { type ChatEvent, callIdOnWire, type FinishReason, type Usage, unsigned }
 import { noUsage } from "../../domain/Pricing.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
-import type { StreamEncoder } from "../chat/Sse.ts"
+import { frame, nameOf, type StreamEncoder } from "../chat/Sse.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
 import { stopReasons, usageJson } from "./Answer.ts"
 import { messagesError } from "./Errors.ts"
-
-const frame = (type: string, json: string): string => `event: ${type}\ndata: ${json}\n\n`
 
 const frameOf = (event: JsonObject): string => frame(String(event.type), JSON.stringify(event))
 
@@ -68,6 +66,7 @@ export class MessagesEncoder implements StreamEncoder {
 
   private native(event: JsonObject): string {
     this.isNative = true
+    if (nameOf(event) === undefined) return ""
     if (event.type === "message_stop") {
       this.lastNative = frameOf(event)
       return ""

@@ -1,5 +1,6 @@
 import type { ChatRequest } from "../../domain/Chat.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
+import { frame } from "../chat/Sse.ts"
 import type { failureOf } from "./Failure.ts"
 import { responseHead } from "./Response.ts"
 
@@ -12,9 +13,10 @@ export class Events {
     this.head = JSON.stringify(responseHead(name, request)).slice(0, -1)
   }
 
-  /** `members`: the event's JSON without its braces. */
+  /** `members`: the event's JSON without its braces; empty where it has none of its own. */
   event(type: string, members: string): string {
-    return `event: ${type}\ndata: {"type":${JSON.stringify(type)},"sequence_number":${this.sequence++},${members}}\n\n`
+    const head = `{"type":${JSON.stringify(type)},"sequence_number":${this.sequence++}`
+    return frame(type, members === "" ? `${head}}` : `${head},${members}}`)
   }
 
   /** An event with the whole response; `more` are members, `output` is items, both as JSON. */

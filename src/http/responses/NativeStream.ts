@@ -1,7 +1,7 @@
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import { isObject, isString, type JsonObject } from "../body/Guards.ts"
+import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
-import type { StreamEncoder } from "../chat/Sse.ts"
+import { nameOf, type StreamEncoder } from "../chat/Sse.ts"
 import type { Events } from "./Events.ts"
 import { failureOf } from "./Failure.ts"
 import { nativeResponse } from "./Response.ts"
@@ -33,7 +33,10 @@ export class NativeEncoder implements StreamEncoder {
   }
 
   private one(event: JsonObject): string {
-    switch (event.type) {
+    const type = nameOf(event)
+    switch (type) {
+      case undefined:
+        return ""
       case "response.completed":
       case "response.incomplete":
         this.terminal = event
@@ -43,7 +46,7 @@ export class NativeEncoder implements StreamEncoder {
       case "error":
         return ""
       default:
-        return isString(event.type) ? this.write(event) : ""
+        return this.write(event)
     }
   }
 

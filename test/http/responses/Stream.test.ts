@@ -244,6 +244,12 @@ describe("a response of a host that speaks the convention", () => {
     assert.deepStrictEqual(whole, ours)
   })
 
+  it("keeps its client waiting with the host's events that have no members", async () => {
+    const text = responses.encoder(name, requestOf()).encode([...start, native({ type: "keepalive" })])
+    const [, keepalive] = await read(text)
+    assert.deepStrictEqual<unknown>(keepalive, { type: "keepalive", sequence_number: 1 })
+  })
+
   it("tells a break in the gateway's words", async () => {
     const encoder = responses.encoder(name, requestOf())
     const failed = native({ type: "response.failed", response: { ...theirs, error: { message: "theirs" } } })
