@@ -173,6 +173,8 @@ export type ChatEvent =
       readonly arguments: string
       readonly signature?: string | undefined
     }
+  /** The host generates; shows nothing. */
+  | { readonly type: "begin" }
   | { readonly type: "finish"; readonly reason: FinishReason }
   | { readonly type: "usage"; readonly usage: Usage }
   | {

@@ -145,7 +145,8 @@ export const hear = (adapter: ChatAdapter, route: Route, asked: ChatRequest): Ef
   const heard = (failure: ProviderFailure | undefined): Heard => ({ events, failure })
   return Effect.gen(function* () {
     const pull = yield* adapter.stream(route, { ...asked, stream: true })
-    const end = yield* Effect.flip(Effect.forever(Effect.map(pull, (batch) => events.push(...batch))))
+    const collect = (batch: ReadonlyArray<ChatEvent>) => events.push(...batch.filter(({ type }) => type !== "begin"))
+    const end = yield* Effect.flip(Effect.forever(Effect.map(pull, collect)))
     return heard(Option.getOrUndefined(end))
   }).pipe(
     Effect.catchAll((failure) => Effect.succeed(heard(failure))),

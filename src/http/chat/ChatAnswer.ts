@@ -57,10 +57,11 @@ export const completionJson = (
 
 const done = "data: [DONE]\n\n"
 
-type Shown = Exclude<ChatEvent, { readonly type: "usage" | "native" }>
+const hidden = ["begin", "native", "usage"] as const
+type Shown = Exclude<ChatEvent, { readonly type: (typeof hidden)[number] }>
 
 const isShown = (event: ChatEvent): event is Shown =>
-  event.type !== "usage" && event.type !== "native" && !(event.type === "content" && event.text === "")
+  !hidden.some((type) => type === event.type) && !(event.type === "content" && event.text === "")
 
 /** Concatenates around the text, so that a delta costs one string. */
 export class SseEncoder implements StreamEncoder {

@@ -88,8 +88,15 @@ export const makeSink = (options: {
     response.once("close", () => clearTimeout(keepAlive))
   })
 
+  const disconnectStalled = (): boolean => {
+    const isStalled = response.writableNeedDrain
+    if (isStalled) response.destroy()
+    return isStalled
+  }
+
   return {
     departure,
+    disconnectStalled,
     open,
     isOpen: Effect.sync(() => response.headersSent),
     write: (events) => {

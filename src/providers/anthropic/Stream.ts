@@ -109,6 +109,7 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
           return undefined
       }
     },
+    begins: ({ type }) => asText(type).startsWith("content_block_"),
     usage: () => (isRecounted ? decodeUsage(counts) : undefined)
   }
 }

@@ -13,6 +13,8 @@ export type StreamOutcome = ProviderFailure | string | undefined
 export interface ChatDecoder {
   /** An event without a `type` gets its SSE name as one. */
   readonly take: (event: Fields, out: Array<ChatEvent>) => StreamOutcome
+  /** Whether the host has begun to generate by this event, which may show nothing. */
+  readonly begins: (event: Fields) => boolean
   /** Called at `[DONE]` and at the end; undefined where only an event can complete the stream. */
   readonly finish?: ((out: Array<ChatEvent>) => StreamOutcome) | undefined
   /** Counts not yet sent as an event: a broken stream ends with them. */
@@ -50,6 +52,7 @@ export const chatPull = (
 ): Effect.Effect<ChatPull, never, Scope.Scope> => {
   let out: Array<ChatEvent> = []
   let outcome: Option.Option<ProviderFailure> | undefined
+  let isFirst = true
   let hasBegun = false
 
   const end = (reached: ProviderFailure | string) => {
@@ -70,8 +73,12 @@ export const chatPull = (
     const typed = event.type === undefined && name !== undefined ? { ...event, type: name } : event
     const reached = failures.decode(typed) ?? decoder.take(typed, out)
     // From the first event on the host's work is paid for, so even one without output is passed on.
-    if (!hasBegun && reached === undefined && out.length === 0) out.push({ type: "content", text: "" })
-    hasBegun = true
+    if (isFirst && reached === undefined && out.length === 0) out.push({ type: "content", text: "" })
+    isFirst = false
+    if (!hasBegun && reached === undefined && decoder.begins(typed)) {
+      hasBegun = true
+      out.push({ type: "begin" })
+    }
     return reached
   }
   const sse = reader((event) => {

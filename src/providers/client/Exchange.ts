@@ -1,5 +1,5 @@
 import { Effect, Option } from "effect"
-import type { Dispatcher } from "undici"
+import { type Dispatcher, errors } from "undici"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
 
 /** Lower-case names; repeated headers are a list. */
@@ -114,13 +114,17 @@ export class StreamedExchange extends Exchange {
   private waiting: ((taken: Taken) => void) | undefined
   private discarding = false
   private linger: NodeJS.Timeout | undefined
+  private silence: NodeJS.Timeout | undefined
+  private readonly idleMillis: number
 
   constructor(
+    idleMillis: number,
     onHead: (head: Effect.Effect<UpstreamHead, ProviderFailure>) => void,
     failure: (error: Error, received: Received, unsent: boolean) => ProviderFailure,
     onReceived?: (headers: UpstreamHeaders) => void
   ) {
     super(onReceived)
+    this.idleMillis = idleMillis
     this.onHead = onHead
     this.failure = failure
   }
@@ -159,8 +163,10 @@ export class StreamedExchange extends Exchange {
   /** Hands over all pending bytes, now or later; returns a canceller. */
   next(done: (taken: Taken) => void): () => void {
     const taken = this.take()
-    if (taken === undefined) this.waiting = done
-    else done(taken)
+    if (taken === undefined) {
+      this.waiting = done
+      this.awaitBytes()
+    } else done(taken)
     return () => {
       this.waiting = undefined
     }
@@ -180,8 +186,18 @@ export class StreamedExchange extends Exchange {
     if (!this.discarding && this.outcome === undefined) super.cancel()
   }
 
+  /** A host that nobody reads is not silent. */
+  private awaitBytes(): void {
+    this.silence = this.silence?.refresh() ?? setTimeout(() => this.breakSilence(), this.idleMillis).unref()
+  }
+
+  private breakSilence(): void {
+    if (this.waiting !== undefined) this.controller?.abort(new errors.BodyTimeoutError())
+  }
+
   private end(outcome: Option.Option<ProviderFailure>): void {
     clearTimeout(this.linger)
+    clearTimeout(this.silence)
     this.outcome = outcome
     this.wake()
   }

@@ -54,7 +54,7 @@ export const loggable = (account: ProviderAccount, text: string): string => {
 
 const codeOf = (error: Error): string => ("code" in error && typeof error.code === "string" ? error.code : "")
 
-/** Undici's codes for a slow connect and a silent body. */
+/** The codes of a slow connect and a silent body. */
 const deadlines: ReadonlySet<string> = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_BODY_TIMEOUT"])
 
 const toFailure =
@@ -133,13 +133,8 @@ const headersOf = (request: Sendable, accept: string): Record<string, string> =>
 }
 
 const make = (agent: Agent, idleTimeoutMillis: number) => {
-  // The router bounds every attempt: zeros switch off undici's own 300 s.
-  const send = (
-    request: Sendable,
-    accept: string,
-    bodyTimeout: number,
-    exchange: GatheredExchange | StreamedExchange
-  ) => {
+  // The router bounds every attempt, and an exchange its silence: zeros switch off undici's own 300 s.
+  const send = (request: Sendable, accept: string, exchange: GatheredExchange | StreamedExchange) => {
     try {
       const url = new URL(`${request.account.baseUrl}${request.path}`)
       agent.dispatch(
@@ -150,7 +145,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
           headers: headersOf(request, accept),
           body: toDispatchBody(request.body),
           headersTimeout: 0,
-          bodyTimeout
+          bodyTimeout: 0
         },
         exchange
       )
@@ -171,7 +166,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
         },
         onReceived
       )
-      return send(request, "application/json", 0, exchange)
+      return send(request, "application/json", exchange)
     })
 
   const open = Effect.fnUntraced(function* (request: Sendable, onReceived: OnReceived) {
@@ -179,6 +174,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
     yield* Effect.addFinalizer(() => Effect.sync(() => exchange?.cancel()))
     return yield* Effect.async<UpstreamStream, ProviderFailure>((resume) => {
       const flowing: StreamedExchange = new StreamedExchange(
+        idleTimeoutMillis,
         (head) => {
           const finish = () => flowing.finish()
           const next: UpstreamStream["next"] = (done) => flowing.next(done)
@@ -188,7 +184,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
         onReceived
       )
       exchange = flowing
-      return send(request, "text/event-stream", idleTimeoutMillis, flowing)
+      return send(request, "text/event-stream", flowing)
     })
   })
 

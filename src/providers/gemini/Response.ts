@@ -174,6 +174,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
       if (reason === "") return undefined
       return pushEnd(out, finishOf(finishReason(reason), ids.size > 0), usage())
     },
+    begins: ({ candidates }) => Predicate.isRecord(asList(candidates)[0]),
     usage
   }
 }

@@ -108,6 +108,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       if (!calls.close(out)) return "a tool call without a name"
       return pushEnd(out, finishOf(finishReason(reason), calls.hasAny, isRefusal), usage)
     },
+    begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
     usage: () => usage
   }
 }

@@ -173,5 +173,7 @@ export const makeDecoder = (
     }
   }
 
-  return { take, usage: () => usage, isCountable: () => isShort && !hasHidden }
+  const begins = ({ item, output_index }: Fields) => item !== undefined || output_index !== undefined
+
+  return { take, begins, usage: () => usage, isCountable: () => isShort && !hasHidden }
 }

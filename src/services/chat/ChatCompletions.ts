@@ -15,6 +15,7 @@ import type { HoldRefused } from "../ledger/HoldPlacement.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { References } from "../media/References.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
+import type { StreamClient } from "../routing/RoutedStream.ts"
 import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
@@ -26,7 +27,7 @@ import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
 /** Never fails: a client that left shows in `departure`. */
-export interface ChatSink {
+export interface ChatSink extends StreamClient {
   /** Sends the head once, then keep-alives while nothing is written. */
   readonly open: Effect.Effect<void>
   /** From then on an error can only be a chunk. */
@@ -123,9 +124,8 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         const openLate = deadlines.schedule(Monotonic.millisOf(clock) + headAfterMillis, () =>
           Effect.runSync(sink.open)
         )
-        const routed = yield* Effect.onExit(router.stream(model, request, record.attempts, since), () =>
-          Effect.sync(openLate)
-        )
+        const routing = router.stream(model, request, record.attempts, { since, client: sink })
+        const routed = yield* Effect.onExit(routing, () => Effect.sync(openLate))
         record.route = routed.route
         output.route = routed.route
         record.firstByteAt = Monotonic.millisOf(clock)

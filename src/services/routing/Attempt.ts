@@ -34,6 +34,8 @@ export class Attempt<R extends RouteBase> {
   received: Received | undefined
   readonly span: Span | undefined
   providerRequestId: string | undefined
+  /** When the provider began to generate, on the monotonic clock. */
+  outputSince: number | undefined
   readonly #options: Options<R>
   readonly #startedAt: number
   /** Its index in the request's attempts; what fails from then on is a stream. */
@@ -44,6 +46,11 @@ export class Attempt<R extends RouteBase> {
     this.#options = options
     this.span = options.span
     this.#startedAt = Monotonic.millisOf(options.clock)
+  }
+
+  /** The provider generates, although nothing may show yet. */
+  beginOutput(): void {
+    this.outputSince ??= Monotonic.millisOf(this.#options.clock)
   }
 
   /** From here on no other route is asked. */

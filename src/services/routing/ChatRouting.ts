@@ -1,29 +1,19 @@
-import { Array as Arr, type Context, Effect, ExecutionStrategy, Exit, FiberId, Option, Runtime, Scope } from "effect"
-import { type ChatEvent, type ChatRequest, isDelta } from "../../domain/Chat.ts"
+import { Array as Arr, type Context, Effect, Option } from "effect"
+import type { ChatRequest } from "../../domain/Chat.ts"
 import { keepHints, needs, unsupportedCombination } from "../../domain/ChatRules.ts"
-import { TimedOut, UpstreamFailed } from "../../domain/Failure.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
 import { chatCharge } from "../../domain/Pricing.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Affinity, overridesPreference } from "./Affinity.ts"
-import { type Attempt, type CostOf, streamTimeout } from "./Attempt.ts"
+import type { CostOf } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
-import { setUsage, setUsageOf } from "./AttemptSpan.ts"
+import { setUsage } from "./AttemptSpan.ts"
 import { failover, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
-import { type ChatAdapter, type ChatPull, ProviderFailure } from "./Provider.ts"
+import type { ChatAdapter } from "./Provider.ts"
 import { type Providers, requireAdapter } from "./Providers.ts"
+import { openStream, type StreamOptions, watch } from "./RoutedStream.ts"
 import * as Candidates from "./RouteSelection.ts"
-
-export interface RoutedStream {
-  readonly route: Route
-  /** Call it with the events of each `pull`. */
-  readonly observe: (events: ReadonlyArray<ChatEvent>) => void
-  /** Everything up to the first delta; without a delta only where the answer is empty. */
-  readonly first: ReadonlyArray<ChatEvent>
-  /** Fails with none at the end, and with the client's error at a break. */
-  readonly pull: Effect.Effect<ReadonlyArray<ChatEvent>, Option.Option<UpstreamFailed | TimedOut>>
-}
 
 const chatCost: CostOf<Route> = ({ cost }, spent) =>
   cost === undefined || spent === "whole" ? undefined : chatCharge(cost, spent)
@@ -151,97 +141,25 @@ export const makeChatRouting = (
       })
     )
 
-  const stream = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since?: number) =>
+  const stream = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, options: StreamOptions = {}) =>
     Effect.flatMap(Effect.scope, (scope) => {
       const endsAt = now() + deadlines.streamTimeoutSeconds * 1000
-      return Effect.flatMap(planChat(model, request, attempts, since), (plan) =>
+      return Effect.flatMap(planChat(model, request, attempts, options.since), (plan) =>
         failover(services, {
           ...plan,
           attemptLimitMillis: firstByteMillis,
+          endsAt,
           ask: (attempt) =>
             Effect.flatMap(requireAdapter(providers, attempt.route, "chat"), (adapter) =>
               openStream(adapter, adaptRequest(request, adapter, attempt.route), attempt, scope)
             ),
           onAnswer: (attempt, opened) => {
             remember(request, attempts, attempt.route)
-            return watch(services, endsAt, attempt, opened)
+            return watch(services, endsAt, attempt, opened, options)
           }
         })
       )
     })
 
   return { admit, complete, countTokens, inlines, stream }
-}
-
-interface OpenedStream extends RoutedStream {
-  readonly call: Scope.CloseableScope
-  end: Exit.Exit<void, ProviderFailure>
-}
-
-const clientLeft = Exit.interrupt(FiberId.none)
-const outOfTime = Exit.fail(streamTimeout)
-
-const openStream = (adapter: ChatAdapter, request: ChatRequest, attempt: Attempt<Route>, scope: Scope.Scope) =>
-  Effect.uninterruptibleMask((restore) =>
-    Effect.gen(function* () {
-      const { route } = attempt
-      const call = yield* Scope.fork(scope, ExecutionStrategy.sequential)
-      const source = yield* adapter.stream(route, request).pipe(
-        Effect.flatMap((pull) => untilDelta(pull, attempt)),
-        Scope.extend(call),
-        restore,
-        Effect.onError((cause) => Scope.close(call, Exit.failCause(cause)))
-      )
-      const opened: OpenedStream = {
-        route,
-        observe: (events) => setUsageOf(attempt.span, events),
-        first: source.first,
-        call,
-        end: clientLeft,
-        pull: Effect.catchAll(source.pull, (end) => endStream(opened, end))
-      }
-      return opened
-    })
-  )
-
-/** Holds back an empty text, usage, and a finish without content. */
-const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, attempt: Attempt<Route>) {
-  const first: Array<ChatEvent> = []
-  while (true) {
-    const next = yield* Effect.either(pull)
-    if (next._tag === "Right") {
-      first.push(...next.right)
-      attempt.received = { route: attempt.route, events: first }
-      setUsageOf(attempt.span, next.right)
-      if (next.right.some(isOutput)) return { first, pull }
-      continue
-    }
-    if (Option.isSome(next.left)) return yield* next.left.value
-    if (first.some(({ type }) => type === "finish")) return { first, pull: Effect.fail(Option.none()) }
-    return yield* new ProviderFailure({ class: "retry", status: 200, detail: "a stream without output or finish" })
-  }
-})
-
-const isOutput = (event: ChatEvent): boolean => ("text" in event ? event.text !== "" : isDelta(event))
-
-const watch = ({ deadlines }: RoutingServices, endsAt: number, attempt: Attempt<Route>, opened: OpenedStream) =>
-  Effect.flatMap(Effect.runtime(), (runtime) => {
-    const callOff = deadlines.schedule(endsAt, () => {
-      opened.end = outOfTime
-      Runtime.runFork(runtime, Scope.close(opened.call, Exit.void))
-    })
-    return Scope.addFinalizer(
-      opened.call,
-      Effect.suspend(() => {
-        callOff()
-        return attempt.record(opened.end)
-      })
-    )
-  })
-
-const endStream = (opened: OpenedStream, end: Option.Option<ProviderFailure>) => {
-  if (opened.end === outOfTime) return Effect.fail(Option.some(new TimedOut()))
-  opened.end = Option.match(end, { onNone: () => Exit.void, onSome: Exit.fail })
-  const failure = Option.map(end, (broken) => (broken.class === "timeout" ? new TimedOut() : new UpstreamFailed()))
-  return Effect.zipRight(Scope.close(opened.call, Exit.void), Effect.fail(failure))
 }

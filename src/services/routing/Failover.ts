@@ -13,7 +13,7 @@ import type { RouteBase } from "../../domain/Model.ts"
 import type { Deadlines } from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { Attempt, type CostOf } from "./Attempt.ts"
+import { Attempt, type CostOf, streamTimeout } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { startSpan, type Traced } from "./AttemptSpan.ts"
 import type { CircuitRegistry, Routed } from "./CircuitRegistry.ts"
@@ -21,9 +21,9 @@ import { askAs } from "./CurrentAttempt.ts"
 import { isFinal, ProviderFailure } from "./Provider.ts"
 
 export interface RoutingDeadlines {
-  /** Up to the answer or a stream's first delta, over all routes. */
+  /** Up to the answer or a stream's first delta, over all routes; without what providers took to generate before it. */
   readonly requestTimeoutSeconds: number
-  /** Per route, up to a stream's first delta. */
+  /** Per route, until a stream's provider begins to generate. */
   readonly firstByteTimeoutSeconds: number
   readonly streamTimeoutSeconds: number
 }
@@ -40,8 +40,10 @@ export interface Plan<T extends RouteBase, A, R> extends Traced<T> {
   readonly attempts: AttemptHistory
   readonly costOf?: CostOf<T> | undefined
   readonly limitMillis: number
-  /** Milliseconds; undefined: what is left of `within`. */
+  /** Milliseconds; undefined: what is left of `limitMillis`. */
   readonly attemptLimitMillis: number | undefined
+  /** Of a stream, on the monotonic clock: it alone bounds an attempt whose provider generates. */
+  readonly endsAt?: number | undefined
   /** A timeout after fewer milliseconds than this does not count against the route. */
   readonly fairAttemptMillis: number
   readonly ask: (attempt: Attempt<T>) => Effect.Effect<A, ProviderFailure, R>
@@ -67,7 +69,8 @@ export const failover = <T extends RouteBase, A, R>(
   plan: Plan<T, A, R>
 ): Effect.Effect<A, RoutingFailure, R> => {
   const { clock, deadlines } = services
-  const deadline = Monotonic.millisOf(clock) + plan.limitMillis
+  const { endsAt = Number.POSITIVE_INFINITY } = plan
+  let deadline = Monotonic.millisOf(clock) + plan.limitMillis
   const skipped = new Set<T>()
   const fail = (last: Failed | undefined) => Effect.fail(failureAfter(last, plan.routes.length > 1))
 
@@ -80,8 +83,14 @@ export const failover = <T extends RouteBase, A, R>(
       if (attempt === undefined) return fail(last)
       if (last !== undefined) Metrics.unsafeCount(Metrics.failovers, { model: plan.model.id })
       // An answer at the very moment of the deadline counts.
-      const asked = deadlines.bound(askAs(attempt, plan.ask(attempt)), allowance, (exit) =>
-        Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause) ? timeoutAfter(allowance) : exit
+      const asked = deadlines.bound(
+        askAs(attempt, plan.ask(attempt)),
+        allowance,
+        (exit) =>
+          Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause)
+            ? timeoutAfter(allowance, attempt.outputSince)
+            : exit,
+        () => (attempt.outputSince === undefined ? undefined : endsAt)
       )
       return Effect.flatMap(Effect.exit(restore(asked)), (exit) => {
         if (Exit.isSuccess(exit)) {
@@ -93,6 +102,9 @@ export const failover = <T extends RouteBase, A, R>(
             onRight: Effect.failCause,
             onLeft: (failure) => {
               const failed = { route: attempt.route, failure }
+              // What it took to generate leaves the next route its time.
+              const { outputSince: since } = attempt
+              if (since !== undefined) deadline = Math.min(endsAt, deadline + Monotonic.millisOf(clock) - since)
               if (isFinal(failure.class) || plan.mayTryNext?.(failure) === false) return fail(failed)
               const others = untried.filter((route) => route !== attempt.route)
               return restore(tryNext(others, failed))
@@ -126,8 +138,10 @@ const begin = <T extends RouteBase, A, R>(
   return undefined
 }
 
-const timeoutAfter = (allowance: number) =>
-  new ProviderFailure({ class: "timeout", status: undefined, detail: `no answer within ${allowance} ms` })
+const timeoutAfter = (allowance: number, outputSince: number | undefined) =>
+  outputSince === undefined
+    ? new ProviderFailure({ class: "timeout", status: undefined, detail: `no answer within ${allowance} ms` })
+    : streamTimeout
 
 const failureAfter = (last: Failed | undefined, several: boolean): RoutingFailure => {
   if (last === undefined) return new NoHealthyProvider()

@@ -10,11 +10,12 @@ import * as Deadlines from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
-import { makeChatRouting, type RoutedStream } from "./ChatRouting.ts"
+import { makeChatRouting } from "./ChatRouting.ts"
 import { CircuitRegistry, type Routed, type RouteReport } from "./CircuitRegistry.ts"
 import { defaultDeadlines, failover, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
 import { type ImageAnswer, ProviderFailure, type VideoAdapter, type VideoHandle } from "./Provider.ts"
 import { Providers, requireAdapter } from "./Providers.ts"
+import type { RoutedStream, StreamOptions } from "./RoutedStream.ts"
 import * as Candidates from "./RouteSelection.ts"
 
 export interface RoutedImage {
@@ -56,7 +57,7 @@ export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
       model: ChatModel,
       request: ChatRequest,
       attempts: AttemptHistory,
-      since?: number
+      options?: StreamOptions
     ) => Effect.Effect<RoutedStream, RoutingFailure, Scope.Scope>
     /** A body that is no picture is the route's failure; deadlines count from `since`, on the monotonic clock. */
     readonly image: (

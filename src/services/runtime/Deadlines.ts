@@ -56,20 +56,31 @@ export const make = Effect.gen(function* () {
     return () => void timers.delete(timer)
   }
 
-  /** Interrupts the effect after its time, and ends with what `onTimeout` makes of its exit. */
+  /**
+   * Interrupts the effect after its time, and ends with what `onTimeout` makes of its exit. `extend` is asked once the
+   * time is over: until when the effect may go on, on the monotonic clock, if it may.
+   */
   const interruptAfter = <A, E, R, E2>(
     effect: Effect.Effect<A, E, R>,
     millis: number,
-    onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>
+    onTimeout: (exit: Exit.Exit<A, E>) => Effect.Effect<A, E2>,
+    extend: () => number | undefined = () => undefined
   ): Effect.Effect<A, E | E2, R> =>
     Effect.suspend(() => {
       let isLate = false
-      const exit = runChild(effect, (interrupt) =>
-        schedule(Monotonic.millisOf(clock) + millis, () => {
-          isLate = true
-          interrupt()
-        })
-      )
+      const exit = runChild(effect, (interrupt) => {
+        let callOff = () => {}
+        const arm = (at: number) => {
+          callOff = schedule(at, () => {
+            const until = extend()
+            if (until !== undefined && until > at) return arm(until)
+            isLate = true
+            interrupt()
+          })
+        }
+        arm(Monotonic.millisOf(clock) + millis)
+        return () => callOff()
+      })
       return Effect.flatMap(exit, (ended): Effect.Effect<A, E | E2> => (isLate ? onTimeout(ended) : ended))
     })
 

@@ -25,6 +25,7 @@ const decoder = (changes: Partial<ChatDecoder> = {}): ChatDecoder => ({
     out.push(text(String(words)))
     return undefined
   },
+  begins: () => false,
   usage: () => usage,
   ...changes
 })

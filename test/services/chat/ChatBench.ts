@@ -25,6 +25,7 @@ export const makeSink = Effect.gen(function* () {
   const written = yield* Deferred.make<void>()
   const sink: ChatSink = {
     departure,
+    disconnectStalled: () => false,
     open: Ref.update(line, (now) => ({ ...now, open: now.open + 1 })),
     isOpen: Effect.map(Ref.get(line), ({ open }) => open > 0),
     write: (events) =>

@@ -178,6 +178,27 @@ describe("a streamed chat", () => {
     })
   })
 
+  it.effect("whose client has yet to read when its time is over pays as one that leaves", () => {
+    const fake = new ProviderFake().on(a, streams([content("12345")], [content("67")], [content("unread")]))
+    return running(fake, function* ({ departure, line, record, settled, sink, stream }) {
+      let writes = 0
+      const write: ChatSink["write"] = (events) =>
+        Effect.zipRight(sink.write(events), ++writes > 1 ? Effect.never : Effect.void)
+      const disconnectStalled = () => {
+        departure.leave()
+        return true
+      }
+      const work = yield* Effect.fork(stream(priced(a), { ...sink, write, disconnectStalled }))
+      yield* TestClock.adjust("1 hour")
+      yield* Fiber.join(work)
+      assert.strictEqual((yield* settled).spent, 100n + 70n)
+      assert.deepInclude(yield* line, { events: [content("12345"), content("67")], end: undefined })
+      assert.isUndefined(record.code)
+      assert.deepStrictEqual(record.attempts.list.map(Struct.get("outcome")), ["ok"])
+      assert.deepStrictEqual(fake.busy, [])
+    })
+  })
+
   it.effect("whose client leaves before the provider's first event pays nothing", () => {
     const fake = new ProviderFake().on(a, hangs)
     return running(fake, function* ({ departure, ledger, org, settled, stream }) {

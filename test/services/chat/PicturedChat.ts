@@ -70,6 +70,7 @@ export const bench = Effect.fnUntraced(function* (
   const ended: Array<string> = []
   const sink: ChatSink = {
     departure,
+    disconnectStalled: () => false,
     open: Effect.sync(() => void ended.push("open")),
     isOpen: Effect.sync(() => ended.length > 0),
     write: () => Effect.void,

@@ -3,9 +3,9 @@ import type { ChatEvent, ChatRequest } from "../../../src/domain/Chat.ts"
 import type { RoutingFailure } from "../../../src/domain/Failure.ts"
 import type { ChatModel, Route } from "../../../src/domain/Model.ts"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
-import type { RoutedStream } from "../../../src/services/routing/ChatRouting.ts"
 import type { RoutingDeadlines } from "../../../src/services/routing/Failover.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import type { RoutedStream } from "../../../src/services/routing/RoutedStream.ts"
 import { failure, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
 
 export const a = route("a")

@@ -1,4 +1,4 @@
-import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Option, TestClock } from "effect"
 import * as Deadlines from "../../../src/services/runtime/Deadlines.ts"
 import * as Monotonic from "../../../src/services/runtime/Monotonic.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -49,5 +49,23 @@ describe("deadlines", () => {
     yield* TestClock.adjust("1 second")
     yield* Deferred.await(ended)
     assert.deepStrictEqual(yield* Fiber.await(late), Exit.fail("late" as const))
+  })
+
+  it.scoped("let what they bound go on as long as they are extended", function* () {
+    const { bound } = yield* Deadlines.make
+    const ends = [3_000, 5_000, 4_000]
+    const late = yield* Effect.fork(
+      bound(
+        Effect.never,
+        1_000,
+        () => Effect.succeed("late"),
+        () => ends.shift()
+      )
+    )
+    yield* Effect.repeatN(Effect.yieldNow(), 30)
+    for (const millis of [1_000, 2_000, 1_999]) yield* TestClock.adjust(Duration.millis(millis))
+    assert.isTrue(Option.isNone(yield* Fiber.poll(late)))
+    yield* TestClock.adjust("1 millis")
+    assert.strictEqual(yield* Fiber.join(late), "late")
   })
 })

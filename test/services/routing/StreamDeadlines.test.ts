@@ -1,0 +1,115 @@
+import { Duration, Effect, Fiber, Option, TestClock } from "effect"
+import type { ChatEvent } from "../../../src/domain/Chat.ts"
+import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
+import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import {
+  answers,
+  content,
+  fails,
+  failure,
+  finish,
+  model,
+  ProviderFake,
+  request,
+  streams,
+  usage
+} from "../../fakes/ProviderFake.ts"
+import { assert, describe, it } from "../../harness/It.ts"
+import { a, after, b, drained, outage, outcome, routed, stream } from "./RoutedCalls.ts"
+
+const begin: ChatEvent = { type: "begin" }
+const wait = (duration: Duration.DurationInput) => ({ wait: duration })
+const failuresOf = Effect.map(
+  Effect.flatMap(ProviderRouter, (router) => router.health),
+  (health) => health.map(({ failures }) => failures)
+)
+const ways = (attempts: AttemptHistory) => attempts.list.map(({ ms, outcome, provider }) => [provider, outcome, ms])
+
+describe("a provider that has begun to generate", () => {
+  it.effect("may show nothing for longer than a stream has up to its first delta, in all", () => {
+    const fake = new ProviderFake().on(
+      a,
+      streams([content("")], [begin], wait("10 minutes"), [content("late")], [finish])
+    )
+    return routed(fake, function* () {
+      const attempts = new AttemptHistory()
+      const got = yield* after(600, stream(model(a, b), attempts), 10)
+      assert.deepStrictEqual(got.first, [content(""), begin, content("late")])
+      assert.deepStrictEqual(yield* drained(got), { events: [...got.first, finish], end: "whole" })
+      assert.deepStrictEqual(ways(attempts), [["a", "ok", 600_000]])
+      assert.deepStrictEqual(yield* failuresOf, [0, 0])
+    })
+  })
+
+  it.effect("has 60 s to do so, whatever else it has sent", () => {
+    const fake = new ProviderFake().on(a, streams([content(""), usage], wait("61 seconds"), [begin], "hang"))
+    return routed(fake, function* () {
+      const attempts = new AttemptHistory()
+      assert.strictEqual(yield* after(60, outcome(stream(model(a, b), attempts))), b.id)
+      assert.deepStrictEqual(ways(attempts), [
+        ["a", "timeout", 60_000],
+        ["b", "ok", 0]
+      ])
+    })
+  })
+
+  it.effect("and breaks before its first delta leaves the next route all of its time", () => {
+    const fake = new ProviderFake()
+      .on(a, streams([begin], wait("10 minutes"), outage))
+      .on(b, answers("late", "59 seconds"))
+    return routed(fake, function* () {
+      const attempts = new AttemptHistory()
+      assert.strictEqual(yield* after(660, outcome(stream(model(a, b), attempts)), 10), b.id)
+      assert.deepStrictEqual(ways(attempts), [
+        ["a", "retry", 600_000],
+        ["b", "ok", 59_000]
+      ])
+    })
+  })
+
+  it.effect("and falls silent is at fault, and the next route is asked", () => {
+    const silence = failure("timeout", 200)
+    const fake = new ProviderFake().on(a, streams([begin], wait("180 seconds"), silence)).on(b, fails(outage))
+    return routed(fake, function* () {
+      assert.strictEqual(yield* after(180, outcome(stream(model(a, b))), 10), "AllProvidersFailed b 503")
+      assert.deepStrictEqual(yield* failuresOf, [1, 1])
+    })
+  })
+
+  it.effect("is bound by the stream's time alone, which is not its fault and leaves none for another route", () => {
+    const fake = new ProviderFake().on(a, streams([begin], "hang"))
+    return routed(fake, function* () {
+      const attempts = new AttemptHistory()
+      const work = yield* Effect.fork(outcome(stream(model(a, b), attempts)))
+      for (let passed = 0; passed < 3_590; passed += 10) yield* TestClock.adjust("10 seconds")
+      assert.isTrue(Option.isNone(yield* Fiber.poll(work)))
+      yield* TestClock.adjust("10 seconds")
+      assert.strictEqual(yield* Fiber.join(work), "TimedOut")
+      assert.deepStrictEqual(ways(attempts), [["a", "timeout", 3_600_000]])
+      assert.deepStrictEqual(fake.busy, [])
+      assert.deepStrictEqual(yield* failuresOf, [0, 0])
+    })
+  })
+})
+
+describe("the end of a stream's time", () => {
+  it.effect("is left to a client that has yet to read, and is no break of the provider's", () => {
+    const fake = new ProviderFake().on(a, streams([content("x")], "hang"))
+    return routed(fake, function* () {
+      const attempts = new AttemptHistory()
+      let disconnected = 0
+      const client = { disconnectStalled: () => ++disconnected > 0 }
+      const router = yield* ProviderRouter
+      yield* Effect.scoped(
+        Effect.zipRight(
+          router.stream(model(a, b), request({ stream: true }), attempts, { client }),
+          TestClock.adjust("2 hours")
+        )
+      )
+      assert.strictEqual(disconnected, 1)
+      assert.deepStrictEqual(fake.busy, [])
+      assert.deepStrictEqual(ways(attempts), [["a", "ok", 0]])
+      assert.deepStrictEqual(yield* failuresOf, [0, 0])
+    })
+  })
+})
