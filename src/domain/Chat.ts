@@ -185,11 +185,10 @@ export type ChatEvent =
     }
 
 /** Output: after it a stream cannot move to another route. */
-export const isDelta = (event: ChatEvent): boolean =>
-  event.type === "content" ||
-  event.type === "reasoning" ||
-  event.type === "tool_call" ||
-  (event.type === "native" && event.isOutput === true)
+export const isDelta = (event: ChatEvent): boolean => {
+  if (event.type === "native") return event.isOutput === true
+  return "text" in event ? event.text !== "" : event.type === "tool_call"
+}
 
 /** Signs reasoning that no host signed: a client hands it back, and no host would take it. */
 export const unsigned = "ggw-unsigned"

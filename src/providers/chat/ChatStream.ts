@@ -1,5 +1,5 @@
 import { Effect, Option, Predicate, type Scope } from "effect"
-import type { ChatEvent, Usage } from "../../domain/Chat.ts"
+import { type ChatEvent, isDelta, type Usage } from "../../domain/Chat.ts"
 import { type ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
 import { withSpent } from "../client/Classification.ts"
 import type { Taken } from "../client/Exchange.ts"
@@ -77,7 +77,7 @@ export const chatPull = (
     isFirst = false
     if (!hasBegun && reached === undefined && decoder.begins(typed)) {
       hasBegun = true
-      out.push({ type: "begin" })
+      if (!out.some(isDelta)) out.push({ type: "begin" })
     }
     return reached
   }

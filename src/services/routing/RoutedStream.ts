@@ -69,7 +69,7 @@ const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, attempt: Attempt
       attempt.received = { route: attempt.route, events: first }
       if (next.right.some(({ type }) => type === "begin")) attempt.beginOutput()
       setUsageOf(attempt.span, next.right)
-      if (next.right.some(isOutput)) return { first, pull }
+      if (next.right.some(isDelta)) return { first, pull }
       continue
     }
     if (Option.isSome(next.left)) return yield* next.left.value
@@ -77,8 +77,6 @@ const untilDelta = Effect.fnUntraced(function* (pull: ChatPull, attempt: Attempt
     return yield* new ProviderFailure({ class: "retry", status: 200, detail: "a stream without output or finish" })
   }
 })
-
-const isOutput = (event: ChatEvent): boolean => ("text" in event ? event.text !== "" : isDelta(event))
 
 /** The end of the stream's time is a departure where the client keeps it waiting, else a break. */
 export const watch = (
