@@ -88,8 +88,15 @@ export interface NativeRequest {
   readonly headers: Readonly<Record<string, string>>
   /** An upper bound, in tokens, of the prompt that only the native body holds. */
   readonly extraTokens: number
-  /** A field that no translation carries: only routes of the dialect can serve the request. */
-  readonly only?: string | undefined
+  /** What no translation carries: only routes of the dialect can serve the request. */
+  readonly only?: NativeOnly | undefined
+}
+
+export interface NativeOnly {
+  /** The field of a chat. */
+  readonly param: string
+  /** For people. */
+  readonly what: string
 }
 
 /** A chat request after decoding: role `developer` is `system`, aliases are resolved, `type: text` formats are gone. */

@@ -21,6 +21,8 @@ export const needs = (request: ChatRequest): ReadonlySet<Capability> => {
   return capabilities
 }
 
+const imageInput = "Image input"
+
 type Refusal = { readonly param: string; readonly message: string }
 
 const unavailable = (param: string, { id }: ChatModel, what = `\`${param}\``): Refusal => ({
@@ -47,7 +49,7 @@ const capRefusal = (
 const refusalOf = (model: ChatModel, request: ChatRequest): Refusal | undefined => {
   for (const need of needs(request)) {
     if (need === "reasoning" || model.capabilities.has(need)) continue
-    return need === "vision" ? unavailable("messages", model, "Image input") : unavailable(need, model)
+    return need === "vision" ? unavailable("messages", model, imageInput) : unavailable(need, model)
   }
   return effortRefusal(model, request) ?? capRefusal(model, request)
 }
@@ -97,11 +99,13 @@ const unpricedMarks = ({ pricing: { cacheWrite, cacheWriteHour } }: ChatModel) =
   return cacheWriteHour === undefined ? "hour" : undefined
 }
 
+const onlyFormat = { param: "response_format", what: "`response_format`" }
+
 /** A host may give its own dialect a format that its translation lacks. */
 const askNatively = (model: ChatModel, request: ChatRequest): ChatRequest => {
   const { native, responseFormat } = request
   if (native === undefined || responseFormat === undefined || model.capabilities.has("response_format")) return request
-  return { ...request, native: { ...native, only: native.only ?? "response_format" } }
+  return { ...request, native: { ...native, only: native.only ?? onlyFormat } }
 }
 
 /** The model's own where the request came in a dialect of agents. */
@@ -123,6 +127,28 @@ export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<
     contextLength: model.contextLength,
     maxTokens: Math.min(request.maxTokens, outputCap(model, request))
   })
+}
+
+/** The request with this field alone of those in which routes differ. */
+export const reduceTo = (request: ChatRequest, param: string): ChatRequest => {
+  const { messages, native, reasoningEffort, responseFormat, toolChoice, tools, webSearch } = request
+  const only = native?.only?.param === param ? native.only : undefined
+  return {
+    ...request,
+    messages: param === "messages" ? messages : [],
+    tools: param === "tools" || param === "tool_choice" ? tools : [],
+    toolChoice: param === "tool_choice" ? toolChoice : undefined,
+    webSearch: param === "web_search" && webSearch,
+    responseFormat: param === "response_format" ? responseFormat : undefined,
+    reasoningEffort: param === "reasoning_effort" ? reasoningEffort : undefined,
+    native: native && { ...native, only }
+  }
+}
+
+/** No route serves the field, whatever else the request asks for. */
+export const unsupportedField = (model: ChatModel, param: string, { native }: ChatRequest): InvalidRequest => {
+  const only = native?.only?.param === param ? native.only.what : undefined
+  return new InvalidRequest(unavailable(param, model, only ?? (param === "messages" ? imageInput : undefined)))
 }
 
 /** `param` is one field too many of a combination that no route serves. */

@@ -22,7 +22,7 @@ const calls = ["Bern", "Oslo"].map((city, at) => {
 const noFormat = ({ inbound, model }: Pair): Refusal =>
   inbound.native === undefined
     ? badRequest(`\`response_format\` is not available for \`${model}\`.`, "response_format")
-    : badRequest(`No provider of \`${model}\` can do all that the request asks for at once.`, "text")
+    : badRequest(`\`text.format\` is not available for \`${model}\`.`, "text.format")
 
 withLayer(served)("a dialect of clients over a wire", (it) => {
   it.effect.each(pairs)("carries text, the system's words, the cap and each count: $from over $over", function* (pair) {

@@ -1,4 +1,4 @@
-import type { CacheControl, ImagePart, Part, TextPart } from "../../domain/Chat.ts"
+import type { CacheControl, ImagePart, NativeOnly, Part, TextPart } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { each, type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
@@ -22,8 +22,8 @@ export const unbounded = Number.POSITIVE_INFINITY
 export class NativeShare {
   /** An upper bound of its tokens. */
   tokens = 0
-  /** A field that no translation carries. */
-  only: string | undefined
+  /** What no translation carries. */
+  only: NativeOnly | undefined
 
   add(value: unknown): void {
     this.tokens += jsonTokens(value)
@@ -85,7 +85,7 @@ const readDocument = (block: JsonObject, path: Path, share: NativeShare): Read<R
       return heading(block) === "" ? parts : [...text(""), ...parts]
     }
     case "base64":
-      share.only = "messages"
+      share.only = { param: "messages", what: "Document input" }
       share.tokens = unbounded
       return isFilled(source.data) ? text("") : wrongIn(path, "source.data", "must be base64")
     default:

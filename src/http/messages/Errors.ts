@@ -1,5 +1,6 @@
 import type { EncodeError } from "../Answer.ts"
 import type { Envelope, ErrorType } from "../errors/ErrorMessages.ts"
+import { type FieldNames, renameField } from "../errors/FieldNames.ts"
 import type { MessagesError } from "./AnswerSchema.ts"
 
 type MessagesErrorType = MessagesError["error"]["type"]
@@ -21,9 +22,15 @@ const typeOf = ({ error: { code, type } }: Envelope): MessagesErrorType => {
   return code === "timeout" ? "timeout_error" : types[type]
 }
 
+const fields: FieldNames = {
+  reasoning_effort: "thinking",
+  response_format: "output_config.format",
+  web_search: "tools"
+}
+
 export const messagesError = (body: Envelope, reason: string | undefined, requestId?: string): MessagesError => ({
   type: "error",
-  error: { type: typeOf(body), message: reason ?? body.error.message },
+  error: { type: typeOf(body), message: reason ?? renameField(body.error, fields).message },
   ...(requestId === undefined ? undefined : { request_id: requestId })
 })
 

@@ -52,7 +52,7 @@ const readCustom = (tool: JsonObject, path: string, share: NativeShare): Read<To
 }
 
 const shareKnown = (tool: JsonObject, type: string, share: NativeShare): void => {
-  if (clientTool.test(type)) share.only ??= "tools"
+  if (clientTool.test(type)) share.only ??= { param: "tools", what: `The tool \`${type}\`` }
   share.add(tool)
   share.tokens += perKnownTool
 }

@@ -1,21 +1,19 @@
 import type { ReasonCode } from "../../domain/Failure.ts"
 import type { Envelope, WireError } from "../errors/ErrorMessages.ts"
+import { type FieldNames, renameField } from "../errors/FieldNames.ts"
 
-/** The names that this dialect has for the fields of a chat. */
-const fields: Readonly<Record<string, string>> = {
+const fields: FieldNames = {
   messages: "input",
   max_tokens: "max_output_tokens",
   reasoning_effort: "reasoning",
-  response_format: "text",
+  response_format: "text.format",
   web_search: "tools"
 }
 
 /** Says why the provider refused a request: agents recover by it. */
 export const responsesError = ({ body: { error }, reason, reasonCode }: Omit<WireError, "status">): Envelope => {
-  const { code, message, param, type } = error
-  const field = fields[param ?? ""] ?? param
-  const renamed = field === param ? message : message.replaceAll(`\`${param}\``, `\`${field}\``)
-  return { error: { message: reason ?? renamed, type, param: field, code: reasonCode ?? code } }
+  const { message, param } = renameField(error, fields)
+  return { error: { message: reason ?? message, type: error.type, param, code: reasonCode ?? error.code } }
 }
 
 /** The codes by which clients of this dialect decide: all others are repeated. */

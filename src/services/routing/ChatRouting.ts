@@ -1,6 +1,6 @@
 import { Array as Arr, type Context, Effect, Option } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
-import { keepHints, needs, unsupportedCombination } from "../../domain/ChatRules.ts"
+import { keepHints, needs, reduceTo, unsupportedCombination, unsupportedField } from "../../domain/ChatRules.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
 import { chatCharge } from "../../domain/Pricing.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
@@ -34,7 +34,7 @@ export const makeChatRouting = (
   const declines = (request: ChatRequest, route: Route) => {
     const { native } = request
     const adapter = findAdapter(route)
-    if (native?.only !== undefined && adapter?.acceptsNative?.(route, native) !== true) return native.only
+    if (native?.only !== undefined && adapter?.acceptsNative?.(route, native) !== true) return native.only.param
     return adapter?.declines?.(route, request)
   }
 
@@ -58,7 +58,11 @@ export const makeChatRouting = (
       const param = Arr.isNonEmptyReadonlyArray(able)
         ? findDeclinedField(request)(able[0])
         : Candidates.findUnservedField(model.routes, needs(request))
-      return Effect.fail(unsupportedCombination(model, param ?? null))
+      return Effect.fail(
+        param !== undefined && candidates(model, reduceTo(request, param)).length === 0
+          ? unsupportedField(model, param, request)
+          : unsupportedCombination(model, param ?? null)
+      )
     })
 
   const countTokens = (model: ChatModel, request: ChatRequest): Effect.Effect<Option.Option<number>> =>

@@ -91,7 +91,10 @@ describe("a body of the Messages API", () => {
 
   it("leaves a PDF to routes that speak the API, and holds the whole context for it", () => {
     const pdf = { type: "document", source: { type: "base64", media_type: "application/pdf", data: "JVBERi0=" } }
-    assert.deepInclude(taken(user(pdf)).native, { extraTokens: Number.POSITIVE_INFINITY, only: "messages" })
+    assert.deepInclude(taken(user(pdf)).native, {
+      extraTokens: Number.POSITIVE_INFINITY,
+      only: { param: "messages", what: "Document input" }
+    })
   })
 
   it("leaves unknown blocks to such routes, and counts their bytes", () => {
@@ -180,7 +183,9 @@ describe("a body of the Messages API", () => {
   it.each(["bash_20250124", "text_editor_20250728", "memory_20250818", "computer_toolset_20260801"])(
     "leaves the client's tool %s to routes that speak the API",
     (type) => {
-      assert.deepInclude(taken({ ...base, tools: [{ type, name: "own" }] }).native, { only: "tools" })
+      assert.deepInclude(taken({ ...base, tools: [{ type, name: "own" }] }).native, {
+        only: { param: "tools", what: `The tool \`${type}\`` }
+      })
     }
   )
 

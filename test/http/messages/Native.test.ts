@@ -162,18 +162,17 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
     const host = (yield* DialectHosts).of(anthropic)
     const account = yield* customer()
     const format = { type: "json_schema", schema: { type: "object" } }
-    for (const more of [
-      { messages: [{ role: "user", content: [pdf] }] },
-      { tools: [{ type: "bash_20250124", name: "bash" }] },
-      { output_config: { format } }
-    ]) {
+    for (const [more, what] of [
+      [{ messages: [{ role: "user", content: [pdf] }] }, "Document input"],
+      [{ tools: [{ type: "bash_20250124", name: "bash" }] }, "The tool `bash_20250124`"],
+      [{ output_config: { format } }, undefined]
+    ] as const) {
       yield* host.script(json(200, theirs))
       yield* calling(() => account.anthropic.messages.create(asking("both", more)))
       assert.deepInclude((yield* host.received).body, more)
-      if ("output_config" in more) continue
+      if (what === undefined) continue
       const refused = yield* thrownBy(() => account.anthropic.messages.create(asking("other", more)))
-      const message = "No provider of `other` can do all that the request asks for at once."
-      assertThrown(refused, 400, "invalid_request_error", message)
+      assertThrown(refused, 400, "invalid_request_error", `${what} is not available for \`other\`.`)
     }
   })
 

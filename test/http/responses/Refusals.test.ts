@@ -55,12 +55,7 @@ withLayer(served)("a response that is refused", (it) => {
 
   it.effect.each<readonly [string, object, string, string]>([
     ["plain", { tools: [tool] }, "tools", "`tools` is not available for `plain`."],
-    [
-      "plain",
-      { text: { format: schema } },
-      "text",
-      "No provider of `plain` can do all that the request asks for at once."
-    ],
+    ["plain", { text: { format: schema } }, "text.format", "`text.format` is not available for `plain`."],
     ["plain", { input: [{ role: "user", content: [image] }] }, "input", "Image input is not available for `plain`."]
   ])("names the field of this convention that %s cannot do: %j", function* ([model, more, param, message]) {
     assertRefused(yield* ask(yield* Served.customer(), say(model, more)), badRequest(message, param))

@@ -36,6 +36,13 @@ const chosen = (asked: Partial<ChatRequest>, ...routes: ReadonlyArray<Route>) =>
   )
 }
 
+const documents = {
+  dialect: "messages",
+  body: {},
+  headers: {},
+  extraTokens: 0,
+  only: { param: "messages", what: "Document input" }
+} as const
 const none = "No provider of `m` can do all that the request asks for at once."
 
 describe("the routes that a request may take", () => {
@@ -48,6 +55,12 @@ describe("the routes that a request may take", () => {
       { ...tools, ...json, ...search },
       [able("a", "tools", "response_format"), able("b", "web_search")],
       `web_search: ${none}`
+    ],
+    [
+      "are none, with the field that none can serve named, whatever else is asked",
+      { ...tools, ...search, native: documents },
+      [picky("a"), route("b")],
+      "messages: Document input is not available for `m`."
     ],
     [
       "are none, with the fields checked in their order",
