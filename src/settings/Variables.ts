@@ -95,9 +95,13 @@ export const variables = {
     Kinds.secret,
     "credential for the bucket, where it is a temporary one"
   ),
-  requestTimeout: seconds("REQUEST_TIMEOUT", 290, "seconds for a JSON answer, or for a stream up to its first output"),
+  requestTimeout: seconds(
+    "REQUEST_TIMEOUT",
+    290,
+    "seconds for a JSON answer, or for a stream until a provider generates"
+  ),
   connectTimeout: seconds("CONNECT_TIMEOUT", 5, "seconds to connect to a provider"),
-  firstByteTimeout: seconds("FIRST_BYTE_TIMEOUT", 60, "seconds of one try up to a stream's first output"),
+  firstByteTimeout: seconds("FIRST_BYTE_TIMEOUT", 60, "seconds of one try until a stream's provider generates"),
   idleTimeout: seconds("IDLE_TIMEOUT", 180, "seconds of silence inside a stream"),
   streamTimeout: seconds("STREAM_TIMEOUT", 3600, "seconds for a stream in all"),
   videoTimeout: seconds("VIDEO_TIMEOUT", 1800, "seconds for a render in all"),

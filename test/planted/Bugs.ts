@@ -1,9 +1,11 @@
 import type { Bug } from "./Bug.ts"
 import { moneyBugs } from "./MoneyBugs.ts"
+import { streamBugs } from "./StreamBugs.ts"
 
-/** Bugs of money first, then of routing and of decoding. */
+/** Bugs of money first, then of streams, of routing and of decoding. */
 export const bugs: ReadonlyArray<Bug> = [
   ...moneyBugs,
+  ...streamBugs,
   {
     name: "a circuit never opens by failures in a row",
     file: "src/services/routing/CircuitBreaker.ts",

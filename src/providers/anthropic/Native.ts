@@ -158,6 +158,32 @@ export const nativeHeaders = ({ native, options: { version } }: Call): Record<st
   }
 }
 
+/** Without those that name what the vendor keeps. */
+const answerFields = new Set([
+  "content",
+  "context_management",
+  "id",
+  "input_transformations",
+  "model",
+  "role",
+  "stop_details",
+  "stop_reason",
+  "stop_sequence",
+  "type",
+  "usage"
+])
+
+const eventFields = new Set([
+  "content_block",
+  "context_management",
+  "delta",
+  "index",
+  "input_transformations",
+  "message",
+  "type",
+  "usage"
+])
+
 export const native: NativeFormat<Options, Quirks> = {
   dialect: "messages",
   counting: {
@@ -167,6 +193,9 @@ export const native: NativeFormat<Options, Quirks> = {
   },
   accepts,
   encode,
+  answerFields,
+  eventFields,
+  answerIn: "message",
   beginsHidden: ({ content_block, type }) => {
     const block = asFields(content_block).type
     return type === "content_block_start" && block !== "text" && block !== "tool_use"

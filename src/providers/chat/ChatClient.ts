@@ -11,7 +11,8 @@ import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
 import { collect, decodeSafely, failWith, isEventStream, isSuccess } from "../client/UpstreamResponse.ts"
 import { eventsOf } from "./Answer.ts"
-import { type ChatDecoder, chatPull, chatPullOf, withNativeEvents } from "./ChatStream.ts"
+import { type ChatDecoder, chatPull, chatPullOf } from "./ChatStream.ts"
+import { keepNative, type NativeFields, withNativeEvents } from "./NativeEvents.ts"
 import { cutAnswer, cutPull } from "./StopSequences.ts"
 
 export interface ChatCall<Options, Quirks = {}> {
@@ -34,13 +35,11 @@ export interface Adaptation<Quirks> {
 }
 
 /** A wire that is also a way in: bodies written for it are sent as the client wrote them. */
-export interface NativeFormat<Options, Quirks> {
+export interface NativeFormat<Options, Quirks> extends NativeFields {
   readonly dialect: NativeRequest["dialect"]
   /** False: the translated request is sent. */
   readonly accepts: (body: NativeRequest["body"], route: Route, options: Options) => boolean
   readonly encode: (call: ChatCall<Options, Quirks>, body: NativeRequest["body"]) => object
-  /** An event that begins output of which the stream may show nothing. */
-  readonly beginsHidden: (event: Fields) => boolean
   /** How the host counts a prompt, at no charge. */
   readonly counting?: {
     readonly path: string
@@ -150,7 +149,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       native === undefined ? (format.ownStops?.(request, options) ?? []) : []
 
     const decode = (call: Call, response: UpstreamResponse): Effect.Effect<ChatAnswer, ProviderFailure> => {
-      const { native, route } = call
+      const { route } = call
       const body = parseJson(response.body)
       const fields = asFields(body)
       const error = format.errorIn(fields)
@@ -163,10 +162,8 @@ export const makeChatAdapter = <Options, Quirks extends object>(
           Effect.fail(
             spend(typeof wrong === "string" ? protocolFailure(route.provider, response.status, wrong) : wrong)
           ),
-        onRight: (answer) => {
-          const cut = cutAnswer(answer, stopsOf(call))
-          return Effect.succeed(native === undefined ? cut : { ...cut, native: fields })
-        }
+        onRight: (answer) =>
+          Effect.succeed({ ...cutAnswer(answer, stopsOf(call)), ...keepNative(call, format.native, fields) })
       })
     }
 
@@ -179,8 +176,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     const pull = ({ body, call }: Encoded, stream: UpstreamStream): Effect.Effect<ChatPull, never, Scope.Scope> => {
       const decode = (error: Fields) => failureIn(call, error)
       const translating = format.decoder(call, body, decode)
-      const decoder =
-        call.native && format.native ? withNativeEvents(translating, format.native.beginsHidden) : translating
+      const decoder = call.native && format.native ? withNativeEvents(translating, format.native, call) : translating
       const events = chatPull(stream, decoder, {
         decode: (event) => {
           const error = event.type === "error" ? event : format.errorIn(event)

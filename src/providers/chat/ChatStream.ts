@@ -23,19 +23,6 @@ export interface ChatDecoder {
   readonly isCountable?: (() => boolean) | undefined
 }
 
-/** Puts each event of the host before what it says in our terms; those of a failure are dropped. */
-export const withNativeEvents = (decoder: ChatDecoder, beginsHidden: (event: Fields) => boolean): ChatDecoder => ({
-  ...decoder,
-  take: (event, out) => {
-    const at = out.length
-    const reached = decoder.take(event, out)
-    if (reached === undefined || reached === "whole") {
-      out.splice(at, 0, { type: "native", event, ...(beginsHidden(event) && { isOutput: true }) })
-    }
-    return reached
-  }
-})
-
 export interface StreamFailures {
   readonly decode: (event: Fields) => ProviderFailure | undefined
   readonly protocol: (what: string) => ProviderFailure

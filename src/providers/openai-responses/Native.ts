@@ -168,10 +168,72 @@ const encode = (call: Call, body: Body): object => {
   }
 }
 
+/** Without those that name accounts, or what the vendor keeps. */
+const answerFields = new Set([
+  "background",
+  "completed_at",
+  "created_at",
+  "id",
+  "incomplete_details",
+  "instructions",
+  "max_output_tokens",
+  "max_tool_calls",
+  "metadata",
+  "model",
+  "object",
+  "output",
+  "output_text",
+  "parallel_tool_calls",
+  "prompt_cache_key",
+  "prompt_cache_options",
+  "prompt_cache_retention",
+  "reasoning",
+  "service_tier",
+  "status",
+  "store",
+  "temperature",
+  "text",
+  "tool_choice",
+  "tools",
+  "top_logprobs",
+  "top_p",
+  "truncation",
+  "usage"
+])
+
+const eventFields = new Set([
+  "annotation",
+  "annotation_index",
+  "arguments",
+  "code",
+  "content_index",
+  "delta",
+  "input",
+  "item",
+  "item_id",
+  "logprobs",
+  "name",
+  "obfuscation",
+  "output_index",
+  "part",
+  "partial_image_b64",
+  "partial_image_index",
+  "refusal",
+  "response",
+  "sequence_number",
+  "status",
+  "summary_index",
+  "text",
+  "type"
+])
+
 export const native: NativeFormat<Options, Quirks> = {
   dialect: "responses",
   accepts,
   encode,
+  answerFields,
+  eventFields,
+  answerIn: "response",
   beginsHidden: ({ item, type }) => {
     const kind = asFields(item).type
     return (

@@ -1,0 +1,60 @@
+import type { Bug } from "./Bug.ts"
+
+export const streamBugs: ReadonlyArray<Bug> = [
+  {
+    name: "an event without members is no JSON",
+    file: "src/http/responses/Events.ts",
+    find: 'members === "" ? `${head}}` : ',
+    replace: "",
+    caughtBy: ["test/http/chat/Frames.test.ts"]
+  },
+  {
+    name: "the end of a stream's time is the provider's, whoever keeps it waiting",
+    file: "src/services/routing/RoutedStream.ts",
+    find: "      if (client?.disconnectStalled() === true) return\n",
+    replace: "",
+    caughtBy: ["test/services/routing/StreamDeadlines.test.ts", "test/services/chat/ChatCompletions.test.ts"]
+  },
+  {
+    name: "a client that does not read has nothing left to take",
+    file: "src/http/chat/Sse.ts",
+    find: "const isStalled = response.writableNeedDrain",
+    replace: "const isStalled = response.destroyed",
+    caughtBy: ["test/http/errors/LongStreams.test.ts"]
+  },
+  {
+    name: "a host that nobody reads is silent",
+    file: "src/providers/client/Exchange.ts",
+    find: "if (this.waiting !== undefined) this.controller?.abort(new",
+    replace: "this.controller?.abort(new",
+    caughtBy: ["test/providers/client/UpstreamBodies.test.ts"]
+  },
+  {
+    name: "a provider that generates is still to send its first delta in time",
+    file: "src/services/routing/RoutedStream.ts",
+    find: 'if (next.right.some(({ type }) => type === "begin")) attempt.beginOutput()',
+    replace: "",
+    caughtBy: ["test/services/routing/StreamDeadlines.test.ts"]
+  },
+  {
+    name: "a block of thinking is not seen to begin",
+    file: "src/providers/anthropic/Stream.ts",
+    find: 'asText(type).startsWith("content_block_")',
+    replace: 'type === "content_block_delta"',
+    caughtBy: ["test/providers/chat/Begins.test.ts"]
+  },
+  {
+    name: "what one provider took to generate is missing to the next",
+    file: "src/services/routing/Failover.ts",
+    find: "if (since !== undefined) deadline =",
+    replace: "if (since === Number.NaN) deadline =",
+    caughtBy: ["test/services/routing/StreamDeadlines.test.ts"]
+  },
+  {
+    name: "what a host tells of itself reaches clients of its dialect",
+    file: "src/providers/chat/NativeEvents.ts",
+    find: "[cleanText(name), cleanTexts(value, cleanText)]",
+    replace: "[name, value]",
+    caughtBy: ["test/providers/chat/NativeEvents.test.ts"]
+  }
+]
