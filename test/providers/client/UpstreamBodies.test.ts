@@ -62,7 +62,7 @@ describe("a streamed answer", () => {
   check("a host that says nothing while nobody reads is not silent", function* (fake) {
     const upstream = yield* Upstream
     const more = yield* Deferred.make<void>()
-    yield* fake.script(Fake.sse("one", Deferred.await(more), "two"))
+    yield* fake.script(Fake.sse(Effect.sleep("50 millis"), "one", Deferred.await(more), "two"))
     const stream = yield* upstream.open(post(fake.url))
     yield* pull(stream)
     // Twice the idle timeout.
