@@ -183,7 +183,12 @@ export type ChatEvent =
   /** The host generates; shows nothing. */
   | { readonly type: "begin" }
   | { readonly type: "finish"; readonly reason: FinishReason }
-  | { readonly type: "usage"; readonly usage: Usage }
+  | {
+      readonly type: "usage"
+      readonly usage: Usage
+      /** Counted along the way, of an answer that goes on. */
+      readonly isPartial?: boolean | undefined
+    }
   | {
       readonly type: "native"
       readonly event: Readonly<Record<string, unknown>>

@@ -181,6 +181,27 @@ export const sanitizeUsage = (usage: Usage): Usage => {
   }
 }
 
+/** More than any host makes for one request. */
+const maxSearches = 1_000
+
+/** In tokens: the whole context, and the cap beside it. */
+export const usageLimit = (model: ChatModel, { maxTokens }: ChatRequest): number => model.contextLength + maxTokens
+
+/** A host's counts, none above what the request could hold. */
+export const boundUsage = (reported: Usage, model: ChatModel, request: ChatRequest) => {
+  const usage = sanitizeUsage(reported)
+  const { completion, prompt, webSearches = 0 } = usage
+  const limit = usageLimit(model, request)
+  if (prompt <= limit && completion <= limit && webSearches <= maxSearches) return { usage, isBounded: false }
+  const bounded = {
+    ...usage,
+    prompt: Math.min(prompt, limit),
+    completion: Math.min(completion, limit),
+    webSearches: Math.min(webSearches, maxSearches)
+  }
+  return { usage: sanitizeUsage(bounded), isBounded: true }
+}
+
 /** A customer pays for no more completion than the cap, even where the provider's minimum is higher, nor for searches that the hold does not cover. */
 export const capUsage = (usage: Usage, { maxTokens, maxWebSearches = 0 }: ChatRequest): Usage => {
   const completion = Math.min(usage.completion, maxTokens)

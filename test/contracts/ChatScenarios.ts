@@ -14,7 +14,9 @@ export const finished = (reason: FinishReason): ChatEvent => ({ type: "finish", 
 export const usageOf = (usage: Partial<Usage>): Usage => {
   return { prompt: 0, completion: 0, cached: 0, cacheWrite: 0, reasoning: 0, ...usage }
 }
-export const counted = (usage: Partial<Usage>): ChatEvent => ({ type: "usage", usage: usageOf(usage) })
+export const counted = (usage: Partial<Usage>) => ({ type: "usage" as const, usage: usageOf(usage) })
+/** Of an answer that goes on. */
+export const countedSoFar = (usage: Partial<Usage>): ChatEvent => ({ ...counted(usage), isPartial: true })
 
 /** A call whose request is encoded without being sent. */
 export const callTo =

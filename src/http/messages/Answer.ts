@@ -32,6 +32,19 @@ export const usageJson = ({
   server_tool_use: webSearches === 0 ? null : { web_search_requests: webSearches }
 })
 
+/** What a host reports, with the counts that are billed. */
+export const billedUsage = (reported: unknown, usage: Usage): JsonObject => {
+  const theirs = isObject(reported) ? reported : {}
+  const { server_tool_use: searches, ...counts } = usageJson(usage)
+  const tools = theirs.server_tool_use
+  const { webSearches = 0 } = usage
+  return {
+    ...theirs,
+    ...counts,
+    server_tool_use: isObject(tools) ? { ...tools, web_search_requests: webSearches } : searches
+  }
+}
+
 export const stopReasons: Readonly<Record<FinishReason, string>> = {
   stop: "end_turn",
   length: "max_tokens",
@@ -85,7 +98,5 @@ const translate = ({ id, model }: AnswerName, request: ChatRequest, answer: Chat
 export const messageJson = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): object => {
   const { native } = answer
   if (native === undefined) return translate(name, request, answer, usage)
-  const { server_tool_use, ...counts } = usageJson(usage)
-  const reported = isObject(native.usage) ? native.usage : {}
-  return { ...native, id: name.id, model: name.model, usage: { server_tool_use, ...reported, ...counts } }
+  return { ...native, id: name.id, model: name.model, usage: billedUsage(native.usage, usage) }
 }

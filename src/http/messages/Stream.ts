@@ -4,7 +4,7 @@ import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/Dialect.ts"
 import { frame, nameOf, type StreamEncoder } from "../chat/Sse.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
-import { stopReasons, usageJson } from "./Answer.ts"
+import { billedUsage, stopReasons, usageJson } from "./Answer.ts"
 import { messagesError } from "./Errors.ts"
 
 const frameOf = (event: JsonObject): string => frame(String(event.type), JSON.stringify(event))
@@ -12,6 +12,12 @@ const frameOf = (event: JsonObject): string => frame(String(event.type), JSON.st
 const unset = { stop_sequence: null, stop_details: null, container: null }
 
 const messageStop = frame("message_stop", `{"type":"message_stop"}`)
+
+/** A host may tell its end in parts. */
+const merge = (before: unknown, now: unknown): JsonObject => ({
+  ...(isObject(before) && before),
+  ...(isObject(now) && now)
+})
 
 type CallEvent = Extract<ChatEvent, { readonly type: "tool_call" }>
 type BlockKind = "text" | "thinking"
@@ -21,12 +27,12 @@ const openings: Readonly<Record<BlockKind, string>> = {
   thinking: `{"type":"thinking","thinking":"","signature":""}`
 }
 
-/** Concatenates around the text, so that a delta costs one string. A host's own events pass; its last one waits for the charge. */
+/** Concatenates around the text, so that a delta costs one string. A host's own events pass; the last two wait for the charge. */
 export class MessagesEncoder implements StreamEncoder {
   private opened = false
   private isNative = false
   private lastNative = ""
-  private uncounted: JsonObject | undefined
+  private messageDelta: JsonObject | undefined
   private next = 0
   private open: BlockKind | "tool_use" | undefined
   private head = ""
@@ -52,7 +58,8 @@ export class MessagesEncoder implements StreamEncoder {
 
   finish(usage: Usage): string {
     if (this.isNative) {
-      const counted = this.uncounted && frameOf({ ...this.uncounted, usage: usageJson(usage) })
+      const { messageDelta } = this
+      const counted = messageDelta && frameOf({ ...messageDelta, usage: billedUsage(messageDelta.usage, usage) })
       return (counted ?? "") + (this.lastNative || messageStop)
     }
     const before = (this.opened ? "" : this.start([])) + this.close()
@@ -71,9 +78,9 @@ export class MessagesEncoder implements StreamEncoder {
       this.lastNative = frameOf(event)
       return ""
     }
-    // Clients take counts for granted, and this host left them out.
-    if (event.type === "message_delta" && !isObject(event.usage)) {
-      this.uncounted = event
+    if (event.type === "message_delta") {
+      const { delta, usage } = this.messageDelta ?? {}
+      this.messageDelta = { ...event, delta: merge(delta, event.delta), usage: merge(usage, event.usage) }
       return ""
     }
     if (event.type !== "message_start" || !isObject(event.message)) return frameOf(event)

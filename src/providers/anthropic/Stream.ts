@@ -5,6 +5,7 @@ import {
   encodeArguments,
   finishOf,
   pushEnd,
+  pushUsage,
   type StreamedCall,
   StreamedCalls,
   unreadableArguments
@@ -19,20 +20,19 @@ interface CallBlock {
   readonly input: string
 }
 
-/** The prompt's usage is passed on at the start, for streams that are cut short. */
+/** Usage is passed on as it is told, for streams that are cut short. */
 export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable"> => {
   const calls = new StreamedCalls()
   const blocks = new Map<unknown, CallBlock>()
   let reason: unknown
   let counts: Fields = {}
   let searches = 0
-  let isRecounted = false
 
   const openBlock = (index: unknown, block: Fields, out: Array<ChatEvent>): StreamOutcome => {
     if (block.type === "server_tool_use" && block.name === "web_search") {
       searches += 1
       counts = { ...counts, server_tool_use: { web_search_requests: searches } }
-      return pushUsage(out)
+      return tellUsage(out)
     }
     if (block.type !== "tool_use") return takeDelta({ ...block, type: `${String(block.type)}_delta` }, undefined, out)
     const name = asText(block.name)
@@ -74,10 +74,7 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
     counts = { ...counts, ...Object.fromEntries(known) }
   }
 
-  const pushUsage = (out: Array<ChatEvent>): undefined => {
-    const usage = decodeUsage(counts)
-    if (usage !== undefined) out.push({ type: "usage", usage })
-  }
+  const tellUsage = (out: Array<ChatEvent>): undefined => pushUsage(out, decodeUsage(counts))
 
   const closeMessage = (out: Array<ChatEvent>): StreamOutcome => {
     if (reason === undefined) return "message_stop without a stop_reason"
@@ -92,7 +89,7 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
           count(asFields(event.message).usage)
           // Only `message_delta` knows the output's count.
           counts = { ...counts, output_tokens: 0 }
-          return pushUsage(out)
+          return tellUsage(out)
         case "content_block_start":
           return openBlock(event.index, asFields(event.content_block), out)
         case "content_block_delta":
@@ -101,8 +98,8 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
           return closeBlock(event.index, out)
         case "message_delta":
           reason = asFields(event.delta).stop_reason ?? reason
-          isRecounted = true
-          return count(event.usage)
+          count(event.usage)
+          return tellUsage(out)
         case "message_stop":
           return closeMessage(out)
         default:
@@ -110,6 +107,6 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
       }
     },
     begins: ({ type }) => asText(type).startsWith("content_block_"),
-    usage: () => (isRecounted ? decodeUsage(counts) : undefined)
+    usage: () => undefined
   }
 }

@@ -73,9 +73,13 @@ export const answerDecoder = <A, I, Call = void>(
   }
 }
 
+export const pushUsage = (out: Array<ChatEvent>, usage: Usage | undefined, isPartial = false): undefined => {
+  if (usage !== undefined) out.push({ type: "usage", usage, ...(isPartial && { isPartial }) })
+}
+
 export const pushEnd = (out: Array<ChatEvent>, reason: FinishReason, usage: Usage | undefined): "whole" => {
   out.push({ type: "finish", reason })
-  if (usage !== undefined) out.push({ type: "usage", usage })
+  pushUsage(out, usage)
   return "whole"
 }
 

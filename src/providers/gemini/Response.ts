@@ -2,7 +2,7 @@ import { Either, Predicate } from "effect"
 import type { ChatAnswer, ChatEvent, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { encodeArguments, finishOf, pushEnd, unreadableArguments, usageOf } from "../chat/Answer.ts"
+import { encodeArguments, finishOf, pushEnd, pushUsage, unreadableArguments, usageOf } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { seal } from "../chat/ThoughtSignatures.ts"
@@ -150,25 +150,32 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     return isFiltered(reason) ? moderationFailure(200, reason) : `an empty candidate, finishReason ${why}`
   }
 
+  const takeCandidate = (chunk: Fields, out: Array<ChatEvent>): StreamOutcome => {
+    const candidate = asList(chunk.candidates)[0]
+    if (!Predicate.isRecord(candidate)) {
+      const block = blockIn(chunk)
+      return block === undefined || hasOutput ? undefined : moderationFailure(200, block)
+    }
+    for (const query of queriesOf(candidate)) queries.add(query)
+    const before = out.length
+    for (const part of asList(asFields(candidate.content).parts)) {
+      const broken = takePart(asFields(part), out)
+      if (broken !== undefined) return broken
+    }
+    if (out.length > before) hasOutput = true
+    const finishReason = asText(candidate.finishReason)
+    if (finishReason === "") return undefined
+    reason = finishReason
+    return checkFinish()
+  }
+
   return {
     take: (chunk, out) => {
-      meta = decodeUsage(chunk.usageMetadata, 0) === undefined ? meta : chunk.usageMetadata
-      const candidate = asList(chunk.candidates)[0]
-      if (!Predicate.isRecord(candidate)) {
-        const block = blockIn(chunk)
-        return block === undefined || hasOutput ? undefined : moderationFailure(200, block)
-      }
-      for (const query of queriesOf(candidate)) queries.add(query)
-      const before = out.length
-      for (const part of asList(asFields(candidate.content).parts)) {
-        const broken = takePart(asFields(part), out)
-        if (broken !== undefined) return broken
-      }
-      if (out.length > before) hasOutput = true
-      const finishReason = asText(candidate.finishReason)
-      if (finishReason === "") return undefined
-      reason = finishReason
-      return checkFinish()
+      const isCounted = decodeUsage(chunk.usageMetadata, 0) !== undefined
+      if (isCounted) meta = chunk.usageMetadata
+      const broken = takeCandidate(chunk, out)
+      if (broken === undefined && (isCounted || reason !== "")) pushUsage(out, usage(), reason === "")
+      return broken
     },
     finish: (out) => {
       if (reason === "") return undefined

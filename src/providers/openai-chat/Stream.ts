@@ -4,6 +4,7 @@ import {
   argumentsText,
   finishOf,
   pushEnd,
+  pushUsage,
   type StreamedCall,
   StreamedCalls,
   unreadableArguments
@@ -66,7 +67,7 @@ const makeCallDecoder = (newId: () => string) => {
   return { calls, take }
 }
 
-/** Finish and usage come last, once the stream is complete. */
+/** The finish comes last, once the stream is complete; usage also where it is told. */
 export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   const { calls, take: takeCall } = makeCallDecoder(call.newId)
   let reason: string | undefined
@@ -95,12 +96,13 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
 
   return {
     take: (chunk, out) => {
-      usage = decodeUsage(chunk.usage, call) ?? usage
-      const choice = asList(chunk.choices)[0]
-      if (!Predicate.isRecord(choice)) return undefined
-      usage = decodeUsage(choice.usage, call) ?? usage
+      const choice = asFields(asList(chunk.choices)[0])
+      const counted = decodeUsage(choice.usage, call) ?? decodeUsage(chunk.usage, call)
+      usage = counted ?? usage
       if (isBreak(choice.finish_reason)) return `finish_reason ${String(choice.finish_reason)}`
-      reason = asText(choice.finish_reason) || reason
+      const finished = asText(choice.finish_reason)
+      reason = finished || reason
+      if (counted !== undefined || finished !== "") pushUsage(out, usage, reason === undefined)
       return takeDelta(asFields(choice.delta), out)
     },
     finish: (out) => {

@@ -128,6 +128,7 @@ export const makeChatCharging = Effect.gen(function* () {
         task.record.notes.add("usage_estimated")
         Metrics.usageEstimated.unsafeUpdate(1, [])
       }
+      if (measured.isBounded) task.record.notes.add("usage_bounded")
       return measured
     })
 

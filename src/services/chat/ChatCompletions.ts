@@ -15,41 +15,25 @@ import type { HoldRefused } from "../ledger/HoldPlacement.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { References } from "../media/References.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
-import type { StreamClient } from "../routing/RoutedStream.ts"
-import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type ChatTask, makeChatCharging } from "./ChatCharging.ts"
-import { countRequest, fitToCap, measureUsage, type Received } from "./ChatUsage.ts"
+import type { ChatSink } from "./ChatSink.ts"
+import { countRequest, fitToCap, measureUsage, toReceived } from "./ChatUsage.ts"
 import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
-/** Never fails: a client that left shows in `departure`. */
-export interface ChatSink extends StreamClient {
-  /** Sends the head once, then keep-alives while nothing is written. */
-  readonly open: Effect.Effect<void>
-  /** From then on an error can only be a chunk. */
-  readonly isOpen: Effect.Effect<boolean>
-  /** Writes at once; the effect waits until the client can take more. */
-  readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
-  readonly finish: (usage: Usage) => Effect.Effect<void>
-  readonly fail: (failure: RoutingFailure | SettleFailed | Aborted) => Effect.Effect<void>
-  readonly departure: ClientDeparture
-}
+export type { ChatSink } from "./ChatSink.ts"
 
 export type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFailure | SettleFailed
 
 const headAfterMillis = 25_000
+/** Without its client. */
+const readOnMillis = 2_000
 
 const asIs = ({ request, since }: ChatTask): PreparedRequest => ({ request, since })
-
-const toReceived = ({ content, native, reasoning, toolCalls, usage }: ChatAnswer): Received => {
-  let produced = (reasoning ?? "") + (content ?? "")
-  for (const { function: called } of toolCalls) produced += called.name + called.arguments
-  return { reported: usage, produced, isNative: native !== undefined }
-}
 
 export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
   ChatCompletions,
@@ -175,6 +159,26 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         yield* writeOff(task, output)
       })
 
+      /** Most hosts count at the end alone, which the stream may be close to. */
+      const readOn = (output: StreamOutput) => (interrupt: () => void) => {
+        output.leave()
+        if (output.awaitsUsage) return deadlines.schedule(Monotonic.millisOf(clock) + readOnMillis, interrupt)
+        interrupt()
+        return undefined
+      }
+
+      const settleForClient = Effect.fnUntraced(function* (task: ChatTask, held: Hold, output: StreamOutput) {
+        const received = task.record.attempts.list.at(-1)?.received
+        if (received !== undefined) {
+          task.record.route = received.route
+          output.route = received.route
+          output.take(received.events)
+        }
+        if (!output.started) return
+        const measured = yield* measure(task, output.receivedForClient())
+        yield* Effect.ignore(settle(task, held, measured, output.route?.cost))
+      })
+
       const streamHeld = Effect.fnUntraced(function* (
         task: ChatTask,
         prepared: PreparedRequest,
@@ -182,31 +186,21 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         held: Hold,
         output: StreamOutput
       ) {
-        const { record } = task
-        const pumping = Effect.flatten(sink.departure.interrupts(pumpStream(task, prepared, sink, output)))
+        const { departure } = sink
+        const pumping = Effect.flatten(departure.interrupts(pumpStream(task, prepared, sink, output), readOn(output)))
         const outcome = yield* Effect.exit(Effect.interruptible(pumping))
-        if (Exit.isFailure(outcome) && !Cause.isInterruptedOnly(outcome.cause)) {
-          const failure = Cause.failureOption(outcome.cause)
-          return Option.isSome(failure) && (yield* sink.isOpen)
-            ? yield* breakStream(task, sink, held, output, failure.value)
-            : yield* outcome
-        }
         if (Exit.isFailure(outcome)) {
-          if (!sink.departure.isOver) {
-            if (yield* sink.isOpen) yield* breakStream(task, sink, held, output, new Aborted())
-            return yield* outcome
+          const { cause } = outcome
+          const failure = Cause.failureOption(cause)
+          const isBroken = Option.isSome(failure)
+          if (departure.isOver && (isBroken ? output.started : Cause.isInterruptedOnly(cause))) {
+            return yield* settleForClient(task, held, output)
           }
-          const received = record.attempts.list.at(-1)?.received
-          if (received !== undefined) {
-            record.route = received.route
-            output.route = received.route
-            output.take(received.events)
+          if (isBroken && (yield* sink.isOpen)) return yield* breakStream(task, sink, held, output, failure.value)
+          if (Cause.isInterruptedOnly(cause) && (yield* sink.isOpen)) {
+            yield* breakStream(task, sink, held, output, new Aborted())
           }
-          if (!output.started) return
-          // A host may have counted the prompt by then, and what of it was cached.
-          const reported = output.usage && { ...output.usage, completion: 0, reasoning: 0 }
-          const measured = yield* measure(task, output.received(reported))
-          return yield* Effect.ignore(settle(task, held, measured, output.route?.cost))
+          return yield* outcome
         }
         const measured = yield* measure(task, output.received())
         const settled = yield* Effect.either(settle(task, held, measured, output.route?.cost))
@@ -241,7 +235,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const countTokens = ({ model, request }: Pick<ChatTask, "model" | "request">) =>
         Effect.flatMap(
           router.countTokens(model, request),
-          Option.match({ onNone: () => countRequest(tokens, model, request), onSome: Effect.succeed })
+          Option.match({
+            onNone: () => countRequest(tokens, model, request),
+            onSome: (counted) => Effect.succeed(Math.min(counted, Pricing.usageLimit(model, request)))
+          })
         )
 
       return ChatCompletions.of({ complete, countTokens, stream })

@@ -9,6 +9,8 @@ export interface Measured {
   readonly usage: Usage
   readonly billed: Usage
   readonly estimated: boolean
+  /** More was reported than the request could hold. */
+  readonly isBounded: boolean
 }
 
 export interface Received {
@@ -16,19 +18,27 @@ export interface Received {
   readonly produced: string
   /** The host was sent the client's own body. */
   readonly isNative: boolean
+  /** The provider may have reported less than it sent. */
+  readonly isCut?: boolean | undefined
 }
 
-/** Our own count where the provider reports nothing, or nothing beside text that it sent. */
+export const toReceived = ({ content, native, reasoning, toolCalls, usage }: ChatAnswer): Received => {
+  let produced = (reasoning ?? "") + (content ?? "")
+  for (const { function: called } of toolCalls) produced += called.name + called.arguments
+  return { reported: usage, produced, isNative: native !== undefined }
+}
+
+/** Our own count where the provider reports nothing, or less than it sent. */
 export const measureUsage = (
   tokens: Context.Tag.Service<TokenCounter>,
   { model, request }: { readonly model: ChatModel; readonly request: ChatRequest },
-  { isNative, produced, reported }: Received
+  { isCut = false, isNative, produced, reported = Pricing.noUsage }: Received
 ): Effect.Effect<Measured> => {
-  const usage = reported === undefined ? Pricing.noUsage : Pricing.sanitizeUsage(reported)
+  const { isBounded, usage } = Pricing.boundUsage(reported, model, request)
   const countPrompt = usage.prompt === 0
-  const countCompletion = usage.completion === 0 && produced !== ""
+  const countCompletion = produced !== "" && (isCut || usage.completion === 0)
   const toMeasured = (counted: Usage, estimated: boolean): Measured => {
-    return { usage: counted, billed: Pricing.capUsage(counted, request), estimated }
+    return { usage: counted, billed: Pricing.capUsage(counted, request), estimated, isBounded }
   }
   if (!countPrompt && !countCompletion) return Effect.succeed(toMeasured(usage, false))
   return Effect.zipWith(
@@ -37,8 +47,11 @@ export const measureUsage = (
           Math.min(prompt, model.contextLength)
         )
       : Effect.succeed(usage.prompt),
-    countCompletion ? tokens.count(produced) : Effect.succeed(usage.completion),
-    (prompt, completion) => toMeasured({ ...usage, prompt, completion }, true)
+    countCompletion ? tokens.count(produced) : Effect.succeed(0),
+    (prompt, counted) => {
+      const completion = Math.max(usage.completion, counted)
+      return toMeasured({ ...usage, prompt, completion }, countPrompt || counted > usage.completion)
+    }
   )
 }
 

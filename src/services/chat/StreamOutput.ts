@@ -9,9 +9,11 @@ const maxCharacters = 16_000_000
 export class StreamOutput {
   started = false
   route: Route | undefined
-  usage: Usage | undefined
   isNative = false
+  #usage: Usage | undefined
+  #isCounted = false
   #length = 0
+  #shown: number | undefined
   readonly #pieces: Array<string> = []
 
   take(events: ReadonlyArray<ChatEvent>): void {
@@ -19,13 +21,31 @@ export class StreamOutput {
     for (const event of events) {
       if (event.type === "content" || event.type === "reasoning") this.#keep(event.text)
       else if (event.type === "tool_call") this.#keep((event.name ?? "") + event.arguments)
-      else if (event.type === "usage") this.usage = event.usage
-      else if (event.type === "native") this.isNative = true
+      else if (event.type === "usage") {
+        this.#usage = event.usage
+        // A host that has counted no reasoning yet may count it at the end.
+        this.#isCounted = event.isPartial === true && event.usage.reasoning > 0
+      } else if (event.type === "native") this.isNative = true
     }
   }
 
-  received(reported: Usage | undefined = this.usage): Received {
-    return { reported, produced: this.#pieces.join(""), isNative: this.isNative }
+  /** False in the middle of an answer whose host counts along, and before its first output. */
+  get awaitsUsage(): boolean {
+    return this.started && !this.#isCounted
+  }
+
+  /** The client gets nothing of what is taken from then on. */
+  leave(): void {
+    if (this.started) this.#shown = this.#pieces.length
+  }
+
+  received(): Received {
+    return { reported: this.#usage, produced: this.#pieces.join(""), isNative: this.isNative }
+  }
+
+  /** What was received for the client, of a stream that ends without it. */
+  receivedForClient(): Received {
+    return { ...this.received(), produced: this.#pieces.slice(0, this.#shown).join(""), isCut: true }
   }
 
   #keep(text: string): void {

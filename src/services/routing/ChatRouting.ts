@@ -2,21 +2,17 @@ import { Array as Arr, type Context, Effect, Option } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import { keepHints, needs, reduceTo, unsupportedCombination, unsupportedField } from "../../domain/ChatRules.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
-import { chatCharge } from "../../domain/Pricing.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Affinity, overridesPreference } from "./Affinity.ts"
-import type { CostOf } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { setUsage } from "./AttemptSpan.ts"
+import { chatCostOf } from "./ChatCost.ts"
 import { failover, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
 import type { ChatAdapter } from "./Provider.ts"
 import { type Providers, requireAdapter } from "./Providers.ts"
 import { openStream, type StreamOptions, watch } from "./RoutedStream.ts"
 import * as Candidates from "./RouteSelection.ts"
-
-const chatCost: CostOf<Route> = ({ cost }, spent) =>
-  cost === undefined || spent === "whole" ? undefined : chatCharge(cost, spent)
 
 /** A late count is worth less to a client than an estimate. */
 const countTimeout = "3 seconds"
@@ -109,7 +105,7 @@ export const makeChatRouting = (
       model,
       routes: prefer(routes, request, attempts),
       attempts,
-      costOf: chatCost,
+      costOf: chatCostOf(model, request),
       limitMillis: since === undefined ? requestMillis : Math.max(0, requestMillis - now() + since),
       fairAttemptMillis: firstByteMillis,
       output: "text" as const

@@ -1,6 +1,10 @@
 import type { Effect, Exit } from "effect"
 import { runChild } from "./Fibers.ts"
 
+const interruptNow = (interrupt: () => void): undefined => {
+  interrupt()
+}
+
 export class ClientDeparture {
   #isOver = false
   #listener = () => {}
@@ -14,13 +18,20 @@ export class ClientDeparture {
     this.#listener()
   }
 
-  /** For one effect at a time. */
-  interrupts<A, E, R>(effect: Effect.Effect<A, E, R>): Effect.Effect<Exit.Exit<A, E>, never, R> {
+  /** For one effect at a time. `onLeave` interrupts it, now or later, and returns its cancellation. */
+  interrupts<A, E, R>(
+    effect: Effect.Effect<A, E, R>,
+    onLeave: (interrupt: () => void) => (() => void) | undefined = interruptNow
+  ): Effect.Effect<Exit.Exit<A, E>, never, R> {
     return runChild(effect, (interrupt) => {
-      if (this.#isOver) interrupt()
-      this.#listener = interrupt
+      let callOff: (() => void) | undefined
+      this.#listener = () => {
+        callOff = onLeave(interrupt)
+      }
+      if (this.#isOver) this.#listener()
       return () => {
         this.#listener = () => {}
+        callOff?.()
       }
     })
   }

@@ -27,7 +27,9 @@ export interface RequestEntry {
   readonly provider: string | undefined
   readonly stream: boolean
   readonly attempts: ReadonlyArray<AttemptEntry>
-  readonly notes: ReadonlyArray<"usage_estimated" | "hold_exceeded" | "hold_lost" | "replayed" | "cap_lowered">
+  readonly notes: ReadonlyArray<
+    "usage_estimated" | "usage_bounded" | "hold_exceeded" | "hold_lost" | "replayed" | "cap_lowered"
+  >
   readonly usage: Usage | undefined
   readonly hold: string | undefined
   readonly charge: bigint

@@ -54,6 +54,7 @@ describe("a stream of an anthropic host", () => {
         { type: "reasoning", text: "Hm." },
         counted({ webSearches: 1 }),
         text("a"),
+        counted({ webSearches: 1 }),
         finished("stop"),
         counted({ webSearches: 1 })
       ]
@@ -74,6 +75,7 @@ describe("a stream of an anthropic host", () => {
         counted({ prompt: 32, cacheWrite: 30, cacheWriteHour: 20 }),
         counted({ prompt: 32, cacheWrite: 30, cacheWriteHour: 20, webSearches: 1 }),
         text("a"),
+        counted({ prompt: 32, completion: 4, cacheWrite: 30, cacheWriteHour: 20, webSearches: 2 }),
         finished("stop"),
         counted({ prompt: 32, completion: 4, cacheWrite: 30, cacheWriteHour: 20, webSearches: 2 })
       ]
@@ -89,6 +91,7 @@ describe("a stream of an anthropic host", () => {
       [
         counted({ prompt: 32, cacheWrite: 30, cacheWriteHour: 20 }),
         text("a"),
+        counted({ prompt: 32, completion: 4, cacheWrite: 30, cacheWriteHour: 20 }),
         finished("stop"),
         counted({ prompt: 32, completion: 4, cacheWrite: 30, cacheWriteHour: 20 })
       ]

@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { ChatAnswer, ChatRequest, Usage } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
-import { counted, finished, scenarios, text, usageOf } from "../../contracts/ChatScenarios.ts"
+import { counted, countedSoFar, finished, scenarios, text, usageOf } from "../../contracts/ChatScenarios.ts"
 import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { type Chunk, chunk, gemini } from "./Wire.ts"
@@ -205,7 +205,7 @@ describe("a stream of a Gemini host", () => {
     [
       "passes the first event on, even one without output",
       [first, Fake.event(said("a", "STOP"))],
-      [text(""), text("a"), finished("stop"), counted({ prompt: 3 })]
+      [countedSoFar({ prompt: 3 }), text("a"), counted({ prompt: 3 }), finished("stop"), counted({ prompt: 3 })]
     ]
   ])
 })

@@ -1,6 +1,6 @@
 import { Deferred, Effect, Option } from "effect"
 import { hear, joined, request } from "../../contracts/ChatHarness.ts"
-import { counted, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
+import { counted, countedSoFar, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
 import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { makeWriter } from "../Backpressure.ts"
@@ -30,19 +30,27 @@ describe("a stream of an openai-chat host", () => {
       [text(""), text("a"), finished("stop")]
     ],
     [
-      "takes usage from any place, the last one counts, and comes last",
+      "passes usage on from any place, and the last one at the end",
       [
         chunk({ content: "a" }, null, { usage: { prompt_tokens: 1, completion_tokens: 1 } }),
         chunk({ content: "b" }, "stop", { usage: null }),
         Fake.event({ choices: [], usage: { prompt_tokens: 1, completion_tokens: 2 } }),
         Fake.done
       ],
-      [text("a"), text("b"), finished("stop"), counted({ prompt: 1, completion: 2 })]
+      [
+        countedSoFar({ prompt: 1, completion: 1 }),
+        text("a"),
+        counted({ prompt: 1, completion: 1 }),
+        text("b"),
+        counted({ prompt: 1, completion: 2 }),
+        finished("stop"),
+        counted({ prompt: 1, completion: 2 })
+      ]
     ],
     [
       "keeps usage that came before the end",
       [chunk({ content: "a" }, null, { usage: { prompt_tokens: 1 } }), stop, Fake.done],
-      [text("a"), finished("stop"), counted({ prompt: 1 })]
+      [countedSoFar({ prompt: 1 }), text("a"), counted({ prompt: 1 }), finished("stop"), counted({ prompt: 1 })]
     ],
     [
       "is over after [DONE]",

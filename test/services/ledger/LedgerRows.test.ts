@@ -62,16 +62,26 @@ withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("what is writte
     assert.deepStrictEqual(yield* sql`SELECT used FROM rate_windows WHERE key_id = ${key}`, [{ used: "1" }])
   })
 
-  it.effect("is the row of the request, which a refund makes one that failed", function* () {
+  const left = { status: 499, code: "client_closed" }
+  const refunded: ReadonlyArray<readonly [what: string, paid: Partial<RequestEntry>, failed: object]> = [
+    ["an answer in one piece", {}, { status: 500, code: "internal_error" }],
+    ["a stream, whose head was sent,", { stream: true }, { status: 200, code: "stream_error" }],
+    ["a client that left", left, left],
+    ["a client that left its stream", { ...left, stream: true }, left]
+  ]
+  it.effect.each(refunded)("is the row of %s, which a refund makes one that failed", function* ([, more, failed]) {
     const { bench, ids, key, ledger, org, sql } = yield* account(one)
     const id = ids.uuid()
     const hold = yield* ledger.admit({ id, org, key, upTo: one })
-    const row = rowOf({ ...paid, id, hold: id, org, key })
+    const row = rowOf({ ...paid, ...more, id, hold: id, org, key })
     assert.deepInclude(yield* ledger.settle(hold, NanoUsd(7n), { row }), { charged: NanoUsd(7n), logged: true })
     const rows = sql`SELECT status, code, charge FROM request_log WHERE id = ${id}`
-    assert.deepStrictEqual(yield* rows, [{ status: 200, code: null, charge: "7" }])
+    assert.deepStrictEqual(
+      yield* rows,
+      [{ status: 200, code: null, ...more, charge: "7" }].map(({ stream: _, ...rest }) => rest)
+    )
     yield* refundFailed(sql, id)
-    assert.deepStrictEqual(yield* rows, [{ status: 500, code: "internal_error", charge: "0" }])
+    assert.deepStrictEqual(yield* rows, [{ ...failed, charge: "0" }])
     assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
     assert.isTrue(yield* bench.proved)
   })
