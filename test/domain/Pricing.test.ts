@@ -155,6 +155,17 @@ describe("chatCharge", () => {
     assert.deepStrictEqual(Pricing.capUsage(usage({ prompt: 10 }), asked), usage({ prompt: 10 }))
   })
 
+  it("believes no count above the context and the cap together, nor a thousand searches and more", () => {
+    const model = chatModel({ contextLength: 1_000 })
+    const asked = request([user("x")], { maxTokens: 50 })
+    const most = usage({ prompt: 1_050, completion: 1_050, cached: 1_050, reasoning: 1_050, webSearches: 1_000 })
+    assert.deepStrictEqual(Pricing.boundUsage(most, model, asked), { usage: most, isBounded: false })
+    for (const absurd of [1_051, 1e300, Infinity]) {
+      const of = { ...most, prompt: absurd, completion: absurd, cached: absurd, reasoning: absurd, webSearches: absurd }
+      assert.deepStrictEqual(Pricing.boundUsage(of, model, asked), { usage: most, isBounded: true })
+    }
+  })
+
   it("picks the tier of the whole request, only above the mark", () => {
     const at = Pricing.chatCharge(tiered, usage({ prompt: 200_000, completion: 10 }))
     assert.strictEqual(at, 200_000n * 1500n + 10n * 7500n)

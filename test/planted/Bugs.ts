@@ -1,10 +1,12 @@
 import type { Bug } from "./Bug.ts"
+import { departureBugs } from "./DepartureBugs.ts"
 import { moneyBugs } from "./MoneyBugs.ts"
 import { streamBugs } from "./StreamBugs.ts"
 
 /** Bugs of money first, then of streams, of routing and of decoding. */
 export const bugs: ReadonlyArray<Bug> = [
   ...moneyBugs,
+  ...departureBugs,
   ...streamBugs,
   {
     name: "a circuit never opens by failures in a row",

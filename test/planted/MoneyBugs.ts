@@ -133,13 +133,6 @@ export const moneyBugs: ReadonlyArray<Bug> = [
     caughtBy: ["test/http/chat/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
   },
   {
-    name: "a client that left pays nothing for what it read",
-    file: "src/services/chat/ChatCompletions.ts",
-    find: "          if (!output.started) return\n",
-    replace: "          return\n",
-    caughtBy: ["test/crashes/Departures.test.ts", "test/services/chat/ChatCompletions.test.ts"]
-  },
-  {
     name: "an answer is given before its charge is certain",
     file: "src/services/chat/ChatCompletions.ts",
     find: "Effect.as(settle(task, held, measured, route.cost), {",

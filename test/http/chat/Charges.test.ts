@@ -96,6 +96,12 @@ const untrue: ReadonlyArray<readonly [what: string, usage: unknown]> = [
   ["another protocol's", { input_tokens: 10, output_tokens: 5 }]
 ]
 
+const excesses = [
+  { what: "more than was expected", tokens: 90_000, logged: 90_000, notes: ["hold_exceeded"] },
+  // The context of 100,000, and the cap of 3.
+  { what: "more than can be", tokens: 1e300, logged: 100_003, notes: ["usage_bounded", "hold_exceeded"] }
+]
+
 /** How each way tells of seven tokens in and five out. */
 const counts: Readonly<Record<string, string>> = {
   "/v1/chat/completions": '"prompt_tokens":7,"completion_tokens":5,"total_tokens":12',
@@ -133,15 +139,18 @@ withLayer(served)("the charge of a chat", (it) => {
         assert.include(answer.text, told)
       })
 
-      it.effect("is never above the hold, and the excess is logged", function* () {
-        const usage = { prompt_tokens: 1e9, completion_tokens: 1e9 }
+      it.effect.each(excesses)("is never above the hold for $what, and the excess is logged", function* (excess) {
+        const { logged, notes, tokens } = excess
+        const usage = { prompt_tokens: tokens, completion_tokens: tokens }
         yield* (yield* Upstreams).first.script(replying(stream, "fine", usage))
         const { spent, ...customer } = yield* Served.customer()
         const answer = yield* ask(customer, { ...talk("talk"), max_tokens: 3, stream })
         const hold = BigInt(32 + 16 + 2) * into + 3n * out
         const row = yield* Served.logged(answer.headers.get("x-request-id"))
-        assert.deepInclude(row, { notes: ["hold_exceeded"], charge: NanoUsd(hold), promptTokens: 1e9 })
+        assert.deepInclude(row, { notes, charge: NanoUsd(hold), promptTokens: logged, completionTokens: 3 })
         assert.strictEqual(yield* spent, hold)
+        const told = answer.text.slice(answer.text.lastIndexOf('"usage"'))
+        if (told.includes("input_tokens") || !stream) assert.include(told, String(logged))
       })
     })
   }

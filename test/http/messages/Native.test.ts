@@ -66,6 +66,15 @@ const events = [
   { type: "message_stop" }
 ]
 const streamed: Reply = sse(...events.map(event))
+/** What is told of them: all counts that are billed. */
+const billed = {
+  ...usage,
+  cache_creation: { ephemeral_1h_input_tokens: 0, ephemeral_5m_input_tokens: 0 },
+  cache_creation_input_tokens: 0,
+  cache_read_input_tokens: 0,
+  output_tokens_details: { thinking_tokens: 0 },
+  server_tool_use: null
+}
 const charge = 12n * price.prompt + 9n * price.completion
 
 const tool: Anthropic.Tool = { name: "read", input_schema: { type: "object" } }
@@ -122,6 +131,33 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
     assert.strictEqual(yield* account.spent, BigInt(prompt) * price.prompt + BigInt(completion) * price.completion)
   })
 
+  /** What the host reports, and what of it is billed. */
+  const corrected = [
+    ["above the cap", { input_tokens: 12, output_tokens: 5_000 }, [12, 2_000]],
+    ["that cannot be", { input_tokens: 1e300, output_tokens: 9 }, [102_000, 9]],
+    ["in two parts", { input_tokens: 12, output_tokens: 9, server_tool_use: { web_search_requests: 7 } }, [12, 9]]
+  ] as const
+
+  for (const stream of [false, true]) {
+    it.effect.each(corrected)(`shows what is billed of counts %s, streamed: ${stream}`, function* ([, told, expected]) {
+      const host = (yield* DialectHosts).of(anthropic)
+      const half = { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 1 } }
+      const whole = { type: "message_delta", delta: { stop_sequence: null }, usage: told }
+      const begun = { type: "message_start", message: { ...theirs, content: [], stop_reason: null } }
+      const parts = [begun, ...events.slice(8, 12), half, whole, { type: "message_stop" }]
+      yield* host.script(stream ? sse(...parts.map(event)) : json(200, { ...theirs, usage: told }))
+      const account = yield* customer()
+      const { message } = yield* calling(() => ask(account, asking("own"), stream))
+      yield* host.received
+      const { input_tokens, output_tokens, server_tool_use } = message.usage
+      assert.deepStrictEqual<unknown>([input_tokens, output_tokens], expected)
+      assert.strictEqual(server_tool_use?.web_search_requests ?? 0, 0)
+      assert.strictEqual(message.stop_reason, stream ? "end_turn" : "tool_use")
+      const paid = BigInt(input_tokens) * price.prompt + BigInt(output_tokens) * price.completion
+      if (input_tokens < 100) assert.strictEqual(yield* account.spent, paid)
+    })
+  }
+
   it.effect("streams its events as they are, under our names, the last after the charge", function* () {
     const host = (yield* DialectHosts).of(anthropic)
     yield* host.script(streamed)
@@ -133,7 +169,9 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
     assert.strictEqual(yield* account.spent, charge)
     const [start, ...others] = items
     // The client leaves pings out.
-    assert.deepStrictEqual<unknown>(others, events.slice(2))
+    const [stop, delta, ...before] = others.toReversed()
+    assert.deepStrictEqual<unknown>(before.toReversed(), events.slice(2, -2))
+    assert.deepStrictEqual<unknown>([delta, stop], [{ ...events.at(-2), usage: billed }, events.at(-1)])
     if (start?.type !== "message_start") return assert.fail("no message_start")
     const { id, model, ...rest } = start.message
     assert.match(id, /^msg_[0-9a-f]{32}$/)
@@ -220,6 +258,9 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
     const { body: sent, path } = yield* host.received
     assert.strictEqual(path, "/v1/messages/count_tokens")
     assert.deepStrictEqual<unknown>(sent, { ...body, model: "hush-model" })
+    yield* host.script(json(200, { input_tokens: 1e300 }))
+    assert.isBelow((yield* count).input_tokens, 1e6)
+    yield* host.received
     yield* host.script(json(500, anthropic.error(500)))
     const own = (yield* count).input_tokens
     assert.isAbove(own, 5)

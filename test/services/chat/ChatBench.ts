@@ -1,16 +1,18 @@
 import { Deferred, Effect, Layer, Ref } from "effect"
-import type { ChatEvent } from "../../../src/domain/Chat.ts"
+import type { ChatEvent, ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel, Route } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ChatCompletions, type ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
+import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { References } from "../../../src/services/media/References.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { ClientDeparture } from "../../../src/services/runtime/ClientDeparture.ts"
 import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
-import { model, type ProviderFake } from "../../fakes/ProviderFake.ts"
+import { model, type ProviderFake, request } from "../../fakes/ProviderFake.ts"
 import * as TokensFake from "../../fakes/TokensFake.ts"
+import { assert } from "../../harness/It.ts"
 
 interface Line {
   readonly open: number
@@ -65,7 +67,7 @@ export const openChat = Effect.fnUntraced(function* (credits: bigint) {
 })
 
 /** Chats over these providers and a ledger in memory. */
-export const chatsOver = (fake: ProviderFake) =>
+export const chatsOver = (fake: Pick<ProviderFake, "layer">) =>
   ChatCompletions.layer.pipe(
     // A chat without pictures must not look for any.
     Layer.provide(Layer.mock(References, {})),
@@ -73,3 +75,31 @@ export const chatsOver = (fake: ProviderFake) =>
       Layer.mergeAll(Layer.provide(ProviderRouter.layer(), fake.layer), LedgerFake.layer, TokensFake.layer)
     )
   )
+
+const credits = 1_000_000n
+
+/** One job on an account of its own, with what it left behind. */
+const bench = Effect.gen(function* () {
+  const chat = yield* ChatCompletions
+  const ledger = yield* Ledger
+  const { books, org, record } = yield* openChat(credits)
+  const settled = Effect.gen(function* () {
+    assert.strictEqual(yield* books.openHolds(org), 0)
+    assert.isTrue(yield* books.proved)
+    const spent = credits - (yield* ledger.balance(org)).balance
+    assert.strictEqual(spent, record.charge)
+    return { spent, charges: yield* books.charges(org) }
+  })
+  const { sink, ...seen } = yield* makeSink
+  const complete = (sold: ChatModel, more: Partial<ChatRequest> = {}) =>
+    chat.complete({ model: sold, request: request(more), record })
+  const stream = (sold: ChatModel, into = sink) =>
+    chat.stream({ model: sold, request: request({ stream: true }), record }, into)
+  return { complete, stream, ledger, org, record, settled, sink, ...seen }
+})
+
+export type Bench = Effect.Effect.Success<typeof bench>
+
+/** Runs the body over a job on an account of its own, with these providers. */
+export const running = (fake: ProviderFake, body: (job: Bench) => Effect.fn.Return<unknown, unknown>) =>
+  Effect.flatMap(bench, Effect.fnUntraced(body)).pipe(Effect.provide(chatsOver(fake)))

@@ -1,8 +1,4 @@
-import { Deferred, Effect, Exit, Fiber, Struct, TestClock } from "effect"
-import type { ChatRequest } from "../../../src/domain/Chat.ts"
-import type { ChatModel } from "../../../src/domain/Model.ts"
-import { ChatCompletions, type ChatSink } from "../../../src/services/chat/ChatCompletions.ts"
-import { Ledger } from "../../../src/services/ledger/Ledger.ts"
+import { Deferred, Effect, Fiber, Struct, TestClock } from "effect"
 import {
   answer,
   answers,
@@ -12,44 +8,15 @@ import {
   finish,
   hangs,
   ProviderFake,
-  request,
   route,
   streams,
   usage
 } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { chatsOver, makeSink, nano, openChat, priced } from "./ChatBench.ts"
+import { nano, priced, running } from "./ChatBench.ts"
 
 const a = route("a")
 const b = route("b")
-
-const credits = 1_000_000n
-
-/** One job on an account of its own, with what it left behind. */
-const bench = Effect.gen(function* () {
-  const chat = yield* ChatCompletions
-  const ledger = yield* Ledger
-  const { books, org, record } = yield* openChat(credits)
-  const settled = Effect.gen(function* () {
-    assert.strictEqual(yield* books.openHolds(org), 0)
-    assert.isTrue(yield* books.proved)
-    const spent = credits - (yield* ledger.balance(org)).balance
-    assert.strictEqual(spent, record.charge)
-    return { spent, charges: yield* books.charges(org) }
-  })
-  const { sink, ...seen } = yield* makeSink
-  const complete = (sold: ChatModel, more: Partial<ChatRequest> = {}) =>
-    chat.complete({ model: sold, request: request(more), record })
-  const stream = (sold: ChatModel, into = sink) =>
-    chat.stream({ model: sold, request: request({ stream: true }), record }, into)
-  return { complete, stream, ledger, org, record, settled, sink, ...seen }
-})
-
-type Bench = Effect.Effect.Success<typeof bench>
-
-/** Runs the body over a job on an account of its own, with these providers. */
-const running = (fake: ProviderFake, body: (job: Bench) => Effect.fn.Return<unknown, unknown>) =>
-  Effect.flatMap(bench, Effect.fnUntraced(body)).pipe(Effect.provide(chatsOver(fake)))
 
 describe("a chat answered in one piece", () => {
   it.effect("is charged by the provider's usage", () => {
@@ -148,78 +115,6 @@ describe("a streamed chat", () => {
       assert.strictEqual(record.code, "stream_error")
       assert.deepStrictEqual(fake.calls, [a.id])
       assert.deepStrictEqual(yield* settled, { spent: 0n, charges: [] })
-    })
-  })
-
-  it.effect("whose client leaves pays the prompt and what it received", () => {
-    const fake = new ProviderFake().on(a, streams([content("12345")], "hang"))
-    return running(fake, function* ({ departure, line, record, settled, stream, written }) {
-      const work = yield* Effect.fork(stream(priced(a)))
-      yield* Deferred.await(written)
-      departure.leave()
-      assert.isTrue(Exit.isSuccess(yield* Fiber.await(work)))
-      assert.strictEqual((yield* settled).spent, 100n + 50n)
-      assert.deepStrictEqual([...record.notes], ["usage_estimated"])
-      assert.deepStrictEqual(fake.busy, [])
-      assert.strictEqual((yield* line).end, undefined)
-    })
-  })
-
-  it.effect("whose client leaves pays the prompt as the host has counted it", () => {
-    const early = { prompt: 7, completion: 1, cached: 5, cacheWrite: 0, reasoning: 0 }
-    const fake = new ProviderFake().on(a, streams([{ type: "usage", usage: early }, content("12345")], "hang"))
-    return running(fake, function* ({ departure, record, settled, stream, written }) {
-      const work = yield* Effect.fork(stream(priced(a)))
-      yield* Deferred.await(written)
-      departure.leave()
-      assert.isTrue(Exit.isSuccess(yield* Fiber.await(work)))
-      assert.strictEqual((yield* settled).spent, 7n + 50n)
-      assert.deepInclude(record.usage, { prompt: 7, cached: 5, completion: 5 })
-    })
-  })
-
-  it.effect("whose client has yet to read when its time is over pays as one that leaves", () => {
-    const fake = new ProviderFake().on(a, streams([content("12345")], [content("67")], [content("unread")]))
-    return running(fake, function* ({ departure, line, record, settled, sink, stream }) {
-      let writes = 0
-      const write: ChatSink["write"] = (events) =>
-        Effect.zipRight(sink.write(events), ++writes > 1 ? Effect.never : Effect.void)
-      const disconnectStalled = () => {
-        departure.leave()
-        return true
-      }
-      const work = yield* Effect.fork(stream(priced(a), { ...sink, write, disconnectStalled }))
-      yield* TestClock.adjust("1 hour")
-      yield* Fiber.join(work)
-      assert.strictEqual((yield* settled).spent, 100n + 70n)
-      assert.deepInclude(yield* line, { events: [content("12345"), content("67")], end: undefined })
-      assert.isUndefined(record.code)
-      assert.deepStrictEqual(record.attempts.list.map(Struct.get("outcome")), ["ok"])
-      assert.deepStrictEqual(fake.busy, [])
-    })
-  })
-
-  it.effect("whose client leaves before the provider's first event pays nothing", () => {
-    const fake = new ProviderFake().on(a, hangs)
-    return running(fake, function* ({ departure, ledger, org, settled, stream }) {
-      const work = yield* Effect.fork(stream(priced(a)))
-      yield* Effect.repeat(Effect.zipRight(Effect.yieldNow(), ledger.balance(org)), { until: ({ held }) => held > 0n })
-      departure.leave()
-      yield* Fiber.join(work)
-      assert.deepStrictEqual(yield* settled, { spent: 0n, charges: [] })
-      assert.deepStrictEqual(fake.busy, [])
-    })
-  })
-
-  it.effect("whose client leaves between the first event and the first delta pays the prompt", () => {
-    const fake = new ProviderFake().on(a, streams([content("")], "hang"))
-    return running(fake, function* ({ departure, record, settled, stream }) {
-      const work = yield* Effect.fork(stream(priced(a)))
-      yield* TestClock.adjust("1 second")
-      departure.leave()
-      yield* Fiber.join(work)
-      assert.strictEqual((yield* settled).spent, 100n)
-      assert.strictEqual(record.route?.id, a.id)
     })
   })
 

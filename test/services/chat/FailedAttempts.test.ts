@@ -1,4 +1,4 @@
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Effect, Fiber, TestClock } from "effect"
 import type { Route } from "../../../src/domain/Model.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
@@ -115,6 +115,7 @@ describe("the cost of a stream", () => {
       const work = yield* Effect.fork(chat.stream(job(record, [a], true), sink))
       yield* Deferred.await(written)
       departure.leave()
+      yield* TestClock.adjust("2 seconds")
       yield* Fiber.join(work)
       assert.deepStrictEqual(costsOf(record), { tries: [undefined], cost: 240n, charge: 120n })
     }).pipe(running(new ProviderFake().on(a, streams([content("12")], "hang"))))
@@ -138,6 +139,14 @@ describe("an attempt that fails before any output", () => {
       assert.deepStrictEqual(costsOf(record), moved)
       assert.deepStrictEqual(yield* streamed([a, b]), moved)
     }).pipe(running(new ProviderFake().on(a, fails(refused))))
+  )
+
+  it.effect("costs the operator no more than the request could hold", () =>
+    Effect.gen(function* () {
+      const most = 100_000n + 4_096n
+      const { tries } = yield* streamed([a, b])
+      assert.deepStrictEqual(tries, [most * 2n + most * 20n, undefined])
+    }).pipe(running(new ProviderFake().on(a, fails(failure("retry", 200, { spent: counted(1e300, 1e300) })))))
   )
 
   it.effect("costs the operator the reported usage when no other route answers", () =>

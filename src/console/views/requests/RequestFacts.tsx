@@ -19,6 +19,7 @@ const counts = [
 const notes: Readonly<Record<string, string>> = {
   usage_estimated: "usage estimated",
   hold_exceeded: "usage above the hold",
+  usage_bounded: "impossible usage cut",
   hold_lost: "hold lost",
   replayed: "a kept result, repeated",
   cap_lowered: "output capped to the balance"
