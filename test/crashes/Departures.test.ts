@@ -65,7 +65,7 @@ describe("a client that leaves", () => {
           })
         )
       )
-      for (const { closed } of calls) yield* Effect.timeout(closed, "5 seconds")
+      for (const { closed } of calls) yield* Effect.timeout(closed, "20 seconds")
       const tokens = yield* Effect.provide(TokenCounter, TokenCounter.layer)
       const output = yield* tokens.count("Hello there, how are")
       for (const row of yield* logged(org, many.length)) {
