@@ -15,6 +15,7 @@ import type { HoldRefused } from "../ledger/HoldPlacement.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { References } from "../media/References.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
+import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
@@ -24,8 +25,6 @@ import { countRequest, fitToCap, measureUsage, toReceived } from "./ChatUsage.ts
 import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
-
-export type { ChatSink } from "./ChatSink.ts"
 
 export type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFailure | SettleFailed
 

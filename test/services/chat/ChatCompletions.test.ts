@@ -1,4 +1,5 @@
 import { Deferred, Effect, Fiber, Struct, TestClock } from "effect"
+import type { ChatSink } from "../../../src/services/chat/ChatSink.ts"
 import {
   answer,
   answers,
