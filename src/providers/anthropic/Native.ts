@@ -4,6 +4,7 @@ import type { Route } from "../../domain/Model.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
 import { chargedByHosts, inlinesImages, replaceCallId } from "../chat/Messages.ts"
 import { asCount, asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
+import { keepHarmless } from "./Betas.ts"
 import { markNative } from "./NativeMarks.ts"
 import type { Options } from "./Options.ts"
 import { minAnswer, minBudget, type Quirks } from "./Request.ts"
@@ -11,9 +12,11 @@ import { minAnswer, minBudget, type Quirks } from "./Request.ts"
 type Body = NativeRequest["body"]
 type Call = ChatCall<Options, Quirks>
 
-/** What is charged beyond the tokens in `usage`, or charged to another, or refers to what the vendor keeps for the operator. */
+/** What is charged beyond the tokens in `usage`, or charged to another, or refers to what the vendor keeps for the operator; betas are headers. */
 const refused = [
   ...chargedByHosts,
+  "anthropic_beta",
+  "betas",
   "billing_policy",
   "compaction",
   "container",
@@ -31,8 +34,6 @@ const refused = [
 /** Tools that run at the client, or cost nothing but their tokens. */
 const clientTool = /^(custom$|(bash|text_editor|computer|computer_toolset|browser_toolset|memory|tool_search_tool)_)/
 const searchTool = /^web_search_/
-/** A prompt of above 200,000 tokens, at twice the price. */
-const longContext = /^context-1m-/
 const thoughts: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"])
 
 /** What a host's own tool has found is one block. */
@@ -151,7 +152,7 @@ const encode = ({ isStream, options, quirks, request, route }: Call, body: Body)
 
 export const nativeHeaders = ({ native, options: { version } }: Call): Record<string, string> => {
   const { "anthropic-beta": given = "", "anthropic-version": asked = "" } = native?.headers ?? {}
-  const betas = given.split(",").filter((beta) => beta.trim() !== "" && !longContext.test(beta.trim()))
+  const betas = keepHarmless([...given.split(","), ...asList(native?.body.betas).map(asText)])
   return {
     "anthropic-version": /^\d{4}-\d{2}-\d{2}$/.test(asked) ? asked : version,
     ...(betas.length > 0 && { "anthropic-beta": betas.join(",") })

@@ -118,8 +118,11 @@ export const retryAfterSeconds = (headers: UpstreamHeaders, nowMillis: number): 
   return Number.isNaN(date) ? undefined : Math.max(0, (date - nowMillis) / 1_000)
 }
 
+/** The request is malformed, or its body, address or headers are too large. */
+const requestStatuses: ReadonlySet<number> = new Set([400, 413, 414, 422, 431])
+
 export const classOfStatus = (status: number): FailureClass => {
-  if (status === 400 || status === 413 || status === 422) return "request"
+  if (requestStatuses.has(status)) return "request"
   if (status === 401 || status === 402 || status === 403) return "account"
   return status === 429 ? "limit" : "retry"
 }

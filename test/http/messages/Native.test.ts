@@ -91,11 +91,12 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
     const account = yield* customer()
     const more = { context_management: { edits: [{ type: "clear_tool_uses_20250919" }] }, top_k: 5, of_tomorrow: 1 }
     const body = asking("own", more)
-    const headers = { "anthropic-beta": "interleaved-thinking-2025-05-14,new-2026-01-01" }
+    const harmless = "interleaved-thinking-2025-05-14"
+    const headers = { "anthropic-beta": `${harmless},new-2026-01-01` }
     const message = yield* calling(() => account.anthropic.messages.create(body, { headers }))
     const received = yield* host.received
     assert.deepStrictEqual<unknown>(received.body, { ...body, model: "hush-model" })
-    assert.strictEqual(received.headers["anthropic-beta"], headers["anthropic-beta"])
+    assert.strictEqual(received.headers["anthropic-beta"], harmless)
     assert.notStrictEqual(received.headers["x-api-key"], account.secret)
     const { id, model, usage: told, ...rest } = message
     const { id: _id, model: _model, usage: _usage, ...expected } = theirs
@@ -245,6 +246,17 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
       yield* host.received
       const message = "prompt is too long: 210000 tokens > 200000 maximum"
       assertThrown(refused, 400, "invalid_request_error", message)
+    }
+  })
+
+  it.effect("is not blamed for a head that is too large, nor is another one asked", function* () {
+    const { of } = yield* DialectHosts
+    const account = yield* customer()
+    for (let time = 1; time <= 6; time++) {
+      yield* of(anthropic).script(json(431, {}))
+      const refused = yield* thrownBy(() => account.anthropic.messages.create(asking("both")))
+      assertThrown(refused, 400, "invalid_request_error", "Upstream rejected the request.")
+      yield* of(anthropic).received
     }
   })
 

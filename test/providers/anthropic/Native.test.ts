@@ -172,19 +172,22 @@ describe("a body of the Messages dialect", () => {
     assert.deepStrictEqual([sent, context_management], [expected, expected && { edits }])
   })
 
-  it("is sent with its betas and its version, and without a beta that doubles the price", () => {
-    const headersOf = (headers: Readonly<Record<string, string>>, version = "2023-06-01") => {
-      const given = { dialect: "messages", body: asked, headers, extraTokens: 0 } as const
-      return nativeHeaders({ ...callOf({}, { version }), native: given })
+  it("is sent with its version, and with its betas in header and body that are harmless", () => {
+    const headersOf = (headers: Readonly<Record<string, string>>, body = {}) => {
+      const given = { dialect: "messages", body: { ...asked, ...body }, headers, extraTokens: 0 } as const
+      return nativeHeaders({ ...callOf({}, { version: "2023-06-01" }), native: given })
     }
-    const betas = "interleaved-thinking-2025-05-14, of-tomorrow"
-    assert.deepStrictEqual(headersOf({ "anthropic-beta": betas, "anthropic-version": "2026-10-21", cookie: "c" }), {
+    const given = { "anthropic-beta": "Interleaved-Thinking-2025-05-14, of-tomorrow", cookie: "c" }
+    assert.deepStrictEqual(headersOf({ ...given, "anthropic-version": "2026-10-21" }, { betas: ["effort-2025-11-24"] }), {
       "anthropic-version": "2026-10-21",
-      "anthropic-beta": betas
+      "anthropic-beta": "interleaved-thinking-2025-05-14,effort-2025-11-24"
     })
     const usual = { "anthropic-version": "2023-06-01" }
     assert.deepStrictEqual(headersOf({ "anthropic-beta": "context-1m-2025-08-07,", "anthropic-version": "new" }), usual)
+    assert.deepStrictEqual(headersOf({}, { betas: [7, { a: 1 }], anthropic_beta: ["effort-2025-11-24"] }), usual)
     assert.deepStrictEqual(nativeHeaders(callOf({})), usual)
+    assert.notProperty(encode({ ...asked, betas: ["effort-2025-11-24"], anthropic_beta: ["x"] }), "betas")
+    assert.notProperty(encode({ ...asked, betas: ["effort-2025-11-24"], anthropic_beta: ["x"] }), "anthropic_beta")
   })
 
   const { route } = callOf({})

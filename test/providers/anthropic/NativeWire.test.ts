@@ -17,6 +17,7 @@ const asked = (body: object = {}, more: Partial<ChatRequest> = {}, headers = {})
 const usage = { prompt: 21, completion: 13, cached: 8, cacheWrite: 2, reasoning: 5 }
 const answer = { content: "42", reasoning: "Hm.", finish: "stop", usage } as const
 const { body: whole, end, opening, output } = wire(answer)
+const harmless = "effort-2025-11-24"
 const all = [...opening, ...output, ...end]
 const nativeIn = (events: ReadonlyArray<ChatEvent>) =>
   events.flatMap((given) => (given.type === "native" ? [given.event] : []))
@@ -25,15 +26,15 @@ const parsed = (texts: ReadonlyArray<string>) => texts.map((text) => JSON.parse(
 describe("a request of the Messages dialect at an anthropic host", () => {
   check("gets the host's whole answer beside the translated one", function* (adapter, fake, route) {
     yield* fake.script(Fake.json(200, whole), Fake.json(200, whole))
-    const got = yield* adapter.complete(route, asked({ of_tomorrow: 1 }, {}, { "anthropic-beta": "of-tomorrow" }))
+    const got = yield* adapter.complete(route, asked({ of_tomorrow: 1 }, {}, { "anthropic-beta": harmless }))
     assert.deepStrictEqual<unknown>(got.native, whole)
     assert.deepInclude(got, { content: "42", reasoning: "Hm.", finish: "stop", usage })
     const { body, headers } = yield* fake.received
     assert.deepStrictEqual(body, { ...written(), model: "claude-model-1", max_tokens: 4096, of_tomorrow: 1 })
-    assert.strictEqual(headers["anthropic-beta"], "of-tomorrow")
+    assert.strictEqual(headers["anthropic-beta"], harmless)
     const betas = { ...route, provider: { ...route.provider, headers: { "Anthropic-Beta": "operators" } } }
-    yield* adapter.complete(betas, asked({}, {}, { "anthropic-beta": "of-tomorrow" }))
-    assert.strictEqual((yield* fake.received).headers["anthropic-beta"], "operators,of-tomorrow")
+    yield* adapter.complete(betas, asked({}, {}, { "anthropic-beta": `${harmless},of-tomorrow` }))
+    assert.strictEqual((yield* fake.received).headers["anthropic-beta"], `operators,${harmless}`)
   })
 
   check("gets each event of the stream before what it says", function* (adapter, fake, route) {
