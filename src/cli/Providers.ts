@@ -9,8 +9,15 @@ import { table } from "./Output.ts"
 
 const columns = ["route", "circuit", "requests", "failures", "latency_ms", "last_error", "last_error_at"]
 
+const circuitOf = ({ circuit, disabled_at, open_for_organizations: organizations }: RouteRecord): string => {
+  if (disabled_at !== null) return "disabled"
+  return organizations === 0
+    ? circuit
+    : `${circuit}, open for ${organizations} organization${organizations === 1 ? "" : "s"}`
+}
+
 const textOf = (rows: ReadonlyArray<RouteRecord>): string => {
-  const shown = rows.map((row) => ({ ...row, route: row.id, circuit: row.disabled_at ? "disabled" : row.circuit }))
+  const shown = rows.map((row) => ({ ...row, route: row.id, circuit: circuitOf(row) }))
   const disabled = shown.filter(({ circuit }) => circuit === "disabled")
   const routes = table(shown, columns, "There are no routes: no provider of the catalog has its credential.")
   if (disabled.length === 0) return routes

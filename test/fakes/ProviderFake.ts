@@ -48,7 +48,10 @@ export const failure = (
   kind: FailureClass,
   status: number | undefined,
   more: Partial<
-    Pick<ProviderFailure, "retryAfterSeconds" | "param" | "spent" | "reason" | "reasonCode" | "detail">
+    Pick<
+      ProviderFailure,
+      "malformed" | "unsent" | "retryAfterSeconds" | "param" | "spent" | "reason" | "reasonCode" | "detail"
+    >
   > = {}
 ): ProviderFailure => new ProviderFailure({ class: kind, status, detail: `${kind} of the fake`, ...more })
 

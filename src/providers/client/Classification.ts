@@ -207,8 +207,19 @@ export const unsentFailure = ({ id, provider }: RouteBase, what: string): Provid
 type FailureFields = ConstructorParameters<typeof ProviderFailure>[0]
 
 export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureFields>): ProviderFailure => {
-  const { class: kind, detail, param, reason, reasonCode, retryAfterSeconds, spent, status, unsent } = failure
-  const fields = { class: kind, status, retryAfterSeconds, unsent, param, spent, reason, reasonCode, detail }
+  const {
+    class: kind,
+    detail,
+    malformed,
+    param,
+    reason,
+    reasonCode,
+    retryAfterSeconds,
+    spent,
+    status,
+    unsent
+  } = failure
+  const fields = { class: kind, status, retryAfterSeconds, unsent, malformed, param, spent, reason, reasonCode, detail }
   return new ProviderFailure({ ...fields, ...changes })
 }
 

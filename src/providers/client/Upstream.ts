@@ -57,6 +57,9 @@ const codeOf = (error: Error): string => ("code" in error && typeof error.code =
 /** The codes of a slow connect and a silent body. */
 const deadlines: ReadonlySet<string> = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_BODY_TIMEOUT"])
 
+/** What a host sent, or was to be sent. */
+const noHttp = /^HPE_|^UND_ERR_(HEADERS_OVERFLOW|INVALID_ARG)$/
+
 const toFailure =
   (account: ProviderAccount) =>
   (error: Error, received: Received, unsent: boolean): ProviderFailure => {
@@ -65,6 +68,7 @@ const toFailure =
       class: deadlines.has(codeOf(error)) ? "timeout" : "network",
       status: received,
       unsent,
+      malformed: noHttp.test(codeOf(error)),
       detail: loggable(account, `${codeOf(error)} ${text}`)
     })
   }

@@ -9,6 +9,9 @@ export const RouteRecord = Schema.Struct({
   provider: Schema.String,
   circuit: Schema.Literal("closed", "open", "half_open").annotations({ description: "The worst of all instances." }),
   open_until: TimeOrNull,
+  open_for_organizations: Schema.Number.annotations({
+    description: "For how many organizations alone it is not closed; the most of all instances."
+  }),
   last_error: TextOrNull,
   last_error_at: TimeOrNull,
   latency_ms: Schema.NullOr(Schema.Number),
@@ -37,6 +40,7 @@ const summarize = (all: Arr.NonEmptyReadonlyArray<PublishedHealth>) => {
   return {
     circuit,
     open_until: circuit === "open" ? openUntil : null,
+    open_for_organizations: Math.max(...all.map(({ openForOrganizations }) => openForOrganizations)),
     last_error: lastError,
     last_error_at: lastErrorAt,
     latency_ms: weight === 0 ? null : Math.round(total(timed, (one) => (one.latencyMs ?? 0) * one.requests) / weight),
@@ -49,6 +53,7 @@ const summarize = (all: Arr.NonEmptyReadonlyArray<PublishedHealth>) => {
 const untried = {
   circuit: "closed",
   open_until: null,
+  open_for_organizations: 0,
   last_error: null,
   last_error_at: null,
   latency_ms: null,

@@ -4,8 +4,9 @@ import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import type { Span } from "../telemetry/Tracing.ts"
 import type { AttemptEntry, AttemptHistory, Received } from "./AttemptHistory.ts"
-import type { CircuitBreaker, Permit } from "./CircuitBreaker.ts"
-import { isFinal, ProviderFailure } from "./Provider.ts"
+import type { Permit } from "./Circuit.ts"
+import type { CircuitBreaker, Opened } from "./CircuitBreaker.ts"
+import { isFinal, mayDependOnRequest, ProviderFailure } from "./Provider.ts"
 
 /** In nano-USD; undefined where the catalog names no cost. */
 export type CostOf<R extends RouteBase> = (route: R, spent: NonNullable<ProviderFailure["spent"]>) => bigint | undefined
@@ -89,13 +90,18 @@ export class Attempt<R extends RouteBase> {
       ...(cost !== undefined && { cost })
     })
     if (!this.#isRouteAtFault(failure)) return Effect.sync(() => circuit.leave(permit))
-    const hasOpened = circuit.fail(permit, failure, now, random)
-    return Effect.zipRight(this.#logFailure(now), hasOpened ? this.#logOpening(now) : Effect.void)
+    const opened = circuit.fail(permit, failure, now, random, this.#isRequestDependent(failure))
+    return Effect.zipRight(this.#logFailure(now), opened ? this.#logOpening(opened, now) : Effect.void)
   }
 
   #isRouteAtFault(failure: ProviderFailure): boolean {
     if (isFinal(failure.class) || failure === streamTimeout) return false
     return failure.class !== "timeout" || this.#options.isFair || this.#answeredAs !== undefined
+  }
+
+  /** A stream that breaks off has been answered. */
+  #isRequestDependent(failure: ProviderFailure): boolean {
+    return mayDependOnRequest(failure) || (failure.class === "network" && this.#answeredAs !== undefined)
   }
 
   #logFailure(now: number): Effect.Effect<void> {
@@ -106,9 +112,10 @@ export class Attempt<R extends RouteBase> {
     return Effect.logWarning(`Route ${this.route.id} failed: ${circuit.lastError ?? ""}${more}`)
   }
 
-  #logOpening(now: number): Effect.Effect<void> {
-    const time = Duration.format(Duration.millis(Math.round((this.#options.circuit.openUntil ?? now) - now)))
-    return Effect.logWarning(`Route ${this.route.id} is left out for ${time}: its circuit has opened`)
+  #logOpening({ org, until }: Opened, now: number): Effect.Effect<void> {
+    const time = Duration.format(Duration.millis(Math.round(until - now)))
+    const whose = org === undefined ? "" : ` for requests of ${org}`
+    return Effect.logWarning(`Route ${this.route.id} is left out for ${time}${whose}: its circuit has opened`)
   }
 
   /** The caller counts what a stream costs that has sent output. */

@@ -1,5 +1,6 @@
 import type { ChatEvent } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
+import type { OrgId } from "../../domain/Organization.ts"
 import type { SpanParent } from "../telemetry/Tracing.ts"
 
 export interface Received {
@@ -26,13 +27,16 @@ export interface AttemptEntry {
 
 /** Filled while routing, so that the log has it however the request ends. */
 export class AttemptHistory {
+  /** Whose request it is. */
+  readonly org: OrgId | undefined
   /** Parent of the attempts' spans; undefined without a trace. */
   readonly trace: SpanParent | undefined
   /** The id of the route that has the conversation's prompt cache. */
   preferredRoute: string | undefined
   readonly #list: Array<AttemptEntry> = []
 
-  constructor(trace?: SpanParent) {
+  constructor(org?: OrgId, trace?: SpanParent) {
+    this.org = org
     this.trace = trace
   }
 

@@ -1,49 +1,25 @@
-import type { ProviderFailure } from "./Provider.ts"
-
-/** `half_open`: one request may probe, or is probing. */
-export type CircuitState = "closed" | "open" | "half_open"
+import type { OrgId } from "../../domain/Organization.ts"
+import { accountOpening, Circuit, type CircuitState, type Opening, type Permit } from "./Circuit.ts"
+import { LogLimit } from "./LogLimit.ts"
+import { OrganizationCircuits } from "./OrganizationCircuits.ts"
+import { mayDependOnRequest, type ProviderFailure } from "./Provider.ts"
 
 const second = 1000
-const failuresToOpen = 5
-const opening = { first: second, most: 60 * second }
-const accountOpening = { first: 300 * second, most: 3600 * second }
 const lastRouteMost = 5 * second
 const probeLease = 60 * second
 const latencyWeight = 0.2
 const longestError = 300
 
-/** A permit of an earlier `epoch` says nothing about the current circuit. */
-export interface Permit {
-  readonly epoch: number
-}
-
 const describeFailure = ({ class: kind, detail, status }: ProviderFailure) =>
   `${kind} ${status ?? "-"}: ${detail}`.slice(0, longestError).replace(/[\p{C}\p{Zl}\p{Zp}]+/gu, " ")
 
-/** Doubles; up to a fifth less at random, so that instances do not probe in step. */
-const growDelay = (range: { readonly first: number; readonly most: number }, nth: number, random: number): number =>
-  Math.min(range.most, range.first * 2 ** (nth - 1)) * (nth === 1 ? 1 : 1 - random * 0.2)
-
-const everyMillis = 60_000
-
-class LogLimit {
-  #loggedAt = Number.NEGATIVE_INFINITY
-  #omitted = 0
-
-  /** The number of lines left out; undefined where this one is too. */
-  enter(now: number): number | undefined {
-    if (now - this.#loggedAt < everyMillis) {
-      this.#omitted += 1
-      return undefined
-    }
-    const omitted = this.#omitted
-    this.#loggedAt = now
-    this.#omitted = 0
-    return omitted
-  }
+/** `org`: for which alone; undefined: for all. */
+export interface Opened {
+  readonly org: OrgId | undefined
+  readonly until: number
 }
 
-/** Times are on the monotonic clock. */
+/** A route's circuits: one for all, and one for each organization whose requests may have made it fail. */
 export class CircuitBreaker {
   readonly route: string
   readonly provider: string
@@ -53,19 +29,14 @@ export class CircuitBreaker {
   lastError: string | undefined
   lastErrorAt: number | undefined
   latencyMs: number | undefined
-  openUntil: number | undefined
 
   readonly failureLog = new LogLimit()
   /** The circuits of the model's routes, including this one. */
   siblings: ReadonlyArray<CircuitBreaker> = [this]
   readonly #disabledRoutes: ReadonlySet<string>
-  #epoch = 0
-  #consecutive = 0
-  #openings = 0
-  #accountOpenings = 0
-  #accountAtFault = false
-  #openedAt = 0
-  #probe: { readonly permit: Permit; readonly since: number } | undefined
+  readonly #epoch = { current: 0 }
+  readonly #all = new Circuit(this.#epoch, 0)
+  readonly #own = new OrganizationCircuits(this.#epoch)
 
   /** `disabledRoutes` may change at any time. */
   constructor(
@@ -78,15 +49,26 @@ export class CircuitBreaker {
     this.#disabledRoutes = disabledRoutes
   }
 
-  state(now: number): CircuitState {
-    if (this.openUntil === undefined) return "closed"
-    return now < this.openUntil ? "open" : "half_open"
+  /** For all. */
+  get openUntil(): number | undefined {
+    return this.#all.openUntil
   }
 
-  enter(now: number): Permit | undefined {
-    if (!this.#letsThrough(now)) return undefined
-    const permit = { epoch: this.#epoch }
-    if (this.openUntil !== undefined) this.#probe = { permit, since: now }
+  /** For all. */
+  state(now: number): CircuitState {
+    return this.#all.state(now)
+  }
+
+  /** How many organizations have a circuit of their own that is not closed. */
+  openForOrganizations(now: number): number {
+    return this.#own.countOpen(now)
+  }
+
+  enter(now: number, org: OrgId | undefined): Permit | undefined {
+    if (!this.#isFree(now, org) && !this.#letsThrough(now, org)) return undefined
+    const permit = { epoch: this.#epoch.current, org }
+    this.#all.enter(permit, now)
+    this.#own.of(org)?.enter(permit, now)
     this.requests += 1
     return permit
   }
@@ -96,112 +78,134 @@ export class CircuitBreaker {
   }
 
   succeed(permit: Permit): void {
-    if (permit.epoch !== this.#epoch) return
-    this.#consecutive = 0
-    if (this.openUntil !== undefined) this.#close()
+    this.#all.succeed(permit)
+    this.#own.of(permit.org)?.succeed(permit)
   }
 
   /** Requests in flight no longer count. */
   reset(): void {
-    this.#consecutive = 0
     this.failures = 0
     this.lastError = undefined
     this.lastErrorAt = undefined
-    this.#close()
+    this.#all.close()
+    this.#own.reset()
   }
 
-  /** Returns whether it opened the circuit, which was closed; `random` is in [0, 1). */
-  fail(permit: Permit, failure: ProviderFailure, now: number, random: number): boolean {
+  /** Returns what it opened that was closed; `random` is in [0, 1). */
+  fail(
+    permit: Permit,
+    failure: ProviderFailure,
+    now: number,
+    random: number,
+    isRequestDependent = mayDependOnRequest(failure)
+  ): Opened | undefined {
     this.failures += 1
     this.lastError = describeFailure(failure)
     this.lastErrorAt = now
-    const account = failure.class === "account"
-    const retryAfter = Math.min((failure.retryAfterSeconds ?? 0) * second, accountOpening.most)
-    if (permit.epoch !== this.#epoch) {
-      this.#failLate(account, retryAfter, now, random)
-      return false
+    const isAccountAtFault = failure.class === "account"
+    const retryAfterMillis = Math.min((failure.retryAfterSeconds ?? 0) * second, accountOpening.most)
+    const opening = { isAccountAtFault, retryAfterMillis, now, random }
+    const isProbe = this.#all.openUntil !== undefined && this.#all.isCurrent(permit)
+    const forAll = this.#failForAll(permit, opening, isRequestDependent)
+    if (isRequestDependent) {
+      const forOne = this.#failForOne(permit, opening, isProbe)
+      return forAll ?? forOne
     }
-    this.#consecutive += 1
-    const probing = this.openUntil !== undefined
-    if (probing || account || retryAfter > 0 || this.#consecutive >= failuresToOpen) {
-      this.#open(account, retryAfter, now, random)
-    }
-    return !probing && this.openUntil !== undefined
+    this.#own.of(permit.org)?.leave(permit)
+    return forAll
   }
 
   leave(permit: Permit): void {
-    if (this.#probe?.permit === permit) this.#probe = undefined
-  }
-
-  #close(): void {
-    this.#epoch += 1
-    this.openUntil = undefined
-    this.#probe = undefined
-    this.#openings = 0
-    this.#accountOpenings = 0
-    this.#accountAtFault = false
-  }
-
-  /** Failures of requests begun before the circuit opened may not double its time again, only raise it. */
-  #failLate(account: boolean, retryAfter: number, now: number, random: number): void {
-    if (this.openUntil === undefined) return
-    if (account && !this.#accountAtFault) this.#open(true, retryAfter, now, random)
-    else if (this.#hasAlternative(now)) this.openUntil = Math.max(this.openUntil, now + retryAfter)
-  }
-
-  #open(account: boolean, retryAfter: number, now: number, random: number): void {
-    this.#epoch += 1
-    this.#consecutive = 0
-    this.#probe = undefined
-    this.#openings += 1
-    if (account) this.#accountOpenings += 1
-    this.#accountAtFault = account
-    const time = account
-      ? growDelay(accountOpening, this.#accountOpenings, random)
-      : growDelay(opening, this.#openings, random)
-    this.#openedAt = now
-    this.openUntil = now + Math.max(time, retryAfter)
-    this.spareLastRoute(now)
+    this.#all.leave(permit)
+    this.#own.of(permit.org)?.leave(permit)
   }
 
   /** Without any route a model refuses everything, so the one that opened last comes back soon. */
   spareLastRoute(now: number): void {
-    if (this.siblings.some((sibling) => sibling.#isFree(now))) return
+    if (this.siblings.some((sibling) => sibling.#isFreeForAll(now))) return
     const last = this.#mayBeSpared() ? this : this.#lastOpenedSibling()
-    if (last?.openUntil === undefined) return
-    last.openUntil = Math.min(last.openUntil, last.#openedAt + lastRouteMost)
+    if (last !== undefined) last.#all.limit(lastRouteMost)
+  }
+
+  #failForAll(permit: Permit, opening: Opening, isRequestDependent: boolean): Opened | undefined {
+    const all = this.#all
+    if (!all.isCurrent(permit)) {
+      if (!isRequestDependent) this.#failLate(opening)
+      return undefined
+    }
+    const isProbe = all.openUntil !== undefined
+    all.row.add(permit.org, isRequestDependent)
+    if (!all.row.blamesRoute(isRequestDependent, isProbe || opening.isAccountAtFault || opening.retryAfterMillis > 0)) {
+      all.leave(permit)
+      return undefined
+    }
+    this.#openForAll(opening)
+    return isProbe ? undefined : { org: undefined, until: all.openUntil ?? opening.now }
+  }
+
+  /** Failures of requests begun before the circuit opened may not double its time again, only raise it. */
+  #failLate(opening: Opening): void {
+    const { isAccountAtFault, now, retryAfterMillis } = opening
+    if (this.#all.openUntil === undefined) return
+    if (isAccountAtFault && !this.#all.isAccountAtFault) this.#openForAll(opening)
+    else if (this.#hasAlternative((sibling) => sibling.#isFreeForAll(now))) this.#all.extend(now + retryAfterMillis)
+  }
+
+  #openForAll(opening: Opening): void {
+    this.#all.open(opening)
+    this.spareLastRoute(opening.now)
+  }
+
+  /** An organization that fails as the probe for all leaves the next one to others. */
+  #failForOne(permit: Permit, opening: Opening, isProbeForAll: boolean): Opened | undefined {
+    const { now, retryAfterMillis } = opening
+    const { org } = permit
+    const own = this.#own.fail(org, now)
+    if (!own.isCurrent(permit)) {
+      if (this.#hasAlternative((sibling) => sibling.#isFree(now, org))) own.extend(now + retryAfterMillis)
+      return undefined
+    }
+    const isProbe = own.openUntil !== undefined
+    own.row.add(org, true)
+    if (!own.row.isEnough(isProbe || isProbeForAll || retryAfterMillis > 0)) return undefined
+    own.open(opening)
+    return isProbe || own.openUntil === undefined ? undefined : { org, until: own.openUntil }
   }
 
   #mayBeSpared(): boolean {
-    return !this.#accountAtFault && !this.#isDisabled()
+    return !this.#all.isAccountAtFault && !this.#isDisabled()
   }
 
   #lastOpenedSibling(): CircuitBreaker | undefined {
     return this.siblings
       .filter((sibling) => sibling.#mayBeSpared())
-      .toSorted((a, b) => a.#openedAt - b.#openedAt)
+      .toSorted((a, b) => a.#all.openedAt - b.#all.openedAt)
       .at(-1)
   }
 
-  #letsThrough(now: number): boolean {
-    if (this.#isFree(now)) return true
+  /** A probe may take minutes; other requests do not wait for as long. */
+  #letsThrough(now: number, org: OrgId | undefined): boolean {
     if (this.#isDisabled()) return false
-    if (this.#probe === undefined || this.state(now) === "open") return false
-    // A probe may take minutes; other requests do not wait for as long.
-    const lease = this.#hasAlternative(now) ? probeLease : lastRouteMost
-    return now >= this.#probe.since + lease
+    const own = this.#own.of(org)
+    const isLast = !this.#hasAlternative((sibling) => sibling.#isFree(now, org))
+    if (isLast) own?.limit(lastRouteMost)
+    const lease = isLast ? lastRouteMost : probeLease
+    return this.#all.letsThrough(now, lease) && own?.letsThrough(now, lease) !== false
   }
 
   #isDisabled(): boolean {
     return this.#disabledRoutes.has(this.route)
   }
 
-  #isFree(now: number): boolean {
-    if (this.#isDisabled()) return false
-    return this.state(now) === "closed" || (this.state(now) === "half_open" && this.#probe === undefined)
+  #isFreeForAll(now: number): boolean {
+    return !this.#isDisabled() && this.#all.isFree(now)
   }
 
-  #hasAlternative(now: number): boolean {
-    return this.siblings.some((sibling) => sibling !== this && sibling.#isFree(now))
+  #isFree(now: number, org: OrgId | undefined): boolean {
+    return this.#isFreeForAll(now) && this.#own.of(org)?.isFree(now) !== false
+  }
+
+  #hasAlternative(isFree: (sibling: CircuitBreaker) => boolean): boolean {
+    return this.siblings.some((sibling) => sibling !== this && isFree(sibling))
   }
 }

@@ -1,7 +1,8 @@
 import { Equal } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import { CircuitBreaker, type CircuitState } from "./CircuitBreaker.ts"
+import type { CircuitState } from "./Circuit.ts"
+import { CircuitBreaker } from "./CircuitBreaker.ts"
 
 /** Times are Unix milliseconds. */
 export interface RouteReport {
@@ -10,6 +11,8 @@ export interface RouteReport {
   readonly model: string
   readonly circuit: CircuitState
   readonly openUntil: number | undefined
+  /** How many organizations it is not closed for while it may be for all others. */
+  readonly openForOrganizations: number
   readonly lastError: string | undefined
   readonly lastErrorAt: number | undefined
   /** Moving average, to the answer or a stream's first delta. */
@@ -103,7 +106,9 @@ export class CircuitRegistry {
   publish(now: number): void {
     for (const { circuit } of this.#byRoute.values()) this.#published.set(circuit.route, circuit.model)
     for (const [route, model] of this.#published) {
-      const current = this.#disabled.has(route) ? "disabled" : this.#byRoute.get(route)?.circuit.state(now)
+      const circuit = this.#byRoute.get(route)?.circuit
+      const current = this.#disabled.has(route) ? "disabled" : circuit?.state(now)
+      Metrics.unsafeUpdate(Metrics.organizationCircuits, circuit?.openForOrganizations(now) ?? 0, { model, route })
       for (const state of states) {
         Metrics.unsafeUpdate(Metrics.circuits, state === current ? 1 : 0, { model, route, state })
       }
@@ -121,6 +126,7 @@ export class CircuitRegistry {
       model: circuit.model,
       circuit: circuit.state(now),
       openUntil: unix(circuit.openUntil),
+      openForOrganizations: circuit.openForOrganizations(now),
       lastError: circuit.lastError,
       lastErrorAt: unix(circuit.lastErrorAt),
       latencyMs: circuit.latencyMs,

@@ -126,7 +126,7 @@ const begin = <T extends RouteBase, A, R>(
   const { attempts, costOf, model } = plan
   for (const route of untried) {
     const circuit = circuits.of(model, route)
-    const permit = circuit.enter(Monotonic.millisOf(clock))
+    const permit = circuit.enter(Monotonic.millisOf(clock), attempts.org)
     if (permit !== undefined) {
       const span = attempts.trace && startSpan(attempts.trace, plan, route)
       return new Attempt(route, { circuit, permit, attempts, costOf, clock, isFair, span })

@@ -17,6 +17,7 @@ export class PublishedHealth extends Schema.Class<PublishedHealth>("PublishedHea
   latencyMs: Schema.NullOr(Schema.Number),
   requests: Schema.NumberFromString,
   failures: Schema.NumberFromString,
+  openForOrganizations: Schema.Number,
   publishedAt: Schema.DateFromSelf
 }) {}
 
@@ -105,14 +106,16 @@ class Published {
 const upsert = (sql: SqlClient.SqlClient, instance: string, routes: ReadonlyArray<RouteReport>) => sql`
   INSERT INTO route_health
   SELECT ${instance}::uuid, r.route, r.provider, r.model, r.circuit, to_timestamp(r.open_until / 1000.0), r.last_error,
-    to_timestamp(r.last_error_at / 1000.0), r.latency_ms, r.requests, r.failures, now()
+    to_timestamp(r.last_error_at / 1000.0), r.latency_ms, r.requests, r.failures, now(),
+    r.open_for_organizations
   FROM jsonb_to_recordset(${JSON.stringify(routes.map(toRow))}::jsonb) AS r (
     route text, provider text, model text, circuit text, open_until float8, last_error text, last_error_at float8,
-    latency_ms float8, requests bigint, failures bigint
+    latency_ms float8, requests bigint, failures bigint, open_for_organizations int
   )
   ON CONFLICT (instance_id, route) DO UPDATE SET circuit = EXCLUDED.circuit, open_until = EXCLUDED.open_until,
     last_error = EXCLUDED.last_error, last_error_at = EXCLUDED.last_error_at, latency_ms = EXCLUDED.latency_ms,
-    requests = EXCLUDED.requests, failures = EXCLUDED.failures, published_at = EXCLUDED.published_at`
+    requests = EXCLUDED.requests, failures = EXCLUDED.failures, published_at = EXCLUDED.published_at,
+    open_for_organizations = EXCLUDED.open_for_organizations`
 
 const toRow = (one: RouteReport) => ({
   route: one.route,
@@ -124,5 +127,6 @@ const toRow = (one: RouteReport) => ({
   last_error_at: one.lastErrorAt,
   latency_ms: one.latencyMs,
   requests: one.requests,
-  failures: one.failures
+  failures: one.failures,
+  open_for_organizations: one.openForOrganizations
 })

@@ -67,6 +67,10 @@ export const affinity = counter(
   "Answers to conversations of models with several routes, by what became of their route"
 )
 export const circuits = gauge("gateway_circuits", "Processes in which the route's circuit is in the state")
+export const organizationCircuits = gauge(
+  "gateway_organization_circuits",
+  "Organizations for which alone the route's circuit is not closed"
+)
 export const videos = counter("gateway_videos_total", "Renders that ended, by outcome")
 export const videoDoubts = counter(
   "gateway_video_doubts_total",

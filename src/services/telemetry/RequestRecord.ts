@@ -25,7 +25,7 @@ export class RequestRecord extends Data.Class<{
   readonly startedAt: number
   readonly trace?: RequestTrace | undefined
 }> {
-  readonly attempts = new AttemptHistory(this.trace?.identify(this.caller.org))
+  readonly attempts = new AttemptHistory(this.caller.org, this.trace?.identify(this.caller.org))
   readonly notes = new Set<Note>()
   readonly rate: RateUnit = { limit: this.limit, allowance: undefined }
   model: string | undefined

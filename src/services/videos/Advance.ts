@@ -46,7 +46,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
 
     const submitJob = (job: LeasedJob): Effect.Effect<Next> =>
       Effect.suspend(() => {
-        const attempts = new AttemptHistory(trace.parentOf(job))
+        const attempts = new AttemptHistory(job.orgId, trace.parentOf(job))
         return Effect.matchEffect(submit(job, attempts), {
           onFailure: (failure) => fail(job, errorOf(failure), { attempts: attempts.list }),
           onSuccess: () => pollDelay(0)

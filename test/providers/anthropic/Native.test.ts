@@ -178,10 +178,13 @@ describe("a body of the Messages dialect", () => {
       return nativeHeaders({ ...callOf({}, { version: "2023-06-01" }), native: given })
     }
     const given = { "anthropic-beta": "Interleaved-Thinking-2025-05-14, of-tomorrow", cookie: "c" }
-    assert.deepStrictEqual(headersOf({ ...given, "anthropic-version": "2026-10-21" }, { betas: ["effort-2025-11-24"] }), {
-      "anthropic-version": "2026-10-21",
-      "anthropic-beta": "interleaved-thinking-2025-05-14,effort-2025-11-24"
-    })
+    assert.deepStrictEqual(
+      headersOf({ ...given, "anthropic-version": "2026-10-21" }, { betas: ["effort-2025-11-24"] }),
+      {
+        "anthropic-version": "2026-10-21",
+        "anthropic-beta": "interleaved-thinking-2025-05-14,effort-2025-11-24"
+      }
+    )
     const usual = { "anthropic-version": "2023-06-01" }
     assert.deepStrictEqual(headersOf({ "anthropic-beta": "context-1m-2025-08-07,", "anthropic-version": "new" }), usual)
     assert.deepStrictEqual(headersOf({}, { betas: [7, { a: 1 }], anthropic_beta: ["effort-2025-11-24"] }), usual)

@@ -1,13 +1,26 @@
 import { FastCheck } from "effect"
-import type { Permit } from "../../../src/services/routing/CircuitBreaker.ts"
+import type { OrgId } from "../../../src/domain/Organization.ts"
+import type { Permit } from "../../../src/services/routing/Circuit.ts"
 import { failure } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { bench, minute, outage, second } from "./CircuitBench.ts"
+import { acme, bench, fault, minute, other, outage, second } from "./CircuitBench.ts"
+
+interface Probe {
+  readonly openUntil: number
+  readonly since: number
+}
 
 describe("after any events in any order", () => {
   const names = ["a", "b", "c"]
   const step = FastCheck.oneof(
-    { weight: 3, arbitrary: FastCheck.record({ kind: FastCheck.constant("enter" as const), at: FastCheck.nat(2) }) },
+    {
+      weight: 3,
+      arbitrary: FastCheck.record({
+        kind: FastCheck.constant("enter" as const),
+        at: FastCheck.nat(2),
+        org: FastCheck.constantFrom(acme, other)
+      })
+    },
     {
       weight: 4,
       arbitrary: FastCheck.record({
@@ -15,7 +28,9 @@ describe("after any events in any order", () => {
         at: FastCheck.nat(20),
         failure: FastCheck.constantFrom(
           outage,
-          outage,
+          fault,
+          fault,
+          failure("retry", 503, { retryAfterSeconds: 30 }),
           failure("limit", 429, { retryAfterSeconds: 30 }),
           failure("account", 401)
         ),
@@ -35,27 +50,28 @@ describe("after any events in any order", () => {
   /** Plays the steps on up to three routes; the account is only ever at fault on the first of several. */
   const play = (routes: number, steps: ReadonlyArray<typeof step extends FastCheck.Arbitrary<infer A> ? A : never>) => {
     const driven = bench(...names.slice(0, routes))
-    const under: Array<{ readonly name: string; readonly permit: Permit; readonly probeSince: number | undefined }> = []
+    const under: Array<{ readonly name: string; readonly permit: Permit; readonly probe: Probe | undefined }> = []
     let now = 0
-    const enter = (name: string) => {
-      const probing = driven.state(name, now) === "half_open"
-      const permit = driven.enter(name, now)
+    const enter = (name: string, org: OrgId) => {
+      const { openUntil } = driven.circuit(name)
+      const isProbe = driven.state(name, now) === "half_open"
+      const permit = driven.enter(name, now, org)
       if (permit === undefined) return
-      const others = under.filter((one) => one.name === name && one.probeSince !== undefined)
-      if (probing) {
-        const fresh = others.filter(
-          (one) => one.permit.epoch === permit.epoch && now - (one.probeSince ?? 0) < 5 * second
-        )
-        assert.deepStrictEqual(fresh, [], "two probes at once")
-      }
-      under.push({ name, permit, probeSince: probing ? now : undefined })
+      const probe = isProbe && openUntil !== undefined ? { openUntil, since: now } : undefined
+      const others = under.flatMap((one) => (one.name === name && one.probe !== undefined ? [one.probe] : []))
+      const fresh = others.filter((one) => one.openUntil === probe?.openUntil && now - one.since < 5 * second)
+      assert.deepStrictEqual(fresh, [], "two probes at once")
+      under.push({ name, permit, probe })
     }
     for (const one of steps) {
       if (one.kind === "wait") now += one.ms
-      else if (one.kind === "enter") enter(names[one.at % routes] ?? "a")
+      else if (one.kind === "enter") enter(names[one.at % routes] ?? "a", one.org)
       else if (one.kind === "trip") {
         const name = names[one.at % routes] ?? "a"
-        for (let times = 0; times < 5 && driven.state(name, now) === "closed"; times++) driven.fail(name, now)
+        for (let times = 0; times < 5 && driven.state(name, now) === "closed"; times++) {
+          const permit = driven.enter(name, now)
+          if (permit !== undefined) driven.circuit(name).fail(permit, outage, now, 0)
+        }
       } else {
         const [ended] = under.splice(one.at % Math.max(1, under.length), 1)
         if (ended === undefined) continue
@@ -71,11 +87,18 @@ describe("after any events in any order", () => {
   const plays = { routes: FastCheck.integer({ min: 1, max: 3 }), steps: FastCheck.array(step, { maxLength: 60 }) }
 
   it.prop(
-    "a model without a fault of its account admits a request within 5 s",
+    "a model without a fault of its account admits a request of any organization within 5 s",
     plays,
     ({ routes, steps }) => {
-      const { enter, names: all, now } = play(routes, steps)
-      assert.isTrue(all.some((name) => enter(name, now + 5 * second) !== undefined))
+      const { circuit, enter, names: all, now } = play(routes, steps)
+      for (const org of [acme, other]) {
+        const admitted = all.flatMap((name) => {
+          const permit = enter(name, now + 5 * second, org)
+          return permit === undefined ? [] : [{ name, permit }]
+        })
+        assert.isNotEmpty(admitted)
+        for (const { name, permit } of admitted) circuit(name).leave(permit)
+      }
     },
     { fastCheck: { numRuns: 3000 } }
   )
@@ -87,9 +110,9 @@ describe("after any events in any order", () => {
       const { circuit, enter, names: all, now, state, succeed, under } = play(routes, steps)
       for (const { name, permit } of under) circuit(name).leave(permit)
       for (const name of all) {
-        succeed(name, now + 60 * minute)
+        for (const org of [acme, other]) succeed(name, now + 60 * minute, org)
         assert.strictEqual(state(name, now + 60 * minute), "closed")
-        for (let times = 0; times < 20; times++) assert.isDefined(enter(name, now + 60 * minute))
+        for (let times = 0; times < 20; times++) assert.isDefined(enter(name, now + 60 * minute, other))
       }
     },
     { fastCheck: { numRuns: 3000 } }

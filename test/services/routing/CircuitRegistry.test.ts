@@ -3,7 +3,7 @@ import type { Route } from "../../../src/domain/Model.ts"
 import { CircuitRegistry } from "../../../src/services/routing/CircuitRegistry.ts"
 import { failure, model, route } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { bench, minute, outage, second } from "./CircuitBench.ts"
+import { acme, bench, minute, outage, second } from "./CircuitBench.ts"
 
 const a = route("a")
 const b = route("b")
@@ -15,7 +15,7 @@ const withKey = (one: Route, key: string): Route => ({
 
 const trip = (circuits: CircuitRegistry, of: ReturnType<typeof model>, one: Route) => {
   const circuit = circuits.of(of, one)
-  circuit.fail(circuit.enter(0) ?? { epoch: 0 }, failure("account", 401), 0, 0)
+  circuit.fail(circuit.enter(0, acme) ?? { epoch: 0, org: acme }, failure("account", 401), 0, 0)
   return circuit
 }
 
@@ -98,7 +98,12 @@ describe("a route that is disabled by hand", () => {
 
   it("leaves the other as the last one, which is never closed for more than 5 seconds", () => {
     const { circuit, circuits, closedFor, fail } = bench("a", "b")
-    circuit("b").fail(circuit("b").enter(0) ?? { epoch: 0 }, failure("limit", 429, { retryAfterSeconds: 60 }), 0, 0)
+    circuit("b").fail(
+      circuit("b").enter(0, acme) ?? { epoch: 0, org: acme },
+      failure("limit", 429, { retryAfterSeconds: 60 }),
+      0,
+      0
+    )
     assert.strictEqual(closedFor("b", 0), minute)
     circuits.disable(new Set([a.id]), 0)
     assert.strictEqual(closedFor("b", 0), 5 * second)
@@ -110,7 +115,7 @@ describe("a route that is disabled by hand", () => {
 describe("a reset", () => {
   it("closes the circuit and forgets failures, the account's too", () => {
     const { circuit, circuits, enter, trip } = bench("a", "b")
-    circuit("a").fail(circuit("a").enter(0) ?? { epoch: 0 }, failure("account", 401), 0, 0)
+    circuit("a").fail(circuit("a").enter(0, acme) ?? { epoch: 0, org: acme }, failure("account", 401), 0, 0)
     assert.isUndefined(enter("a", 0))
     circuits.reset(a.id)
     assert.isDefined(enter("a", 0))

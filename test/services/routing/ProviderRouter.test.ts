@@ -222,7 +222,7 @@ for (const { ask, surface, whole } of surfaces) {
         }
         assert.strictEqual(yield* circuitOf(a.id), "closed")
         for (let times = 0; times < 5; times++) yield* outcome(ask(model(a, b)))
-        assert.strictEqual(yield* circuitOf(a.id), "open")
+        assert.strictEqual(yield* circuitOf(a.id), "open for 1")
         fake.on(a, hangs, answers())
         yield* TestClock.adjust("1 second")
         yield* leave(new AttemptHistory())

@@ -78,7 +78,7 @@ describe("the deadlines", () => {
       fake,
       function* () {
         for (let times = 0; times < 5; times++) yield* after(2, outcome(complete(model(a))))
-        assert.strictEqual(yield* circuitOf(a.id), "open")
+        assert.strictEqual(yield* circuitOf(a.id), "open for 1")
       },
       { requestTimeoutSeconds: 2 }
     )
@@ -222,7 +222,7 @@ describe("a stream", () => {
         assert.strictEqual(yield* circuitOf(a.id), times === 0 ? undefined : "closed")
         yield* Effect.scoped(Effect.flatMap(stream(model(a, b)), drained))
       }
-      assert.strictEqual(yield* circuitOf(a.id), "open")
+      assert.strictEqual(yield* circuitOf(a.id), "open for 1")
     })
   })
 
@@ -234,7 +234,7 @@ describe("a stream", () => {
       for (let times = 0; times < 4; times++) yield* outcome(stream(model(a, b)))
       yield* stream(model(a, b))
       yield* outcome(stream(model(a, b)))
-      assert.strictEqual(yield* circuitOf(a.id), "open")
+      assert.strictEqual(yield* circuitOf(a.id), "open for 1")
 
       fake.on(c, ...failing, answers(), fails(outage))
       for (let times = 0; times < 4; times++) yield* outcome(stream(model(c, { ...b, id: "m@d" })))
@@ -266,7 +266,7 @@ describe("a stream", () => {
       for (let times = 0; times < 5; times++) yield* outcome(stream(model(a)))
       yield* TestClock.adjust("1 second")
       assert.strictEqual(yield* Effect.scoped(outcome(stream(model(a)))), a.id)
-      assert.strictEqual(yield* circuitOf(a.id), "half_open")
+      assert.strictEqual(yield* circuitOf(a.id), "open for 1")
       assert.strictEqual(yield* Effect.scoped(outcome(streamWhole(model(a)))), a.id)
       assert.strictEqual(yield* circuitOf(a.id), "closed")
     })

@@ -12,6 +12,7 @@ const healthy = (route: string, more: Partial<RouteReport> = {}): RouteReport =>
   model: "m",
   circuit: "closed",
   openUntil: undefined,
+  openForOrganizations: 0,
   lastError: undefined,
   lastErrorAt: undefined,
   latencyMs: undefined,

@@ -63,9 +63,13 @@ export const drained = Effect.fnUntraced(function* ({ first, pull }: RoutedStrea
   return { events, end: Option.match(end, { onNone: () => "whole", onSome: facts }) }
 })
 
+/** For all, unless it is not closed for some organizations alone. */
 export const circuitOf = (id: string) =>
   Effect.flatMap(ProviderRouter, (router) =>
-    Effect.map(router.health, (routes) => routes.find((one) => one.route === id)?.circuit)
+    Effect.map(router.health, (routes) => {
+      const { circuit, openForOrganizations = 0 } = routes.find((one) => one.route === id) ?? {}
+      return circuit === "closed" && openForOrganizations > 0 ? `open for ${openForOrganizations}` : circuit
+    })
   )
 
 /** To the whole end, where `stream` alone ends at the first delta. */

@@ -23,7 +23,7 @@ export const stateOf = ({ circuit, disabled_at }: RouteRecord): RouteState =>
   disabled_at === null ? circuit : "disabled"
 
 const State = ({ route }: { readonly route: RouteRecord }) => {
-  const { circuit, disabled_at, in_catalog, instances, note, open_until } = route
+  const { circuit, disabled_at, in_catalog, instances, note, open_for_organizations, open_until } = route
   if (disabled_at !== null)
     return (
       <>
@@ -40,6 +40,13 @@ const State = ({ route }: { readonly route: RouteRecord }) => {
         <span class="soft">
           {" "}
           tried again <Time at={open_until} ago />
+        </span>
+      )}
+      {open_for_organizations > 0 && (
+        <span class="soft">
+          {" "}
+          open for {formatCount(open_for_organizations)}{" "}
+          {open_for_organizations === 1 ? "organization" : "organizations"}
         </span>
       )}
     </>
