@@ -22,6 +22,8 @@ interface Wait {
   readonly first: Dialect
   readonly reply: Reply
   readonly stream?: boolean
+  /** What a request may have caused opens a route for its organization alone. */
+  readonly isOwn?: boolean
 }
 
 const seconds = 600
@@ -33,7 +35,7 @@ const waits: ReadonlyArray<Wait> = [
   ...dialects.flatMap((first) =>
     [429, 529].map((status) => {
       const reply = json(status, first.error(status), { "retry-after": String(seconds) })
-      return { what: `${first.name}'s header beside ${status}`, first, reply }
+      return { what: `${first.name}'s header beside ${status}`, first, reply, isOwn: status !== 429 }
     })
   ),
   ...["openai-chat", "openai-responses"].map((name) => {
@@ -62,6 +64,9 @@ const healthOf = Effect.fnUntraced(function* (model: string, first: Dialect) {
   return found ?? assert.fail(`nothing is known of ${model}`)
 })
 
+const failedTimes = (times: number, model: string, first: Dialect) =>
+  soon(Effect.filterOrDieMessage(healthOf(model, first), ({ failures }) => failures === times, "not published yet"))
+
 const closedFor = ({ lastErrorAt, openUntil }: Effect.Effect.Success<ReturnType<typeof healthOf>>) =>
   (openUntil?.getTime() ?? 0) - (lastErrorAt?.getTime() ?? 0)
 
@@ -81,17 +86,18 @@ withLayer(Layer.provideMerge(RouteHealth.layer, gateway(models)))("routes of eve
 
   it.effect("are skipped for as long as their vendor demands in its own format", function* () {
     for (const [index, wait] of waits.entries()) yield* moves(`waiting-${index}`, wait)
-    for (const [index, { first, what }] of waits.entries()) {
-      const health = yield* soon(healthOf(`waiting-${index}`, first))
-      assert.deepInclude(health, { circuit: "open", requests: 1, failures: 1 }, what)
-      assert.strictEqual(closedFor(health), seconds * 1_000, what)
+    for (const [index, { first, isOwn = false, what }] of waits.entries()) {
+      const health = yield* failedTimes(1, `waiting-${index}`, first)
+      assert.deepInclude(health, { circuit: isOwn ? "closed" : "open", requests: 1, failures: 1 }, what)
+      assert.strictEqual(health.openForOrganizations, isOwn ? 1 : 0, what)
+      if (!isOwn) assert.strictEqual(closedFor(health), seconds * 1_000, what)
     }
   })
 
   it.effect("are skipped for longer, and listed with the reason, when the credential is bad", function* () {
     for (const first of dialects) yield* moves(`closed-${first.name}`, { first, reply: json(401, first.error(401)) })
     for (const first of dialects) {
-      const health = yield* soon(healthOf(`closed-${first.name}`, first))
+      const health = yield* failedTimes(1, `closed-${first.name}`, first)
       assert.strictEqual(health.circuit, "open", first.name)
       assert.match(health.lastError ?? "", /^account 401: .*theirs/, first.name)
       assert.strictEqual(closedFor(health), 300_000, first.name)
@@ -119,11 +125,8 @@ withLayer(Layer.provideMerge(RouteHealth.layer, gateway(models)))("routes of eve
       // What was sent is paid to the provider all the same.
       assert.isAbove(Number(row.attempts[0]?.cost ?? 0n), 3 * 2_000, what)
     }
-    const health = yield* soon(
-      Effect.filterOrDieMessage(healthOf(model, first), ({ failures }) => failures === 5, "not published yet")
-    )
-    assert.strictEqual(health.requests, 5)
-    assert.notStrictEqual(health.circuit, "closed")
+    const health = yield* failedTimes(5, model, first)
+    assert.deepInclude(health, { requests: 5, circuit: "closed", openForOrganizations: 1 })
   })
 
   it.effect("are reported to a client as failed without their own messages", function* () {

@@ -12,7 +12,7 @@ import { chatAdapterContract } from "../contracts/ChatAdapter.ts"
 import { joined } from "../contracts/ChatHarness.ts"
 import { type ChatWire, harnesses, layer, routeTo, secret } from "../contracts/ChatHosts.ts"
 import { oddAnswersContract } from "../contracts/OddAnswers.ts"
-import { model, request } from "../fakes/ProviderFake.ts"
+import { acme, model, request } from "../fakes/ProviderFake.ts"
 import { afterAll, assert, describe, it, liveOver } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { fences, page, root } from "./Markdown.ts"
@@ -83,7 +83,7 @@ describe("the adapter of docs/providers.md", () => {
 
   liveOver(router)("answers behind the router, after a route that failed", function* () {
     const fake = yield* Fake.make
-    const attempts = new AttemptHistory()
+    const attempts = new AttemptHistory(acme)
     yield* fake.script(busy, Fake.json(200, body))
     const asked = request({ maxTokens: 9 })
     const { answer: got, route } = yield* (yield* ProviderRouter).complete(hostsAt(fake.url), asked, attempts)
@@ -103,7 +103,7 @@ describe("the adapter of docs/providers.md", () => {
     const fake = yield* Fake.make
     const { stream } = yield* ProviderRouter
     const hear = Effect.gen(function* () {
-      const { first, pull } = yield* stream(hostsAt(fake.url), request({ stream: true }), new AttemptHistory())
+      const { first, pull } = yield* stream(hostsAt(fake.url), request({ stream: true }), new AttemptHistory(acme))
       const events: Array<ChatEvent> = [...first]
       const ended = yield* Effect.flip(Effect.forever(Effect.map(pull, (more) => events.push(...more))))
       return { events, ended }

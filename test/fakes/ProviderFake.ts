@@ -2,6 +2,7 @@ import { Deferred, type Duration, Effect, Layer, Option } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest } from "../../src/domain/Chat.ts"
 import type { ChatModel, Route } from "../../src/domain/Model.ts"
 import { zero } from "../../src/domain/Money.ts"
+import { OrgId } from "../../src/domain/Organization.ts"
 import { everything } from "../../src/services/catalog/AdapterFeatures.ts"
 import {
   type ChatAdapter,
@@ -164,6 +165,8 @@ export const model = (...routes: ReadonlyArray<Route>): ChatModel => ({
   webSearchTokens: 0,
   maxWebSearches: 10
 })
+
+export const acme = OrgId.make("acme")
 
 export const request = (more: Partial<ChatRequest> = {}): ChatRequest => ({
   model: "m",

@@ -23,6 +23,69 @@ export const bugs: ReadonlyArray<Bug> = [
     caughtBy: ["test/services/routing/CircuitBreaker.test.ts"]
   },
   {
+    name: "one organization's failures open a route for all",
+    file: "src/services/routing/Circuit.ts",
+    find: "if (!isRequestDependent) this.#independent += 1",
+    replace: "this.#independent += 1",
+    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts", "test/http/chat/Outcomes.test.ts"]
+  },
+  {
+    name: "failures of two organizations in a row do not open a route",
+    file: "src/services/routing/Circuit.ts",
+    find: "org !== this.#org) this.#isOfSeveral = true",
+    replace: "org !== this.#org) this.#isOfSeveral = false",
+    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts"]
+  },
+  {
+    name: "a route's failures are not its organization's",
+    file: "src/services/routing/CircuitBreaker.ts",
+    find: "const forOne = this.#failForOne(permit, opening, isProbe)",
+    replace: "const forOne = undefined",
+    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts", "test/http/images/Outcomes.test.ts"]
+  },
+  {
+    name: "a 429 opens a route for one organization alone",
+    file: "src/services/routing/Provider.ts",
+    find: 'return kind === "retry" ||',
+    replace: 'return kind === "limit" || kind === "retry" ||',
+    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts"]
+  },
+  {
+    name: "an organization waits a minute for its last route",
+    file: "src/services/routing/CircuitBreaker.ts",
+    find: "if (isLast) own?.limit(lastRouteMost)",
+    replace: "",
+    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts"]
+  },
+  {
+    name: "circuits of organizations are never forgotten",
+    file: "src/services/routing/OrganizationCircuits.ts",
+    find: "this.#circuits.size <= maxOrganizations && now",
+    replace: "this.#circuits.size >= 0 || now",
+    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts"]
+  },
+  {
+    name: "a refused head counts against its route",
+    file: "src/providers/client/Classification.ts",
+    find: "new Set([400, 413, 414, 422, 431])",
+    replace: "new Set([400, 413, 422])",
+    caughtBy: ["test/providers/client/Classification.test.ts", "test/http/messages/Native.test.ts"]
+  },
+  {
+    name: "any beta of a client is passed on",
+    file: "src/providers/anthropic/Betas.ts",
+    find: "if (harmlessBeta.test(beta)) kept.add(beta)",
+    replace: "kept.add(beta)",
+    caughtBy: ["test/providers/anthropic/Betas.test.ts", "test/providers/anthropic/Native.test.ts"]
+  },
+  {
+    name: "betas in a body reach the host as they are",
+    file: "src/providers/anthropic/Native.ts",
+    find: '  "betas",\n',
+    replace: "",
+    caughtBy: ["test/providers/anthropic/Native.test.ts"]
+  },
+  {
     name: "a request that a provider refused goes to the next one",
     file: "src/services/routing/Failover.ts",
     find: "if (isFinal(failure.class) || plan.mayTryNext",

@@ -28,14 +28,14 @@ export interface AttemptEntry {
 /** Filled while routing, so that the log has it however the request ends. */
 export class AttemptHistory {
   /** Whose request it is. */
-  readonly org: OrgId | undefined
+  readonly org: OrgId
   /** Parent of the attempts' spans; undefined without a trace. */
   readonly trace: SpanParent | undefined
   /** The id of the route that has the conversation's prompt cache. */
   preferredRoute: string | undefined
   readonly #list: Array<AttemptEntry> = []
 
-  constructor(org?: OrgId, trace?: SpanParent) {
+  constructor(org: OrgId, trace?: SpanParent) {
     this.org = org
     this.trace = trace
   }

@@ -6,7 +6,7 @@ export type CircuitState = "closed" | "open" | "half_open"
 /** Of a request for an organization; one of an earlier `epoch` says nothing about the current circuit. */
 export interface Permit {
   readonly epoch: number
-  readonly org: OrgId | undefined
+  readonly org: OrgId
 }
 
 /** Counts how often any circuit of a route has opened or closed. */
@@ -38,7 +38,7 @@ class FailureRow {
   #org: OrgId | undefined
   #isOfSeveral = false
 
-  add(org: OrgId | undefined, isRequestDependent: boolean): void {
+  add(org: OrgId, isRequestDependent: boolean): void {
     if (this.#length > 0 && org !== this.#org) this.#isOfSeveral = true
     this.#org = org
     this.#length += 1

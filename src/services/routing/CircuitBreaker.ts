@@ -64,7 +64,7 @@ export class CircuitBreaker {
     return this.#own.countOpen(now)
   }
 
-  enter(now: number, org: OrgId | undefined): Permit | undefined {
+  enter(now: number, org: OrgId): Permit | undefined {
     if (!this.#isFree(now, org) && !this.#letsThrough(now, org)) return undefined
     const permit = { epoch: this.#epoch.current, org }
     this.#all.enter(permit, now)
@@ -184,7 +184,7 @@ export class CircuitBreaker {
   }
 
   /** A probe may take minutes; other requests do not wait for as long. */
-  #letsThrough(now: number, org: OrgId | undefined): boolean {
+  #letsThrough(now: number, org: OrgId): boolean {
     if (this.#isDisabled()) return false
     const own = this.#own.of(org)
     const isLast = !this.#hasAlternative((sibling) => sibling.#isFree(now, org))
@@ -201,7 +201,7 @@ export class CircuitBreaker {
     return !this.#isDisabled() && this.#all.isFree(now)
   }
 
-  #isFree(now: number, org: OrgId | undefined): boolean {
+  #isFree(now: number, org: OrgId): boolean {
     return this.#isFreeForAll(now) && this.#own.of(org)?.isFree(now) !== false
   }
 

@@ -9,7 +9,7 @@ const forgetAfter = 600_000
 export class OrganizationCircuits {
   readonly #epoch: Epoch
   /** The one that failed last comes last. */
-  readonly #circuits = new Map<OrgId | undefined, Circuit>()
+  readonly #circuits = new Map<OrgId, Circuit>()
   #resetEpoch = 0
 
   constructor(epoch: Epoch) {
@@ -17,11 +17,11 @@ export class OrganizationCircuits {
   }
 
   /** Undefined is as good as closed. */
-  of(org: OrgId | undefined): Circuit | undefined {
+  of(org: OrgId): Circuit | undefined {
     return this.#circuits.get(org)
   }
 
-  fail(org: OrgId | undefined, now: number): Circuit {
+  fail(org: OrgId, now: number): Circuit {
     const circuit = this.#circuits.get(org) ?? new Circuit(this.#epoch, this.#resetEpoch)
     circuit.failedAt = now
     this.#circuits.delete(org)

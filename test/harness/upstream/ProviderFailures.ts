@@ -53,11 +53,17 @@ export const assertSecretive = ({ headers: sent, text: said }: Answer) => {
   for (const secret of ["hush", hidden.model, hidden.firstKey, hidden.secondKey]) assert.notInclude(all, secret)
 }
 
-/** Sends a new customer's request, with how often each provider was asked and what the customer paid. */
+type Customer = Effect.Effect.Success<ReturnType<typeof Served.customer>>
+
+/** Sends a request of a new customer, or of the given one, with how often each provider was asked and what the customer paid. */
 export const asking = (send: ReturnType<typeof post>) =>
-  Effect.fnUntraced(function* (body: object, replies: { readonly first?: Reply; readonly second?: Reply } = {}) {
+  Effect.fnUntraced(function* (
+    body: object,
+    replies: { readonly first?: Reply; readonly second?: Reply } = {},
+    known?: Customer
+  ) {
     const { first, second } = yield* Upstreams
-    const { spent, ...customer } = yield* Served.customer()
+    const { spent, ...customer } = known ?? (yield* Served.customer())
     const before = [first.calls.length, second.calls.length] as const
     if (replies.first !== undefined) yield* first.script(replies.first)
     if (replies.second !== undefined) yield* second.script(replies.second)

@@ -10,6 +10,7 @@ import { assert, withLayer } from "../../harness/It.ts"
 
 const untried = {
   circuit: "closed",
+  open_for_organizations: 0,
   open_until: null,
   last_error: null,
   last_error_at: null,
@@ -68,13 +69,15 @@ withLayer(layer)("routes at the admin API", (it) => {
     const publish = (circuit: string, error: string, requests: number) => sql`
         WITH other AS (INSERT INTO instances (id) VALUES (${randomUUID()}) RETURNING id)
         INSERT INTO route_health
-        SELECT id, route, 'clips', 'x', ${circuit}, now() + interval '1 minute', ${error}, now(), 100, ${requests}, 1, now()
+        SELECT id, route, 'clips', 'x', ${circuit}, now() + interval '1 minute', ${error}, now(), 100, ${requests}, 1, now(),
+          ${requests}
         FROM other, unnest(ARRAY['bare@clips', 'foreign@clips']) AS route`
     yield* publish("closed", "503 busy", 3)
     yield* publish("open", "<script>alert(1)</script>", 1)
     const { byId } = yield* routes
     const known = {
       circuit: "open",
+      open_for_organizations: 3,
       last_error: "<script>alert(1)</script>",
       latency_ms: 100,
       requests: 4,

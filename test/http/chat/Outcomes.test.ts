@@ -1,5 +1,6 @@
 import { chatWays } from "../../harness/client/ChatWays.ts"
 import { assertRefused, chat, refusals, talk } from "../../harness/client/HttpCalls.ts"
+import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { cut, done, event, type Step, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { asking as askingOf, assertChatServed, error, failing } from "../../harness/upstream/ProviderFailures.ts"
@@ -8,6 +9,7 @@ import { answers, chunk, gateway, onFirst, onSecond } from "../../harness/upstre
 const asking = askingOf(chat)
 const served = gateway({
   weak: {},
+  shared: {},
   shut: {},
   // Each opens its circuit with its last.
   ...Object.fromEntries(chatWays.map(({ path }) => [`breaking${path}`, { routes: [onFirst, onSecond] }])),
@@ -52,7 +54,18 @@ withLayer(served)("the routes of a chat", (it) => {
     )
   }
 
-  it.effect("are skipped after five failures in a row", function* () {
+  it.effect("are skipped for the customer alone whose five requests in a row made them fail", function* () {
+    const failed = yield* Served.customer()
+    for (let failures = 0; failures < 5; failures++) {
+      assertRefused((yield* asking(talk("shared"), { first: failing(500) }, failed)).answer, refusals.upstream)
+    }
+    const { answer, asked } = yield* asking(talk("shared"), {}, failed)
+    assertRefused(answer, refusals.noProvider)
+    assert.deepStrictEqual(asked, [0, 0])
+    assertChatServed((yield* asking(talk("shared"), { first: answers() })).answer, "shared")
+  })
+
+  it.effect("are skipped after five failures in a row of several customers", function* () {
     for (let failures = 0; failures < 5; failures++) {
       assertRefused((yield* asking(talk("weak"), { first: failing(500) })).answer, refusals.upstream)
     }

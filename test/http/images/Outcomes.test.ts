@@ -14,6 +14,7 @@ const asking = askingOf(draw)
 const served = gateway({
   refused: { routes: [{ ...onFirst, provider: "refusing" }] },
   weak: {},
+  shared: {},
   narrow: {
     variants: [
       { resolution: "1K", price_usd: 0.04 },
@@ -37,7 +38,18 @@ withLayer(served)("the routes of an image", (it) => {
     imageOf((yield* asking(asked("weak"), { first: paints() })).answer)
   })
 
-  it.effect("are skipped after five failures in a row", function* () {
+  it.effect("are skipped for the customer alone whose five requests in a row made them fail", function* () {
+    const failed = yield* Served.customer()
+    for (let failures = 0; failures < 5; failures++) {
+      assertRefused((yield* asking(asked("shared"), { first: failing(500) }, failed)).answer, refusals.upstream)
+    }
+    const { answer, asked: calls } = yield* asking(asked("shared"), {}, failed)
+    assertRefused(answer, refusals.noProvider)
+    assert.deepStrictEqual(calls, [0, 0])
+    imageOf((yield* asking(asked("shared"), { first: paints() })).answer)
+  })
+
+  it.effect("are skipped after five failures in a row that no request causes", function* () {
     for (const _ of Array.from({ length: 5 })) {
       const { answer, asked: calls } = yield* asking(asked("refused"))
       assertRefused(answer, refusals.allFailed("refusing", "network"))

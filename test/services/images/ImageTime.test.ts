@@ -5,6 +5,7 @@ import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import type { Provider } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../../src/services/routing/Providers.ts"
+import { acme } from "../../fakes/ProviderFake.ts"
 import { png } from "../../harness/fixtures/TinyPictures.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
@@ -50,7 +51,7 @@ const after = Effect.fnUntraced(function* (seconds: number) {
     routes.image(
       model,
       { prompt: "a cat", resolution: "1K", shape: undefined, references: [] },
-      new AttemptHistory(),
+      new AttemptHistory(acme),
       since
     )
   ).pipe(Effect.match({ onFailure: ({ _tag }) => _tag, onSuccess: ({ route }) => route.id }), Effect.provide(router))

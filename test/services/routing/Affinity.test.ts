@@ -4,7 +4,7 @@ import type { ChatModel, Route } from "../../../src/domain/Model.ts"
 import { Affinity } from "../../../src/services/routing/Affinity.ts"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
-import { answers, fails, failure, model, ProviderFake, request } from "../../fakes/ProviderFake.ts"
+import { acme, answers, fails, failure, model, ProviderFake, request } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { a, b, c, circuitOf, outage, routed, surfaces } from "./RoutedCalls.ts"
 
@@ -18,7 +18,7 @@ const [heavy, light] = [
 for (const { ask, surface } of surfaces) {
   /** The routes that are preferred and that answer. */
   const turn = Effect.fnUntraced(function* (of: ChatModel, more: Partial<ChatRequest> = { conversation: "talk" }) {
-    const attempts = new AttemptHistory()
+    const attempts = new AttemptHistory(acme)
     const { route } = yield* Effect.scoped(ask(of, attempts, request(more)))
     return { answered: route.id, preferred: attempts.preferredRoute }
   })

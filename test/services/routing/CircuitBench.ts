@@ -1,6 +1,6 @@
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { CircuitRegistry } from "../../../src/services/routing/CircuitRegistry.ts"
-import { failure, model, route } from "../../fakes/ProviderFake.ts"
+import { acme, failure, model, route } from "../../fakes/ProviderFake.ts"
 import { assert } from "../../harness/It.ts"
 
 export const second = 1000
@@ -9,7 +9,8 @@ export const minute = 60 * second
 export const outage = failure("network", undefined)
 /** A request may cause it. */
 export const fault = failure("retry", 503)
-export const [acme, other] = [OrgId.make("acme"), OrgId.make("other")]
+export { acme }
+export const other = OrgId.make("other")
 
 /** Circuits of the named routes of one model, driven by hand; `random` steers the jitter. */
 export const bench = (...names: ReadonlyArray<string>) => {

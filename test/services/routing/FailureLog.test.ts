@@ -39,7 +39,9 @@ describe("the log of failed attempts", () => {
     const lines = yield* logged([fails(outage)], (ask) =>
       Effect.zipRight(Effect.repeatN(ask, 4), Effect.zipRight(TestClock.adjust("2 seconds"), ask))
     )
-    assert.deepStrictEqual(lines.slice(1), ["WARN Route m@a is left out for 1s: its circuit has opened"])
+    assert.deepStrictEqual(lines.slice(1), [
+      "WARN Route m@a is left out for 1s for requests of acme: its circuit has opened"
+    ])
   })
 
   it.effect("has faults of an account and streams that break after output", function* () {

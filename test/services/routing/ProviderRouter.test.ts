@@ -2,7 +2,7 @@ import { Effect, Exit, Fiber, Struct, TestClock } from "effect"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
-import { answers, dies, fails, failure, hangs, model, ProviderFake, request } from "../../fakes/ProviderFake.ts"
+import { acme, answers, dies, fails, failure, hangs, model, ProviderFake, request } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { a, after, b, c, circuitOf, outage, outcome, routed, surfaces } from "./RoutedCalls.ts"
 
@@ -29,7 +29,7 @@ for (const { ask, surface, whole } of surfaces) {
       it.effect(`fails over after ${name}`, () => {
         const fake = new ProviderFake().on(a, fails(what))
         return routed(fake, function* () {
-          const attempts = new AttemptHistory()
+          const attempts = new AttemptHistory(acme)
           assert.strictEqual(yield* outcome(ask(model(a, b), attempts)), b.id)
           assert.deepStrictEqual(fake.calls, [a.id, b.id])
           assert.deepStrictEqual(
@@ -128,7 +128,7 @@ for (const { ask, surface, whole } of surfaces) {
       const fake = new ProviderFake().on(a, fails(failure("account", 401))).on(b, answers(), fails(outage))
       return routed(fake, function* () {
         assert.strictEqual(yield* outcome(ask(model(a, b))), b.id)
-        const attempts = new AttemptHistory()
+        const attempts = new AttemptHistory(acme)
         assert.deepStrictEqual(yield* outcome(ask(model(a, b), attempts)), "AllProvidersFailed b 503")
         assert.deepStrictEqual(fake.calls, [a.id, b.id, b.id])
         assert.deepStrictEqual(attempts.list, [
@@ -143,7 +143,7 @@ for (const { ask, surface, whole } of surfaces) {
       const fake = new ProviderFake().on(a, fails(outage))
       const asked = request({ responseFormat: { type: "json_object" } })
       return routed(fake, function* () {
-        assert.deepStrictEqual(yield* outcome(ask(model(a, blind), new AttemptHistory(), asked)), "UpstreamFailed")
+        assert.deepStrictEqual(yield* outcome(ask(model(a, blind), new AttemptHistory(acme), asked)), "UpstreamFailed")
         assert.deepStrictEqual(fake.calls, [a.id])
       })
     })
@@ -152,7 +152,7 @@ for (const { ask, surface, whole } of surfaces) {
       const fake = new ProviderFake().on(a, fails(failure("account", 401))).on(b, fails(failure("account", 403)))
       return routed(fake, function* () {
         yield* outcome(ask(model(a, b)))
-        const attempts = new AttemptHistory()
+        const attempts = new AttemptHistory(acme)
         assert.deepStrictEqual(yield* outcome(ask(model(a, b), attempts)), "NoHealthyProvider")
         assert.deepStrictEqual(fake.calls, [a.id, b.id])
         assert.deepStrictEqual(attempts.list.map(Struct.get("outcome")), ["skipped", "skipped"])
@@ -164,7 +164,7 @@ for (const { ask, surface, whole } of surfaces) {
       const blind = { ...a, capabilities: new Set<never>() }
       return routed(fake, function* () {
         const asked = request({ webSearch: true })
-        assert.deepStrictEqual(yield* outcome(ask(model(blind), new AttemptHistory(), asked)), "NoHealthyProvider")
+        assert.deepStrictEqual(yield* outcome(ask(model(blind), new AttemptHistory(acme), asked)), "NoHealthyProvider")
         assert.deepStrictEqual(fake.calls, [])
       })
     })
@@ -214,7 +214,7 @@ for (const { ask, surface, whole } of surfaces) {
       })
       return routed(fake, function* () {
         for (let times = 0; times < 10; times++) {
-          const attempts = new AttemptHistory()
+          const attempts = new AttemptHistory(acme)
           yield* leave(attempts)
           assert.deepStrictEqual(attempts.list, [
             { route: a.id, provider: "a", outcome: "cancelled", status: undefined, ms: 2000 }
@@ -225,7 +225,7 @@ for (const { ask, surface, whole } of surfaces) {
         assert.strictEqual(yield* circuitOf(a.id), "open for 1")
         fake.on(a, hangs, answers())
         yield* TestClock.adjust("1 second")
-        yield* leave(new AttemptHistory())
+        yield* leave(new AttemptHistory(acme))
         assert.strictEqual(yield* outcome(ask(model(a, b))), a.id)
       })
     })
@@ -257,7 +257,7 @@ for (const { ask, surface, whole } of surfaces) {
       return routed(fake, function* () {
         for (let times = 0; times < 5; times++) yield* outcome(ask(model(a)))
         yield* TestClock.adjust("1 second")
-        const attempts = new AttemptHistory()
+        const attempts = new AttemptHistory(acme)
         const exit = yield* Effect.exit(ask(model(a), attempts))
         assert.isTrue(Exit.isFailure(exit) && exit.cause._tag === "Die")
         assert.strictEqual(attempts.list[0]?.outcome, "defect")

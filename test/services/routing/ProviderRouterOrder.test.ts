@@ -5,6 +5,7 @@ import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import {
+  acme,
   answer,
   answers,
   fails,
@@ -72,7 +73,7 @@ describe("the routes of a model", () => {
     const tool = { type: "function" as const, function: { name: "f" } }
     const image = { type: "image_url" as const, image_url: { url: "data:image/png;base64," } }
     const ask = (more: Partial<ChatRequest>) =>
-      outcome(complete(model(plain, tools, seeing), new AttemptHistory(), request(more)))
+      outcome(complete(model(plain, tools, seeing), new AttemptHistory(acme), request(more)))
     return routed(fake, function* () {
       assert.strictEqual(yield* ask({}), plain.id)
       assert.strictEqual(yield* ask({ tools: [tool] }), tools.id)
@@ -86,7 +87,7 @@ describe("the routes of a model", () => {
       .on(b, ...Array.from({ length: 5 }, () => answers()), fails(outage, "3 seconds"))
     return routed(fake, function* () {
       for (let times = 0; times < 5; times++) yield* outcome(complete(model(a, b)))
-      const attempts = new AttemptHistory()
+      const attempts = new AttemptHistory(acme)
       assert.strictEqual(yield* after(3, outcome(complete(model(a, b), attempts))), a.id)
       assert.deepStrictEqual(
         attempts.list.map((one) => [one.provider, one.outcome, one.ms]),
@@ -135,7 +136,7 @@ describe("a router under random faults", () => {
 
   /** One request: which routes it asked, and what became of it. */
   const askOnce = Effect.fnUntraced(function* (fake: ProviderFake, of: ChatModel, streaming: boolean) {
-    const attempts = new AttemptHistory()
+    const attempts = new AttemptHistory(acme)
     const before = fake.calls.length
     const asked = (streaming ? streamWhole : complete)(of, attempts)
     const fiber = yield* Effect.fork(Effect.scoped(outcome(asked)))

@@ -3,6 +3,7 @@ import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import {
+  acme,
   answers,
   content,
   fails,
@@ -35,7 +36,7 @@ describe("the deadlines", () => {
   it.effect("end a JSON answer after 290 s with TimedOut and cancel its call", () => {
     const fake = new ProviderFake().on(a, hangs)
     return routed(fake, function* () {
-      const attempts = new AttemptHistory()
+      const attempts = new AttemptHistory(acme)
       const fiber = yield* Effect.fork(outcome(complete(model(a, b), attempts)))
       yield* TestClock.adjust(Duration.millis(289_999))
       assert.isTrue(Option.isNone(yield* Fiber.poll(fiber)))
@@ -87,7 +88,7 @@ describe("the deadlines", () => {
   it.effect("give each route 60 s to a stream's first delta before the next one is asked", () => {
     const fake = new ProviderFake().on(a, hangs).on(b, streams([usage], [finish], "hang"))
     return routed(fake, function* () {
-      const attempts = new AttemptHistory()
+      const attempts = new AttemptHistory(acme)
       assert.strictEqual(yield* after(120, outcome(stream(model(a, b, c), attempts))), c.id)
       assert.deepStrictEqual(
         attempts.list.map(({ ms, outcome: result, provider }) => [provider, result, ms]),
@@ -130,7 +131,7 @@ describe("the deadlines", () => {
     it.effect(`end a stream after 3600 s with TimedOut and without a failure of its route, ${name}`, () => {
       const fake = new ProviderFake().on(a, streams([content("first")], ...pulls))
       return routed(fake, function* () {
-        const attempts = new AttemptHistory()
+        const attempts = new AttemptHistory(acme)
         const got = yield* stream(model(a, b), attempts)
         const { end } = yield* after(3600, drained(got), 60)
         assert.deepStrictEqual(end, "TimedOut")
@@ -171,7 +172,7 @@ describe("a stream", () => {
     it.effect(`never fails over after its first ${delta.type} delta, and reports a break`, () => {
       const fake = new ProviderFake().on(a, streams([usage], [delta, content("y")], [content("z")], outage))
       return routed(fake, function* () {
-        const attempts = new AttemptHistory()
+        const attempts = new AttemptHistory(acme)
         const got = yield* stream(model(a, b), attempts)
         assert.deepStrictEqual(got.first, [usage, delta, content("y")])
         assert.strictEqual(attempts.list[0]?.outcome, "ok")
@@ -248,7 +249,7 @@ describe("a stream", () => {
     const fake = new ProviderFake().on(a, streams([content("x")], "hang"))
     return routed(fake, function* () {
       for (let times = 0; times < 10; times++) {
-        const attempts = new AttemptHistory()
+        const attempts = new AttemptHistory(acme)
         yield* Effect.scoped(stream(model(a, b), attempts))
         assert.strictEqual(attempts.list[0]?.outcome, "ok")
         assert.deepStrictEqual(fake.busy, [])
@@ -275,7 +276,7 @@ describe("a stream", () => {
   it.effect("keeps what its provider sent for the charge of a client that leaves early", () => {
     const fake = new ProviderFake().on(a, streams([usage], "hang"))
     return routed(fake, function* () {
-      const attempts = new AttemptHistory()
+      const attempts = new AttemptHistory(acme)
       const fiber = yield* Effect.fork(Effect.scoped(stream(model(a, b), attempts)))
       yield* TestClock.adjust("1 second")
       yield* Fiber.interrupt(fiber)
@@ -287,7 +288,7 @@ describe("a stream", () => {
   it.effect("drops what a failed route has sent", () => {
     const fake = new ProviderFake().on(a, streams([usage], outage)).on(b, hangs)
     return routed(fake, function* () {
-      const attempts = new AttemptHistory()
+      const attempts = new AttemptHistory(acme)
       const fiber = yield* Effect.fork(Effect.scoped(stream(model(a, b), attempts)))
       yield* TestClock.adjust("1 second")
       yield* Fiber.interrupt(fiber)

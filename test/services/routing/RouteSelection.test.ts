@@ -4,7 +4,7 @@ import type { Capability, Route } from "../../../src/domain/Model.ts"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../../src/services/routing/Providers.ts"
-import { model, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
+import { acme, model, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const able = (provider: string, ...capabilities: ReadonlyArray<Capability>): Route =>
@@ -27,8 +27,8 @@ const chosen = (asked: Partial<ChatRequest>, ...routes: ReadonlyArray<Route>) =>
   return Effect.gen(function* () {
     const router = yield* ProviderRouter
     yield* router.admit(model(...routes), request(asked))
-    yield* router.complete(model(...routes), request(asked), new AttemptHistory())
-    yield* Effect.scoped(router.stream(model(...routes), request(asked), new AttemptHistory()))
+    yield* router.complete(model(...routes), request(asked), new AttemptHistory(acme))
+    yield* Effect.scoped(router.stream(model(...routes), request(asked), new AttemptHistory(acme)))
     return [...new Set(fake.calls)].join()
   }).pipe(
     Effect.catchTag("InvalidRequest", ({ message, param }) => Effect.succeed(`${param}: ${message}`)),
@@ -97,7 +97,7 @@ describe("the routes that a request may take", () => {
     const provider = { adapter: "fake", chat: { ...chat, complete, declines } }
     await Effect.runPromise(
       Effect.flatMap(ProviderRouter, (router) =>
-        router.complete(model(able), request(hints), new AttemptHistory())
+        router.complete(model(able), request(hints), new AttemptHistory(acme))
       ).pipe(
         Effect.provide(Layer.provide(ProviderRouter.layer(), Layer.succeed(Providers, new Map([["fake", provider]]))))
       )

@@ -6,7 +6,7 @@ import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import type { RoutingDeadlines } from "../../../src/services/routing/Failover.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import type { RoutedStream } from "../../../src/services/routing/RoutedStream.ts"
-import { failure, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
+import { acme, failure, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
 
 export const a = route("a")
 export const b = route("b")
@@ -24,12 +24,12 @@ export const routed = (
     Effect.withRandom(Random.make("routing"))
   )
 
-export const complete = (of: ChatModel, attempts = new AttemptHistory(), asked = request()) =>
+export const complete = (of: ChatModel, attempts = new AttemptHistory(acme), asked = request()) =>
   Effect.flatMap(ProviderRouter, (router) => router.complete(of, asked, attempts))
 
 export const stream = (
   of: ChatModel,
-  attempts = new AttemptHistory(),
+  attempts = new AttemptHistory(acme),
   asked: ChatRequest = request({ stream: true })
 ) => Effect.flatMap(ProviderRouter, (router) => router.stream(of, asked, attempts))
 
