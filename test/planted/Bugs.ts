@@ -10,15 +10,15 @@ export const bugs: ReadonlyArray<Bug> = [
   ...streamBugs,
   {
     name: "a circuit never opens by failures in a row",
-    file: "src/services/routing/CircuitBreaker.ts",
+    file: "src/services/routing/Circuit.ts",
     find: "const failuresToOpen = 5",
     replace: "const failuresToOpen = 50",
     caughtBy: ["test/services/routing/CircuitBreaker.test.ts"]
   },
   {
     name: "a provider's Retry-After is not heeded",
-    file: "src/services/routing/CircuitBreaker.ts",
-    find: "this.openUntil = now + Math.max(time, retryAfter)",
+    file: "src/services/routing/Circuit.ts",
+    find: "this.openUntil = now + Math.max(time, retryAfterMillis)",
     replace: "this.openUntil = now + time",
     caughtBy: ["test/services/routing/CircuitBreaker.test.ts"]
   },
