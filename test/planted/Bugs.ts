@@ -86,6 +86,13 @@ export const bugs: ReadonlyArray<Bug> = [
     caughtBy: ["test/providers/anthropic/Native.test.ts"]
   },
   {
+    name: "counts of an organization take no turns",
+    file: "src/http/messages/CountTokens.ts",
+    find: "takeTurn(record.caller.org)(count(admitted))",
+    replace: "count(admitted)",
+    caughtBy: ["test/http/messages/CountTokens.test.ts"]
+  },
+  {
     name: "a request that a provider refused goes to the next one",
     file: "src/services/routing/Failover.ts",
     find: "if (isFinal(failure.class) || plan.mayTryNext",

@@ -33,6 +33,8 @@ export interface Admitted extends Incoming {
   readonly response: ServerResponse
   readonly departure: ClientDeparture
   readonly headers: () => Readonly<Record<string, string>>
+  /** Runs by itself before a large body is received. */
+  readonly checkSolvency: Effect.Effect<void, InsufficientCredits>
 }
 
 export interface Endpoint {
@@ -45,8 +47,6 @@ export interface Endpoint {
   readonly encodeError?: Answer.EncodeError | undefined
   /** A further header for the id of a request. */
   readonly idHeader?: string | undefined
-  /** It needs no balance, and has no row in the log once it is admitted. */
-  readonly isFree?: boolean | undefined
   readonly answer: (admitted: Admitted) => Effect.Effect<Answer.Answer | undefined, Failure | BodyCutOff>
 }
 
@@ -163,15 +163,16 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
               record.departed = true
               departure.leave()
             })
-            const admitLarge = endpoint.isFree ? Effect.void : checkSolvency(services, caller, endpoint, request)
-            const body = receiver.body(request, caller.org, admitLarge, inFlight.receive)
+            const solvency = checkSolvency(services, caller, endpoint, request)
+            const body = receiver.body(request, caller.org, solvency, inFlight.receive)
             const admitted = {
               record,
               request,
               receive: body.receive,
               response,
               departure,
-              headers: () => headersOf(record)
+              headers: () => headersOf(record),
+              checkSolvency: solvency
             }
             return Effect.flatMap(admit(endpoint, record, request), () => endpoint.answer(admitted)).pipe(
               Effect.catchAllCause((cause) => failLate(record, cause)),

@@ -86,6 +86,7 @@ export const ReadErrors = Schema.Union(Blocked, Internal)
 
 export const CountTokensErrors = Schema.Union(
   BadRequest,
+  PaymentRequired,
   Forbidden,
   NoSuchModel,
   TooLarge,

@@ -1,26 +1,40 @@
-import { Effect } from "effect"
+import { Effect, Exit } from "effect"
 import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
+import { makeKeyedTurns } from "../../services/runtime/KeyedTurns.ts"
 import { json } from "../Answer.ts"
-import type { Endpoint } from "../admission/Admission.ts"
+import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import { makeTaskReader } from "../chat/ChatTasks.ts"
 import { encodeMessagesError, messagesPath } from "./Errors.ts"
 import { messages } from "./MessagesDialect.ts"
+
+/** Of an organization: a count costs nothing but the gateway's time and memory. */
+const atOnce = 2
+/** Agents ask for some dozens of counts at once. */
+const waiting = 64
 
 /** Holds and charges nothing, and leaves no row in the log. */
 export const countTokensEndpoint = Effect.gen(function* () {
   const chat = yield* ChatCompletions
   const read = yield* makeTaskReader
+  const takeTurn = makeKeyedTurns(atOnce, waiting)
+
+  const count = (admitted: Admitted) =>
+    Effect.flatMap(read(messages, admitted), (task) => Effect.zipRight(admitted.checkSolvency, chat.countTokens(task)))
+
   const endpoint: Endpoint = {
     path: `${messagesPath}/count_tokens`,
     surface: "chat",
     admitsWithHold: false,
-    isFree: true,
     idHeader: messages.idHeader,
     encodeError: encodeMessagesError,
     answer: (admitted) => {
-      admitted.record.isLogged = true
-      return Effect.map(Effect.flatMap(read(messages, admitted), chat.countTokens), (counted) =>
-        json(200, { input_tokens: counted }, admitted.headers())
+      const { departure, headers, record } = admitted
+      record.isLogged = true
+      const counting = departure.interrupts(takeTurn(record.caller.org)(count(admitted)))
+      return Effect.flatMap(counting, (exit) =>
+        departure.isOver && Exit.isInterrupted(exit)
+          ? Effect.succeed(undefined)
+          : Effect.map(exit, (counted) => json(200, { input_tokens: counted }, headers()))
       )
     }
   }

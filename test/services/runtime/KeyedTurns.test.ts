@@ -1,0 +1,48 @@
+import { Deferred, Effect, Fiber } from "effect"
+import { makeKeyedTurns } from "../../../src/services/runtime/KeyedTurns.ts"
+import { assert, describe, it } from "../../harness/It.ts"
+
+const prepared = Effect.gen(function* () {
+  const turns = makeKeyedTurns(2, 3)
+  const gate = yield* Deferred.make<void>()
+  const begun: Array<string> = []
+  const run = (key: string, name: string) =>
+    turns(key)(
+      Effect.zipRight(
+        Effect.sync(() => begun.push(name)),
+        Deferred.await(gate)
+      )
+    )
+  const start = (key: string, ...names: ReadonlyArray<string>) =>
+    Effect.forEach(names, (name) => Effect.zipLeft(Effect.fork(run(key, name)), Effect.yieldNow()))
+  return { begun, open: Deferred.succeed(gate, undefined), run, start }
+})
+
+describe("turns of a key", () => {
+  it.effect("let so many run at once, and the others in order of arrival", function* () {
+    const { begun, open, start } = yield* prepared
+    const fibers = yield* start("a", "1", "2", "3", "4")
+    assert.deepStrictEqual(begun, ["1", "2"])
+    yield* open
+    yield* Fiber.joinAll(fibers)
+    assert.deepStrictEqual(begun, ["1", "2", "3", "4"])
+  })
+
+  it.effect("leave those of other keys alone", function* () {
+    const { begun, start } = yield* prepared
+    yield* start("a", "1", "2", "3")
+    yield* start("b", "4")
+    assert.deepStrictEqual(begun, ["1", "2", "4"])
+  })
+
+  it.effect("fail at once where too many wait, until one has left", function* () {
+    const { begun, open, run, start } = yield* prepared
+    const [, , third] = yield* start("a", "1", "2", "3", "4", "5")
+    assert.strictEqual((yield* Effect.flip(run("a", "6")))._tag, "GatewayBusy")
+    if (third !== undefined) yield* Fiber.interrupt(third)
+    const [seventh] = yield* start("a", "7")
+    yield* open
+    if (seventh !== undefined) yield* Fiber.join(seventh)
+    assert.deepStrictEqual(begun, ["1", "2", "4", "5", "7"])
+  })
+})
