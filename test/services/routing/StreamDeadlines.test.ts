@@ -3,6 +3,7 @@ import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import {
+  acme,
   answers,
   content,
   fails,
@@ -32,7 +33,7 @@ describe("a provider that has begun to generate", () => {
       streams([content("")], [begin], wait("10 minutes"), [content("late")], [finish])
     )
     return routed(fake, function* () {
-      const attempts = new AttemptHistory()
+      const attempts = new AttemptHistory(acme)
       const got = yield* after(600, stream(model(a, b), attempts), 10)
       assert.deepStrictEqual(got.first, [content(""), begin, content("late")])
       assert.deepStrictEqual(yield* drained(got), { events: [...got.first, finish], end: "whole" })
@@ -44,7 +45,7 @@ describe("a provider that has begun to generate", () => {
   it.effect("has 60 s to do so, whatever else it has sent", () => {
     const fake = new ProviderFake().on(a, streams([content(""), usage], wait("61 seconds"), [begin], "hang"))
     return routed(fake, function* () {
-      const attempts = new AttemptHistory()
+      const attempts = new AttemptHistory(acme)
       assert.strictEqual(yield* after(60, outcome(stream(model(a, b), attempts))), b.id)
       assert.deepStrictEqual(ways(attempts), [
         ["a", "timeout", 60_000],
@@ -58,7 +59,7 @@ describe("a provider that has begun to generate", () => {
       .on(a, streams([begin], wait("10 minutes"), outage))
       .on(b, answers("late", "59 seconds"))
     return routed(fake, function* () {
-      const attempts = new AttemptHistory()
+      const attempts = new AttemptHistory(acme)
       assert.strictEqual(yield* after(660, outcome(stream(model(a, b), attempts)), 10), b.id)
       assert.deepStrictEqual(ways(attempts), [
         ["a", "retry", 600_000],
@@ -79,7 +80,7 @@ describe("a provider that has begun to generate", () => {
   it.effect("is bound by the stream's time alone, which is not its fault and leaves none for another route", () => {
     const fake = new ProviderFake().on(a, streams([begin], "hang"))
     return routed(fake, function* () {
-      const attempts = new AttemptHistory()
+      const attempts = new AttemptHistory(acme)
       const work = yield* Effect.fork(outcome(stream(model(a, b), attempts)))
       for (let passed = 0; passed < 3_590; passed += 10) yield* TestClock.adjust("10 seconds")
       assert.isTrue(Option.isNone(yield* Fiber.poll(work)))
@@ -96,7 +97,7 @@ describe("the end of a stream's time", () => {
   it.effect("is left to a client that has yet to read, and is no break of the provider's", () => {
     const fake = new ProviderFake().on(a, streams([content("x")], "hang"))
     return routed(fake, function* () {
-      const attempts = new AttemptHistory()
+      const attempts = new AttemptHistory(acme)
       let disconnected = 0
       const client = { disconnectStalled: () => ++disconnected > 0 }
       const router = yield* ProviderRouter
