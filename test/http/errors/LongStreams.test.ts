@@ -9,11 +9,11 @@ import { answers, chunk, ending, gateway, nanoPerToken, onSecond, Upstreams } fr
 import { makeWriter } from "../../providers/Backpressure.ts"
 
 const begun = chunk({ role: "assistant", content: "" })
-const comments = Array.from({ length: 6 }, () => [Effect.sleep("500 millis"), ": still here\n\n"]).flat()
+const comments = Array.from({ length: 8 }, () => [Effect.sleep("500 millis"), ": still here\n\n"]).flat()
 /** What a provider does, by the name that the route calls its model. */
 const manners: Readonly<Record<string, () => Reply>> = {
   /** More than all buffers on the way to a client take. */
-  endless: () => makeWriter(chunk({ content: "word ".repeat(2_000) }), 64 * 1024 * 1024).reply,
+  endless: () => makeWriter(chunk({ content: "word ".repeat(20_000) }), 64 * 1024 * 1024).reply,
   thinking: () => sse(begun, ...comments, chunk({ content: "fine" }), ending),
   stuck: () => sse(begun, Effect.never)
 }
@@ -25,7 +25,7 @@ const mannerly: Reply = (response, received) => {
 const routesTo = (model: string) => ({ routes: [{ provider: "first", model }, onSecond] })
 const served = gateway(
   { endless: routesTo("endless"), thinking: routesTo("thinking"), stuck: routesTo("stuck") },
-  { REQUEST_TIMEOUT: "2", FIRST_BYTE_TIMEOUT: "1", IDLE_TIMEOUT: "1.5", STREAM_TIMEOUT: "5" }
+  { REQUEST_TIMEOUT: "3", FIRST_BYTE_TIMEOUT: "2", IDLE_TIMEOUT: "3", STREAM_TIMEOUT: "7" }
 )
 
 withLayer(served)("a stream that takes long", (it) => {
