@@ -7,6 +7,7 @@ import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { Auth } from "../../src/services/access/Auth.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
 import { Organizations } from "../../src/services/access/Organizations.ts"
+import { Audit } from "../../src/services/admin/Audit.ts"
 import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
 import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
 import * as HoldSweeper from "../../src/services/ledger/HoldSweeper.ts"
@@ -16,6 +17,7 @@ import { RefundJournal } from "../../src/services/ledger/RefundJournal.ts"
 import { refundFailed } from "../../src/services/ledger/RefundSql.ts"
 import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
+import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
 import { Instance } from "../../src/services/runtime/Instance.ts"
 import { runWith } from "../../src/services/sql/Statement.ts"
@@ -25,12 +27,16 @@ import { Usage } from "../../src/services/telemetry/Usage.ts"
 import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
 import { makeVideoSql } from "../../src/services/videos/VideoSql.ts"
 import { makeVideoViews } from "../../src/services/videos/VideoViews.ts"
+import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
 import {
   busiest,
   busiestKey,
   days,
+  endpointOf,
   former,
   instanceId,
+  keyId,
+  manyKeyed,
   newcomer,
   organizationOf,
   rareModel,
@@ -51,6 +57,8 @@ export const services = Layer.mergeAll(
   Usage.layer,
   CustomerUsage.layer,
   VideoAdmin.layer,
+  Audit.layer,
+  Layer.provide(Webhooks.layer, Layer.mock(Fetcher, {})),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
   Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, RefundJournal.layerMemory))
 ).pipe(
@@ -91,6 +99,8 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const { list: health } = yield* RouteHealth
   const { list: blocked } = yield* BlockList
   const customers = yield* CustomerUsage
+  const audit = yield* Audit
+  const webhooks = yield* Webhooks
   const now = Date.now()
   const month = now - 30 * 24 * hour
   const ordinary = organizationOf(7)
@@ -143,6 +153,21 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("orgs list", organizations.list),
     point("orgs show", organizations.find(busiest)),
     entry("keys list", keys.list(busiest)),
+    entry("keys page", keys.page({ org: manyKeyed, limit: page })),
+    entry("keys page of a former customer", keys.page({ org: former, limit: page })),
+    entry("webhooks list", webhooks.page({ org: former, limit: page })),
+    entry("webhooks deliveries", webhooks.deliveries({ limit: page })),
+    entry("webhooks deliveries --org", webhooks.deliveries({ org: busiest, limit: page })),
+    entry("webhooks deliveries --org of a former customer", webhooks.deliveries({ org: former, limit: page })),
+    entry("webhooks deliveries --org, failed", webhooks.deliveries({ org: busiest, state: "failed", limit: page })),
+    entry("webhooks deliveries, failed", webhooks.deliveries({ state: "failed", limit: page })),
+    entry("webhooks deliveries --endpoint", webhooks.deliveries({ endpoint: endpointOf(former), limit: page })),
+    point("webhooks deliveries --event", webhooks.deliveries({ event: "evt_none", limit: page })),
+    entry("audit", audit.list({ limit: page })),
+    entry("audit --org", audit.list({ org: busiest, limit: page })),
+    entry("audit --org of a former customer", audit.list({ org: former, limit: page })),
+    entry("audit --target", audit.list({ target: former, limit: page })),
+    entry("audit --actor", audit.list({ actor: "operator 1", limit: page })),
     point("credits add", books.topUp({ org: busiest, amount: NanoUsd(1n), ref: "again" })),
     point("credits adjust", books.adjust({ org: busiest, amount: NanoUsd(1n), note: "n", force: false })),
     entry("ledger show", books.entries(busiest, { limit: page })),
@@ -158,6 +183,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("ledger --since --until", books.page({ limit: page, since: month, until: month + hour })),
     entry("ledger --org --until", books.page({ limit: page, org: busiest, until: month })),
     entry("ledger --org --kind --until", books.page({ limit: page, org: busiest, kind: "adjustment", until: month })),
+    entry("ledger --org after one in the middle", books.page({ limit: page, org: busiest, after: middleEntry.id })),
     point("ledger --hold", books.page({ limit: page, hold: open.id })),
     entry("open holds", books.openHolds({ limit: page })),
     entry("open holds --org", books.openHolds({ limit: page, org: busiest })),
@@ -165,8 +191,11 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("blocklist list", blocked),
     entry("requests", log.list({ limit: page })),
     entry("requests --org", log.list({ limit: page, org: busiest })),
+    entry("requests --org of a former customer", log.list({ limit: page, org: former })),
+    entry("requests --org --code", log.list({ limit: page, org: former, code: "upstream_error" })),
     point("requests --org of a newcomer", log.list({ limit: page, org: newcomer })),
     entry("requests --key", log.list({ limit: page, key: busiestKey })),
+    entry("requests --key of a former customer", log.list({ limit: page, key: keyId(2) })),
     entry("requests --model (frequent)", log.list({ limit: page, model: "chat-1" }), 20 * page),
     entry("requests --model (rare)", log.list({ limit: page, model: rareModel })),
     entry("requests --status (frequent)", log.list({ limit: page, status: 200 })),
@@ -205,6 +234,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       "removal of an hour of idempotency keys",
       idempotency.prune(Duration.hours(25), () => Effect.succeed(true))
     ),
+    ofAnHour("removal of an hour of deliveries", webhooks.prune(Duration.hours(days * 24 - 1))),
     ofAnHour("removal of an hour of videos", clips.prune(days * 86_400 - 3_600)),
     entry("references of finished videos", clips.unneededReferences(1_000)),
 

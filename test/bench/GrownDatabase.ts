@@ -32,12 +32,15 @@ export const busiestKey = keyId(1)
 export const busiest = organizationOf(1)
 /** One that made a fifth of all, and stopped a month ago. */
 export const former = organizationOf(2)
+/** One with more keys than others. */
+export const manyKeyed = organizationOf(3)
+export const endpointOf = (org: OrgId) => `whk_${md5(org)}`
 /** One of which there is nothing yet. */
 export const newcomer = OrgId.make("org_newcomer")
 
 const query = (client: Pg.Client, text: string) => Effect.promise(() => client.query(text))
 
-const tables = ["holds", "ledger_entries", "request_log", "videos", "idempotency_keys"]
+const tables = ["holds", "ledger_entries", "request_log", "videos", "idempotency_keys", "webhook_deliveries", "audit"]
 
 const Index = Schema.Struct({ name: Schema.String, definition: Schema.String })
 const decodeIndexes = Schema.decodeUnknownSync(Schema.Array(Index))
@@ -216,6 +219,24 @@ const replays = `
     instance_id, '{"data": []}', id, closed_at
   FROM holds WHERE created_at > now() - interval '26 hours' AND state = 'settled' AND instance_id IS NOT NULL AND charged % 10 = 0`
 
+const spareKeys = `
+  INSERT INTO api_keys (id, org_id, hash, created_at)
+  SELECT 'key_' || md5('spare' || i), '${manyKeyed}', sha256(('spare' || i)::bytea), now() FROM generate_series(1, 2000) AS i`
+
+/** An organization's endpoint gets an event for each tenth of its requests; few fail. */
+const deliveries = `
+  INSERT INTO webhook_endpoints (id, org_id, url, secret)
+  SELECT 'whk_' || md5(id), id, 'https://customer.example/hook', 'secret' FROM organizations;
+  INSERT INTO webhook_deliveries (event_id, org_id, endpoint_id, url, type, data, created_at, state, tries, next_at)
+  SELECT 'evt_' || md5(id::text), org_id, 'whk_' || md5(org_id), 'https://customer.example/hook', 'video.completed', '{}',
+    created_at, CASE WHEN right(id::text, 3) = '0ff' THEN 'failed' ELSE 'delivered' END, 1, NULL
+  FROM holds WHERE id::text ~ '[0-4].$' ORDER BY created_at`
+
+const changes = `
+  INSERT INTO audit (at, actor, via, action, target, org_id)
+  SELECT created_at, 'operator ' || (abs(hashtext(org_id)) % 3)::text, 'cli', 'credits.add', org_id, org_id
+  FROM holds WHERE id::text ~ '[5-9].$' ORDER BY created_at`
+
 /** Organizations with credits, and keys, that nobody has used yet. */
 export const fillAccounts = (client: Pg.Client) =>
   Effect.forEach([accounts, balances, "VACUUM ANALYZE"], (text) => query(client, text))
@@ -248,6 +269,9 @@ export const fill = Effect.fnUntraced(function* (
   yield* timed("totals of usage", totals)
   yield* timed("videos", renders)
   yield* timed("idempotency_keys", replays)
+  yield* timed("api_keys", spareKeys)
+  yield* timed("webhook_deliveries", deliveries)
+  yield* timed("audit", changes)
   for (const { definition, name } of indexes) yield* timed(`index ${name}`, definition)
   yield* timed("VACUUM ANALYZE", "VACUUM ANALYZE")
 })

@@ -11,7 +11,8 @@ import { runWith } from "../../src/services/sql/Statement.ts"
 import { freshUrl } from "../harness/database/Postgres.ts"
 import { type Command, commands, reports, services } from "./Commands.ts"
 import { fill, fillAccounts, instanceId, keyId, keys, organizationOf, type Size } from "./GrownDatabase.ts"
-import { makeRecorder, measure, median, type Work } from "./Plans.ts"
+import { makeRecorder, measure, median, type Planning, type Recorded, type Work } from "./Plans.ts"
+import * as Statistics from "./Statistics.ts"
 
 export interface Options {
   readonly size: Size
@@ -21,9 +22,17 @@ export interface Options {
   readonly isLong: boolean
 }
 
+interface Asked extends Command {
+  readonly statements: ReadonlyArray<Recorded>
+}
+
 interface Measured extends Command {
   readonly work: Work
+  readonly planning: Planning
+  readonly statistics: Statistics.Kind
 }
+
+const plannings = ["force_custom_plan", "force_generic_plan"] as const
 
 class Undone extends Error {}
 
@@ -54,8 +63,8 @@ const print = (line: string) => Effect.sync(() => process.stdout.write(`${line}\
 
 const number = (value: number) => value.toFixed(value < 10 ? 2 : 0).padStart(9)
 
-const row = ({ name, work: { blocks, millis, rowsRead, scans } }: Measured) =>
-  `${name.padEnd(42)}${number(millis)}${String(blocks).padStart(9)}${String(rowsRead).padStart(10)}  ${
+const row = ({ name, planning, work: { blocks, millis, rowsRead, scans } }: Measured) =>
+  `${name.padEnd(42)}${planning.slice(6, 9)}${number(millis)}${String(blocks).padStart(9)}${String(rowsRead).padStart(10)}  ${
     millis > 100 ? "SLOW " : ""
   }${scans.join(", ")}`
 
@@ -63,22 +72,34 @@ const row = ({ name, work: { blocks, millis, rowsRead, scans } }: Measured) =>
 const measureAll = Effect.fnUntraced(function* (url: string, { isLong, size }: Options) {
   const recorder = makeRecorder()
   const client = yield* connect(url)
+  // Tables of this size would be read whole.
   if (!isLong) yield* query(client, "SET enable_seqscan = off")
   const context = yield* Layer.build(
     services.pipe(Layer.provideMerge(database(url, 4)), Layer.provideMerge(recorder.layer))
   )
   return yield* Effect.gen(function* () {
     const measured: Array<Measured> = []
-    const add = Effect.fnUntraced(function* (command: Command, times: number) {
+    const record = Effect.fnUntraced(function* (command: Command) {
       const statements = yield* recorder.during(undone(command.run))
       if (statements.length === 0) return yield* Effect.dieMessage(`${command.name} asked the database nothing`)
-      const one = { ...command, work: yield* measure(client, statements, times) }
-      measured.push(one)
-      return isLong ? yield* print(row(one)) : undefined
+      return { ...command, statements } satisfies Asked
     })
-    if (isLong) yield* print(`${"".padEnd(42)}${"ms".padStart(9)}${"blocks".padStart(9)}${"rows".padStart(10)}`)
-    for (const command of yield* commands(size)) yield* add(command, isLong ? 5 : 1)
-    if (isLong) for (const report of yield* reports) yield* add(report, 1)
+    const add = Effect.fnUntraced(function* (asked: Asked, statistics: Statistics.Kind, times: number) {
+      for (const planning of plannings) {
+        const work = yield* measure(client, asked.statements, planning, times)
+        const one = { ...asked, planning, statistics, work }
+        measured.push(one)
+        if (isLong) yield* print(row(one))
+      }
+    })
+    if (isLong) yield* print(`${"".padEnd(45)}${"ms".padStart(9)}${"blocks".padStart(9)}${"rows".padStart(10)}`)
+    const asked = yield* Effect.forEach(yield* commands(size), record)
+    for (const one of asked) yield* add(one, "fresh", isLong ? 5 : 1)
+    if (isLong) for (const report of yield* Effect.forEach(yield* reports, record)) yield* add(report, "fresh", 1)
+    for (const statistics of isLong ? [] : (["none", "stale"] as const)) {
+      yield* Statistics.gather(client, statistics)
+      for (const one of asked) yield* add(one, statistics, 1)
+    }
     return measured
   }).pipe(Effect.provide(context), Effect.provide(recorder.layer))
 })
@@ -136,6 +157,7 @@ export const run = Effect.fnUntraced(function* (options: Options) {
   const { isLong, size } = options
   const url = options.url ?? (yield* freshUrl)
   const client = yield* connect(url)
+  if (!isLong) yield* Statistics.stopGathering(client)
   const { rows } = yield* query(client, "SELECT FROM holds LIMIT 1")
   if (rows.length === 0) yield* fill(client, size, isLong ? print : () => Effect.void)
   const measured = yield* measureAll(url, options)

@@ -3,7 +3,19 @@ import { Array as Arr, Effect, Order, Schema } from "effect"
 import type * as Pg from "pg"
 
 /** The tables that keep a row of every request for months. */
-const growing: ReadonlySet<string> = new Set(["holds", "ledger_entries", "request_log", "videos"])
+const growing: ReadonlySet<string> = new Set([
+  "api_keys",
+  "audit",
+  "holds",
+  "idempotency_keys",
+  "ledger_entries",
+  "request_log",
+  "videos",
+  "webhook_deliveries"
+])
+
+/** Whether the planner knows the values: a command's does, a serving connection's does not. */
+export type Planning = "force_custom_plan" | "force_generic_plan"
 
 export interface Recorded {
   readonly text: string
@@ -89,12 +101,28 @@ const readBy = (node: Node) =>
     : (node["Actual Rows"] + (node["Rows Removed by Filter"] ?? 0) + (node["Rows Removed by Index Recheck"] ?? 0)) *
       node["Actual Loops"]
 
+const decodeTexts = Schema.decodeUnknownSync(
+  Schema.Tuple(Schema.Struct({ texts: Schema.Array(Schema.NullOr(Schema.String)) }))
+)
+
+/** As the driver sends them. */
+const literalsOf = async (client: Pg.Client, values: ReadonlyArray<unknown>) => {
+  const { rows } = await client.query(
+    `SELECT ARRAY[${values.map((_, index) => `$${index + 1}::text`)}]::text[] AS texts`,
+    [...values]
+  )
+  const [{ texts }] = decodeTexts(rows)
+  return texts.map((text) => (text === null ? "NULL" : client.escapeLiteral(text)))
+}
+
 /** Runs the statement and undoes what it did. */
-const explain = (client: Pg.Client, { text, values }: Recorded) =>
+const explain = (client: Pg.Client, { text, values }: Recorded, planning: Planning) =>
   Effect.promise(async (): Promise<Work> => {
-    await client.query("BEGIN")
+    const literals = await literalsOf(client, values)
+    const call = literals.length === 0 ? "explained" : `explained(${literals.join(", ")})`
+    await client.query(`BEGIN; SET LOCAL plan_cache_mode = ${planning}; PREPARE explained AS ${text}`)
     try {
-      const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) ${text}`, [...values])
+      const { rows } = await client.query(`EXPLAIN (ANALYZE, BUFFERS, TIMING OFF, FORMAT JSON) EXECUTE ${call}`)
       const [
         {
           "QUERY PLAN": [explained]
@@ -109,7 +137,7 @@ const explain = (client: Pg.Client, { text, values }: Recorded) =>
         scans: Arr.dedupe(nodes.flatMap(scanOf))
       }
     } finally {
-      await client.query("ROLLBACK")
+      await client.query("ROLLBACK; DEALLOCATE explained")
     }
   })
 
@@ -122,12 +150,13 @@ export const median = <A>(values: Arr.NonEmptyReadonlyArray<A>, order: Order.Ord
 export const measure = Effect.fnUntraced(function* (
   client: Pg.Client,
   statements: ReadonlyArray<Recorded>,
+  planning: Planning,
   times: number
 ) {
   const works: Array<Work> = []
   for (const statement of statements) {
-    if (times > 1) yield* explain(client, statement)
-    works.push(median(yield* Effect.all(Arr.makeBy(times, () => explain(client, statement))), byMillis))
+    if (times > 1) yield* explain(client, statement, planning)
+    works.push(median(yield* Effect.all(Arr.makeBy(times, () => explain(client, statement, planning))), byMillis))
   }
   return {
     millis: works.reduce((sum, { millis }) => sum + millis, 0),

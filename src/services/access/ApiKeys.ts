@@ -6,6 +6,7 @@ import { CapPeriod, KeyId, keyPrefix, Scope } from "../../domain/ApiKey.ts"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { Ids } from "../runtime/Ids.ts"
+import { listing } from "../sql/Listing.ts"
 import { containing, equals, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
 
 /** `spent` is the settled spend of the running cap period; without a cap, of all time. */
@@ -152,13 +153,16 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         ),
         page: Effect.fn("ApiKeys.page")(({ after, limit, org, search, state }: KeyQuery) =>
           rows(sql`
-            SELECT ${columns} FROM api_keys WHERE ${sql.and([
-              sql.literal(state === undefined ? "true" : states[state]),
-              ...equals(sql, { org_id: org }),
-              ...whenDefined(search, (search) => searching(sql, search)),
-              ...whenDefined(after, (id) => sql`id < ${storable(id)}`)
-            ])}
-            ORDER BY id DESC LIMIT ${limit}`)
+            SELECT ${columns} FROM api_keys ${listing(sql, {
+              equal: { org_id: org },
+              where: [
+                ...whenDefined(state, (state) => sql.literal(states[state])),
+                ...whenDefined(search, (search) => searching(sql, search)),
+                ...whenDefined(after, (id) => sql`id < ${storable(id)}`)
+              ],
+              by: ["id"],
+              limit
+            })}`)
         ),
         update: Effect.fn("ApiKeys.update")(function* (id: string, changes: KeyChanges) {
           const wanted = assignments(changes)

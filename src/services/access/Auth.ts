@@ -75,7 +75,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
                 SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, rpm, fit_holds,
                   (extract(epoch FROM expires_at - now()) * 1000)::float8 AS left_ms
                 FROM api_keys JOIN organizations ON organizations.id = api_keys.org_id
-                WHERE hash IN (SELECT decode(h, 'hex') FROM unnest(${hashes}::text[]) AS t (h))
+                WHERE hash = ANY (ARRAY(SELECT decode(h, 'hex') FROM unnest(${hashes}::text[]) AS t (h)))
                   AND revoked_at IS NULL AND suspended_at IS NULL`,
               decodeKeys
             ),

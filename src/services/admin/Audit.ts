@@ -4,7 +4,8 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import { equals, inTimeRange, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
+import { listing } from "../sql/Listing.ts"
+import { inTimeRange, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
 import { TextOrNull } from "./Record.ts"
 
@@ -173,17 +174,19 @@ export class Audit extends Context.Tag("gateway/Audit")<
           rowsOf(AuditRow)(sql`
             SELECT id, at, actor, via, action, target, org_id, before, after,
               (SELECT name FROM organizations WHERE organizations.id = org_id) AS org_name
-            FROM audit
-            WHERE ${sql.and([
-              ...equals(sql, { actor, target, org_id: org }),
-              ...whenDefined(
-                action,
-                (action) => sql`(action = ${action} OR action LIKE ${`${action.replace(/[\\%_]/g, "\\$&")}.%`})`
-              ),
-              ...inTimeRange(sql, "at", range),
-              ...whenDefined(after, (id) => sql`id < ${id}`)
-            ])}
-            ORDER BY id DESC LIMIT ${limit}`)
+            FROM audit ${listing(sql, {
+              equal: { target, org_id: org, actor },
+              where: [
+                ...whenDefined(
+                  action,
+                  (action) => sql`(action = ${action} OR action LIKE ${`${action.replace(/[\\%_]/g, "\\$&")}.%`})`
+                ),
+                ...inTimeRange(sql, "at", range),
+                ...whenDefined(after, (id) => sql`id < ${id}`)
+              ],
+              by: ["id"],
+              limit
+            })}`)
         )
       })
     })

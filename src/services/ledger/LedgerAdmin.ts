@@ -175,13 +175,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         hold,
         verify: verifyEach(() => Effect.void),
         verifyEach,
-        ...makePages(sql),
-        entries: Effect.fn("LedgerAdmin.entries")((org: OrgId, { limit }: { readonly limit: number }) =>
-          // A range and its order, since the planner would walk the index of time over a single value.
-          rows(sql`
-            SELECT * FROM ledger_entries WHERE org_id BETWEEN ${org} AND ${org}
-            ORDER BY org_id, at DESC, id DESC LIMIT ${limit}`)
-        )
+        ...makePages(sql)
       })
     })
   )

@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { listing } from "../sql/Listing.ts"
 import { equals, inTimeRange, rowsOf, whenDefined } from "../sql/Statement.ts"
 import { Entry } from "./Entry.ts"
 import { refundsOf } from "./RefundSql.ts"
@@ -44,15 +45,18 @@ export interface HoldQuery {
 }
 
 export const makePages = (sql: SqlClient.SqlClient) => {
-  // The planner uses `ledger_entries_org_at` only for a range of organizations and this order, and the partial indexes
-  // `ledger_entries_org_paid` and `ledger_entries_paid` (all kinds but charges) only for a literal kind.
-  const conditions = ({ after, kind, org, ...range }: EntryQuery) =>
-    sql.and([
-      ...whenDefined(org, (org) => sql`org_id BETWEEN ${org} AND ${org}`),
-      ...whenDefined(kind, (kind) => sql.literal(`kind = '${kind}'`)),
-      ...inTimeRange(sql, "at", range),
-      ...whenDefined(after, (id) => sql`(at, id) < ((SELECT at FROM ledger_entries WHERE id = ${id}), ${id}::bigint)`)
-    ])
+  const listed = ({ after, kind, limit, org, ...range }: EntryQuery) =>
+    listing(sql, {
+      equal: { org_id: org },
+      where: [
+        // The partial indexes `ledger_entries_org_paid` and `ledger_entries_paid` have all kinds but charges.
+        ...whenDefined(kind, (kind) => sql.literal(`kind = '${kind}'`)),
+        ...inTimeRange(sql, "at", range),
+        ...whenDefined(after, (id) => sql`(at, id) < ((SELECT at FROM ledger_entries WHERE id = ${id}), ${id}::bigint)`)
+      ],
+      by: ["at", "id"],
+      limit
+    })
 
   const entriesOf = (hold: string) => sql`(
     SELECT * FROM ledger_entries WHERE hold_id = ${hold}
@@ -60,7 +64,11 @@ export const makePages = (sql: SqlClient.SqlClient) => {
     WHERE holds.id = ${hold} AND ${sql.literal(refundsOf("holds.id"))}
   )`
 
-  // With the limit as a parameter the planner expects a tenth of all entries, and reads the whole log.
+  /** Newest first. */
+  const entries = (org: OrgId, { limit }: { readonly limit: number }) =>
+    rowsOf(Entry)(sql`SELECT * FROM ledger_entries ${listed({ org, limit })}`)
+
+  // The planner expects few ids of an array, and looks the requests of these up.
   const page = Effect.fn("LedgerAdmin.page")((query: EntryQuery) => {
     const from = query.hold === undefined ? sql.literal("ledger_entries") : entriesOf(query.hold)
     return rowsOf(ListedEntry)(sql`
@@ -69,8 +77,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
         coalesce(log.request_id, (SELECT request_id FROM videos WHERE hold_id = entry.paid_hold)) AS request_id
       FROM (
         SELECT *, coalesce(hold_id, substring(ref FROM '^refund:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})')::uuid) AS paid_hold
-        FROM ${from} AS entries WHERE ${conditions(query)}
-        ORDER BY ${sql.literal(query.org === undefined ? "" : "org_id, ")} at DESC, id DESC LIMIT ${sql.literal(String(query.limit))}
+        FROM ledger_entries WHERE id = ANY (ARRAY(SELECT id FROM ${from} AS entries ${listed(query)}))
       ) AS entry
       JOIN organizations ON organizations.id = entry.org_id
       LEFT JOIN request_log AS log ON log.id = entry.paid_hold AND log.hold_id = log.id
@@ -95,5 +102,5 @@ export const makePages = (sql: SqlClient.SqlClient) => {
       ORDER BY holds.created_at, holds.id LIMIT ${limit}`)
   )
 
-  return { page, openHolds }
+  return { entries, page, openHolds }
 }

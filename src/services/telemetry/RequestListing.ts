@@ -3,6 +3,7 @@ import { Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { AddressRange } from "../access/AddressRange.ts"
+import { listing } from "../sql/Listing.ts"
 import { equals, inTimeRange, whenDefined } from "../sql/Statement.ts"
 import { isWithin } from "./RequestSearch.ts"
 
@@ -45,7 +46,7 @@ const timeOf = (sql: SqlClient.SqlClient, after: string) => sql`(SELECT at FROM 
 
 const conditionsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
   const { after, code, endedSince, id, key, model, org, route, status, surface } = query
-  return sql.and([
+  return [
     ...equals(sql, { org_id: org, key_id: key, model, route, surface, code }),
     ...whenDefined(status, (status) => withStatus(sql, status)),
     ...whenDefined(query.address, (range) => isWithin(sql, range)),
@@ -53,7 +54,7 @@ const conditionsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
     ...inTimeRange(sql, "at", query),
     ...whenDefined(after, (id) => sql`(at, id) < (${timeOf(sql, id)}, ${id}::uuid)`),
     ...whenDefined(endedSince, (from) => sql`at + total_ms * interval '1 millisecond' >= ${new Date(from)}`)
-  ])
+  ]
 }
 
 /** What no index has in the order of time. */
@@ -97,7 +98,7 @@ const listByHours = (sql: SqlClient.SqlClient, query: RequestQuery) => {
         SELECT array(
           SELECT request_log FROM request_log
           WHERE key_id = ANY (next.keys) AND at >= next.hour AND at < next.hour + interval '1 hour'
-            AND ${conditionsOf(sql, query)}
+            AND ${sql.and(conditionsOf(sql, query))}
           ORDER BY at DESC, id DESC LIMIT ${limit}
         ) AS listed OFFSET 0
       ) AS here WHERE found < ${limit}
@@ -116,8 +117,17 @@ const areTotalsReady = (sql: SqlClient.SqlClient, query: RequestQuery) =>
     Effect.map(([{ isReady }]) => isReady)
   )
 
-const listPlainly = (sql: SqlClient.SqlClient, query: RequestQuery) =>
-  sql`SELECT * FROM request_log WHERE ${conditionsOf(sql, query)} ORDER BY at DESC, id DESC LIMIT ${query.limit}`
+const listPlainly = (sql: SqlClient.SqlClient, query: RequestQuery) => {
+  const { code, id, key, limit, model, org, status, ...others } = query
+  // An id finds its rows whatever else is asked for, and a status may be rarer than a model.
+  const isFree = id !== undefined || ([code, key, org].every((one) => one === undefined) && status !== undefined)
+  return sql`SELECT * FROM request_log ${listing(sql, {
+    equal: isFree ? {} : { code, key_id: key, org_id: org, model },
+    where: conditionsOf(sql, isFree ? query : { ...others, status, limit }),
+    by: ["at", "id"],
+    limit
+  })}`
+}
 
 /** The two kinds of errors have an order each. */
 const listErrors = (sql: SqlClient.SqlClient, query: RequestQuery) => sql`

@@ -111,9 +111,9 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         prune: Effect.fn("RequestLog.prune")((olderThan: Duration.Duration) => {
           const seconds = Math.floor(Duration.toSeconds(olderThan))
           const before = sql`date_trunc('hour', now() - ${seconds} * interval '1 second', 'UTC')`
-          const some = sql`DELETE FROM request_log WHERE id IN (
+          const some = sql`DELETE FROM request_log WHERE id = ANY (ARRAY(
             SELECT id FROM request_log WHERE at < ${before} LIMIT 5000
-          ) RETURNING id`
+          )) RETURNING id`
           // Said first: what is there of those hours is compared with nothing from then on.
           return sql`UPDATE usage_bounds SET rows_from = greatest(rows_from, ${before})`.pipe(
             Effect.zipRight(Effect.repeat(some, { while: (removed) => removed.length === 5000 })),

@@ -4,7 +4,8 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { VideoNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { equals, inTimeRange, rowsOf, whenDefined } from "../sql/Statement.ts"
+import { listing } from "../sql/Listing.ts"
+import { inTimeRange, rowsOf, whenDefined } from "../sql/Statement.ts"
 import { RequestRow } from "../telemetry/RequestLog.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
 import { cancelled } from "./VideoState.ts"
@@ -54,6 +55,10 @@ export interface JobQuery {
   readonly limit: number
 }
 
+/** Few jobs are unfinished. */
+const equalIn = ({ model, org, status }: JobQuery) =>
+  status === "queued" || status === "in_progress" ? { status, org_id: org, model } : { org_id: org, model, status }
+
 export class VideoOver extends Data.TaggedError("VideoOver")<{
   readonly id: string
   readonly status: VideoJob["status"]
@@ -98,14 +103,15 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
         findByHold: Effect.fn("VideoAdmin.findByHold")((hold: string) =>
           Effect.map(rows(sql`${selectJobs} WHERE videos.hold_id = ${hold}`), ([job]) => job)
         ),
-        list: Effect.fn("VideoAdmin.list")(({ after, limit, model, org, status, ...range }: JobQuery) => {
-          const where = sql.and([
-            ...equals(sql, { org_id: org, model, status }),
-            ...inTimeRange(sql, "created_at", range),
-            ...whenDefined(after, (id) => sql`(created_at, id) < (${createdAt(id)}, ${id})`)
-          ])
+        list: Effect.fn("VideoAdmin.list")((query: JobQuery) => {
+          const where = [
+            // In the words of the index `videos_status`.
+            ...(query.status === undefined || query.status === "completed" ? [] : [sql`status <> 'completed'`]),
+            ...inTimeRange(sql, "created_at", query),
+            ...whenDefined(query.after, (id) => sql`(created_at, id) < (${createdAt(id)}, ${id})`)
+          ]
           return rows(sql`${selectJobs} WHERE videos.id = ANY (ARRAY(
-              SELECT id FROM videos WHERE ${where} ORDER BY created_at DESC, id DESC LIMIT ${limit}
+              SELECT id FROM videos ${listing(sql, { equal: equalIn(query), where, by: ["created_at", "id"], limit: query.limit })}
             )) ORDER BY videos.created_at DESC, videos.id DESC`)
         }),
         retry: Effect.fn("VideoAdmin.retry")(function* (id: string) {

@@ -2,6 +2,8 @@ import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import * as Closing from "../ledger/HoldClosing.ts"
+import { listing } from "../sql/Listing.ts"
+import { whenDefined } from "../sql/Statement.ts"
 import * as Outbox from "../webhooks/Outbox.ts"
 import { toVideo, VideoView, videoJson } from "./VideoObject.ts"
 import { transitions, type VideoError } from "./VideoState.ts"
@@ -21,7 +23,7 @@ export interface PageStart {
 
 const newestFirst: PageStart = { order: "desc", after: undefined }
 
-const directions = { asc: { next: ">", sort: "ASC" }, desc: { next: "<", sort: "DESC" } } as const
+const next = { asc: ">", desc: "<" }
 
 /** In the words of the index `videos_listed`. */
 const listed = "accepted_at IS NOT NULL AND deleted_at IS NULL"
@@ -33,14 +35,13 @@ export const page = (
   limit: number,
   { after, order }: PageStart = newestFirst
 ) => {
-  const { next, sort } = directions[order]
-  const sorted = sql.literal(`ORDER BY created_at ${sort}, id ${sort}`)
-  const from = sql`AND (created_at, id) ${sql.literal(next)} ((SELECT created_at FROM videos WHERE id = ${after ?? null}), ${after ?? null})`
+  const from = (id: string) =>
+    sql`(created_at, id) ${sql.literal(next[order])} ((SELECT created_at FROM videos WHERE id = ${id}), ${id})`
+  const where = [sql.literal(listed), ...whenDefined(after, from)]
   return sql`
     SELECT ${columns(sql)} FROM videos WHERE id = ANY (ARRAY(
-      SELECT id FROM videos WHERE org_id = ${org} AND ${sql.literal(listed)} ${after === undefined ? sql.literal("") : from}
-      ${sorted} LIMIT ${limit}
-    )) ${sorted}`
+      SELECT id FROM videos ${listing(sql, { equal: { org_id: org }, where, by: ["created_at", "id"], order, limit })}
+    )) ORDER BY ${sql.literal(`created_at ${order}, id ${order}`)}`
 }
 
 export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
@@ -91,11 +92,11 @@ export const makeVideoViews = (sql: SqlClient.SqlClient) => ({
       let removed = 0
       while (true) {
         const some = yield* sql`
-          DELETE FROM videos WHERE id IN (
+          DELETE FROM videos WHERE id = ANY (ARRAY(
             SELECT id FROM videos
             WHERE completed_at < now() - ${olderThanSeconds} * interval '1 second' AND next_at IS NULL AND reference IS NULL
             LIMIT ${pruneBatch}
-          ) RETURNING id`
+          )) RETURNING id`
         removed += some.length
         if (some.length < pruneBatch) return removed
       }

@@ -3,7 +3,8 @@ import { Context, Data, Duration, Effect, Layer, Redacted, Schema } from "effect
 import { OrgId } from "../../domain/Organization.ts"
 import { Fetcher } from "../media/Fetcher.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { equals, rowsOf, whenDefined } from "../sql/Statement.ts"
+import { listing } from "../sql/Listing.ts"
+import { rowsOf, whenDefined } from "../sql/Statement.ts"
 import * as Outbox from "./Outbox.ts"
 import { newSecret } from "./Signature.ts"
 
@@ -155,11 +156,12 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         ),
         page: Effect.fn("Webhooks.page")(({ after, limit, org }: EndpointQuery) =>
           endpoints(sql`
-            SELECT ${columns} FROM webhook_endpoints WHERE ${sql.and([
-              ...equals(sql, { org_id: org }),
-              ...whenDefined(after, (id) => sql`id < ${id}`)
-            ])}
-            ORDER BY id DESC LIMIT ${limit}`)
+            SELECT ${columns} FROM webhook_endpoints ${listing(sql, {
+              equal: { org_id: org },
+              where: whenDefined(after, (id) => sql`id < ${id}`),
+              by: ["id"],
+              limit
+            })}`)
         ),
         find: Effect.fn("Webhooks.find")((id: string) =>
           one(id, sql`SELECT ${columns} FROM webhook_endpoints WHERE id = ${id}`)
@@ -176,21 +178,24 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         ),
         deliveries: Effect.fn("Webhooks.deliveries")(({ after, endpoint, event, limit, org, state }: DeliveryQuery) =>
           deliveries(sql`
-            SELECT * FROM webhook_deliveries WHERE ${sql.and([
-              ...equals(sql, { org_id: org, endpoint_id: endpoint, event_id: event }),
-              ...whenDefined(state, (state) => sql.literal(states[state])),
-              ...whenDefined(after, (id) => sql`id < ${id}`)
-            ])}
-            ORDER BY id DESC LIMIT ${limit ?? null}`)
+            SELECT * FROM webhook_deliveries ${listing(sql, {
+              equal: { event_id: event, endpoint_id: endpoint, org_id: org },
+              where: [
+                ...whenDefined(state, (state) => sql.literal(states[state])),
+                ...whenDefined(after, (id) => sql`id < ${id}`)
+              ],
+              by: ["id"],
+              limit
+            })}`)
         ),
         prune: Effect.fn("Webhooks.prune")((olderThan: Duration.Duration) =>
           Effect.map(
-            sql`DELETE FROM webhook_deliveries WHERE id IN (
+            sql`DELETE FROM webhook_deliveries WHERE id = ANY (ARRAY(
                 SELECT id FROM webhook_deliveries
                 WHERE created_at < now() - ${Math.floor(Duration.toSeconds(olderThan))} * interval '1 second'
                   AND next_at IS NULL
                 LIMIT ${pruneBatch}
-              ) RETURNING id`,
+              )) RETURNING id`,
             (rows) => rows.length
           ).pipe(Effect.repeat({ while: (removed) => removed === pruneBatch }), Effect.orDie)
         )
