@@ -1,7 +1,12 @@
+import cluster from "node:cluster"
+import { fileURLToPath } from "node:url"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Effect, Exit } from "effect"
 import { exitCode } from "./ExitCode.ts"
 import { readEnvironment, readSettings } from "./Settings.ts"
+
+// A worker that takes another's place runs the same program, whatever has been built meanwhile.
+if (cluster.isPrimary) cluster.setupPrimary({ exec: fileURLToPath(import.meta.url) })
 
 let code = 0
 const endWith = (ended: number) => {

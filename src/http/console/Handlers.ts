@@ -1,5 +1,5 @@
 import { createHash } from "node:crypto"
-import { readdir, readFile } from "node:fs/promises"
+import { readFile } from "node:fs/promises"
 import path from "node:path"
 import { promisify } from "node:util"
 import { gzip } from "node:zlib"
@@ -17,6 +17,8 @@ interface File {
 }
 
 const pageName = "index.html"
+/** Of the build that this process is of: a later one leaves it where it is. */
+const pageFile = process.env.GATEWAY_CONSOLE_PAGE ?? pageName
 
 const types: Readonly<Record<string, string>> = {
   ".html": "text/html; charset=utf-8",
@@ -48,11 +50,12 @@ const headersOf = (name: string, content: Buffer) => ({
 
 const loadFiles = async (): Promise<ReadonlyMap<string, File>> => {
   const directory = ownFile("dist/console")
-  const load = async (name: string) => {
-    const plain = await readFile(path.join(directory, name))
-    return [name, { plain, zipped: await promisify(gzip)(plain), headers: headersOf(name, plain) }] as const
-  }
-  return new Map(await Promise.all((await readdir(directory)).map(load)))
+  const load = async (name: string, plain: Buffer) =>
+    [name, { plain, zipped: await promisify(gzip)(plain), headers: headersOf(name, plain) }] as const
+  const page = await readFile(path.join(directory, pageFile))
+  const named = [...new Set(page.toString().match(/\bconsole-\w+\.(?:js|css)\b/g))]
+  const loading = named.map(async (name) => load(name, await readFile(path.join(directory, name))))
+  return new Map(await Promise.all([load(pageName, page), ...loading]))
 }
 
 const send = ({ headers, plain, zipped }: File) =>
