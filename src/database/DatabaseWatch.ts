@@ -1,5 +1,6 @@
 import { Clock, Data, Duration, Effect, Either } from "effect"
 import * as Pg from "pg"
+import { sleepUnlessStalled } from "../services/runtime/EventLoop.ts"
 import * as Metrics from "../services/telemetry/Metrics.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
 
@@ -43,7 +44,7 @@ export const watch = Effect.fnUntraced(function* (
     },
     catch: (error) => error
   }).pipe(
-    Effect.timeoutFail({ duration: answerWithin, onTimeout: () => new TooSlow() }),
+    Effect.raceFirst(Effect.zipRight(sleepUnlessStalled(answerWithin), new TooSlow())),
     Effect.tapError(() => disconnect),
     Effect.catchIf(isFull, () => Effect.void)
   )

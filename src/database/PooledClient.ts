@@ -1,4 +1,5 @@
 import * as Pg from "pg"
+import { partsOfLimit } from "../services/runtime/EventLoop.ts"
 
 /** A replica, or a primary that has become one. */
 const readOnly = "25006"
@@ -16,7 +17,7 @@ interface Statement {
 const isCursor = (query: unknown) => typeof query === "object" && query !== null && "submit" in query
 
 /**
- * Cuts itself when a query stays unanswered: the driver's `query_timeout` would pool it with the query still running.
+ * Cuts itself when a query stays unanswered, for longer where our own event loop is late: the driver's `query_timeout` would pool it with the query still running.
  * Hides its process id: the SQL client's interruption would cancel whatever that backend runs by then.
  */
 export class PooledClient extends Pg.Client {
@@ -26,18 +27,27 @@ export class PooledClient extends Pg.Client {
   #isRefused = false
   #isStale = false
   #clock: NodeJS.Timeout | undefined
+  #partsPassed = 0
 
   /** `onStale`: the server changed or is silent, which may hold for other connections too. */
   constructor(limitMillis: number, config?: Pg.ClientConfig, onStale: () => void = () => {}) {
     super(config)
     Object.defineProperty(this, "processID", { get: () => undefined, set: () => {} })
     const cut = () => {
-      if (this.#unanswered === 0) return
+      if (this.#unanswered === 0 || this.#partsPassed < partsOfLimit) return
       this.connection.stream.destroy(new Error(`No answer within ${limitMillis} ms`))
       onStale()
     }
-    // Reads an answer that arrived while this process was suspended.
-    const cutLater = () => setImmediate(cut)
+    const passPart = () => {
+      this.#partsPassed += 1
+      if (this.#partsPassed < partsOfLimit) this.#clock?.refresh()
+      // Reads an answer that arrived while this process was suspended.
+      else setImmediate(cut)
+    }
+    const startClock = () => {
+      this.#partsPassed = 0
+      this.#clock = this.#clock?.refresh() ?? setTimeout(passPart, limitMillis / partsOfLimit).unref()
+    }
     this.connection.on("errorMessage", ({ code }: Pg.DatabaseError) => {
       this.#isRefused = true
       if (code === readOnly) onStale()
@@ -45,13 +55,13 @@ export class PooledClient extends Pg.Client {
     this.connection.on("readyForQuery", () => {
       this.#isRefused = false
       this.#unanswered = Math.max(0, this.#unanswered - 1)
-      if (this.#unanswered > 0) this.#clock?.refresh()
+      if (this.#unanswered > 0) startClock()
     })
     this.on("error", () => {})
     this.on("end", () => clearTimeout(this.#clock))
     const count = () => {
       this.#unanswered += 1
-      if (this.#unanswered === 1) this.#clock = this.#clock?.refresh() ?? setTimeout(cutLater, limitMillis).unref()
+      if (this.#unanswered === 1) startClock()
     }
     const send = super.query.bind(this)
     const deallocate = (name: string) => {

@@ -1,9 +1,29 @@
 import { SqlClient } from "@effect/sql/SqlClient"
 import { Effect, Option } from "effect"
+import * as EventLoop from "../../src/services/runtime/EventLoop.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, liveOver } from "../harness/It.ts"
 
+/** Each turn of the event loop takes so long. */
+const keepBusy = (millis: number) =>
+  Effect.sync(() => {
+    const until = performance.now() + millis
+    while (performance.now() < until);
+  }).pipe(Effect.zipRight(EventLoop.yieldTurn), Effect.forever)
+
 describe("a connection of the pool", () => {
+  liveOver(Postgres.layerWith({ maxConnections: 1, queryTimeout: "100 millis" }))(
+    "takes a busy process of ours for no silence of the server",
+    function* () {
+      const sql = yield* SqlClient
+      // The server's own limit is a tenth shorter.
+      yield* sql`SET statement_timeout = 0`
+      const answer = sql`SELECT true AS is_answered FROM pg_sleep(0.2)`
+      assert.deepStrictEqual(yield* Effect.race(answer, keepBusy(100)), [{ isAnswered: true }])
+      assert.isTrue(yield* Effect.isFailure(sql`SELECT FROM pg_sleep(10)`))
+    }
+  )
+
   liveOver(Postgres.layerWith({ maxConnections: 1 }))(
     "prepares what it is asked often, and nothing else",
     function* () {

@@ -1,10 +1,17 @@
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 
 /** Lets pending I/O run; `Effect.yieldNow` only lets other fibers run. */
 export const yieldTurn = Effect.async<void>((resume) => {
   const immediate = setImmediate(() => resume(Effect.void))
   return Effect.sync(() => clearImmediate(immediate))
 })
+
+/** Of a limit on how long others may be silent: while our own event loop stands still, no more than one of them passes. */
+export const partsOfLimit = 16
+
+/** As long as the event loop is on time; what each part of the limit is late by comes on top. */
+export const sleepUnlessStalled = (limit: Duration.DurationInput): Effect.Effect<void> =>
+  Effect.repeatN(Effect.sleep(Duration.times(limit, 1 / partsOfLimit)), partsOfLimit - 1)
 
 /** Yields at least once a millisecond. */
 export type Steps<A> = Generator<void, A>

@@ -1,6 +1,7 @@
 import { Clock, Deferred, Duration, Effect, Fiber, Option, Schedule, type Scope } from "effect"
 import * as ScheduleDecision from "effect/ScheduleDecision"
 import * as ScheduleInterval from "effect/ScheduleInterval"
+import { sleepUnlessStalled } from "../runtime/EventLoop.ts"
 import { NoAnswer } from "./Outage.ts"
 
 export const stepTimeout = Duration.seconds(4)
@@ -56,8 +57,7 @@ export const withTimeLimit =
       // Not a race: its fibers are children, and an interrupted parent interrupts them even where it cannot be itself.
       const done = yield* Deferred.make<A, E | NoAnswer>()
       yield* Effect.forkIn(Effect.intoDeferred(effect, done), scope)
-      const clock = yield* Deferred.fail(done, new NoAnswer()).pipe(
-        Effect.delay(duration),
+      const clock = yield* Effect.zipRight(sleepUnlessStalled(duration), Deferred.fail(done, new NoAnswer())).pipe(
         Effect.interruptible,
         Effect.forkIn(scope)
       )
