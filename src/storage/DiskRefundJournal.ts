@@ -1,7 +1,8 @@
-import { mkdir, open, readdir, readFile, rename, rm } from "node:fs/promises"
+import { open, readdir, readFile, rename, rm } from "node:fs/promises"
 import path from "node:path"
 import { Effect, Layer, Schema } from "effect"
 import { JournalFailed, PendingRefund, RefundJournal } from "../services/ledger/RefundJournal.ts"
+import { makeFolders } from "../services/runtime/Folders.ts"
 import { Ids } from "../services/runtime/Ids.ts"
 import { runIo, runIoOnFile, syncDirectory } from "./disk/Io.ts"
 
@@ -25,7 +26,7 @@ const make = (directory: string, ids: typeof Ids.Service) => {
   const write = (file: string, text: string) => {
     const part = `${file}.${ids.unguessable()}.part`
     return runIo(async () => {
-      await mkdir(directory, { recursive: true, mode: 0o700 })
+      await makeFolders(directory, 0o700)
       const handle = await open(part, "wx", 0o600)
       try {
         await handle.writeFile(text)

@@ -1,8 +1,9 @@
-import { access, constants, mkdir, open, readdir, readFile, rename, rm, stat, unlink } from "node:fs/promises"
+import { access, constants, open, readdir, readFile, rename, rm, stat, unlink } from "node:fs/promises"
 import path from "node:path"
 import { Clock, Effect, Layer, Option, Predicate } from "effect"
 import { formatMediaName, parseMediaName } from "../domain/Media.ts"
 import { largestRead, MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
+import { makeFolders } from "../services/runtime/Folders.ts"
 import { Ids } from "../services/runtime/Ids.ts"
 import { checked } from "./CheckedMediaStore.ts"
 import { runIo, runIoOnFile, syncDirectory } from "./disk/Io.ts"
@@ -31,7 +32,11 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
 
     const makeFolder = (name: string, mode: number) =>
       Effect.flatMap(
-        runIo(() => mkdir(name, { recursive: true, mode })),
+        runIo(async () => {
+          const outer = await makeFolders(directory, modes.private.directory)
+          const inner = await makeFolders(name, mode)
+          return outer ?? inner
+        }),
         (made) =>
           made === undefined ? Effect.void : Effect.zipRight(syncDirectory(made), syncDirectory(path.dirname(made)))
       )

@@ -50,15 +50,23 @@ describe("media on disk", () => {
     assert.deepStrictEqual(Option.map(yield* later.read(name), String), Option.some("bytes"))
   })
 
-  it.scoped("are readable by all or by the owner alone", function* () {
-    const directory = path.join(yield* temporaryDirectory, "media")
+  it.scoped("are refused, and do not wait for ever, where no directory can be made", function* () {
+    const store = yield* opened("/proc/none/media")
+    assert.strictEqual((yield* Effect.flip(store.put(png)))._tag, "MediaStoreFailed")
+  })
+
+  it.scoped("are readable by all or by the owner alone, below a directory of the owner's", function* () {
+    const directory = path.join(yield* temporaryDirectory, "data", "media")
     const store = yield* opened(directory)
     const before = process.umask(0o022)
     yield* Effect.addFinalizer(() => Effect.sync(() => process.umask(before)))
+    // It makes the public folder first, as a start does.
+    yield* store.check
     const open = yield* store.put(png)
     const secret = yield* store.put({ ...png, visibility: "private" })
     const mode = (name: string) => (statSync(path.join(directory, name)).mode & 0o777).toString(8)
-    assert.deepStrictEqual([open, secret, "public", "private", "incoming"].map(mode), [
+    assert.deepStrictEqual([".", open, secret, "public", "private", "incoming"].map(mode), [
+      "700",
       "644",
       "600",
       "755",

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto"
-import { accessSync, chmodSync, constants, lstatSync, mkdirSync, renameSync, writeFileSync } from "node:fs"
+import { accessSync, chmodSync, constants, lstatSync, renameSync, writeFileSync } from "node:fs"
 import net from "node:net"
 import { tmpdir, userInfo } from "node:os"
 import path from "node:path"
 import { Effect } from "effect"
+import { makeFolders } from "../../services/runtime/Folders.ts"
 import { EmbeddedUnavailable } from "./Binaries.ts"
 import { perform, type Runner } from "./Runner.ts"
 
@@ -63,11 +64,11 @@ const write = (file: string, text: string) => {
 
 /** Admits only the caller's own account, by the kernel's word: other programs may run as the server's account. */
 export const settings = (dataDir: string, user: string, { uid }: Runner) =>
-  Effect.try({
-    try: (): Readonly<Record<string, string>> => {
+  Effect.tryPromise({
+    try: async (): Promise<Readonly<Record<string, string>>> => {
       if (uid === undefined) return {}
       const directory = path.resolve(dataDir, "postgres-access")
-      mkdirSync(directory, { recursive: true })
+      await makeFolders(directory)
       chmodSync(directory, 0o755)
       const [hba, ident] = [path.join(directory, "pg_hba.conf"), path.join(directory, "pg_ident.conf")]
       write(ident, `gateway "${userInfo().username}" ${user}\n`)

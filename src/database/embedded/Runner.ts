@@ -1,7 +1,8 @@
 import { type ChildProcess, type SpawnOptions, spawn } from "node:child_process"
-import { chownSync, existsSync, mkdirSync, mkdtempSync, realpathSync, rmdirSync, statSync } from "node:fs"
+import { chownSync, existsSync, mkdtempSync, realpathSync, rmdirSync, statSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
+import { makeFolders } from "../../services/runtime/Folders.ts"
 import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
 
 /** PostgreSQL refuses to run as root. */
@@ -103,23 +104,10 @@ const findRunner = Effect.fnUntraced(function* (home: string, binaries: Binaries
   return yield* EmbeddedUnavailable.because(`no permitted user can run it here (${complaints.join("; ")})`)
 })
 
-/** Node's own recursive call never returns where a folder answers ENOENT to a new one, as `/proc` does. */
-const makeDirectory = (directory: string): void => {
-  if (existsSync(directory)) return
-  makeDirectory(path.dirname(directory))
-  try {
-    mkdirSync(directory)
-  } catch (error) {
-    // Another process may have made it meanwhile.
-    if (!existsSync(directory)) throw error
-  }
-}
-
 /** Existing data stay with their owner; returns the directory's real path too. */
 export const choose = Effect.fn("Runner.choose")(
   function* (home: string, binaries: Binaries) {
-    makeDirectory(path.dirname(home))
-    mkdirSync(home, { recursive: true, mode: 0o700 })
+    yield* Effect.promise(() => makeFolders(home, 0o700))
     const chosen = yield* findRunner(home, binaries)
     changeOwner(home, chosen.runner)
     return { ...chosen, home: realpathSync(home) }
