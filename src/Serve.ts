@@ -2,32 +2,19 @@ import cluster from "node:cluster"
 import { isatty } from "node:tty"
 import { FileSystem, HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
-import { Console, Data, Effect, Layer, Logger, LogLevel, Option, Queue, Redacted, RuntimeFlags } from "effect"
+import { Console, Data, Effect, Layer, Option, Queue, Redacted, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
 import { firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
+import * as Logging from "./Logging.ts"
 import { type Environment, rereadEnvironment, type Settings, type SettingsInvalid, warnings } from "./Settings.ts"
 import * as StackTraces from "./StackTraces.ts"
 import { Catalog, readCatalogFile } from "./services/catalog/Catalog.ts"
 import { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ControlFollower } from "./services/control/ControlFollower.ts"
 import { ownFile } from "./services/runtime/OwnFiles.ts"
-import { RequestLines } from "./services/telemetry/RequestLines.ts"
 import * as Worker from "./workers/Worker.ts"
 import * as Workers from "./workers/Workers.ts"
-
-/** Stdout is for what a command prints. */
-const logging = ({ logFormat, logLevel }: Pick<Settings, "logFormat" | "logLevel">) => {
-  const logger =
-    logFormat === "json" ? Logger.withConsoleError(Logger.jsonLogger) : Logger.prettyLogger({ stderr: true })
-  return Layer.mergeAll(
-    Logger.replace(Logger.defaultLogger, logger),
-    Logger.minimumLogLevel(logLevel),
-    LogLevel.lessThanEqual(logLevel, LogLevel.Info)
-      ? RequestLines.layer({ format: logFormat, worker: cluster.worker?.id })
-      : Layer.empty
-  )
-}
 
 const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
 
@@ -178,6 +165,6 @@ export const serve = (settings: Settings, environment: Environment) => {
   return program.pipe(
     Effect.onInterrupt(() => Effect.logInfo("Stopped")),
     Effect.annotateLogs(worker === undefined ? {} : { worker: worker.id }),
-    Effect.provide(logging(settings))
+    Effect.provide(Logging.layer({ ...settings, worker: worker?.id }))
   )
 }

@@ -4,6 +4,7 @@ import path from "node:path"
 import { parseEnv } from "node:util"
 import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect } from "effect"
 import { isLoopbackHost } from "./services/access/AddressRange.ts"
+import { findMisspelt, type Misspelt } from "./settings/Misspelt.ts"
 import { variables } from "./settings/Variables.ts"
 
 /** One line with the variable and what it takes, never its value. */
@@ -123,7 +124,11 @@ const read = Effect.gen(function* () {
 })
 
 /** Base URLs have no trailing slash, directories are absolute; undefined takes the documented default. */
-export type Settings = Effect.Effect.Success<typeof read>
+export interface Settings extends Effect.Effect.Success<typeof read> {
+  readonly misspelt: ReadonlyArray<Misspelt>
+}
+
+const names = Object.values(variables).map(({ variable }) => variable)
 
 const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInvalid => {
   if (error._tag === "SettingsInvalid") return error
@@ -135,6 +140,7 @@ const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInva
 export const readSettings = (environment: Environment): Effect.Effect<Settings, SettingsInvalid> =>
   read.pipe(
     Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(environment)))),
+    Effect.map((settings) => ({ ...settings, misspelt: findMisspelt(Object.keys(environment), names) })),
     Effect.mapError(explain)
   )
 
@@ -143,9 +149,11 @@ export const sandboxMode = ({ databaseUrl, sandbox }: Settings): boolean | "when
   sandbox ?? (databaseUrl === undefined ? "when-no-credential" : false)
 
 /** Allowed but probably not meant, one line each. */
-export const warnings = (settings: Settings): ReadonlyArray<string> =>
-  !isLoopbackHost(settings.host) && isLoopbackHost(new URL(settings.publicUrl).hostname)
+export const warnings = ({ host, misspelt, publicUrl }: Settings): ReadonlyArray<string> => [
+  ...(!isLoopbackHost(host) && isLoopbackHost(new URL(publicUrl).hostname)
     ? [
-        `HOST ${settings.host} is reachable from elsewhere, but PUBLIC_URL ${settings.publicUrl} is not: set PUBLIC_URL to the address that clients use.`
+        `HOST ${host} is reachable from elsewhere, but PUBLIC_URL ${publicUrl} is not: set PUBLIC_URL to the address that clients use.`
       ]
-    : []
+    : []),
+  ...misspelt.map(({ given, meant }) => `${given} is no setting: did you mean ${meant}?`)
+]

@@ -10,6 +10,8 @@ import { temporaryDirectory } from "./harness/temporary.ts"
 const refused = (environment: Environment): Effect.Effect<SettingsInvalid, unknown> =>
   Effect.flip(readSettings(environment))
 
+const warned = (environment: Environment) => Effect.map(readSettings(environment), warnings)
+
 describe("Settings", () => {
   it.effect("have their defaults when nothing is set", function* () {
     const settings = yield* readSettings({})
@@ -50,7 +52,8 @@ describe("Settings", () => {
       tracesSamplerArg: 1,
       metricsPublic: false,
       consolePublic: false,
-      gatewayActor: undefined
+      gatewayActor: undefined,
+      misspelt: []
     })
   })
 
@@ -214,8 +217,39 @@ describe("Settings", () => {
     assert.strictEqual(error.variable, ".env")
   })
 
+  it.effect("warn about a misspelt name, beside which the right one is missing", function* () {
+    const misspelt = {
+      REQUEST_TIMOUT: "REQUEST_TIMEOUT",
+      DEFUALT_RPM: "DEFAULT_RPM",
+      DATABASE_URI: "DATABASE_URL",
+      CORS_ORIGIN: "CORS_ORIGINS",
+      WORKER: "WORKERS",
+      OTEL_EXPORTER_OTLP_ENDPIONT: "OTEL_EXPORTER_OTLP_ENDPOINT"
+    }
+    for (const [given, meant] of Object.entries(misspelt)) {
+      assert.deepStrictEqual(yield* warned({ [given]: "1" }), [`${given} is no setting: did you mean ${meant}?`])
+    }
+    assert.deepStrictEqual(yield* warned({ LOGLEVEL: "debug", LOG_LEVEL: "info" }), [])
+  })
+
+  it.effect("warn about nothing in environments as they are", function* () {
+    const ordinary = `PATH HOME HOSTNAME HOSTTYPE PWD OLDPWD USER LOGNAME SHELL SHLVL LANG LC_ALL LC_CTYPE TERM COLORTERM TZ TMPDIR
+      MAIL EDITOR PAGER DISPLAY XDG_RUNTIME_DIR XDG_DATA_DIRS DBUS_SESSION_BUS_ADDRESS SSH_CLIENT SSH_CONNECTION SSH_TTY
+      NODE_ENV NODE_OPTIONS NODE_PATH NODE_VERSION NODE_UNIQUE_ID NODE_CHANNEL_FD INIT_CWD COLOR npm_config_cache
+      npm_lifecycle_event npm_package_version npm_execpath CI DEBUG FORCE_COLOR NO_COLOR NO_PROXY HTTP_PROXY HTTPS_PROXY
+      MALLOC_MMAP_THRESHOLD_ INVOCATION_ID JOURNAL_STREAM NOTIFY_SOCKET SYSTEMD_EXEC_PID LISTEN_FDS KUBERNETES_PORT
+      KUBERNETES_SERVICE_HOST KUBERNETES_SERVICE_PORT GATEWAY_PORT GATEWAY_SERVICE_HOST GATEWAY_COMMIT GATEWAY_ACTOR
+      POD_NAME POD_IP PGHOST PGPORT PGUSER PGDATA PGDATABASE PGCONNECT_TIMEOUT POSTGRES_PASSWORD POSTGRES_DB REDIS_URL
+      AWS_REGION AWS_DEFAULT_REGION AWS_PROFILE AWS_ROLE_ARN AWS_WEB_IDENTITY_TOKEN_FILE AWS_SECURITY_TOKEN GS_BUCKET
+      GCS_BUCKET OTEL_TRACES_EXPORTER OTEL_METRICS_EXPORTER OTEL_LOGS_EXPORTER OTEL_EXPORTER_OTLP_METRICS_ENDPOINT
+      OTEL_EXPORTER_OTLP_LOGS_ENDPOINT OTEL_EXPORTER_OTLP_TIMEOUT OTEL_EXPORTER_OTLP_TRACES_HEADERS
+      OTEL_EXPORTER_OTLP_TRACES_PROTOCOL OTEL_PROPAGATORS OTEL_SDK_DISABLED OPENAI_API_KEY ANTHROPIC_API_KEY FAL_KEY
+      GEMINI_API_KEY REPLICATE_API_TOKEN WEB_CONCURRENCY RAILS_ENV SECRET_KEY SENTRY_DSN VERCEL_URL NEXT_PUBLIC_URL`
+    const environment = Object.fromEntries(ordinary.split(/\s+/).map((name) => [name, "1"]))
+    assert.deepStrictEqual(yield* warned(environment), [])
+  })
+
   it.effect("warn about a public HOST behind a loopback PUBLIC_URL, and about nothing else", function* () {
-    const warned = (environment: Environment) => Effect.map(readSettings(environment), warnings)
     for (const HOST of ["0.0.0.0", "::", "192.0.2.1", "gateway.internal"]) {
       assert.lengthOf(yield* warned({ HOST }), 1, HOST)
       assert.lengthOf(yield* warned({ HOST, PUBLIC_URL: "http://[::1]:8787" }), 1, HOST)

@@ -3,6 +3,9 @@ import { Context, Effect, Layer } from "effect"
 import { toUsdText } from "../../domain/Money.ts"
 import type { AnsweredRequest, Times } from "./AnsweredRequest.ts"
 
+/** UTC, whatever the time zone of the process. */
+export const timeOfDay = (at: Date): string => at.toISOString().slice(11, 23)
+
 type Write = (answered: AnsweredRequest, times: Times | undefined, model: string) => void
 
 const quiet: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
@@ -65,15 +68,15 @@ const prettyLine = (answered: AnsweredRequest, times: Times | undefined, model: 
     requestId,
     worker === undefined ? "" : `worker ${worker}`
   ]
-  return `[${new Date().toISOString().slice(11, 23)}] INFO: ${parts.filter((part) => part !== "").join(" · ")}`
+  return `[${timeOfDay(new Date())}] INFO: ${parts.filter((part) => part !== "").join(" · ")}`
 }
 
 const lossLine = (format: Options["format"], lost: number): string => {
-  const timestamp = new Date().toISOString()
+  const at = new Date()
   const message = `${lost} lines of requests are lost: the log is not read fast enough`
   return format === "json"
-    ? JSON.stringify({ timestamp, logLevel: "WARN", message })
-    : `[${timestamp.slice(11, 23)}] WARN: ${message}`
+    ? JSON.stringify({ timestamp: at.toISOString(), logLevel: "WARN", message })
+    : `[${timeOfDay(at)}] WARN: ${message}`
 }
 
 interface Options {

@@ -23,7 +23,10 @@ describe("folders", () => {
 
   it.scoped("are made by all who want them at once", function* () {
     const folder = path.join(yield* temporaryDirectory, "a", "b", "c")
-    yield* Effect.all(Array.from({ length: 10 }, () => make(folder)), { concurrency: "unbounded" })
+    yield* Effect.all(
+      Array.from({ length: 10 }, () => make(folder)),
+      { concurrency: "unbounded" }
+    )
     assert.isTrue(statSync(folder).isDirectory())
   })
 
