@@ -33,7 +33,7 @@ const hashOf = (content) => createHash("sha256").update(content).digest("hex")
 const hashInputs = async (commit) => {
   const found = await readdir("src", { recursive: true, withFileTypes: true })
   const sources = found.filter((file) => file.isFile()).map((file) => path.join(file.parentPath, file.name))
-  const files = ["package.json", "package-lock.json", "tsconfig.json", ...sources.sort()]
+  const files = ["package.json", "package-lock.json", "tsconfig.json", ...sources.toSorted()]
   const hashes = files.map(async (file) => `${file} ${hashOf(await readFile(file).catch(() => ""))}`)
   const own = hashOf(await readFile(fileURLToPath(import.meta.url)))
   return hashOf([commit, own, ...(await Promise.all(hashes))].join("\n"))
@@ -134,7 +134,7 @@ const sweep = async (directory, current) => {
     const file = path.join(directory, found)
     if (!current.has(file)) others.push({ file, replaced: (await stat(file)).mtimeMs })
   }
-  const replacements = [...new Set(others.map(({ replaced }) => replaced))].sort((a, b) => b - a)
+  const replacements = [...new Set(others.map(({ replaced }) => replaced))].toSorted((a, b) => b - a)
   const oldest = Math.max(Date.now() - kept.days * 86_400_000, replacements[kept.builds - 1] ?? 0)
   for (const { file, replaced } of others) if (replaced < oldest) await rm(file, { force: true })
 }

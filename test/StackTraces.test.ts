@@ -1,17 +1,13 @@
-import { readdirSync, readFileSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import { SourceMap } from "node:module"
-import path from "node:path"
 import { Effect } from "effect"
 import { sourcesOf } from "../src/StackTraces.ts"
 import { openAccount } from "./harness/client/Account.ts"
 import { ask } from "./harness/client/ChatClient.ts"
 import { eventually } from "./harness/database/Money.ts"
+import { builtFiles } from "./harness/gateway/BuiltFiles.ts"
 import { deploymentTest, failingProgram } from "./harness/gateway/Deployment.ts"
-import { program } from "./harness/gateway/GatewayProcess.ts"
 import { assert, describe, it } from "./harness/It.ts"
-
-const files = path.join(path.dirname(program), "gateway")
-const maps = readdirSync(files).filter((name) => name.endsWith(".js.map"))
 
 /** Where `planted` is thrown. */
 const planted = readFileSync("test/harness/gateway/FailingProgram.ts", "utf8")
@@ -21,20 +17,20 @@ const place = `test/harness/gateway/FailingProgram.ts:${planted + 1}:`
 
 describe("positions in the built program", () => {
   it("are found where Node finds them", () => {
-    for (const name of maps) {
-      const payload = JSON.parse(readFileSync(path.join(files, name), "utf8"))
+    for (const map of builtFiles(".js.map")) {
+      const payload = JSON.parse(readFileSync(map, "utf8"))
       // A chunk of the bundler's own helpers has no source.
       if (payload.sources.length === 0) continue
-      const lines = readFileSync(path.join(files, name.slice(0, -".map".length)), "utf8").split("\n")
+      const lines = readFileSync(map.slice(0, -".map".length), "utf8").split("\n")
       const step = Math.ceil(lines.length / 100)
       const positions = lines.flatMap(({ length }, index) =>
         index % step > 0 || length === 0
           ? []
           : [1, Math.ceil(length / 2), length].map((column) => ({ line: index + 1, column }))
       )
-      const map = new SourceMap(payload)
+      const reference = new SourceMap(payload)
       const expected = positions.map(({ column, line }) => {
-        const entry = map.findEntry(line - 1, column - 1)
+        const entry = reference.findEntry(line - 1, column - 1)
         return "originalSource" in entry && entry.generatedLine === line - 1
           ? `${entry.originalSource}:${entry.originalLine + 1}:${entry.originalColumn + 1}`
           : undefined
@@ -66,8 +62,8 @@ describe("positions in the built program", () => {
 })
 
 it("the built program is ASCII, of which V8 needs one byte a character", () => {
-  for (const name of readdirSync(files).filter((file) => file.endsWith(".js"))) {
-    const at = readFileSync(path.join(files, name)).findIndex((byte) => byte > 0x7f)
-    assert.strictEqual(at, -1, `${name} at ${at}`)
+  for (const file of builtFiles(".js")) {
+    const at = readFileSync(file).findIndex((byte) => byte > 0x7f)
+    assert.strictEqual(at, -1, `${file} at ${at}`)
   }
 })

@@ -108,7 +108,7 @@ const decodeTexts = Schema.decodeUnknownSync(
 /** As the driver sends them. */
 const literalsOf = async (client: Pg.Client, values: ReadonlyArray<unknown>) => {
   const { rows } = await client.query(
-    `SELECT ARRAY[${values.map((_, index) => `$${index + 1}::text`)}]::text[] AS texts`,
+    `SELECT ARRAY[${values.map((_, index) => `$${index + 1}::text`).join(", ")}]::text[] AS texts`,
     [...values]
   )
   const [{ texts }] = decodeTexts(rows)

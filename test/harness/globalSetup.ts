@@ -7,13 +7,15 @@ import { Database } from "../../src/database/Database.ts"
 import { Embedded } from "../../src/database/Embedded.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import { isAlive } from "./processes.ts"
-import { makerOf, prefix, root } from "./temporary.ts"
+import { bundles, makerOf, prefix, root } from "./temporary.ts"
 
 /** What earlier runs left behind when they were killed. Their servers are gone with them. */
 const sweep = Effect.sync(() => {
-  for (const name of readdirSync(root)) {
-    const pid = makerOf(name)
-    if (pid !== undefined && !isAlive(pid)) rmSync(path.join(root, name), { recursive: true, force: true })
+  for (const directory of [root, bundles]) {
+    for (const name of existsSync(directory) ? readdirSync(directory) : []) {
+      const pid = makerOf(name)
+      if (pid !== undefined && !isAlive(pid)) rmSync(path.join(directory, name), { recursive: true, force: true })
+    }
   }
 })
 
@@ -31,11 +33,19 @@ const temporaryDirectory = Effect.acquireRelease(
     )
 )
 
-/** Tests need no durability, only the same SQL and the same concurrency. */
-const settings = { fsync: "off", synchronous_commit: "off", full_page_writes: "off", max_connections: "400" }
+/** Tests need no durability, only the same SQL and the same concurrency; hundreds of databases live for seconds each. */
+const settings = {
+  fsync: "off",
+  synchronous_commit: "off",
+  full_page_writes: "off",
+  autovacuum: "off",
+  max_wal_size: "1GB",
+  max_connections: "400"
+}
 
 const embeddedServer = Effect.gen(function* () {
   yield* sweep
+  yield* Effect.addFinalizer(() => sweep)
   const dataDir = yield* temporaryDirectory
   const context = yield* Layer.build(Embedded.layer({ dataDir, settings }))
   const { host, user } = Context.get(context, Embedded)

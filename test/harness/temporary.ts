@@ -23,6 +23,12 @@ export const root = realpathSync(isRoomy("/dev/shm") ? "/dev/shm" : tmpdir())
 /** For `mkdtemp`. */
 export const prefix = path.join(root, `${name}${process.pid}-`)
 
+/** Where programs are bundled that several test files of a process share: inside the project, to find its packages. */
+export const bundles = path.resolve("node_modules/.cache/gateway-test")
+
+/** The bundle of that name of this process. */
+export const bundleOf = (source: string): string => path.join(bundles, `${name}${process.pid}-${source}.js`)
+
 /** An empty directory, removed with the scope. */
 export const temporaryDirectory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(prefix)),

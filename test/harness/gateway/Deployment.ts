@@ -11,7 +11,7 @@ import { operator } from "../client/Account.ts"
 import * as Postgres from "../database/Postgres.ts"
 import * as Proxy from "../database/TcpProxy.ts"
 import { type Body, effectOf, it } from "../It.ts"
-import { prefix } from "../temporary.ts"
+import { bundleOf, prefix } from "../temporary.ts"
 import * as Upstream from "../upstream/FakeUpstream.ts"
 import * as GatewayProcess from "./GatewayProcess.ts"
 
@@ -116,25 +116,18 @@ export const doorTo = Effect.fnUntraced(function* (databaseUrl: string) {
   return { ...door, url: url.href }
 })
 
-/** Bundles a program of this folder; answers the path of the bundle. */
-const bundle = (source: string) =>
-  Effect.acquireRelease(
-    Effect.promise(async () => {
-      const root = fileURLToPath(new URL("../../../", import.meta.url))
-      const program = path.join(root, `node_modules/.cache/gateway-test/${source}-${process.pid}.js`)
-      const entry = fileURLToPath(new URL(`${source}.ts`, import.meta.url))
-      await promisify(execFile)(process.execPath, ["build.mjs", entry, program], { cwd: root })
-      return program
-    }),
-    (program) =>
-      Effect.promise(() =>
-        Promise.all(
-          [program, `${program}.map`, program.replace(/\.js$/, "")].map((made) =>
-            rm(made, { recursive: true, force: true })
-          )
-        )
-      )
-  )
+/** Bundles a program of this folder, once for all test files of this process; answers the path of the bundle. */
+const bundle = (source: string) => {
+  const make = async () => {
+    const root = fileURLToPath(new URL("../../../", import.meta.url))
+    const program = bundleOf(source)
+    const entry = fileURLToPath(new URL(`${source}.ts`, import.meta.url))
+    await promisify(execFile)(process.execPath, ["build.mjs", entry, program], { cwd: root })
+    return program
+  }
+  let made: Promise<string> | undefined
+  return Effect.promise(() => (made ??= make()))
+}
 
 /** The gateway that dies at a failpoint. */
 export const failpointProgram = bundle("FailpointProgram")

@@ -7,17 +7,21 @@ import { promisify } from "node:util"
 import { Effect } from "effect"
 import { draw } from "../../harness/gateway/SandboxMedia.ts"
 import { assert, it } from "../../harness/It.ts"
+import { bundleOf } from "../../harness/temporary.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 const run = promisify(execFile)
 
 const bundled = Effect.acquireRelease(
   Effect.promise(async () => {
-    const program = path.join(root, `node_modules/.cache/gateway-test/sandbox-${process.pid}.js`)
+    const program = bundleOf("SandboxProgram")
     await run(process.execPath, ["build.mjs", "test/harness/gateway/SandboxProgram.ts", program], { cwd: root })
     return program
   }),
-  (program) => Effect.promise(() => Promise.all([rm(program, { force: true }), rm(`${program}.map`, { force: true })]))
+  (program) =>
+    Effect.promise(() =>
+      Promise.all([program, program.replace(/\.js$/, "")].map((made) => rm(made, { recursive: true, force: true })))
+    )
 )
 
 it.scoped(
