@@ -242,15 +242,19 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       "admission",
       runWith(
         sql,
-        HoldSql.place(instanceId, [
-          {
-            id: "0190a6a5-0000-7000-8000-000000000000",
-            org: busiest,
-            key: busiestKey,
-            amount: NanoUsd(1n),
-            rateLimit: 600
-          }
-        ])
+        HoldSql.place(
+          instanceId,
+          [
+            {
+              id: "0190a6a5-0000-7000-8000-000000000000",
+              org: busiest,
+              key: busiestKey,
+              amount: NanoUsd(1n),
+              rateLimit: 600
+            }
+          ],
+          true
+        )
       )
     ),
     entry("settlement", runWith(sql, SettleSql.close([{ id: open.id, cost: NanoUsd(1n) }]))),

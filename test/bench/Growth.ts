@@ -135,7 +135,7 @@ const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize
         }
       })
       const closings = batch.map(({ id }) => ({ id, cost: NanoUsd(500n) }))
-      holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.place(instanceId, batch))))[0]))
+      holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.place(instanceId, batch, true))))[0]))
       settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, SettleSql.close(closings))))[0]))
     }
   }

@@ -37,8 +37,8 @@ export const moneyBugs: ReadonlyArray<Bug> = [
   {
     name: "a batch admits each hold as if it were alone",
     file: holdSql,
-    find: "AND up_to - amount < available AND up_to <= available AND",
-    replace: "AND amount <= available AND",
+    find: "up_to - amount < available AND up_to <= available",
+    replace: "amount <= available",
     caughtBy: [model]
   },
   {
@@ -51,8 +51,8 @@ export const moneyBugs: ReadonlyArray<Bug> = [
   {
     name: "an empty balance admits a hold of nothing",
     file: holdSql,
-    find: "AND up_to - amount < available AND up_to <= available",
-    replace: "AND up_to <= available",
+    find: "up_to - amount < available AND up_to <= available",
+    replace: "up_to <= available",
     caughtBy: [model, "test/services/ledger/Ledger.test.ts"]
   },
   {

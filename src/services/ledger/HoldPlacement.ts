@@ -35,13 +35,16 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
     if (placing.has(hold) && mayHaveRun(cause)) placing.set(hold, true)
   }
 
+  /** No statement with it can have run. */
+  const isNew = ({ id }: Hold): boolean => placing.get(id) === false
+
   const submitOnce = yield* StatementBatcher.make({
     name: "hold",
     maxSize: 256,
     timeout: stepTimeout,
     lanes,
     run: (batch: Arr.NonEmptyReadonlyArray<HoldSql.RatedHold>) =>
-      Effect.flatMap(instance.id, (id) => prepared.run(HoldSql.place(id, batch))).pipe(
+      Effect.flatMap(instance.id, (id) => prepared.run(HoldSql.place(id, batch, batch.every(isNew)))).pipe(
         Effect.tapErrorCause((cause) => Effect.sync(() => batch.forEach(({ id }) => noteFailure(id, cause))))
       )
   })

@@ -43,11 +43,37 @@ export const addUnits = `ON CONFLICT (key_id) DO UPDATE SET
   used = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
     THEN excluded.used ELSE w.used + excluded.used END`
 
+const input = `
+  SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $7::boolean[])
+    WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, is_shared, ord)`
+
+const isAlive = `$6::uuid IS NULL OR EXISTS (
+  SELECT FROM instances
+  WHERE id = $6 AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
+)`
+
+const lockPayers = (conditions: string) => `
+  SELECT id, balance - held AS available, held, balance / ${balanceShares} AS share FROM organizations
+  WHERE ${conditions} AND (SELECT count(*) FROM taken_units) >= 0
+  ORDER BY id FOR NO KEY UPDATE`
+
+/** Keys that have reached their cap. */
+const cappedOf = (condition: string) => `
+  SELECT id, cap_period FROM api_keys
+  WHERE ${condition} AND cap IS NOT NULL AND cap <= (
+    SELECT coalesce(sum(spent), 0) FROM key_spend
+    WHERE key_id = api_keys.id AND day >= cap_period_start(api_keys.cap_period)
+  ) + (
+    SELECT coalesce(sum(amount), 0) FROM holds
+    WHERE key_id = api_keys.id AND state = 'open' AND instance_id IS NULL
+  )`
+
+/** `up_to`: what the batch's holds of the organization come to, from the first to this one. */
+const fitsBalance = `up_to - amount < available AND up_to <= available
+  AND (NOT is_shared OR amount <= share OR (held = 0 AND up_to = amount))`
+
 const placeText = (forInstance: boolean) => `
-  WITH input AS (
-    SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $7::boolean[])
-      WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, is_shared, ord)
-  ), known AS (
+  WITH input AS (${input}), known AS (
     SELECT id FROM holds WHERE id IN (SELECT id FROM input)
   ), taken_units AS (
     INSERT INTO rate_windows AS w (key_id, started_at, used)
@@ -66,24 +92,11 @@ const placeText = (forInstance: boolean) => `
       END AS ordinal
     FROM input LEFT JOIN known ON known.id = input.id LEFT JOIN taken_units USING (key_id)
   ), payers AS (
-    SELECT id, balance - held AS available, held, balance / ${balanceShares} AS share FROM organizations
-    WHERE ${lockTimeoutSql(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""}
-      AND (SELECT count(*) FROM taken_units) >= 0 AND id IN (SELECT org_id FROM input)
-    ORDER BY id FOR NO KEY UPDATE
+    ${lockPayers(`${lockTimeoutSql(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""} AND id IN (SELECT org_id FROM input)`)}
   ), alive AS (
-    SELECT $6::uuid IS NULL OR EXISTS (
-      SELECT FROM instances
-      WHERE id = $6 AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
-    ) AS yes
+    SELECT ${isAlive} AS yes
   ), capped AS (
-    SELECT id, cap_period FROM api_keys
-    WHERE id IN (SELECT key_id FROM input) AND cap IS NOT NULL AND cap <= (
-      SELECT coalesce(sum(spent), 0) FROM key_spend
-      WHERE key_id = api_keys.id AND day >= cap_period_start(api_keys.cap_period)
-    ) + (
-      SELECT coalesce(sum(amount), 0) FROM holds
-      WHERE key_id = api_keys.id AND state = 'open' AND instance_id IS NULL
-    )
+    ${cappedOf("id IN (SELECT key_id FROM input)")}
   ), asked AS (
     SELECT input.*, payers.available, payers.held, payers.share, capped.cap_period,
       coalesce(input.ordinal > input.rate_limit, false) AS limited,
@@ -93,9 +106,8 @@ const placeText = (forInstance: boolean) => `
     FROM numbered AS input JOIN payers ON payers.id = input.org_id
     LEFT JOIN capped ON capped.id = input.key_id
   ), admitted AS (
-    SELECT * FROM asked WHERE NOT known AND NOT limited AND cap_period IS NULL
-      AND up_to - amount < available AND up_to <= available AND (SELECT yes FROM alive)
-      AND (NOT is_shared OR amount <= share OR (held = 0 AND up_to = amount))
+    SELECT * FROM asked
+    WHERE NOT known AND NOT limited AND cap_period IS NULL AND (SELECT yes FROM alive) AND ${fitsBalance}
   ), taken AS (
     SELECT org_id, sum(amount)::bigint AS amount FROM admitted GROUP BY org_id
   ), reserved AS (
@@ -119,9 +131,57 @@ const placeText = (forInstance: boolean) => `
 const placeForInstance = placeText(true)
 const placeForJobs = placeText(false)
 
+/** As `placeForInstance` in one pass, for holds that no statement can have placed before. */
+const placeNew = `
+  WITH input AS (${input}), taken_units AS (
+    INSERT INTO rate_windows AS w (key_id, started_at, used)
+    SELECT key_id, now(), count(*) FROM input WHERE ${lockTimeoutSql("many")} AND rate_limit IS NOT NULL
+    GROUP BY key_id ORDER BY key_id
+    ${addUnits}
+    RETURNING key_id, used
+  ), payers AS (
+    ${lockPayers(`${lockTimeoutSql("many")} AND ${mayBeLost} AND id = ANY ($2::text[])`)}
+  ), capped AS (
+    ${cappedOf("id = ANY ($3::text[])")}
+  ), numbered AS (
+    SELECT input.*, payers.available, payers.held, payers.share, capped.cap_period, alive.yes AS alive,
+      CASE WHEN rate_limit IS NOT NULL THEN taken_units.used
+        - count(*) FILTER (WHERE rate_limit IS NOT NULL) OVER (PARTITION BY input.key_id)
+        + count(*) FILTER (WHERE rate_limit IS NOT NULL) OVER (PARTITION BY input.key_id ORDER BY ord)
+      END AS ordinal
+    FROM input JOIN payers ON payers.id = input.org_id
+    LEFT JOIN taken_units USING (key_id) LEFT JOIN capped ON capped.id = input.key_id
+    CROSS JOIN (SELECT ${isAlive} AS yes) AS alive
+  ), asked AS (
+    SELECT *, coalesce(ordinal > rate_limit, false) AS limited,
+      coalesce(sum(amount) FILTER (WHERE cap_period IS NULL AND coalesce(ordinal <= rate_limit, true))
+        OVER (PARTITION BY org_id ORDER BY ord), 0)::bigint AS up_to
+    FROM numbered
+  ), judged AS (
+    SELECT *, NOT limited AND cap_period IS NULL AND alive AND ${fitsBalance} AS fits FROM asked
+  ), reserved AS (
+    UPDATE organizations SET held = organizations.held + taken.amount
+    FROM (SELECT org_id, sum(amount)::bigint AS amount FROM judged WHERE fits GROUP BY org_id) AS taken
+    WHERE organizations.id = taken.org_id
+  ), placed AS (
+    INSERT INTO holds (id, org_id, key_id, amount, instance_id)
+    SELECT id, org_id, key_id, amount, $6 FROM judged WHERE fits
+  )
+  SELECT CASE
+      WHEN fits THEN 'held'
+      WHEN limited THEN 'limited'
+      WHEN cap_period IS NOT NULL THEN 'capped'
+      WHEN NOT alive THEN 'fenced'
+      ELSE 'insufficient'
+    END AS verdict,
+    cap_period AS period,
+    ordinal::text AS ordinal,
+    (available - coalesce(sum(amount) FILTER (WHERE fits) OVER (PARTITION BY org_id), 0))::bigint::text AS remaining
+  FROM judged ORDER BY ord`
+
 /** Locks windows, then organizations in order of id, so that batches cannot deadlock; a repeated hold counts once. */
-export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>): Query<HoldResult> => ({
-  text: instance === null ? placeForJobs : placeForInstance,
+export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>, areNew = false): Query<HoldResult> => ({
+  text: instance === null ? placeForJobs : areNew ? placeNew : placeForInstance,
   values: [
     batch.map(({ id }) => id),
     batch.map(({ org }) => org),

@@ -57,8 +57,11 @@ withLayer(ledgers)("jobs in PostgreSQL", (it) => {
     yield* sql`ANALYZE holds, instances`
     const instance = yield* (yield* Instance).id
     const batch = [{ id: ids.uuid(), org, key, amount: one, rateLimit: 600 }]
-    for (const by of [instance, null]) {
-      const { text, values } = HoldSql.place(by, batch)
+    for (const { text, values } of [
+      HoldSql.place(instance, batch),
+      HoldSql.place(instance, batch, true),
+      HoldSql.place(null, batch)
+    ]) {
       const rows = yield* sql.unsafe(`EXPLAIN ${text}`, values)
       const plan = (yield* Schema.decodeUnknown(Explained)(rows)).flatMap(Object.values).join("\n")
       assert.notMatch(plan, /Seq Scan on (holds|instances)/)
