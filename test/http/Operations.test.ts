@@ -25,7 +25,7 @@ import { prefix } from "../harness/temporary.ts"
 import * as Provider from "../harness/upstream/ChatUpstream.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 
-const most = { operations: 250, fibers: 2, operationsAnEvent: 5 }
+const most = { operations: 225, fibers: 1, operationsAnEvent: 5 }
 const warm = 5
 const counted = 15
 

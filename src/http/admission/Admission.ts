@@ -24,7 +24,7 @@ import { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
 import * as Answer from "../Answer.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { BodyReceiver, type Incoming } from "../body/BodyReceiver.ts"
-import { presentedKey } from "./Authentication.ts"
+import { presentedKey, presentedSecret } from "./Authentication.ts"
 import { contextMaker, idempotencyKeyOf, type RequestContext } from "./RequestContext.ts"
 import { explain, headersOf, makeConclusion, type Outcome } from "./RequestOutcome.ts"
 
@@ -193,8 +193,12 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
             const { requestId, trace } = context
             trace?.announce(response)
             if (endpoint.idHeader !== undefined) response.setHeader(endpoint.idHeader, requestId)
-            const served = identify(request, context.address).pipe(
-              Effect.flatMap((caller) => inFlight.track(work(endpoint, request, response, context, caller))),
+            const workFor = (caller: Caller) => inFlight.track(work(endpoint, request, response, context, caller))
+            const secret = presentedSecret(request.headers)
+            const recalled = secret === undefined ? undefined : auth.recall(secret)
+            const served = (
+              recalled === undefined ? Effect.flatMap(identify(request, context.address), workFor) : workFor(recalled)
+            ).pipe(
               Effect.catchAllCause((cause) => refuse(endpoint, request, context, cause)),
               Effect.flatMap((answer) => {
                 if (answer === undefined) return Effect.void

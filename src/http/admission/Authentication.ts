@@ -7,11 +7,15 @@ type Headers = Readonly<Record<string, string | ReadonlyArray<string> | undefine
 
 const bearer = /^bearer\s+(.*)$/i
 
-export const presentedKey = (headers: Headers): Option.Option<Redacted.Redacted> => {
+export const presentedSecret = (headers: Headers): string | undefined => {
   const { authorization, "x-api-key": plain } = headers
   const token = typeof authorization === "string" ? bearer.exec(authorization)?.[1] : undefined
-  const key = token ?? (typeof plain === "string" ? plain : undefined)
-  return key === undefined ? Option.none() : Option.some(Redacted.make(key.trim()))
+  return (token ?? (typeof plain === "string" ? plain : undefined))?.trim()
+}
+
+export const presentedKey = (headers: Headers): Option.Option<Redacted.Redacted> => {
+  const secret = presentedSecret(headers)
+  return secret === undefined ? Option.none() : Option.some(Redacted.make(secret))
 }
 
 export const AuthenticatedLayer = Layer.effect(

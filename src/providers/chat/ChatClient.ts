@@ -204,9 +204,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         if (isEventStream(stream)) return pull(encoded, stream)
         return Effect.flatMap(collect(stream), (response) =>
           decodeSafely(call.route.provider, response, () => {
-            if (isSuccess(response)) {
-              return Effect.map(decode(call, response), (answer) => chatPullOf(eventsOf(answer)))
-            }
+            if (isSuccess(response)) return Effect.map(decode(call, response), (answer) => chatPullOf(eventsOf(answer)))
             const adapted = adapt(encoded, response)
             return adapted === undefined ? fail(call, response) : open(adapted)
           })
@@ -235,6 +233,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         format.native.accepts(native.body, route, format.options.of(route)),
       ...(format.native?.counting === undefined ? undefined : { countTokens }),
       complete: (route, request) => Effect.flatMap(begin(route, request, false), complete),
+      endsAtDeadline: true,
       stream: (route, request) => Effect.flatMap(begin(route, request, true), open)
     }
   })

@@ -2,7 +2,7 @@ import { Readable } from "node:stream"
 import { Context, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
 import { Agent } from "undici"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import { currentAttempt } from "../../services/routing/CurrentAttempt.ts"
+import { type CurrentAttempt, currentAttempt } from "../../services/routing/CurrentAttempt.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import type { Chunks } from "../../services/runtime/Chunks.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
@@ -103,15 +103,19 @@ const traceHeaders = (account: ProviderAccount, { context, traceparent }: Span):
 
 const withinAttempt = <A, E, R>(
   request: UpstreamRequest,
-  send: (request: Sendable, onReceived: OnReceived) => Effect.Effect<A, E, R>
+  send: (request: Sendable, onReceived: OnReceived, attempt: CurrentAttempt | undefined) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
   Effect.withFiberRuntime((fiber) => {
     const attempt = fiber.getFiberRef(currentAttempt)
     const headers = attempt?.span && traceHeaders(request.account, attempt.span)
     return encodeBody(headers ? { ...request, headers: { ...request.headers, ...headers } } : request, (sendable) =>
-      send(sendable, (received) => {
-        if (attempt !== undefined) attempt.providerRequestId = requestIdIn(received) ?? attempt.providerRequestId
-      })
+      send(
+        sendable,
+        (received) => {
+          if (attempt !== undefined) attempt.providerRequestId = requestIdIn(received) ?? attempt.providerRequestId
+        },
+        attempt
+      )
     )
   })
 
@@ -136,15 +140,32 @@ const headersOf = (request: Sendable, accept: string): Record<string, string> =>
   return headers
 }
 
+interface Target {
+  readonly origin: string
+  readonly path: string
+}
+
+const maxTargets = 1_000
+const targets = new Map<string, Target>()
+
+/** Parsing costs more than finding; paths with an id in them must not pile up. */
+const targetOf = (address: string): Target => {
+  const known = targets.get(address)
+  if (known !== undefined) return known
+  const { origin, pathname, search } = new URL(address)
+  const target = { origin, path: pathname + search }
+  if (targets.size >= maxTargets) targets.clear()
+  targets.set(address, target)
+  return target
+}
+
 const make = (agent: Agent, idleTimeoutMillis: number) => {
   // The router bounds every attempt, and an exchange its silence: zeros switch off undici's own 300 s.
   const send = (request: Sendable, accept: string, exchange: GatheredExchange | StreamedExchange) => {
     try {
-      const url = new URL(`${request.account.baseUrl}${request.path}`)
       agent.dispatch(
         {
-          origin: url.origin,
-          path: url.pathname + url.search,
+          ...targetOf(`${request.account.baseUrl}${request.path}`),
           method: request.method ?? "POST",
           headers: headersOf(request, accept),
           body: toDispatchBody(request.body),
@@ -159,8 +180,9 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
     return Effect.sync(() => exchange.cancel())
   }
 
-  const post = (request: Sendable, onReceived: OnReceived) =>
+  const post = (request: Sendable, onReceived: OnReceived, attempt: CurrentAttempt | undefined) =>
     Effect.async<UpstreamResponse, ProviderFailure>((resume) => {
+      if (attempt?.abortedBy !== undefined) return resume(Effect.fail(attempt.abortedBy))
       const exchange = new GatheredExchange(
         answerLimitBytes,
         (outcome) => {
@@ -170,6 +192,12 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
         },
         onReceived
       )
+      if (attempt !== undefined) {
+        attempt.onAbort = (failure) => {
+          resume(Effect.fail(failure))
+          exchange.cancel()
+        }
+      }
       return send(request, "application/json", exchange)
     })
 

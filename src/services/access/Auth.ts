@@ -15,6 +15,7 @@ const trustForMillis = 900
 
 interface KnownKey extends KeyRow {
   readonly expiresAt: number
+  readonly caller: Caller
 }
 
 /** Cached keys and block list, checked against one revision number: a revoked key fails everywhere within 1 s. */
@@ -25,6 +26,8 @@ export class Auth extends Context.Tag("gateway/Auth")<
       presented: Option.Option<Redacted.Redacted>
     ) => Effect.Effect<Caller, MissingApiKey | InvalidApiKey>
     readonly isBlocked: (address: string) => Effect.Effect<boolean>
+    /** The caller where memory alone can tell: of a key that is known and fresh, while no address is blocked. */
+    readonly recall: (secret: string) => Caller | undefined
   }
 >() {
   static readonly layer = Layer.scoped(
@@ -90,24 +93,19 @@ export class Auth extends Context.Tag("gateway/Auth")<
         const askedAt = now()
         return Effect.flatMap(Effect.orDie(lookUp(hash)), (row) => {
           if (Option.isNone(row)) return new InvalidApiKey()
-          const found = { ...row.value, expiresAt: askedAt + (row.value.leftMs ?? Infinity) }
+          const { fitHolds, id, leftMs, orgId, rpm, scopes } = row.value
+          const caller = { key: id, org: orgId, scopes: scopes ?? undefined, rpm: rpm ?? undefined, fitHolds }
+          const found = { ...row.value, expiresAt: askedAt + (leftMs ?? Infinity), caller }
           // Neither unknown keys nor one read while the revision moved are cached.
           if (revision === revisionBefore) keys.set(hash, found)
           return Effect.succeed(found)
         })
       }
 
-      const callerOf = ({
-        expiresAt,
-        fitHolds,
-        id,
-        orgId,
-        rpm,
-        scopes
-      }: KnownKey): Effect.Effect<Caller, InvalidApiKey> => {
+      const callerOf = ({ caller, expiresAt, id }: KnownKey): Effect.Effect<Caller, InvalidApiKey> => {
         if (expiresAt <= now()) return new InvalidApiKey()
         noteUse(id)
-        return Effect.succeed({ key: id, org: orgId, scopes: scopes ?? undefined, rpm: rpm ?? undefined, fitHolds })
+        return Effect.succeed(caller)
       }
 
       const authenticate = (
@@ -126,7 +124,16 @@ export class Auth extends Context.Tag("gateway/Auth")<
           return Effect.succeed(blocked.check(parsed.toString(), parsed.kind()))
         })
 
-      return Auth.of({ authenticate, isBlocked })
+      const recall = (secret: string): Caller | undefined => {
+        const at = now()
+        if (blocked !== undefined || at - checkedAt >= trustForMillis) return undefined
+        const known = keys.get(secretHash(secret))
+        if (known === undefined || known.expiresAt <= at) return undefined
+        noteUse(known.id)
+        return known.caller
+      }
+
+      return Auth.of({ authenticate, isBlocked, recall })
     })
   )
 }

@@ -37,6 +37,8 @@ export class Attempt<R extends RouteBase> {
   providerRequestId: string | undefined
   /** When the provider began to generate, on the monotonic clock. */
   outputSince: number | undefined
+  abortedBy: ProviderFailure | undefined
+  onAbort: ((failure: ProviderFailure) => void) | undefined
   readonly #options: Options<R>
   readonly #startedAt: number
   /** Its index in the request's attempts; what fails from then on is a stream. */
@@ -52,6 +54,11 @@ export class Attempt<R extends RouteBase> {
   /** The provider generates, although nothing may show yet. */
   beginOutput(): void {
     this.outputSince ??= Monotonic.millisOf(this.#options.clock)
+  }
+
+  abort(failure: ProviderFailure): void {
+    this.abortedBy = failure
+    this.onAbort?.(failure)
   }
 
   /** From here on no other route is asked. */

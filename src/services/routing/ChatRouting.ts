@@ -130,6 +130,7 @@ export const makeChatRouting = (
       failover(services, {
         ...plan,
         attemptLimitMillis: undefined,
+        endsAtDeadline: (route) => findAdapter(route)?.endsAtDeadline === true,
         ask: ({ route, span }) =>
           Effect.flatMap(requireAdapter(providers, route, "chat"), (adapter) =>
             Effect.map(adapter.complete(route, adaptRequest(request, adapter, route)), (answer) => {

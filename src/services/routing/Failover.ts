@@ -47,6 +47,8 @@ export interface Plan<T extends RouteBase, A, R> extends Traced<T> {
   /** A timeout after fewer milliseconds than this does not count against the route. */
   readonly fairAttemptMillis: number
   readonly ask: (attempt: Attempt<T>) => Effect.Effect<A, ProviderFailure, R>
+  /** Of such routes the upstream client ends an attempt at its deadline, which then needs no fiber of its own. */
+  readonly endsAtDeadline?: ((route: T) => boolean) | undefined
   /** Records an attempt that goes on after its answer. */
   readonly onAnswer?: ((attempt: Attempt<T>, answer: A) => Effect.Effect<void, never, R>) | undefined
   readonly mayTryNext?: ((failure: ProviderFailure) => boolean) | undefined
@@ -82,17 +84,24 @@ export const failover = <T extends RouteBase, A, R>(
       const attempt = begin(services, plan, untried, skipped, last === undefined || allowance >= plan.fairAttemptMillis)
       if (attempt === undefined) return fail(last)
       if (last !== undefined) Metrics.unsafeCount(Metrics.failovers, { model: plan.model.id })
+      const asking = askAs(attempt, plan.ask(attempt))
+      const cancelDeadline = plan.endsAtDeadline?.(attempt.route)
+        ? deadlines.schedule(now + allowance, () => attempt.abort(timeoutAfter(allowance, undefined)))
+        : undefined
       // An answer at the very moment of the deadline counts.
-      const asked = deadlines.bound(
-        askAs(attempt, plan.ask(attempt)),
-        allowance,
-        (exit) =>
-          Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause)
-            ? timeoutAfter(allowance, attempt.outputSince)
-            : exit,
-        () => (attempt.outputSince === undefined ? undefined : endsAt)
-      )
+      const asked = cancelDeadline
+        ? asking
+        : deadlines.bound(
+            asking,
+            allowance,
+            (exit) =>
+              Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause)
+                ? timeoutAfter(allowance, attempt.outputSince)
+                : exit,
+            () => (attempt.outputSince === undefined ? undefined : endsAt)
+          )
       return Effect.flatMap(Effect.exit(restore(asked)), (exit) => {
+        cancelDeadline?.()
         if (Exit.isSuccess(exit)) {
           attempt.answer()
           return Effect.as(plan.onAnswer?.(attempt, exit.value) ?? attempt.record(exit), exit.value)

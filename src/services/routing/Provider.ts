@@ -44,6 +44,8 @@ export interface ChatAdapter {
   readonly features: (options: RouteOptions) => ReadonlySet<Feature>
   /** Interruption cancels the upstream call. */
   readonly complete: (route: Route, request: ChatRequest) => Effect.Effect<ChatAnswer, ProviderFailure>
+  /** `complete` waits for nothing but the upstream client, which ends it at the attempt's deadline. */
+  readonly endsAtDeadline?: boolean
   /** Fails unless the upstream marks its end; closing the scope cancels the call and fails a pending pull. */
   readonly stream: (route: Route, request: ChatRequest) => Effect.Effect<ChatPull, ProviderFailure, Scope.Scope>
   /** Undefined: every picture becomes a `data:` URL; false: the host fetches URLs. */

@@ -1,21 +1,46 @@
-import { randomBytes, randomUUID } from "node:crypto"
+import { randomBytes, randomFillSync } from "node:crypto"
 import { Context } from "effect"
 
 export type IdPrefix = "org" | "key" | "vid" | "req" | "call" | "evt" | "whe" | "opr" | "resp" | "msg" | "chatcmpl"
 
-const hyphens = /-/g
+const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
+const randomPerId = 10
+const random = { bytes: randomBytes(512 * randomPerId), used: 0 }
 
-const uuid7 = (): string => {
-  const time = Date.now().toString(16).padStart(12, "0")
-  return `${time.slice(0, 8)}-${time.slice(8)}-7${randomUUID().slice(15)}`
+let lastAt = 0
+let lastTime = ""
+
+const timeNow = (): string => {
+  const at = Date.now()
+  if (at !== lastAt) {
+    lastAt = at
+    lastTime = at.toString(16).padStart(12, "0")
+  }
+  return lastTime
+}
+
+/** A call for each id's random bytes would cost more than the rest of it. */
+const uuid7 = (dash: "-" | ""): string => {
+  if (random.used === random.bytes.length) {
+    randomFillSync(random.bytes)
+    random.used = 0
+  }
+  const time = timeNow()
+  const { bytes, used } = random
+  random.used += randomPerId
+  const at = (index: number): string => hex[bytes[used + index] ?? 0] ?? ""
+  const variant = hex[((bytes[used + 2] ?? 0) & 0x3f) | 0x80] ?? ""
+  const tail = at(4) + at(5) + at(6) + at(7) + at(8) + at(9)
+  return (
+    time.slice(0, 8) + dash + time.slice(8) + dash + "7" + at(0).slice(1) + at(1) + dash + variant + at(3) + dash + tail
+  )
 }
 
 export class Ids extends Context.Reference<Ids>()("gateway/Ids", {
   defaultValue: () => ({
-    uuid: uuid7,
+    uuid: () => uuid7("-"),
     /** Such as `org_…`, ordered by time, so that indexes grow at one end. */
-    prefixed: (prefix: IdPrefix): string =>
-      `${prefix}${prefix === "chatcmpl" ? "-" : "_"}${uuid7().replace(hyphens, "")}`,
+    prefixed: (prefix: IdPrefix): string => `${prefix}${prefix === "chatcmpl" ? "-" : "_"}${uuid7("")}`,
     /** 256 random bits. */
     secret: (prefix: string): string => prefix + randomBytes(32).toString("base64url"),
     unguessable: (): string => randomBytes(24).toString("base64url")

@@ -38,11 +38,15 @@ export interface RequestEntry {
   readonly totalMs: number
 }
 
-const toStorable = (text: string | undefined): string | null =>
-  text === undefined ? null : storable(text.slice(0, 200))
+const isPlain = (text: string): boolean => text.length <= 200 && /^[ -~]*$/.test(text)
 
-const withoutControls = (text: string | undefined): string | null =>
-  text === undefined ? null : text.replace(/[\p{Cc}\p{Cs}]/gu, "").slice(0, 200)
+const toStorable = (text: string | undefined): string | null =>
+  text === undefined ? null : isPlain(text) ? text : storable(text.slice(0, 200))
+
+const withoutControls = (text: string | undefined): string | null => {
+  if (text === undefined) return null
+  return isPlain(text) ? text : text.replace(/[\p{Cc}\p{Cs}]/gu, "").slice(0, 200)
+}
 
 const amount = (nano: bigint | undefined): string | undefined =>
   nano === undefined ? undefined : (nano < maxStored ? nano : maxStored).toString()

@@ -58,7 +58,8 @@ const served = Effect.gen(function* () {
   const logged: Array<unknown> = []
   const auth = Layer.succeed(Auth, {
     authenticate: () => new MissingApiKey(),
-    isBlocked: (address) => Effect.succeed(address === blocked)
+    isBlocked: (address) => Effect.succeed(address === blocked),
+    recall: () => undefined
   })
   const http = HttpApiBuilder.serve().pipe(
     Layer.provide(HttpApiBuilder.middleware(edge({ trustedProxies: 1 }))),

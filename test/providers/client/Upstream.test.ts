@@ -1,5 +1,7 @@
 import { Effect, Option } from "effect"
 import { loggable, Upstream } from "../../../src/providers/client/Upstream.ts"
+import { askAs, type CurrentAttempt } from "../../../src/services/routing/CurrentAttempt.ts"
+import { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { account, check, drained, listen, post, secret } from "./Upstreams.ts"
@@ -67,6 +69,26 @@ describe("Upstream", () => {
     yield* fake.received
     const { closed } = yield* fake.received
     yield* closed
+  })
+
+  check("an attempt that is aborted ends its call, and whatever it asks afterwards", function* (fake) {
+    const upstream = yield* Upstream
+    yield* fake.script(Fake.silent, Fake.silent)
+    const failure = new ProviderFailure({ class: "timeout", status: undefined, detail: "late" })
+    const attempt: CurrentAttempt = {
+      span: undefined,
+      providerRequestId: undefined,
+      abortedBy: undefined,
+      onAbort: undefined
+    }
+    const call = Effect.flip(askAs(attempt, upstream.post(post(fake.url))))
+    const calling = yield* Effect.fork(call)
+    const { closed } = yield* fake.received
+    attempt.abortedBy = failure
+    attempt.onAbort?.(failure)
+    assert.strictEqual(yield* calling, failure)
+    yield* closed
+    assert.strictEqual(yield* call, failure)
   })
 
   const nobody = "http://127.0.0.1:1"

@@ -1,0 +1,81 @@
+import { randomUUID } from "node:crypto"
+import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
+import { parseRange } from "../../../src/services/access/AddressRange.ts"
+import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
+import { Auth } from "../../../src/services/access/Auth.ts"
+import { BlockList } from "../../../src/services/access/BlockList.ts"
+import { Organizations } from "../../../src/services/access/Organizations.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+
+const services = Layer.mergeAll(ApiKeys.layer, BlockList.layer, Organizations.layer).pipe(
+  Layer.provideMerge(LedgerAdmin.layer),
+  Layer.provideMerge(Postgres.layer)
+)
+
+/** Whose time stands still until the test moves it. */
+const setup = Effect.gen(function* () {
+  const real = yield* Effect.clock
+  let millis = 1_000
+  const nanos = () => BigInt(millis) * 1_000_000n
+  const clock: Clock.Clock = {
+    [Clock.ClockTypeId]: Clock.ClockTypeId,
+    unsafeCurrentTimeMillis: () => millis,
+    unsafeCurrentTimeNanos: nanos,
+    currentTimeMillis: Effect.sync(() => millis),
+    currentTimeNanos: Effect.sync(nanos),
+    sleep: (duration) => real.sleep(duration)
+  }
+  const auth = Context.get(yield* Layer.build(Layer.fresh(Auth.layer)).pipe(Effect.withClock(clock)), Auth)
+  const keys = yield* ApiKeys
+  const { id: org } = yield* Effect.flatMap(Organizations, ({ create }) => create({ name: randomUUID() }))
+  const issue = (expiresAt?: Date) => keys.create({ org, ...(expiresAt && { expiresAt }) })
+  const recall = (secret: Redacted.Redacted) => auth.recall(Redacted.value(secret))
+  const authenticate = (secret: Redacted.Redacted) => auth.authenticate(Option.some(secret))
+  return { auth, authenticate, issue, keys, recall, wait: (more: number) => (millis += more) }
+})
+
+withLayer(services)("a caller", (it) => {
+  it.scoped("is recalled with what authentication said, for as long as its memory is fresh", function* () {
+    const { authenticate, issue, recall, wait } = yield* setup
+    const { secret } = yield* issue()
+    assert.isUndefined(recall(secret))
+    const caller = yield* authenticate(secret)
+    assert.strictEqual(recall(secret), caller)
+    assert.isUndefined(recall(Redacted.make(`${Redacted.value(secret)}x`)))
+    assert.isUndefined(recall(Redacted.make("")))
+    wait(899)
+    assert.strictEqual(recall(secret), caller)
+    wait(1)
+    assert.isUndefined(recall(secret))
+    assert.deepStrictEqual(yield* authenticate(secret), caller)
+    assert.isDefined(recall(secret))
+  })
+
+  it.scoped("is not recalled once its key is revoked or has expired", function* () {
+    const { authenticate, issue, keys, recall, wait } = yield* setup
+    const [revoked, expiring] = [yield* issue(), yield* issue(new Date(Date.now() + 3_600_000))]
+    yield* authenticate(revoked.secret)
+    yield* keys.revoke(revoked.record.id)
+    wait(900)
+    yield* Effect.flip(authenticate(revoked.secret))
+    assert.isUndefined(recall(revoked.secret))
+    yield* authenticate(expiring.secret)
+    assert.isDefined(recall(expiring.secret))
+    wait(3_600_000)
+    yield* authenticate((yield* issue()).secret)
+    assert.isUndefined(recall(expiring.secret))
+  })
+
+  it.scoped("is not recalled while any address is blocked, since that is judged first", function* () {
+    const { auth, authenticate, issue, recall } = yield* setup
+    const { secret } = yield* issue()
+    const range = parseRange("203.0.113.0/24") ?? assert.fail()
+    yield* Effect.flatMap(BlockList, ({ add }) => add(range))
+    yield* authenticate(secret)
+    assert.isTrue(yield* auth.isBlocked("203.0.113.9"))
+    assert.isUndefined(recall(secret))
+    yield* Effect.flatMap(BlockList, ({ remove }) => remove(range))
+  })
+})
