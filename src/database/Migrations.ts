@@ -116,8 +116,8 @@ const explain = (name: string, sql: string) =>
     return new MigrationRefused({ message: `${name}.sql${line} failed and was rolled back: ${message}` })
   })
 
-/** Such statements build indexes beside writes, and only outside of transactions. */
-const isConcurrent = (sql: string) => /^CREATE INDEX CONCURRENTLY/m.test(sql)
+/** Such statements build and drop indexes beside writes, and only outside of transactions. */
+const isConcurrent = (sql: string) => /^(CREATE|DROP) INDEX CONCURRENTLY/m.test(sql)
 const statementsOf = (sql: string) => sql.split(/;$/m).filter((statement) => statement.trim() !== "")
 
 const apply = (connection: Pg.Client) =>

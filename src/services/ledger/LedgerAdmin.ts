@@ -103,7 +103,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
           WITH entered AS (
             INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
             VALUES (${org}, 'top_up', ${amount}, ${ref}, ${note})
-            ON CONFLICT (ref) DO NOTHING RETURNING *
+            ON CONFLICT DO NOTHING RETURNING *
           ), moved AS (
             UPDATE organizations SET balance = organizations.balance + entered.amount FROM entered
             WHERE organizations.id = entered.org_id

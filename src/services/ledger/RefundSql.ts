@@ -35,7 +35,7 @@ export const giveBack = (sql: SqlClient.SqlClient, hold: string, amount: NanoUsd
     SELECT org_id, 'adjustment', coalesce(${amount}, remaining),
       ${refundPrefix} || id || CASE refunds WHEN 0 THEN '' ELSE ':' || refunds + 1 END, ${note}
     FROM charged WHERE remaining > 0 AND coalesce(${amount}, remaining) <= remaining
-    ON CONFLICT (ref) DO NOTHING
+    ON CONFLICT DO NOTHING
     RETURNING *
   ), unspent AS (
     UPDATE key_spend SET spent = key_spend.spent - entered.amount FROM entered, ledger_entries AS charge
