@@ -213,7 +213,7 @@ withLayer(suite)("gateway", (it) => {
     const found = JSON.stringify(document)
     assert.include(
       found,
-      '{"sandbox":false,"data":[{"id":"talk@acme","model":"talk","provider":"acme","circuit":"open"'
+      '{"sandbox":false,"catalog_problem":null,"data":[{"id":"talk@acme","model":"talk","provider":"acme","circuit":"open"'
     )
     assert.include(
       found,
@@ -231,6 +231,6 @@ withLayer(suite)("gateway", (it) => {
     assert.match(sandboxed.stdout, /^The SANDBOX serves/)
     assert.match(sandboxed.stdout, /^talk@sandbox-b +closed +0 /m)
     const asJson: unknown = JSON.parse((yield* run(["providers", "--json"], offline)).stdout)
-    assert.include(JSON.stringify(asJson), '{"sandbox":true,"data":[{"id":"talk@sandbox",')
+    assert.include(JSON.stringify(asJson), '{"sandbox":true,"catalog_problem":null,"data":[{"id":"talk@sandbox",')
   })
 })

@@ -98,7 +98,7 @@ withLayer(served)("the order of a request", (it) => {
   })
 
   it.effect("checks the path, for any method, before the key", function* () {
-    const paths = ["/v1", "/nowhere", "/v1/nowhere", "/v1/chat", "/chat/completions", "/v1/responses/x"]
+    const paths = ["/v1", "/nowhere", "/v1/nowhere", "/v1/chat", "/chat/nowhere", "/v1/responses/x"]
     for (const path of paths) {
       for (const method of ["GET", "POST"]) {
         const answer = yield* call(path, { method })

@@ -15,6 +15,8 @@ import {
 import { png } from "../../harness/fixtures/TinyPictures.ts"
 import { assert, describe } from "../../harness/It.ts"
 
+const reference = { type: "image/png", bytes: png, width: 1, height: 1 }
+
 const gone = Stream.fail(failure("network", 200))
 const page = Stream.make(Buffer.from("<html>not a clip, however long it is</html>".repeat(200)))
 
@@ -72,7 +74,7 @@ describe.concurrent("the clip of a video", () => {
       assert.lengthOf(provider.calls("download"), 10)
       // The reference went along both times.
       for (const { call, what: asked } of provider.called) {
-        if (call === "submit") assert.deepInclude(asked, { reference: { type: "image/png", bytes: png } })
+        if (call === "submit") assert.deepInclude(asked, { reference })
       }
     })
   }
@@ -176,7 +178,7 @@ describe.concurrent("the end of a video", () => {
     assert.deepInclude(yield* assertDelivered(bench), { tried: ["m@a", "m@b"] })
     const submits = bench.provider.called.filter(({ call }) => call === "submit")
     assert.lengthOf(submits, 2)
-    for (const { what } of submits) assert.deepInclude(what, { reference: { type: "image/png", bytes: png } })
+    for (const { what } of submits) assert.deepInclude(what, { reference })
   })
 
   videoTest("is charged once even after a submit without an answer", function* (bench) {
