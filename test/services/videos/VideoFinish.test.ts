@@ -15,7 +15,7 @@ import {
 import { png } from "../../harness/fixtures/TinyPictures.ts"
 import { assert, describe } from "../../harness/It.ts"
 
-const reference = { type: "image/png", bytes: png, width: 1, height: 1 }
+const reference = { type: "image/png" as const, bytes: png, width: 1, height: 1 }
 
 const gone = Stream.fail(failure("network", 200))
 const page = Stream.make(Buffer.from("<html>not a clip, however long it is</html>".repeat(200)))
