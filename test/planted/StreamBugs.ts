@@ -18,9 +18,23 @@ export const streamBugs: ReadonlyArray<Bug> = [
   {
     name: "a client that does not read has nothing left to take",
     file: "src/http/chat/Sse.ts",
-    find: "const isStalled = response.writableNeedDrain",
-    replace: "const isStalled = response.destroyed",
+    find: "isStalled ||= response.writableNeedDrain",
+    replace: "isStalled ||= response.destroyed",
     caughtBy: ["test/http/errors/LongStreams.test.ts"]
+  },
+  {
+    name: "who reads at the last moment has kept nobody waiting",
+    file: "src/http/chat/Sse.ts",
+    find: " || waitedMillis > (performance.now() - since) * patience",
+    replace: "",
+    caughtBy: ["test/http/errors/LongStreams.test.ts"]
+  },
+  {
+    name: "a provider that cuts off who does not read is at fault",
+    file: "src/services/routing/RoutedStream.ts",
+    find: "if (Option.exists(end, mayBeCutOff) && client",
+    replace: "if (Option.isNone(end) && client",
+    caughtBy: ["test/http/errors/LongStreams.test.ts", "test/services/routing/StreamDeadlines.test.ts"]
   },
   {
     name: "a host that nobody reads is silent",

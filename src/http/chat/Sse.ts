@@ -11,6 +11,8 @@ import * as Wire from "../errors/ErrorMessages.ts"
 const keepAliveMillis = 15_000
 /** A client that takes nothing for this long is gone, whatever its socket says. */
 const stalledMillis = 180_000
+/** The share of a stream's time that a client may keep it waiting. */
+const patience = 0.25
 
 const sseHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -18,11 +20,13 @@ const sseHeaders = {
   "x-accel-buffering": "no"
 }
 
-const awaitDrain = (response: ServerResponse): Effect.Effect<void> =>
+const awaitDrain = (response: ServerResponse, onWaited?: (millis: number) => void): Effect.Effect<void> =>
   Effect.async((resume) => {
+    const since = performance.now()
     const stalled = setTimeout(() => response.destroy(), stalledMillis)
     const done = () => {
       clearTimeout(stalled)
+      onWaited?.(performance.now() - since)
       response.off("drain", done).off("close", done).off("finish", done)
       resume(Effect.void)
     }
@@ -55,6 +59,12 @@ export const makeSink = (options: {
   const { departure, encoder, response } = options
   let firstDeltaSent = false
   let keepAlive: NodeJS.Timeout | undefined
+  const since = performance.now()
+  let waitedMillis = 0
+  let isStalled = false
+  const addWait = (millis: number) => {
+    waitedMillis += millis
+  }
   const isGone = () => response.destroyed || response.closed || response.writableEnded
   // Without a listener the error would end the process.
   response.on("error", () => {})
@@ -62,7 +72,7 @@ export const makeSink = (options: {
   const send = (text: string): Effect.Effect<void> => {
     if (text === "" || isGone()) return Effect.void
     keepAlive?.refresh()
-    return response.write(text) ? Effect.void : awaitDrain(response)
+    return response.write(text) ? Effect.void : awaitDrain(response, addWait)
   }
 
   const end = (text: string): Effect.Effect<void> =>
@@ -89,7 +99,8 @@ export const makeSink = (options: {
   })
 
   const disconnectStalled = (): boolean => {
-    const isStalled = response.writableNeedDrain
+    // Reading at the last moment makes up for nothing.
+    isStalled ||= response.writableNeedDrain || waitedMillis > (performance.now() - since) * patience
     if (isStalled) response.destroy()
     return isStalled
   }

@@ -152,7 +152,7 @@ export const makeChatRouting = (
           endsAt,
           ask: (attempt) =>
             Effect.flatMap(requireAdapter(providers, attempt.route, "chat"), (adapter) =>
-              openStream(adapter, adaptRequest(request, adapter, attempt.route), attempt, scope)
+              openStream(adapter, adaptRequest(request, adapter, attempt.route), attempt, scope, options)
             ),
           onAnswer: (attempt, opened) => {
             remember(request, attempts, attempt.route)

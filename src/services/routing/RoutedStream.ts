@@ -18,7 +18,7 @@ export interface RoutedStream {
 }
 
 export interface StreamClient {
-  /** Ends the connection of a client that has yet to take what was written; false where it has taken all. */
+  /** Ends the connection of a client that keeps the stream waiting, now or for much of its time; else false. */
   readonly disconnectStalled: () => boolean
 }
 
@@ -36,7 +36,13 @@ interface OpenedStream extends RoutedStream {
 const clientLeft = Exit.interrupt(FiberId.none)
 const outOfTime = Exit.fail(streamTimeout)
 
-export const openStream = (adapter: ChatAdapter, request: ChatRequest, attempt: Attempt<Route>, scope: Scope.Scope) =>
+export const openStream = (
+  adapter: ChatAdapter,
+  request: ChatRequest,
+  attempt: Attempt<Route>,
+  scope: Scope.Scope,
+  { client }: StreamOptions
+) =>
   Effect.uninterruptibleMask((restore) =>
     Effect.gen(function* () {
       const { route } = attempt
@@ -53,7 +59,7 @@ export const openStream = (adapter: ChatAdapter, request: ChatRequest, attempt: 
         first: source.first,
         call,
         end: clientLeft,
-        pull: Effect.catchAll(source.pull, (end) => endStream(opened, end))
+        pull: Effect.catchAll(source.pull, (end) => endStream(opened, end, client))
       }
       return opened
     })
@@ -101,9 +107,16 @@ export const watch = (
     )
   })
 
-const endStream = (opened: OpenedStream, end: Option.Option<ProviderFailure>) => {
+/** Providers cut off those who read too slowly. */
+const mayBeCutOff = ({ class: kind }: ProviderFailure): boolean => kind === "network" || kind === "timeout"
+
+const endStream = (opened: OpenedStream, end: Option.Option<ProviderFailure>, client: StreamClient | undefined) => {
   if (opened.end === outOfTime) return Effect.fail(Option.some(new TimedOut()))
+  const close = Scope.close(opened.call, Exit.void)
+  // The departure then interrupts the stream.
+  if (Option.exists(end, mayBeCutOff) && client?.disconnectStalled() === true)
+    return Effect.zipRight(close, Effect.never)
   opened.end = Option.match(end, { onNone: () => Exit.void, onSome: Exit.fail })
   const failure = Option.map(end, (broken) => (broken.class === "timeout" ? new TimedOut() : new UpstreamFailed()))
-  return Effect.zipRight(Scope.close(opened.call, Exit.void), Effect.fail(failure))
+  return Effect.zipRight(close, Effect.fail(failure))
 }

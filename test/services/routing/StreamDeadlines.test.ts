@@ -113,4 +113,24 @@ describe("the end of a stream's time", () => {
       assert.deepStrictEqual(yield* failuresOf, [0, 0])
     })
   })
+
+  it.effect("that its provider cuts off is the client's, where it kept the provider waiting", () => {
+    const fake = new ProviderFake().on(a, streams([content("x")], failure("network", undefined)))
+    return routed(fake, function* () {
+      const pulled = (isStalled: boolean) =>
+        Effect.gen(function* () {
+          const attempts = new AttemptHistory(acme)
+          const router = yield* ProviderRouter
+          const client = { disconnectStalled: () => isStalled }
+          const { pull } = yield* router.stream(model(a), request({ stream: true }), attempts, { client })
+          const end = yield* Effect.fork(Effect.exit(pull))
+          yield* TestClock.adjust("1 second")
+          assert.deepStrictEqual(fake.busy, [])
+          return [Option.isSome(yield* Fiber.poll(end)), attempts.list.map(({ outcome }) => outcome)]
+        }).pipe(Effect.scoped)
+      assert.deepStrictEqual(yield* pulled(true), [false, ["ok"]])
+      assert.deepStrictEqual(yield* failuresOf, [0])
+      assert.deepStrictEqual(yield* pulled(false), [true, ["network"]])
+    })
+  })
 })
