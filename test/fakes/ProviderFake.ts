@@ -51,7 +51,7 @@ export const failure = (
   more: Partial<
     Pick<
       ProviderFailure,
-      "malformed" | "unsent" | "retryAfterSeconds" | "param" | "spent" | "reason" | "reasonCode" | "detail"
+      "ofRequest" | "unsent" | "retryAfterSeconds" | "param" | "spent" | "reason" | "reasonCode" | "detail"
     >
   > = {}
 ): ProviderFailure => new ProviderFailure({ class: kind, status, detail: `${kind} of the fake`, ...more })

@@ -30,6 +30,20 @@ export const bugs: ReadonlyArray<Bug> = [
     caughtBy: ["test/services/routing/OrganizationCircuits.test.ts", "test/http/chat/Outcomes.test.ts"]
   },
   {
+    name: "hosts that hang up on a large body count as away",
+    file: "src/providers/client/Upstream.ts",
+    find: "(isLarge && !unsent)",
+    replace: "(isLarge && unsent)",
+    caughtBy: ["test/providers/client/Upstream.test.ts"]
+  },
+  {
+    name: "a request that alone is above the provider's limit counts as traffic",
+    file: "src/services/routing/Provider.ts",
+    find: "ofRequest === true || kind",
+    replace: "kind",
+    caughtBy: ["test/providers/client/Classification.test.ts"]
+  },
+  {
     name: "failures of two organizations in a row do not open a route",
     file: "src/services/routing/Circuit.ts",
     find: "org !== this.#org) this.#isOfSeveral = true",

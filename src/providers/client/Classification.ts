@@ -21,6 +21,7 @@ export interface Classification {
   readonly class: FailureClass
   readonly retryAfterSeconds: number | undefined
   readonly param: string | undefined
+  readonly ofRequest?: boolean | undefined
 }
 
 const wordsOfClass = {
@@ -127,12 +128,20 @@ export const classOfStatus = (status: number): FailureClass => {
   return status === 429 ? "limit" : "retry"
 }
 
+/** Of a filter before the host, which some prompts alert; for clients that are no browsers a line of text. */
+const filterPage = /^\s*(<|error code: 1\d{3}\b)/i
+
 /** Text without JSON comes from a proxy, which knows nothing of the request. */
 const classOfText = (status: number, body: string): FailureClass => {
   if (body.trim() === "") return classOfStatus(status)
-  const page = body.trimStart().startsWith("<")
-  return status === 400 || status === 422 || (status === 403 && page) ? "retry" : classOfStatus(status)
+  return status === 400 || status === 422 || (status === 403 && filterPage.test(body)) ? "retry" : classOfStatus(status)
 }
+
+/** One request alone is above what the account may use in a minute. */
+const tooLargeForLimit = /^request too large\b/i
+
+/** Said with 403 by xAI, without a code of its own. */
+const violation = /^content violates usage guidelines\b/i
 
 /** The body counts before the status; `imageParam` is the field with this surface's images. */
 export const classify = (
@@ -141,17 +150,18 @@ export const classify = (
   imageParam: "messages" | "image"
 ): Classification => {
   const after = retryAfterSeconds(answer.headers, nowMillis)
+  const body = parseJson(answer.body)
+  const error = body === undefined ? undefined : readHostError(body)
   const classified = (failure: FailureClass, param?: string): Classification => ({
     class: failure,
     retryAfterSeconds: after,
-    param
+    param,
+    ...(failure === "limit" && tooLargeForLimit.test(error?.message ?? "") && { ofRequest: true })
   })
-  const body = parseJson(answer.body)
   if (body === undefined) return classified(classOfText(answer.status, answer.body))
-  const error = readHostError(body)
   const status = answer.status < 400 ? (error?.status ?? answer.status) : answer.status
   if (error === undefined) return classified(classOfStatus(status))
-  if (status === 403 && error.moderated) return classified("moderation")
+  if (status === 403 && (error.moderated || violation.test(error.message))) return classified("moderation")
   for (const word of error.words) {
     const known = isSensitive(word) ? "moderation" : classOfWord.get(word)
     if (known !== undefined) return classified(known)
@@ -210,7 +220,7 @@ export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureF
   const {
     class: kind,
     detail,
-    malformed,
+    ofRequest,
     param,
     reason,
     reasonCode,
@@ -219,7 +229,7 @@ export const amendFailure = (failure: ProviderFailure, changes: Partial<FailureF
     status,
     unsent
   } = failure
-  const fields = { class: kind, status, retryAfterSeconds, unsent, malformed, param, spent, reason, reasonCode, detail }
+  const fields = { class: kind, status, retryAfterSeconds, unsent, ofRequest, param, spent, reason, reasonCode, detail }
   return new ProviderFailure({ ...fields, ...changes })
 }
 

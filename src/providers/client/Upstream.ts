@@ -1,6 +1,6 @@
 import { Readable } from "node:stream"
 import { Context, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
-import { Agent } from "undici"
+import { Agent, errors } from "undici"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type CurrentAttempt, currentAttempt } from "../../services/routing/CurrentAttempt.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
@@ -58,20 +58,15 @@ const codeOf = (error: Error): string => ("code" in error && typeof error.code =
 const deadlines: ReadonlySet<string> = new Set(["UND_ERR_CONNECT_TIMEOUT", "UND_ERR_BODY_TIMEOUT"])
 
 /** What a host sent, or was to be sent. */
-const noHttp = /^HPE_|^UND_ERR_(HEADERS_OVERFLOW|INVALID_ARG)$/
+const malformed: ReadonlySet<string> = new Set([
+  "UND_ERR_HEADERS_OVERFLOW",
+  "UND_ERR_INVALID_ARG",
+  "UND_ERR_RES_CONTENT_LENGTH_MISMATCH"
+])
+const isMalformed = (error: Error): boolean => error instanceof errors.HTTPParserError || malformed.has(codeOf(error))
 
-const toFailure =
-  (account: ProviderAccount) =>
-  (error: Error, received: Received, unsent: boolean): ProviderFailure => {
-    const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
-    return new ProviderFailure({
-      class: deadlines.has(codeOf(error)) ? "timeout" : "network",
-      status: received,
-      unsent,
-      malformed: noHttp.test(codeOf(error)),
-      detail: loggable(account, `${codeOf(error)} ${text}`)
-    })
-  }
+/** A host that refuses a body of more may close the connection before all is sent, and its answer is lost. */
+const soonSent = 64 * 1024
 
 const tooLarge = (status: Received) =>
   new ProviderFailure({ class: "retry", status, detail: `the answer is larger than ${answerLimitBytes} bytes` })
@@ -87,6 +82,20 @@ const toDispatchBody = (body: Body): string | Uint8Array | Readable | null =>
 type OnReceived = (headers: UpstreamHeaders) => void
 
 type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
+
+const toFailure =
+  ({ account, body }: Sendable) =>
+  (error: Error, received: Received, unsent: boolean): ProviderFailure => {
+    const isLarge = (body?.length ?? 0) > soonSent
+    const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
+    return new ProviderFailure({
+      class: deadlines.has(codeOf(error)) ? "timeout" : "network",
+      status: received,
+      unsent,
+      ofRequest: isMalformed(error) || (isLarge && !unsent),
+      detail: loggable(account, `${codeOf(error)} ${text}`)
+    })
+  }
 
 const encodeBody = <A, E, R>(
   { body, ...request }: UpstreamRequest,
@@ -188,7 +197,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
         (outcome) => {
           if (!("broke" in outcome)) resume(Effect.succeed(outcome))
           else if (outcome.broke === "too large") resume(Effect.fail(tooLarge(outcome.received)))
-          else resume(Effect.fail(toFailure(request.account)(outcome.broke, outcome.received, outcome.unsent)))
+          else resume(Effect.fail(toFailure(request)(outcome.broke, outcome.received, outcome.unsent)))
         },
         onReceived
       )
@@ -212,7 +221,7 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
           const next: UpstreamStream["next"] = (done) => flowing.next(done)
           resume(Effect.map(head, ({ status, headers }) => ({ status, headers, next, finish })))
         },
-        toFailure(request.account),
+        toFailure(request),
         onReceived
       )
       exchange = flowing

@@ -46,7 +46,8 @@ const classify = (response: UpstreamResponse, error: FalError, nowMillis: number
   const usual = classifyConvention(response, nowMillis, "image")
   const { details, isRetryable, text } = error
   if (settled.has(usual.class)) return usual
-  if (/exhausted balance/i.test(text)) return { ...usual, class: "account" }
+  // Details quote the customer.
+  if (details.length === 0 && /exhausted balance/i.test(text)) return { ...usual, class: "account" }
   if (isRetryable || details.some(({ type }) => modelTypes.has(type))) {
     return { ...usual, class: "retry", param: undefined }
   }

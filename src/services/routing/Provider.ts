@@ -12,10 +12,10 @@ export type FailureClass = "retry" | "limit" | "account" | "network" | "timeout"
 /** No other route is asked, and the route is not to blame. */
 export const isFinal = (kind: FailureClass): boolean => kind === "request" || kind === "moderation"
 
-/** A request may cause it: no time, a bad status, a broken answer; nothing that happens before any answer. */
-export const mayDependOnRequest = ({ class: kind, malformed, status, unsent }: ProviderFailure): boolean => {
-  if (kind === "network") return status !== undefined || malformed === true
-  return kind === "retry" || (kind === "timeout" && unsent !== true)
+/** A request may cause it: no time, a bad status, a broken answer; else nothing that happens before any answer. */
+export const mayDependOnRequest = ({ class: kind, ofRequest, status, unsent }: ProviderFailure): boolean => {
+  if (ofRequest === true || kind === "retry") return true
+  return (kind === "network" && status !== undefined) || (kind === "timeout" && unsent !== true)
 }
 
 export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
@@ -24,8 +24,8 @@ export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   readonly retryAfterSeconds?: number | undefined
   /** The request certainly never left; otherwise, without a status, it may have arrived. */
   readonly unsent?: boolean | undefined
-  /** What came, or should have been sent, is no HTTP. */
-  readonly malformed?: boolean | undefined
+  /** This request may have caused it, although others of its kind meet it without fault. */
+  readonly ofRequest?: boolean | undefined
   readonly param?: string | undefined
   /** Charged by the provider all the same; `whole`: all that was requested. */
   readonly spent?: Usage | "whole" | undefined

@@ -45,6 +45,11 @@ export const final: ReadonlyArray<FinalFailure> = [
   ["a 413", failing(413), refusals.rejected],
   ["a 422", failing(422), refusals.rejected],
   ["moderation", failing(400, { code: "content_policy_violation" }), refusals.moderated],
+  [
+    "moderation with a 403",
+    json(403, { code: "hush", error: "Content violates usage guidelines. hush" }),
+    refusals.moderated
+  ],
   ["moderation in a 200", json(200, error({ code: "content_policy_violation" })), refusals.moderated]
 ]
 

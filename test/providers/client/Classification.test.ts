@@ -1,6 +1,6 @@
 import { Redacted } from "effect"
 import { classify, decodeFailure, retryAfterSeconds } from "../../../src/providers/client/Classification.ts"
-import type { FailureClass } from "../../../src/services/routing/Provider.ts"
+import { type FailureClass, mayDependOnRequest } from "../../../src/services/routing/Provider.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const now = Date.UTC(2026, 10, 21, 12, 0, 0)
@@ -17,6 +17,7 @@ const rows: Readonly<Record<string, ReadonlyArray<Row>>> = {
       (status): Row => [status, coded(null), "retry"]
     ),
     ...[400, 403, 404, 422, 500, 502, 503].map((status): Row => [status, html, "retry"]),
+    [403, "error code: 1020", "retry"],
     [400, "upstream connect error", "retry"],
     [422, "nope", "retry"],
     [500, "", "retry"],
@@ -88,6 +89,15 @@ const rows: Readonly<Record<string, ReadonlyArray<Row>>> = {
       { error: { code: 403, message: "m", metadata: { reasons: ["violence"], flagged_input: "…" } } },
       "moderation"
     ],
+    [
+      403,
+      {
+        code: "The caller does not have permission to execute the specified operation",
+        error:
+          "Content violates usage guidelines. Team: t, API key ID: k, Model: m, Failed check: SAFETY_CHECK_TYPE_BIO"
+      },
+      "moderation"
+    ],
     [500, coded("content_policy_violation"), "moderation"],
     [200, coded("content_policy_violation"), "moderation"]
   ],
@@ -121,6 +131,14 @@ const rows: Readonly<Record<string, ReadonlyArray<Row>>> = {
 }
 
 describe("Classification", () => {
+  const account = {
+    name: "p",
+    adapter: "openai-chat",
+    baseUrl: "http://p.test",
+    credential: Redacted.make("sk-very-secret"),
+    headers: {}
+  }
+
   for (const [meaning, table] of Object.entries(rows)) {
     it(meaning, () => {
       for (const [status, given, expected, param] of table) {
@@ -134,6 +152,21 @@ describe("Classification", () => {
       }
     })
   }
+
+  it("blames the request, not the traffic, where it alone is above the limit", () => {
+    const said = (message: string) =>
+      JSON.stringify({ error: { message, type: "tokens", code: "rate_limit_exceeded" } })
+    const tooLarge = said("Request too large for m on tokens per min (TPM): Limit 30000, Requested 36278.")
+    const tooMany = said("Rate limit reached for m on tokens per min (TPM): Limit 30000, Used 29000, Requested 3082.")
+    for (const [status, body, isOfRequest] of [
+      [429, tooLarge, true],
+      [413, tooLarge, true],
+      [429, tooMany, false]
+    ] as const) {
+      const failure = decodeFailure(account, { status, headers: {}, body }, now)
+      assert.deepStrictEqual([failure.class, mayDependOnRequest(failure)], ["limit", isOfRequest])
+    }
+  })
 
   it("names the field that carries images on the surface", () => {
     const body = JSON.stringify(coded("invalid_image"))
@@ -158,14 +191,6 @@ describe("Classification", () => {
     }
     assert.strictEqual(retryAfterSeconds({ "retry-after": ["3", "9"] }, now), 3)
   })
-
-  const account = {
-    name: "p",
-    adapter: "openai-chat",
-    baseUrl: "http://p.test",
-    credential: Redacted.make("sk-very-secret"),
-    headers: {}
-  }
 
   it("tells the operator what was said, without the credential", () => {
     const body = JSON.stringify({ error: { message: "Incorrect key\nsk-very-secret", code: "invalid_api_key" } })

@@ -1,7 +1,7 @@
 import { Effect, Option } from "effect"
 import { loggable, Upstream } from "../../../src/providers/client/Upstream.ts"
 import { askAs, type CurrentAttempt } from "../../../src/services/routing/CurrentAttempt.ts"
-import { ProviderFailure } from "../../../src/services/routing/Provider.ts"
+import { mayDependOnRequest, ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { account, check, drained, listen, post, secret } from "./Upstreams.ts"
@@ -120,6 +120,39 @@ describe("Upstream", () => {
     ] as const) {
       const failure = yield* Effect.flip(upstream.post(post(url)))
       assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, unsent], url)
+    }
+  })
+
+  const notHttp = [
+    "220 smtp ready\r\n",
+    "HTTP/1.1 abc\r\n\r\n",
+    "HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n",
+    "HTTP/1.1 200 OK\r\ncontent-length: 5\r\ntransfer-encoding: chunked\r\n\r\n",
+    `HTTP/1.1 200 OK\r\nx: ${"a".repeat(40_000)}\r\n\r\n`
+  ]
+  for (const said of notHttp) {
+    check(`may be the request's fault where the host answers ${JSON.stringify(said.slice(0, 60))}`, function* () {
+      const upstream = yield* Upstream
+      const port = yield* listen((socket) => void socket.once("data", () => socket.end(said)))
+      const request = post(`http://127.0.0.1:${port}`)
+      for (const asking of [Effect.asVoid(upstream.post(request)), Effect.asVoid(upstream.open(request))]) {
+        const failure = yield* Effect.flip(Effect.scoped(asking))
+        assert.deepStrictEqual([failure.class, mayDependOnRequest(failure)], ["network", true])
+      }
+    })
+  }
+
+  check("may be the request's fault where the host hangs up on a large body, but not on a small one", function* () {
+    const upstream = yield* Upstream
+    const port = yield* listen((socket) => void socket.once("data", () => socket.resetAndDestroy()))
+    const large = "x".repeat(100_000)
+    for (const [url, body, isOfRequest] of [
+      [`http://127.0.0.1:${port}`, "{}", false],
+      [`http://127.0.0.1:${port}`, large, true],
+      [nobody, large, false]
+    ] as const) {
+      const failure = yield* Effect.flip(upstream.post({ ...post(url), body }))
+      assert.deepStrictEqual([failure.class, mayDependOnRequest(failure)], ["network", isOfRequest])
     }
   })
 

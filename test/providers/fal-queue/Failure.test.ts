@@ -63,6 +63,12 @@ const rows: ReadonlyArray<Row> = [
   { status: 401, body: { detail: "Invalid token" }, means: "account", ends: false },
   { status: 403, body: { detail: "User is locked. Reason: Exhausted balance." }, means: "account", ends: false },
   { status: 422, body: { detail: "User is locked. Reason: Exhausted balance." }, means: "account", ends: false },
+  {
+    status: 422,
+    body: { detail: [{ loc: ["body", "prompt"], msg: "not 'exhausted balance'", type: "value_error" }] },
+    means: "request",
+    ends: true
+  },
   { status: 402, body: {}, means: "account", ends: false },
   { status: 502, body: "<html>Bad gateway</html>", means: "retry", ends: false },
   { status: 422, body: "<html>Not yours</html>", means: "retry", ends: false },

@@ -8,7 +8,7 @@ const faults = [
   ["a 500", failure("retry", 500)],
   ["a broken answer", failure("retry", 200)],
   ["a connection lost in the middle of an answer", failure("network", 200)],
-  ["bytes that are no HTTP", failure("network", undefined, { malformed: true })]
+  ["bytes that are no HTTP", failure("network", undefined, { ofRequest: true })]
 ] as const
 
 const outages = [
