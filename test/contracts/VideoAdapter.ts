@@ -1,6 +1,12 @@
 import { Effect, Fiber, Stream } from "effect"
 import type { SecondsAs } from "../../src/domain/Model.ts"
-import type { FailureClass, ProviderFailure, VideoAdapter, VideoHandle } from "../../src/services/routing/Provider.ts"
+import {
+  type FailureClass,
+  mayDependOnRequest,
+  type ProviderFailure,
+  type VideoAdapter,
+  type VideoHandle
+} from "../../src/services/routing/Provider.ts"
 import { assert, describe } from "../harness/It.ts"
 import { base64, checksOf, type Fault, meaning, secret, unread } from "./MediaHarness.ts"
 import { bytes, type Ending, type Harness, type Host, request, type Step, unseen } from "./VideoHarness.ts"
@@ -106,6 +112,7 @@ export const videoAdapterContract = (harness: Harness) =>
         discreet(failure)
         if (doubtful.includes(fault)) {
           assert.deepStrictEqual([failure.class, failure.status, failure.unsent], ["network", undefined, undefined])
+          assert.isTrue(mayDependOnRequest(failure))
           return
         }
         assert.strictEqual(failure.class, meaning[fault])

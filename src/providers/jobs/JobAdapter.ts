@@ -69,7 +69,7 @@ const retry = <A, E>(effect: Effect.Effect<A, E>, mayRetry: (failure: E) => bool
 
 /** The job may have been taken; without a status, because the response was not the host's own. */
 const unknownOutcome = (account: ProviderAccount, failure: "network" | "timeout", what: string): ProviderFailure =>
-  new ProviderFailure({ class: failure, status: undefined, detail: loggable(account, what) })
+  new ProviderFailure({ class: failure, status: undefined, ofRequest: true, detail: loggable(account, what) })
 
 const submitFailure = (account: ProviderAccount) => (failure: ProviderFailure) => {
   if (failure.status === undefined) return failure
