@@ -149,32 +149,15 @@ const headersOf = (request: Sendable, accept: string): Record<string, string> =>
   return headers
 }
 
-interface Target {
-  readonly origin: string
-  readonly path: string
-}
-
-const maxTargets = 1_000
-const targets = new Map<string, Target>()
-
-/** Parsing costs more than finding; paths with an id in them must not pile up. */
-const targetOf = (address: string): Target => {
-  const known = targets.get(address)
-  if (known !== undefined) return known
-  const { origin, pathname, search } = new URL(address)
-  const target = { origin, path: pathname + search }
-  if (targets.size >= maxTargets) targets.clear()
-  targets.set(address, target)
-  return target
-}
-
 const make = (agent: Agent, idleTimeoutMillis: number) => {
   // The router bounds every attempt, and an exchange its silence: zeros switch off undici's own 300 s.
   const send = (request: Sendable, accept: string, exchange: GatheredExchange | StreamedExchange) => {
     try {
+      const url = new URL(`${request.account.baseUrl}${request.path}`)
       agent.dispatch(
         {
-          ...targetOf(`${request.account.baseUrl}${request.path}`),
+          origin: url.origin,
+          path: url.pathname + url.search,
           method: request.method ?? "POST",
           headers: headersOf(request, accept),
           body: toDispatchBody(request.body),
