@@ -2,7 +2,10 @@ import { SqlClient } from "@effect/sql"
 import { Duration, Effect, Schema } from "effect"
 import { refundsOf } from "../ledger/RefundSql.ts"
 
-const Filled = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ isDone: Schema.Boolean })))
+const FilledFrom = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ filledFrom: Schema.String })))
+
+/** The key of `usage_filled_from` and `fill_usage`. */
+export const fillingLock = "7025102615"
 
 /** Rows of before the totals did not learn of a charge that followed them. */
 const correctNextHour = (sql: SqlClient.SqlClient) => sql`
@@ -15,14 +18,21 @@ const correctNextHour = (sql: SqlClient.SqlClient) => sql`
   ) AS refunded
   WHERE h.id = r.hold_id AND h.charged > refunded.amount AND r.charge = 0 AND r.at >= next.hour AND r.at < next.filled_from`
 
-/** Adds an hour of the log, whose writers wait meanwhile; false: it was the last. */
+/** Nothing where another gateway has added the corrected hour: the next one is not corrected yet. */
+const addHour = (sql: SqlClient.SqlClient, filledFrom: string) =>
+  sql`SELECT pg_advisory_xact_lock(${sql.literal(fillingLock)})`.pipe(
+    Effect.zipRight(sql`SELECT fill_usage() FROM usage_bounds WHERE filled_from = ${filledFrom}::timestamptz`),
+    sql.withTransaction
+  )
+
+/** Adds an hour of the log, whose writers wait meanwhile; false: there are no more. */
 const fillNextHour = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const [before] = yield* Effect.flatMap(sql`SELECT filled_from = '-infinity' AS is_done FROM usage_bounds`, Filled)
-  if (before.isDone) return false
+  const [{ filledFrom }] = yield* Effect.flatMap(sql`SELECT filled_from::text FROM usage_bounds`, FilledFrom)
+  if (filledFrom === "-infinity") return false
   yield* correctNextHour(sql)
-  const [{ isDone }] = yield* Effect.flatMap(sql`SELECT fill_usage() = '-infinity' AS is_done`, Filled)
-  return !isDone
+  yield* addHour(sql, filledFrom)
+  return true
 }).pipe(Effect.uninterruptible)
 
 /** Adds what was logged before there were totals, the newest first, and leaves others more time than it takes. */

@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Duration, Effect, Layer } from "effect"
+import { Deferred, Duration, Effect, Layer, Schedule } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { invariants } from "../../../src/services/ledger/Invariants.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { Usage, type UsageRow } from "../../../src/services/telemetry/Usage.ts"
-import { fillUsage } from "../../../src/services/telemetry/UsageFilling.ts"
+import { fillingLock, fillUsage } from "../../../src/services/telemetry/UsageFilling.ts"
 import type { UsageQuery } from "../../../src/services/telemetry/UsageSql.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -220,5 +220,42 @@ withTotals()("usage of before there were totals", (it) => {
     assert.deepStrictEqual([totals.requests, BigInt(totals.charge)], [123, 400n + 80n + 700n + 300n])
     assert.deepStrictEqual(yield* broken, [])
     assert.deepStrictEqual(yield* sql`SELECT filled_from::text AS at FROM usage_bounds`, [{ at: "-infinity" }])
+  })
+
+  it.effect("is corrected before it is added, where two gateways add the same hours", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const org = OrgId.make("other")
+    const hold = randomUUID()
+    const now = Math.floor(Date.now() / hour) * hour
+    yield* sql`ALTER TABLE request_log DISABLE TRIGGER USER`
+    yield* sql`DELETE FROM request_log`
+    yield* sql`DELETE FROM usage_totals`
+    const of = { org, charge: 0n }
+    yield* insert([
+      { ...of, at: now },
+      { ...of, at: now - 2 * hour, surface: "video", hold }
+    ])
+    yield* sql`INSERT INTO organizations (id, name) VALUES (${org}, ${org})`
+    yield* sql`INSERT INTO api_keys (id, org_id, hash) VALUES (${org}, ${org}, 'other')`
+    yield* sql`INSERT INTO holds (id, org_id, key_id, amount, state, charged, closed_at)
+      VALUES (${hold}, ${org}, ${org}, 1000, 'settled', 700, now())`
+    yield* sql`ALTER TABLE request_log ENABLE TRIGGER USER`
+    yield* sql`UPDATE usage_bounds SET filled_from = ${new Date(now + 2 * hour)}`
+
+    const locked = yield* Deferred.make<void>()
+    const areBothWaiting = Effect.map(
+      sql`SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted AND database = (
+        SELECT oid FROM pg_database WHERE datname = current_database())`,
+      (waiting) => waiting.length >= 2
+    )
+    const keepWaiting = sql`SELECT pg_advisory_xact_lock(${sql.literal(fillingLock)})`.pipe(
+      Effect.zipRight(Deferred.succeed(locked, undefined)),
+      Effect.zipRight(Effect.repeat(areBothWaiting, { until: (both) => both, schedule: Schedule.spaced("5 millis") })),
+      sql.withTransaction
+    )
+    const fill = Effect.zipRight(Deferred.await(locked), fillUsage)
+    yield* Effect.all([keepWaiting, fill, fill], { concurrency: "unbounded" })
+    assert.strictEqual(BigInt((yield* report({ by: "day", org })).totals.charge), 700n)
+    assert.deepStrictEqual(yield* broken, [])
   })
 })
