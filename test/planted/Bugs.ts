@@ -60,8 +60,8 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a 429 opens a route for one organization alone",
     file: "src/services/routing/Provider.ts",
-    find: 'return kind === "retry" ||',
-    replace: 'return kind === "limit" || kind === "retry" ||',
+    find: 'ofRequest === true || kind === "retry"',
+    replace: 'ofRequest === true || kind === "limit" || kind === "retry"',
     caughtBy: ["test/services/routing/OrganizationCircuits.test.ts"]
   },
   {
