@@ -32,7 +32,7 @@ const growDelay = (range: { readonly first: number; readonly most: number }, nth
   Math.min(range.most, range.first * 2 ** (nth - 1)) * (nth === 1 ? 1 : 1 - random * 0.2)
 
 /** Failures without a success between them. */
-class FailureRow {
+class FailureStreak {
   #length = 0
   #independent = 0
   #org: OrgId | undefined
@@ -62,7 +62,7 @@ export class Circuit {
   openedAt = 0
   failedAt = 0
   isAccountAtFault = false
-  row = new FailureRow()
+  streak = new FailureStreak()
   #since: number
   readonly #epoch: Epoch
   #openings = 0
@@ -104,7 +104,7 @@ export class Circuit {
 
   succeed(permit: Permit): void {
     if (!this.isCurrent(permit)) return
-    this.row = new FailureRow()
+    this.streak = new FailureStreak()
     if (this.openUntil !== undefined) this.close()
   }
 
@@ -140,7 +140,7 @@ export class Circuit {
   #change(): void {
     this.#epoch.current += 1
     this.#since = this.#epoch.current
-    this.row = new FailureRow()
+    this.streak = new FailureStreak()
     this.#probe = undefined
   }
 }

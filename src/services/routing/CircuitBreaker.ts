@@ -134,8 +134,10 @@ export class CircuitBreaker {
       return undefined
     }
     const isProbe = all.openUntil !== undefined
-    all.row.add(permit.org, isRequestDependent)
-    if (!all.row.blamesRoute(isRequestDependent, isProbe || opening.isAccountAtFault || opening.retryAfterMillis > 0)) {
+    all.streak.add(permit.org, isRequestDependent)
+    if (
+      !all.streak.blamesRoute(isRequestDependent, isProbe || opening.isAccountAtFault || opening.retryAfterMillis > 0)
+    ) {
       all.leave(permit)
       return undefined
     }
@@ -166,8 +168,8 @@ export class CircuitBreaker {
       return undefined
     }
     const isProbe = own.openUntil !== undefined
-    own.row.add(org, true)
-    if (!own.row.isEnough(isProbe || isProbeForAll || retryAfterMillis > 0)) return undefined
+    own.streak.add(org, true)
+    if (!own.streak.isEnough(isProbe || isProbeForAll || retryAfterMillis > 0)) return undefined
     own.open(opening)
     return isProbe || own.openUntil === undefined ? undefined : { org, until: own.openUntil }
   }
