@@ -23,7 +23,7 @@ withLayer(gateway)("settings and the audit in the console", (it) => {
       assert.match(token, /^ggo_/)
       assert.deepStrictEqual(await findBarriers(page), [])
       await button(dialog, "Done").click()
-      await dialog.waitFor({ state: "detached" })
+      await page.locator("dialog").waitFor({ state: "detached" })
       assert.notInclude(await page.content(), token)
       await change(page, `New link ${name}`)
       await button(dialog, "Done").waitFor()

@@ -160,7 +160,7 @@ withLayer(gateway)("a dialog of the console", (it) => {
       const dialog = page.getByRole("dialog", { name: "The endpoint's secret" })
       const shown = await dialog.locator(".copy code").innerText()
       await button(dialog, "Done").click()
-      await dialog.waitFor({ state: "detached" })
+      await page.locator("dialog").waitFor({ state: "detached" })
       assert.notInclude(await page.content(), shown)
       return shown
     })

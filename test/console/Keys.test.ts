@@ -27,7 +27,7 @@ const copySecret = async (page: Page): Promise<string> => {
   const dialog = page.getByRole("dialog", { name: "The key" })
   const secret = await dialog.locator("code").innerText()
   await button(dialog, "Done").click()
-  await dialog.waitFor({ state: "detached" })
+  await page.locator("dialog").waitFor({ state: "detached" })
   return secret
 }
 
@@ -128,7 +128,7 @@ withLayer(gateway)("keys and money in the console", (it) => {
         assert.include(await dialog.getByRole("alert").innerText(), "Only 2 USD are available")
         await dialog.getByLabel("Even if less than nothing is left").check()
         await dialog.locator("button.primary").click()
-        await dialog.waitFor({ state: "detached" })
+        await page.locator("dialog").waitFor({ state: "detached" })
         await page.getByText("A <b>chargeback</b>").waitFor()
         assert.strictEqual(await page.locator(".stat", { hasText: "Balance" }).locator(".figure").innerText(), "−$0.50")
       })

@@ -24,7 +24,7 @@ withLayer(gateway)("the frame of every view", (it) => {
       await dialog.waitFor()
       assert.deepStrictEqual(await findBarriers(page), [])
       await page.keyboard.press("Escape")
-      await dialog.waitFor({ state: "detached" })
+      await page.locator("dialog").waitFor({ state: "detached" })
       await page.keyboard.press("g")
       await page.keyboard.press("n")
       await page.getByRole("heading", { name: "Now", level: 1 }).waitFor()

@@ -48,7 +48,7 @@ withLayer(gateway)("a change in the console", (it) => {
       await dialog.getByText("Copied").waitFor()
       assert.strictEqual(await page.evaluate("navigator.clipboard.readText()"), secret)
       await page.keyboard.press("Escape")
-      await dialog.waitFor({ state: "detached" })
+      await page.locator("dialog").waitFor({ state: "detached" })
       assert.notInclude(await page.content(), secret)
       assert.strictEqual(await focused(page), "Add an endpoint")
     })
