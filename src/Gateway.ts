@@ -35,6 +35,7 @@ import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
 import * as ProcessMetrics from "./services/telemetry/ProcessMetrics.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
 import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
+import { countUsage } from "./services/telemetry/UsageCounting.ts"
 import { fillUsage } from "./services/telemetry/UsageFilling.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
 import * as WebhookDelivery from "./services/webhooks/WebhookDelivery.ts"
@@ -152,6 +153,14 @@ const filling = Layer.scopedDiscard(
   )
 )
 
+const counting = Layer.scopedDiscard(
+  countUsage.pipe(
+    Effect.catchAllCause((cause) => logFailure("New requests could not be added to the totals", cause)),
+    Effect.repeat(Schedule.spaced("1 second")),
+    Effect.forkScoped
+  )
+)
+
 const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => RouteHealth.publisher(id)))
 
 const services = ({ settings }: GatewayOptions) => {
@@ -171,6 +180,7 @@ const services = ({ settings }: GatewayOptions) => {
   const background = [
     publishedHealth,
     filling,
+    counting,
     ControlFollower.layer,
     housekeeping(settings),
     WebhookDelivery.layer

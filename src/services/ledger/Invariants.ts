@@ -176,12 +176,19 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
         ) AS hours WHERE hour >= ${comparable} GROUP BY ${identities}
       ), counted AS (
         SELECT hour, ${identity}, ${added} FROM (
-          SELECT p.* FROM request_log AS r, usage_parts(1, ROW(r.*)::request_log) AS p WHERE r.at >= ${comparable}
+          SELECT p.* FROM request_log AS r, usage_parts(1, ROW(r.*)::request_log) AS p
+          WHERE r.at >= ${comparable} AND r.id NOT IN (SELECT id FROM uncounted_requests)
         ) AS parts GROUP BY ${identities}
       )
       SELECT *, totals.charge AS totalled, counted.charge AS counted FROM totals
       FULL JOIN counted USING (hour, org_id, key_id, model, route, provider, surface, status, is_sold)
       WHERE (${totalled}) IS DISTINCT FROM (${counted})`)
+  },
+  {
+    name: "a request that is to be counted is in the request log, and is counted once",
+    check: sql`
+      SELECT id AS log_id, count(*)::int AS times FROM uncounted_requests GROUP BY id
+      HAVING count(*) > 1 OR NOT EXISTS (SELECT FROM request_log WHERE request_log.id = uncounted_requests.id)`
   },
   {
     name: "a day's totals are the sums of its hours",

@@ -6,6 +6,7 @@ import type { AddressRange } from "../access/AddressRange.ts"
 import { listing } from "../sql/Listing.ts"
 import { equals, inTimeRange, whenDefined } from "../sql/Statement.ts"
 import { isWithin } from "./RequestSearch.ts"
+import { uncountedRows } from "./UsageSql.ts"
 
 /** `ok`: answered and, if streamed, to its end; `error`: 5xx, or a stream that broke. */
 export type StatusFilter = number | "4xx" | "5xx" | "ok" | "error"
@@ -73,7 +74,7 @@ const seriesOf = (sql: SqlClient.SqlClient, { key, model, org, route, status, su
     ...whenDefined(status, (status) => (status === "ok" ? sql`status < 400` : withStatus(sql, status)))
   ])
 
-/** The newest hours that have such requests by the totals, one after the other until the rows are enough. */
+/** The newest hours that have such requests by the totals or uncounted, one after the other until the rows are enough. */
 const listByHours = (sql: SqlClient.SqlClient, query: RequestQuery) => {
   const { after, limit, since, until } = query
   return sql`
@@ -82,18 +83,25 @@ const listByHours = (sql: SqlClient.SqlClient, query: RequestQuery) => {
       FROM request_log
     ), series AS MATERIALIZED (
       SELECT id, key_id FROM usage_series WHERE ${seriesOf(sql, query)}
+    ), uncounted AS MATERIALIZED (
+      SELECT DISTINCT date_trunc('hour', at, 'UTC') AS starts_at, key_id FROM ${sql.literal(uncountedRows)}
+      WHERE ${sql.and(conditionsOf(sql, query))}
     ), hours AS (
       SELECT least(${until === undefined ? null : new Date(until)}::timestamptz, ${
         after === undefined ? sql`'infinity'` : sql`${timeOf(sql, after)} + interval '1 microsecond'`
       }) AS hour, 0::bigint AS found, NULL::request_log[] AS listed
       UNION ALL
       SELECT next.hour, found + cardinality(here.listed), here.listed FROM hours, LATERAL (
-        SELECT starts_at AS hour, array_agg(DISTINCT key_id) AS keys FROM series, LATERAL (
-          SELECT starts_at FROM usage_hours
-          WHERE series_id = series.id AND starts_at < hours.hour
-            AND starts_at >= (SELECT oldest FROM bounds) AND requests > 0
-          ORDER BY starts_at DESC LIMIT 1
-        ) AS newest GROUP BY 1 ORDER BY 1 DESC LIMIT 1
+        SELECT starts_at AS hour, array_agg(DISTINCT key_id) AS keys FROM (
+          SELECT starts_at, key_id FROM series, LATERAL (
+            SELECT starts_at FROM usage_hours
+            WHERE series_id = series.id AND starts_at < hours.hour
+              AND starts_at >= (SELECT oldest FROM bounds) AND requests > 0
+            ORDER BY starts_at DESC LIMIT 1
+          ) AS newest
+          UNION ALL
+          SELECT starts_at, key_id FROM uncounted WHERE starts_at < hours.hour
+        ) AS candidates GROUP BY 1 ORDER BY 1 DESC LIMIT 1
       ) AS next, LATERAL (
         SELECT array(
           SELECT request_log FROM request_log
@@ -108,7 +116,7 @@ const listByHours = (sql: SqlClient.SqlClient, query: RequestQuery) => {
 
 const Readiness = Schema.Tuple(Schema.Struct({ isReady: Schema.Boolean }))
 
-/** Whether the totals know of every row that the query can match. */
+/** Whether the totals know of every counted row that the query can match. */
 const areTotalsReady = (sql: SqlClient.SqlClient, query: RequestQuery) =>
   sql`SELECT filled_from = '-infinity' AND (
       ${query.model ?? null}::text IS NULL OR EXISTS (SELECT FROM usage_series WHERE model = ${query.model ?? null} AND is_sold)

@@ -4,7 +4,7 @@ import { refundsOf } from "../ledger/RefundSql.ts"
 
 const FilledFrom = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ filledFrom: Schema.String })))
 
-/** The key of `usage_filled_from` and `fill_usage`. */
+/** Whoever adds rows to the totals has this lock alone, and whoever changes rows shares it. */
 export const fillingLock = "7025102615"
 
 /** Rows of before the totals did not learn of a charge that followed them. */
@@ -25,7 +25,7 @@ const addHour = (sql: SqlClient.SqlClient, filledFrom: string) =>
     sql.withTransaction
   )
 
-/** Adds an hour of the log, whose writers wait meanwhile; false: there are no more. */
+/** Adds an hour of the log, whose changes wait meanwhile; false: there are no more. */
 const fillNextHour = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [{ filledFrom }] = yield* Effect.flatMap(sql`SELECT filled_from::text FROM usage_bounds`, FilledFrom)

@@ -112,6 +112,11 @@ const nameIn = (by: Grouping | undefined) => (by === undefined || isOfTime(by) ?
 const identity = ({ by, thenBy }: UsageQuery) =>
   `${nameIn(by)} AS name, ${nameIn(thenBy)} AS subname, is_sold, status BETWEEN 400 AND 498 AS is_refusal`
 
+/** Rows that the totals lack yet, each found by its key whatever the planner believes of their number. */
+export const uncountedRows = `(
+  SELECT r.* FROM uncounted_requests, LATERAL (SELECT * FROM request_log WHERE id = uncounted_requests.id OFFSET 0) AS r
+) AS uncounted`
+
 const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, rows }: UsageRanges) => {
   const { ofRequest, ofRoute } = filtersOf(sql, query)
   // Of nearly all series, a list by their numbers is cheaper than a join; with a NULL in it each look would count through.
@@ -124,15 +129,17 @@ const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, r
         FROM ${sql(table)} ${sql.literal(isOfAll ? "" : "JOIN kinds ON kinds.id = series_id")}) AS totals
       WHERE ${inRanges(sql, "starts_at", ranges)} GROUP BY 1, 2
     ) AS added JOIN (SELECT DISTINCT kind, name, subname, is_sold, is_refusal FROM kinds) AS named USING (kind)`
+  const readFrom = (table: string, ranges: ReadonlyArray<Range>) =>
+    sql`SELECT * FROM ${sql.literal(table)} WHERE ${sql.and([inRanges(sql, "at", ranges), ...ofRequest])}`
   const ofRows = sql`
     SELECT ${sql.literal(identity(query))}, hour, ${sql.literal(sums.join(", "))} FROM (
-      SELECT p.* FROM (SELECT * FROM request_log WHERE ${sql.and([inRanges(sql, "at", rows), ...ofRequest])}) AS r,
+      SELECT p.* FROM (${readFrom(uncountedRows, [...days, ...hours])} UNION ALL ${readFrom("request_log", rows)}) AS r,
         usage_parts(1, ROW(r.*)::request_log) AS p
     ) AS parts WHERE ${sql.and([sql`true`, ...ofRoute])}`
   const sources = [
     ofTotals("usage_days", days),
-    ...(hours.length === 0 ? [] : [ofTotals("usage_hours", hours)]),
-    ...(rows.length === 0 ? [] : [ofRows])
+    ofRows,
+    ...(hours.length === 0 ? [] : [ofTotals("usage_hours", hours)])
   ]
   // Numbers are added up by: names are dear to compare.
   return sql`kinds AS MATERIALIZED (

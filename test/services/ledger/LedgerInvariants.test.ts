@@ -1,6 +1,7 @@
 import type { Statement } from "@effect/sql/Statement"
 import { Effect, Exit } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
 import { brokenBy } from "../../harness/database/Money.ts"
 import { account, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -29,6 +30,7 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
     const open = yield* ledger.hold({ org, key, upTo: one })
     yield* admin.adjust({ org, amount: NanoUsd(-1n), note: "mistake", force: false })
     assert.isTrue(yield* bench.proved)
+    yield* countUsage
 
     const sums = "a balance is the sum of the organization's entries"
     const held = "what is held is the sum of the organization's open holds"
@@ -40,6 +42,7 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
     const elsewhere = yield* bench.organization(0n)
     const hours = "an hour's totals are the sums of its requests"
     const days = "a day's totals are the sums of its hours"
+    const queued = "a request that is to be counted is in the request log, and is counted once"
     const far = 20n * one
     const tampering: ReadonlyArray<readonly [breaks: ReadonlyArray<string>, ...by: ReadonlyArray<Statement<object>>]> =
       [
@@ -100,6 +103,8 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
         [[hours], sql`DELETE FROM usage_totals`],
         [[hours], sql`UPDATE usage_totals SET starts_at = starts_at + interval '1 day'`],
         [[days], sql`UPDATE usage_days SET cost = cost + 1`],
+        [[queued], sql`INSERT INTO uncounted_requests VALUES (gen_random_uuid())`],
+        [[hours, queued], sql`INSERT INTO uncounted_requests SELECT id FROM request_log, generate_series(1, 2)`],
         [[hours, logged], sql`UPDATE request_log SET charge = charge - 1 WHERE org_id = ${org}`],
         [[hours, "a charge has its row in the request log"], sql`DELETE FROM request_log WHERE org_id = ${org}`]
       ]
