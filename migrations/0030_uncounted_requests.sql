@@ -50,11 +50,11 @@ BEGIN
   INSERT INTO usage_totals AS t (series_id, span, starts_at,
     requests, errors, prompt_tokens, completion_tokens, cached_tokens, cache_write_tokens, cache_write_hour_tokens,
     reasoning_tokens, web_searches, charge, cost, margin, costed, uncosted)
-  SELECT usage_series_of(p), s.span, s.starts_at,
+  SELECT p.series, s.span, s.starts_at,
     sum(p.requests), sum(p.errors), sum(p.prompt_tokens), sum(p.completion_tokens), sum(p.cached_tokens),
     sum(p.cache_write_tokens), sum(p.cache_write_hour_tokens), sum(p.reasoning_tokens), sum(p.web_searches),
     sum(p.charge), sum(p.cost), sum(p.margin), sum(p.costed), sum(p.uncosted)
-  FROM unnest(sums) AS p,
+  FROM (SELECT sum.*, usage_series_of(sum) AS series FROM unnest(sums) AS sum OFFSET 0) AS p,
     LATERAL (VALUES ('day', date_trunc('day', p.hour, 'UTC')), ('hour', p.hour)) AS s (span, starts_at)
   GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
   ON CONFLICT (series_id, starts_at, span) DO UPDATE SET

@@ -146,7 +146,7 @@ describe.concurrent("the totals of usage", () => {
       const { connect } = yield* OwnConnection
       const clients = yield* Effect.forEach(times(writers), () => connect)
       const runPromise = Runtime.runPromise(yield* Effect.runtime<Layer.Layer.Success<typeof services>>())
-      const property = fc.asyncProperty(fc.array(fc.tuple(command, query), { minLength: 5, maxLength: 20 }), (steps) =>
+      const property = fc.asyncProperty(fc.array(fc.tuple(command, query), { minLength: 5, maxLength: 14 }), (steps) =>
         runPromise(run(clients, steps))
       )
       yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true, ...seed }))

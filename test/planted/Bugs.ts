@@ -2,12 +2,14 @@ import type { Bug } from "./Bug.ts"
 import { departureBugs } from "./DepartureBugs.ts"
 import { moneyBugs } from "./MoneyBugs.ts"
 import { streamBugs } from "./StreamBugs.ts"
+import { usageBugs } from "./UsageBugs.ts"
 
-/** Bugs of money first, then of streams, of routing and of decoding. */
+/** Bugs of money first, then of streams, of reports, of routing and of decoding. */
 export const bugs: ReadonlyArray<Bug> = [
   ...moneyBugs,
   ...departureBugs,
   ...streamBugs,
+  ...usageBugs,
   {
     name: "a circuit never opens by failures in a row",
     file: "src/services/routing/Circuit.ts",
