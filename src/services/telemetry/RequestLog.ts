@@ -75,7 +75,6 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         first_byte_ms, total_ms`)
       const entriesAsRows = (entries: ReadonlyArray<RequestEntry>) =>
         sql`json_populate_recordset(NULL::request_log, ${JSON.stringify(entries.map(toRow))}::json)`
-      /** One statement after the other, since each locks its totals in their order. */
       const save = Effect.fnUntraced(function* (entries: Arr.NonEmptyReadonlyArray<RequestEntry>) {
         const inserted = yield* sql<{ readonly id: string }>`
           INSERT INTO request_log (${columns}) SELECT ${columns} FROM ${entriesAsRows(entries)}

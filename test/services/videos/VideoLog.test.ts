@@ -1,8 +1,10 @@
+import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/telemetry/RequestEntry.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import type { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
+import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { assertDelivered, price, submitsOnly, type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
 import { assert, describe } from "../../harness/It.ts"
@@ -12,8 +14,11 @@ const entryOf = (record: RequestRecord): RequestEntry => record.entry({ status: 
 const rowOfJob = ({ sql }: VideoBench) => sql`
   SELECT request_id, status, surface, model, route, provider, charge, total_ms FROM request_log`
 
-const totals = ({ sql }: VideoBench) => sql`
-  SELECT sum(requests)::int AS requests, sum(charge)::bigint AS charge FROM usage_hours`
+const totals = ({ sql }: VideoBench) =>
+  countUsage.pipe(
+    Effect.provideService(SqlClient.SqlClient, sql),
+    Effect.zipRight(sql`SELECT sum(requests)::int AS requests, sum(charge)::bigint AS charge FROM usage_hours`)
+  )
 
 const row = { requestId: "req_1", status: 202, surface: "video", model: "m", route: "m@a", provider: "a" }
 const charge = String(price)
