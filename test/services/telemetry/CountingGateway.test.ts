@@ -1,0 +1,15 @@
+import { logRequest } from "../../harness/client/LogRows.ts"
+import { eventually } from "../../harness/database/Money.ts"
+import { leaveUncounted, queued } from "../../harness/database/UsageRows.ts"
+import { withLayer } from "../../harness/It.ts"
+import { gateway } from "../../harness/upstream/SandboxChat.ts"
+
+withLayer(gateway)("a gateway that serves", (it) => {
+  it.effect("adds each new request to the totals of usage", function* () {
+    yield* leaveUncounted
+    for (const charge of [1, 2]) {
+      yield* logRequest({ charge })
+      yield* eventually(queued, (left) => left === 0)
+    }
+  })
+})
