@@ -109,8 +109,8 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   if (request === undefined) return yield* Effect.dieMessage("no requests")
   const [video] = yield* sql<{ readonly id: string; readonly orgId: OrgId }>`
     SELECT id, org_id FROM videos WHERE step = 'over' ORDER BY hold_id LIMIT 1`
-  const [open] = yield* sql<{ readonly id: string }>`
-    SELECT id FROM holds WHERE state = 'open' AND instance_id IS NOT NULL LIMIT 1`
+  const [open] = yield* sql<{ readonly id: string; readonly orgId: OrgId }>`
+    SELECT id, org_id FROM open_holds LIMIT 1`
   const [render] = yield* sql<{ readonly id: string }>`SELECT id FROM videos WHERE next_at IS NOT NULL LIMIT 1`
   const [middleEntry = { id: "" }] = yield* sql<{ readonly id: string }>`
     SELECT id FROM ledger_entries ORDER BY id OFFSET (SELECT count(*) / 2 FROM ledger_entries) LIMIT 1`
@@ -257,7 +257,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
         )
       )
     ),
-    entry("settlement", runWith(sql, SettleSql.close([{ id: open.id, cost: NanoUsd(1n) }]))),
+    entry("settlement", runWith(sql, SettleSql.settle([{ id: open.id, org: open.orgId, cost: NanoUsd(1n) }]))),
     point("refund", refundFailed(sql, open.id))
   ] satisfies ReadonlyArray<Command>
 })

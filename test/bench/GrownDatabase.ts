@@ -94,7 +94,8 @@ const drawnKey = (isLate: string) => `(
 
 /** The newest are open; a hold without an instance is a video's. Few keys make most of them. */
 const holds = ({ rows, videos }: Size) => `
-  INSERT INTO holds (id, org_id, key_id, amount, state, charged, instance_id, created_at, closed_at)
+  CREATE TEMP TABLE drawn_holds (LIKE holds);
+  INSERT INTO drawn_holds (id, org_id, key_id, amount, state, charged, instance_id, created_at, closed_at)
   SELECT ${uuid("at", "i::text")}, 'org_' || md5('org' || 1 + key % ${organizations}), 'key_' || md5('key' || key), amount, state,
     CASE WHEN state = 'settled' THEN CASE WHEN is_video THEN amount ELSE amount * (i % 100) / 100 END END,
     CASE WHEN NOT is_video THEN md5('instance' || CASE state WHEN 'open' THEN 0 ELSE i % 30 END)::uuid END,
@@ -110,21 +111,29 @@ const holds = ({ rows, videos }: Size) => `
 
 const isRefunded = "instance_id IS NOT NULL AND charged > 0 AND right(id::text, 3) = '00f'"
 
+/** The older half is from before there were open holds by themselves. */
+const leavesNoRow = `instance_id IS NOT NULL AND state = 'settled' AND created_at > now() - interval '${days / 2} days'`
+const isInProcess = "instance_id IS NOT NULL AND state = 'open'"
+
 const entries = `
-  INSERT INTO ledger_entries (org_id, at, kind, amount, hold_id, key_id)
-  SELECT org_id, closed_at, 'charge', -charged, id, key_id FROM holds WHERE state = 'settled';
+  INSERT INTO holds SELECT * FROM drawn_holds WHERE NOT (${leavesNoRow} OR ${isInProcess});
+  INSERT INTO open_holds SELECT id, org_id, key_id, amount, instance_id, created_at FROM drawn_holds WHERE ${isInProcess};
+  INSERT INTO ledger_entries (org_id, at, kind, amount, hold_id, key_id, held, held_at)
+  SELECT org_id, closed_at, 'charge', -charged, id, key_id, CASE WHEN ${leavesNoRow} THEN amount END,
+    CASE WHEN ${leavesNoRow} THEN created_at END
+  FROM drawn_holds WHERE state = 'settled';
   INSERT INTO ledger_entries (org_id, at, kind, amount, ref, note)
   SELECT org_id, closed_at, 'adjustment', charged, 'refund:' || id, 'charged for an answer that failed'
-  FROM holds WHERE ${isRefunded};
+  FROM drawn_holds WHERE ${isRefunded};
   INSERT INTO key_spend
   SELECT key_id, (closed_at AT TIME ZONE 'UTC')::date, sum(CASE WHEN ${isRefunded} THEN 0 ELSE charged END)
-  FROM holds WHERE state = 'settled' GROUP BY 1, 2;`
+  FROM drawn_holds WHERE state = 'settled' GROUP BY 1, 2;`
 
 const balances = `
   UPDATE organizations SET balance = sums.total
   FROM (SELECT org_id, sum(amount) AS total FROM ledger_entries GROUP BY org_id) AS sums WHERE sums.org_id = organizations.id;
   UPDATE organizations SET held = sums.total
-  FROM (SELECT org_id, sum(amount) AS total FROM holds WHERE state = 'open' GROUP BY org_id) AS sums
+  FROM (SELECT org_id, sum(amount) AS total FROM all_holds WHERE state = 'open' GROUP BY org_id) AS sums
   WHERE sums.org_id = organizations.id;`
 
 /** In the order of time, as they are written; some were refused before they held anything. A key uses few models. */
@@ -153,7 +162,7 @@ const log = ({ rows }: Size) => `
     FROM (
       SELECT *, CASE WHEN instance_id IS NULL THEN 'video' WHEN right(id::text, 1) = '7' THEN 'image' ELSE 'chat' END AS surface,
         random() AS pick, random() AS other, state = 'released' OR ${isRefunded} AS is_failed
-      FROM holds WHERE state <> 'open' OR instance_id IS NULL
+      FROM drawn_holds WHERE state <> 'open' OR instance_id IS NULL
       OFFSET 0
     ) AS drawn
   ) AS named
@@ -211,13 +220,13 @@ const renders = `
     CASE state WHEN 'open' THEN 'rendering' ELSE 'over' END, '${frozenRoute}', 'handle-' || id, '{video-1@provider-1}',
     '[{"route": "video-1@provider-1", "provider": "provider-1", "outcome": "ok", "ms": 700}]', 12,
     CASE state WHEN 'open' THEN now() END
-  FROM holds WHERE instance_id IS NULL`
+  FROM drawn_holds WHERE instance_id IS NULL`
 
 const replays = `
   INSERT INTO idempotency_keys (claim, org_id, endpoint, key, fingerprint, state, instance_id, result, hold_id, created_at)
   SELECT (left(id::text, 24) || right(md5('claim' || id), 12))::uuid, org_id, 'images', 'retry-' || id, md5(id::text), 'done',
     instance_id, '{"data": []}', id, closed_at
-  FROM holds WHERE created_at > now() - interval '26 hours' AND state = 'settled' AND instance_id IS NOT NULL AND charged % 10 = 0`
+  FROM drawn_holds WHERE created_at > now() - interval '26 hours' AND state = 'settled' AND instance_id IS NOT NULL AND charged % 10 = 0`
 
 const spareKeys = `
   INSERT INTO api_keys (id, org_id, hash, created_at)
@@ -230,12 +239,12 @@ const deliveries = `
   INSERT INTO webhook_deliveries (event_id, org_id, endpoint_id, url, type, data, created_at, state, tries, next_at)
   SELECT 'evt_' || md5(id::text), org_id, 'whk_' || md5(org_id), 'https://customer.example/hook', 'video.completed', '{}',
     created_at, CASE WHEN right(id::text, 3) = '0ff' THEN 'failed' ELSE 'delivered' END, 1, NULL
-  FROM holds WHERE id::text ~ '[0-4].$' ORDER BY created_at`
+  FROM drawn_holds WHERE id::text ~ '[0-4].$' ORDER BY created_at`
 
 const changes = `
   INSERT INTO audit (at, actor, via, action, target, org_id)
   SELECT created_at, 'operator ' || (abs(hashtext(org_id)) % 3)::text, 'cli', 'credits.add', org_id, org_id
-  FROM holds WHERE id::text ~ '[5-9].$' ORDER BY created_at`
+  FROM drawn_holds WHERE id::text ~ '[5-9].$' ORDER BY created_at`
 
 /** Organizations with credits, and keys, that nobody has used yet. */
 export const fillAccounts = (client: Pg.Client) =>
@@ -272,6 +281,7 @@ export const fill = Effect.fnUntraced(function* (
   yield* timed("api_keys", spareKeys)
   yield* timed("webhook_deliveries", deliveries)
   yield* timed("audit", changes)
+  yield* query(client, "DROP TABLE drawn_holds")
   for (const { definition, name } of indexes) yield* timed(`index ${name}`, definition)
   yield* timed("VACUUM ANALYZE", "VACUUM ANALYZE")
 })

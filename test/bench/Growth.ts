@@ -134,9 +134,9 @@ const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize
           rateLimit: 1_000_000
         }
       })
-      const closings = batch.map(({ id }) => ({ id, cost: NanoUsd(500n) }))
+      const charges = batch.map((hold) => ({ ...hold, cost: NanoUsd(500n) }))
       holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.place(instanceId, batch, true))))[0]))
-      settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, SettleSql.close(closings))))[0]))
+      settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, SettleSql.settle(charges))))[0]))
     }
   }
   const shown = (times: ReadonlyArray<number>) =>

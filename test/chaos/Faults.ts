@@ -6,7 +6,7 @@ import { type Account, accounts, type Episode, type Fault, type Side, sides, typ
 import type { World } from "./World.ts"
 
 /** Statements that close a hold, alone or in a transaction. */
-const settlement = /UPDATE holds SET|^COMMIT/
+const settlement = /DELETE FROM open_holds|UPDATE holds AS hold|^COMMIT/
 
 /** Begins a fault; what comes back ends it. */
 type Begin = Effect.Effect<Effect.Effect<unknown>>

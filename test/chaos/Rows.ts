@@ -62,10 +62,10 @@ export type HoldRow = typeof Hold.Type
 export type LogRow = typeof Logged.Type
 
 const queries: Readonly<Record<keyof Rows, string>> = {
-  holds: `SELECT h.id, h.org_id AS "orgId", h.key_id AS "keyId", h.amount::text, h.state, h.instance_id IS NULL AS "ofJob",
+  holds: `SELECT h.id, h.org_id AS "orgId", h.key_id AS "keyId", h.amount::text, h.state, h.is_job AS "ofJob",
       coalesce(array_agg((-e.amount)::text) FILTER (WHERE e.id IS NOT NULL), '{}') AS charges,
       coalesce((SELECT sum(amount) FROM ledger_entries WHERE ref LIKE 'refund:' || h.id || '%'), 0)::text AS refunded
-    FROM holds h LEFT JOIN ledger_entries e ON e.hold_id = h.id GROUP BY h.id`,
+    FROM all_holds h LEFT JOIN ledger_entries e ON e.hold_id = h.id GROUP BY 1, 2, 3, 4, 5, 6`,
   entries: `SELECT org_id AS "orgId", kind, amount::text FROM ledger_entries`,
   organizations: `SELECT id, balance::text, held::text FROM organizations`,
   log: `SELECT request_id AS "requestId", org_id AS "orgId", status, code, hold_id AS "holdId", charge::text FROM request_log`,
@@ -100,7 +100,7 @@ export const read = (url: string): Effect.Effect<Rows> =>
 /** Whether no hold is open and every job is over: what is left to be mended takes its time, and reading all rows too. */
 export const isSettled = (url: string): Effect.Effect<boolean> =>
   withClient(url, async (client) => {
-    const { rows } = await client.query(`SELECT 1 FROM holds WHERE state = 'open'
+    const { rows } = await client.query(`SELECT 1 FROM all_holds WHERE state = 'open'
       UNION ALL SELECT 1 FROM videos WHERE step <> 'over' LIMIT 1`)
     return rows.length === 0
   })

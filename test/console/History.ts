@@ -19,13 +19,13 @@ export const addHistory = Effect.fnUntraced(function* (days: number) {
           ORDER BY random() LIMIT 1
         ) AS row`
       yield* sql`
-        INSERT INTO holds (id, org_id, key_id, amount, state, charged, instance_id, created_at, closed_at)
-        SELECT hold, org_id, key_id, amount, state, charged, instance_id, moved, moved + (closed_at - created_at)
-        FROM copies JOIN holds ON id = from_hold WHERE state <> 'open'`
+        INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, created_at, closed_at)
+        SELECT hold, org_id, key_id, amount, state, instance_id, moved, moved + (closed_at - created_at)
+        FROM copies JOIN all_holds ON id = from_hold WHERE state = 'released'`
       yield* sql`
-        INSERT INTO ledger_entries (org_id, at, kind, amount, hold_id, key_id)
-        SELECT org_id, closed_at, 'charge', -charged, id, key_id FROM holds JOIN copies ON hold = id WHERE state = 'settled'
-        ORDER BY closed_at`
+        INSERT INTO ledger_entries (org_id, at, kind, amount, hold_id, key_id, held, held_at)
+        SELECT org_id, moved + (closed_at - created_at) AS at, 'charge', -charged, hold, key_id, amount, moved
+        FROM copies JOIN all_holds ON id = from_hold WHERE state = 'settled' ORDER BY at`
       yield* sql`
         INSERT INTO request_log SELECT (jsonb_populate_record(NULL::request_log, fields || jsonb_build_object(
           'id', (lpad(to_hex((extract(epoch FROM moved) * 1000)::bigint), 12, '0') || '7' || substr(md5(hold::text), 1, 3)

@@ -115,7 +115,7 @@ const memoryOf = (pid: number | undefined) =>
 
 const settled = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* sql`SELECT count(*)::int AS open FROM holds WHERE state = 'open'`
+  const rows = yield* sql`SELECT count(*)::int AS open FROM all_holds WHERE state = 'open'`
   const [{ open }] = yield* Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ open: Schema.Number })))(rows)
   return open
 })

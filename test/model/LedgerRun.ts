@@ -73,14 +73,14 @@ const arrange = Effect.fnUntraced(function* (both: Processes) {
     stored: (holds: ReadonlyArray<string>) =>
       Effect.flatMap(
         sql`SELECT state, charged FROM unnest(${holds}::uuid[]) WITH ORDINALITY AS t (id, place)
-          JOIN holds USING (id) ORDER BY place`,
+          JOIN all_holds USING (id) ORDER BY place`,
         Schema.decodeUnknown(Holds)
       ),
     orphan: (by: number, holds: ReadonlyArray<string>) =>
       Effect.gen(function* () {
         const gone = ids.uuid()
         yield* sql`INSERT INTO instances (id) VALUES (${gone})`
-        yield* sql`UPDATE holds SET instance_id = ${gone} WHERE id = ANY (${holds}::uuid[]) AND state = 'open'
+        yield* sql`UPDATE open_holds SET instance_id = ${gone} WHERE id = ANY (${holds}::uuid[]) AND released_at IS NULL
           AND instance_id = ${yield* (both[by] ?? both[0]).instance.id}`
         return gone
       }),

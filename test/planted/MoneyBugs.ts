@@ -2,16 +2,31 @@ import type { Bug } from "./Bug.ts"
 
 const holdSql = "src/services/ledger/HoldSql.ts"
 const refundSql = "src/services/ledger/RefundSql.ts"
+const releaseSql = "src/services/ledger/ReleaseSql.ts"
 const settleSql = "src/services/ledger/SettleSql.ts"
 const model = "test/model/LedgerModel.test.ts"
 
 export const moneyBugs: ReadonlyArray<Bug> = [
   {
-    name: "a hold is closed whether or not it is open",
+    name: "a hold is charged whether or not it was released",
     file: settleSql,
-    find: "WHERE holds.id = input.id AND holds.closed_at IS NULL AND",
-    replace: "WHERE holds.id = input.id AND",
+    find: "WHERE ${isOpen} AND hold.released_at IS NULL",
+    replace: "WHERE ${isOpen}",
     caughtBy: [model]
+  },
+  {
+    name: "a hold is charged and stays open",
+    file: settleSql,
+    find: "DELETE FROM open_holds AS hold USING input WHERE ${isOpen} AND hold.released_at IS NULL",
+    replace: "UPDATE open_holds AS hold SET amount = hold.amount FROM input WHERE ${isOpen} AND hold.released_at IS NULL",
+    caughtBy: [model]
+  },
+  {
+    name: "what was released is forgotten, not moved",
+    file: holdSql,
+    find: "created_at, released_at FROM released`",
+    replace: "created_at, released_at FROM released WHERE false`",
+    caughtBy: ["test/services/ledger/OpenHolds.test.ts"]
   },
   {
     name: "a charge is taken from the balance twice",
@@ -29,9 +44,9 @@ export const moneyBugs: ReadonlyArray<Bug> = [
   },
   {
     name: "a release keeps what was held",
-    file: settleSql,
-    find: "SELECT org_id, sum(amount)::bigint AS held, coalesce",
-    replace: "SELECT org_id, coalesce(sum(amount) FILTER (WHERE state = 'settled'), 0)::bigint AS held, coalesce",
+    file: releaseSql,
+    find: "UPDATE organizations SET held = organizations.held - sums.held",
+    replace: "UPDATE organizations SET held = organizations.held - 0 * sums.held",
     caughtBy: [model]
   },
   {
@@ -72,15 +87,15 @@ export const moneyBugs: ReadonlyArray<Bug> = [
   {
     name: "a refund does not look whether there was a charge",
     file: refundSql,
-    find: "coalesce(charged, 0) - before.amount AS remaining",
-    replace: "holds.amount - before.amount AS remaining",
+    find: "coalesce(hold.charged, 0) - before.amount AS remaining",
+    replace: "hold.amount - before.amount AS remaining",
     caughtBy: [model]
   },
   {
     name: "a refund is made as often as it is asked for",
     file: refundSql,
-    find: "coalesce(charged, 0) - before.amount AS remaining",
-    replace: "coalesce(charged, 0) AS remaining",
+    find: "coalesce(hold.charged, 0) - before.amount AS remaining",
+    replace: "coalesce(hold.charged, 0) AS remaining",
     caughtBy: ["test/services/ledger/LedgerAlongside.test.ts"]
   },
   {
@@ -94,7 +109,7 @@ export const moneyBugs: ReadonlyArray<Bug> = [
     name: "holds are swept by age",
     file: "src/services/ledger/HoldSweeper.ts",
     find: "AND (instances.swept_at IS NOT NULL OR",
-    replace: "AND (holds.created_at < now() - interval '5 seconds' OR instances.swept_at IS NOT NULL OR",
+    replace: "AND (hold.created_at < now() - interval '5 seconds' OR instances.swept_at IS NOT NULL OR",
     caughtBy: ["test/services/ledger/Ledger.test.ts"]
   },
   {

@@ -1,7 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema, type Scope } from "effect"
 import { IdempotencyConflict, InvalidRequest } from "../../domain/Failure.ts"
-import * as SettleSql from "../ledger/SettleSql.ts"
+import { release } from "../ledger/ReleaseSql.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { Instance } from "../runtime/Instance.ts"
 import * as DatabaseRetry from "../sql/DatabaseRetry.ts"
@@ -94,7 +94,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
           Statements.saveResult(sql, id, "done", { result, hold }).pipe(
             Effect.flatMap(([saved]) =>
               saved === undefined
-                ? Effect.asVoid(runWith(sql, SettleSql.close([{ id: hold, cost: undefined }])))
+                ? Effect.asVoid(runWith(sql, release([hold])))
                 : Effect.void
             ),
             Effect.uninterruptible

@@ -11,6 +11,8 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import { bareRow } from "../telemetry/RequestEntry.ts"
 import { watchEndpoints } from "../webhooks/EndpointWatch.ts"
 import type { Hold, Settlement } from "./Hold.ts"
+import type { Closed } from "./LedgerRows.ts"
+import * as ReleaseSql from "./ReleaseSql.ts"
 import * as SettleSql from "./SettleSql.ts"
 
 /** A crash of the database lost the hold, which had not reached the disk. */
@@ -28,14 +30,13 @@ export interface SettleOptions {
   readonly row?: string | undefined
 }
 
-interface Closing extends SettleSql.Closing {
-  readonly org: OrgId
+interface Charge extends SettleSql.Charge {
   readonly row?: string | undefined
   /** Written in place of a row that the database refuses. */
   readonly bareRow?: (() => string) | undefined
 }
 
-export const settlementOf = (hold: Hold, cost: NanoUsd, { charged, state }: SettleSql.Closed): Settlement => {
+export const settlementOf = (hold: Hold, cost: NanoUsd, { charged, state }: Closed): Settlement => {
   const lost = state === "released"
   return { charged: charged ?? zero, exceeded: !lost && cost > hold.amount, lost }
 }
@@ -48,21 +49,25 @@ export const countSettlement = ({ charged, exceeded, lost }: Settlement): void =
 }
 
 const requireClosed = (
-  closed: SettleSql.Closed | undefined
-): Effect.Effect<SettleSql.Closed, HoldContended | HoldMissing> => {
+  closed: Closed | undefined
+): Effect.Effect<Closed, HoldContended | HoldMissing> => {
   if (closed === undefined || closed.state === "missing") return new HoldMissing()
   return closed.state === "open" ? new HoldContended() : Effect.succeed(closed)
 }
 
-/** Charges up to the hold, or releases without a cost. */
-export const closeOne = (sql: SqlClient.SqlClient, closing: SettleSql.Closing, row?: string) =>
-  Effect.flatMap(runWith(sql, SettleSql.close([closing], "one", row === undefined ? [] : [row])), ([closed]) =>
+/** For the caller's transaction. */
+export const settleOne = (sql: SqlClient.SqlClient, charge: SettleSql.Charge, kind: "one" | "job", row?: string) =>
+  Effect.flatMap(runWith(sql, SettleSql.settle([charge], kind, row === undefined ? [] : [row])), ([closed]) =>
     requireClosed(closed)
   )
 
+/** For the caller's transaction; does nothing to a hold that is closed. */
+export const releaseOne = (sql: SqlClient.SqlClient, hold: string) =>
+  Effect.flatMap(runWith(sql, ReleaseSql.release([hold], "one")), ([closed]) => requireClosed(closed))
+
 /** A row that the database refuses must not prevent the charge. */
 const withRow = <A, E>(
-  { bareRow, row }: Closing,
+  { bareRow, row }: Charge,
   attempt: (row: string | undefined) => Effect.Effect<A, E | SqlError.SqlError>
 ) =>
   Effect.catchAll(attempt(row), (error) =>
@@ -79,7 +84,7 @@ const isUnaffordable = (error: { readonly _tag: string }) =>
 
 /** `restore` places a hold again that the database has lost. */
 export const make = Effect.fnUntraced(function* <E extends { readonly _tag: string }>(
-  lanes: StatementBatcher.Lanes<Closing>,
+  lanes: StatementBatcher.Lanes<{ readonly org: OrgId }>,
   restore: (hold: Hold) => Effect.Effect<void, E>
 ) {
   const clock = yield* Effect.clock
@@ -89,25 +94,24 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   const withPermitOf = yield* makeKeyedSemaphore(transactionsAtOnce)
   const hasEndpoints = yield* watchEndpoints
 
-  const closeAll = (batch: Arr.NonEmptyReadonlyArray<Closing>) => {
-    const notifies = batch.some(({ org }) => hasEndpoints(org))
-    const closeWith = (rows: ReadonlyArray<string>) => prepared.run(SettleSql.close(batch, "many", rows, notifies))
+  const settleAll = (batch: Arr.NonEmptyReadonlyArray<Charge>) => {
+    const kind = batch.some(({ org }) => hasEndpoints(org)) ? "manyNotified" : "many"
+    const settleWith = (rows: ReadonlyArray<string>) => prepared.run(SettleSql.settle(batch, kind, rows))
     const [first, ...others] = batch
-    if (others.length > 0) return closeWith(batch.flatMap(({ row }) => row ?? []))
-    return withRow(first, (row) => closeWith(row === undefined ? [] : [row]))
+    if (others.length > 0) return settleWith(batch.flatMap(({ row }) => row ?? []))
+    return withRow(first, (row) => settleWith(row === undefined ? [] : [row]))
   }
-  const submit = yield* StatementBatcher.make({
-    name: "settle",
-    maxSize: 256,
-    timeout: settleTimeout,
-    lanes,
-    run: closeAll
+  const options = { maxSize: 256, timeout: settleTimeout, lanes }
+  const submitCharge = yield* StatementBatcher.make({ ...options, name: "settle", run: settleAll })
+  const submitRelease = yield* StatementBatcher.make({
+    ...options,
+    name: "release",
+    run: (batch: Arr.NonEmptyReadonlyArray<Hold>) => prepared.run(ReleaseSql.release(batch.map(({ id }) => id)))
   })
-  const close = (closing: Closing) => Effect.flatMap(submit(closing), requireClosed)
 
   const retryUntilClosed = <E2 extends { readonly _tag: string }>(
     hold: Hold,
-    attempt: Effect.Effect<SettleSql.Closed, E2 | HoldMissing>,
+    attempt: Effect.Effect<Closed, E2 | HoldMissing>,
     isOver: (error: unknown) => boolean
   ) =>
     retryRarely(
@@ -116,16 +120,16 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
     )
 
   /** After its timeout no transaction commits, except one whose COMMIT has been sent. */
-  const closeAlongside = (hold: Hold, closing: Closing, alongside: Effect.Effect<unknown, SqlError.SqlError>) =>
+  const settleAlongside = (hold: Hold, charge: Charge, alongside: Effect.Effect<unknown, SqlError.SqlError>) =>
     Effect.suspend(() => {
       let isAbandoned = false
       const unlessAbandoned = Effect.suspend(() => (isAbandoned ? new NoAnswer() : Effect.void))
       const attempt = (row: string | undefined) =>
-        Effect.zipRight(alongside, closeOne(sql, closing, row)).pipe(
+        Effect.zipRight(alongside, settleOne(sql, charge, "one", row)).pipe(
           Effect.zipLeft(unlessAbandoned),
           sql.withTransaction
         )
-      const once = withPermitOf(closing.org)(Effect.zipRight(unlessAbandoned, withRow(closing, attempt)))
+      const once = withPermitOf(charge.org)(Effect.zipRight(unlessAbandoned, withRow(charge, attempt)))
       return retryUntilClosed(hold, once, (error) => error instanceof NoAnswer).pipe(
         withinSettleTimeout,
         Effect.onError(() => Effect.sync(() => (isAbandoned = true)))
@@ -133,14 +137,14 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
     })
 
   return {
-    release: ({ id, org }: Hold) => close({ id, org, cost: undefined }),
+    release: (hold: Hold) => Effect.flatMap(submitRelease(hold), requireClosed),
     settle: (hold: Hold, cost: NanoUsd, { effect, row }: SettleOptions) =>
       Effect.suspend(() => {
         const bare = () => bareRow(hold, clock.unsafeCurrentTimeMillis(), row)
-        const closing = { id: hold.id, org: hold.org, cost: min(cost, hold.amount), row: row ?? bare(), bareRow: bare }
+        const charge = { id: hold.id, org: hold.org, cost: min(cost, hold.amount), row: row ?? bare(), bareRow: bare }
         return effect === undefined
-          ? retryUntilClosed(hold, close(closing), isTimeUp)
-          : closeAlongside(hold, closing, effect)
+          ? retryUntilClosed(hold, Effect.flatMap(submitCharge(charge), requireClosed), isTimeUp)
+          : settleAlongside(hold, charge, effect)
       })
   }
 })

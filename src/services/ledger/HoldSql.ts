@@ -74,7 +74,7 @@ const fitsBalance = `up_to - amount < available AND up_to <= available
 
 const placeText = (forInstance: boolean) => `
   WITH input AS (${input}), known AS (
-    SELECT id FROM holds WHERE id IN (SELECT id FROM input)
+    SELECT id FROM ${forInstance ? "open_holds" : "holds"} WHERE id IN (SELECT id FROM input)
   ), taken_units AS (
     INSERT INTO rate_windows AS w (key_id, started_at, used)
     SELECT key_id, now(), count(*) FROM input
@@ -113,7 +113,7 @@ const placeText = (forInstance: boolean) => `
   ), reserved AS (
     UPDATE organizations SET held = organizations.held + taken.amount FROM taken WHERE organizations.id = taken.org_id
   ), placed AS (
-    INSERT INTO holds (id, org_id, key_id, amount, instance_id)
+    INSERT INTO ${forInstance ? "open_holds" : "holds"} (id, org_id, key_id, amount, instance_id)
     SELECT id, org_id, key_id, amount, $6 FROM admitted
   )
   SELECT CASE
@@ -164,7 +164,7 @@ const placeNew = `
     FROM (SELECT org_id, sum(amount)::bigint AS amount FROM judged WHERE fits GROUP BY org_id) AS taken
     WHERE organizations.id = taken.org_id
   ), placed AS (
-    INSERT INTO holds (id, org_id, key_id, amount, instance_id)
+    INSERT INTO open_holds (id, org_id, key_id, amount, instance_id)
     SELECT id, org_id, key_id, amount, $6 FROM judged WHERE fits
   )
   SELECT CASE
@@ -195,7 +195,23 @@ export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>, 
 })
 
 /** Takes the id of a hold whose statement may still run, so that it is never placed; changes no placed hold. */
-export const tombstone = (sql: SqlClient.SqlClient, instance: string, { id, key, org }: Omit<Hold, "amount">) => sql`
-  INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
-  SELECT ${id}::uuid, ${org}, ${key}, 0, 'released', ${instance}::uuid, now() WHERE ${lockTimeout(sql, "one")}
+export const tombstone = (
+  sql: SqlClient.SqlClient,
+  instance: string,
+  { id, isOfJob, key, org }: Omit<Hold, "amount"> & { readonly isOfJob: boolean }
+) => sql`
+  INSERT INTO ${sql.literal(isOfJob ? "holds (state, closed_at," : "open_holds (released_at,")} id, org_id, key_id, amount, instance_id)
+  SELECT ${sql.literal(isOfJob ? "'released'," : "")} now(), ${id}::uuid, ${org}, ${key}, 0, ${instance}::uuid
+  WHERE ${lockTimeout(sql, "one")} AND NOT EXISTS (SELECT FROM all_holds WHERE id = ${id}::uuid)
   ON CONFLICT (id) DO NOTHING`
+
+/** After that no statement can place or settle a hold any more: those that could have failed long before. */
+const keptMinutes = 10
+
+/** What was released stays known, but is in nobody's way. */
+export const archiveReleased = (sql: SqlClient.SqlClient) => sql`
+  WITH released AS (
+    DELETE FROM open_holds WHERE released_at < now() - ${keptMinutes} * interval '1 minute' RETURNING *
+  )
+  INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, created_at, closed_at)
+  SELECT id, org_id, key_id, amount, 'released', instance_id, created_at, released_at FROM released`

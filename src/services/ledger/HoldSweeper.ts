@@ -4,7 +4,8 @@ import { deadAfterSeconds } from "../runtime/Instance.ts"
 import { isLockTimeout, logFailure } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
-import * as SettleSql from "./SettleSql.ts"
+import { archiveReleased } from "./HoldSql.ts"
+import { release } from "./ReleaseSql.ts"
 
 const batchSize = 500
 const sweepEvery = "5 seconds"
@@ -21,8 +22,8 @@ export const findOrphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs:
     WHERE swept_at IS NULL AND stopped_at IS NULL AND beat_at <= now() - ${deadAfterSeconds} * interval '1 second'
     RETURNING id
   )
-  SELECT holds.id, holds.org_id FROM holds JOIN instances ON instances.id = holds.instance_id
-  WHERE holds.state = 'open' AND holds.org_id <> ALL (${exceptOrgs}::text[])
+  SELECT hold.id, hold.org_id FROM all_holds AS hold JOIN instances ON instances.id = hold.instance_id
+  WHERE hold.state = 'open' AND hold.org_id <> ALL (${exceptOrgs}::text[])
     AND (instances.swept_at IS NOT NULL OR instances.stopped_at IS NOT NULL OR instances.id IN (SELECT id FROM dead))
   LIMIT ${limit}`
 
@@ -31,18 +32,19 @@ export const sweep = Effect.gen(function* () {
   const prepared = yield* Prepared
   const lockedOrgs = new Set<string>()
 
-  const release = (holds: ReadonlyArray<Orphan>) =>
-    Effect.as(prepared.run(SettleSql.close(holds.map(({ id }) => ({ id, cost: undefined })))), holds.length)
+  const releaseAll = (holds: ReadonlyArray<Orphan>) =>
+    Effect.as(prepared.run(release(holds.map(({ id }) => id))), holds.length)
   const releaseUnlocked = (holds: ReadonlyArray<Orphan>) =>
-    Effect.catchIf(release(holds), isLockTimeout, () =>
+    Effect.catchIf(releaseAll(holds), isLockTimeout, () =>
       Effect.reduce(Object.entries(Arr.groupBy(holds, ({ orgId }) => orgId)), 0, (sum, [org, own]) =>
         Effect.map(
-          Effect.catchIf(release(own), isLockTimeout, () => Effect.sync(() => void lockedOrgs.add(org))),
+          Effect.catchIf(releaseAll(own), isLockTimeout, () => Effect.sync(() => void lockedOrgs.add(org))),
           (count) => sum + (count ?? 0)
         )
       )
     )
 
+  yield* archiveReleased(sql)
   let released = 0
   while (true) {
     const found = yield* findOrphans(sql, batchSize, [...lockedOrgs])

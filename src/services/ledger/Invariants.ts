@@ -34,15 +34,16 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
       SELECT organizations.id AS org_id, held, coalesce(sums.total, 0) AS open_holds
       FROM organizations
       LEFT JOIN (
-        SELECT org_id, sum(amount) AS total FROM holds WHERE state = 'open' GROUP BY org_id
+        SELECT org_id, sum(amount) AS total FROM all_holds WHERE state = 'open' GROUP BY org_id
       ) AS sums ON sums.org_id = organizations.id
       WHERE held <> coalesce(sums.total, 0) OR held < 0`
   },
   {
+    // One that left no row but its charge cannot have another.
     name: "a settled hold has exactly one charge, of what the hold says was charged",
     check: sql`
       SELECT holds.id AS hold_id, holds.org_id, holds.state, holds.charged, count(e.id)::int AS charges, sum(e.amount) AS entered
-      FROM holds LEFT JOIN ledger_entries e ON e.hold_id = holds.id
+      FROM holds LEFT JOIN ledger_entries e ON e.hold_id = holds.id AND e.held IS NULL
       WHERE holds.state = 'settled'
       GROUP BY holds.id
       HAVING count(e.id) <> 1 OR sum(e.amount) <> -holds.charged`
@@ -50,27 +51,36 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
   {
     name: "an open or released hold has no charge",
     check: sql`
-      SELECT holds.id AS hold_id, holds.org_id, holds.state, e.id AS entry_id, e.amount
-      FROM holds JOIN ledger_entries e ON e.hold_id = holds.id WHERE holds.state <> 'settled'`
+      SELECT hold.id AS hold_id, hold.org_id, hold.state, e.id AS entry_id, e.amount
+      FROM all_holds AS hold JOIN ledger_entries e ON e.hold_id = hold.id WHERE hold.state <> 'settled'`
+  },
+  {
+    name: "a hold is in one place",
+    check: sql`
+      SELECT holds.id AS hold_id, holds.org_id, holds.state FROM open_holds JOIN holds USING (id)
+      UNION ALL
+      SELECT holds.id, holds.org_id, holds.state FROM holds JOIN ledger_entries e ON e.hold_id = holds.id
+      WHERE e.held IS NOT NULL`
   },
   {
     name: "a charge belongs to its hold's organization and key",
     check: sql`
       SELECT e.id AS entry_id, e.org_id, e.key_id, holds.id AS hold_id
       FROM ledger_entries e LEFT JOIN holds ON holds.id = e.hold_id
-      WHERE e.kind = 'charge' AND (holds.id IS NULL OR holds.org_id <> e.org_id OR holds.key_id <> e.key_id)`
+      WHERE e.kind = 'charge' AND e.held IS NULL
+        AND (holds.id IS NULL OR holds.org_id <> e.org_id OR holds.key_id <> e.key_id)`
   },
   {
     name: "a charge never exceeds its hold, and is never negative",
     check: sql`
-      SELECT id AS hold_id, org_id, amount, charged FROM holds WHERE charged > amount OR charged < 0`
+      SELECT id AS hold_id, org_id, amount, charged FROM all_holds WHERE charged > amount OR charged < 0`
   },
   {
     name: "a hold belongs to the organization of its key",
     check: sql`
-      SELECT holds.id AS hold_id, holds.org_id, holds.key_id
-      FROM holds LEFT JOIN api_keys ON api_keys.id = holds.key_id
-      WHERE api_keys.org_id IS DISTINCT FROM holds.org_id`
+      SELECT hold.id AS hold_id, hold.org_id, hold.key_id
+      FROM all_holds AS hold LEFT JOIN api_keys ON api_keys.id = hold.key_id
+      WHERE api_keys.org_id IS DISTINCT FROM hold.org_id`
   },
   {
     name: "a key's daily spend is the sum of its charges of that day that were not given back",
@@ -87,28 +97,27 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
   {
     name: "refunds give back no more than their hold was charged",
     check: sql`
-      SELECT refund.hold_id, refund.org_id, refund.amount, holds.charged
-      FROM (${sql.literal(refundedByHold)}) AS refund LEFT JOIN holds ON holds.id = refund.hold_id
-      WHERE coalesce(holds.charged, 0) < refund.amount OR refund.least <= 0
-        OR holds.org_id <> refund.org_id OR holds.org_id <> refund.other_org_id`
+      SELECT refund.hold_id, refund.org_id, refund.amount, hold.charged
+      FROM (${sql.literal(refundedByHold)}) AS refund LEFT JOIN all_holds AS hold ON hold.id = refund.hold_id
+      WHERE coalesce(hold.charged, 0) < refund.amount OR refund.least <= 0
+        OR hold.org_id <> refund.org_id OR hold.org_id <> refund.other_org_id`
   },
   {
     name: "a final result was paid for by a closed hold, or by a job's, of its organization",
     check: sql`
-      SELECT kept.claim, kept.org_id, kept.endpoint, holds.id AS hold_id, holds.state
-      FROM idempotency_keys kept JOIN holds ON holds.id = kept.hold_id
-      WHERE kept.org_id <> holds.org_id
-        OR (kept.state = 'done' AND holds.state = 'open' AND holds.instance_id IS NOT NULL)`
+      SELECT kept.claim, kept.org_id, kept.endpoint, hold.id AS hold_id, hold.state
+      FROM idempotency_keys kept JOIN all_holds AS hold ON hold.id = kept.hold_id
+      WHERE kept.org_id <> hold.org_id OR (kept.state = 'done' AND hold.state = 'open' AND NOT hold.is_job)`
   },
   {
     // A client that left was served, and a job is charged after its response.
     name: "a request that failed is not charged",
     check: sql`
-      SELECT log.request_id, log.id AS log_id, log.org_id, log.status, log.code, holds.id AS hold_id, holds.charged
-      FROM request_log log JOIN holds ON holds.id = log.hold_id
-      LEFT JOIN (${sql.literal(refundedByHold)}) AS refund ON refund.hold_id = holds.id
+      SELECT log.request_id, log.id AS log_id, log.org_id, log.status, log.code, hold.id AS hold_id, hold.charged
+      FROM request_log log JOIN all_holds AS hold ON hold.id = log.hold_id
+      LEFT JOIN (${sql.literal(refundedByHold)}) AS refund ON refund.hold_id = hold.id
       WHERE (log.status >= 400 AND log.status <> 499 OR log.code = 'stream_error')
-        AND holds.charged > coalesce(refund.amount, 0)`
+        AND hold.charged > coalesce(refund.amount, 0)`
   },
   {
     // Adjustments may take what is held, so what they took is added back.
@@ -203,22 +212,22 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
   {
     name: "the request log says what each hold was charged, less what was given back",
     check: sql`
-      SELECT log.hold_id, log.log_id, log.charge AS logged, holds.charged, refund.amount AS refunded
+      SELECT log.hold_id, log.log_id, log.charge AS logged, hold.charged, refund.amount AS refunded
       FROM (
         SELECT coalesce(hold_id, id) AS hold_id, min(id::text) AS log_id, sum(charge) AS charge FROM request_log
         WHERE at >= ${sql.literal(comparable)} AND (hold_id IS NOT NULL OR charge <> 0) GROUP BY 1
       ) AS log
-      LEFT JOIN holds ON holds.id = log.hold_id
+      LEFT JOIN all_holds AS hold ON hold.id = log.hold_id
       LEFT JOIN (${sql.literal(refundedByHold)}) AS refund ON refund.hold_id = log.hold_id
-      WHERE log.charge <> coalesce(holds.charged, 0) - coalesce(refund.amount, 0)`
+      WHERE log.charge <> coalesce(hold.charged, 0) - coalesce(refund.amount, 0)`
   },
   {
     // A request is received before it holds anything.
     name: "a charge has its row in the request log",
     check: sql`
-      SELECT holds.id AS hold_id, holds.org_id, holds.charged
-      FROM holds, usage_bounds
-      WHERE holds.state = 'settled' AND holds.created_at >= greatest(logged_from, rows_from + interval '1 day')
-        AND NOT EXISTS (SELECT FROM request_log WHERE request_log.hold_id = holds.id)`
+      SELECT hold.id AS hold_id, hold.org_id, hold.charged
+      FROM all_holds AS hold, usage_bounds
+      WHERE hold.state = 'settled' AND hold.created_at >= greatest(logged_from, rows_from + interval '1 day')
+        AND NOT EXISTS (SELECT FROM request_log WHERE request_log.hold_id = hold.id)`
   }
 ]

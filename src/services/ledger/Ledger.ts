@@ -15,7 +15,7 @@ import * as Placing from "./HoldPlacement.ts"
 import * as HoldSql from "./HoldSql.ts"
 import { runSweeper } from "./HoldSweeper.ts"
 import { Refunds } from "./Refunds.ts"
-import type { Closing as ClosingSql } from "./SettleSql.ts"
+import type { Closed } from "./LedgerRows.ts"
 
 export type { SettleOptions } from "./HoldClosing.ts"
 export type { HoldRefused } from "./HoldPlacement.ts"
@@ -137,13 +137,11 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
 }
 
 const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
-  const close = (closing: ClosingSql) =>
-    Closing.closeOne(sql, closing).pipe(
-      Effect.catchTags({
-        HoldContended: (cause) => new SqlError.SqlError({ cause, message: "another statement is closing the hold" }),
-        HoldMissing: Effect.die
-      })
-    )
+  const orRepeat = (closing: Effect.Effect<Closed, SqlError.SqlError | Closing.HoldContended | Closing.HoldMissing>) =>
+    Effect.catchTags(closing, {
+      HoldContended: (cause) => new SqlError.SqlError({ cause, message: "another statement is closing the hold" }),
+      HoldMissing: Effect.die
+    })
   return {
     hold: Effect.fn("Ledger.job.hold")(function* (wanted: Hold) {
       const hold = { ...wanted, amount: min(wanted.amount, maxStored) }
@@ -154,13 +152,13 @@ const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
     }, Effect.uninterruptible),
     settle: Effect.fn("Ledger.job.settle")(
       (hold: Hold, cost: NanoUsd) =>
-        Effect.map(close({ id: hold.id, cost: min(cost, hold.amount) }), (closed) =>
+        Effect.map(orRepeat(Closing.settleOne(sql, { ...hold, cost: min(cost, hold.amount) }, "job")), (closed) =>
           Closing.settlementOf(hold, cost, closed)
         ),
       Effect.uninterruptible
     ),
     release: Effect.fn("Ledger.job.release")(
-      ({ id }: Hold) => Effect.asVoid(close({ id, cost: undefined })),
+      ({ id }: Hold) => Effect.asVoid(orRepeat(Closing.releaseOne(sql, id))),
       Effect.uninterruptible
     )
   }

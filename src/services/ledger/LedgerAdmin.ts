@@ -133,7 +133,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
       })
 
       const hold = Effect.fn("LedgerAdmin.hold")(function* (id: string) {
-        const [hold] = yield* rowsOf(HoldRow)(sql`SELECT * FROM holds WHERE id = ${id}`)
+        const [hold] = yield* rowsOf(HoldRow)(sql`SELECT * FROM all_holds WHERE id = ${id}`)
         if (hold === undefined) return undefined
         const entries = yield* rows(sql`
           SELECT * FROM ledger_entries WHERE hold_id = ${id}

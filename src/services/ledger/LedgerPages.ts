@@ -60,8 +60,8 @@ export const makePages = (sql: SqlClient.SqlClient) => {
 
   const entriesOf = (hold: string) => sql`(
     SELECT * FROM ledger_entries WHERE hold_id = ${hold}
-    UNION ALL SELECT ledger_entries.* FROM holds, ledger_entries
-    WHERE holds.id = ${hold} AND ${sql.literal(refundsOf("holds.id"))}
+    UNION ALL SELECT ledger_entries.* FROM all_holds AS held, ledger_entries
+    WHERE held.id = ${hold} AND ${sql.literal(refundsOf("held.id"))}
   )`
 
   /** Newest first. */
@@ -87,19 +87,19 @@ export const makePages = (sql: SqlClient.SqlClient) => {
   /** Oldest first; there are never many. */
   const openHolds = Effect.fn("LedgerAdmin.openHolds")(({ after, limit, org }: HoldQuery) =>
     rowsOf(OpenHold)(sql`
-      SELECT holds.id, holds.org_id, organizations.name AS org_name, holds.key_id, holds.amount, holds.created_at,
-        (SELECT videos.id FROM videos WHERE hold_id = holds.id) AS video
-      FROM holds JOIN organizations ON organizations.id = holds.org_id
+      SELECT hold.id, hold.org_id, organizations.name AS org_name, hold.key_id, hold.amount, hold.created_at,
+        (SELECT videos.id FROM videos WHERE hold_id = hold.id) AS video
+      FROM all_holds AS hold JOIN organizations ON organizations.id = hold.org_id
       WHERE ${sql.and([
-        sql`holds.state = 'open'`,
-        ...equals(sql, { "holds.org_id": org }),
+        sql`hold.state = 'open'`,
+        ...equals(sql, { "hold.org_id": org }),
         ...whenDefined(
           after,
           (id) =>
-            sql`(holds.created_at, holds.id) > ((SELECT created_at FROM holds WHERE id = ${id}::uuid), ${id}::uuid)`
+            sql`(hold.created_at, hold.id) > ((SELECT created_at FROM all_holds WHERE id = ${id}::uuid), ${id}::uuid)`
         )
       ])}
-      ORDER BY holds.created_at, holds.id LIMIT ${limit}`)
+      ORDER BY hold.created_at, hold.id LIMIT ${limit}`)
   )
 
   return { entries, page, openHolds }

@@ -21,15 +21,15 @@ export const refundedByHold = `
 export const giveBack = (sql: SqlClient.SqlClient, hold: string, amount: NanoUsd | null, note: string) => sql`
   payer AS (
     SELECT id FROM organizations
-    WHERE ${lockTimeout(sql, "one")} AND id = (SELECT org_id FROM holds WHERE id = ${hold}) FOR NO KEY UPDATE
+    WHERE ${lockTimeout(sql, "one")} AND id = (SELECT org_id FROM all_holds WHERE id = ${hold}) FOR NO KEY UPDATE
   ), charged AS (
-    SELECT holds.id, org_id, coalesce(charged, 0) AS charged, before.refunds,
-      coalesce(charged, 0) - before.amount AS remaining
-    FROM holds, LATERAL (
+    SELECT hold.id, hold.org_id, coalesce(hold.charged, 0) AS charged, before.refunds,
+      coalesce(hold.charged, 0) - before.amount AS remaining
+    FROM all_holds AS hold, LATERAL (
       SELECT count(*) AS refunds, coalesce(sum(amount), 0)::bigint AS amount
-      FROM ledger_entries WHERE ${sql.literal(refundsOf("holds.id"))}
+      FROM ledger_entries WHERE ${sql.literal(refundsOf("hold.id"))}
     ) AS before
-    WHERE holds.id = ${hold} AND (SELECT count(*) FROM payer) > 0
+    WHERE hold.id = ${hold} AND (SELECT count(*) FROM payer) > 0
   ), entered AS (
     INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
     SELECT org_id, 'adjustment', coalesce(${amount}, remaining),

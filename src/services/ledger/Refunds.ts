@@ -5,7 +5,7 @@ import { isOutage } from "../sql/Outage.ts"
 import { internalError } from "../videos/VideoState.ts"
 import { cancelJob } from "../videos/VideoViews.ts"
 import type { Hold } from "./Hold.ts"
-import { closeOne, HoldContended } from "./HoldClosing.ts"
+import { HoldContended, releaseOne } from "./HoldClosing.ts"
 import * as HoldSql from "./HoldSql.ts"
 import { type PendingRefund, RefundJournal } from "./RefundJournal.ts"
 import { refundFailed } from "./RefundSql.ts"
@@ -47,8 +47,9 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
       const wake = Effect.asVoid(Queue.offer(arrival, undefined))
 
       const undo = Effect.fnUntraced(function* ({ entry, mayBeCharged }: Pending) {
-        yield* HoldSql.tombstone(sql, yield* instance.id, { ...entry, id: entry.hold })
-        if (entry.video === undefined) yield* closeOne(sql, { id: entry.hold, cost: undefined })
+        const hold = { ...entry, id: entry.hold, isOfJob: entry.video !== undefined }
+        yield* HoldSql.tombstone(sql, yield* instance.id, hold)
+        if (entry.video === undefined) yield* releaseOne(sql, entry.hold)
         else yield* cancelJob(sql, entry.video, internalError, true)
         if (!mayBeCharged) return
         const [outcome] = yield* refundFailed(sql, entry.hold)

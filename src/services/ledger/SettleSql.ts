@@ -1,24 +1,14 @@
 import type { NanoUsd } from "../../domain/Money.ts"
-import { lockTimeoutSql, type Query, type Row, type Waiter } from "../sql/Statement.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import { lockTimeoutSql, type Query, type Waiter } from "../sql/Statement.ts"
 import { lowCredits, notify, reachedCaps } from "../webhooks/CrossingSql.ts"
-import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
+import { type Closed, knownHolds, readClosed } from "./LedgerRows.ts"
 
-export interface Closing {
+export interface Charge {
   readonly id: string
-  readonly cost: NanoUsd | undefined
-}
-
-export interface Closed {
-  readonly state: "open" | "settled" | "released" | "missing"
-  readonly charged: NanoUsd | undefined
-}
-
-const states = { open: true, settled: true, released: true, missing: true } as const
-
-const readClosed = (row: Row): Closed => {
-  const { charged, state } = row
-  if (!isKeyOf(states, state)) throw unexpectedRow(row)
-  return { state, charged: charged === null ? undefined : amountIn(charged, row) }
+  readonly org: OrgId
+  /** Charged up to the hold. */
+  readonly cost: NanoUsd
 }
 
 const logColumns = `request_id, at, surface, status, code, org_id, key_id, address, user_agent, model, route, provider,
@@ -27,62 +17,76 @@ const logColumns = `request_id, at, surface, status, code, org_id, key_id, addre
 
 const notices = notify("SELECT id FROM payers", `${lowCredits} UNION ALL ${reachedCaps}`)
 
-const closeText = (waiter: Waiter, notifies: boolean) => `
+const isOpen = "hold.id = input.id AND (SELECT count(*) FROM payers) > 0"
+
+const closeOfProcess = `
+  DELETE FROM open_holds AS hold USING input WHERE ${isOpen} AND hold.released_at IS NULL
+  RETURNING hold.id, hold.org_id, hold.key_id, hold.amount, least(input.cost, hold.amount) AS charged,
+    hold.amount AS held, hold.created_at AS held_at`
+
+const closeOfJob = `
+  UPDATE holds AS hold SET state = 'settled', charged = least(input.cost, hold.amount), closed_at = now()
+  FROM input WHERE ${isOpen} AND hold.closed_at IS NULL
+  RETURNING hold.id, hold.org_id, hold.key_id, hold.amount, hold.charged, NULL::bigint AS held,
+    NULL::timestamptz AS held_at`
+
+const settleText = (closeHolds: string, waiter: Waiter, notifies: boolean) => `
   WITH input AS (
     SELECT * FROM unnest($1::uuid[], $2::bigint[]) WITH ORDINALITY AS t (id, cost, ord)
   ), payers AS (
-    SELECT id FROM organizations WHERE ${lockTimeoutSql(waiter)}
-      AND id IN (SELECT org_id FROM holds WHERE id IN (SELECT id FROM input)) ORDER BY id FOR NO KEY UPDATE
-  ), closed AS (
-    UPDATE holds SET
-      state = CASE WHEN input.cost IS NULL THEN 'released' ELSE 'settled' END,
-      charged = CASE WHEN input.cost IS NOT NULL THEN least(input.cost, holds.amount) END,
-      closed_at = now()
-    FROM input WHERE holds.id = input.id AND holds.closed_at IS NULL AND (SELECT count(*) FROM payers) > 0
-    RETURNING holds.id, holds.org_id, holds.key_id, holds.amount, holds.state, holds.charged
-  ), entered AS (
-    INSERT INTO ledger_entries (org_id, kind, amount, hold_id, key_id)
-    SELECT org_id, 'charge', -charged, id, key_id FROM closed WHERE state = 'settled'
+    SELECT id FROM organizations WHERE ${lockTimeoutSql(waiter)} AND id = ANY ($3::text[])
+    ORDER BY id FOR NO KEY UPDATE
+  ), closed AS (${closeHolds}), entered AS (
+    INSERT INTO ledger_entries (org_id, kind, amount, hold_id, key_id, held, held_at)
+    SELECT org_id, 'charge', -charged, id, key_id, held, held_at FROM closed
   ), spent AS (
     INSERT INTO key_spend (key_id, day, spent)
-    SELECT key_id, (now() AT TIME ZONE 'UTC')::date, sum(charged) FROM closed WHERE state = 'settled' GROUP BY key_id
+    SELECT key_id, (now() AT TIME ZONE 'UTC')::date, sum(charged) FROM closed GROUP BY key_id
     ON CONFLICT (key_id, day) DO UPDATE SET spent = key_spend.spent + excluded.spent
     RETURNING key_id, day, spent
   ), moved AS (
     UPDATE organizations SET held = organizations.held - sums.held, balance = organizations.balance - sums.charged
     FROM (
-      SELECT org_id, sum(amount)::bigint AS held, coalesce(sum(charged), 0)::bigint AS charged
-      FROM closed GROUP BY org_id
+      SELECT org_id, sum(amount)::bigint AS held, sum(charged)::bigint AS charged FROM closed GROUP BY org_id
     ) AS sums
     WHERE organizations.id = sums.org_id
     RETURNING organizations.id, balance, organizations.held, notify_below, sums.charged
-  ), ${notifies ? `${notices}, ` : ""}outcome AS (
-    SELECT input.id, input.ord, coalesce(closed.state, holds.state, 'missing') AS state,
-      coalesce(closed.charged, holds.charged) AS charged
-    FROM input LEFT JOIN holds ON holds.id = input.id LEFT JOIN closed ON closed.id = input.id
+  ), ${notifies ? `${notices}, ` : ""}known AS (${knownHolds}), outcome AS (
+    SELECT input.id, input.ord, coalesce(CASE WHEN closed.id IS NOT NULL THEN 'settled' END, known.state, 'missing') AS state,
+      coalesce(closed.charged, known.charged) AS charged
+    FROM input LEFT JOIN closed ON closed.id = input.id LEFT JOIN known ON known.id = input.id
   ), logged AS (
     INSERT INTO request_log (id, ${logColumns}, charge, notes)
     SELECT entry.id, ${logColumns}, coalesce(outcome.charged, 0),
       CASE WHEN outcome.state = 'released' THEN notes || 'hold_lost'::text ELSE notes END
-    FROM json_populate_recordset(NULL::request_log, $3::json) AS entry JOIN outcome ON outcome.id = entry.hold_id
+    FROM json_populate_recordset(NULL::request_log, $4::json) AS entry JOIN outcome ON outcome.id = entry.hold_id
     WHERE outcome.state IN ('settled', 'released')
     ON CONFLICT (id) DO NOTHING
   )
   SELECT state, charged::text AS charged FROM outcome ORDER BY ord`
-const closeForMany = closeText("many", false)
-const closeAndNotify = { many: closeText("many", true), one: closeText("one", true) }
+
+const texts = {
+  many: settleText(closeOfProcess, "many", false),
+  manyNotified: settleText(closeOfProcess, "many", true),
+  one: settleText(closeOfProcess, "one", true),
+  job: settleText(closeOfJob, "one", true)
+}
 
 /**
- * Closes open holds and returns the state of each; log `rows` are written with their holds or not at all. What writes
- * webhooks makes a chat's statement a seventh slower, so it is left out where no organization has an endpoint.
+ * Charges open holds of processes, or of jobs, and returns the state of each; log `rows` are written with their holds
+ * or not at all. What writes webhooks makes a chat's statement a seventh slower, so `many` leaves it out.
  */
-export const close = (
-  batch: ReadonlyArray<Closing>,
-  waiter: Waiter = "many",
-  rows: ReadonlyArray<string> = [],
-  notifies = false
+export const settle = (
+  charges: ReadonlyArray<Charge>,
+  kind: keyof typeof texts = "many",
+  rows: ReadonlyArray<string> = []
 ): Query<Closed> => ({
-  text: waiter === "many" && !notifies ? closeForMany : closeAndNotify[waiter],
-  values: [batch.map(({ id }) => id), batch.map(({ cost }) => cost ?? null), `[${rows.join(",")}]`],
+  text: texts[kind],
+  values: [
+    charges.map(({ id }) => id),
+    charges.map(({ cost }) => cost),
+    charges.map(({ org }) => org),
+    `[${rows.join(",")}]`
+  ],
   read: readClosed
 })

@@ -52,7 +52,7 @@ export const verify = <E>(
     for (const invariant of invariants(sql)) yield* onProof(yield* proveOne(sql, invariant, maxViolations))
     const [counts] = yield* rowsOf(Counts)(sql`
       SELECT (SELECT count(*) FROM organizations)::int AS organizations,
-        (SELECT count(*) FROM ledger_entries)::int AS entries, (SELECT count(*) FROM holds)::int AS holds, now() AS at`)
+        (SELECT count(*) FROM ledger_entries)::int AS entries, (SELECT count(*) FROM all_holds)::int AS holds, now() AS at`)
     return counts ?? (yield* Effect.dieMessage("nothing was counted"))
   }).pipe(sql.withTransaction, Effect.withSpan("Verification.verify"))
 

@@ -70,7 +70,7 @@ export class CustomerUsage extends Context.Tag("gateway/CustomerUsage")<
             // Not by the organization's index, in whose order one might be found late.
             sql`
               WITH r AS MATERIALIZED (SELECT * FROM request_log WHERE request_id = ${requestId} AND org_id = ${org})
-              SELECT r.*, (SELECT amount FROM holds WHERE id = r.hold_id) AS hold FROM r ORDER BY at DESC, id DESC LIMIT 1`
+              SELECT r.*, (SELECT amount FROM all_holds WHERE id = r.hold_id) AS hold FROM r ORDER BY at DESC, id DESC LIMIT 1`
           )
           const [request] = yield* rowsOf(CustomerRequest)(Effect.succeed(found))
           return request ?? (yield* new RequestNotFound())

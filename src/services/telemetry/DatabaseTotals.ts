@@ -50,9 +50,9 @@ export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsRea
         sql.withTransaction(Effect.zipRight(limit, query)).pipe(Effect.uninterruptible)
 
       const holds = rowsOf(OpenHolds)(sql`
-        SELECT CASE WHEN instance_id IS NULL THEN 'job' ELSE 'process' END AS owner, count(*) AS count,
+        SELECT CASE WHEN is_job THEN 'job' ELSE 'process' END AS owner, count(*) AS count,
           ${sql.literal(age("created_at"))}
-        FROM holds WHERE state = 'open' GROUP BY 1`)
+        FROM all_holds WHERE state = 'open' GROUP BY 1`)
       const videos = rowsOf(OpenVideos)(sql`
         SELECT status, count(*) AS count, ${sql.literal(age("created_at"))}
         FROM videos WHERE status IN ('queued', 'in_progress') GROUP BY 1`)

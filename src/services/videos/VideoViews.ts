@@ -135,7 +135,7 @@ export const cancelJob = (sql: SqlClient.SqlClient, id: string, error: VideoErro
       RETURNING hold_id, accepted_at IS NOT NULL AS accepted`
     if (ended === undefined) return false
     yield* notifyOfEnd(sql, id, String)
-    yield* Closing.closeOne(sql, { id: ended.holdId, cost: undefined })
+    yield* Closing.releaseOne(sql, ended.holdId)
     if (isRefused || !ended.accepted) yield* unbind(sql, ended.holdId)
     return true
   }).pipe(sql.withTransaction, Effect.uninterruptible)

@@ -18,7 +18,7 @@ export const reachedCaps = `
   ) AS data
   FROM (
     SELECT org_id, key_id, sum(charged) AS charged FROM closed
-    WHERE state = 'settled' AND org_id IN (SELECT org_id FROM endpoints) GROUP BY org_id, key_id
+    WHERE org_id IN (SELECT org_id FROM endpoints) GROUP BY org_id, key_id
   ) AS charges
   JOIN spent USING (key_id)
   JOIN api_keys ON api_keys.id = charges.key_id AND api_keys.cap IS NOT NULL

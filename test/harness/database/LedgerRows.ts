@@ -36,6 +36,6 @@ export const chargeOne = Effect.fnUntraced(function* ({ key, org }: Payer, amoun
     hold_id: hold,
     total_ms: 5
   }
-  yield* runWith(sql, SettleSql.close([{ id: hold, cost: NanoUsd(amount) }], "many", [JSON.stringify(row)]))
+  yield* runWith(sql, SettleSql.settle([{ id: hold, org, cost: NanoUsd(amount) }], "job", [JSON.stringify(row)]))
   return { hold, requestId }
 })

@@ -24,7 +24,7 @@ export const moneyOf = Effect.fnUntraced(function* (org: OrgId) {
         (SELECT coalesce(sum(amount), 0)::bigint FROM ledger_entries WHERE org_id = ${org}) AS entries,
         (SELECT coalesce(array_agg((-amount)::text ORDER BY id), '{}') FROM ledger_entries
           WHERE org_id = ${org} AND kind = 'charge') AS charges,
-        (SELECT count(*) FROM holds WHERE org_id = ${org} AND state = 'open')::int AS open_holds
+        (SELECT count(*) FROM all_holds WHERE org_id = ${org} AND state = 'open')::int AS open_holds
       FROM organizations WHERE id = ${org}`
   const [money] = yield* Schema.decodeUnknown(Rows)(rows)
   return money
@@ -69,7 +69,7 @@ export const eventually = <A, E, R>(
 export const ageHeartbeats = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`UPDATE instances SET beat_at = beat_at - interval '45 seconds'
-    WHERE id IN (SELECT instance_id FROM holds WHERE state = 'open')`
+    WHERE id IN (SELECT instance_id FROM all_holds WHERE state = 'open')`
 )
 
 /** Waits until something here is so. */

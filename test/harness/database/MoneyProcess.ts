@@ -4,6 +4,7 @@ import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
+import { archiveReleased } from "../../../src/services/ledger/HoldSql.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
@@ -62,7 +63,7 @@ export const bench = Layer.effect(
         ),
       openHolds: (org) =>
         Effect.map(
-          Effect.orDie(sql`SELECT id FROM holds WHERE org_id = ${org} AND state = 'open'`),
+          Effect.orDie(sql`SELECT id FROM all_holds WHERE org_id = ${org} AND state = 'open'`),
           (rows) => rows.length
         ),
       proved: Effect.map(books.verify, ({ violations }) => violations.length === 0)
@@ -77,6 +78,18 @@ export const observedProcess = (journal = RefundJournal.layerMemory) =>
 export const ledgers = Layer.provideMerge(observedProcess(), Postgres.layer)
 
 /** An organization with these credits, and what a test of its money uses. */
+/** As if what was released had been so for an hour. */
+export const archiveNow = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.withTransaction(
+    Effect.zipRight(
+      sql`SET LOCAL session_replication_role = replica`,
+      sql`UPDATE open_holds SET released_at = released_at - interval '1 hour'`
+    )
+  )
+  yield* archiveReleased(sql)
+})
+
 export const account = Effect.fnUntraced(function* (credits: bigint) {
   const bench = yield* LedgerBench
   const { key, org } = yield* bench.organization(credits)

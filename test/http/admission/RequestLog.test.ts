@@ -147,7 +147,7 @@ for (const { ask, body, cases, layer, reply, surface } of surfaces) {
     it.effect("agrees with the ledger, and no table has any text of a prompt or output", function* () {
       const sql = yield* SqlClient.SqlClient
       const strays = yield* sql`
-          SELECT request_log.id FROM request_log LEFT JOIN holds ON holds.id = hold_id
+          SELECT request_log.id FROM request_log LEFT JOIN all_holds AS holds ON holds.id = hold_id
           WHERE charge <> coalesce(holds.charged, 0) OR holds.state = 'open'`
       assert.lengthOf(strays, 0)
       const everything = yield* dump

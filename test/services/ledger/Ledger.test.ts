@@ -67,23 +67,28 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     const alive = yield* Effect.map(Ids, (ids) => ids.uuid())
     yield* sql`INSERT INTO instances (id) VALUES (${alive})`
     yield* sql`
-        INSERT INTO holds (id, org_id, key_id, amount, instance_id, created_at)
+        INSERT INTO open_holds (id, org_id, key_id, amount, instance_id, created_at)
         VALUES (gen_random_uuid(), ${org}, ${key}, 1, ${alive}, now() - interval '2 days')`
     yield* sql`UPDATE organizations SET held = 1 WHERE id = ${org}`
     yield* sweep
     assert.strictEqual(yield* bench.openHolds(org), 1)
   })
 
-  it.effect("one sweep releases however many holds the dead left", function* () {
+  it.effect("one sweep releases however many holds the dead left, those of the version before too", function* () {
     const { bench, key, org, sql } = yield* account(one)
     const dead = yield* Effect.map(Ids, (ids) => ids.uuid())
     yield* sql`INSERT INTO instances (id, swept_at) VALUES (${dead}, now())`
     yield* sql`
         WITH placed AS (
+          INSERT INTO open_holds (id, org_id, key_id, amount, instance_id)
+          SELECT gen_random_uuid(), ${org}, ${key}, 1, ${dead} FROM generate_series(1, 1100) RETURNING amount
+        ), placed_before AS (
           INSERT INTO holds (id, org_id, key_id, amount, instance_id)
-          SELECT gen_random_uuid(), ${org}, ${key}, 1, ${dead} FROM generate_series(1, 1700) RETURNING amount
+          SELECT gen_random_uuid(), ${org}, ${key}, 1, ${dead} FROM generate_series(1, 600) RETURNING amount
         )
-        UPDATE organizations SET held = (SELECT sum(amount) FROM placed) WHERE id = ${org}`
+        UPDATE organizations
+        SET held = (SELECT sum(amount) FROM (SELECT * FROM placed UNION ALL SELECT * FROM placed_before) AS holds)
+        WHERE id = ${org}`
     yield* sweep
     assert.strictEqual(yield* bench.openHolds(org), 0)
     assert.isTrue(yield* bench.proved)
@@ -197,7 +202,7 @@ withLayer(Layer.provideMerge(observedProcess(), forgetful))(
       const failed = yield* Effect.exit(Effect.scoped(ledger.hold({ org, key, upTo: one })))
       assert.isTrue(Exit.isFailure(failed))
       yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
-      assert.lengthOf(yield* sql`SELECT id FROM holds WHERE org_id = ${org} AND amount = ${one}`, 1)
+      assert.lengthOf(yield* sql`SELECT id FROM all_holds WHERE org_id = ${org} AND amount = ${one}`, 1)
       assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
       assert.isTrue(yield* bench.proved)
     })

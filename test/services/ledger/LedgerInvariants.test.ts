@@ -3,20 +3,29 @@ import { Effect, Exit } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
 import { brokenBy } from "../../harness/database/Money.ts"
-import { account, ledgers, one } from "../../harness/database/MoneyProcess.ts"
+import { account, archiveNow, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 withLayer(ledgers)("the invariants of the ledger", (it) => {
   it.scoped("entries cannot be changed, nor closed holds", function* () {
-    const { key, ledger, org, sql } = yield* account(one)
+    const { key, ledger, org, sql } = yield* account(NanoUsd(2n * one))
     const hold = yield* ledger.hold({ org, key, upTo: one })
     yield* ledger.settle(hold, one)
+    const archived = yield* ledger.admit({ org, key, upTo: one })
+    yield* ledger.release(archived)
+    yield* archiveNow
+    const released = yield* ledger.admit({ org, key, upTo: one })
+    yield* ledger.release(released)
     for (const attempt of [
       sql`UPDATE ledger_entries SET amount = 0 WHERE org_id = ${org}`,
       sql`DELETE FROM ledger_entries WHERE org_id = ${org}`,
       sql`TRUNCATE ledger_entries`,
-      sql`UPDATE holds SET state = 'released', charged = NULL WHERE id = ${hold.id}`,
-      sql`DELETE FROM holds WHERE id = ${hold.id}`
+      sql`UPDATE open_holds SET released_at = NULL WHERE id = ${released.id}`,
+      sql`UPDATE holds SET state = 'open', closed_at = NULL WHERE id = ${archived.id}`,
+      sql`DELETE FROM holds WHERE id = ${archived.id}`,
+      sql`TRUNCATE open_holds`,
+      sql`INSERT INTO ledger_entries (org_id, kind, amount, hold_id, key_id, held, held_at)
+          VALUES (${org}, 'charge', -2, gen_random_uuid(), ${key}, 1, now())`
     ]) {
       assert.isTrue(Exit.isFailure(yield* Effect.exit(attempt)))
     }
@@ -48,23 +57,37 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
       [
         [[sums], sql`UPDATE organizations SET balance = balance + 1 WHERE id = ${org}`],
         [[held], sql`UPDATE organizations SET held = held + 1 WHERE id = ${org}`],
-        [[held], sql`DELETE FROM holds WHERE id = ${open.id}`],
+        [[held], sql`DELETE FROM open_holds WHERE id = ${open.id}`],
         [[day], sql`DELETE FROM key_spend WHERE key_id = ${key}`],
         [[day], sql`UPDATE ledger_entries SET at = at - interval '2 days' WHERE hold_id = ${settled.id}`],
         [
-          [charge, day],
+          [charge, "a charge has its row in the request log"],
+          sql`INSERT INTO holds (id, org_id, key_id, amount, state, charged, instance_id, closed_at)
+              VALUES (gen_random_uuid(), ${org}, ${key}, 1, 'settled', 0, gen_random_uuid(), now())`
+        ],
+        [
+          ["a hold is in one place"],
+          sql`INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
+              VALUES (${open.id}, ${org}, ${key}, 1, 'released', gen_random_uuid(), now())`
+        ],
+        [
+          ["an open or released hold has no charge", "a hold is in one place", logged],
+          sql`INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
+              VALUES (${settled.id}, ${org}, ${key}, 1, 'released', gen_random_uuid(), now())`
+        ],
+        [
+          [day, logged],
           sql`DELETE FROM ledger_entries WHERE hold_id = ${settled.id}`,
           sql`UPDATE organizations SET balance = balance + ${one} WHERE id = ${org}`
         ],
         [
           [covered],
-          sql`UPDATE holds SET amount = ${far} WHERE id = ${open.id}`,
+          sql`UPDATE open_holds SET amount = ${far} WHERE id = ${open.id}`,
           sql`UPDATE organizations SET held = ${far} WHERE id = ${org}`
         ],
         [
           [covered, "no charge took a balance below zero", logged],
-          sql`UPDATE holds SET amount = ${far}, charged = ${far} WHERE id = ${settled.id}`,
-          sql`UPDATE ledger_entries SET amount = ${-far} WHERE hold_id = ${settled.id}`,
+          sql`UPDATE ledger_entries SET amount = ${-far}, held = ${far} WHERE hold_id = ${settled.id}`,
           sql`UPDATE organizations SET balance = balance + ${one} - ${far} WHERE id = ${org}`,
           sql`UPDATE key_spend SET spent = ${far} WHERE key_id = ${key}`
         ],

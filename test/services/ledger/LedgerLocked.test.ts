@@ -22,7 +22,7 @@ withLayer(ledgers)("an organization that is locked", (it) => {
     for (const exit of exits) assert.isTrue(Exit.isFailure(exit) && Option.isSome(outageIn(exit.cause)))
     yield* unlock
     yield* Effect.scoped(ledger.hold({ org, key, upTo: one }))
-    assert.lengthOf(yield* sql`SELECT id FROM holds WHERE org_id = ${org}`, 1, "nothing else was tried")
+    assert.lengthOf(yield* sql`SELECT id FROM all_holds WHERE org_id = ${org}`, 1, "nothing else was tried")
     assert.isTrue(yield* bench.proved)
   })
 
@@ -34,7 +34,7 @@ withLayer(ledgers)("an organization that is locked", (it) => {
     // The last of the batch, which the one before it bars, is placed by itself, and by then there is a lock.
     yield* sql`CREATE FUNCTION wait_for_the_test() RETURNS trigger LANGUAGE plpgsql
         AS 'BEGIN PERFORM pg_advisory_xact_lock(4711); RETURN NEW; END'`
-    yield* sql`CREATE TRIGGER waits BEFORE INSERT ON holds FOR EACH ROW
+    yield* sql`CREATE TRIGGER waits BEFORE INSERT ON open_holds FOR EACH ROW
         WHEN (NEW.amount = ${sql.literal(String(last))}) EXECUTE FUNCTION wait_for_the_test()`
     yield* keptFor(
       sql`SELECT pg_advisory_xact_lock(4711)`,

@@ -21,7 +21,7 @@ const lose = ({ amount, id, org }: Hold) =>
     sql.withTransaction(
       Effect.all([
         sql`SET LOCAL session_replication_role = replica`,
-        sql`DELETE FROM holds WHERE id = ${id}`,
+        sql`DELETE FROM open_holds WHERE id = ${id}`,
         sql`UPDATE organizations SET held = held - ${amount} WHERE id = ${org}`
       ])
     )

@@ -126,7 +126,7 @@ describe("refunds", () => {
       yield* refunds.refund(other)
       yield* eventually(moneyOf(other.org), ({ balance }) => balance === one, "15 seconds")
       yield* unlock
-      const closed = (yield* SqlClient.SqlClient)`SELECT id FROM holds WHERE org_id = ${locked.org} AND amount = 0`
+      const closed = (yield* SqlClient.SqlClient)`SELECT id FROM all_holds WHERE org_id = ${locked.org} AND amount = 0`
       yield* eventually(closed, (rows) => rows.length === holds.length)
     }).pipe(Effect.scoped, Effect.provide(ledgers))
   )

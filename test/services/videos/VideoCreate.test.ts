@@ -45,7 +45,7 @@ describe.concurrent("creating a video", () => {
       assert.deepInclude(yield* row, { id: video.id, status: "queued", step: "rendering", accepted: true })
       assert.deepInclude(yield* money, { balance: credits, held: price / 2n, openHolds: 1 })
       assert.deepStrictEqual([asked.record.route?.id, asked.record.charge], ["m@a", 0n])
-      const [hold] = yield* sql`SELECT id, instance_id FROM holds WHERE state = 'open'`
+      const [hold] = yield* sql`SELECT id, instance_id FROM all_holds WHERE state = 'open'`
       assert.deepStrictEqual(hold, { id: asked.record.hold, instanceId: null })
       yield* stop
       assert.deepInclude(yield* money, { held: price / 2n, openHolds: 1 })

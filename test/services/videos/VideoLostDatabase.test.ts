@@ -44,7 +44,7 @@ describe.concurrent("a video whose instance loses its database", () => {
       assert.isTrue(Exit.isFailure(exit))
       assert.lengthOf(yield* rows, when === "before" ? 0 : 1)
       yield* door.mend
-      yield* eventually(sql`SELECT id FROM holds WHERE state = 'open'`, (open) => open.length === 0)
+      yield* eventually(sql`SELECT id FROM all_holds WHERE state = 'open'`, (open) => open.length === 0)
       yield* charged()
       assert.deepStrictEqual(provider.called, [])
       assert.deepStrictEqual(yield* videos.list(org, 100), [])
@@ -107,7 +107,7 @@ describe.concurrent("a video whose request was answered with a failure", () => {
     yield* eventually(tries, (made) => made >= 3, "30 seconds")
     assert.deepInclude(yield* row, { step: "submit", accepted: false })
     yield* clear
-    yield* eventually(sql`SELECT id FROM holds WHERE state = 'open'`, (open) => open.length === 0, "30 seconds")
+    yield* eventually(sql`SELECT id FROM all_holds WHERE state = 'open'`, (open) => open.length === 0, "30 seconds")
     assert.deepStrictEqual(provider.called, [])
     assert.deepStrictEqual(yield* videos.list(org, 100), [])
     yield* charged()

@@ -143,8 +143,8 @@ const oldHolds = (sql: SqlClient.SqlClient, now: Date) =>
     rowsOf(Old)(sql`
       SELECT h.id, h.org_id AS org, o.name AS org_name, h.amount,
         floor(extract(epoch FROM ${now}::timestamptz - h.created_at) / 60)::int AS minutes
-      FROM holds h JOIN organizations o ON o.id = h.org_id
-      WHERE h.state = 'open' AND h.instance_id IS NOT NULL
+      FROM all_holds h JOIN organizations o ON o.id = h.org_id
+      WHERE h.state = 'open' AND NOT h.is_job
         AND h.created_at < ${now}::timestamptz - ${oldAfterMinutes} * interval '1 minute'
       ORDER BY h.created_at LIMIT ${maxOfAKind}`),
     (holds) =>

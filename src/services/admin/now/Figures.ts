@@ -110,10 +110,10 @@ const OldestHold = Schema.Struct({
 export const readHolds = (sql: SqlClient.SqlClient) =>
   Effect.gen(function* () {
     const [all = { open: 0, amount: 0n }] = yield* rowsOf(OpenHolds)(sql`
-      SELECT count(*)::int AS open, coalesce(sum(amount), 0) AS amount FROM holds WHERE state = 'open'`)
+      SELECT count(*)::int AS open, coalesce(sum(amount), 0) AS amount FROM all_holds WHERE state = 'open'`)
     const [oldest] = yield* rowsOf(OldestHold)(sql`
       SELECT h.id, h.org_id AS org, o.name AS org_name, h.amount, h.created_at
-      FROM holds h JOIN organizations o ON o.id = h.org_id WHERE h.state = 'open' ORDER BY h.created_at LIMIT 1`)
+      FROM all_holds h JOIN organizations o ON o.id = h.org_id WHERE h.state = 'open' ORDER BY h.created_at LIMIT 1`)
     const holds: Holds = {
       open: all.open,
       amount_usd: all.amount,

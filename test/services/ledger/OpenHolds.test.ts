@@ -1,0 +1,86 @@
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { account, archiveNow, ledgers, one } from "../../harness/database/MoneyProcess.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+
+/** In which tables the hold has a row, and what it is read as. */
+const placesOf = (id: string) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    Effect.map(
+      sql<{ open: boolean; stored: boolean; charge: boolean; states: ReadonlyArray<string> }>`
+        SELECT EXISTS (SELECT FROM open_holds WHERE id = ${id}) AS open, EXISTS (SELECT FROM holds WHERE id = ${id}) AS stored,
+          EXISTS (SELECT FROM ledger_entries WHERE hold_id = ${id}) AS charge,
+          ARRAY(SELECT state FROM all_holds WHERE id = ${id}) AS states`,
+      ([places]) => places
+    )
+  )
+
+withLayer(ledgers)("where a hold is kept", (it) => {
+  it.effect("among the open ones, and once settled in its charge alone", function* () {
+    const { admin, bench, key, ledger, org } = yield* account(one)
+    const hold = yield* ledger.admit({ org, key, upTo: one })
+    assert.deepStrictEqual(yield* placesOf(hold.id), { open: true, stored: false, charge: false, states: ["open"] })
+    const before = yield* Effect.fromNullable((yield* admin.hold(hold.id))?.hold.createdAt)
+    yield* ledger.settle(hold, NanoUsd(7n))
+    assert.deepStrictEqual(yield* placesOf(hold.id), { open: false, stored: false, charge: true, states: ["settled"] })
+    const after = yield* admin.hold(hold.id)
+    assert.deepInclude(after?.hold, { amount: one, state: "settled", charged: NanoUsd(7n), createdAt: before })
+    assert.isNotNull(after?.hold.closedAt)
+    assert.deepInclude(yield* ledger.settle(hold, one), { charged: NanoUsd(7n), lost: false })
+    assert.deepStrictEqual(yield* bench.charges(org), [NanoUsd(7n)])
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("a hold of nothing is settled by a charge of nothing", function* () {
+    const { bench, key, ledger, org } = yield* account(one)
+    const hold = yield* ledger.admit({ org, key, upTo: NanoUsd(0n) })
+    yield* ledger.settle(hold, one)
+    assert.deepStrictEqual(yield* placesOf(hold.id), { open: false, stored: false, charge: true, states: ["settled"] })
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("released, among the open ones for a while and then out of their way, and is never charged", function* () {
+    const { bench, key, ledger, org } = yield* account(one)
+    const hold = yield* ledger.admit({ org, key, upTo: one })
+    yield* ledger.release(hold)
+    assert.deepStrictEqual(yield* placesOf(hold.id), { open: true, stored: false, charge: false, states: ["released"] })
+    assert.deepInclude(yield* ledger.settle(hold, one), { charged: NanoUsd(0n), lost: true })
+    yield* archiveNow
+    assert.deepStrictEqual(yield* placesOf(hold.id), { open: false, stored: true, charge: false, states: ["released"] })
+    assert.deepInclude(yield* ledger.settle(hold, one), { charged: NanoUsd(0n), lost: true })
+    assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("what is open is not moved, however old it is", function* () {
+    const { bench, key, ledger, org, sql } = yield* account(one)
+    const hold = yield* ledger.admit({ org, key, upTo: one })
+    yield* sql`UPDATE open_holds SET created_at = now() - interval '1 day' WHERE id = ${hold.id}`
+    yield* archiveNow
+    assert.deepInclude(yield* placesOf(hold.id), { open: true, stored: false })
+    yield* ledger.settle(hold, one)
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("a hold of the version before is charged by its own row still", function* () {
+    const { admin, bench, ids, key, ledger, org, sql } = yield* account(one)
+    const id = ids.uuid()
+    yield* sql`INSERT INTO holds (id, org_id, key_id, amount, state, charged, instance_id, created_at, closed_at)
+      VALUES (${id}, ${org}, ${key}, 9, 'settled', 4, gen_random_uuid(), now() - interval '2 days', now() - interval '2 days')`
+    yield* sql`INSERT INTO ledger_entries (org_id, kind, amount, hold_id, key_id) VALUES (${org}, 'charge', -4, ${id}, ${key})`
+    yield* sql`UPDATE organizations SET balance = balance - 4 WHERE id = ${org}`
+    yield* sql`INSERT INTO key_spend VALUES (${key}, (now() AT TIME ZONE 'UTC')::date, 4)`
+    assert.deepStrictEqual(yield* placesOf(id), { open: false, stored: true, charge: true, states: ["settled"] })
+    assert.deepInclude((yield* admin.hold(id))?.hold, { amount: NanoUsd(9n), charged: NanoUsd(4n) })
+    const refund = yield* admin.refund({ row: id, hold: id, amount: undefined, note: "n" })
+    assert.strictEqual(refund.amount, NanoUsd(4n))
+    assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
+    const { violations } = yield* admin.verify
+    assert.deepStrictEqual(
+      violations.filter(({ row }) => row.holdId === id),
+      []
+    )
+    assert.isTrue(yield* bench.proved)
+  })
+})
