@@ -18,7 +18,8 @@ export const moneyBugs: ReadonlyArray<Bug> = [
     name: "a hold is charged and stays open",
     file: settleSql,
     find: "DELETE FROM open_holds AS hold USING input WHERE ${isOpen} AND hold.released_at IS NULL",
-    replace: "UPDATE open_holds AS hold SET amount = hold.amount FROM input WHERE ${isOpen} AND hold.released_at IS NULL",
+    replace:
+      "UPDATE open_holds AS hold SET amount = hold.amount FROM input WHERE ${isOpen} AND hold.released_at IS NULL",
     caughtBy: [model]
   },
   {

@@ -93,9 +93,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         keep: (result, hold) =>
           Statements.saveResult(sql, id, "done", { result, hold }).pipe(
             Effect.flatMap(([saved]) =>
-              saved === undefined
-                ? Effect.asVoid(runWith(sql, release([hold])))
-                : Effect.void
+              saved === undefined ? Effect.asVoid(runWith(sql, release([hold]))) : Effect.void
             ),
             Effect.uninterruptible
           ),

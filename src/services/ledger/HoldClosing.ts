@@ -48,9 +48,7 @@ export const countSettlement = ({ charged, exceeded, lost }: Settlement): void =
   Metrics.chargedNanoUsd.unsafeUpdate(charged, [])
 }
 
-const requireClosed = (
-  closed: Closed | undefined
-): Effect.Effect<Closed, HoldContended | HoldMissing> => {
+const requireClosed = (closed: Closed | undefined): Effect.Effect<Closed, HoldContended | HoldMissing> => {
   if (closed === undefined || closed.state === "missing") return new HoldMissing()
   return closed.state === "open" ? new HoldContended() : Effect.succeed(closed)
 }
