@@ -118,7 +118,7 @@ withLayer(gateway)("the official client when providers fail", (it) => {
 
   it.scoped("gets a 500 when no hold can be placed", function* () {
     const one = yield* Served.customer()
-    yield* refusing("holds", one.org)
+    yield* refusing("open_holds", one.org)
     yield* refusedAs(one, ask("talk"), internal)
     yield* refusedAs(one, { ...ask("talk"), stream: true }, internal)
     assert.strictEqual(yield* one.spent, 0n)

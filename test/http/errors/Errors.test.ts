@@ -237,7 +237,7 @@ withLayer(served)("the chat endpoint", (it) => {
         () => Effect.orDie(sql`ALTER TABLE hush RENAME TO ${sql(table)}`)
       )
     for (const stream of [false, true]) {
-      for (const table of ["holds", "rate_windows"]) {
+      for (const table of ["open_holds", "rate_windows"]) {
         const answer = yield* without(table, chat(customer, { ...talk("talk"), stream }))
         assertRefused(answer, refusals.internal)
       }
