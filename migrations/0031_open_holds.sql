@@ -10,7 +10,20 @@ CREATE TABLE open_holds (
   created_at  timestamptz NOT NULL DEFAULT now(),
   -- Kept for as long as a statement may still try to place or to settle it; then it moves to holds.
   released_at timestamptz
-) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000);
+) WITH (fillfactor = 80, autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000, vacuum_truncate = off);
+
+-- A statement that comes late, when another one has placed the hold already and it is closed, must not place it again. It
+-- has waited for the organization's lock, so only a new snapshot shows what is closed.
+CREATE FUNCTION refuse_closed_holds() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+  IF EXISTS (SELECT FROM placed WHERE id IN (SELECT hold_id FROM ledger_entries WHERE hold_id = placed.id)
+      OR id IN (SELECT holds.id FROM holds WHERE holds.id = placed.id)) THEN
+    RAISE unique_violation USING MESSAGE = 'a closed hold cannot be placed again';
+  END IF;
+  RETURN NULL;
+END $$;
+CREATE TRIGGER open_holds_placed_once AFTER INSERT ON open_holds REFERENCING NEW TABLE AS placed
+  FOR EACH STATEMENT EXECUTE FUNCTION refuse_closed_holds();
 
 CREATE TRIGGER open_holds_released_once BEFORE UPDATE ON open_holds
   FOR EACH ROW WHEN (OLD.released_at IS NOT NULL) EXECUTE FUNCTION keep_closed_holds();

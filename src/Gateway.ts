@@ -169,7 +169,10 @@ const services = ({ settings }: GatewayOptions) => {
     firstByteTimeoutSeconds: Duration.toSeconds(settings.firstByteTimeout),
     streamTimeoutSeconds: Duration.toSeconds(settings.streamTimeout)
   })
-  const journal = DiskRefundJournal.layer({ directory: path.join(settings.dataDir, "voids") })
+  const journal = DiskRefundJournal.layer({
+    directory: path.join(settings.dataDir, "refunds"),
+    former: path.join(settings.dataDir, "voids")
+  })
   const generations = Layer.mergeAll(
     ChatCompletions.layer,
     ImageGenerations.layer,

@@ -1,7 +1,7 @@
 import { hostname } from "node:os"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import { Clock, Context, Duration, Effect, Layer, Schema } from "effect"
+import { Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import * as Pg from "pg"
 import { reason } from "./Connections.ts"
 import { Database } from "./Database.ts"
@@ -120,14 +120,23 @@ const explain = (name: string, sql: string) =>
 const isConcurrent = (sql: string) => /^(CREATE|DROP) INDEX CONCURRENTLY/m.test(sql)
 const statementsOf = (sql: string) => sql.split(/;$/m).filter((statement) => statement.trim() !== "")
 
+/** Behind a statement that waits for a table's lock all others wait too, so it waits for a second at a time. */
+const isLocked = ({ cause }: SqlError) => cause instanceof Pg.DatabaseError && cause.code === "55P03"
+const lockTries = { times: 400, schedule: Schedule.spaced("500 millis"), while: isLocked } as const
+
 const apply = (connection: Pg.Client) =>
   Effect.fnUntraced(function* ({ checksum, id, name, sql }: Migration) {
     // Outside of a transaction, one by one: after a failure all of them are repeated.
     for (const statement of isConcurrent(sql) ? statementsOf(sql) : []) {
       yield* query(connection, statement).pipe(explain(name, statement))
     }
-    yield* query(connection, "BEGIN")
-    if (!isConcurrent(sql)) yield* query(connection, sql).pipe(explain(name, sql))
+    const change = isConcurrent(sql) ? Effect.void : query(connection, sql)
+    yield* query(connection, "BEGIN; SET LOCAL lock_timeout = '1s'").pipe(
+      Effect.zipRight(change),
+      Effect.tapError(() => Effect.ignore(query(connection, "ROLLBACK"))),
+      Effect.retry(lockTries),
+      explain(name, sql)
+    )
     yield* query(connection, "INSERT INTO schema_migrations (id, name, checksum) VALUES ($1, $2, $3)", [
       id,
       name,

@@ -13,15 +13,22 @@ const extension = ".json"
 
 const failed = Effect.mapError(({ detail }: { readonly detail: string }) => new JournalFailed({ message: detail }))
 
+interface Options {
+  readonly directory: string
+  /** Where gateways write that could not carry out what is in the other. */
+  readonly former?: string | undefined
+}
+
 /** One file per refund, complete or absent; processes that share the directory also carry out each other's. */
-export const layer = (options: { readonly directory: string }): Layer.Layer<RefundJournal> =>
+export const layer = (options: Options): Layer.Layer<RefundJournal> =>
   Layer.effect(
     RefundJournal,
-    Effect.map(Ids, (ids) => make(options.directory, ids))
+    Effect.map(Ids, (ids) => make(options, ids))
   )
 
-const make = (directory: string, ids: typeof Ids.Service) => {
-  const fileOf = (hold: string) => path.join(directory, `${hold}${extension}`)
+const make = ({ directory, former }: Options, ids: typeof Ids.Service) => {
+  const directories = former === undefined ? [directory] : [directory, former]
+  const fileIn = (folder: string, hold: string) => path.join(folder, `${hold}${extension}`)
 
   const write = (file: string, text: string) => {
     const part = `${file}.${ids.unguessable()}.part`
@@ -39,34 +46,32 @@ const make = (directory: string, ids: typeof Ids.Service) => {
   }
 
   /** None where another process has removed it, or it is no entry. */
-  const read = (name: string) =>
-    runIo(() => readFile(path.join(directory, name), "utf8")).pipe(
+  const read = (file: string) =>
+    runIo(() => readFile(file, "utf8")).pipe(
       Effect.flatMap(decode),
-      Effect.tapErrorTag("ParseError", () =>
-        Effect.logError(`${path.join(directory, name)} is no entry of the journal of voids`)
-      ),
+      Effect.tapErrorTag("ParseError", () => Effect.logError(`${file} is no entry of the journal of refunds`)),
       Effect.option
     )
 
-  const names = Effect.catchTag(
-    runIoOnFile(() => readdir(directory)),
-    "FileMissing",
-    () => Effect.succeed([])
-  )
+  const filesIn = (folder: string) =>
+    runIoOnFile(() => readdir(folder)).pipe(
+      Effect.catchTag("FileMissing", () => Effect.succeed([])),
+      Effect.map((names) => names.filter((name) => name.endsWith(extension)).map((name) => path.join(folder, name)))
+    )
 
   return RefundJournal.of({
     add: (entry) =>
-      failed(Effect.zipRight(write(fileOf(entry.hold), encode(entry)), syncDirectory(directory))).pipe(
+      failed(Effect.zipRight(write(fileIn(directory, entry.hold), encode(entry)), syncDirectory(directory))).pipe(
         Effect.uninterruptible
       ),
-    remove: (hold) => failed(runIo(() => rm(fileOf(hold), { force: true }))),
-    entries: failed(names).pipe(
-      Effect.flatMap((found) =>
-        Effect.forEach(
-          found.filter((name) => name.endsWith(extension)),
-          read
-        )
+    remove: (hold) =>
+      failed(
+        Effect.forEach(directories, (folder) => runIo(() => rm(fileIn(folder, hold), { force: true })), {
+          discard: true
+        })
       ),
+    entries: failed(Effect.forEach(directories, filesIn)).pipe(
+      Effect.flatMap((files) => Effect.forEach(files.flat(), read)),
       Effect.map((entries) => entries.flatMap((entry) => (entry._tag === "Some" ? [entry.value] : [])))
     )
   })

@@ -21,7 +21,7 @@ const chargedAndRefused = Effect.gen(function* () {
   const refused = yield* ask({ url: first.url, secret })
   assert.strictEqual(refused.status, 500)
   assert.deepStrictEqual((yield* moneyOf(org)).charges, [charge])
-  const journal = Effect.promise(() => readdir(path.join(directory, ".data/voids")))
+  const journal = Effect.promise(() => readdir(path.join(directory, ".data/refunds")))
   assert.lengthOf(yield* journal, 1)
   return { ...control, first, org, secret, journal }
 })

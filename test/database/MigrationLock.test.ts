@@ -86,4 +86,30 @@ describe("the lock of the migrations", () => {
       yield* Fiber.join(lost)
     }
   )
+
+  it.scopedLive("of a table is not waited for by others behind a migration", function* () {
+    const url = yield* Postgres.emptyUrl
+    const client = () =>
+      Effect.acquireRelease(
+        Effect.promise(async () => {
+          const client = new Pg.Client({ connectionString: url })
+          await client.connect()
+          return client
+        }),
+        (client) => Effect.promise(() => client.end())
+      )
+    const [reader, writer] = [yield* client(), yield* client()]
+    const ask = (one: Pg.Client, text: string) => Effect.promise(() => one.query(text))
+    yield* ask(reader, "CREATE TABLE busy (id integer)")
+    yield* ask(reader, "BEGIN; SELECT * FROM busy")
+    const from = yield* directoryWith({ "0001_change.sql": "ALTER TABLE busy ADD COLUMN more integer;" })
+    const { migrate } = yield* program(url, from, {})
+    const migrated = yield* Effect.fork(migrate)
+    const waiting = ask(writer, "SELECT FROM pg_locks WHERE NOT granted AND relation = 'busy'::regclass")
+    yield* eventually(waiting, ({ rowCount }) => rowCount === 1)
+    yield* ask(writer, "INSERT INTO busy VALUES (1)")
+    assert.isNull(migrated.unsafePoll(), "the reader still reads")
+    yield* ask(reader, "COMMIT")
+    assert.deepStrictEqual(yield* Fiber.join(migrated), ["0001_change"])
+  })
 })

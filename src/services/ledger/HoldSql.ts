@@ -74,7 +74,7 @@ const fitsBalance = `up_to - amount < available AND up_to <= available
 
 const placeText = (forInstance: boolean) => `
   WITH input AS (${input}), known AS (
-    SELECT id FROM ${forInstance ? "open_holds" : "holds"} WHERE id IN (SELECT id FROM input)
+    SELECT id FROM ${forInstance ? "open_holds" : "holds"} WHERE id = ANY ($1::uuid[])
   ), taken_units AS (
     INSERT INTO rate_windows AS w (key_id, started_at, used)
     SELECT key_id, now(), count(*) FROM input
@@ -208,10 +208,16 @@ export const tombstone = (
 /** After that no statement can place or settle a hold any more: those that could have failed long before. */
 const keptMinutes = 10
 
+const archivedAtOnce = 5_000
+
 /** What was released stays known, but is in nobody's way. */
 export const archiveReleased = (sql: SqlClient.SqlClient) => sql`
   WITH released AS (
-    DELETE FROM open_holds WHERE released_at < now() - ${keptMinutes} * interval '1 minute' RETURNING *
+    DELETE FROM open_holds WHERE id = ANY (ARRAY(
+      SELECT id FROM open_holds WHERE released_at < now() - ${keptMinutes} * interval '1 minute'
+      LIMIT ${archivedAtOnce} FOR UPDATE SKIP LOCKED
+    )) RETURNING *
   )
   INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, created_at, closed_at)
-  SELECT id, org_id, key_id, amount, 'released', instance_id, created_at, released_at FROM released`
+  SELECT id, org_id, key_id, amount, 'released', instance_id, created_at, released_at FROM released
+  ON CONFLICT (id) DO NOTHING`

@@ -44,7 +44,6 @@ export const sweep = Effect.gen(function* () {
       )
     )
 
-  yield* archiveReleased(sql)
   let released = 0
   while (true) {
     const found = yield* findOrphans(sql, batchSize, [...lockedOrgs])
@@ -57,8 +56,12 @@ export const sweep = Effect.gen(function* () {
   return released
 }).pipe(Effect.uninterruptible, Effect.orDie)
 
+const archive = Effect.flatMap(SqlClient.SqlClient, archiveReleased).pipe(Effect.uninterruptible)
+
 export const runSweeper = sweep.pipe(
   Effect.catchAllCause((cause) => logFailure("Sweep failed", cause)),
+  Effect.zipRight(archive),
+  Effect.catchAllCause((cause) => logFailure("Released holds could not be moved", cause)),
   Effect.repeat(Schedule.spaced(sweepEvery)),
   Effect.forkScoped
 )

@@ -63,6 +63,13 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
       WHERE e.held IS NOT NULL`
   },
   {
+    name: "an open hold belongs to a process that was there",
+    check: sql`
+      SELECT open_holds.id AS hold_id, open_holds.org_id, open_holds.instance_id
+      FROM open_holds LEFT JOIN instances ON instances.id = open_holds.instance_id
+      WHERE open_holds.released_at IS NULL AND instances.id IS NULL`
+  },
+  {
     name: "a charge belongs to its hold's organization and key",
     check: sql`
       SELECT e.id AS entry_id, e.org_id, e.key_id, holds.id AS hold_id

@@ -21,7 +21,7 @@ export const refundedByHold = `
 export const giveBack = (sql: SqlClient.SqlClient, hold: string, amount: NanoUsd | null, note: string) => sql`
   payer AS (
     SELECT id FROM organizations
-    WHERE ${lockTimeout(sql, "one")} AND id = (SELECT org_id FROM all_holds WHERE id = ${hold}) FOR NO KEY UPDATE
+    WHERE ${lockTimeout(sql, "one")} AND id IN (SELECT org_id FROM all_holds WHERE id = ${hold}) FOR NO KEY UPDATE
   ), charged AS (
     SELECT hold.id, hold.org_id, coalesce(hold.charged, 0) AS charged, before.refunds,
       coalesce(hold.charged, 0) - before.amount AS remaining

@@ -59,7 +59,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
       const forget = ({ entry, mayBeCharged }: Pending) =>
         mayBeCharged
           ? Effect.catchAll(journal.remove(entry.hold), ({ message }) =>
-              Effect.logWarning(`The journal of voids cannot be written: ${message}`)
+              Effect.logWarning(`The journal of refunds cannot be written: ${message}`)
             )
           : Effect.void
 
@@ -99,7 +99,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
       const recover = journal.entries.pipe(
         Effect.tap((entries) => Effect.sync(() => entries.forEach((entry) => add(entry, true)))),
         Effect.tap((entries) => (entries.length === 0 ? Effect.void : wake)),
-        Effect.catchAll(({ message }) => Effect.logWarning(`The journal of voids cannot be read: ${message}`))
+        Effect.catchAll(({ message }) => Effect.logWarning(`The journal of refunds cannot be read: ${message}`))
       )
 
       yield* Effect.addFinalizer(() =>
@@ -108,7 +108,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
           Effect.interruptible,
           Effect.timeout(flushWithin),
           Effect.catchAll(() =>
-            Effect.logWarning(`${pending.size} failed requests are left for the next start to void`)
+            Effect.logWarning(`${pending.size} failed requests are left for the next start to give back`)
           )
         )
       )
@@ -123,7 +123,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
         refund: ({ id, key, org }, video) => {
           const entry = { hold: id, org, key, ...(video === undefined ? {} : { video }) }
           return journal.add(entry).pipe(
-            Effect.catchAll(({ message }) => Effect.logError(`A void is kept in memory only: ${message}`)),
+            Effect.catchAll(({ message }) => Effect.logError(`A refund is kept in memory only: ${message}`)),
             Effect.zipRight(Effect.sync(() => add(entry, true))),
             Effect.zipRight(wake),
             Effect.uninterruptible

@@ -17,7 +17,8 @@ const logColumns = `request_id, at, surface, status, code, org_id, key_id, addre
 
 const notices = notify("SELECT id FROM payers", `${lowCredits} UNION ALL ${reachedCaps}`)
 
-const isOpen = "hold.id = input.id AND (SELECT count(*) FROM payers) > 0"
+/** By the ids as they are given: joined to the input alone, a plan may go through all that was ever open. */
+const isOpen = "hold.id = ANY ($1::uuid[]) AND hold.id = input.id AND (SELECT count(*) FROM payers) > 0"
 
 const closeOfProcess = `
   DELETE FROM open_holds AS hold USING input WHERE ${isOpen} AND hold.released_at IS NULL

@@ -66,6 +66,10 @@ withLayer(ledgers)("the invariants of the ledger", (it) => {
               VALUES (gen_random_uuid(), ${org}, ${key}, 1, 'settled', 0, gen_random_uuid(), now())`
         ],
         [
+          ["an open hold belongs to a process that was there"],
+          sql`UPDATE open_holds SET instance_id = gen_random_uuid() WHERE id = ${open.id}`
+        ],
+        [
           ["a hold is in one place"],
           sql`INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
               VALUES (${open.id}, ${org}, ${key}, 1, 'released', gen_random_uuid(), now())`

@@ -1,6 +1,12 @@
 import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
+import { Deferred, Effect, Exit, Fiber } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
+import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
+import { Instance } from "../../../src/services/runtime/Instance.ts"
+import { runWith } from "../../../src/services/sql/Statement.ts"
+import { bareRow } from "../../../src/services/telemetry/RequestEntry.ts"
+import { eventually } from "../../harness/database/Money.ts"
 import { account, archiveNow, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
@@ -60,6 +66,73 @@ withLayer(ledgers)("where a hold is kept", (it) => {
     yield* archiveNow
     assert.deepInclude(yield* placesOf(hold.id), { open: true, stored: false })
     yield* ledger.settle(hold, one)
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("closed, it is not placed again by a statement that comes late, whichever text it has", function* () {
+    const { bench, key, ledger, org, sql } = yield* account(NanoUsd(3n * one))
+    const process = yield* (yield* Instance).id
+    const [settled, released, archived] = yield* Effect.all([
+      ledger.admit({ org, key, upTo: one }),
+      ledger.admit({ org, key, upTo: one }),
+      ledger.admit({ org, key, upTo: one })
+    ])
+    yield* ledger.release(archived)
+    yield* archiveNow
+    yield* ledger.settle(settled, NanoUsd(7n))
+    yield* ledger.release(released)
+    for (const hold of [settled, archived, released]) {
+      for (const areNew of [false, true]) {
+        const late = HoldSql.place(process, [{ ...hold, rateLimit: undefined }], areNew)
+        const exit = yield* Effect.exit(runWith(sql, late))
+        assert.isTrue(Exit.isFailure(exit) || (hold === released && !areNew), "refused, or known")
+      }
+    }
+    assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(3n * one - 7n), held: NanoUsd(0n) })
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.scoped("closed while such a statement waits for the organization, it is not placed again either", function* () {
+    const { bench, key, ledger, org, sql } = yield* account(NanoUsd(3n * one))
+    const process = yield* (yield* Instance).id
+    const hold = yield* ledger.admit({ org, key, upTo: one })
+    const isClosed = yield* Deferred.make<void>()
+    const mayCommit = yield* Deferred.make<void>()
+    const closing = runWith(
+      sql,
+      SettleSql.settle([{ ...hold, cost: NanoUsd(7n) }], "many", [bareRow(hold, Date.now())])
+    ).pipe(
+      Effect.zipRight(Deferred.succeed(isClosed, undefined)),
+      Effect.zipRight(Deferred.await(mayCommit)),
+      sql.withTransaction
+    )
+    const closed = yield* Effect.fork(closing)
+    yield* Deferred.await(isClosed)
+    const late = yield* Effect.fork(
+      Effect.exit(runWith(sql, HoldSql.place(process, [{ ...hold, rateLimit: undefined }], true)))
+    )
+    yield* eventually(sql`SELECT FROM pg_locks WHERE NOT granted`, (waiting) => waiting.length > 0)
+    yield* Deferred.succeed(mayCommit, undefined)
+    yield* Fiber.join(closed)
+    assert.isTrue(Exit.isFailure(yield* Fiber.join(late)))
+    assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(3n * one - 7n), held: NanoUsd(0n) })
+    assert.deepInclude(yield* placesOf(hold.id), { states: ["settled"] })
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("what was archived by somebody else already does not keep others from being moved", function* () {
+    const { bench, key, ledger, org, sql } = yield* account(one)
+    const [first, second] = yield* Effect.all([
+      ledger.admit({ org, key, upTo: NanoUsd(1n) }),
+      ledger.admit({ org, key, upTo: NanoUsd(1n) })
+    ])
+    yield* ledger.release(first)
+    yield* ledger.release(second)
+    yield* sql`INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
+      VALUES (${first.id}, ${org}, ${key}, 0, 'released', gen_random_uuid(), now())`
+    yield* archiveNow
+    assert.deepInclude(yield* placesOf(first.id), { open: false, states: ["released"] })
+    assert.deepInclude(yield* placesOf(second.id), { open: false, states: ["released"] })
     assert.isTrue(yield* bench.proved)
   })
 

@@ -42,7 +42,7 @@ describe("the journal of refunds on disk", () => {
     Effect.map(Layer.build(DiskRefundJournal.layer({ directory })), (context) => Context.get(context, RefundJournal))
 
   it.scoped("keeps entries for the next process, until they are removed", function* () {
-    const directory = path.join(yield* temporary, "voids")
+    const directory = path.join(yield* temporary, "refunds")
     const first = yield* journalIn(directory)
     assert.deepStrictEqual(yield* first.entries, [])
     yield* first.add(entry)
@@ -56,7 +56,7 @@ describe("the journal of refunds on disk", () => {
   })
 
   it.scoped("takes the same entry from several processes at the same moment", function* () {
-    const directory = path.join(yield* temporary, "voids")
+    const directory = path.join(yield* temporary, "refunds")
     const journals = yield* Effect.all(Array.from({ length: 8 }, () => journalIn(directory)))
     yield* Effect.forEach(journals, (journal) => journal.add(entry), { concurrency: "unbounded" })
     assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [`${entry.hold}.json`])
@@ -81,7 +81,7 @@ describe("the journal of refunds on disk", () => {
   it.scoped("fails where it cannot write, and says why", function* () {
     const file = path.join(yield* temporary, "file")
     yield* Effect.promise(() => writeFile(file, ""))
-    const journal = yield* journalIn(path.join(file, "voids"))
+    const journal = yield* journalIn(path.join(file, "refunds"))
     assert.match((yield* Effect.flip(journal.add(entry))).message, /ENOTDIR|EEXIST/)
   })
 })
@@ -110,7 +110,7 @@ describe("refunds", () => {
       assert.isTrue(yield* (yield* LedgerBench).proved)
     }).pipe(
       Effect.provide(
-        Layer.provideMerge(observedProcess(DiskRefundJournal.layer({ directory: "/dev/null/voids" })), Postgres.layer)
+        Layer.provideMerge(observedProcess(DiskRefundJournal.layer({ directory: "/dev/null/refunds" })), Postgres.layer)
       )
     )
   )
