@@ -5,6 +5,7 @@ import {
   type Context,
   Effect,
   type Fiber,
+  type FiberId,
   Layer,
   Logger,
   type Option,
@@ -15,28 +16,35 @@ import {
 import { Database } from "../../src/database/Database.ts"
 import * as Gateway from "../../src/Gateway.ts"
 import { readSettings } from "../../src/Settings.ts"
-import { Failpoint } from "../../src/services/runtime/Failpoint.ts"
+import { Failpoint, type FailpointName } from "../../src/services/runtime/Failpoint.ts"
 import { Tracing } from "../../src/services/telemetry/Tracing.ts"
 import { openAccount, operator } from "../harness/client/Account.ts"
 import { freshUrl } from "../harness/database/Postgres.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { assert, describe, it } from "../harness/It.ts"
+import { allocatedBytes } from "../harness/measurement/Allocation.ts"
 import { prefix } from "../harness/temporary.ts"
 import * as Provider from "../harness/upstream/ChatUpstream.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 
-const most = { operations: 225, fibers: 1, operationsAnEvent: 5 }
+const most = { operations: 225, fibers: 1, operationsAnEvent: 5, allocatedBytes: 300_000 }
 const warm = 5
 const counted = 15
+const sampled = 200
 
-/** Counts the operations of every fiber of a gateway, and the fibers that it starts. */
+/** Counts the operations of every fiber of a gateway, and the fibers that it starts; not those of the test's own fiber. */
 class Counter extends Supervisor.AbstractSupervisor<void> {
+  readonly #test: FiberId.FiberId
   operations = 0
   fibers = 0
   /** Of fibers that were started since it was last set to zero. */
   fresh = 0
   readonly #fresh = new Set<unknown>()
   override readonly value = Effect.void
+  constructor(test: FiberId.FiberId) {
+    super()
+    this.#test = test
+  }
   override onStart<A, E, R>(
     _context: Context.Context<R>,
     _effect: Effect.Effect<A, E, R>,
@@ -47,6 +55,7 @@ class Counter extends Supervisor.AbstractSupervisor<void> {
     this.#fresh.add(fiber)
   }
   override onEffect<A, E>(fiber: Fiber.RuntimeFiber<A, E>): void {
+    if (fiber.id() === this.#test) return
     this.operations += 1
     if (this.#fresh.has(fiber)) this.fresh += 1
   }
@@ -90,7 +99,7 @@ const read = async (answered: Response): Promise<void> => {
 
 /** A whole gateway in this process, in which every operation is counted. */
 const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
-  const counter = new Counter()
+  const counter = new Counter(yield* Effect.fiberId)
   const marks: Array<Mark> = []
   const mark = (until: string) => {
     marks.push({ until, operations: counter.operations, fibers: counter.fibers })
@@ -107,7 +116,16 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
     { fake: { adapter: "openai-chat", base_url: upstream.url, credential: "FAKE_KEY" } },
     { tiny: [{ provider: "fake", model: "theirs" }] }
   )
-  const reach = (name: string) => Effect.sync(() => mark(name))
+  const stages: Partial<Record<FailpointName, string>> = {
+    after_hold: "the hold is placed",
+    before_settle: "the provider has answered",
+    after_settle: "the charge is settled"
+  }
+  // As in production it is no operation.
+  const reach = (name: FailpointName) => {
+    mark(stages[name] ?? name)
+    return Effect.void
+  }
   const context = yield* Layer.build(
     Gateway.layer({
       settings,
@@ -130,7 +148,7 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
   const port = address._tag === "TcpAddress" ? address.port : 0
   const ask = Effect.fnUntraced(function* (stream: boolean, reply: Upstream.Reply, path: Path) {
     yield* upstream.script((response, received) => {
-      mark("the provider was asked")
+      mark("the provider is asked")
       return reply(response, received)
     })
     delivered.words = 0
@@ -145,7 +163,7 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
     )
     assert.strictEqual(answered.status, 200)
     yield* Effect.promise(() => read(answered))
-    mark("the answer was read")
+    mark("the answer is read")
     const phases = marks.map(({ fibers, operations, until }, at) => ({
       until,
       operations: operations - (marks[at - 1] ?? began).operations,
@@ -172,7 +190,12 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
       operations: least(all.map(({ operations }) => operations)),
       /** Without what fibers do that serve all requests. */
       own: least(all.map(({ own }) => own)),
-      fibers: least(all.map(({ fibers }) => fibers))
+      fibers: least(all.map(({ fibers }) => fibers)),
+      /** Of one request. */
+      allocates: Effect.map(
+        allocatedBytes(Effect.repeatN(ask(stream, reply, path), sampled - 1)),
+        (bytes) => bytes / sampled
+      )
     }
   })
 })
@@ -190,10 +213,13 @@ const streamOf = (events: number): Upstream.Reply =>
 describe("the operations of a request", () => {
   it.scopedLive("that is answered in one piece stay within their budget", function* () {
     const measure = yield* bench()
-    const { fibers, operations, phases } = yield* measure(false, Provider.answer("hello"))
+    const { allocates, fibers, operations, phases } = yield* measure(false, Provider.answer("hello"))
     console.table([...phases, { until: "in all", operations, fibers }])
+    const bytes = yield* allocates
+    console.log(`allocated by a request: ${Math.round(bytes / 1000)} kB`)
     assert.isAtMost(operations, most.operations)
     assert.isAtMost(fibers, most.fibers)
+    assert.isAtMost(bytes, most.allocatedBytes)
   })
 
   it.scopedLive("that is streamed grow little with each event", function* () {
