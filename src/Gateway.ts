@@ -113,7 +113,7 @@ const readiness = ({ media }: Settings) =>
       return {
         unready: Effect.gen(function* () {
           if (inFlight.isStopping()) return "draining"
-          if (!(yield* instance.admitting)) return "the database is out of reach"
+          if (!instance.isAdmitting()) return "the database is out of reach"
           if (media.store === "disk" && !isWritable()) return unwritable()
           return yield* pending
         }),

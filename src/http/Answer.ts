@@ -57,18 +57,20 @@ export const respondTagged = (
   return HttpServerResponse.empty({ status: 304, headers: rest })
 }
 
-export const send = (response: ServerResponse, { body, headers, status }: Answer): Effect.Effect<void> =>
-  Effect.suspend(() => {
-    if (response.destroyed) return Effect.void
-    // Without a listener the error would end the process.
-    response.on("error", () => {})
-    response.writeHead(status, headers)
-    if (typeof body === "string") {
-      response.end(body)
-      return Effect.void
-    }
-    return Effect.async<void>((resume) => {
-      response.once("close", () => resume(Effect.void))
-      Readable.from(body, { objectMode: false }).pipe(response)
-    })
+const ignore = (): void => {}
+
+/** Sends at once; the effect waits for the end of a body in pieces. */
+export const send = (response: ServerResponse, { body, headers, status }: Answer): Effect.Effect<void> => {
+  if (response.destroyed) return Effect.void
+  // Without a listener the error would end the process.
+  response.on("error", ignore)
+  response.writeHead(status, headers)
+  if (typeof body === "string") {
+    response.end(body)
+    return Effect.void
+  }
+  return Effect.async<void>((resume) => {
+    response.once("close", () => resume(Effect.void))
+    Readable.from(body, { objectMode: false }).pipe(response)
   })
+}

@@ -65,7 +65,7 @@ export const services = Layer.mergeAll(
   Layer.provideMerge(
     Layer.succeed(Instance, {
       id: Effect.succeed(instanceId),
-      admitting: Effect.succeed(true),
+      isAdmitting: () => true,
       hasPeers: Effect.succeed(false)
     })
   )

@@ -16,6 +16,7 @@ import { RateLimiter } from "../../services/access/RateLimiter.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
 import { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
+import { ensureSync, proceed } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { Instance } from "../../services/runtime/Instance.ts"
@@ -79,7 +80,10 @@ const checkSolvency = Effect.fnUntraced(function* (
 /** The fiber goes on when the client leaves: begun work is paid for and logged. */
 export class Admission extends Context.Tag("gateway/http/Admission")<
   Admission,
-  { readonly serve: (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) => Effect.Effect<void> }
+  {
+    /** To be run uninterruptibly. */
+    readonly serve: (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) => Effect.Effect<void>
+  }
 >() {
   static readonly layer = (options: { readonly defaultRpm: number; readonly trustedProxies: number }) =>
     Layer.scoped(
@@ -109,20 +113,23 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
             return allowance.admitted ? Effect.void : new RateLimited()
           })
 
-        const admit = (endpoint: Endpoint, record: RequestRecord, request: IncomingMessage) =>
-          Effect.flatMap(instance.admitting, (isAdmitting): Effect.Effect<void, Failure> => {
-            const { caller, rate } = record
-            if (!isAdmitting) return Effect.die(new HeartbeatLost())
-            if (inFlight.isDraining()) {
-              return Effect.flatMap(limiter.peek(caller.key, rate.limit), (allowance) => {
-                rate.allowance = allowance
-                return new Aborted()
-              })
-            }
-            const scope = scopeOf[endpoint.surface]
-            if (!hasScope(caller, scope)) return Effect.zipRight(takeRate(record), new InsufficientScope({ scope }))
-            return endpoint.admitsWithHold && isSmall(request) ? Effect.void : takeRate(record)
-          })
+        const admit = (
+          endpoint: Endpoint,
+          record: RequestRecord,
+          request: IncomingMessage
+        ): Effect.Effect<void, Failure> => {
+          const { caller, rate } = record
+          if (!instance.isAdmitting()) return Effect.die(new HeartbeatLost())
+          if (inFlight.isDraining()) {
+            return Effect.flatMap(limiter.peek(caller.key, rate.limit), (allowance) => {
+              rate.allowance = allowance
+              return new Aborted()
+            })
+          }
+          const scope = scopeOf[endpoint.surface]
+          if (!hasScope(caller, scope)) return Effect.zipRight(takeRate(record), new InsufficientScope({ scope }))
+          return endpoint.admitsWithHold && isSmall(request) ? Effect.void : takeRate(record)
+        }
 
         const failLate = (record: RequestRecord, cause: Cause.Cause<Failure | BodyCutOff>) => {
           const failed = Effect.failCause(cause)
@@ -144,48 +151,51 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
           response: ServerResponse,
           { address, at, requestId, startedAt, trace }: typeof RequestContext.Service,
           caller: Caller
-        ) =>
-          Effect.suspend(() => {
-            const record = new RequestRecord({
-              id: ids.uuid(),
-              requestId,
-              surface: endpoint.surface,
-              caller,
-              client: { address, userAgent: request.headers["user-agent"] },
-              limit: caller.rpm ?? options.defaultRpm,
-              at,
-              startedAt,
-              trace
-            })
-            const departure = new ClientDeparture()
-            response.once("close", () => {
-              if (response.writableEnded) return
-              record.departed = true
-              departure.leave()
-            })
-            const solvency = checkSolvency(services, caller, endpoint, request)
-            const body = receiver.body(request, caller.org, solvency, inFlight.receive)
-            const admitted = {
-              record,
-              request,
-              receive: body.receive,
-              response,
-              departure,
-              headers: () => headersOf(record),
-              checkSolvency: solvency
-            }
-            return Effect.flatMap(admit(endpoint, record, request), () => endpoint.answer(admitted)).pipe(
-              Effect.catchAllCause((cause) => failLate(record, cause)),
-              Effect.matchCauseEffect({
-                onFailure: (cause) => explain(cause, endpoint, record, response),
-                onSuccess: (answer): Effect.Effect<Outcome> => Effect.succeed({ answer, code: null })
-              }),
-              Effect.flatMap((outcome) => {
-                body.release()
-                return Effect.as(conclude(endpoint, request, record, outcome), outcome.answer)
-              })
-            )
+        ) => {
+          const record = new RequestRecord({
+            id: ids.uuid(),
+            requestId,
+            surface: endpoint.surface,
+            caller,
+            client: { address, userAgent: request.headers["user-agent"] },
+            limit: caller.rpm ?? options.defaultRpm,
+            at,
+            startedAt,
+            trace
           })
+          const departure = new ClientDeparture()
+          response.once("close", () => {
+            if (response.writableEnded) return
+            record.departed = true
+            departure.leave()
+          })
+          const solvency = checkSolvency(services, caller, endpoint, request)
+          const body = receiver.body(request, caller.org, solvency, inFlight.receive)
+          const admitted = {
+            record,
+            request,
+            receive: body.receive,
+            response,
+            departure,
+            headers: () => headersOf(record),
+            checkSolvency: solvency
+          }
+          const finish = (outcome: Outcome) => {
+            body.release()
+            return proceed(conclude(endpoint, request, record, outcome), () => Effect.succeed(outcome.answer))
+          }
+          return Effect.matchCauseEffect(
+            Effect.suspend(() => proceed(admit(endpoint, record, request), () => endpoint.answer(admitted))),
+            {
+              onFailure: (cause) =>
+                failLate(record, cause).pipe(
+                  Effect.catchAllCause((late) => explain(late, endpoint, record, response)),
+                  Effect.flatMap(finish)
+                ),
+              onSuccess: (answer) => finish({ answer, code: null })
+            }
+          )
+        }
 
         const serve = (endpoint: Endpoint, request: IncomingMessage, response: ServerResponse) =>
           Effect.suspend(() => {
@@ -196,23 +206,22 @@ export class Admission extends Context.Tag("gateway/http/Admission")<
             const workFor = (caller: Caller) => inFlight.track(work(endpoint, request, response, context, caller))
             const secret = presentedSecret(request.headers)
             const recalled = secret === undefined ? undefined : auth.recall(secret)
-            const served = (
-              recalled === undefined ? Effect.flatMap(identify(request, context.address), workFor) : workFor(recalled)
-            ).pipe(
-              Effect.catchAllCause((cause) => refuse(endpoint, request, context, cause)),
-              Effect.flatMap((answer) => {
-                if (answer === undefined) return Effect.void
-                // A client that reuses the connection would find it closed.
-                const closing = inFlight.isStopping() ? { connection: "close" } : undefined
-                return Answer.send(response, { ...answer, headers: { ...answer.headers, ...closing } })
-              })
+            const send = (answer: Answer.Answer | undefined) => {
+              if (answer === undefined) return Effect.void
+              // A client that reuses the connection would find it closed.
+              const closing = inFlight.isStopping()
+                ? { headers: { ...answer.headers, connection: "close" } }
+                : undefined
+              return Answer.send(response, closing ? { ...answer, ...closing } : answer)
+            }
+            const served = Effect.matchCauseEffect(
+              recalled === undefined ? Effect.flatMap(identify(request, context.address), workFor) : workFor(recalled),
+              {
+                onFailure: (cause) => Effect.flatMap(refuse(endpoint, request, context, cause), send),
+                onSuccess: send
+              }
             )
-            return trace === undefined
-              ? served
-              : Effect.ensuring(
-                  served,
-                  Effect.sync(() => trace.end())
-                )
+            return trace === undefined ? served : ensureSync(served, () => trace.end())
           })
 
         return Admission.of({ serve })

@@ -1,9 +1,10 @@
 import { isUtf8 } from "node:buffer"
 import type { IncomingMessage } from "node:http"
-import { Context, Effect, Either } from "effect"
+import { Context, Effect } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
+import { proceed } from "../../services/runtime/Fibers.ts"
 import type { Incoming, ReceiveFailure } from "./BodyReceiver.ts"
 import { refuse, refused } from "./Fields.ts"
 import { type JsonObject } from "./Guards.ts"
@@ -43,14 +44,14 @@ const byteOrderMark = Buffer.from("\ufeff")
 const withoutMark = (bytes: Buffer): Buffer =>
   bytes.subarray(0, byteOrderMark.length).equals(byteOrderMark) ? bytes.subarray(byteOrderMark.length) : bytes
 
-const parseSmall = (bytes: Buffer): Either.Either<unknown, JsonUnreadable> => {
+const parseSmall = (bytes: Buffer): Effect.Effect<unknown, InvalidRequest> => {
   try {
     const value: unknown = JSON.parse(bytes.toString("utf8"))
     return nestsWithin(bodyLimits.levels, value)
-      ? Either.right(value)
-      : Either.left(new JsonUnreadable({ reason: "levels" }))
+      ? Effect.succeed(value)
+      : unreadable(new JsonUnreadable({ reason: "levels" }))
   } catch {
-    return Either.left(new JsonUnreadable({ reason: "syntax" }))
+    return unreadable(new JsonUnreadable({ reason: "syntax" }))
   }
 }
 
@@ -59,7 +60,7 @@ export const parseBody = (body: Buffer): Effect.Effect<unknown, InvalidRequest> 
   if (!isUtf8(body)) return refuse(null, "The body is not valid UTF-8.")
   const bytes = withoutMark(body)
   return bytes.length <= smallDocument
-    ? Either.mapLeft(parseSmall(bytes), unreadable)
+    ? parseSmall(bytes)
     : EventLoop.runInSlices(parseJson(bytes, bodyLimits)).pipe(Effect.flatten, Effect.mapError(unreadable))
 }
 
@@ -86,9 +87,10 @@ export const readDocument = (
   incoming: Incoming,
   limitBytes: number
 ): Effect.Effect<{ readonly value: unknown; readonly bytes: number }, InvalidRequest | ReceiveFailure> =>
-  requireNoForm(incoming.request).pipe(
-    Effect.zipRight(readPlain(incoming, limitBytes)),
-    Effect.flatMap((body) => Effect.map(parseBody(body), (value) => ({ value, bytes: body.length })))
+  proceed(requireNoForm(incoming.request), () =>
+    proceed(readPlain(incoming, limitBytes), (body) =>
+      proceed(parseBody(body), (value) => Effect.succeed({ value, bytes: body.length }))
+    )
   )
 
 export const readJson = (incoming: Incoming, limitBytes: number) =>

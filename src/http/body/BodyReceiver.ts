@@ -22,7 +22,7 @@ export type ReceiveFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff |
 
 export interface Incoming {
   readonly request: IncomingMessage
-  /** Up to so many bytes; of a longer body hardly more is received. */
+  /** Up to so many bytes; of a longer body hardly more is received. Takes at once what is there already. */
   readonly receive: (limitBytes: number) => Effect.Effect<Buffer, ReceiveFailure>
 }
 
@@ -56,11 +56,8 @@ export class BodyReceiver {
     return {
       request,
       receive: (limitBytes) =>
-        Effect.suspend(
-          () =>
-            this.#ready(request, limitBytes, memory) ??
-            whileReceiving(this.#receive(request, limitBytes, memory, admitLarge))
-        ),
+        this.#ready(request, limitBytes, memory) ??
+        whileReceiving(this.#receive(request, limitBytes, memory, admitLarge)),
       release: () => memory.shrink(0)
     }
   }

@@ -4,6 +4,7 @@ import { applyRules } from "../../domain/ChatRules.ts"
 import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import type { ChatTask } from "../../services/chat/ChatCharging.ts"
+import { proceed } from "../../services/runtime/Fibers.ts"
 import type { Admitted } from "../admission/Admission.ts"
 import { Limits, readDocument } from "../body/Body.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
@@ -25,20 +26,21 @@ export const makeTaskReader = Effect.gen(function* () {
   ): Effect.Effect<ChatTask, InvalidRequest | ModelNotFound> => {
     const model = catalog.current.find(asked.model)
     if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
-    return Either.map(applyRules(model, asked), (request) => {
-      const { fitHolds, org } = record.caller
-      const conversation = conversationKeyOf(model, request, { org, headers, bytes })
-      return {
-        model,
-        request: conversation === undefined ? request : { ...request, conversation },
-        record,
-        fitsHold: fitsHold || fitHolds
-      }
+    const ruled = applyRules(model, asked)
+    if (Either.isLeft(ruled)) return ruled.left
+    const request = ruled.right
+    const { fitHolds, org } = record.caller
+    const conversation = conversationKeyOf(model, request, { org, headers, bytes })
+    return Effect.succeed({
+      model,
+      request: conversation === undefined ? request : { ...request, conversation },
+      record,
+      fitsHold: fitsHold || fitHolds
     })
   }
 
   return (dialect: ChatDialect, admitted: Admitted): Effect.Effect<ChatTask, Failure | BodyCutOff> =>
-    Effect.flatMap(
+    proceed(
       readDocument(admitted, limits.chatBodyBytes),
       ({ bytes, value }): Effect.Effect<ChatTask, InvalidRequest | ModelNotFound> => {
         const { record, request } = admitted

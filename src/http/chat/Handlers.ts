@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { Failure } from "../../domain/Failure.ts"
 import { isInSandbox } from "../../services/catalog/CatalogRules.ts"
 import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
+import { proceed } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { type Answer, json } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
@@ -23,7 +24,7 @@ export const chatEndpoints = Effect.gen(function* () {
   const clock = yield* Effect.clock
 
   const answer = (dialect: ChatDialect, admitted: Admitted): Effect.Effect<Answer | undefined, Failure | BodyCutOff> =>
-    Effect.flatMap(read(dialect, admitted), (task) => {
+    proceed(read(dialect, admitted), (task) => {
       const { departure, headers, record, response } = admitted
       const name = {
         id: ids.prefixed(dialect.idPrefix),

@@ -1,7 +1,7 @@
 import type { IncomingMessage, Server, ServerResponse } from "node:http"
 import { HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
-import { Context, Effect, Layer, Runtime } from "effect"
+import { Context, Effect, Layer, Runtime, RuntimeFlags } from "effect"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
@@ -48,14 +48,14 @@ export const layer = (node: Server, corsOrigins: ReadonlyArray<string>) =>
         return requestId
       }
       const answerPreflight = corsOrigins.length === 0 ? undefined : cors(corsOrigins, reportPreflight)
-      const fork = Runtime.runFork(yield* Effect.runtime())
+      const fork = Runtime.runFork(Runtime.disableRuntimeFlag(yield* Effect.runtime(), RuntimeFlags.Interruption))
 
       const generate = (request: IncomingMessage, response: ServerResponse): boolean => {
         const { method, url = "" } = request
         const endpoint = method === "POST" ? (routes.get(url) ?? routes.get(pathOf(url))) : undefined
         if (endpoint === undefined) return false
         // By then a body that came with its head is there too.
-        setImmediate(() => fork(Effect.uninterruptible(admission.serve(endpoint, request, response))))
+        setImmediate(() => fork(admission.serve(endpoint, request, response)))
         return true
       }
       return HttpServer.make({

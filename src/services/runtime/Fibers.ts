@@ -1,4 +1,19 @@
-import { Effect, type Exit, Fiber } from "effect"
+import { Effect, Exit, Fiber, RuntimeFlags } from "effect"
+
+const isValue = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Exit.Success<A, E> =>
+  Exit.isExit(effect) && Exit.isSuccess(effect)
+
+/** `Effect.flatMap` that goes on at once where there is nothing to wait for; call it only where the effect is about to run. */
+export const proceed = <A, E, R, B, E2, R2>(
+  effect: Effect.Effect<A, E, R>,
+  next: (value: A) => Effect.Effect<B, E2, R2>
+): Effect.Effect<B, E | E2, R | R2> => (isValue(effect) ? next(effect.value) : Effect.flatMap(effect, next))
+
+/** `Effect.uninterruptible`, which costs little where that is so already. */
+export const uninterruptibly = <A, E, R>(make: () => Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+  Effect.withFiberRuntime((_, { runtimeFlags }) =>
+    RuntimeFlags.interruption(runtimeFlags) ? Effect.uninterruptible(Effect.suspend(make)) : make()
+  )
 
 /** `Effect.ensuring` at a fraction of its cost, for uninterruptible regions. */
 export const ensureSync = <A, E, R>(effect: Effect.Effect<A, E, R>, act: () => void): Effect.Effect<A, E, R> =>

@@ -23,7 +23,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
   {
     /** Changes once this process was taken for dead. */
     readonly id: Effect.Effect<string>
-    readonly admitting: Effect.Effect<boolean>
+    readonly isAdmitting: () => boolean
     /** Whether an instance lives behind another address; false without an answer within a second. */
     readonly hasPeers: Effect.Effect<boolean>
   }
@@ -44,7 +44,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
       })
       const current = yield* Ref.make(yield* Effect.orDie(register))
       const beatenAt = yield* Ref.make(yield* Clock.currentTimeNanos)
-      const admitting = yield* Ref.make(true)
+      let isAdmitting = true
 
       const beat = Effect.gen(function* () {
         const startedAt = yield* Clock.currentTimeNanos
@@ -57,13 +57,16 @@ export class Instance extends Context.Tag("gateway/Instance")<
           yield* Ref.set(current, yield* register)
         }
         yield* Ref.set(beatenAt, startedAt)
-        if (!(yield* Ref.getAndSet(admitting, true))) yield* Effect.logInfo("The heartbeat is back: admitting again")
+        if (isAdmitting) return
+        isAdmitting = true
+        yield* Effect.logInfo("The heartbeat is back: admitting again")
       }).pipe(Effect.catchAllCause((cause) => logFailure("Heartbeat failed", cause)))
 
       const watch = Effect.gen(function* () {
         const silence = (yield* Clock.currentTimeNanos) - (yield* Ref.get(beatenAt))
         if (Duration.lessThan(Duration.nanos(silence), lostAfter)) return
-        if (!(yield* Ref.getAndSet(admitting, false))) return
+        if (!isAdmitting) return
+        isAdmitting = false
         yield* Effect.logError("No heartbeat for 20 s: admitting nothing, ending what runs")
         yield* inFlight.abort
       })
@@ -90,7 +93,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
         )
       )
 
-      return Instance.of({ id: Ref.get(current), admitting: Ref.get(admitting), hasPeers })
+      return Instance.of({ id: Ref.get(current), isAdmitting: () => isAdmitting, hasPeers })
     })
   )
 }

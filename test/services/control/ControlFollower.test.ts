@@ -48,7 +48,7 @@ const follow = Effect.gen(function* () {
         follow: () => Effect.sync(() => void (told.followed += 1))
       })
     ),
-    Layer.provide(Layer.mock(Instance, { id: Ref.get(id) })),
+    Layer.provide(Layer.mock(Instance, { isAdmitting: () => true, id: Ref.get(id) })),
     Layer.provide(Logger.remove(Logger.defaultLogger))
   )
   const context = yield* Layer.build(layers)
