@@ -111,6 +111,7 @@ export const layer = Layer.effectContext(
           Effect.zipRight(charge(hold, cost))
         ),
       release,
+      isOpen: ({ id }) => Effect.runSync(Ref.get(state)).holds.get(id)?.state === "open",
       job: { hold: (hold) => reserve(hold, true), settle: charge, release },
       balance: (org) =>
         Effect.map(Ref.get(state), (now) => {

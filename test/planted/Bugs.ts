@@ -111,15 +111,15 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "a request that a provider refused goes to the next one",
     file: "src/services/routing/Failover.ts",
-    find: "if (isFinal(failure.class) || plan.mayTryNext",
-    replace: "if (plan.mayTryNext",
+    find: "if (isFinal(failure.class) || this.#plan.mayTryNext",
+    replace: "if (this.#plan.mayTryNext",
     caughtBy: ["test/services/routing/ProviderRouter.test.ts"]
   },
   {
     name: "a route that failed is tried again",
     file: "src/services/routing/Failover.ts",
-    find: "const others = untried.filter((route) => route !== attempt.route)",
-    replace: "const others = [...untried]",
+    find: "this.#untried = this.#untried.filter((route) => route !== attempt.route)",
+    replace: "this.#untried = [...this.#untried]",
     caughtBy: ["test/services/routing/ProviderRouter.test.ts"]
   },
   {

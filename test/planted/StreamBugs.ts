@@ -60,8 +60,8 @@ export const streamBugs: ReadonlyArray<Bug> = [
   {
     name: "what one provider took to generate is missing to the next",
     file: "src/services/routing/Failover.ts",
-    find: "if (since !== undefined) deadline =",
-    replace: "if (since === Number.NaN) deadline =",
+    find: "if (since !== undefined) this.#extend",
+    replace: "if (since === Number.NaN) this.#extend",
     caughtBy: ["test/services/routing/StreamDeadlines.test.ts"]
   },
   {

@@ -1,7 +1,14 @@
 import { Effect, Either, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount, Route } from "../../domain/Model.ts"
-import type { ChatAdapter, ChatPull, Provider, ProviderFailure } from "../../services/routing/Provider.ts"
+import type {
+  ChatAdapter,
+  ChatPull,
+  CurrentAttempt,
+  Provider,
+  ProviderFailure
+} from "../../services/routing/Provider.ts"
+import { proceed } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
@@ -79,18 +86,13 @@ export interface ChatFormat<Options, Quirks extends object = {}>
   readonly ownStops?: (request: ChatRequest, options: Options) => ReadonlyArray<string>
 }
 
-interface EncodedRequest<Options, Quirks> {
-  readonly call: ChatCall<Options, Quirks>
-  readonly body: Exclude<UpstreamRequest["body"], undefined>
-}
-
 /** A host may answer a stream's request in one piece. */
 export const makeChatAdapter = <Options, Quirks extends object>(
   format: ChatFormat<Options, Quirks>
 ): Effect.Effect<ChatAdapter, never, Upstream> =>
   Effect.gen(function* () {
     type Call = ChatCall<Options, Quirks>
-    type Encoded = EncodedRequest<Options, Quirks>
+    type Encoded = { readonly call: Call; readonly body: Exclude<UpstreamRequest["body"], undefined> }
     const upstream = yield* Upstream
     const ids = yield* Ids
     const newId = () => ids.prefixed("call")
@@ -110,15 +112,14 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       return { call, body: write(call, value) }
     }
 
-    const begin = (route: Route, request: ChatRequest, isStream: boolean) =>
-      Effect.suspend(() => {
-        const obstacle = format.unencodable?.(request)
-        if (obstacle !== undefined) return Effect.fail(unsentFailure(route, obstacle))
-        const options = format.options.of(route)
-        const quirks = learnt.get(route) ?? format.quirks(options)
-        const native = nativeOf(route, request, options)
-        return Effect.succeed(encode({ route, request, native, options, isStream, quirks, adapted: {}, newId }))
-      })
+    const begin = (route: Route, request: ChatRequest, isStream: boolean): Effect.Effect<Encoded, ProviderFailure> => {
+      const obstacle = format.unencodable?.(request)
+      if (obstacle !== undefined) return unsentFailure(route, obstacle)
+      const options = format.options.of(route)
+      const quirks = learnt.get(route) ?? format.quirks(options)
+      const native = nativeOf(route, request, options)
+      return Effect.succeed(encode({ route, request, native, options, isStream, quirks, adapted: {}, newId }))
+    }
 
     const remember = ({ options, route }: Call, changes: Partial<Quirks>) => {
       learnt.set(route, { ...(learnt.get(route) ?? format.quirks(options)), ...changes })
@@ -188,13 +189,13 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       return Effect.map(events, (pull) => cutPull(pull, stopsOf(call), () => decoder.isCountable?.() === true))
     }
 
-    const complete = (encoded: Encoded): Effect.Effect<ChatAnswer, ProviderFailure> =>
-      Effect.flatMap(upstream.post(requestOf(encoded)), (response) => {
+    const send = (encoded: Encoded, attempt?: CurrentAttempt): Effect.Effect<ChatAnswer, ProviderFailure> =>
+      Effect.flatMap(upstream.post(requestOf(encoded), attempt), (response) => {
         const { call } = encoded
         return decodeSafely(call.route.provider, response, () => {
           if (isSuccess(response)) return decode(call, response)
           const adapted = adapt(encoded, response)
-          return adapted === undefined ? fail(call, response) : complete(adapted)
+          return adapted === undefined ? fail(call, response) : send(adapted, attempt)
         })
       })
 
@@ -210,6 +211,9 @@ export const makeChatAdapter = <Options, Quirks extends object>(
           })
         )
       })
+
+    const complete = (route: Route, request: ChatRequest, attempt?: CurrentAttempt) =>
+      proceed(begin(route, request, false), (encoded) => send(encoded, attempt))
 
     const countTokens = (route: Route, request: ChatRequest): Effect.Effect<number, ProviderFailure> =>
       Effect.flatMap(begin(route, request, false), ({ call }) => {
@@ -232,9 +236,9 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         native.dialect === format.native?.dialect &&
         format.native.accepts(native.body, route, format.options.of(route)),
       ...(format.native?.counting === undefined ? undefined : { countTokens }),
-      complete: (route, request) => Effect.flatMap(begin(route, request, false), complete),
-      endsAtDeadline: true,
-      stream: (route, request) => Effect.flatMap(begin(route, request, true), open)
+      complete: (route, request) => Effect.suspend(() => complete(route, request)),
+      completeWithin: (attempt, route, request) => complete(route, request, attempt),
+      stream: (route, request) => Effect.suspend(() => proceed(begin(route, request, true), open))
     }
   })
 

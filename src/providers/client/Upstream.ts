@@ -1,14 +1,13 @@
 import { Readable } from "node:stream"
-import { Context, Effect, Layer, Predicate, Redacted, type Scope } from "effect"
+import { Context, Effect, Layer, Redacted, type Scope } from "effect"
 import { Agent, errors } from "undici"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import { type CurrentAttempt, currentAttempt } from "../../services/routing/CurrentAttempt.ts"
-import { ProviderFailure } from "../../services/routing/Provider.ts"
-import type { Chunks } from "../../services/runtime/Chunks.ts"
+import { currentAttempt } from "../../services/routing/CurrentAttempt.ts"
+import { type CurrentAttempt, ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import type { Span } from "../../services/telemetry/Tracing.ts"
 import {
   GatheredExchange,
+  type Outcome,
   type Received,
   StreamedExchange,
   type Taken,
@@ -18,22 +17,13 @@ import {
 } from "./Exchange.ts"
 import { encodeJson, LargeJson } from "./Json.ts"
 import { requestIdIn } from "./RequestId.ts"
+import { type Body, headersOf, isChunks, type Sendable, traceHeaders, type UpstreamRequest } from "./UpstreamRequest.ts"
 
 const answerLimitBytes = 64 * 1024 * 1024
 const detailLimit = 1_000
 const detailSource = 65_536
 
-/** A path below the account's base address; redirects are not followed. */
-export interface UpstreamRequest {
-  readonly account: ProviderAccount
-  readonly method?: "GET" | "POST" | "PUT" | undefined
-  readonly path: string
-  readonly authorization: (secret: string) => Readonly<Record<string, string>>
-  /** Lower-case names; the account's own headers win, or join a list. */
-  readonly headers?: Readonly<Record<string, string>> | undefined
-  readonly body?: string | Uint8Array | Chunks | LargeJson | undefined
-  readonly contentType?: string | undefined
-}
+export type { UpstreamRequest } from "./UpstreamRequest.ts"
 
 export const bearer: UpstreamRequest["authorization"] = (secret) => ({ authorization: `Bearer ${secret}` })
 
@@ -71,17 +61,10 @@ const soonSent = 64 * 1024
 const tooLarge = (status: Received) =>
   new ProviderFailure({ class: "retry", status, detail: `the answer is larger than ${answerLimitBytes} bytes` })
 
-type Body = Exclude<UpstreamRequest["body"], LargeJson>
-
-const isChunks = (body: Body): body is Chunks =>
-  body !== undefined && !Predicate.isString(body) && !Predicate.isUint8Array(body)
-
 const toDispatchBody = (body: Body): string | Uint8Array | Readable | null =>
   isChunks(body) ? Readable.from(body, { objectMode: false }) : (body ?? null)
 
 type OnReceived = (headers: UpstreamHeaders) => void
-
-type Sendable = Omit<UpstreamRequest, "body"> & { readonly body: Body }
 
 const toFailure =
   ({ account, body }: Sendable) =>
@@ -105,49 +88,24 @@ const encodeBody = <A, E, R>(
     ? Effect.flatMap(EventLoop.runInSlices(encodeJson(body)), (pieces) => send({ ...request, body: pieces }))
     : send({ ...request, body })
 
-const traceHeaders = (account: ProviderAccount, { context, traceparent }: Span): Record<string, string> => {
-  if (account.sendsTraceContext !== true) return {}
-  return { traceparent, ...(context.state !== undefined && { tracestate: context.state }) }
+const sendWithin = <A, E, R>(
+  attempt: CurrentAttempt | undefined,
+  request: UpstreamRequest,
+  send: (request: Sendable, onReceived: OnReceived) => Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> => {
+  const headers = attempt?.span && traceHeaders(request.account, attempt.span)
+  return encodeBody(headers ? { ...request, headers: { ...request.headers, ...headers } } : request, (sendable) =>
+    send(sendable, (received) => {
+      if (attempt !== undefined) attempt.providerRequestId = requestIdIn(received) ?? attempt.providerRequestId
+    })
+  )
 }
 
 const withinAttempt = <A, E, R>(
   request: UpstreamRequest,
-  send: (request: Sendable, onReceived: OnReceived, attempt: CurrentAttempt | undefined) => Effect.Effect<A, E, R>
+  send: (request: Sendable, onReceived: OnReceived) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  Effect.withFiberRuntime((fiber) => {
-    const attempt = fiber.getFiberRef(currentAttempt)
-    const headers = attempt?.span && traceHeaders(request.account, attempt.span)
-    return encodeBody(headers ? { ...request, headers: { ...request.headers, ...headers } } : request, (sendable) =>
-      send(
-        sendable,
-        (received) => {
-          if (attempt !== undefined) attempt.providerRequestId = requestIdIn(received) ?? attempt.providerRequestId
-        },
-        attempt
-      )
-    )
-  })
-
-/** Headers whose values add up; of any other the account's own wins. */
-const lists: ReadonlySet<string> = new Set(["anthropic-beta"])
-
-const headersOf = (request: Sendable, accept: string): Record<string, string> => {
-  const { account } = request
-  const headers: Record<string, string> = {
-    accept,
-    "accept-encoding": "identity",
-    "user-agent": "generation-gateway",
-    ...request.headers,
-    ...(account.credential === undefined ? undefined : request.authorization(Redacted.value(account.credential)))
-  }
-  if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json"
-  if (isChunks(request.body)) headers["content-length"] = String(request.body.length)
-  for (const name in account.headers) {
-    const [lower, value = ""] = [name.toLowerCase(), account.headers[name]]
-    headers[lower] = lists.has(lower) && headers[lower] !== undefined ? `${value},${headers[lower]}` : value
-  }
-  return headers
-}
+  Effect.withFiberRuntime((fiber) => sendWithin(fiber.getFiberRef(currentAttempt), request, send))
 
 const make = (agent: Agent, idleTimeoutMillis: number) => {
   // The router bounds every attempt, and an exchange its silence: zeros switch off undici's own 300 s.
@@ -169,28 +127,36 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
     } catch (error) {
       exchange.onResponseError(undefined, error instanceof Error ? error : new Error(String(error)))
     }
-    return Effect.sync(() => exchange.cancel())
   }
 
-  const post = (request: Sendable, onReceived: OnReceived, attempt: CurrentAttempt | undefined) =>
+  const resultOf = (request: Sendable, outcome: Outcome): Effect.Effect<UpstreamResponse, ProviderFailure> => {
+    if (!("broke" in outcome)) return Effect.succeed(outcome)
+    const { broke, received, unsent } = outcome
+    return Effect.fail(broke === "too large" ? tooLarge(received) : toFailure(request)(broke, received, unsent))
+  }
+
+  const post = (request: Sendable, onReceived: OnReceived) =>
     Effect.async<UpstreamResponse, ProviderFailure>((resume) => {
-      if (attempt?.abortedBy !== undefined) return resume(Effect.fail(attempt.abortedBy))
-      const exchange = new GatheredExchange(
-        answerLimitBytes,
-        (outcome) => {
-          if (!("broke" in outcome)) resume(Effect.succeed(outcome))
-          else if (outcome.broke === "too large") resume(Effect.fail(tooLarge(outcome.received)))
-          else resume(Effect.fail(toFailure(request)(outcome.broke, outcome.received, outcome.unsent)))
-        },
-        onReceived
-      )
-      if (attempt !== undefined) {
-        attempt.onAbort = (failure) => {
-          resume(Effect.fail(failure))
-          exchange.cancel()
-        }
+      const done = (outcome: Outcome) => resume(resultOf(request, outcome))
+      const exchange = new GatheredExchange(answerLimitBytes, done, onReceived)
+      send(request, "application/json", exchange)
+      return Effect.sync(() => exchange.cancel())
+    })
+
+  /** Without a finalizer, which would cost more than all else here. */
+  const postWithin = (attempt: CurrentAttempt, request: Sendable, onReceived: OnReceived) =>
+    Effect.async<UpstreamResponse, ProviderFailure>((resume) => {
+      if (attempt.abortedBy !== undefined) return resume(Effect.fail(attempt.abortedBy))
+      const done = (outcome: Outcome) => {
+        attempt.endCall = undefined
+        resume(resultOf(request, outcome))
       }
-      return send(request, "application/json", exchange)
+      const exchange = new GatheredExchange(answerLimitBytes, done, onReceived)
+      attempt.endCall = (failure) => {
+        if (failure !== undefined) resume(Effect.fail(failure))
+        exchange.cancel()
+      }
+      send(request, "application/json", exchange)
     })
 
   const open = Effect.fnUntraced(function* (request: Sendable, onReceived: OnReceived) {
@@ -208,12 +174,16 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
         onReceived
       )
       exchange = flowing
-      return send(request, "text/event-stream", flowing)
+      send(request, "text/event-stream", flowing)
+      return Effect.sync(() => flowing.cancel())
     })
   })
 
   return {
-    post: (request: UpstreamRequest) => withinAttempt(request, post),
+    post: (request: UpstreamRequest, attempt?: CurrentAttempt) =>
+      attempt === undefined
+        ? withinAttempt(request, post)
+        : sendWithin(attempt, request, (sendable, onReceived) => postWithin(attempt, sendable, onReceived)),
     open: (request: UpstreamRequest) => withinAttempt(request, open)
   }
 }
@@ -221,8 +191,14 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
 export class Upstream extends Context.Tag("gateway/Upstream")<
   Upstream,
   {
-    /** Any method and status; past 64 MiB a failure of class `retry`. */
-    readonly post: (request: UpstreamRequest) => Effect.Effect<UpstreamResponse, ProviderFailure>
+    /**
+     * Any method and status; past 64 MiB a failure of class `retry`. Interruption cancels it; of an `attempt` that is
+     * handed on, `endCall` does.
+     */
+    readonly post: (
+      request: UpstreamRequest,
+      attempt?: CurrentAttempt
+    ) => Effect.Effect<UpstreamResponse, ProviderFailure>
     /** Cancelled when the scope closes. */
     readonly open: (request: UpstreamRequest) => Effect.Effect<UpstreamStream, ProviderFailure, Scope.Scope>
   }

@@ -1,4 +1,4 @@
-import { Clock, Effect, Option } from "effect"
+import { Clock, Effect, Exit, Option } from "effect"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
@@ -53,8 +53,15 @@ export const decodeSafely = <A, R>(
   account: ProviderAccount,
   { status }: UpstreamHead,
   decode: () => Effect.Effect<A, ProviderFailure, R>
-): Effect.Effect<A, ProviderFailure, R> =>
-  Effect.catchAllDefect(Effect.suspend(decode), (defect) => decodingFailure(account, status, defect))
+): Effect.Effect<A, ProviderFailure, R> => {
+  const fail = (defect: unknown) => decodingFailure(account, status, defect)
+  try {
+    const decoded = decode()
+    return Exit.isExit(decoded) && Exit.isSuccess(decoded) ? decoded : Effect.catchAllDefect(decoded, fail)
+  } catch (defect) {
+    return fail(defect)
+  }
+}
 
 export const failWith =
   (decodeFailure: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure) =>

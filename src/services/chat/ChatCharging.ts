@@ -6,6 +6,7 @@ import type { Hold } from "../ledger/Hold.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
+import { proceed, uninterruptibly } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { rowOf } from "../telemetry/RequestEntry.ts"
@@ -65,7 +66,7 @@ export const makeChatCharging = Effect.gen(function* () {
 
   /** Releases the hold at the end if nothing has closed it. */
   const withHold = <A, E>(task: ChatTask, use: (held: Hold, task: ChatTask) => Effect.Effect<A, E>) =>
-    Effect.suspend(() => {
+    uninterruptibly(() => {
       const { fitsHold: isShared = false, model, record, request } = task
       const { caller, rate } = record
       const { key, org } = caller
@@ -87,15 +88,15 @@ export const makeChatCharging = Effect.gen(function* () {
           record.hold = hold.id
           record.trace?.admit()
           return Effect.matchCauseEffect(
-            Effect.flatMap(failpoint.reach("after_hold"), () => use(hold, admittedTask)),
+            Effect.suspend(() => proceed(failpoint.reach("after_hold"), () => use(hold, admittedTask))),
             {
               onFailure: (cause) => Effect.zipRight(ledger.release(hold), Effect.failCause(cause)),
-              onSuccess: (done) => Effect.as(ledger.release(hold), done)
+              onSuccess: (done) => (ledger.isOpen(hold) ? Effect.as(ledger.release(hold), done) : Effect.succeed(done))
             }
           )
         }
       )
-    }).pipe(Effect.uninterruptible)
+    })
 
   const settle = (
     { model, record }: ChatTask,
@@ -103,7 +104,7 @@ export const makeChatCharging = Effect.gen(function* () {
     { billed, usage }: Measured,
     routeCost: ChatPricing | undefined
   ) =>
-    Effect.flatMap(failpoint.reach("before_settle"), () => {
+    proceed(failpoint.reach("before_settle"), () => {
       record.usage = billed
       if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
       const cost = Pricing.chatCharge(model.pricing, billed)
@@ -123,13 +124,13 @@ export const makeChatCharging = Effect.gen(function* () {
     })
 
   const measure = (task: ChatTask, received: Received) =>
-    Effect.map(measureUsage(tokens, task, received), (measured) => {
+    proceed(measureUsage(tokens, task, received), (measured) => {
       if (measured.estimated) {
         task.record.notes.add("usage_estimated")
         Metrics.usageEstimated.unsafeUpdate(1, [])
       }
       if (measured.isBounded) task.record.notes.add("usage_bounded")
-      return measured
+      return Effect.succeed(measured)
     })
 
   return { holding: withHold, measure, settle }

@@ -18,6 +18,7 @@ import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
+import { proceed } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type ChatTask, makeChatCharging } from "./ChatCharging.ts"
 import type { ChatSink } from "./ChatSink.ts"
@@ -71,21 +72,21 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
 
       const complete = (asked: ChatTask) =>
-        Effect.flatMap(router.admit(asked.model, asked.request), () =>
+        proceed(router.admit(asked.model, asked.request), () =>
           holding(asked, (held, task) => completeHeld(task, held))
         )
 
       const completeHeld = (task: ChatTask, held: Hold) => {
         const { model, record, request } = task
         const preparing = hasImage(request) ? Effect.interruptible(prepareRequest(task)) : Effect.succeed(asIs(task))
-        return Effect.flatMap(preparing, (prepared) =>
+        return proceed(preparing, (prepared) =>
           Effect.flatMap(
-            Effect.interruptible(router.complete(model, prepared.request, record.attempts, prepared.since)),
+            router.complete(model, prepared.request, record.attempts, prepared.since),
             ({ answer, route }) => {
               record.route = route
-              return Effect.flatMap(measure(task, toReceived(answer)), (measured) =>
+              return proceed(measure(task, toReceived(answer)), (measured) =>
                 // What may fail comes before the charge.
-                Effect.flatMap(fitToCap(tokens, task, answer, measured), (fitted) => {
+                proceed(fitToCap(tokens, task, answer, measured), (fitted) => {
                   record.firstByteAt = Monotonic.millisOf(clock)
                   return Effect.as(settle(task, held, measured, route.cost), {
                     answer: fitted,
@@ -209,7 +210,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       })
 
       const stream = (asked: ChatTask, sink: ChatSink) =>
-        Effect.flatMap(router.admit(asked.model, asked.request), () =>
+        proceed(router.admit(asked.model, asked.request), () =>
           holding(
             asked,
             Effect.fnUntraced(function* (held, task) {

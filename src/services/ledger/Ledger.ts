@@ -5,7 +5,7 @@ import { InsufficientCredits, type RateLimited, SettleFailed } from "../../domai
 import { maxStored, min, type NanoUsd } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
-import { ensureSync } from "../runtime/Fibers.ts"
+import { uninterruptibly } from "../runtime/Fibers.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { runWith } from "../sql/Statement.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
@@ -50,6 +50,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     ) => Effect.Effect<Settlement, SettleFailed>
     /** Never fails: repeats until the database takes it. */
     readonly release: (hold: Hold) => Effect.Effect<void>
+    /** Of a hold that this process placed: it is neither settled nor released. */
+    readonly isOpen: (hold: Hold) => boolean
     readonly balance: (org: OrgId) => Effect.Effect<Balance>
     /** Holds that outlive the process: plain statements for the caller's transaction, which may be repeated. */
     readonly job: {
@@ -77,7 +79,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const open = new Set<string>()
 
       const admit = ({ id, isShared, key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
-        Effect.suspend(() =>
+        uninterruptibly(() =>
           Effect.map(
             place({ id: id ?? ids.uuid(), org, key, amount: min(upTo, maxStored) }, rate, isShared),
             (hold) => {
@@ -85,7 +87,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
               return hold
             }
           )
-        ).pipe(Effect.uninterruptible)
+        )
 
       const release = (hold: Hold) =>
         Effect.suspend(() =>
@@ -104,18 +106,21 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         )
 
       const settle = (hold: Hold, cost: NanoUsd, alongside: Closing.SettleOptions = {}) =>
-        ensureSync(closing.settle(hold, cost, alongside), () => open.delete(hold.id)).pipe(
-          Effect.matchCauseEffect({
-            onFailure: (cause) => giveBack(hold, cause),
+        uninterruptibly(() =>
+          Effect.matchCauseEffect(closing.settle(hold, cost, alongside), {
+            onFailure: (cause) => {
+              open.delete(hold.id)
+              return giveBack(hold, cause)
+            },
             onSuccess: (closed) => {
+              open.delete(hold.id)
               const settlement = Closing.settlementOf(hold, cost, closed)
               Closing.countSettlement(settlement)
               return Effect.succeed<Settlement>(
                 alongside.row === undefined ? settlement : { ...settlement, logged: true }
               )
             }
-          }),
-          Effect.uninterruptible
+          })
         )
 
       const balanceOf = SqlSchema.single({
@@ -129,6 +134,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         admit,
         settle,
         release,
+        isOpen: ({ id }) => open.has(id),
         job: jobs(sql),
         balance: Effect.fn("Ledger.balance")((org: OrgId) => Effect.orDie(balanceOf(org)), Effect.uninterruptible)
       })

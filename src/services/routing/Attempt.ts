@@ -6,7 +6,7 @@ import type { Span } from "../telemetry/Tracing.ts"
 import type { AttemptEntry, AttemptHistory, Received } from "./AttemptHistory.ts"
 import type { Permit } from "./Circuit.ts"
 import type { CircuitBreaker, Opened } from "./CircuitBreaker.ts"
-import { isFinal, mayDependOnRequest, ProviderFailure } from "./Provider.ts"
+import { type CurrentAttempt, isFinal, mayDependOnRequest, ProviderFailure } from "./Provider.ts"
 
 /** In nano-USD; undefined where the catalog names no cost. */
 export type CostOf<R extends RouteBase> = (route: R, spent: NonNullable<ProviderFailure["spent"]>) => bigint | undefined
@@ -29,8 +29,8 @@ interface Options<R extends RouteBase> {
   readonly span: Span | undefined
 }
 
-/** Call `record` once. */
-export class Attempt<R extends RouteBase> {
+/** Call `succeed` or `record` once. */
+export class Attempt<R extends RouteBase> implements CurrentAttempt {
   readonly route: R
   received: Received | undefined
   readonly span: Span | undefined
@@ -38,7 +38,7 @@ export class Attempt<R extends RouteBase> {
   /** When the provider began to generate, on the monotonic clock. */
   outputSince: number | undefined
   abortedBy: ProviderFailure | undefined
-  onAbort: ((failure: ProviderFailure) => void) | undefined
+  endCall: ((failure: ProviderFailure | undefined) => void) | undefined
   readonly #options: Options<R>
   readonly #startedAt: number
   /** Its index in the request's attempts; what fails from then on is a stream. */
@@ -58,7 +58,14 @@ export class Attempt<R extends RouteBase> {
 
   abort(failure: ProviderFailure): void {
     this.abortedBy = failure
-    this.onAbort?.(failure)
+    this.cancelCall(failure)
+  }
+
+  /** Where it still waits for one. */
+  cancelCall(failure?: ProviderFailure): void {
+    const { endCall } = this
+    this.endCall = undefined
+    endCall?.(failure)
   }
 
   /** From here on no other route is asked. */
@@ -70,11 +77,17 @@ export class Attempt<R extends RouteBase> {
     this.#answeredAs = attempts.add(this.#entry("ok", 200, now))
   }
 
+  succeed(): void {
+    const { circuit, permit } = this.#options
+    this.#finish("ok", 200)
+    circuit.succeed(permit)
+  }
+
   record(exit: Exit.Exit<unknown, ProviderFailure>): Effect.Effect<void> {
     const { circuit, clock, permit } = this.#options
     if (Exit.isSuccess(exit)) {
-      this.#finish("ok", 200)
-      return Effect.sync(() => circuit.succeed(permit))
+      this.succeed()
+      return Effect.void
     }
     const failure = Cause.failureOption(exit.cause)
     if (Option.isSome(failure)) return Effect.flatMap(Random.next, (random) => this.#fail(failure.value, random))

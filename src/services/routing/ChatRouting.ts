@@ -2,13 +2,14 @@ import { Array as Arr, type Context, Effect, Option } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import { keepHints, needs, reduceTo, unsupportedCombination, unsupportedField } from "../../domain/ChatRules.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
+import { proceed } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { Affinity, overridesPreference } from "./Affinity.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { setUsage } from "./AttemptSpan.ts"
 import { chatCostOf } from "./ChatCost.ts"
-import { failover, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
+import { failover, type Plan, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
 import type { ChatAdapter } from "./Provider.ts"
 import { type Providers, requireAdapter } from "./Providers.ts"
 import { openStream, type StreamOptions, watch } from "./RoutedStream.ts"
@@ -47,19 +48,18 @@ export const makeChatRouting = (
       (route) => findDeclinedField(request)(route) === undefined
     )
 
-  const admit = (model: ChatModel, request: ChatRequest) =>
-    Effect.suspend(() => {
-      if (candidates(model, request).length > 0) return Effect.void
-      const able = Candidates.filterCapable(model.routes, () => needs(request))
-      const param = Arr.isNonEmptyReadonlyArray(able)
-        ? findDeclinedField(request)(able[0])
-        : Candidates.findUnservedField(model.routes, needs(request))
-      return Effect.fail(
-        param !== undefined && candidates(model, reduceTo(request, param)).length === 0
-          ? unsupportedField(model, param, request)
-          : unsupportedCombination(model, param ?? null)
-      )
-    })
+  const admit = (model: ChatModel, request: ChatRequest) => {
+    if (candidates(model, request).length > 0) return Effect.void
+    const able = Candidates.filterCapable(model.routes, () => needs(request))
+    const param = Arr.isNonEmptyReadonlyArray(able)
+      ? findDeclinedField(request)(able[0])
+      : Candidates.findUnservedField(model.routes, needs(request))
+    return Effect.fail(
+      param !== undefined && candidates(model, reduceTo(request, param)).length === 0
+        ? unsupportedField(model, param, request)
+        : unsupportedCombination(model, param ?? null)
+    )
+  }
 
   const countTokens = (model: ChatModel, request: ChatRequest): Effect.Effect<Option.Option<number>> =>
     Effect.suspend(() => {
@@ -100,16 +100,28 @@ export const makeChatRouting = (
     Metrics.unsafeCount(Metrics.affinity, { outcome })
   }
 
-  const planChat = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since: number | undefined) =>
-    Effect.map(Candidates.orderRoutes(candidates(model, request), request.conversation), (routes) => ({
-      model,
-      routes: prefer(routes, request, attempts),
-      attempts,
-      costOf: chatCostOf(model, request),
-      limitMillis: since === undefined ? requestMillis : Math.max(0, requestMillis - now() + since),
-      fairAttemptMillis: firstByteMillis,
-      output: "text" as const
-    }))
+  type Way<A, B, R> = Pick<Plan<Route, A, B, R>, "ask" | "attemptLimitMillis" | "endsAt" | "endsCalls" | "onAnswer"> & {
+    readonly since: number | undefined
+  }
+
+  const routeChat = <A, B, R>(model: ChatModel, request: ChatRequest, attempts: AttemptHistory, way: Way<A, B, R>) =>
+    proceed(Candidates.orderRoutes(candidates(model, request), request.conversation), (routes) =>
+      failover(services, {
+        model,
+        routes: prefer(routes, request, attempts),
+        attempts,
+        costOf: chatCostOf(model, request),
+        limitMillis: way.since === undefined ? requestMillis : Math.max(0, requestMillis - now() + way.since),
+        attemptLimitMillis: way.attemptLimitMillis,
+        endsAt: way.endsAt,
+        fairAttemptMillis: firstByteMillis,
+        output: "text",
+        isInterruptible: true,
+        endsCalls: way.endsCalls,
+        ask: way.ask,
+        onAnswer: way.onAnswer
+      })
+    )
 
   const inlines = (model: ChatModel, request: ChatRequest) =>
     Effect.sync(() =>
@@ -125,41 +137,46 @@ export const makeChatRouting = (
       : request
   }
 
+  const endsCalls = (route: Route) => findAdapter(route)?.completeWithin !== undefined
+
   const complete = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, since?: number) =>
-    Effect.flatMap(planChat(model, request, attempts, since), (plan) =>
-      failover(services, {
-        ...plan,
-        attemptLimitMillis: undefined,
-        endsAtDeadline: (route) => findAdapter(route)?.endsAtDeadline === true,
-        ask: ({ route, span }) =>
-          Effect.flatMap(requireAdapter(providers, route, "chat"), (adapter) =>
-            Effect.map(adapter.complete(route, adaptRequest(request, adapter, route)), (answer) => {
-              setUsage(span, answer.usage)
-              remember(request, attempts, route)
-              return { route, answer }
-            })
-          )
-      })
-    )
+    routeChat(model, request, attempts, {
+      since,
+      attemptLimitMillis: undefined,
+      endsAt: undefined,
+      endsCalls,
+      ask: (attempt) =>
+        proceed(requireAdapter(providers, attempt.route, "chat"), (adapter) => {
+          const { route } = attempt
+          const adapted = adaptRequest(request, adapter, route)
+          return adapter.completeWithin?.(attempt, route, adapted) ?? adapter.complete(route, adapted)
+        }),
+      onAnswer: (attempt, answer) => {
+        const { route, span } = attempt
+        setUsage(span, answer.usage)
+        remember(request, attempts, route)
+        attempt.succeed()
+        return Effect.succeed({ route, answer })
+      }
+    })
 
   const stream = (model: ChatModel, request: ChatRequest, attempts: AttemptHistory, options: StreamOptions = {}) =>
     Effect.flatMap(Effect.scope, (scope) => {
       const endsAt = now() + deadlines.streamTimeoutSeconds * 1000
-      return Effect.flatMap(planChat(model, request, attempts, options.since), (plan) =>
-        failover(services, {
-          ...plan,
-          attemptLimitMillis: firstByteMillis,
-          endsAt,
-          ask: (attempt) =>
-            Effect.flatMap(requireAdapter(providers, attempt.route, "chat"), (adapter) =>
-              openStream(adapter, adaptRequest(request, adapter, attempt.route), attempt, scope, options)
-            ),
-          onAnswer: (attempt, opened) => {
-            remember(request, attempts, attempt.route)
-            return watch(services, endsAt, attempt, opened, options)
-          }
-        })
-      )
+      return routeChat(model, request, attempts, {
+        since: options.since,
+        attemptLimitMillis: firstByteMillis,
+        endsAt,
+        endsCalls: undefined,
+        ask: (attempt) =>
+          proceed(requireAdapter(providers, attempt.route, "chat"), (adapter) =>
+            openStream(adapter, adaptRequest(request, adapter, attempt.route), attempt, scope, options)
+          ),
+        onAnswer: (attempt, opened) => {
+          remember(request, attempts, attempt.route)
+          return Effect.as(watch(services, endsAt, attempt, opened, options), opened)
+        }
+      })
     })
 
   return { admit, complete, countTokens, inlines, stream }

@@ -1,4 +1,4 @@
-import { Cause, type Clock, Effect, Either, Exit } from "effect"
+import { Cause, type Clock, Effect, Either, Exit, FiberRef, RuntimeFlags } from "effect"
 import {
   AllProvidersFailed,
   ContentRejected,
@@ -34,7 +34,7 @@ export const defaultDeadlines: RoutingDeadlines = {
   streamTimeoutSeconds: 3600
 }
 
-export interface Plan<T extends RouteBase, A, R> extends Traced<T> {
+export interface Plan<T extends RouteBase, A, B, R> extends Traced<T> {
   readonly model: Routed
   readonly routes: ReadonlyArray<T>
   readonly attempts: AttemptHistory
@@ -47,10 +47,12 @@ export interface Plan<T extends RouteBase, A, R> extends Traced<T> {
   /** A timeout after fewer milliseconds than this does not count against the route. */
   readonly fairAttemptMillis: number
   readonly ask: (attempt: Attempt<T>) => Effect.Effect<A, ProviderFailure, R>
-  /** Of such routes the upstream client ends an attempt at its deadline, which then needs no fiber of its own. */
-  readonly endsAtDeadline?: ((route: T) => boolean) | undefined
-  /** Records an attempt that goes on after its answer. */
-  readonly onAnswer?: ((attempt: Attempt<T>, answer: A) => Effect.Effect<void, never, R>) | undefined
+  /** Of such routes an attempt ends its upstream calls itself, and needs no fiber of its own. */
+  readonly endsCalls?: ((route: T) => boolean) | undefined
+  /** Records the attempt, which may go on. */
+  readonly onAnswer: (attempt: Attempt<T>, answer: A) => Effect.Effect<B, never, R>
+  /** Calls may be interrupted even where all else may not. */
+  readonly isInterruptible?: boolean | undefined
   readonly mayTryNext?: ((failure: ProviderFailure) => boolean) | undefined
 }
 
@@ -65,87 +67,132 @@ interface Failed {
   readonly failure: ProviderFailure
 }
 
-/** Each route at most once, and only while its circuit permits it. */
-export const failover = <T extends RouteBase, A, R>(
-  services: RoutingServices,
-  plan: Plan<T, A, R>
-): Effect.Effect<A, RoutingFailure, R> => {
-  const { clock, deadlines } = services
-  const { endsAt = Number.POSITIVE_INFINITY } = plan
-  let deadline = Monotonic.millisOf(clock) + plan.limitMillis
-  const skipped = new Set<T>()
-  const fail = (last: Failed | undefined) => Effect.fail(failureAfter(last, plan.routes.length > 1))
+/** What is left to try of one request, and until when. */
+class Failover<T extends RouteBase, A, B, R> {
+  readonly #services: RoutingServices
+  readonly #plan: Plan<T, A, B, R>
+  readonly #endsAt: number
+  #deadline: number
+  #untried: ReadonlyArray<T>
+  #skipped: Set<T> | undefined
+  #last: Failed | undefined
+  /** Of what may be interrupted: calls, and what is between two. */
+  #restore: typeof Effect.interruptible = Effect.uninterruptible
 
-  const tryNext = (untried: ReadonlyArray<T>, last: Failed | undefined): Effect.Effect<A, RoutingFailure, R> =>
-    Effect.uninterruptibleMask((restore): Effect.Effect<A, RoutingFailure, R> => {
-      const now = Monotonic.millisOf(clock)
-      if (untried.length > 0 && now >= deadline) return new TimedOut()
-      const allowance = Math.min(deadline - now, plan.attemptLimitMillis ?? plan.limitMillis)
-      const attempt = begin(services, plan, untried, skipped, last === undefined || allowance >= plan.fairAttemptMillis)
-      if (attempt === undefined) return fail(last)
-      if (last !== undefined) Metrics.unsafeCount(Metrics.failovers, { model: plan.model.id })
-      const asking = askAs(attempt, plan.ask(attempt))
-      const cancelDeadline = plan.endsAtDeadline?.(attempt.route)
-        ? deadlines.schedule(now + allowance, () => attempt.abort(timeoutAfter(allowance, undefined)))
-        : undefined
-      // An answer at the very moment of the deadline counts.
-      const asked = cancelDeadline
-        ? asking
-        : deadlines.bound(
-            asking,
-            allowance,
-            (exit) =>
-              Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause)
-                ? timeoutAfter(allowance, attempt.outputSince)
-                : exit,
-            () => (attempt.outputSince === undefined ? undefined : endsAt)
-          )
-      return Effect.flatMap(Effect.exit(restore(asked)), (exit) => {
-        cancelDeadline?.()
-        if (Exit.isSuccess(exit)) {
-          attempt.answer()
-          return Effect.as(plan.onAnswer?.(attempt, exit.value) ?? attempt.record(exit), exit.value)
-        }
-        return Effect.flatMap(attempt.record(exit), () =>
-          Either.match(Cause.failureOrCause(exit.cause), {
-            onRight: Effect.failCause,
-            onLeft: (failure) => {
-              const failed = { route: attempt.route, failure }
-              // What it took to generate leaves the next route its time.
-              const { outputSince: since } = attempt
-              if (since !== undefined) deadline = Math.min(endsAt, deadline + Monotonic.millisOf(clock) - since)
-              if (isFinal(failure.class) || plan.mayTryNext?.(failure) === false) return fail(failed)
-              const others = untried.filter((route) => route !== attempt.route)
-              return restore(tryNext(others, failed))
-            }
-          })
-        )
-      })
-    })
-  return tryNext(plan.routes, undefined)
-}
-
-const begin = <T extends RouteBase, A, R>(
-  { circuits, clock }: RoutingServices,
-  plan: Plan<T, A, R>,
-  untried: ReadonlyArray<T>,
-  skipped: Set<T>,
-  isFair: boolean
-): Attempt<T> | undefined => {
-  const { attempts, costOf, model } = plan
-  for (const route of untried) {
-    const circuit = circuits.of(model, route)
-    const permit = circuit.enter(Monotonic.millisOf(clock), attempts.org)
-    if (permit !== undefined) {
-      const span = attempts.trace && startSpan(attempts.trace, plan, route)
-      return new Attempt(route, { circuit, permit, attempts, costOf, clock, isFair, span })
-    }
-    if (skipped.has(route)) continue
-    skipped.add(route)
-    attempts.add({ route: route.id, provider: route.provider.name, outcome: "skipped", status: undefined, ms: 0 })
+  constructor(services: RoutingServices, plan: Plan<T, A, B, R>) {
+    this.#services = services
+    this.#plan = plan
+    this.#endsAt = plan.endsAt ?? Number.POSITIVE_INFINITY
+    this.#deadline = Monotonic.millisOf(services.clock) + plan.limitMillis
+    this.#untried = plan.routes
   }
-  return undefined
+
+  readonly begin: Effect.Effect<B, RoutingFailure, R> = Effect.withFiberRuntime((fiber, { runtimeFlags }) => {
+    const isInterruptible = RuntimeFlags.interruption(runtimeFlags)
+    if (isInterruptible || this.#plan.isInterruptible === true) this.#restore = Effect.interruptible
+    if (isInterruptible) return Effect.uninterruptible(Effect.suspend(() => this.#tryNext()))
+    const isInterrupted = !Cause.isEmpty(fiber.getFiberRef(FiberRef.interruptedCause))
+    return isInterrupted ? this.#tryNextUnlessInterrupted() : this.#tryNext()
+  })
+
+  #tryNextUnlessInterrupted(): Effect.Effect<B, RoutingFailure, R> {
+    return Effect.flatMap(this.#restore(Effect.void), () => this.#tryNext())
+  }
+
+  #tryNext(): Effect.Effect<B, RoutingFailure, R> {
+    const plan = this.#plan
+    const now = Monotonic.millisOf(this.#services.clock)
+    if (this.#untried.length > 0 && now >= this.#deadline) return new TimedOut()
+    const allowance = Math.min(this.#deadline - now, plan.attemptLimitMillis ?? plan.limitMillis)
+    const attempt = this.#enter(this.#last === undefined || allowance >= plan.fairAttemptMillis)
+    if (attempt === undefined) return this.#fail(this.#last)
+    if (this.#last !== undefined) Metrics.unsafeCount(Metrics.failovers, { model: plan.model.id })
+    const callOff = plan.endsCalls?.(attempt.route)
+      ? this.#services.deadlines.schedule(now + allowance, () => attempt.abort(timeoutAfter(allowance, undefined)))
+      : undefined
+    const asked = Effect.suspend(() => plan.ask(attempt))
+    return Effect.matchCauseEffect(this.#restore(callOff ? asked : this.#bound(attempt, asked, allowance)), {
+      onFailure: (cause) => {
+        callOff?.()
+        attempt.cancelCall()
+        return this.#moveOn(attempt, cause)
+      },
+      onSuccess: (answer) => {
+        callOff?.()
+        attempt.answer()
+        return plan.onAnswer(attempt, answer)
+      }
+    })
+  }
+
+  /** An answer at the very moment of the deadline counts. */
+  #bound(attempt: Attempt<T>, asked: Effect.Effect<A, ProviderFailure, R>, allowance: number) {
+    return this.#services.deadlines.bound(
+      askAs(attempt, asked),
+      allowance,
+      (exit) =>
+        Exit.isFailure(exit) && Cause.isInterruptedOnly(exit.cause)
+          ? timeoutAfter(allowance, attempt.outputSince)
+          : exit,
+      () => (attempt.outputSince === undefined ? undefined : this.#endsAt)
+    )
+  }
+
+  #moveOn(attempt: Attempt<T>, cause: Cause.Cause<ProviderFailure>): Effect.Effect<B, RoutingFailure, R> {
+    return Effect.flatMap(attempt.record(Exit.failCause(cause)), () =>
+      Either.match(Cause.failureOrCause(cause), {
+        onRight: Effect.failCause,
+        onLeft: (failure) => {
+          this.#last = { route: attempt.route, failure }
+          // What it took to generate leaves the next route its time.
+          const { outputSince: since } = attempt
+          if (since !== undefined) this.#extend(Monotonic.millisOf(this.#services.clock) - since)
+          if (isFinal(failure.class) || this.#plan.mayTryNext?.(failure) === false) return this.#fail(this.#last)
+          this.#untried = this.#untried.filter((route) => route !== attempt.route)
+          return this.#tryNextUnlessInterrupted()
+        }
+      })
+    )
+  }
+
+  #extend(millis: number): void {
+    this.#deadline = Math.min(this.#endsAt, this.#deadline + millis)
+  }
+
+  #fail(last: Failed | undefined) {
+    return Effect.fail(failureAfter(last, this.#plan.routes.length > 1))
+  }
+
+  #enter(isFair: boolean): Attempt<T> | undefined {
+    const { attempts, costOf, model } = this.#plan
+    const { circuits, clock } = this.#services
+    for (const route of this.#untried) {
+      const circuit = circuits.of(model, route)
+      const permit = circuit.enter(Monotonic.millisOf(clock), attempts.org)
+      if (permit !== undefined) {
+        const span = attempts.trace && startSpan(attempts.trace, this.#plan, route)
+        return new Attempt(route, { circuit, permit, attempts, costOf, clock, isFair, span })
+      }
+      this.#skipped ??= new Set()
+      if (this.#skipped.has(route)) continue
+      this.#skipped.add(route)
+      attempts.add({ route: route.id, provider: route.provider.name, outcome: "skipped", status: undefined, ms: 0 })
+    }
+    return undefined
+  }
 }
+
+/** Of an attempt that ends with its answer. */
+export const succeed = <T extends RouteBase, A>(attempt: Attempt<T>, answer: A): Effect.Effect<A> => {
+  attempt.succeed()
+  return Effect.succeed(answer)
+}
+
+/** Each route at most once, and only while its circuit permits it. */
+export const failover = <T extends RouteBase, A, B, R>(
+  services: RoutingServices,
+  plan: Plan<T, A, B, R>
+): Effect.Effect<B, RoutingFailure, R> => new Failover(services, plan).begin
 
 const timeoutAfter = (allowance: number, outputSince: number | undefined) =>
   outputSince === undefined

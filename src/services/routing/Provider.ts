@@ -5,6 +5,7 @@ import type { ImageRequest } from "../../domain/Image.ts"
 import type { Feature, ImageRoute, Route, RouteOptions, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
 import type { DecodeOptions } from "../catalog/AdapterFeatures.ts"
+import type { Span } from "../telemetry/Tracing.ts"
 
 /** `account` (401, 402, 403, quota) closes the route for longer; `request` and `moderation` are final. */
 export type FailureClass = "retry" | "limit" | "account" | "network" | "timeout" | "request" | "moderation"
@@ -36,6 +37,17 @@ export class ProviderFailure extends Data.TaggedError("ProviderFailure")<{
   readonly detail: string
 }> {}
 
+/** What the upstream client is told, and tells, of the attempt that a call is part of. */
+export interface CurrentAttempt {
+  readonly span: Span | undefined
+  /** The provider's own, of its last response that had one. */
+  providerRequestId: string | undefined
+  /** Set at the deadline of an attempt that ends its call itself: later calls fail with it at once. */
+  abortedBy: ProviderFailure | undefined
+  /** Cancels the call that such an attempt waits for, which fails with it. */
+  endCall: ((failure: ProviderFailure | undefined) => void) | undefined
+}
+
 /** At least one event; fails with `Option.none()` at the proper end. */
 export type ChatPull = Effect.Effect<ReadonlyArray<ChatEvent>, Option.Option<ProviderFailure>>
 
@@ -44,8 +56,10 @@ export interface ChatAdapter {
   readonly features: (options: RouteOptions) => ReadonlySet<Feature>
   /** Interruption cancels the upstream call. */
   readonly complete: (route: Route, request: ChatRequest) => Effect.Effect<ChatAnswer, ProviderFailure>
-  /** `complete` waits for nothing but the upstream client, which ends it at the attempt's deadline. */
-  readonly endsAtDeadline?: boolean
+  /** The same where it waits for nothing but calls that the attempt ends itself, at its deadline or when interrupted. */
+  readonly completeWithin?:
+    | ((attempt: CurrentAttempt, route: Route, request: ChatRequest) => Effect.Effect<ChatAnswer, ProviderFailure>)
+    | undefined
   /** Fails unless the upstream marks its end; closing the scope cancels the call and fails a pending pull. */
   readonly stream: (route: Route, request: ChatRequest) => Effect.Effect<ChatPull, ProviderFailure, Scope.Scope>
   /** Undefined: every picture becomes a `data:` URL; false: the host fetches URLs. */

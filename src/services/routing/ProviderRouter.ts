@@ -12,7 +12,7 @@ import * as Metrics from "../telemetry/Metrics.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { makeChatRouting } from "./ChatRouting.ts"
 import { CircuitRegistry, type Routed, type RouteReport } from "./CircuitRegistry.ts"
-import { defaultDeadlines, failover, type RoutingDeadlines, type RoutingServices } from "./Failover.ts"
+import { defaultDeadlines, failover, type RoutingDeadlines, type RoutingServices, succeed } from "./Failover.ts"
 import { type ImageAnswer, ProviderFailure, type VideoAdapter, type VideoHandle } from "./Provider.ts"
 import { Providers, requireAdapter } from "./Providers.ts"
 import type { RoutedStream, StreamOptions } from "./RoutedStream.ts"
@@ -45,7 +45,7 @@ const minRemainingShare = 0.2
 export class ProviderRouter extends Context.Tag("gateway/ProviderRouter")<
   ProviderRouter,
   {
-    /** Deadlines count from `since`, on the monotonic clock. */
+    /** Can be interrupted while a provider is asked, wherever it runs; deadlines count from `since`, on the monotonic clock. */
     readonly complete: (
       model: ChatModel,
       request: ChatRequest,
@@ -132,7 +132,8 @@ const make = (providers: Context.Tag.Service<Providers>, services: RoutingServic
             const isTold = sendsShape(model, route, request.resolution)
             const answer = yield* adapter.generate(route, isTold ? request : { ...request, shape: undefined })
             return { route, picture: yield* requirePicture(answer), revisedPrompt: answer.revisedPrompt }
-          })
+          }),
+        onAnswer: succeed
       })
     }),
     submit: Effect.fnUntraced(function* ({
@@ -160,7 +161,8 @@ const make = (providers: Context.Tag.Service<Providers>, services: RoutingServic
             const adapter = yield* requireAdapter(providers, route, "video")
             yield* beforeSubmit(route)
             return { route, handle: yield* adapter.submit(route, request) }
-          })
+          }),
+        onAnswer: succeed
       })
     }),
     renderer: (route) => requireAdapter(providers, route, "video"),

@@ -1,7 +1,6 @@
 import { Effect, Option } from "effect"
 import { loggable, Upstream } from "../../../src/providers/client/Upstream.ts"
-import { askAs, type CurrentAttempt } from "../../../src/services/routing/CurrentAttempt.ts"
-import { mayDependOnRequest, ProviderFailure } from "../../../src/services/routing/Provider.ts"
+import { type CurrentAttempt, mayDependOnRequest, ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { account, check, drained, listen, post, secret } from "./Upstreams.ts"
@@ -79,13 +78,13 @@ describe("Upstream", () => {
       span: undefined,
       providerRequestId: undefined,
       abortedBy: undefined,
-      onAbort: undefined
+      endCall: undefined
     }
-    const call = Effect.flip(askAs(attempt, upstream.post(post(fake.url))))
+    const call = Effect.flip(upstream.post(post(fake.url), attempt))
     const calling = yield* Effect.fork(call)
     const { closed } = yield* fake.received
     attempt.abortedBy = failure
-    attempt.onAbort?.(failure)
+    attempt.endCall?.(failure)
     assert.strictEqual(yield* calling, failure)
     yield* closed
     assert.strictEqual(yield* call, failure)

@@ -1,9 +1,10 @@
-import { Duration, Effect, FastCheck, Fiber, Option, Struct, TestClock } from "effect"
+import { Deferred, Duration, Effect, Exit, FastCheck, Fiber, Layer, Option, Struct, TestClock } from "effect"
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { ChatModel } from "../../../src/domain/Model.ts"
 import { AttemptHistory } from "../../../src/services/routing/AttemptHistory.ts"
-import type { FailureClass } from "../../../src/services/routing/Provider.ts"
+import type { CurrentAttempt, FailureClass, ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import { Providers } from "../../../src/services/routing/Providers.ts"
 import {
   acme,
   answer,
@@ -207,5 +208,64 @@ describe("the health of routes", () => {
         ]
       )
     })
+  })
+})
+
+describe("an attempt that ends its calls itself", () => {
+  /** A provider that never answers; what ended its calls is in the list. */
+  const silent = () => {
+    const ends: Array<string> = []
+    const completeWithin = (attempt: CurrentAttempt) =>
+      Effect.async<never, ProviderFailure>((resume) => {
+        attempt.endCall = (failure) => {
+          ends.push(failure?.class ?? "interrupted")
+          if (failure !== undefined) resume(Effect.fail(failure))
+        }
+      })
+    const chat = { ...new ProviderFake().chat, completeWithin }
+    return { ends, layer: Layer.succeed(Providers, new Map([["fake", { adapter: "fake", chat }]])) }
+  }
+  const calls = Effect.fnUntraced(function* (make: () => Effect.fn.Return<unknown, unknown, ProviderRouter>) {
+    const { ends, layer } = silent()
+    yield* Effect.provide(Effect.gen(make), Layer.provide(ProviderRouter.layer({ requestTimeoutSeconds: 5 }), layer))
+    return ends
+  })
+
+  it.effect("does so at its deadline", function* () {
+    const ends = yield* calls(function* () {
+      assert.strictEqual(yield* after(5, outcome(complete(model(a)))), "TimedOut")
+    })
+    assert.deepStrictEqual(ends, ["timeout"])
+  })
+
+  it.effect("does so where its request is interrupted, also within what is not", function* () {
+    for (const within of [Effect.interruptible, Effect.uninterruptible]) {
+      const attempts = new AttemptHistory(acme)
+      const ends = yield* calls(function* () {
+        const fiber = yield* Effect.fork(within(complete(model(a), attempts)))
+        yield* TestClock.adjust("1 second")
+        yield* Fiber.interrupt(fiber)
+      })
+      assert.deepStrictEqual(ends, ["interrupted"])
+      assert.deepStrictEqual(
+        attempts.list.map(({ outcome: ended }) => ended),
+        ["cancelled"]
+      )
+    }
+  })
+
+  it.effect("is never begun where its request is interrupted before", function* () {
+    const attempts = new AttemptHistory(acme)
+    const ends = yield* calls(function* () {
+      const held = yield* Deferred.make<void>()
+      const asking = Effect.zipRight(Deferred.await(held), complete(model(a), attempts))
+      const fiber = yield* Effect.fork(Effect.uninterruptible(asking))
+      yield* TestClock.adjust("1 second")
+      yield* Fiber.interruptFork(fiber)
+      yield* Effect.yieldNow()
+      yield* Deferred.succeed(held, undefined)
+      assert.isTrue(Exit.isInterrupted(yield* Fiber.await(fiber)))
+    })
+    assert.deepStrictEqual([ends, attempts.list], [[], []])
   })
 })
