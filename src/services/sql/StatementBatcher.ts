@@ -1,6 +1,5 @@
 import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from "effect"
 import * as EventLoop from "../runtime/EventLoop.ts"
-import { ensureSync } from "../runtime/Fibers.ts"
 import { type Listed, UnorderedList } from "../runtime/UnorderedList.ts"
 import * as Metrics from "../telemetry/Metrics.ts"
 import { isLockTimeout, isOutage, NoAnswer, NotAsked } from "./Outage.ts"
@@ -59,6 +58,7 @@ export const make = <Item, Result, E, R>({
     const idle: Array<(batch: Batch) => void> = []
     let newest: { readonly since: number } | undefined
     let isGathering = false
+    let isClosed = false
     const waiting = new UnorderedList<Pending>()
     const blocked = new Map<string, Array<Pending>>()
     // One clock: a timer for each item would cost more than batching saves.
@@ -94,36 +94,40 @@ export const make = <Item, Result, E, R>({
       Metrics.unsafeUpdate(Metrics.batchSize, batch.length, { statement: name })
     }
 
-    const run = (batch: Batch, isRepeated: boolean, onBlocked: (batch: Batch) => Effect.Effect<void, never, R>) =>
-      Effect.suspend((): Effect.Effect<void, never, R> => {
-        const live = batch.filter((pending) => waiting.has(pending))
-        if (!Arr.isNonEmptyArray(live)) return Effect.void
-        for (const pending of live) pending.isRunning = true
-        const startedAt = performance.now()
-        return Effect.matchCauseEffect(
-          Effect.suspend(() => runAll(Arr.map(live, ({ item }) => item))),
-          {
-            onSuccess: (results) => {
-              measure(live, startedAt)
-              resumeAll(live, results)
+    /** To be called when the batch is to run: it leaves out those whose time is over. */
+    const run = (
+      batch: Batch,
+      isRepeated: boolean,
+      onBlocked: (batch: Batch) => Effect.Effect<void, never, R>
+    ): Effect.Effect<void, never, R> => {
+      const live = batch.filter((pending) => waiting.has(pending))
+      if (!Arr.isNonEmptyArray(live)) return Effect.void
+      for (const pending of live) pending.isRunning = true
+      const startedAt = performance.now()
+      return Effect.matchCauseEffect(
+        Effect.suspend(() => runAll(Arr.map(live, ({ item }) => item))),
+        {
+          onSuccess: (results) => {
+            measure(live, startedAt)
+            resumeAll(live, results)
+            return Effect.void
+          },
+          onFailure: (cause): Effect.Effect<void, never, R> => {
+            measure(live, startedAt)
+            for (const pending of live) pending.isRunning = false
+            if (lanes !== undefined && failsWith(cause, isLockTimeout)) return onBlocked(live)
+            for (const pending of live) pending.hasFailed = true
+            const isShared = failsWith(cause, isOutage)
+            if (isRepeated || (live.length === 1 && !isShared)) {
+              for (const pending of live) end(pending, Exit.failCause(cause))
               return Effect.void
-            },
-            onFailure: (cause): Effect.Effect<void, never, R> => {
-              measure(live, startedAt)
-              for (const pending of live) pending.isRunning = false
-              if (lanes !== undefined && failsWith(cause, isLockTimeout)) return onBlocked(live)
-              for (const pending of live) pending.hasFailed = true
-              const isShared = failsWith(cause, isOutage)
-              if (isRepeated || (live.length === 1 && !isShared)) {
-                for (const pending of live) end(pending, Exit.failCause(cause))
-                return Effect.void
-              }
-              if (isShared) return run(live, true, onBlocked)
-              return Effect.forEach(live, (pending) => run([pending], true, onBlocked), { discard: true })
             }
+            if (isShared) return run(live, true, onBlocked)
+            return Effect.forEach(live, (pending) => run([pending], true, onBlocked), { discard: true })
           }
-        )
-      })
+        }
+      )
+    }
 
     const runLane = (lane: string, items: Array<Pending>, permits: Effect.Semaphore) => {
       const attempt = Effect.suspend(() => {
@@ -176,24 +180,31 @@ export const make = <Item, Result, E, R>({
         idle.shift()?.(takeBatch())
       })
     }
-    const nextBatch = Effect.async<Batch>((resume) => {
-      idle.push((batch) => resume(Effect.succeed(batch)))
-      gather()
-    })
-    const runBatch = (batch: Batch) =>
-      Effect.suspend(() => {
-        const one = { since: ticks }
-        newest = one
-        return ensureSync(run(withoutBlocked(batch), false, splitByLane), () => {
-          if (newest === one) newest = undefined
-        })
+    const worker = Effect.suspend(() => {
+      const own = { since: 0 }
+      const runBatch = (batch: Batch) => {
+        own.since = ticks
+        newest = own
+        return run(withoutBlocked(batch), false, splitByLane)
+      }
+      const runNext = Effect.async<void, never, R>((resume) => {
+        idle.push((batch) => resume(Effect.suspend(() => runBatch(batch))))
+        gather()
       })
-    const worker = Effect.interruptible(nextBatch).pipe(
-      Effect.flatMap(runBatch),
-      Effect.forever,
-      Effect.uninterruptible
-    )
-    for (let n = 0; n < maxAtOnce; n += 1) yield* Effect.forkScoped(worker)
+      return Effect.whileLoop({
+        while: () => !isClosed,
+        body: () => runNext,
+        step: () => {
+          if (newest === own) newest = undefined
+        }
+      })
+    })
+    for (let n = 0; n < maxAtOnce; n += 1) yield* Effect.forkScoped(Effect.uninterruptible(worker))
+    const close = Effect.sync(() => {
+      isClosed = true
+      for (const end of idle) end([])
+    })
+    yield* Effect.addFinalizer(() => close)
 
     const tick = Effect.sync(() => {
       ticks += 1
