@@ -84,7 +84,10 @@ export function* jsonTexts(value: unknown): Generator<string> {
 export const nestsWithin = (levels: number, value: unknown): boolean => {
   if (typeof value !== "object" || value === null) return true
   if (levels === 0) return false
-  if (Array.isArray(value)) return value.every((child) => nestsWithin(levels - 1, child))
+  if (Array.isArray(value)) {
+    for (let at = 0; at < value.length; at += 1) if (!nestsWithin(levels - 1, value[at])) return false
+    return true
+  }
   for (const name in value) {
     if (Object.hasOwn(value, name) && !nestsWithin(levels - 1, Reflect.get(value, name))) return false
   }

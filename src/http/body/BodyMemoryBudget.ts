@@ -7,15 +7,6 @@ const totalBytes = 512 * 1024 * 1024
 const maxOfOne = totalBytes / 2
 const patience = "20 seconds"
 
-export interface BodyMemory {
-  readonly reserved: () => number
-  /** Reserves up to so many bytes in all, without waiting. */
-  readonly tryReserve: (bytes: number) => boolean
-  /** Waits for up to so many bytes in all; fails with `GatewayBusy` after 20 seconds. */
-  readonly reserve: (bytes: number) => Effect.Effect<void, GatewayBusy>
-  readonly shrink: (bytes: number) => void
-}
-
 interface Waiter {
   readonly org: OrgId
   readonly more: number
@@ -33,56 +24,44 @@ export class BodyMemoryBudget {
   }
 
   memory(org: OrgId): BodyMemory {
-    let reserved = 0
-    const grow = (more: number) => {
-      this.#take(org, more)
-      reserved += more
-    }
-    const tryReserve = (bytes: number) => {
-      const more = Math.min(bytes, maxOfOne) - reserved
-      if (more <= 0) return true
-      if (more > this.#free || this.#isAtItsShare(org, more)) return false
-      grow(more)
-      return true
-    }
-    const wait = Effect.fnUntraced(function* (this: BodyMemoryBudget, more: number) {
-      const admitted = Deferred.unsafeMake<void>(FiberId.none)
-      const waiter: Waiter = {
-        org,
-        more,
-        admit: () => {
-          grow(more)
-          Deferred.unsafeDone(admitted, Effect.void)
-        }
-      }
-      this.#waiting.add(waiter)
-      // A later large body must not overtake.
-      this.#admitWaiting()
-      yield* Deferred.await(admitted).pipe(
-        Effect.timeoutFail({ duration: patience, onTimeout: () => new GatewayBusy() }),
-        Effect.ensuring(
-          Effect.sync(() => {
-            if (this.#waiting.delete(waiter)) this.#admitWaiting()
-          })
-        )
-      )
-    })
-    return {
-      reserved: () => reserved,
-      tryReserve,
-      reserve: (bytes) =>
-        Effect.suspend(() => {
-          const more = Math.min(bytes, maxOfOne) - reserved
-          return more <= 0 ? Effect.void : wait.call(this, more)
-        }),
-      shrink: (bytes) => {
-        if (bytes >= reserved) return
-        this.#take(org, bytes - reserved)
-        reserved = bytes
-        this.#admitWaiting()
-      }
-    }
+    return new BodyMemory(this, org)
   }
+
+  tryTake(org: OrgId, more: number): boolean {
+    if (more > this.#free || this.#isAtItsShare(org, more)) return false
+    this.#take(org, more)
+    return true
+  }
+
+  giveBack(org: OrgId, bytes: number): void {
+    this.#take(org, -bytes)
+    this.#admitWaiting()
+  }
+
+  /** Takes so much before it succeeds. */
+  readonly wait = Effect.fnUntraced(function* (this: BodyMemoryBudget, org: OrgId, more: number, onTaken: () => void) {
+    const admitted = Deferred.unsafeMake<void>(FiberId.none)
+    const waiter: Waiter = {
+      org,
+      more,
+      admit: () => {
+        this.#take(org, more)
+        onTaken()
+        Deferred.unsafeDone(admitted, Effect.void)
+      }
+    }
+    this.#waiting.add(waiter)
+    // A later large body must not overtake.
+    this.#admitWaiting()
+    yield* Deferred.await(admitted).pipe(
+      Effect.timeoutFail({ duration: patience, onTimeout: () => new GatewayBusy() }),
+      Effect.ensuring(
+        Effect.sync(() => {
+          if (this.#waiting.delete(waiter)) this.#admitWaiting()
+        })
+      )
+    )
+  })
 
   #isAtItsShare(org: OrgId, more: number): boolean {
     return (this.#held.get(org) ?? 0) > this.#free - more
@@ -104,5 +83,48 @@ export class BodyMemoryBudget {
       this.#waiting.delete(waiter)
       waiter.admit()
     }
+  }
+}
+
+/** What the budget has set aside for one body. */
+export class BodyMemory {
+  readonly #budget: BodyMemoryBudget
+  readonly #org: OrgId
+  #reserved = 0
+
+  constructor(budget: BodyMemoryBudget, org: OrgId) {
+    this.#budget = budget
+    this.#org = org
+  }
+
+  get reserved(): number {
+    return this.#reserved
+  }
+
+  /** Reserves up to so many bytes in all, without waiting. */
+  tryReserve(bytes: number): boolean {
+    const more = Math.min(bytes, maxOfOne) - this.#reserved
+    if (more <= 0) return true
+    if (!this.#budget.tryTake(this.#org, more)) return false
+    this.#reserved += more
+    return true
+  }
+
+  /** Waits for up to so many bytes in all; fails with `GatewayBusy` after 20 seconds. */
+  reserve(bytes: number): Effect.Effect<void, GatewayBusy> {
+    return Effect.suspend(() => {
+      const more = Math.min(bytes, maxOfOne) - this.#reserved
+      if (more <= 0) return Effect.void
+      return this.#budget.wait(this.#org, more, () => {
+        this.#reserved += more
+      })
+    })
+  }
+
+  shrink(bytes: number): void {
+    const less = this.#reserved - bytes
+    if (less <= 0) return
+    this.#reserved = bytes
+    this.#budget.giveBack(this.#org, less)
   }
 }

@@ -114,6 +114,7 @@ const isFilled = (part: Part): boolean => part.type !== "text" || part.text.trim
 
 /** Of each part, or of the text in place of parts; a message's own is its last part's. Vendors mark no empty text. */
 export const partMarks = (message: Message, markOf: FindMark): ReadonlyArray<CacheControl | undefined> => {
+  if (markOf === noMarks) return []
   const { content } = message
   const parts: ReadonlyArray<Part> = typeof content === "string" ? [{ type: "text", text: content }] : (content ?? [])
   const last = parts.findLastIndex(isFilled)

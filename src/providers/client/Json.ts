@@ -56,12 +56,14 @@ export const without = (fields: Fields, names: ReadonlyArray<string>): Record<st
 
 type Defined<A> = { [K in keyof A]: Exclude<A[K], undefined> }
 
+const isDefined = <A>(value: A): value is Exclude<A, undefined> => value !== undefined
+
 /** Hosts read `null` and absence differently. */
 export const withoutUndefined = <A extends object>(fields: A): Partial<Defined<A>> => {
   const kept: Partial<Defined<A>> = {}
   for (const name in fields) {
     const value = fields[name]
-    if (value !== undefined) Object.assign(kept, { [name]: value })
+    if (isDefined(value)) kept[name] = value
   }
   return kept
 }

@@ -81,12 +81,12 @@ const toFailure =
   }
 
 const encodeBody = <A, E, R>(
-  { body, ...request }: UpstreamRequest,
+  request: UpstreamRequest,
   send: (request: Sendable) => Effect.Effect<A, E, R>
 ): Effect.Effect<A, E, R> =>
-  body instanceof LargeJson
-    ? Effect.flatMap(EventLoop.runInSlices(encodeJson(body)), (pieces) => send({ ...request, body: pieces }))
-    : send({ ...request, body })
+  request.body instanceof LargeJson
+    ? Effect.flatMap(EventLoop.runInSlices(encodeJson(request.body)), (body) => send({ ...request, body }))
+    : send({ ...request, body: request.body })
 
 const sendWithin = <A, E, R>(
   attempt: CurrentAttempt | undefined,

@@ -27,6 +27,8 @@ interface Options<R extends RouteBase> {
   /** Its time is long enough to blame the route for a timeout. */
   readonly isFair: boolean
   readonly span: Span | undefined
+  /** On the monotonic clock. */
+  readonly startedAt: number
 }
 
 /** Call `succeed` or `record` once. */
@@ -48,7 +50,7 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
     this.route = route
     this.#options = options
     this.span = options.span
-    this.#startedAt = Monotonic.millisOf(options.clock)
+    this.#startedAt = options.startedAt
   }
 
   /** The provider generates, although nothing may show yet. */

@@ -104,7 +104,7 @@ class Failover<T extends RouteBase, A, B, R> {
     const now = Monotonic.millisOf(this.#services.clock)
     if (this.#untried.length > 0 && now >= this.#deadline) return new TimedOut()
     const allowance = Math.min(this.#deadline - now, plan.attemptLimitMillis ?? plan.limitMillis)
-    const attempt = this.#enter(this.#last === undefined || allowance >= plan.fairAttemptMillis)
+    const attempt = this.#enter(now, this.#last === undefined || allowance >= plan.fairAttemptMillis)
     if (attempt === undefined) return this.#fail(this.#last)
     if (this.#last !== undefined) Metrics.unsafeCount(Metrics.failovers, { model: plan.model.id })
     const callOff = plan.endsCalls?.(attempt.route)
@@ -163,15 +163,15 @@ class Failover<T extends RouteBase, A, B, R> {
     return Effect.fail(failureAfter(last, this.#plan.routes.length > 1))
   }
 
-  #enter(isFair: boolean): Attempt<T> | undefined {
+  #enter(now: number, isFair: boolean): Attempt<T> | undefined {
     const { attempts, costOf, model } = this.#plan
     const { circuits, clock } = this.#services
     for (const route of this.#untried) {
       const circuit = circuits.of(model, route)
-      const permit = circuit.enter(Monotonic.millisOf(clock), attempts.org)
+      const permit = circuit.enter(now, attempts.org)
       if (permit !== undefined) {
         const span = attempts.trace && startSpan(attempts.trace, this.#plan, route)
-        return new Attempt(route, { circuit, permit, attempts, costOf, clock, isFair, span })
+        return new Attempt(route, { circuit, permit, attempts, costOf, clock, isFair, span, startedAt: now })
       }
       this.#skipped ??= new Set()
       if (this.#skipped.has(route)) continue

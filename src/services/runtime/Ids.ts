@@ -8,16 +8,21 @@ const randomPerId = 10
 const random = { bytes: randomBytes(512 * randomPerId), used: 0 }
 
 let lastAt = 0
-let lastTime = ""
+/** The time and the version, with and without dashes. */
+const head = { "-": "", "": "" }
 
-const timeNow = (): string => {
+const headNow = (dash: keyof typeof head): string => {
   const at = Date.now()
   if (at !== lastAt) {
     lastAt = at
-    lastTime = at.toString(16).padStart(12, "0")
+    const time = at.toString(16).padStart(12, "0")
+    head["-"] = `${time.slice(0, 8)}-${time.slice(8)}-7`
+    head[""] = `${time}7`
   }
-  return lastTime
+  return head[dash]
 }
+
+const nibble = (byte: number): string => hex[byte]?.charAt(1) ?? ""
 
 /** A call for each id's random bytes would cost more than the rest of it. */
 const uuid7 = (dash: "-" | ""): string => {
@@ -25,15 +30,12 @@ const uuid7 = (dash: "-" | ""): string => {
     randomFillSync(random.bytes)
     random.used = 0
   }
-  const time = timeNow()
   const { bytes, used } = random
   random.used += randomPerId
   const at = (index: number): string => hex[bytes[used + index] ?? 0] ?? ""
   const variant = hex[((bytes[used + 2] ?? 0) & 0x3f) | 0x80] ?? ""
   const tail = at(4) + at(5) + at(6) + at(7) + at(8) + at(9)
-  return (
-    time.slice(0, 8) + dash + time.slice(8) + dash + "7" + at(0).slice(1) + at(1) + dash + variant + at(3) + dash + tail
-  )
+  return headNow(dash) + nibble(bytes[used] ?? 0) + at(1) + dash + variant + at(3) + dash + tail
 }
 
 export class Ids extends Context.Reference<Ids>()("gateway/Ids", {

@@ -67,10 +67,16 @@ export const toRow = (entry: RequestEntry) => ({
   preferred_route: entry.preferredRoute ?? null,
   provider: entry.provider ?? null,
   stream: entry.stream,
-  attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, providerRequestId, route, status }) => {
-    const made = { route, provider, outcome, status, ms, provider_request_id: providerRequestId }
-    return { ...made, detail: toStorable(detail) ?? undefined, cost_nano: amount(cost) }
-  }),
+  attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, providerRequestId, route, status }) => ({
+    route,
+    provider,
+    outcome,
+    status,
+    ms,
+    provider_request_id: providerRequestId,
+    detail: toStorable(detail) ?? undefined,
+    cost_nano: amount(cost)
+  })),
   provider_request_id: entry.attempts.findLast((it) => it.providerRequestId !== undefined)?.providerRequestId ?? null,
   notes: entry.notes,
   ...toColumns(entry.usage),

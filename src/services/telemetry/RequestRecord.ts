@@ -1,4 +1,3 @@
-import { Data } from "effect"
 import type { Caller } from "../../domain/ApiKey.ts"
 import type { Usage } from "../../domain/Chat.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
@@ -10,9 +9,7 @@ import type { RequestTrace } from "./RequestTrace.ts"
 
 type Note = RequestEntry["notes"][number]
 
-/** Filled in by each stage, so that the log has a row wherever the request ends. */
-// Handed on, and no service of the request: each stage would pay operations to ask for it.
-export class RequestRecord extends Data.Class<{
+interface Begun {
   readonly id: string
   readonly requestId: string
   readonly surface: Surface
@@ -24,10 +21,22 @@ export class RequestRecord extends Data.Class<{
   /** On the monotonic clock. */
   readonly startedAt: number
   readonly trace?: RequestTrace | undefined
-}> {
-  readonly attempts = new AttemptHistory(this.caller.org, this.trace?.identify(this.caller.org))
+}
+
+/** Filled in by each stage, so that the log has a row wherever the request ends. */
+// Handed on, and no service of the request: each stage would pay operations to ask for it.
+export class RequestRecord {
+  readonly id: string
+  readonly requestId: string
+  readonly surface: Surface
+  readonly caller: Caller
+  readonly client: Begun["client"]
+  readonly at: number
+  readonly startedAt: number
+  readonly trace: RequestTrace | undefined
+  readonly attempts: AttemptHistory
   readonly notes = new Set<Note>()
-  readonly rate: RateUnit = { limit: this.limit, allowance: undefined }
+  readonly rate: RateUnit
   model: string | undefined
   route: RouteBase | undefined
   stream = false
@@ -44,6 +53,20 @@ export class RequestRecord extends Data.Class<{
   isLogged = false
   /** Overrides the response's code, e.g. `stream_error` beside a status 200. */
   code: string | undefined
+
+  constructor(begun: Begun) {
+    const { caller, trace } = begun
+    this.id = begun.id
+    this.requestId = begun.requestId
+    this.surface = begun.surface
+    this.caller = caller
+    this.client = begun.client
+    this.at = begun.at
+    this.startedAt = begun.startedAt
+    this.trace = trace
+    this.attempts = new AttemptHistory(caller.org, trace?.identify(caller.org))
+    this.rate = { limit: begun.limit, allowance: undefined }
+  }
 
   /** Failed attempts included. */
   get totalCost(): bigint {

@@ -100,6 +100,6 @@ describe("the memory for bodies", () => {
     first.memory.shrink(mib)
     yield* settled
     assert.deepStrictEqual(admitted, ["a", "b"])
-    assert.strictEqual(first.memory.reserved(), mib)
+    assert.strictEqual(first.memory.reserved, mib)
   })
 })
