@@ -27,10 +27,11 @@ import { prefix } from "../harness/temporary.ts"
 import * as Provider from "../harness/upstream/ChatUpstream.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 
-const most = { operations: 225, fibers: 1, operationsAnEvent: 5, allocatedBytes: 300_000 }
+const most = { operations: 92, tracedOperations: 105, fibers: 1, operationsAnEvent: 5, allocatedBytes: 400_000 }
 const warm = 5
 const counted = 15
-const sampled = 200
+/** Requests of each round. */
+const sampled = 30
 
 /** Counts the operations of every fiber of a gateway, and the fibers that it starts; not those of the test's own fiber. */
 class Counter extends Supervisor.AbstractSupervisor<void> {
@@ -191,10 +192,10 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
       /** Without what fibers do that serve all requests. */
       own: least(all.map(({ own }) => own)),
       fibers: least(all.map(({ fibers }) => fibers)),
-      /** Of one request. */
+      /** Bytes of one request: mostly not compiled yet, so more than under load. */
       allocates: Effect.map(
-        allocatedBytes(Effect.repeatN(ask(stream, reply, path), sampled - 1)),
-        (bytes) => bytes / sampled
+        Effect.replicateEffect(allocatedBytes(Effect.repeatN(ask(stream, reply, path), sampled - 1)), 5),
+        (rounds) => least(rounds) / sampled
       )
     }
   })
@@ -232,14 +233,14 @@ describe("the operations of a request", () => {
     assert.isAtMost(each, most.operationsAnEvent)
   })
 
-  it.scopedLive("that is traced stay within the same budget", function* () {
+  it.scopedLive("that is traced are few more", function* () {
     const measure = yield* bench({ isTraced: true })
     const { operations } = yield* measure(false, Provider.answer("hello"))
     const few = yield* measure(true, streamOf(5))
     const many = yield* measure(true, streamOf(25))
     const each = (many.own - few.own) / 20
     console.log(`operations of a traced answer: ${operations}, of a traced stream's event: ${each}`)
-    assert.isAtMost(operations, most.operations)
+    assert.isAtMost(operations, most.tracedOperations)
     assert.isAtMost(each, most.operationsAnEvent)
   })
 
