@@ -77,29 +77,23 @@ class Failover<T extends RouteBase, A, B, R> {
   #skipped: Set<T> | undefined
   #last: Failed | undefined
   /** Of what may be interrupted: calls, and what is between two. */
-  #restore: typeof Effect.interruptible = Effect.uninterruptible
+  readonly #restore: typeof Effect.interruptible
 
-  constructor(services: RoutingServices, plan: Plan<T, A, B, R>) {
+  constructor(services: RoutingServices, plan: Plan<T, A, B, R>, restore: typeof Effect.interruptible) {
     this.#services = services
     this.#plan = plan
+    this.#restore = restore
     this.#endsAt = plan.endsAt ?? Number.POSITIVE_INFINITY
     this.#deadline = Monotonic.millisOf(services.clock) + plan.limitMillis
     this.#untried = plan.routes
   }
 
-  readonly begin: Effect.Effect<B, RoutingFailure, R> = Effect.withFiberRuntime((fiber, { runtimeFlags }) => {
-    const isInterruptible = RuntimeFlags.interruption(runtimeFlags)
-    if (isInterruptible || this.#plan.isInterruptible === true) this.#restore = Effect.interruptible
-    if (isInterruptible) return Effect.uninterruptible(Effect.suspend(() => this.#tryNext()))
-    const isInterrupted = !Cause.isEmpty(fiber.getFiberRef(FiberRef.interruptedCause))
-    return isInterrupted ? this.#tryNextUnlessInterrupted() : this.#tryNext()
-  })
-
-  #tryNextUnlessInterrupted(): Effect.Effect<B, RoutingFailure, R> {
-    return Effect.flatMap(this.#restore(Effect.void), () => this.#tryNext())
+  tryNextUnlessInterrupted(): Effect.Effect<B, RoutingFailure, R> {
+    return Effect.flatMap(this.#restore(Effect.void), () => this.tryNext())
   }
 
-  #tryNext(): Effect.Effect<B, RoutingFailure, R> {
+  /** To be run uninterruptibly. */
+  tryNext(): Effect.Effect<B, RoutingFailure, R> {
     const plan = this.#plan
     const now = Monotonic.millisOf(this.#services.clock)
     if (this.#untried.length > 0 && now >= this.#deadline) return new TimedOut()
@@ -149,7 +143,7 @@ class Failover<T extends RouteBase, A, B, R> {
           if (since !== undefined) this.#extend(Monotonic.millisOf(this.#services.clock) - since)
           if (isFinal(failure.class) || this.#plan.mayTryNext?.(failure) === false) return this.#fail(this.#last)
           this.#untried = this.#untried.filter((route) => route !== attempt.route)
-          return this.#tryNextUnlessInterrupted()
+          return this.tryNextUnlessInterrupted()
         }
       })
     )
@@ -192,7 +186,15 @@ export const succeed = <T extends RouteBase, A>(attempt: Attempt<T>, answer: A):
 export const failover = <T extends RouteBase, A, B, R>(
   services: RoutingServices,
   plan: Plan<T, A, B, R>
-): Effect.Effect<B, RoutingFailure, R> => new Failover(services, plan).begin
+): Effect.Effect<B, RoutingFailure, R> =>
+  Effect.withFiberRuntime((fiber, { runtimeFlags }) => {
+    const isInterruptible = RuntimeFlags.interruption(runtimeFlags)
+    const restore = isInterruptible || plan.isInterruptible ? Effect.interruptible : Effect.uninterruptible
+    const routing = new Failover(services, plan, restore)
+    if (isInterruptible) return Effect.uninterruptible(Effect.suspend(() => routing.tryNext()))
+    const isInterrupted = !Cause.isEmpty(fiber.getFiberRef(FiberRef.interruptedCause))
+    return isInterrupted ? routing.tryNextUnlessInterrupted() : routing.tryNext()
+  })
 
 const timeoutAfter = (allowance: number, outputSince: number | undefined) =>
   outputSince === undefined
