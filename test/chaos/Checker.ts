@@ -22,6 +22,9 @@ const sum = (amounts: ReadonlyArray<bigint>) => amounts.reduce((total, amount) =
 
 const orderIn = (requestId: string) => Number(/^chaos-(\d+)$/.exec(requestId)?.[1] ?? -1)
 
+/** The call whose key it has. */
+export const orderedBy = ({ n, repeats }: Call) => repeats ?? n
+
 const isChat = ({ operation }: Call) => operation === "chat" || operation === "stream"
 
 /** Each chat is paid exactly once at its price, or not at all; its hold tells which it is. */
@@ -62,7 +65,7 @@ const images = function* ({ calls }: History, { holds, log }: Rows): Generator<F
   const asked = calls.filter(({ operation }) => operation === "image")
   const byKey = group(asked, ({ keyId }) => keyId)
   for (const [keyId, mine] of byKey) {
-    const orders = [...group(mine, ({ n, repeats }) => repeats ?? n).values()]
+    const orders = [...group(mine, orderedBy).values()]
     const good = orders.filter((order) => order.some(({ outcome }) => isGood(outcome))).length
     // An attempt that broke may have been paid for; a later attempt under its key is then given what it made.
     const open = orders.filter(
@@ -76,14 +79,13 @@ const images = function* ({ calls }: History, { holds, log }: Rows): Generator<F
     }
   }
   const holdOf = new Map(holds.map((hold) => [hold.id, hold]))
+  const callOf = new Map(asked.map((call) => [call.n, call]))
+  const answered = new Set(asked.flatMap((call) => (isGood(call.outcome) ? [orderedBy(call)] : [])))
   for (const { holdId, requestId, status } of log) {
     const hold = holdId === null ? undefined : holdOf.get(holdId)
-    const call = asked.find(({ n }) => n === orderIn(requestId))
+    const call = callOf.get(orderIn(requestId))
     if (hold === undefined || call === undefined || hold.ofJob) continue
-    const isReplayedLater = asked.some(
-      (one) => (one.repeats ?? one.n) === (call.repeats ?? call.n) && isGood(one.outcome)
-    )
-    if (paid(hold) !== 0n && isFailed(call.outcome) && !isReplayedLater) {
+    if (paid(hold) !== 0n && isFailed(call.outcome) && !answered.has(orderedBy(call))) {
       yield {
         rule: "a failed answer is not charged",
         detail: `image, logged ${status}: ${usd(paid(hold))}`,
@@ -99,6 +101,7 @@ const videos = function* (history: History, rows: Rows): Generator<Finding> {
   const asked = history.calls.filter(({ operation }) => operation === "video")
   const rowOf = new Map(rows.videos.map((row) => [row.id, row]))
   const jobsOf = group(rows.videos, ({ requestId }) => orderIn(requestId))
+  const answered = new Set(asked.flatMap((call) => (isGood(call.outcome) ? [call.n, orderedBy(call)] : [])))
   for (const { holdId, id, requestId, status, step } of rows.videos) {
     const about = [orderIn(requestId)]
     const hold = holdOf.get(holdId)
@@ -114,8 +117,7 @@ const videos = function* (history: History, rows: Rows): Generator<Finding> {
   }
   for (const { n, outcome } of asked) {
     const job = (jobsOf.get(n) ?? []).find(({ status }) => status === "completed")
-    const isAnswered = () => asked.some((call) => (call.n === n || call.repeats === n) && isGood(call.outcome))
-    if (isFailed(outcome) && job !== undefined && !isAnswered()) {
+    if (isFailed(outcome) && job !== undefined && !answered.has(n)) {
       yield { rule: "a failed answer is not charged", detail: `its job ${job.id} was rendered and charged`, about: [n] }
     }
     if (outcome.kind !== "answer" || !isGood(outcome) || !Predicate.isRecord(outcome.body)) continue
@@ -123,11 +125,12 @@ const videos = function* (history: History, rows: Rows): Generator<Finding> {
     if (!rowOf.has(id)) yield { rule: "an accepted video is in the database", detail: id, about: [n] }
   }
   const submits = history.services.filter(({ kind }) => kind === "video")
+  const jobsOrdered = group(
+    asked.filter(({ n }) => jobsOf.has(n)),
+    orderedBy
+  )
   for (const [n, same] of group(submits, ({ n }) => n)) {
-    const jobs = [...jobsOf.values()].flat().filter(({ requestId }) => {
-      const call = asked.find((one) => one.n === orderIn(requestId))
-      return call !== undefined && (call.repeats ?? call.n) === n
-    }).length
+    const jobs = (jobsOrdered.get(n) ?? []).flatMap((call) => jobsOf.get(call.n) ?? []).length
     for (const [account, times] of group(same, ({ account }) => account)) {
       if (times.length > Math.max(1, jobs)) {
         yield { rule: "a job is submitted at most once a route", detail: `${times.length} to ${account}`, about: [n] }

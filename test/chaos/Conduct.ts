@@ -1,5 +1,5 @@
 import { Predicate } from "effect"
-import { priceOf } from "./Checker.ts"
+import { orderedBy, priceOf } from "./Checker.ts"
 import { type Call, type Finding, group, type History, isGood, type Window } from "./History.ts"
 import { type Customer, credits, prices } from "./World.ts"
 
@@ -37,23 +37,44 @@ const causes: Readonly<Record<number, ReadonlyArray<Window["scope"]>>> = {
 const errorOf = (body: unknown) =>
   Predicate.isRecord(body) && Predicate.isRecord(body["error"]) ? body["error"] : undefined
 
+/** A history of a hundred thousand calls is not gone through for each of them. */
+interface Known {
+  readonly history: History
+  /** What its provider did to an order. */
+  readonly faultOf: ReadonlyMap<number, string>
+  readonly timesAsked: ReadonlyMap<number, ReadonlyArray<Call>>
+}
+
+const know = (history: History): Known => ({
+  history,
+  faultOf: new Map(
+    history.services.flatMap(
+      ({ fault, n }): ReadonlyArray<[number, string]> => (fault === undefined ? [] : [[n, fault]])
+    )
+  ),
+  timesAsked: group(history.calls, orderedBy)
+})
+
 /** Why a client may have been given this answer; undefined where nothing explains it. */
-const explanation = (call: Call, history: History, customers: ReadonlyArray<Customer>): string | undefined => {
-  const { n, outcome, repeats } = call
+const explanation = (
+  call: Call,
+  { faultOf, history, timesAsked }: Known,
+  customers: ReadonlyArray<Customer>
+): string | undefined => {
+  const { outcome } = call
   if (isGood(outcome) || outcome.kind === "left") return "as it should be"
   const within = (scopes: ReadonlyArray<Window["scope"]>) =>
     history.windows.find((window) => scopes.includes(window.scope) && touches(call, window))?.kind
   if (outcome.kind === "hang") return undefined
   if (outcome.kind === "reset") return within(["process"])
-  const stormy = history.services.find((service) => service.n === (repeats ?? n) && service.fault !== undefined)?.fault
+  const stormy = faultOf.get(orderedBy(call))
   if (outcome.kind === "stream") return stormy ?? within(["provider", "process", "database", "organization", "machine"])
   const { status } = outcome
   if (status >= 500) return (status === 500 ? undefined : stormy) ?? within(causes[status] ?? [])
   const customer = customers.find(({ keyId }) => keyId === call.keyId)
   if (status === 402 && (customer?.isCapped === true || call.organization === credits.length - 1)) return "no credit"
   if (status === 404 && call.video !== undefined && call.video.organization !== call.organization) return "not its own"
-  const isRepeated = history.calls.some((other) => other.n !== n && (other.repeats ?? other.n) === (repeats ?? n))
-  return status === 409 && isRepeated ? "a repeat" : undefined
+  return status === 409 && (timesAsked.get(orderedBy(call))?.length ?? 0) > 1 ? "a repeat" : undefined
 }
 
 const envelopes = function* ({ n, outcome }: Call): Generator<Finding> {
@@ -99,7 +120,7 @@ const replays = function* ({ calls }: History): Generator<Finding> {
   const owners = new Map<string, number>()
   for (const [order, same] of group(
     calls.filter(({ operation }) => operation === "image" || operation === "video"),
-    ({ n, repeats }) => repeats ?? n
+    orderedBy
   )) {
     const results = new Set(same.flatMap(resultOf))
     if (results.size > 1) {
@@ -154,10 +175,11 @@ const balances = function* ({ calls }: History): Generator<Finding> {
 /** What clients saw and no row can make good. */
 export const ofHistory = (history: History, customers: ReadonlyArray<Customer>): ReadonlyArray<Finding> => {
   const findings: Array<Finding> = []
+  const known = know(history)
   for (const call of history.calls) {
     const { endedAt, n, outcome, sentAt } = call
     const about = [n]
-    if (explanation(call, history, customers) === undefined) {
+    if (explanation(call, known, customers) === undefined) {
       const what = outcome.kind === "answer" ? `${outcome.status} ${JSON.stringify(outcome.body)}` : outcome.kind
       findings.push({ rule: "no request fails but for a fault", detail: what, about })
     }
