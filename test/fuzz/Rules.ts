@@ -7,7 +7,7 @@ import type { Answer, Result } from "./Sender.ts"
 
 /** Types and codes that a status may come with. */
 const legal: Readonly<Record<number, ReadonlyArray<string>>> = {
-  400: ["invalid_request_error null", "content_policy_violation null"],
+  400: ["invalid_request_error null", "content_policy_violation null", "invalid_request_error context_length_exceeded"],
   401: ["authentication_error invalid_api_key"],
   402: ["insufficient_quota insufficient_quota", "insufficient_quota spend_limit_exceeded"],
   403: ["permission_error insufficient_scope", "permission_error access_denied"],
