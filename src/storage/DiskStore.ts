@@ -100,6 +100,14 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
     const store = {
       put: <E>(media: NewMedia<E>) => Effect.withSpan(write(media), "MediaStore.put"),
       ...links(publicUrl),
+      has: Effect.fn("MediaStore.has")(
+        function* (name: string) {
+          if (parseMediaName(name) === undefined) return false
+          yield* runIoOnFile(() => access(path.join(directory, name)))
+          return true
+        },
+        Effect.catchTag("FileMissing", () => Effect.succeed(false))
+      ),
       read: Effect.fn("MediaStore.read")(
         function* (name: string) {
           if (parseMediaName(name) === undefined) return Option.none()

@@ -20,6 +20,11 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
     const { retryTransient, ask } = client
     const upload = Upload.make(client)
 
+    const find = (name: string) =>
+      parseMediaName(name) === undefined
+        ? Effect.succeed(false)
+        : Effect.as(retryTransient(ask({ method: "HEAD", key: name })), true)
+
     const store = {
       put: <E>({ body, type, visibility }: NewMedia<E>) =>
         Effect.suspend(() => {
@@ -35,6 +40,11 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
           Effect.withSpan("MediaStore.put")
         ),
       ...links(options.publicUrl),
+      has: Effect.fn("MediaStore.has")(
+        find,
+        Effect.catchIf(isMissing, () => Effect.succeed(false)),
+        Effect.mapError(failed)
+      ),
       read: Effect.fn("MediaStore.read")(
         function* (name: string) {
           if (parseMediaName(name) === undefined) return Option.none()
@@ -46,8 +56,7 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
       ),
       remove: Effect.fn("MediaStore.remove")(
         function* (name: string) {
-          if (parseMediaName(name) === undefined) return false
-          yield* retryTransient(ask({ method: "HEAD", key: name }))
+          if (!(yield* find(name))) return false
           yield* retryTransient(ask({ method: "DELETE", key: name }))
           return true
         },

@@ -67,6 +67,7 @@ export class MediaStoreFake {
           }),
         check: Effect.suspend(() => (this.isBroken ? MediaStoreFake.away : Effect.void)),
         ...Links.links("http://media.test"),
+        has: (name) => Effect.sync(() => this.files.has(name)),
         read: (name) => Effect.sync(() => Option.fromNullable(this.files.get(name))),
         remove: (name) => Effect.sync(() => parseMediaName(name) !== undefined && this.files.delete(name))
       })

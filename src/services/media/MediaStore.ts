@@ -21,6 +21,7 @@ export class MediaStore extends Context.Tag("gateway/MediaStore")<
     readonly check: Effect.Effect<void, MediaStoreFailed>
     readonly link: (name: string) => string
     readonly named: (link: string) => Option.Option<string>
+    readonly has: (name: string) => Effect.Effect<boolean, MediaStoreFailed>
     readonly read: (name: string) => Effect.Effect<Option.Option<Uint8Array>, MediaStoreFailed>
     readonly remove: (name: string) => Effect.Effect<boolean, MediaStoreFailed>
   }
