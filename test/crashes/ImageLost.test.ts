@@ -1,4 +1,4 @@
-import { mkdir, rm, writeFile } from "node:fs/promises"
+import { mkdir, rm, symlink, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { Effect } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
@@ -12,6 +12,15 @@ import { after } from "../harness/upstream/ChatReplies.ts"
 import { paints } from "../harness/upstream/ImageReplies.ts"
 
 const credits = 100_000_000_000n
+
+/** A data directory with the same media: a gateway there knows nothing of the refunds that are under way here. */
+const besideMediaOf = (dataDir: string) =>
+  Effect.promise(async () => {
+    const beside = `${dataDir}-beside`
+    await mkdir(beside)
+    await symlink(path.join(dataDir, "media"), path.join(beside, "media"))
+    return beside
+  })
 
 describe.concurrent("an image that was made", () => {
   deploymentTest("and cannot be stored costs nothing, and frees its key", function* ({ env, gateway, upstream }) {
@@ -50,6 +59,11 @@ describe.concurrent("an image that was made", () => {
       const { charges } = yield* moneyOf(org)
       assert.deepStrictEqual(charges, when === "after" ? [price] : [])
       assert.strictEqual((yield* mediaIn(env["DATA_DIR"] ?? "")).size, 0)
+      if (when === "after") {
+        const elsewhere = yield* gateway({ env: { DATA_DIR: yield* besideMediaOf(env["DATA_DIR"] ?? "") } })
+        const early = yield* draw({ url: elsewhere.url, secret, key: "k" })
+        assert.deepStrictEqual([early.status, codeOf(early)], [409, "idempotency_conflict"])
+      }
 
       yield* mend
       yield* eventually(moneyOf(org), ({ balance, openHolds }) => openHolds === 0 && balance === credits, "20 seconds")

@@ -1,5 +1,10 @@
 import { Clock, Context, Effect, Exit, Layer, Option, Schema } from "effect"
-import type { IdempotencyConflict, InvalidRequest, RoutingFailure, SettleFailed } from "../../domain/Failure.ts"
+import {
+  IdempotencyConflict,
+  type InvalidRequest,
+  type RoutingFailure,
+  type SettleFailed
+} from "../../domain/Failure.ts"
 import { type ImageParams, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageModel, ImageVariant, Shape } from "../../domain/Model.ts"
@@ -9,7 +14,7 @@ import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import { type HoldRefused, Ledger } from "../ledger/Ledger.ts"
-import { MediaStore } from "../media/MediaStore.ts"
+import { MediaStore, type MediaStoreFailed } from "../media/MediaStore.ts"
 import { References } from "../media/References.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
@@ -94,14 +99,32 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         })
       })
 
+      const findImage = ({
+        format,
+        media
+      }: Kept): Effect.Effect<Option.Option<ImageResult["image"]>, MediaStoreFailed> =>
+        format === "url"
+          ? Effect.map(store.has(media), (isThere) =>
+              isThere ? Option.some({ url: store.link(media) }) : Option.none()
+            )
+          : Effect.map(
+              store.read(media),
+              Option.map((bytes) => ({ bytes }))
+            )
+
       const readKept = Effect.fnUntraced(function* (record: RequestRecord, result: unknown) {
-        const kept = yield* decodeKept(result)
+        const kept = yield* Effect.orDie(decodeKept(result))
+        const image = yield* Effect.orDie(findImage(kept))
+        if (Option.isNone(image)) {
+          // A request that failed after its settlement removes the picture before its refund frees the key.
+          yield* Effect.logWarning(`Request ${record.requestId} repeats one whose picture is gone: ${kept.media}`)
+          return yield* new IdempotencyConflict()
+        }
         record.notes.add("replayed")
-        const { created, format, media, sandbox, size } = kept
-        const image =
-          format === "url" ? { url: store.link(media) } : { bytes: yield* Effect.flatten(store.read(media)) }
-        return { created, image, size, revisedPrompt: kept.revisedPrompt ?? undefined, sandbox, replayed: true }
-      }, Effect.orDie)
+        const { created, sandbox, size } = kept
+        const revisedPrompt = kept.revisedPrompt ?? undefined
+        return { created, image: image.value, size, revisedPrompt, sandbox, replayed: true }
+      })
 
       /** Fails before an image is bought that cannot be stored. */
       const checkStore = Effect.catchTag(store.check, "MediaStoreFailed", ({ detail }) =>
