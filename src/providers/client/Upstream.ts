@@ -148,14 +148,16 @@ const make = (agent: Agent, idleTimeoutMillis: number) => {
     Effect.async<UpstreamResponse, ProviderFailure>((resume) => {
       if (attempt.abortedBy !== undefined) return resume(Effect.fail(attempt.abortedBy))
       const done = (outcome: Outcome) => {
-        attempt.endCall = undefined
+        // The attempt may have made its next call.
+        if (attempt.endCall === end) attempt.endCall = undefined
         resume(resultOf(request, outcome))
       }
       const exchange = new GatheredExchange(answerLimitBytes, done, onReceived)
-      attempt.endCall = (failure) => {
+      const end: CurrentAttempt["endCall"] = (failure) => {
         if (failure !== undefined) resume(Effect.fail(failure))
         exchange.cancel()
       }
+      attempt.endCall = end
       send(request, "application/json", exchange)
     })
 

@@ -199,12 +199,15 @@ export const make = <Item, Result, E, R>({
         }
       })
     })
-    for (let n = 0; n < maxAtOnce; n += 1) yield* Effect.forkScoped(Effect.uninterruptible(worker))
     const close = Effect.sync(() => {
       isClosed = true
       for (const end of idle) end([])
     })
-    yield* Effect.addFinalizer(() => close)
+    // Nothing else ends a worker, so none may be without it.
+    yield* Effect.replicateEffect(Effect.forkScoped(worker), maxAtOnce, { discard: true }).pipe(
+      Effect.zipRight(Effect.addFinalizer(() => close)),
+      Effect.uninterruptible
+    )
 
     const tick = Effect.sync(() => {
       ticks += 1

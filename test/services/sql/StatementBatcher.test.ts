@@ -159,6 +159,23 @@ describe("natural batches with lanes", () => {
     yield* Scope.close(scope, Exit.void)
   })
 
+  it.effect("end with their scope, wherever their making is interrupted", function* () {
+    // A fiber leaves its turn to others after 2,048 operations, here in the midst of the making.
+    for (let operations = 1_980; operations < 2_050; operations += 1) {
+      let left = operations
+      const pad = Effect.whileLoop({ while: () => left-- > 0, body: () => Effect.void, step: () => {} })
+      const options = {
+        maxSize: 1,
+        timeout: "1 second",
+        run: (items: ReadonlyArray<number>) => Effect.succeed(items)
+      } as const
+      const making = yield* Effect.fork(Effect.scoped(Effect.zipRight(pad, StatementBatcher.make(options))))
+      yield* Effect.yieldNow()
+      making.unsafeInterruptAsFork(making.id())
+      yield* Fiber.await(making)
+    }
+  })
+
   it.scoped("are repeated once as they are after a failure that no single one caused", function* () {
     let failures = 1
     const { ask, ran } = yield* laned(() => (failures-- > 0 ? gone : undefined))
