@@ -14,7 +14,7 @@ import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { isAlive } from "../harness/processes.ts"
-import { charge, delta, either, stream } from "../harness/upstream/ChatReplies.ts"
+import { charge, delta, either, finish, stream } from "../harness/upstream/ChatReplies.ts"
 import { silent, sse } from "../harness/upstream/FakeUpstream.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
@@ -141,6 +141,26 @@ describe.concurrent("a stop", () => {
         [false, 503, null, 0n]
       ])
     )
+  })
+
+  deploymentTest("charges whoever left at a stream's end, though it still waits for its usage", function* (deployed) {
+    const { gateway, upstream } = deployed
+    const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })
+    const { org, secret } = yield* openAccount({})
+    yield* upstream.script(sse(delta("Hello there") + finish, Effect.never))
+    const open = yield* openStream({ url, secret })
+    yield* open.until("there")
+    yield* open.leave
+    const { closed } = yield* upstream.received
+    yield* signal("SIGTERM")
+    assert.deepStrictEqual(yield* Effect.timeout(ended, "20 seconds"), { code: 0, signal: null })
+    yield* closed
+    const [row, ...others] = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
+    assert.lengthOf(others, 0)
+    assert.deepInclude(row, { status: 499, code: "client_closed", stream: true })
+    assert.isAbove(row?.completionTokens ?? 0, 0)
+    yield* assertCharged(org, [row?.charge ?? 0n])
+    assert.isTrue((row?.charge ?? 0n) > 0n)
   })
 
   deploymentTest("does not wait for a client that reads nothing", function* ({ gateway, upstream }) {

@@ -12,8 +12,10 @@ export const completion: Reply = json(200, {
 
 export const delta = (content: string): string => event({ choices: [{ index: 0, delta: { content } }] })
 
-export const ending =
-  event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] }) + event({ choices: [], usage }) + done
+/** The end of what can be seen, before the usage. */
+export const finish = event({ choices: [{ index: 0, delta: {}, finish_reason: "stop" }] })
+
+export const ending = finish + event({ choices: [], usage }) + done
 
 /** A stream that waits between its first delta and the rest. */
 export const stream = (...between: ReadonlyArray<Step>): Reply =>
