@@ -42,7 +42,7 @@ export interface DeliveryQueue {
   readonly deliver: (leased: Leased, done: Try) => Effect.Effect<unknown, SqlError.SqlError>
   /** Without `retryMs` it is the last try. */
   readonly fail: (leased: Leased, done: Try, retryMs?: number) => Effect.Effect<unknown, SqlError.SqlError>
-  /** Fails everything that waits for the endpoint, and writes nothing more for it. */
+  /** Fails everything that waits for the endpoint, and writes nothing more for it; not by a try from before it was enabled. */
   readonly disable: (leased: Leased, done: Try) => Effect.Effect<unknown, SqlError.SqlError>
   readonly release: (leased: Leased) => Effect.Effect<unknown, SqlError.SqlError>
 }
@@ -98,17 +98,17 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
       UPDATE webhook_endpoints SET failure = ${failureOf(done)}, failed_at = now()
       FROM failed WHERE webhook_endpoints.id = failed.endpoint_id`,
 
-    disable: ({ endpointId, id, lease }, done) => sql`
-      WITH disabled AS (
+    disable: ({ id, lease }, done) => sql`
+      WITH gone AS (
+        UPDATE webhook_deliveries SET state = 'failed', ${setTried(done)}, failure = ${failureOf(done)}, next_at = NULL
+        WHERE id = ${id} AND lease = ${lease} RETURNING endpoint_id
+      ), disabled AS (
         UPDATE webhook_endpoints SET failure = ${failureOf(done)}, failed_at = now(),
           disabled_at = coalesce(disabled_at, now())
-        WHERE id = ${endpointId}
-      ), gone AS (
-        UPDATE webhook_deliveries SET state = 'failed', ${setTried(done)}, failure = ${failureOf(done)}, next_at = NULL
-        WHERE id = ${id} AND lease = ${lease}
+        WHERE id IN (SELECT endpoint_id FROM gone)
       )
       UPDATE webhook_deliveries SET state = 'failed', lease = NULL, failure = 'the endpoint is disabled', next_at = NULL
-      WHERE endpoint_id = ${endpointId} AND next_at IS NOT NULL AND id <> ${id}`,
+      WHERE endpoint_id IN (SELECT endpoint_id FROM gone) AND next_at IS NOT NULL AND id <> ${id}`,
 
     release: ({ id, lease }) => sql`
       UPDATE webhook_deliveries SET lease = NULL, next_at = now() WHERE id = ${id} AND lease = ${lease}`

@@ -1,3 +1,4 @@
+import type { ServerResponse } from "node:http"
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Exit, Layer, Redacted, Scope, Struct } from "effect"
 import * as Outbox from "../../../src/services/webhooks/Outbox.ts"
@@ -153,6 +154,33 @@ withLayer(layer)("webhooks", (it) => {
     assert.deepStrictEqual([yield* deliveries(), yield* webhooks.list(org)], [[], []])
     assert.strictEqual((yield* Effect.flip(webhooks.remove(endpoint.id)))._tag, "EndpointNotFound")
     assert.deepStrictEqual(yield* sql`SELECT id FROM webhook_endpoints WHERE id = ${endpoint.id}`, [])
+  })
+
+  it.scoped("do not disable an endpoint by a 410 that was on its way when it was enabled", function* () {
+    const { deliveries, org, webhooks, write } = yield* customer
+    const asked: Array<ServerResponse> = []
+    const receiver = yield* Receiver.make((response) => void asked.push(response))
+    const answer = (status: number) => asked.shift()?.writeHead(status).end()
+    const { endpoint } = yield* webhooks.add({ org, url: receiver.url })
+    yield* Effect.forEach(times(2), (n) => write({ n }))
+    yield* running
+    yield* eventually(
+      Effect.sync(() => asked.length),
+      (many) => many === 2
+    )
+    answer(410)
+    yield* eventually(webhooks.list(org), ([one]) => one?.disabledAt !== null)
+    yield* webhooks.enable(endpoint.id)
+    answer(410)
+    yield* write({ n: 3 })
+    yield* eventually(
+      Effect.sync(() => asked.length),
+      (many) => many === 1
+    )
+    yield* Effect.sleep("300 millis")
+    answer(200)
+    yield* eventually(deliveries(), ([newest]) => newest?.state === "delivered")
+    assert.deepInclude((yield* webhooks.list(org))[0], { disabledAt: null })
   })
 
   it.scoped("that were written for an endpoint while it was removed are dropped, and nothing waits", function* () {
