@@ -3,6 +3,7 @@ import { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import { Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import * as Pg from "pg"
+import { isLockTimeout } from "../services/sql/Outage.ts"
 import { reason } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import { type Applied, type Migration, MigrationRefused, outstanding, ownDirectory, read } from "./MigrationFiles.ts"
@@ -121,8 +122,7 @@ const isConcurrent = (sql: string) => /^(CREATE|DROP) INDEX CONCURRENTLY/m.test(
 const statementsOf = (sql: string) => sql.split(/;$/m).filter((statement) => statement.trim() !== "")
 
 /** Behind a statement that waits for a table's lock all others wait too, so it waits for a second at a time. */
-const isLocked = ({ cause }: SqlError) => cause instanceof Pg.DatabaseError && cause.code === "55P03"
-const lockTries = { times: 400, schedule: Schedule.spaced("500 millis"), while: isLocked } as const
+const lockTries = { times: 400, schedule: Schedule.spaced("500 millis"), while: isLockTimeout } as const
 
 const apply = (connection: Pg.Client) =>
   Effect.fnUntraced(function* ({ checksum, id, name, sql }: Migration) {

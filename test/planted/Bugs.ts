@@ -3,10 +3,12 @@ import { departureBugs } from "./DepartureBugs.ts"
 import { moneyBugs } from "./MoneyBugs.ts"
 import { streamBugs } from "./StreamBugs.ts"
 import { usageBugs } from "./UsageBugs.ts"
+import { workBugs } from "./WorkBugs.ts"
 
 /** Bugs of money first, then of streams, of reports, of routing and of decoding. */
 export const bugs: ReadonlyArray<Bug> = [
   ...moneyBugs,
+  ...workBugs,
   ...departureBugs,
   ...streamBugs,
   ...usageBugs,

@@ -1,7 +1,8 @@
-import { Clock, Effect, Exit, Option } from "effect"
+import { Clock, Effect, Option } from "effect"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
+import { isValue } from "../../services/runtime/Fibers.ts"
 import { decodingFailure } from "./Classification.ts"
 import type { Taken, UpstreamHead, UpstreamResponse } from "./Exchange.ts"
 import { parseJson } from "./Json.ts"
@@ -57,7 +58,7 @@ export const decodeSafely = <A, R>(
   const fail = (defect: unknown) => decodingFailure(account, status, defect)
   try {
     const decoded = decode()
-    return Exit.isExit(decoded) && Exit.isSuccess(decoded) ? decoded : Effect.catchAllDefect(decoded, fail)
+    return isValue(decoded) ? decoded : Effect.catchAllDefect(decoded, fail)
   } catch (defect) {
     return fail(defect)
   }

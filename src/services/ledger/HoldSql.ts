@@ -205,7 +205,7 @@ export const tombstone = (
   WHERE ${lockTimeout(sql, "one")} AND NOT EXISTS (SELECT FROM all_holds WHERE id = ${id}::uuid)
   ON CONFLICT (id) DO NOTHING`
 
-/** After that no statement can place or settle a hold any more: those that could have failed long before. */
+/** Longer than a statement that may place or settle a hold can be on its way. */
 const keptMinutes = 10
 
 const archivedAtOnce = 5_000

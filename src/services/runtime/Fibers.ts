@@ -1,6 +1,7 @@
 import { Effect, Exit, Fiber, RuntimeFlags } from "effect"
 
-const isValue = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Exit.Success<A, E> =>
+/** It is there already: nothing is to be run. */
+export const isValue = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Exit.Success<A, E> =>
   Exit.isExit(effect) && Exit.isSuccess(effect)
 
 /** `Effect.flatMap` that goes on at once where there is nothing to wait for; call it only where the effect is about to run. */
