@@ -18,16 +18,23 @@ export const streamBugs: ReadonlyArray<Bug> = [
   {
     name: "a client that does not read has nothing left to take",
     file: "src/http/chat/Sse.ts",
-    find: "isStalled ||= response.writableNeedDrain",
+    find: "isStalled ||= waiting > unremarkableMillis",
     replace: "isStalled ||= response.destroyed",
-    caughtBy: ["test/http/errors/LongStreams.test.ts"]
+    caughtBy: ["test/http/chat/Sse.test.ts"]
   },
   {
     name: "who reads at the last moment has kept nobody waiting",
     file: "src/http/chat/Sse.ts",
-    find: " || waitedMillis > (performance.now() - since) * patience",
+    find: " || waitedMillis + waiting > tolerated",
     replace: "",
-    caughtBy: ["test/http/errors/LongStreams.test.ts"]
+    caughtBy: ["test/http/chat/Sse.test.ts", "test/http/errors/LongStreams.test.ts"]
+  },
+  {
+    name: "who waits for a moment of a short stream has kept it waiting",
+    file: "src/http/chat/Sse.ts",
+    find: "Math.max(unremarkableMillis, (",
+    replace: "Math.max(0, (",
+    caughtBy: ["test/http/chat/Sse.test.ts"]
   },
   {
     name: "a provider that cuts off who does not read is at fault",

@@ -13,6 +13,8 @@ const keepAliveMillis = 15_000
 const stalledMillis = 180_000
 /** The share of a stream's time that a client may keep it waiting. */
 const patience = 0.25
+/** Any network keeps a stream waiting for so long, however well its client reads. */
+const unremarkableMillis = 1_000
 
 const sseHeaders = {
   "content-type": "text/event-stream; charset=utf-8",
@@ -20,13 +22,11 @@ const sseHeaders = {
   "x-accel-buffering": "no"
 }
 
-const awaitDrain = (response: ServerResponse, onWaited?: (millis: number) => void): Effect.Effect<void> =>
+const awaitDrain = (response: ServerResponse): Effect.Effect<void> =>
   Effect.async((resume) => {
-    const since = performance.now()
     const stalled = setTimeout(() => response.destroy(), stalledMillis)
     const done = () => {
       clearTimeout(stalled)
-      onWaited?.(performance.now() - since)
       response.off("drain", done).off("close", done).off("finish", done)
       resume(Effect.void)
     }
@@ -61,10 +61,18 @@ export const makeSink = (options: {
   let keepAlive: NodeJS.Timeout | undefined
   const since = performance.now()
   let waitedMillis = 0
+  let waitingSince: number | undefined
   let isStalled = false
-  const addWait = (millis: number) => {
-    waitedMillis += millis
-  }
+  const waitForClient = Effect.suspend(() => {
+    const from = (waitingSince = performance.now())
+    return Effect.ensuring(
+      awaitDrain(response),
+      Effect.sync(() => {
+        waitedMillis += performance.now() - from
+        waitingSince = undefined
+      })
+    )
+  })
   const isGone = () => response.destroyed || response.closed || response.writableEnded
   // Without a listener the error would end the process.
   response.on("error", () => {})
@@ -72,7 +80,7 @@ export const makeSink = (options: {
   const send = (text: string): Effect.Effect<void> => {
     if (text === "" || isGone()) return Effect.void
     keepAlive?.refresh()
-    return response.write(text) ? Effect.void : awaitDrain(response, addWait)
+    return response.write(text) ? Effect.void : waitForClient
   }
 
   const end = (text: string): Effect.Effect<void> =>
@@ -99,8 +107,11 @@ export const makeSink = (options: {
   })
 
   const disconnectStalled = (): boolean => {
+    const now = performance.now()
+    const waiting = waitingSince === undefined ? 0 : now - waitingSince
     // Reading at the last moment makes up for nothing.
-    isStalled ||= response.writableNeedDrain || waitedMillis > (performance.now() - since) * patience
+    const tolerated = Math.max(unremarkableMillis, (now - since) * patience)
+    isStalled ||= waiting > unremarkableMillis || waitedMillis + waiting > tolerated
     if (isStalled) response.destroy()
     return isStalled
   }

@@ -103,7 +103,7 @@ withLayer(gateway)("Codex", (it) => {
   test("reports a stream that breaks each time, at no charge", function* () {
     const { ask, org } = yield* start()
     const { stdout } = yield* ask("-c", "model_providers.gateway.stream_max_retries=1", "[sandbox cut=3] say pong")
-    assert.match(stdout, /"turn.failed".*The upstream provider returned an error/)
+    assert.match(stdout, /"turn.failed".*The upstream provider returned an error/, stdout)
     assert.deepStrictEqual((yield* requestsOf(org, 2)).map(Struct.get("code")), ["stream_error", "stream_error"])
     yield* assertCharged(org, [])
   })
