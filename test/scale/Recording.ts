@@ -1,9 +1,10 @@
 import { SqlClient, Statement } from "@effect/sql"
 import { Effect, Layer, Schema } from "effect"
 import { Prepared } from "../../src/services/sql/Statement.ts"
+import type { Extent } from "./HotStatements.ts"
 
 /** One run of a statement, with the words among its values that may be ids. */
-interface Run {
+export interface Run {
   readonly text: string
   readonly words: ReadonlySet<string>
 }
@@ -14,9 +15,9 @@ const collapse = (text: string) => text.replaceAll(/\s+/g, " ").trim()
 const wordsOf = (value: unknown): ReadonlyArray<string> =>
   value instanceof Uint8Array
     ? [Buffer.from(value).toString("hex")]
-    : (JSON.stringify(value, (_, part) => (typeof part === "bigint" ? String(part) : part)) ?? "")
+    : ((JSON.stringify(value, (_, part) => (typeof part === "bigint" ? String(part) : part)) ?? "")
         .replaceAll("\\x", "")
-        .match(/[\w-]{16,}/g) ?? []
+        .match(/[\w-]{16,}/g) ?? [])
 
 /** Keeps what each run of a statement was given. */
 export const makeRecorder = () => {
@@ -97,26 +98,34 @@ const ownersOf = Effect.gen(function* () {
   return new Map([...owners].flatMap(([word, [org, ...others]]) => (org && others.length === 0 ? [[word, org]] : [])))
 })
 
-export interface Reach {
-  readonly text: string
-  /** Least and most organizations that one run was given ids of, or changed rows of. */
-  readonly least: number
-  readonly most: number
-}
+/** Views, beside the tables, of rows that belong to organizations. */
+const ownedViews = ["all_holds"]
 
-/** What each statement of the recording reached, once its rows are written. */
-export const reached = Effect.fnUntraced(function* (runs: ReadonlyArray<Run>) {
+/**
+ * The extent of each statement of the recording, once its rows are written. One that names rows of organizations, but was
+ * not always given whose, may touch those of any.
+ */
+export const extents = Effect.fnUntraced(function* (runs: ReadonlyArray<Run>) {
   const sql = yield* SqlClient.SqlClient
   const owners = yield* ownersOf
+  const owned = new RegExp(`\\b(?:${[...(yield* ownedTables(sql)), ...ownedViews].join("|")})\\b`)
   const written = yield* Effect.flatMap(
     sql`SELECT text, array_agg(DISTINCT org) AS orgs FROM written_rows WHERE org IS NOT NULL GROUP BY xact, text`,
     Writes
   )
-  const counts = new Map<string, Array<number>>()
-  const add = (text: string, orgs: ReadonlySet<string>) => counts.set(text, [...(counts.get(text) ?? []), orgs.size])
+  const given = new Map<string, Array<number>>()
   for (const { text, words } of runs) {
-    add(text, new Set([...words].flatMap((word) => owners.get(word) ?? [])))
+    const { size } = new Set([...words].flatMap((word) => owners.get(word) ?? []))
+    given.set(text, [...(given.get(text) ?? []), size])
   }
-  for (const { orgs, text } of written) if (counts.has(collapse(text))) add(collapse(text), new Set(orgs))
-  return [...counts].map(([text, sizes]): Reach => ({ text, least: Math.min(...sizes), most: Math.max(...sizes) }))
+  const changed = new Map<string, number>()
+  for (const { orgs, text } of written) {
+    changed.set(collapse(text), Math.max(changed.get(collapse(text)) ?? 0, orgs.length))
+  }
+  const extentOf = (text: string, sizes: ReadonlyArray<number>): Extent => {
+    if (Math.max(changed.get(text) ?? 0, ...sizes) > 1) return "several"
+    if (Math.min(...sizes) === 1) return "one"
+    return owned.test(text) || changed.has(text) ? "several" : "none"
+  }
+  return new Map([...given].map(([text, sizes]) => [text, extentOf(text, sizes)]))
 })
