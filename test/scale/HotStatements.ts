@@ -7,8 +7,8 @@ export interface HotStatement {
   readonly texts: ReadonlyArray<RegExp>
   readonly extent: Extent
   readonly why: string
-  /** What it needs where rows are distributed by organization; undefined where nothing. */
-  readonly needs?: string
+  /** What it needs where tables are distributed by organization. */
+  readonly needs: string
   /** Runs too seldom to be seen each time. */
   readonly isRare?: true
 }
@@ -79,13 +79,15 @@ export const hotStatements: ReadonlyArray<HotStatement> = [
     name: "settlement of an image",
     texts: [/'lock_timeout', '1000'.* DELETE FROM open_holds AS hold USING input/],
     extent: "one",
-    why: "alone, in the transaction of its idempotency key"
+    why: "alone, in the transaction of its idempotency key",
+    needs: "the organization beside the hold"
   },
   {
     name: "hold and settlement of a video",
     texts: [/known AS \( SELECT id FROM holds/, /UPDATE holds AS hold SET state = 'settled'/],
     extent: "one",
-    why: "alone, in the transaction of its video"
+    why: "alone, in the transaction of its video",
+    needs: "the organization beside the hold"
   },
   {
     name: "steps of a video",
