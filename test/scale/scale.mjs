@@ -34,10 +34,9 @@ const spare = 1
 
 const amountOf = (given) => {
   const of = { ...usual, ...given }
-  const average = of.month > 0 ? of.month / monthSeconds : (of.requests + of.streams / of["stream-seconds"]) / of.peak
   const streamed = of.streams / of["stream-seconds"]
-  const chats = Math.max(0, average * of.peak - streamed)
-  const rate = chats + streamed
+  const rate = of.month > 0 ? (of.month / monthSeconds) * of.peak : of.requests + streamed
+  const average = rate / of.peak
 
   const gatewayCores = (rate * of["chat-ms"] + streamed * of.events * of["event-ms"]) / 1000
   const needed = Math.max(gatewayCores / of.busy, of.streams / clientsOfProcess)
