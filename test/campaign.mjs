@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process"
+import { tmpdir } from "node:os"
 import { parseArgs } from "node:util"
 
 /** Each campaign's measure and how long it is without one. */
@@ -24,6 +25,7 @@ const { status } = spawnSync("npx", ["vitest", "run", "--retry=0", files[name]],
   env: {
     ...process.env,
     [`${prefix}_${measure.toUpperCase()}`]: amount,
+    ...(name === "growth" && { TEST_DIRECTORY: tmpdir() }),
     [`${prefix}_SEED`]: values.seed ?? String(Date.now()),
     ...(values.videos && { [`${prefix}_VIDEOS`]: values.videos }),
     ...(values.url && { [`${prefix}_URL`]: values.url })
