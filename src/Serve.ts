@@ -13,6 +13,7 @@ import { Catalog, readCatalogFile } from "./services/catalog/Catalog.ts"
 import { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ControlFollower } from "./services/control/ControlFollower.ts"
 import { ownFile } from "./services/runtime/OwnFiles.ts"
+import { giveBackStartMemory } from "./services/runtime/StartMemory.ts"
 import * as Worker from "./workers/Worker.ts"
 import * as Workers from "./workers/Workers.ts"
 
@@ -127,10 +128,9 @@ const launch = ({ onReady, reloads, settings }: Launch) =>
       environment: Effect.mapError(rereadEnvironment, environmentUnreadable)
     }).pipe(Effect.provideService(FileSystem.FileSystem, files))
     return yield* Layer.launch(
-      Layer.scopedDiscard(Effect.zipRight(reloadAfter(reloads), onReady)).pipe(
-        Layer.provide(Gateway.layer({ settings, readCatalog })),
-        Layer.provide(Gateway.database(settings))
-      )
+      Layer.scopedDiscard(
+        reloadAfter(reloads).pipe(Effect.zipRight(onReady), Effect.zipRight(Effect.forkScoped(giveBackStartMemory)))
+      ).pipe(Layer.provide(Gateway.layer({ settings, readCatalog })), Layer.provide(Gateway.database(settings)))
     )
   }).pipe(
     Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs"
 import { isDeepStrictEqual } from "node:util"
 import { SqlClient } from "@effect/sql"
 import { Effect, Redacted } from "effect"
@@ -68,6 +69,18 @@ describe("a gateway without DATABASE_URL", () => {
     const { env } = withoutDatabase("/proc/none/below")
     assert.match(yield* refusal(env), /ended with 1:\ngateway: .*DATA_DIR.*ENOENT/)
   })
+
+  it.scopedLive.skipIf(process.platform !== "linux")(
+    "gives back the memory of its start when it is idle",
+    function* () {
+      const cwd = yield* temporaryDirectory
+      const line = [GatewayProcess.program, "serve"] as const
+      const started = yield* GatewayProcess.start({ ...withoutDatabase(cwd), command: { line, cwd } })
+      const status = `/proc/${started.process.pid}/status`
+      const resident = Effect.sync(() => Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(status, "utf8"))?.[1]))
+      yield* eventually(resident, (kilobytes) => kilobytes < 150_000)
+    }
+  )
 
   it.scopedLive("shows a link at its first start that opens the console once, and later how to make one", function* () {
     const directory = yield* temporaryDirectory
