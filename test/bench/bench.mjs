@@ -9,6 +9,7 @@ import { parseArgs, promisify } from "node:util"
 import autocannon from "autocannon"
 import { Client } from "pg"
 import { Pool } from "undici"
+import { cpuMillis, databaseProcesses, residentMegabytes } from "./processes.mjs"
 import { eventsPerStream } from "./servers.mjs"
 
 const { values } = parseArgs({
@@ -19,7 +20,7 @@ const rounds = Number(values.rounds)
 if (!(seconds > 0)) throw new Error("--seconds takes a number above 0")
 if (!(Number.isInteger(rounds) && rounds > 0)) throw new Error("--rounds takes an integer above 0")
 
-const connections = 32
+const connectionCounts = { few: 32, many: 256 }
 const steadyRate = 200
 const organizations = 64
 const program = fileURLToPath(new URL("../../dist/gateway.js", import.meta.url))
@@ -174,9 +175,6 @@ const makeKeys = async (cwd, env) => {
   return secrets
 }
 
-const residentMegabytes = (pid) =>
-  Number(execFileSync("ps", ["-o", "rss=", "-p", String(pid)], { encoding: "utf8" })) / 1024
-
 const words = "The gateway keeps a prepaid balance for each organization and charges what a request has used. "
 const chat = (content, more = {}) => JSON.stringify({ model: "tiny", messages: [{ role: "user", content }], ...more })
 const bodies = {
@@ -206,7 +204,7 @@ const summarize = (latencies, rest) => {
 }
 
 /** Keeps all connections busy. Each goes through the keys, and begins at another one. */
-const saturate = async ({ body, duration = seconds, keys, url }) => {
+const saturate = async ({ body, connections = connectionCounts.few, duration = seconds, keys, url }) => {
   const requests = requestsWith(body, keys)
   let started = 0
   const running = autocannon({
@@ -228,6 +226,7 @@ const saturate = async ({ body, duration = seconds, keys, url }) => {
   signal.removeEventListener("abort", end)
   signal.throwIfAborted()
   return summarize(latencies, {
+    requests: result["2xx"],
     perSecond: result["2xx"] / result.duration,
     failures: result.non2xx + result.errors + result.timeouts
   })
@@ -236,7 +235,7 @@ const saturate = async ({ body, duration = seconds, keys, url }) => {
 /** Sends a request every few milliseconds; autocannon would send the requests of each second in one burst. */
 const pace = async ({ body, duration = seconds, keys, url }) => {
   const requests = requestsWith(body, keys)
-  const pool = new Pool(url, { connections })
+  const pool = new Pool(url, { connections: connectionCounts.few })
   const latencies = []
   let failures = 0
   const send = async (request) => {
@@ -262,11 +261,12 @@ const pace = async ({ body, duration = seconds, keys, url }) => {
   const elapsed = (performance.now() - began) / 1_000
   await pool.close()
   signal.throwIfAborted()
-  return summarize(latencies, { perSecond: latencies.length / elapsed, failures })
+  return summarize(latencies, { requests: latencies.length, perSecond: latencies.length / elapsed, failures })
 }
 
 const measures = [
-  { name: "small", body: bodies.small, by: ["direct", "bare", "gateway"] },
+  { name: "few", body: bodies.small, by: ["direct", "bare", "gateway"] },
+  { name: "many", body: bodies.small, by: ["direct", "bare", "gateway"], connections: connectionCounts.many },
   { name: "oneOrganization", body: bodies.small, by: ["gateway"], keyCount: 1 },
   { name: "large", body: bodies.large, by: ["direct", "bare", "gateway"] },
   { name: "steady", body: bodies.small, by: ["direct", "bare", "gateway"], load: pace },
@@ -274,17 +274,20 @@ const measures = [
 ]
 
 /** Everything in turns, so that all see the same machine; a slow minute of it spoils one round. */
-const measureAll = async (urls, keys) => {
+const measureAll = async ({ database, keys, pids, urls }) => {
   const results = []
   progress("Warming up")
   for (const { body, by } of measures) {
     for (const server of by) await saturate({ url: urls[server], body, keys, duration: Math.min(3, seconds) })
   }
   for (let round = 1; round <= rounds; round += 1) {
-    for (const { body, by, keyCount = keys.length, load = saturate, name } of measures) {
+    for (const { body, by, connections, keyCount = keys.length, load = saturate, name } of measures) {
       for (const server of by) {
-        const result = await load({ url: urls[server], body, keys: keys.slice(0, keyCount) })
-        results.push({ round, name, server, ...result })
+        const cpuOf = () => [cpuMillis([pids[server]]), cpuMillis(database())]
+        const before = cpuOf()
+        const result = await load({ url: urls[server], body, connections, keys: keys.slice(0, keyCount) })
+        const [own, stored] = cpuOf().map((after, index) => (after - before[index]) / result.requests)
+        results.push({ round, name, server, own, stored, ...result })
         progress(
           `round ${round} of ${rounds}, ${name}, ${server}: ${result.perSecond.toFixed(0)}/s, p50 ${result.p50.toFixed(1)} ms, p99 ${result.p99.toFixed(1)} ms, ${result.failures} failed`
         )
@@ -306,11 +309,21 @@ const table = (results, memory) => {
     const [direct, bare, gateway] = ["direct", "bare", "gateway"].map((server) => of("steady", server, field))
     return [title, ...[direct, bare, gateway].map((one) => one.toFixed(2)), `${(gateway - bare).toFixed(2)} added`]
   }
-  const [all, one] = [of("small", "gateway"), of("oneOrganization", "gateway")]
+  const [all, one] = [of("few", "gateway"), of("oneOrganization", "gateway")]
+  const cpu = (title, name) => {
+    const bare = of(name, "bare", "own")
+    const costs = [of(name, "gateway", "own"), of(name, "gateway", "stored")]
+    const [own, stored] = costs.map((cost) => (Number.isFinite(cost) ? (cost / bare).toFixed(1) : "?"))
+    return [title, "", bare.toFixed(3), costs.map((cost) => cost.toFixed(3)).join(" + "), `${own} + ${stored} of bare`]
+  }
+  const { few, many } = connectionCounts
   const rows = [
     ["", "direct", "bare proxy", "gateway", "gateway against bare proxy"],
     ["---", "---:", "---:", "---:", "---"],
-    rates("small JSON chats/s", "small"),
+    rates(`small JSON chats/s, ${few} connections`, "few"),
+    rates(`small JSON chats/s, ${many} connections`, "many"),
+    cpu(`ms of CPU a chat, ${few} connections: process + PostgreSQL`, "few"),
+    cpu(`ms of CPU a chat, ${many} connections: process + PostgreSQL`, "many"),
     rates("JSON chats/s with a body of 30 kB", "large"),
     latency(`p50 at ${steadyRate}/s, ms`, "p50"),
     latency(`p99 at ${steadyRate}/s, ms`, "p99"),
@@ -347,9 +360,14 @@ const main = async () => {
   }
   const memory = { bare: residentMegabytes(proxy.pid), gateway: residentMegabytes(gateway.pid) }
 
-  const results = await measureAll({ direct: upstream.url, bare: proxy.url, gateway: gateway.url }, keys)
+  const results = await measureAll({
+    database: () => databaseProcesses(cwd),
+    keys,
+    pids: { direct: upstream.pid, bare: proxy.pid, gateway: gateway.pid },
+    urls: { direct: upstream.url, bare: proxy.url, gateway: gateway.url }
+  })
   print(
-    `${connections} connections, ${organizations} organizations, ${rounds} rounds of ${seconds} s, Node.js ${process.versions.node}, ${
+    `${organizations} organizations, ${rounds} rounds of ${seconds} s, Node.js ${process.versions.node}, ${
       cores ? "one core for the measured process and one for the rest" : "no cores of their own"
     }`
   )
