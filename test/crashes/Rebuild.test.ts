@@ -1,17 +1,16 @@
 import { execFile } from "node:child_process"
-import { cp, readFile, symlink } from "node:fs/promises"
+import { readFile } from "node:fs/promises"
 import path from "node:path"
-import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Effect } from "effect"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, get } from "../harness/client/ChatClient.ts"
+import { checkOutInto } from "../harness/gateway/Checkout.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert } from "../harness/It.ts"
 import { json } from "../harness/upstream/FakeUpstream.ts"
 
-const root = fileURLToPath(new URL("../../", import.meta.url))
 const run = promisify(execFile)
 
 const withoutUsage = json(200, {
@@ -24,12 +23,7 @@ deploymentTest("a build where a gateway runs takes nothing from it", function* (
       await run(process.execPath, ["build.mjs"], { cwd: directory, env: { ...process.env, GATEWAY_COMMIT: commit } })
       return await readFile(path.join(directory, "dist/gateway.js"), "utf8")
     })
-  yield* Effect.promise(async () => {
-    for (const name of ["package.json", "build.mjs"]) await cp(path.join(root, name), path.join(directory, name))
-    for (const name of ["src", "migrations", "node_modules"]) {
-      await symlink(path.join(root, name), path.join(directory, name))
-    }
-  })
+  yield* checkOutInto(directory)
   const first = yield* build("first")
   const line = [process.execPath, "dist/gateway.js", "serve", "--workers", "2"] as const
   const { stderr, stdout, url } = yield* gateway({ command: { line, cwd: directory } })

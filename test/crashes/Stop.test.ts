@@ -1,8 +1,6 @@
 import { existsSync } from "node:fs"
-import { cp, symlink } from "node:fs/promises"
 import net from "node:net"
 import path from "node:path"
-import { fileURLToPath } from "node:url"
 import { Deferred, Effect, Fiber } from "effect"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
@@ -11,13 +9,12 @@ import { chatWays } from "../harness/client/ChatWays.ts"
 import { type Refusal, refusals } from "../harness/client/HttpCalls.ts"
 import { assertCharged, eventually, lock, moneyOf, waitingForLock, waitUntil } from "../harness/database/Money.ts"
 import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
+import { checkOutInto, root } from "../harness/gateway/Checkout.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { isAlive } from "../harness/processes.ts"
 import { charge, delta, either, finish, stream } from "../harness/upstream/ChatReplies.ts"
 import { silent, sse } from "../harness/upstream/FakeUpstream.ts"
-
-const root = fileURLToPath(new URL("../../", import.meta.url))
 
 const restarting: Refusal = {
   status: 503,
@@ -252,12 +249,7 @@ describe.concurrent("a stop", () => {
   deploymentTest(
     "of npm start, with the embedded database in it, finishes what runs and leaves nothing behind",
     function* ({ directory, gateway, upstream }) {
-      yield* Effect.promise(async () => {
-        for (const name of ["package.json", "build.mjs"]) await cp(path.join(root, name), path.join(directory, name))
-        for (const name of ["src", "migrations", "node_modules"]) {
-          await symlink(path.join(root, name), path.join(directory, name))
-        }
-      })
+      yield* checkOutInto(directory)
       const running = yield* gateway({ command: { line: ["npm", "start"], cwd: directory }, env: { DATABASE_URL: "" } })
       const secret = /ggw_\S+/.exec(running.stdout())?.[0] ?? assert.fail("no key was printed")
       const postmaster = path.join(directory, ".data/postgres/data/postmaster.pid")
