@@ -14,20 +14,9 @@ const perTool = 32
 const toolPreamble = 640
 const schemaPreamble = 64
 
-/** May stop at any number above `limit`; a lone surrogate counts as U+FFFD. */
-export const utf8Bytes = (text: string, limit: number = Number.POSITIVE_INFINITY): number => {
-  let bytes = 0
-  for (let i = 0; i < text.length && bytes <= limit; i++) {
-    const unit = text.charCodeAt(i)
-    if (unit < 0x80) bytes += 1
-    else if (unit < 0x800) bytes += 2
-    else if (unit >= 0xd800 && unit < 0xdc00 && (text.charCodeAt(i + 1) & 0xfc00) === 0xdc00) {
-      bytes += 4
-      i++
-    } else bytes += 3
-  }
-  return bytes
-}
+/** Any number above `limit` where there are more; a lone surrogate counts as U+FFFD. */
+export const utf8Bytes = (text: string, limit: number = Number.POSITIVE_INFINITY): number =>
+  text.length > limit ? text.length : Buffer.byteLength(text)
 
 const addTexts = (message: Message, texts: Array<string>): void => {
   if (typeof message.content === "string") texts.push(message.content)
