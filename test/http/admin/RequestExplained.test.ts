@@ -1,3 +1,4 @@
+import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
@@ -94,5 +95,9 @@ withLayer(suite)("one request at the admin API", (it) => {
     assert.deepStrictEqual(request.price.parts, [
       { unit: "clip of 4 s", quantity: 1, rate_usd: request.charge_usd, per: "clip", amount_usd: request.charge_usd }
     ])
+    // As where the charge comes between the reading of the row and that of the money.
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`UPDATE request_log SET charge = 0 WHERE id = ${request.id}`
+    assert.strictEqual((yield* shown("clip")).charge_usd, request.charge_usd)
   })
 })

@@ -63,8 +63,8 @@ export const RequestsHandlers = HttpApiBuilder.group(
             catalog.current.offers.map(({ model }) => model)
           )
           return {
-            ...explained,
             ...namedLogRecord(row, yield* names.of([row])),
+            ...explained,
             preference: explainPreference(row),
             others: same.flatMap((other) => (other.id === row.id ? [] : [other.id]))
           }

@@ -42,7 +42,8 @@ const readMoney = Effect.fnUntraced(function* (hold: string | null) {
   if (hold === null) return { money: undefined, video: undefined }
   const ledger = yield* LedgerAdmin
   const videos = yield* VideoAdmin
-  return yield* Effect.all({ money: ledger.hold(hold), video: videos.findByHold(hold) })
+  // In this order a video that is over is never shown without its charge.
+  return yield* Effect.all({ video: videos.findByHold(hold), money: ledger.hold(hold) })
 })
 
 /** What happened to a request, and why it cost what it did; chats by the rates that `models` have. */
