@@ -129,7 +129,7 @@ const launch = ({ onReady, reloads, settings }: Launch) =>
     }).pipe(Effect.provideService(FileSystem.FileSystem, files))
     return yield* Layer.launch(
       Layer.scopedDiscard(
-        reloadAfter(reloads).pipe(Effect.zipRight(onReady), Effect.zipRight(Effect.forkScoped(giveBackStartMemory)))
+        Effect.all([reloadAfter(reloads), Effect.forkScoped(giveBackStartMemory), onReady], { discard: true })
       ).pipe(Layer.provide(Gateway.layer({ settings, readCatalog })), Layer.provide(Gateway.database(settings)))
     )
   }).pipe(

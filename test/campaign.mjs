@@ -25,7 +25,7 @@ const { status } = spawnSync("npx", ["vitest", "run", "--retry=0", files[name]],
   env: {
     ...process.env,
     [`${prefix}_${measure.toUpperCase()}`]: amount,
-    ...(name === "growth" && { TEST_DIRECTORY: tmpdir() }),
+    ...(name === "growth" && { TEST_DIRECTORY: process.env.TEST_DIRECTORY || tmpdir() }),
     [`${prefix}_SEED`]: values.seed ?? String(Date.now()),
     ...(values.videos && { [`${prefix}_VIDEOS`]: values.videos }),
     ...(values.url && { [`${prefix}_URL`]: values.url })

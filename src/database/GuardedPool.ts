@@ -23,7 +23,10 @@ export class GuardedPool extends Pg.Pool {
   #lost: DatabaseLost | undefined
   #answers = 0
 
-  /** `isServing`: statements recur, and planning one takes longer than running it. */
+  /**
+   * `isServing`: statements recur, and planning one takes longer than running it. A plan made for a table of one page would
+   * still read it whole when it has grown to thousands, until the next ANALYZE.
+   */
   constructor(config: Pg.PoolConfig, limitMillis: number, isServing: boolean) {
     const open = new Set<PooledClient>()
     super({
@@ -42,6 +45,7 @@ export class GuardedPool extends Pg.Pool {
           `SET statement_timeout = ${Math.ceil(limitMillis * 0.9)};
            SET idle_in_transaction_session_timeout = ${longestIdleInTransaction};
            SET jit = off;
+           SET enable_seqscan = ${isServing ? "off" : "on"};
            SET plan_cache_mode = ${isServing ? "force_generic_plan" : "auto"}`
         )
     })

@@ -313,8 +313,10 @@ const table = (results, memory) => {
   const cpu = (title, name) => {
     const bare = of(name, "bare", "own")
     const costs = [of(name, "gateway", "own"), of(name, "gateway", "stored")]
-    const [own, stored] = costs.map((cost) => (Number.isFinite(cost) ? (cost / bare).toFixed(1) : "?"))
-    return [title, "", bare.toFixed(3), costs.map((cost) => cost.toFixed(3)).join(" + "), `${own} + ${stored} of bare`]
+    const shown = (value, digits) => (Number.isFinite(value) ? value.toFixed(digits) : "?")
+    const [own, stored] = costs.map((cost) => shown(cost / bare, 1))
+    const spent = costs.map((cost) => shown(cost, 3)).join(" + ")
+    return [title, "", shown(bare, 3), spent, `${own} + ${stored} of bare`]
   }
   const { few, many } = connectionCounts
   const rows = [

@@ -1,30 +1,32 @@
 import { execFileSync } from "node:child_process"
-import { readdirSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import path from "node:path"
 
 export const residentMegabytes = (pid) =>
   Number(execFileSync("ps", ["-o", "rss=", "-p", String(pid)], { encoding: "utf8" })) / 1024
 
-/** Of these processes so far; undefined where the system does not tell it as Linux does. */
-export const cpuMillis = (pids) => {
+const readStat = (pid) => {
   try {
-    const ticks = pids.map((pid) => {
-      const [, user, system] = /^.*\) (?:\S+ ){11}(\d+) (\d+)/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))
-      return Number(user) + Number(system)
-    })
-    return ticks.reduce((sum, one) => sum + one, 0) * 10
+    // The name before the last parenthesis may hold anything.
+    const [, fields] = /^.*\) (.*)$/s.exec(readFileSync(`/proc/${pid}/stat`, "utf8"))
+    return fields.split(" ")
   } catch {
     return undefined
   }
 }
 
+/** Of these processes so far; NaN where there are none, or the system does not tell it as Linux does. */
+export const cpuMillis = (pids) => {
+  const stats = pids.map(readStat).filter(Boolean)
+  const ticks = stats.reduce((sum, fields) => sum + Number(fields[11]) + Number(fields[12]), 0)
+  return stats.length === 0 ? Number.NaN : ticks * 10
+}
+
 /** The embedded PostgreSQL's processes, which stay for as long as their connections. */
 export const databaseProcesses = (directory) => {
-  try {
-    const [postmaster] = readFileSync(path.join(directory, "postgres/data/postmaster.pid"), "utf8").split("\n")
-    const isChild = (pid) => readFileSync(`/proc/${pid}/stat`, "utf8").split(") ")[1]?.split(" ")[1] === postmaster
-    return [postmaster, ...readdirSync("/proc").filter((pid) => /^\d+$/.test(pid) && isChild(pid))]
-  } catch {
-    return []
-  }
+  const file = path.join(directory, "postgres/data/postmaster.pid")
+  if (!existsSync(file) || !existsSync("/proc/self/stat")) return []
+  const [postmaster] = readFileSync(file, "utf8").split("\n")
+  const processes = readdirSync("/proc").filter((name) => /^\d+$/.test(name))
+  return [postmaster, ...processes.filter((pid) => readStat(pid)?.[1] === postmaster)]
 }

@@ -35,7 +35,7 @@ const spare = 1
 const amountOf = (given) => {
   const of = { ...usual, ...given }
   const streamed = of.streams / of["stream-seconds"]
-  const rate = of.month > 0 ? (of.month / monthSeconds) * of.peak : of.requests + streamed
+  const rate = of.month > 0 ? Math.max((of.month / monthSeconds) * of.peak, streamed) : of.requests + streamed
   const average = rate / of.peak
 
   const gatewayCores = (rate * of["chat-ms"] + streamed * of.events * of["event-ms"]) / 1000
@@ -97,7 +97,8 @@ const { values } = parseArgs({
 })
 const given = Object.fromEntries(
   Object.entries(values).map(([name, text]) => {
-    if (!(Number(text) >= 0)) throw new Error(`--${name} takes a number of 0 or more`)
+    const least = name === "peak" ? 1 : name === "busy" ? 0.01 : 0
+    if (!(Number(text) >= least)) throw new Error(`--${name} takes a number of ${least} or more`)
     return [name, Number(text)]
   })
 )

@@ -1,35 +1,43 @@
-import { Session } from "node:inspector"
 import { performance } from "node:perf_hooks"
 import { Effect } from "effect"
 
-const quietSeconds = 5
-const quietShare = 0.05
+const lookSeconds = 5
+const maxLooks = 24
+const quietShare = 0.02
+/** What a start leaves alive is a third of it; more would take long to go through. */
+const maxHeapBytes = 100 * 1024 * 1024
 
-const collect = Effect.acquireUseRelease(
-  Effect.sync(() => {
-    const session = new Session()
-    session.connect()
-    return session
-  }),
-  (session) => Effect.async<void>((resume) => session.post("HeapProfiler.collectGarbage", () => resume(Effect.void))),
-  (session) => Effect.sync(() => session.disconnect())
-)
+const collect = Effect.gen(function* () {
+  // Not every build of Node has it.
+  const { Session } = yield* Effect.tryPromise(() => import("node:inspector"))
+  yield* Effect.acquireUseRelease(
+    Effect.try(() => {
+      const session = new Session()
+      session.connect()
+      return session
+    }),
+    (session) => Effect.async<void>((resume) => session.post("HeapProfiler.collectGarbage", () => resume(Effect.void))),
+    (session) => Effect.sync(() => session.disconnect())
+  )
+}).pipe(Effect.timeout("10 seconds"), Effect.ignore)
 
 /**
- * Gives back some 60 MB once nothing has happened for a while: V8 keeps its young generation as large as a start made it,
- * and `gc()` leaves it so.
+ * Gives back some 60 MB of a start in the first two minutes, at a moment when nothing happens: V8 keeps its young generation
+ * as large as a start made it, and `gc()` leaves it so.
  */
 export const giveBackStartMemory = Effect.suspend(() => {
   let before = performance.eventLoopUtilization()
-  const isQuiet = Effect.sync(() => {
+  let looks = 0
+  const look = Effect.sync(() => {
     const now = performance.eventLoopUtilization()
     const { utilization } = performance.eventLoopUtilization(now, before)
     before = now
-    return utilization < quietShare
+    looks += 1
+    return utilization < quietShare && process.memoryUsage().heapUsed < maxHeapBytes
   })
-  return isQuiet.pipe(
-    Effect.delay(`${quietSeconds} seconds`),
-    Effect.repeat({ until: (quiet) => quiet }),
-    Effect.zipRight(collect)
+  return look.pipe(
+    Effect.delay(`${lookSeconds} seconds`),
+    Effect.repeat({ until: (isQuiet) => isQuiet || looks === maxLooks }),
+    Effect.flatMap((isQuiet) => (isQuiet ? collect : Effect.void))
   )
 })

@@ -1,17 +1,21 @@
-import { Effect, Schema } from "effect"
+import { Effect, Layer, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
+import * as ReleaseSql from "../../../src/services/ledger/ReleaseSql.ts"
 import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { runWith } from "../../../src/services/sql/Statement.ts"
 import { bareRow } from "../../../src/services/telemetry/RequestEntry.ts"
-import { account, ledgers, one } from "../../harness/database/MoneyProcess.ts"
+import { account, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 const Reads = Schema.decodeUnknown(Schema.Array(Schema.Tuple(Schema.String, Schema.Number)))
 const grown = 5_000
 
-withLayer(ledgers)("plans that were made while tables had one page", (it) => {
+const serving = Layer.provideMerge(observedProcess(), Postgres.layerWith({ isWatched: true }))
+
+withLayer(serving)("plans that were made while tables had one page", (it) => {
   it.effect("read no table whole once there is more", function* () {
     const { ids, key, org, sql } = yield* account(NanoUsd(1_000n * one))
     const process = yield* (yield* Instance).id
@@ -21,6 +25,9 @@ withLayer(ledgers)("plans that were made while tables had one page", (it) => {
       const charges = holds.map((hold) => ({ ...hold, cost: NanoUsd(1n) }))
       const rows = holds.map((hold) => bareRow(hold, Date.now()))
       yield* runWith(sql, SettleSql.settle(charges, "many", rows))
+      const unused = holds.map((hold) => ({ ...hold, id: ids.uuid() }))
+      yield* runWith(sql, HoldSql.place(process, unused, true))
+      yield* runWith(sql, ReleaseSql.release(unused.map(({ id }) => id)))
     })
     const reads = sql`SELECT jsonb_build_array(relname, seq_tup_read::int) AS read FROM pg_stat_xact_user_tables`.pipe(
       Effect.flatMap((rows) => Reads(rows.map(({ read }) => read)))
@@ -30,7 +37,8 @@ withLayer(ledgers)("plans that were made while tables had one page", (it) => {
       Effect.gen(function* () {
         yield* Effect.repeatN(work, 2)
         for (const table of ["open_holds", "holds", "ledger_entries", "request_log"]) yield* sql`ANALYZE ${sql(table)}`
-        yield* Effect.repeatN(work, 8)
+        // A statement is prepared once it has been seen ten times.
+        yield* Effect.repeatN(work, 20)
         yield* sql`INSERT INTO ledger_entries (org_id, kind, amount, hold_id, key_id, held, held_at)
           SELECT ${org}, 'charge', 0, gen_random_uuid(), ${key}, 1, now() FROM generate_series(1, ${grown}::int)`
         yield* sql`INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, closed_at)
