@@ -16,9 +16,8 @@ const isRoomy = (directory: string) => {
 
 /**
  * Where temporary directories go: to memory if there is room, where a database's hundreds of files are made and removed
- * in a quarter of the time; a campaign whose rows would fill it names another in
- * `TEST_DIRECTORY`. The process id lets a later run find what
- * a killed one left.
+ * in a quarter of the time; a campaign whose rows would fill it names another in `TEST_DIRECTORY`. The process id lets a
+ * later run find what a killed one left.
  */
 export const root = realpathSync(process.env["TEST_DIRECTORY"] || (isRoomy("/dev/shm") ? "/dev/shm" : tmpdir()))
 
