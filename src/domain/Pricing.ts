@@ -14,9 +14,9 @@ const perTool = 32
 const toolPreamble = 640
 const schemaPreamble = 64
 
-/** Any number above `limit` where there are more; a lone surrogate counts as U+FFFD. */
+/** May be any number above `limit` where there are more; a lone surrogate counts as U+FFFD. */
 export const utf8Bytes = (text: string, limit: number = Number.POSITIVE_INFINITY): number =>
-  text.length > limit ? text.length : Buffer.byteLength(text)
+  text.length > limit ? Math.max(limit, 0) + 1 : Buffer.byteLength(text)
 
 const addTexts = (message: Message, texts: Array<string>): void => {
   if (typeof message.content === "string") texts.push(message.content)
