@@ -76,12 +76,13 @@ withLayer(hosted)("counts of a host", (it) => {
   it.effect("are asked for two at a time for an organization, until too many wait", function* () {
     const host = (yield* DialectHosts).of(anthropic)
     const counts = { now: 0, most: 0 }
-    let open = () => {}
-    const gate = new Promise<void>((resolve) => (open = resolve))
+    const atHost = yield* Effect.makeLatch()
+    const refused = yield* Effect.makeLatch()
     const reply: Reply = async (response, received) => {
       counts.now += 1
       counts.most = Math.max(counts.most, counts.now)
-      await gate
+      if (counts.now === 2) atHost.unsafeOpen()
+      await Effect.runPromise(Effect.zipRight(atHost.await, refused.await))
       counts.now -= 1
       await json(200, { input_tokens: 5 })(response, received)
     }
@@ -89,7 +90,7 @@ withLayer(hosted)("counts of a host", (it) => {
     const account = yield* customer()
     const ask = Effect.tap(
       Effect.map(count(account, talk("own")), ({ status }) => status),
-      (status) => (status === 503 ? Effect.sync(open) : Effect.void)
+      (status) => Effect.when(refused.open, () => status === 503)
     )
     const statuses = yield* Effect.all(
       Array.from({ length: 80 }, () => ask),
