@@ -200,13 +200,14 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
         yield* Effect.timeout(done.await, "10 seconds")
         model.refund(target.expected)
       } else {
+        const wasOpen = target.expected.state === "open"
         yield* Effect.all(
           [...command.costs.map((cost, by) => settle(by, target, BigInt(cost))), release(target), sweep],
           { concurrency: "unbounded" }
         )
         model.sweep()
         const [now] = yield* world.stored([target.actual.hold.id])
-        if (target.expected.state === "open" && now !== undefined) {
+        if (wasOpen && now !== undefined) {
           assert.include(
             ["released", ...command.costs.map((cost) => `settled ${model.cut(target.expected, cost)}`)],
             now.state === "settled" ? `settled ${now.charged}` : now.state

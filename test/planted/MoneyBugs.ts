@@ -128,6 +128,13 @@ export const moneyBugs: ReadonlyArray<Bug> = [
     caughtBy: ["test/crashes/Refunds.test.ts"]
   },
   {
+    name: "a refund that is asked while a release is tried is forgotten with it",
+    file: "src/services/ledger/Refunds.ts",
+    find: "if (mayBeCharged !== one.mayBeCharged) return",
+    replace: "",
+    caughtBy: ["test/services/ledger/Refunds.test.ts"]
+  },
+  {
     name: "a stop does not wait for refunds",
     file: "src/services/ledger/Refunds.ts",
     find: "Effect.addFinalizer(() =>\n        attemptAll.pipe(",

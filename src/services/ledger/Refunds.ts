@@ -46,7 +46,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
       const arrival = yield* Queue.sliding<void>(1)
       const wake = Effect.asVoid(Queue.offer(arrival, undefined))
 
-      const undo = Effect.fnUntraced(function* ({ entry, mayBeCharged }: Pending) {
+      const undo = Effect.fnUntraced(function* (entry: PendingRefund, mayBeCharged: boolean) {
         const hold = { ...entry, id: entry.hold, isOfJob: entry.video !== undefined }
         yield* HoldSql.tombstone(sql, yield* instance.id, hold)
         if (entry.video === undefined) yield* releaseOne(sql, entry.hold)
@@ -56,12 +56,10 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
         if (outcome?.contended === true) return yield* new HoldContended()
       })
 
-      const forget = ({ entry, mayBeCharged }: Pending) =>
-        mayBeCharged
-          ? Effect.catchAll(journal.remove(entry.hold), ({ message }) =>
-              Effect.logWarning(`The journal of refunds cannot be written: ${message}`)
-            )
-          : Effect.void
+      const forget = ({ hold }: PendingRefund) =>
+        Effect.catchAll(journal.remove(hold), ({ message }) =>
+          Effect.logWarning(`The journal of refunds cannot be written: ${message}`)
+        )
 
       const report = (one: Pending, cause: Cause.Cause<unknown>) => {
         const log = one.isReported ? Effect.logDebug : Effect.logError
@@ -69,19 +67,24 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
         return log(`The hold ${one.entry.hold} of a failed request cannot be given back`, cause)
       }
 
+      /** What is asked meanwhile, a refund where a release was tried, is done by the next attempt. */
+      const attemptOnce = Effect.fnUntraced(function* (one: Pending) {
+        const { entry, mayBeCharged } = one
+        yield* undo(entry, mayBeCharged)
+        if (mayBeCharged !== one.mayBeCharged) return
+        pending.delete(entry.hold)
+        if (mayBeCharged) yield* forget(entry)
+        yield* Effect.all(one.next, { discard: true })
+      }, Effect.uninterruptible)
+
       /** Returns whether the organization's next refund may succeed. */
       const attempt = (one: Pending) =>
-        Effect.uninterruptible(undo(one)).pipe(
-          Effect.zipRight(forget(one)),
-          Effect.zipRight(Effect.suspend(() => Effect.all(one.next, { discard: true }))),
-          Effect.map(() => pending.delete(one.entry.hold)),
-          Effect.catchAllCause((cause) => {
-            if (Cause.isInterruptedOnly(cause)) return Effect.succeed(false)
-            return Option.exists(Cause.failureOption(cause), isTransient)
-              ? Effect.as(Effect.logDebug("A refund is to be repeated", cause), false)
-              : Effect.as(report(one, cause), true)
-          })
-        )
+        Effect.catchAllCause(Effect.as(attemptOnce(one), true), (cause) => {
+          if (Cause.isInterruptedOnly(cause)) return Effect.succeed(false)
+          return Option.exists(Cause.failureOption(cause), isTransient)
+            ? Effect.as(Effect.logDebug("A refund is to be repeated", cause), false)
+            : Effect.as(report(one, cause), true)
+        })
       /** Returns whether nothing is left; waits for each organization's lock once. */
       const attemptAll = Effect.suspend(() =>
         Effect.forEach(

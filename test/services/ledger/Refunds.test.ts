@@ -131,6 +131,25 @@ describe("refunds", () => {
     }).pipe(Effect.scoped, Effect.provide(ledgers))
   )
 
+  it.live("that are asked while a release of the hold is under way are carried out", () =>
+    Effect.gen(function* () {
+      const refunds = yield* Refunds
+      const sql = yield* SqlClient.SqlClient
+      const own = yield* charged
+      const { unlock } = yield* lock(own.org)
+      const waits = sql`SELECT pid FROM pg_stat_activity
+        WHERE wait_event_type = 'Lock' AND datname = current_database() AND query LIKE '%unnest%'`
+      yield* refunds.release(own)
+      yield* eventually(waits, (rows) => rows.length > 0)
+      yield* refunds.refund(own)
+      const done = yield* Effect.makeLatch()
+      yield* refunds.runAfter(own.id, Effect.asVoid(done.open))
+      yield* unlock
+      yield* done.await
+      assert.strictEqual((yield* moneyOf(own.org)).balance, one)
+    }).pipe(Effect.scoped, Effect.provide(ledgers))
+  )
+
   it.live("are carried out before the process ends, and those of a dead process by the next one", () =>
     Effect.gen(function* () {
       const directory = yield* temporary
