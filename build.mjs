@@ -84,6 +84,21 @@ const bundleProgram = async (build, commit, consolePage) => {
   return outputFiles.map(({ contents, path: file }) => ({ contents, file }))
 }
 
+/** What operators write, as the services define it, without the services. */
+const describeInputs = async (build) => {
+  const { outputFiles } = await build({
+    entryPoints: ["src/services/admin/WrittenInputs.ts"],
+    bundle: true,
+    platform: "node",
+    format: "esm",
+    logLevel: "warning",
+    write: false
+  })
+  const [{ contents }] = outputFiles
+  const { writtenInputs } = await import(`data:text/javascript;base64,${Buffer.from(contents).toString("base64")}`)
+  return JSON.stringify(writtenInputs)
+}
+
 const maxConsoleBytes = 70_000
 
 /** The browser's program: one script, one style sheet, and the page that names them. */
@@ -100,6 +115,7 @@ const bundleConsole = async (build) => {
     tsconfigRaw: { compilerOptions: { jsx: "react-jsx", jsxImportSource: "preact" } },
     legalComments: "none",
     logLevel: "warning",
+    define: { gatewayInputs: await describeInputs(build) },
     write: false
   })
   const bytes = outputFiles.reduce((sum, { contents }) => sum + gzipSync(contents, { level: 9 }).length, 0)

@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
-import { Effect, Redacted } from "effect"
-import * as Changes from "../services/admin/WebhookChanges.ts"
+import { Effect, Redacted, Struct } from "effect"
+import * as Operations from "../services/admin/WebhookOperations.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import { change, command, filterOf, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
@@ -12,10 +12,10 @@ const endpoint = Inputs.word("ENDPOINTID", "an endpoint's id, whe_…")
 
 const add = command(
   "add",
-  "Send an organization's events to a URL. Its secret is shown this once.",
+  `${Operations.add.summary}. Its secret is shown this once.`,
   { org: Inputs.orgOption, url: Inputs.text("url").pipe(Options.withDescription("a public http or https URL")) },
   Effect.fnUntraced(function* ({ org, url }) {
-    const { record, value } = yield* Changes.addEndpoint(org, url)
+    const { record, value } = yield* Operations.add.run(org, url)
     const { id, ...rest } = record
     const secret = value && { secret: Redacted.value(value.secret) }
     return Output.record({ id, ...secret, ...rest }, "Keep the secret: it is not shown again.")
@@ -28,25 +28,19 @@ const list = command(
   { org: Inputs.orgFilter },
   Effect.fnUntraced(function* ({ org }) {
     const { list } = yield* Webhooks
-    return Output.list((yield* list(yield* filterOf(org))).map(Changes.endpointRecord), {
+    return Output.list(yield* list(yield* filterOf(org)), {
       columns: ["id", "org", "url", "pending", "failure", "failed_at", "disabled_at"],
       none: "There are no webhook endpoints."
     })
   })
 )
 
-const remove = change(
-  "remove",
-  "Remove an endpoint and everything that was written for it.",
-  { id: endpoint },
-  ({ id }) => Changes.removeEndpoint(id)
+const remove = change("remove", `${Operations.remove.summary}.`, { id: endpoint }, ({ id }) =>
+  Operations.remove.run(id)
 )
 
-const enable = change(
-  "enable",
-  "Send to an endpoint again that was disabled because it answered 410.",
-  { id: endpoint },
-  ({ id }) => Changes.enableEndpoint(id)
+const enable = change("enable", `${Operations.enable.summary}.`, { id: endpoint }, ({ id }) =>
+  Operations.enable.run(id)
 )
 
 const deliveries = command(
@@ -60,7 +54,7 @@ const deliveries = command(
   Effect.fnUntraced(function* ({ failed, limit, org }) {
     const { deliveries } = yield* Webhooks
     const found = yield* deliveries({ org: yield* filterOf(org), state: failed ? "failed" : undefined, limit })
-    return Output.list(found.map(Changes.deliveryRecord), {
+    return Output.list(found.map(Struct.omit("row")), {
       columns: deliveryColumns,
       none: "There are no deliveries."
     })
@@ -69,10 +63,10 @@ const deliveries = command(
 
 const replay = command(
   "replay",
-  "Send an event again, under the same id.",
+  `${Operations.replay.summary}.`,
   { id: Inputs.word("ID", "an event's id, evt_…") },
   ({ id }) =>
-    Effect.map(Changes.replayEvent(id), ({ record }) => Output.list(record, { columns: deliveryColumns, none: "" }))
+    Effect.map(Operations.replay.run(id), ({ record }) => Output.list(record, { columns: deliveryColumns, none: "" }))
 )
 
 const secret = command(
@@ -84,7 +78,7 @@ const secret = command(
   },
   Effect.fnUntraced(function* ({ org, reissue }) {
     const { id } = yield* findOrganization(org)
-    if (reissue) yield* Changes.reissueSecret(id)
+    if (reissue) yield* Operations.reissueSecret.run(id)
     const { secret } = yield* Webhooks
     return Output.record({ id, secret: Redacted.value(yield* secret(id, { reissue: false })) })
   })

@@ -90,8 +90,8 @@ const openAccounts = Effect.gen(function* () {
     const { org } = yield* openAccount({ nanoUsd })
     for (let seat = 0; seat < (customersOf[organization] ?? 1); seat++) {
       const isCapped = organization === 0 && seat === 0
-      const cap = isCapped ? { amount: NanoUsd(400_000_000n), period: "total" as const } : undefined
-      const { record, secret } = yield* keys.create({ org, scopes: undefined, rpm: 1_000_000, cap })
+      const cap = isCapped ? { cap_usd: NanoUsd(400_000_000n), cap_period: "total" as const } : {}
+      const { record, secret } = yield* keys.create({ org, scopes: undefined, rpm: 1_000_000, ...cap })
       customers.push({ organization, orgId: org, keyId: record.id, secret: Redacted.value(secret), isCapped })
     }
   }

@@ -25,7 +25,7 @@ describe.concurrent("a gateway whose clock is set", () => {
         const keys = yield* ApiKeys
         const { org, secret } = yield* openAccount({})
         const expiresAt = (yield* Clock.currentTimeMillis) + hour
-        const shortLived = yield* keys.create({ org, expiresAt: new Date(expiresAt) })
+        const shortLived = yield* keys.create({ org, expires_at: new Date(expiresAt) })
 
         const { answer, assertServed } = yield* chatAndStreamUnderWay({ url, secret })
 

@@ -2,36 +2,11 @@ import { HttpApp, HttpServerResponse } from "@effect/platform"
 import { Effect, ParseResult, Schema } from "effect"
 import { Conflict, InvalidRequest, NotFound } from "../../domain/Failure.ts"
 import { longestNote, longestRef } from "../../domain/LedgerText.ts"
-import { enteredUsd, NanoUsd, toUsd } from "../../domain/Money.ts"
 import { type AddressRange, parseRange } from "../../services/access/AddressRange.ts"
 import type { Changed } from "../../services/admin/Audit.ts"
+import { filledTo } from "../../services/resources/Body.ts"
+import type { FieldRefused } from "../../services/resources/FieldRefused.ts"
 
-/** A field of a body with one message for every fault. */
-export const field = <A, I>(name: string, schema: Schema.Schema<A, I>, problem: string, description: string) => {
-  const message = `\`${name}\` ${problem}.`
-  return Schema.propertySignature(
-    schema.annotations({ description, message: () => ({ message, override: true }) })
-  ).annotations({ description, missingMessage: () => message })
-}
-
-export const optionalField = <A, I>(name: string, schema: Schema.Schema<A, I>, problem: string, description: string) =>
-  Schema.optional(
-    schema.annotations({ description, message: () => ({ message: `\`${name}\` ${problem}.`, override: true }) })
-  ).annotations({ description })
-
-const textOf = (usd: number | string): string => {
-  if (typeof usd === "string") return usd
-  const text = String(usd)
-  return text.includes("e") ? usd.toFixed(12) : text
-}
-
-/** Text that the database can hold. */
-export const Text = Schema.String.pipe(Schema.filter((text) => !/[\0\p{Cs}]/u.test(text), { jsonSchema: {} }))
-
-const filledTo = (longest: number) =>
-  Text.pipe(
-    Schema.filter((text) => text.trim() !== "" && text.length <= longest, { jsonSchema: { maxLength: longest } })
-  )
 const problemTo = (longest: number) => `must be a text that is not blank, of at most ${longest} characters`
 
 /** What an operator writes down. */
@@ -53,23 +28,6 @@ export const AddressRangeText = Schema.transformOrFail(
   }
 )
 export const rangeProblem = "must be an address or a range such as 203.0.113.0/24 or 2001:db8::/32"
-
-/** USD with at most nine decimals: a number, or its text where that is more precise; as nano-USD. */
-export const usdWhere = (holds: (amount: NanoUsd) => boolean) =>
-  Schema.transformOrFail(
-    Schema.Union(Schema.Number, Schema.String),
-    Schema.BigIntFromSelf.pipe(Schema.fromBrand(NanoUsd)),
-    {
-      strict: true,
-      decode: (usd, _, ast) => {
-        const nano = enteredUsd(textOf(usd))
-        return nano !== undefined && holds(nano)
-          ? ParseResult.succeed(nano)
-          : ParseResult.fail(new ParseResult.Type(ast, usd))
-      },
-      encode: (nano) => ParseResult.succeed(toUsd(nano))
-    }
-  ).annotations({ jsonSchema: { type: ["number", "string"] } })
 
 export const usdProblem = {
   positive: "must be an amount above 0 in USD, with at most 9 decimals and at most 1000000000",
@@ -106,3 +64,9 @@ export const invalid =
   (param: string | null) =>
   ({ message }: WithMessage) =>
     new InvalidRequest({ message, param })
+
+/** As bodies name their fields. */
+export const fieldRefused = ({ explain, field }: FieldRefused) => {
+  const message = explain((name, values) => `\`${name}\`${values === undefined ? "" : `: ${values}`}`)
+  return new InvalidRequest({ message, param: field })
+}

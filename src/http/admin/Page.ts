@@ -1,6 +1,6 @@
 import { Effect, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { TextOrNull } from "../../services/admin/Record.ts"
+import { TextOrNull } from "../../services/resources/Record.ts"
 import { parameter } from "../schema/Query.ts"
 
 const maxListed = 1000

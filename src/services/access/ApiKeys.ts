@@ -1,47 +1,14 @@
 import { hash } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import type { Fragment } from "@effect/sql/Statement"
-import { Context, Data, Effect, Layer, Redacted, Schema } from "effect"
-import { CapPeriod, KeyId, keyPrefix, Scope } from "../../domain/ApiKey.ts"
-import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
-import { OrgId } from "../../domain/Organization.ts"
+import { Context, Data, Effect, Layer, Redacted } from "effect"
+import { keyPrefix } from "../../domain/ApiKey.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import { assigned, selected } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { containing, equals, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
-
-/** `spent` is the settled spend of the running cap period; without a cap, of all time. */
-export class ApiKey extends Schema.Class<ApiKey>("ApiKey")({
-  id: KeyId,
-  orgId: OrgId,
-  orgName: Schema.String,
-  name: Schema.String,
-  /** The first characters of the secret; null for keys older than hints. */
-  hint: Schema.NullOr(Schema.String),
-  scopes: Schema.NullOr(Schema.Array(Scope)),
-  rpm: Schema.NullOr(Schema.Number),
-  cap: Schema.NullOr(NanoUsdFromRow),
-  capPeriod: Schema.NullOr(CapPeriod),
-  spent: NanoUsdFromRow,
-  createdAt: Schema.DateFromSelf,
-  expiresAt: Schema.NullOr(Schema.DateFromSelf),
-  revokedAt: Schema.NullOr(Schema.DateFromSelf),
-  /** To about a minute. */
-  lastUsedAt: Schema.NullOr(Schema.DateFromSelf)
-}) {}
-
-export interface Cap {
-  readonly amount: NanoUsd
-  readonly period: CapPeriod
-}
-
-/** Null removes a limit, undefined keeps it. */
-export interface KeyChanges {
-  readonly name?: string | undefined
-  readonly scopes?: ReadonlyArray<Scope> | null | undefined
-  readonly rpm?: number | null | undefined
-  readonly cap?: Cap | null | undefined
-  readonly expiresAt?: Date | null | undefined
-}
+import { containing, recordsOf, storable, whenDefined } from "../sql/Statement.ts"
+import { Key, type KeyLimits, limits } from "./Key.ts"
 
 export interface KeyQuery {
   readonly org?: OrgId | undefined
@@ -54,7 +21,7 @@ export interface KeyQuery {
 }
 
 export interface IssuedKey {
-  readonly record: ApiKey
+  readonly record: Key
   readonly secret: Redacted.Redacted
 }
 
@@ -89,14 +56,14 @@ const searching = (sql: SqlClient.SqlClient, search: string) => {
 export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
   ApiKeys,
   {
-    readonly create: (key: KeyChanges & { readonly org: OrgId }) => Effect.Effect<IssuedKey>
+    readonly create: (key: KeyLimits & { readonly org: OrgId }) => Effect.Effect<IssuedKey>
     /** In order of creation, revoked ones included. */
-    readonly list: (org: OrgId) => Effect.Effect<ReadonlyArray<ApiKey>>
+    readonly list: (org: OrgId) => Effect.Effect<ReadonlyArray<Key>>
     /** Newest first. */
-    readonly page: (query: KeyQuery) => Effect.Effect<ReadonlyArray<ApiKey>>
-    readonly find: (id: string) => Effect.Effect<ApiKey, KeyNotFound>
-    readonly update: (id: string, changes: KeyChanges) => Effect.Effect<ApiKey, KeyNotFound | KeyRevoked>
-    readonly revoke: (id: string) => Effect.Effect<ApiKey, KeyNotFound>
+    readonly page: (query: KeyQuery) => Effect.Effect<ReadonlyArray<Key>>
+    readonly find: (id: string) => Effect.Effect<Key, KeyNotFound>
+    readonly update: (id: string, changes: KeyLimits) => Effect.Effect<Key, KeyNotFound | KeyRevoked>
+    readonly revoke: (id: string) => Effect.Effect<Key, KeyNotFound>
     /** Replaces the secret at once. */
     readonly reissue: (id: string) => Effect.Effect<IssuedKey, KeyNotFound | KeyRevoked>
   }
@@ -106,21 +73,21 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
-      const rows = rowsOf(ApiKey)
+      const records = recordsOf(Key)
       const columns =
-        sql.literal(`id, org_id, name, hint, scopes, rpm, cap, cap_period, created_at, expires_at, revoked_at,
+        sql.literal(`${selected(["id", ...Object.keys(limits), "hint", "created_at", "revoked_at"])}, org_id AS org,
         (SELECT organizations.name FROM organizations WHERE organizations.id = org_id) AS org_name,
         (SELECT last_used_at FROM key_uses WHERE key_id = api_keys.id) AS last_used_at,
         (SELECT coalesce(sum(key_spend.spent), 0) FROM key_spend
-          WHERE key_id = api_keys.id AND day >= cap_period_start(coalesce(cap_period, 'total'))) AS spent`)
+          WHERE key_id = api_keys.id AND day >= cap_period_start(coalesce(cap_period, 'total'))) AS spent_usd`)
 
       const find = Effect.fn("ApiKeys.find")(function* (id: string) {
-        const [found] = yield* rows(sql`SELECT ${columns} FROM api_keys WHERE id = ${storable(id)}`)
+        const [found] = yield* records(sql`SELECT ${columns} FROM api_keys WHERE id = ${storable(id)}`)
         return found ?? (yield* new KeyNotFound({ id }))
       })
 
       const changeLive = Effect.fnUntraced(function* (id: string, assignments: ReadonlyArray<Fragment>) {
-        const [changed] = yield* rows(sql`
+        const [changed] = yield* records(sql`
           UPDATE api_keys SET ${sql.csv(assignments)}
           WHERE id = ${id} AND revoked_at IS NULL RETURNING ${columns}`)
         if (changed !== undefined) return changed
@@ -128,20 +95,18 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         return yield* new KeyRevoked({ id })
       })
 
-      const assignments = ({ cap, expiresAt, name, rpm, scopes }: KeyChanges) => [
-        ...equals(sql, { name, rpm, expires_at: expiresAt }),
-        ...whenDefined(scopes, (scopes) => sql`scopes = ${scopes}::text[]`),
-        ...whenDefined(cap, (cap) => sql`cap = ${cap?.amount ?? null}, cap_period = ${cap?.period ?? null}`)
-      ]
-
-      const create = Effect.fn("ApiKeys.create")(function* (key: KeyChanges & { readonly org: OrgId }) {
-        const { cap, expiresAt = null, name = "", org, rpm = null, scopes = null } = key
+      const create = Effect.fn("ApiKeys.create")(function* ({ org, ...given }: KeyLimits & { readonly org: OrgId }) {
         const secret = ids.secret(keyPrefix)
-        const [record] = yield* rows(sql`
-          INSERT INTO api_keys (id, org_id, name, hint, hash, scopes, rpm, cap, cap_period, expires_at)
-          VALUES (${ids.prefixed("key")}, ${org}, ${name}, ${hintOf(secret)}, decode(${secretHash(secret)}, 'hex'), ${scopes}::text[], ${rpm},
-            ${cap?.amount ?? null}, ${cap?.period ?? null}, ${expiresAt})
-          RETURNING ${columns}`)
+        const fields = [
+          ...assigned(sql, limits, given),
+          { column: "id", value: sql`${ids.prefixed("key")}` },
+          { column: "org_id", value: sql`${org}` },
+          { column: "hint", value: sql`${hintOf(secret)}` },
+          { column: "hash", value: sql`decode(${secretHash(secret)}, 'hex')` }
+        ]
+        const [record] = yield* records(sql`
+          INSERT INTO api_keys (${sql.csv(fields.map(({ column }) => column))})
+          VALUES (${sql.csv(fields.map(({ value }) => value))}) RETURNING ${columns}`)
         return { record: record ?? (yield* Effect.dieMessage("no key was made")), secret: Redacted.make(secret) }
       })
 
@@ -149,10 +114,10 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         create,
         find,
         list: Effect.fn("ApiKeys.list")((org: OrgId) =>
-          rows(sql`SELECT ${columns} FROM api_keys WHERE org_id = ${org} ORDER BY created_at, id`)
+          records(sql`SELECT ${columns} FROM api_keys WHERE org_id = ${org} ORDER BY created_at, id`)
         ),
         page: Effect.fn("ApiKeys.page")(({ after, limit, org, search, state }: KeyQuery) =>
-          rows(sql`
+          records(sql`
             SELECT ${columns} FROM api_keys ${listing(sql, {
               equal: { org_id: org },
               where: [
@@ -164,12 +129,12 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
               limit
             })}`)
         ),
-        update: Effect.fn("ApiKeys.update")(function* (id: string, changes: KeyChanges) {
-          const wanted = assignments(changes)
-          return yield* changeLive(id, wanted.length === 0 ? [sql`name = name`] : wanted)
+        update: Effect.fn("ApiKeys.update")(function* (id: string, changes: KeyLimits) {
+          const changed = assigned(sql, limits, changes).map(({ column, value }) => sql`${sql(column)} = ${value}`)
+          return yield* changeLive(id, changed.length === 0 ? [sql`name = name`] : changed)
         }),
         revoke: Effect.fn("ApiKeys.revoke")(function* (id: string) {
-          const [revoked] = yield* rows(sql`
+          const [revoked] = yield* records(sql`
             UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = ${id} RETURNING ${columns}`)
           return revoked ?? (yield* new KeyNotFound({ id }))
         }),

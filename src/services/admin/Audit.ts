@@ -3,11 +3,11 @@ import { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { TextOrNull } from "../resources/Record.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { listing } from "../sql/Listing.ts"
 import { inTimeRange, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
-import { TextOrNull } from "./Record.ts"
 
 /** `record` is what is kept of a resource, and is without secrets. */
 interface Audited<A, Record, Encoded> {

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
+import { TextOrNull, UnixSeconds } from "../resources/Record.ts"
 import type { AuditRow } from "./Audit.ts"
-import { TextOrNull, UnixSeconds } from "./Record.ts"
 
 // The platform's schema of anything has an $id, which no document may have twice.
 const recordOrNull = (description: string) =>

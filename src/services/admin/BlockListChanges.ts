@@ -1,8 +1,8 @@
 import { Effect, Schema } from "effect"
 import type { AddressRange } from "../access/AddressRange.ts"
 import { type BlockedRange, BlockList } from "../access/BlockList.ts"
+import { UnixSeconds } from "../resources/Record.ts"
 import { Audit } from "./Audit.ts"
-import { UnixSeconds } from "./Record.ts"
 
 export const BlockedRangeRecord = Schema.Struct({
   id: Schema.String,

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import type { ReportedModel } from "../catalog/CatalogReport.ts"
 import type { Margin } from "../catalog/Surface.ts"
-import { TextOrNull, Usd } from "./Record.ts"
+import { TextOrNull, Usd } from "../resources/Record.ts"
 
 export const MarginRecord = Schema.Struct({
   unit: Schema.String.annotations({ description: "Such as `prompt per 1M`, `1K image`, `8 s clip`." }),

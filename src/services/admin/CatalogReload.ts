@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { CatalogReloads, type InstanceCatalog } from "../control/CatalogReloads.ts"
+import { TextOrNull } from "../resources/Record.ts"
 import { Audit } from "./Audit.ts"
-import { TextOrNull } from "./Record.ts"
 
 const longestWait = "10 seconds"
 

@@ -1,7 +1,7 @@
 import { Schema } from "effect"
 import type { Entry } from "../ledger/Entry.ts"
 import type { ListedEntry, OpenHold } from "../ledger/LedgerPages.ts"
-import { TextOrNull, UnixSeconds, Usd } from "./Record.ts"
+import { TextOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
 
 export const EntryRecord = Schema.Struct({
   id: Schema.String,

@@ -1,9 +1,9 @@
 import { Data, Effect, Redacted, Schema } from "effect"
 import { Role } from "../../domain/Operator.ts"
+import { TimeOrNull, UnixSeconds } from "../resources/Record.ts"
 import { CurrentActor } from "./Actor.ts"
 import { Audit } from "./Audit.ts"
 import { type Operator, type OperatorNotFound, Operators } from "./Operators.ts"
-import { TimeOrNull, UnixSeconds } from "./Record.ts"
 
 export const OperatorRecord = Schema.Struct({
   id: Schema.String,

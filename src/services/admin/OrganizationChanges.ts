@@ -2,8 +2,8 @@ import { Effect, Schema } from "effect"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { available } from "../../domain/Organization.ts"
 import { type Organization, type OrganizationNotFound, Organizations } from "../access/Organizations.ts"
+import { UnixSeconds, Usd } from "../resources/Record.ts"
 import { Audit } from "./Audit.ts"
-import { UnixSeconds, Usd } from "./Record.ts"
 
 export const OrganizationRecord = Schema.Struct({
   id: Schema.String,

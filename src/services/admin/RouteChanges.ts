@@ -1,9 +1,9 @@
 import { Data, Effect, Schema } from "effect"
 import type { CatalogSnapshot } from "../catalog/Catalog.ts"
 import { type RouteControl, RouteControls } from "../control/RouteControls.ts"
+import { TextOrNull, TimeOrNull } from "../resources/Record.ts"
 import { RouteHealth } from "../routing/RouteHealth.ts"
 import { Audit } from "./Audit.ts"
-import { TextOrNull, TimeOrNull } from "./Record.ts"
 
 export const RouteControlRecord = Schema.Struct({
   id: Schema.String,

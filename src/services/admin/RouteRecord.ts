@@ -1,7 +1,7 @@
 import { Array as Arr, Order, Schema } from "effect"
 import type { RouteControl } from "../control/RouteControls.ts"
+import { TextOrNull, TimeOrNull } from "../resources/Record.ts"
 import type { PublishedHealth } from "../routing/RouteHealth.ts"
-import { TextOrNull, TimeOrNull } from "./Record.ts"
 
 export const RouteRecord = Schema.Struct({
   id: Schema.String,

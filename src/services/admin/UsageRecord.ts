@@ -1,8 +1,8 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { type CsvCell, csvLine } from "../../domain/Csv.ts"
+import { TextOrNull, Usd } from "../resources/Record.ts"
 import { Usage, type UsageRow } from "../telemetry/Usage.ts"
 import { Grouping, type UsagePlace, type UsageQuery } from "../telemetry/UsageSql.ts"
-import { TextOrNull, Usd } from "./Record.ts"
 
 const Amount = Schema.NullOr(Usd)
 const Group = Schema.optional(TextOrNull)

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
+import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
 import type { VideoJob } from "../videos/VideoAdmin.ts"
-import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "./Record.ts"
 import { AttemptRecord, attemptRecord } from "./requests/Record.ts"
 
 export const VideoRecord = Schema.Struct({

@@ -1,5 +1,6 @@
 import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Context, Effect, Schema, type Scope } from "effect"
+import { rowSchema } from "../resources/Record.ts"
 
 export type Row = Readonly<Record<string, unknown>>
 
@@ -32,6 +33,13 @@ export const rowsOf = <A, I>(schema: Schema.Schema<A, I>) => {
   const decode = Schema.decodeUnknown(Schema.Array(schema))
   return (statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>): Effect.Effect<ReadonlyArray<A>> =>
     Effect.uninterruptible(Effect.orDie(Effect.flatMap(statement, decode)))
+}
+
+/** Of a statement whose columns have the names of the record's fields. */
+export const recordsOf = <A, I>(record: Schema.Schema<A, I>) => {
+  const decode = Schema.decodeUnknown(Schema.Array(rowSchema(record)))
+  return (statement: Statement.Statement<Row>): Effect.Effect<ReadonlyArray<A>> =>
+    Effect.uninterruptible(Effect.orDie(Effect.flatMap(statement.withoutTransform, decode)))
 }
 
 /** What a query or a change leaves out has no part in the statement. */

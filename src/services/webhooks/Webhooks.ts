@@ -1,41 +1,13 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Data, Duration, Effect, Layer, Redacted, Schema } from "effect"
-import { OrgId } from "../../domain/Organization.ts"
+import { Context, Data, Duration, Effect, Layer, Redacted } from "effect"
+import type { OrgId } from "../../domain/Organization.ts"
 import { Fetcher } from "../media/Fetcher.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { rowsOf, whenDefined } from "../sql/Statement.ts"
+import { recordsOf, whenDefined } from "../sql/Statement.ts"
+import { type Delivery, Endpoint, ListedDelivery } from "./Endpoint.ts"
 import * as Outbox from "./Outbox.ts"
 import { newSecret } from "./Signature.ts"
-
-export class Endpoint extends Schema.Class<Endpoint>("Endpoint")({
-  id: Schema.String,
-  orgId: OrgId,
-  url: Schema.String,
-  createdAt: Schema.DateFromSelf,
-  disabledAt: Schema.NullOr(Schema.DateFromSelf),
-  pending: Schema.Number,
-  failure: Schema.NullOr(Schema.String),
-  failedAt: Schema.NullOr(Schema.DateFromSelf)
-}) {}
-
-export class Delivery extends Schema.Class<Delivery>("Delivery")({
-  /** Of the row: an event has one for each destination. */
-  id: Schema.NumberFromString,
-  eventId: Schema.String,
-  orgId: OrgId,
-  /** Null: the URL came with a request. */
-  endpointId: Schema.NullOr(Schema.String),
-  url: Schema.String,
-  type: Schema.String,
-  createdAt: Schema.DateFromSelf,
-  state: Schema.Literal("pending", "delivered", "failed"),
-  tries: Schema.Number,
-  triedAt: Schema.NullOr(Schema.DateFromSelf),
-  status: Schema.NullOr(Schema.Number),
-  failure: Schema.NullOr(Schema.String),
-  nextAt: Schema.NullOr(Schema.DateFromSelf)
-}) {}
 
 export interface EndpointQuery {
   readonly org?: OrgId | undefined
@@ -95,9 +67,9 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
     /** What signs for the URLs that come with requests; `reissue` replaces it at once. */
     readonly secret: (org: OrgId, options: { readonly reissue: boolean }) => Effect.Effect<Redacted.Redacted>
     /** Newest first. */
-    readonly deliveries: (query: DeliveryQuery) => Effect.Effect<ReadonlyArray<Delivery>>
+    readonly deliveries: (query: DeliveryQuery) => Effect.Effect<ReadonlyArray<ListedDelivery>>
     /** Sends an event to all its destinations again, under the same id and with as many tries. */
-    readonly replay: (eventId: string) => Effect.Effect<ReadonlyArray<Delivery>, EventNotFound>
+    readonly replay: (eventId: string) => Effect.Effect<ReadonlyArray<ListedDelivery>, EventNotFound>
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {
@@ -107,11 +79,14 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
       const sql = yield* SqlClient.SqlClient
       const fetcher = yield* Fetcher
       const ids = yield* Ids
-      const endpoints = rowsOf(Endpoint)
-      const deliveries = rowsOf(Delivery)
-      const columns = sql.literal(`webhook_endpoints.*, (
+      const endpoints = recordsOf(Endpoint)
+      const deliveries = recordsOf(ListedDelivery)
+      const columns = sql.literal(`webhook_endpoints.*, org_id AS org, (
         SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = webhook_endpoints.id AND next_at IS NOT NULL
       )::int AS pending`)
+      const deliveryColumns = sql.literal(
+        "*, event_id AS id, org_id AS org, endpoint_id AS endpoint, created_at AS at, id::float8 AS row"
+      )
 
       const one = (id: string, statement: Parameters<typeof endpoints>[0]) =>
         Effect.flatMap(endpoints(statement), ([found]) =>
@@ -141,7 +116,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
           UPDATE webhook_deliveries SET state = 'pending', tries = 0, lease = NULL, next_at = now()
           WHERE event_id = ${eventId} AND (endpoint_id IS NULL
             OR endpoint_id IN (SELECT id FROM webhook_endpoints WHERE disabled_at IS NULL))
-          RETURNING *`)
+          RETURNING ${deliveryColumns}`)
         return replayed.length === 0 ? yield* new EventNotFound({ id: eventId }) : replayed
       })
 
@@ -178,7 +153,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         ),
         deliveries: Effect.fn("Webhooks.deliveries")(({ after, endpoint, event, limit, org, state }: DeliveryQuery) =>
           deliveries(sql`
-            SELECT * FROM webhook_deliveries ${listing(sql, {
+            SELECT ${deliveryColumns} FROM webhook_deliveries ${listing(sql, {
               equal: { event_id: event, endpoint_id: endpoint, org_id: org },
               where: [
                 ...whenDefined(state, (state) => sql.literal(states[state])),

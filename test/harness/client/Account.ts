@@ -37,7 +37,7 @@ export const openAccount = (options: {
       org: id,
       scopes: options.scopes,
       rpm: options.rpm,
-      cap: options.cap === undefined ? undefined : { ...options.cap, amount: NanoUsd(options.cap.amount) }
+      ...(options.cap && { cap_usd: NanoUsd(options.cap.amount), cap_period: options.cap.period })
     })
     return { org: id, key: record.id, secret: Redacted.value(secret) } satisfies Account
   })

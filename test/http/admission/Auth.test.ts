@@ -102,7 +102,7 @@ withLayer(served)("the API", (it) => {
     it.effect("refuses an expired key and accepts it once its expiry is extended", function* () {
       const keys = yield* ApiKeys
       const account = yield* openAccount({})
-      const at = (expiresAt: Date) => keys.update(account.key, { expiresAt })
+      const at = (expires_at: Date) => keys.update(account.key, { expires_at })
       yield* at(new Date("2999-01-01"))
       yield* dies(account, at(new Date("2020-01-01")))
       yield* at(new Date("2999-01-01"))
@@ -115,7 +115,7 @@ withLayer(served)("the API", (it) => {
       const account = yield* openAccount({})
       const in1s = sql`UPDATE api_keys SET expires_at = now() + interval '1 second' WHERE id = ${account.key}`
       yield* dies(account, in1s)
-      assert.isNotNull((yield* keys.find(account.key)).expiresAt)
+      assert.isNotNull((yield* keys.find(account.key)).expires_at)
     })
 
     it.effect("refuses a suspended organization's keys until it is resumed", function* () {

@@ -3,7 +3,8 @@ import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { ApiKey, ApiKeys } from "../../../src/services/access/ApiKeys.ts"
+import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
+import { Key } from "../../../src/services/access/Key.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
@@ -22,7 +23,7 @@ const key = Effect.gen(function* () {
   return yield* keys.create({ org })
 })
 
-const fields = Schema.encodeSync(ApiKey)
+const fields = Schema.encodeSync(Key)
 
 const storedHash = Effect.fnUntraced(function* (id: string) {
   const sql = yield* SqlClient.SqlClient
@@ -47,30 +48,28 @@ withLayer(services)("ApiKeys", (it) => {
     const keys = yield* ApiKeys
     const { id: org, name } = yield* organization
     const { record: bare, secret } = yield* keys.create({ org })
-    assert.deepStrictEqual(
-      bare,
-      new ApiKey({
-        id: bare.id,
-        orgId: org,
-        orgName: name,
-        name: "",
-        hint: Redacted.value(secret).slice(4, 12),
-        scopes: null,
-        rpm: null,
-        cap: null,
-        capPeriod: null,
-        spent: NanoUsd(0n),
-        createdAt: bare.createdAt,
-        expiresAt: null,
-        revokedAt: null,
-        lastUsedAt: null
-      })
-    )
-    const expiresAt = new Date("2031-02-03T04:05:06.789Z")
-    const cap = { amount: NanoUsd(1_500_000_000n), period: "week" } as const
-    const full = (yield* keys.create({ org, name: "ci", scopes: ["images", "chat"], rpm: 7, cap, expiresAt })).record
-    assert.deepInclude(full, { name: "ci", scopes: ["images", "chat"], rpm: 7, cap: cap.amount, capPeriod: "week" })
-    assert.deepStrictEqual(full.expiresAt, expiresAt)
+    assert.deepStrictEqual(bare, {
+      id: bare.id,
+      org,
+      org_name: name,
+      name: "",
+      hint: Redacted.value(secret).slice(4, 12),
+      scopes: null,
+      rpm: null,
+      cap_usd: null,
+      cap_period: null,
+      spent_usd: 0n,
+      created_at: bare.created_at,
+      expires_at: null,
+      revoked_at: null,
+      last_used_at: null
+    })
+    const expires_at = new Date("2031-02-03T04:05:06.789Z")
+    const cap = { cap_usd: NanoUsd(1_500_000_000n), cap_period: "week" } as const
+    const full = (yield* keys.create({ org, name: "ci", scopes: ["images", "chat"], rpm: 7, ...cap, expires_at }))
+      .record
+    assert.deepInclude(full, { name: "ci", scopes: ["images", "chat"], rpm: 7, ...cap })
+    assert.deepStrictEqual(full.expires_at, expires_at)
     assert.deepStrictEqual(yield* keys.find(full.id), full)
     assert.deepStrictEqual(yield* keys.list(org), [bare, full])
   })
@@ -78,14 +77,21 @@ withLayer(services)("ApiKeys", (it) => {
   it.effect("every field can be set, left alone and taken away", function* () {
     const keys = yield* ApiKeys
     const { record } = yield* key
-    const cap = { amount: NanoUsd(5n), period: "day" } as const
-    const expiresAt = new Date("2031-01-01T00:00:00Z")
-    const set = yield* keys.update(record.id, { name: "n", scopes: ["videos"], rpm: 1, cap, expiresAt })
-    assert.deepInclude(set, { name: "n", scopes: ["videos"], rpm: 1, cap: cap.amount, capPeriod: "day" })
+    const cap = { cap_usd: NanoUsd(5n), cap_period: "day" } as const
+    const expires_at = new Date("2031-01-01T00:00:00Z")
+    const set = yield* keys.update(record.id, { name: "n", scopes: ["videos"], rpm: 1, ...cap, expires_at })
+    assert.deepInclude(set, { name: "n", scopes: ["videos"], rpm: 1, ...cap })
     assert.deepStrictEqual(yield* keys.update(record.id, {}), set)
     const renamed = yield* keys.update(record.id, { name: "m" })
     assert.deepStrictEqual(fields(renamed), { ...fields(set), name: "m" })
-    const cleared = yield* keys.update(record.id, { name: "", scopes: null, rpm: null, cap: null, expiresAt: null })
+    const cleared = yield* keys.update(record.id, {
+      name: "",
+      scopes: null,
+      rpm: null,
+      cap_usd: null,
+      cap_period: null,
+      expires_at: null
+    })
     assert.deepStrictEqual(cleared, record)
   })
 
@@ -103,7 +109,7 @@ withLayer(services)("ApiKeys", (it) => {
     const keys = yield* ApiKeys
     const { record } = yield* key
     const revoked = yield* keys.revoke(record.id)
-    assert.isNotNull(revoked.revokedAt)
+    assert.isNotNull(revoked.revoked_at)
     assert.deepStrictEqual(yield* keys.revoke(record.id), revoked)
     const hash = yield* storedHash(record.id)
     for (const attempt of [
@@ -140,11 +146,11 @@ withLayer(services)("ApiKeys", (it) => {
     yield* spend("40", 10)
     yield* spend("400", 100)
     const spent = (period: "day" | "week" | "month" | "total") =>
-      Effect.map(keys.update(record.id, { cap: { amount: NanoUsd(1n), period } }), (changed) => changed.spent)
+      Effect.map(keys.update(record.id, { cap_usd: NanoUsd(1n), cap_period: period }), (changed) => changed.spent_usd)
     assert.strictEqual(yield* spent("day"), 1n)
     assert.strictEqual(yield* spent("week"), 1n)
     assert.strictEqual(yield* spent("month"), 1n)
     assert.strictEqual(yield* spent("total"), 111n)
-    assert.strictEqual((yield* keys.update(record.id, { cap: null })).spent, 111n)
+    assert.strictEqual((yield* keys.update(record.id, { cap_usd: null, cap_period: null })).spent_usd, 111n)
   })
 })

@@ -27,7 +27,7 @@ withLayer(services)("the last use of a key", (it) => {
     const { id: org } = yield* Effect.flatMap(Organizations, ({ create }) => create({ name: "acme" }))
     const { record, secret } = yield* keys.create({ org })
     const other = yield* keys.create({ org })
-    const lastUse = Effect.map(keys.find(record.id), ({ lastUsedAt }) => lastUsedAt?.getTime())
+    const lastUse = Effect.map(keys.find(record.id), ({ last_used_at }) => last_used_at?.getTime())
     assert.isUndefined(yield* lastUse)
 
     const before = Date.now()
@@ -40,7 +40,7 @@ withLayer(services)("the last use of a key", (it) => {
     yield* sql`UPDATE key_uses SET last_used_at = last_used_at - interval '61 seconds' WHERE key_id = ${record.id}`
     yield* call(secret)
     assert.isAtLeast((yield* lastUse) ?? 0, first)
-    assert.isNull((yield* keys.find(other.record.id)).lastUsedAt)
+    assert.isNull((yield* keys.find(other.record.id)).last_used_at)
   })
 
   it.effect("leaves what instances remember of keys as it is", function* () {

@@ -56,7 +56,7 @@ withLayer(layer)("webhooks", (it) => {
       assert.throws(() => Receiver.verified(Redacted.value(secret), { ...one, body: `${one.body} ` }))
     }
     assert.strictEqual(new Set(received.map(Receiver.idOf)).size, 1)
-    assert.match(states[0]?.eventId ?? "", /^evt_[0-9a-f]{32}$/)
+    assert.match(states[0]?.id ?? "", /^evt_[0-9a-f]{32}$/)
     assert.deepStrictEqual(
       states.map(({ status, tries }) => [status, tries]),
       [
@@ -100,9 +100,9 @@ withLayer(layer)("webhooks", (it) => {
       receiver.all.map(() => [Receiver.idOf(receiver.all[0] ?? assert.fail()), JSON.parse(receiver.all[0]?.body ?? "")])
     )
     const [done] = yield* over
-    assert.deepInclude(done, { state: "delivered", tries: 3, status: 200, failure: null, nextAt: null })
+    assert.deepInclude(done, { state: "delivered", tries: 3, status: 200, failure: null, next_at: null })
     const [endpoint] = yield* webhooks.list(org)
-    assert.deepInclude(endpoint, { failure: "status 500", pending: 0, disabledAt: null })
+    assert.deepInclude(endpoint, { failure: "status 500", pending: 0, disabled_at: null })
   })
 
   it.scoped("are given up after eight tries, and sent again when they are replayed", function* () {
@@ -116,10 +116,10 @@ withLayer(layer)("webhooks", (it) => {
       Effect.zipRight(hurry, deliveries({ state: "failed" })),
       ({ length }) => length > 0
     )
-    assert.deepInclude(failed, { state: "failed", tries: 8, status: 503, failure: "status 503", nextAt: null })
+    assert.deepInclude(failed, { state: "failed", tries: 8, status: 503, failure: "status 503", next_at: null })
     assert.lengthOf(receiver.all, 8)
     isUp = true
-    const replayed = yield* webhooks.replay(failed?.eventId ?? "")
+    const replayed = yield* webhooks.replay(failed?.id ?? "")
     assert.deepStrictEqual(
       replayed.map(({ state, tries }) => [state, tries]),
       [["pending", 0]]
@@ -141,13 +141,13 @@ withLayer(layer)("webhooks", (it) => {
     assert.isBelow(receiver.all.length, 9)
     const [disabled] = yield* webhooks.list(org)
     assert.deepInclude(disabled, { failure: "status 410", pending: 0 })
-    assert.isNotNull(disabled?.disabledAt)
+    assert.isNotNull(disabled?.disabled_at)
     yield* write({ n: 9 })
     assert.lengthOf(yield* deliveries(), 9)
     const [first] = all
-    assert.strictEqual((yield* Effect.flip(webhooks.replay(first?.eventId ?? "")))._tag, "EventNotFound")
+    assert.strictEqual((yield* Effect.flip(webhooks.replay(first?.id ?? "")))._tag, "EventNotFound")
     isGone = false
-    assert.deepInclude(yield* webhooks.enable(endpoint.id), { disabledAt: null })
+    assert.deepInclude(yield* webhooks.enable(endpoint.id), { disabled_at: null })
     yield* write({ n: 10 })
     yield* eventually(deliveries(), ([newest]) => newest?.state === "delivered")
     yield* webhooks.remove(endpoint.id)
@@ -169,7 +169,7 @@ withLayer(layer)("webhooks", (it) => {
       (many) => many === 2
     )
     answer(410)
-    yield* eventually(webhooks.list(org), ([one]) => one?.disabledAt !== null)
+    yield* eventually(webhooks.list(org), ([one]) => one?.disabled_at !== null)
     yield* webhooks.enable(endpoint.id)
     answer(410)
     yield* write({ n: 3 })
@@ -180,7 +180,7 @@ withLayer(layer)("webhooks", (it) => {
     yield* Effect.sleep("300 millis")
     answer(200)
     yield* eventually(deliveries(), ([newest]) => newest?.state === "delivered")
-    assert.deepInclude((yield* webhooks.list(org))[0], { disabledAt: null })
+    assert.deepInclude((yield* webhooks.list(org))[0], { disabled_at: null })
   })
 
   it.scoped("that were written for an endpoint while it was removed are dropped, and nothing waits", function* () {
@@ -203,12 +203,12 @@ withLayer(layer)("webhooks", (it) => {
     const { endpoint: dead } = yield* webhooks.add({ org, url: silent.url })
     yield* Effect.forEach(times(100), (n) => write({ n }))
     const alive = yield* Receiver.make(Receiver.ok)
-    const { endpoint } = yield* webhooks.add({ org, url: alive.url })
+    const { endpoint: living } = yield* webhooks.add({ org, url: alive.url })
     yield* Effect.forEach(times(20), (n) => write({ n }))
     yield* running
     yield* alive.received(20)
     yield* eventually(deliveries(), (all) =>
-      all.every(({ endpointId, state }) => endpointId !== endpoint.id || state === "delivered")
+      all.every(({ endpoint, state }) => endpoint !== living.id || state === "delivered")
     )
     assert.lengthOf(silent.all, 4)
     yield* webhooks.remove(dead.id)
@@ -279,10 +279,10 @@ withLayer(layer)("webhooks", (it) => {
     const age = (event: string | undefined, state: string) =>
       sql`UPDATE webhook_deliveries SET created_at = now() - interval '3 days', state = ${state},
           next_at = CASE WHEN ${state} = 'pending' THEN now() + interval '1 day' END WHERE event_id = ${event ?? ""}`
-    yield* age(oldest?.eventId, "failed")
-    yield* age(middle?.eventId, "pending")
+    yield* age(oldest?.id, "failed")
+    yield* age(middle?.id, "pending")
     assert.strictEqual(yield* webhooks.prune(Duration.days(2)), 1)
-    assert.deepStrictEqual((yield* deliveries()).map(Struct.get("eventId")), [newest?.eventId, middle?.eventId])
+    assert.deepStrictEqual((yield* deliveries()).map(Struct.get("id")), [newest?.id, middle?.id])
     yield* webhooks.remove(endpoint.id)
   })
 })

@@ -1,13 +1,13 @@
 import type { TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import type { EntryRecord } from "../../../services/admin/EntryRecord.ts"
 import { formatUsd } from "../../format/Amount.ts"
+import { changesOf, decimalOf, typedOf } from "../../format/Typed.ts"
 import { CheckField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
 import { toast } from "../../parts/Toasts.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { useRole } from "../../Session.ts"
 import { ConfirmField } from "./ConfirmField.tsx"
-import { changesOf, decimalOf, typedOf } from "./Fields.ts"
 import type { Organization } from "./records.ts"
 
 interface Of {

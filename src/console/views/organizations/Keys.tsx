@@ -1,6 +1,8 @@
 import { useState } from "preact/hooks"
 import { usePages } from "../../api/usePages.ts"
+import { inputs } from "../../inputs.ts"
 import { useActions } from "../../parts/columns.tsx"
+import { inputColumns } from "../../parts/InputFields.tsx"
 import { Long } from "../../parts/Long.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
@@ -53,10 +55,8 @@ const columns: ReadonlyArray<Column<Key>> = [
   { title: "Key", kind: "custom", value: (key) => <Name {...key} /> },
   { title: "State", kind: "status", value: stateOf },
   { title: "Spent", kind: "custom", value: (key) => <Spent {...key} /> },
-  { title: "Scopes", kind: "text", value: ({ scopes }) => scopes?.join(", ") ?? "all" },
-  { title: "Per minute", kind: "number", value: ({ rpm }) => rpm },
-  { title: "Last used", kind: "custom", value: ({ last_used_at }) => <Time at={last_used_at} ago /> },
-  { title: "Expires", kind: "time", value: ({ expires_at }) => expires_at }
+  ...inputColumns<Key>(inputs.key),
+  { title: "Last used", kind: "custom", value: ({ last_used_at }) => <Time at={last_used_at} ago /> }
 ]
 
 export const Keys = ({ organization }: { readonly organization: Organization }) => {

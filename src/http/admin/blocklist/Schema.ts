@@ -1,8 +1,9 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { BlockedRangeRecord } from "../../../services/admin/BlockListChanges.ts"
+import { field } from "../../../services/resources/Body.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
-import { AddressRangeText, field, rangeProblem } from "../Fields.ts"
+import { AddressRangeText, rangeProblem } from "../Fields.ts"
 import { pageOf } from "../Page.ts"
 
 const range = Schema.Struct({

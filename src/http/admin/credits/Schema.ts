@@ -2,18 +2,9 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { RefundRecord, TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import { EntryRecord } from "../../../services/admin/EntryRecord.ts"
+import { field, optionalField, Text, usdWhere } from "../../../services/resources/Body.ts"
 import { ChangeErrors, WriteAccess } from "../Access.ts"
-import {
-  Filled,
-  field,
-  filledProblem,
-  optionalField,
-  Reference,
-  referenceProblem,
-  Text,
-  usdProblem,
-  usdWhere
-} from "../Fields.ts"
+import { Filled, filledProblem, Reference, referenceProblem, usdProblem } from "../Fields.ts"
 
 const noteMeaning = "Why, for the ledger."
 

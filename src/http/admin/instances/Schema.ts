@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { TextOrNull, TimeOrNull, UnixSeconds } from "../../../services/admin/Record.ts"
 import type { InstanceRow } from "../../../services/control/Instances.ts"
+import { TextOrNull, TimeOrNull, UnixSeconds } from "../../../services/resources/Record.ts"
 import { ReadAccess, ReadErrors } from "../Access.ts"
 import { pageOf } from "../Page.ts"
 

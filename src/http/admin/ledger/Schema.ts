@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { ListedEntryRecord, OpenHoldRecord } from "../../../services/admin/EntryRecord.ts"
-import { UnixSeconds } from "../../../services/admin/Record.ts"
+import { UnixSeconds } from "../../../services/resources/Record.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, ReportErrors } from "../Access.ts"
 import { csvBody } from "../Csv.ts"

@@ -2,9 +2,9 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Role } from "../../../domain/Operator.ts"
 import { OperatorRecord } from "../../../services/admin/OperatorChanges.ts"
-import { TextOrNull } from "../../../services/admin/Record.ts"
+import { field } from "../../../services/resources/Body.ts"
+import { TextOrNull } from "../../../services/resources/Record.ts"
 import { ChangeErrors, OwnerAccess } from "../Access.ts"
-import { field } from "../Fields.ts"
 import { pageOf } from "../Page.ts"
 
 const reference = Schema.Struct({ operator: Schema.String.annotations({ description: "Its id or its name." }) })

@@ -1,9 +1,10 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { OrganizationRecord } from "../../../services/admin/OrganizationChanges.ts"
+import { field, optionalField, usdWhere } from "../../../services/resources/Body.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, OwnerAccess, ReadAccess, WriteAccess } from "../Access.ts"
-import { field, optionalField, usdProblem, usdWhere } from "../Fields.ts"
+import { usdProblem } from "../Fields.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
 const reference = Schema.Struct({ org: Schema.String.annotations({ description: "Its id or its name." }) })

@@ -1,11 +1,12 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { MarginRecord } from "../../../services/admin/CatalogRecord.ts"
-import { TextOrNull } from "../../../services/admin/Record.ts"
 import { RouteControlRecord } from "../../../services/admin/RouteChanges.ts"
 import { RouteRecord } from "../../../services/admin/RouteRecord.ts"
+import { field, optionalField, Text } from "../../../services/resources/Body.ts"
+import { TextOrNull } from "../../../services/resources/Record.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
-import { Filled, field, filledProblem, optionalField, Text } from "../Fields.ts"
+import { Filled, filledProblem } from "../Fields.ts"
 import { pageOf } from "../Page.ts"
 
 export const ServedRoute = Schema.Struct({

@@ -1,9 +1,9 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Role } from "../../../domain/Operator.ts"
-import { UnixSeconds } from "../../../services/admin/Record.ts"
+import { optionalField } from "../../../services/resources/Body.ts"
+import { UnixSeconds } from "../../../services/resources/Record.ts"
 import { BadRequest, Forbidden, LoopbackAccess, TooManyAttempts, Unauthenticated } from "../Access.ts"
-import { optionalField } from "../Fields.ts"
 
 export const SessionRecord = Schema.Struct({
   operator: Schema.Struct({ id: Schema.String, name: Schema.String, role: Role }),

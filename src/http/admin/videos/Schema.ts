@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { TextOrNull } from "../../../services/admin/Record.ts"
 import { VideoRecord } from "../../../services/admin/VideoRecord.ts"
+import { TextOrNull } from "../../../services/resources/Record.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
 import { organizationParameter, spanParameters } from "../Filters.ts"

@@ -1,7 +1,8 @@
 import { HttpApiBuilder } from "@effect/platform"
-import { Effect, Redacted } from "effect"
+import { Effect, identity, Redacted, Struct } from "effect"
 import { nameAll, nameOne } from "../../../services/admin/Names.ts"
-import * as Changes from "../../../services/admin/WebhookChanges.ts"
+import * as Operations from "../../../services/admin/WebhookOperations.ts"
+import type { Delivery, Endpoint } from "../../../services/webhooks/Endpoint.ts"
 import { Webhooks } from "../../../services/webhooks/Webhooks.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { answerOf, invalid, notFound, recordOf } from "../Fields.ts"
@@ -18,12 +19,12 @@ export const WebhooksHandlers = HttpApiBuilder.group(
         Effect.gen(function* () {
           const org = yield* organizationOf(organization)
           const rows = yield* webhooks.page({ org, after, limit: limit + 1 })
-          const { data, ...page } = cutPage(rows, limit, Changes.endpointRecord, ({ id }) => id)
+          const { data, ...page } = cutPage(rows, limit, identity<Endpoint>, Struct.get("id"))
           return { data: yield* nameAll(data), ...page }
         })
       )
       .handle("add", ({ payload: { organization, url } }) =>
-        answerOf(Changes.addEndpoint(organization, url), (record, made) => ({
+        answerOf(Operations.add.run(organization, url), (record, made) => ({
           ...record,
           secret: made === undefined ? null : Redacted.value(made.secret)
         })).pipe(
@@ -32,13 +33,13 @@ export const WebhooksHandlers = HttpApiBuilder.group(
         )
       )
       .handle("enable", ({ path: { id } }) =>
-        recordOf(Changes.enableEndpoint(id)).pipe(
+        recordOf(Operations.enable.run(id)).pipe(
           Effect.flatMap(nameOne),
           Effect.catchTags({ EndpointNotFound: notFound })
         )
       )
       .handle("remove", ({ path: { id } }) =>
-        recordOf(Changes.removeEndpoint(id)).pipe(
+        recordOf(Operations.remove.run(id)).pipe(
           Effect.flatMap(nameOne),
           Effect.catchTags({ EndpointNotFound: notFound })
         )
@@ -48,12 +49,12 @@ export const WebhooksHandlers = HttpApiBuilder.group(
           const org = yield* organizationOf(given.organization)
           const after = yield* numberedAfter(given.after)
           const rows = yield* webhooks.deliveries({ org, state, endpoint, after, limit: limit + 1 })
-          const { data, ...page } = cutPage(rows, limit, Changes.deliveryRecord, ({ id }) => String(id))
+          const { data, ...page } = cutPage(rows, limit, identity<Delivery>, ({ row }) => String(row))
           return { data: yield* nameAll(data), ...page }
         })
       )
       .handle("replay", ({ path: { event } }) =>
-        recordOf(Changes.replayEvent(event)).pipe(
+        recordOf(Operations.replay.run(event)).pipe(
           Effect.flatMap(nameAll),
           Effect.map(wholePage),
           Effect.catchTags({ EventNotFound: notFound })

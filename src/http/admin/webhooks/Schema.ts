@@ -1,16 +1,17 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { TextOrNull } from "../../../services/admin/Record.ts"
-import { DeliveryRecord, EndpointRecord } from "../../../services/admin/WebhookChanges.ts"
+import * as Operations from "../../../services/admin/WebhookOperations.ts"
+import { field, Text } from "../../../services/resources/Body.ts"
+import { TextOrNull } from "../../../services/resources/Record.ts"
+import { Delivery, Endpoint } from "../../../services/webhooks/Endpoint.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
-import { field, Text } from "../Fields.ts"
 import { organizationParameter } from "../Filters.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
 const named = { org_name: TextOrNull }
 
-export const NamedEndpoint = Schema.Struct({ ...EndpointRecord.fields, ...named }).annotations({
+export const NamedEndpoint = Schema.Struct({ ...Endpoint.fields, ...named }).annotations({
   identifier: "WebhookEndpoint"
 })
 
@@ -21,7 +22,7 @@ export const CreatedEndpoint = Schema.Struct({
   })
 }).annotations({ identifier: "CreatedWebhookEndpoint" })
 
-export const NamedDelivery = Schema.Struct({ ...DeliveryRecord.fields, ...named }).annotations({
+export const NamedDelivery = Schema.Struct({ ...Delivery.fields, ...named }).annotations({
   identifier: "WebhookDelivery"
 })
 
@@ -44,19 +45,19 @@ const add = HttpApiEndpoint.post("add", "/webhooks")
   )
   .addSuccess(CreatedEndpoint, { status: 201 })
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Send an organization's events to a URL")
+  .annotate(OpenApi.Summary, Operations.add.summary)
 
 const enable = HttpApiEndpoint.post("enable", "/webhooks/:id/enable")
   .setPath(endpoint)
   .addSuccess(NamedEndpoint)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Send again to one that was disabled because it answered 410")
+  .annotate(OpenApi.Summary, Operations.enable.summary)
 
 const remove = HttpApiEndpoint.del("remove", "/webhooks/:id")
   .setPath(endpoint)
   .addSuccess(NamedEndpoint)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Remove an endpoint and everything that was written for it")
+  .annotate(OpenApi.Summary, Operations.remove.summary)
 
 const deliveries = HttpApiEndpoint.get("deliveries", "/webhooks/deliveries")
   .setUrlParams(
@@ -80,7 +81,7 @@ const replay = HttpApiEndpoint.post("replay", "/webhooks/deliveries/:event/repla
   .setPath(event)
   .addSuccess(DeliveryPage)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Send an event again to all its destinations, under the same id")
+  .annotate(OpenApi.Summary, Operations.replay.summary)
 
 export const WebhooksGroup = HttpApiGroup.make("webhooks")
   .add(list)

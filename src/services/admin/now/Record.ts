@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../Record.ts"
+import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../../resources/Record.ts"
 
 const Millis = Schema.NullOr(Schema.Number)
 

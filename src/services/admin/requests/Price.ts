@@ -3,9 +3,9 @@ import type { ChatPricing, Model } from "../../../domain/Model.ts"
 import { NanoUsd, toUsdPerToken, toUsdText, zero } from "../../../domain/Money.ts"
 import { chatCharge, ratesAt } from "../../../domain/Pricing.ts"
 import type { HoldHistory } from "../../ledger/LedgerAdmin.ts"
+import { Usd } from "../../resources/Record.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
 import type { VideoJob } from "../../videos/VideoAdmin.ts"
-import { Usd } from "../Record.ts"
 import { costOf } from "./Record.ts"
 
 export const PricePart = Schema.Struct({

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 import type { CsvCell } from "../../../domain/Csv.ts"
+import { TextOrNull, UnixSeconds, Usd } from "../../resources/Record.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
 import type { NameMap } from "../Names.ts"
-import { TextOrNull, UnixSeconds, Usd } from "../Record.ts"
 
 export const AttemptRecord = Schema.Struct({
   route: Schema.String,

@@ -1,7 +1,7 @@
 import { Array as Arr, Schema } from "effect"
 import { toUsdText } from "../../../domain/Money.ts"
 import type { HoldRow } from "../../ledger/LedgerAdmin.ts"
-import { TextOrNull } from "../Record.ts"
+import { TextOrNull } from "../../resources/Record.ts"
 import type { Recorded } from "./Price.ts"
 
 export const TimelineEvent = Schema.Struct({

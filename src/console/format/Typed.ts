@@ -1,5 +1,5 @@
-import { partsOfUsd } from "../../format/Amount.ts"
-import { formatLocal } from "../../format/Moment.ts"
+import { partsOfUsd } from "./Amount.ts"
+import { formatLocal } from "./Moment.ts"
 
 /** What a text becomes in a field of one line. */
 export const typedOf = (text: string): string => text.replace(/[\r\n]/g, "").trim()

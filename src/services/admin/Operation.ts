@@ -1,0 +1,84 @@
+import { Effect, identity, type Schema } from "effect"
+import { Audit } from "./Audit.ts"
+
+/** What operators do with a resource, said once for the admin API, the commands and the console. */
+export interface Operation<Run> {
+  /** Without its full stop. */
+  readonly summary: string
+  readonly run: Run
+}
+
+export const operation = <Run>(summary: string, run: Run): Operation<Run> => ({ summary, run })
+
+interface Identified {
+  readonly id: string
+  readonly org?: string | null | undefined
+}
+
+interface Resource<Record extends Identified, Encoded, E, R> {
+  /** In the audit, before the action: `keys`. */
+  readonly name: string
+  /** Without secrets: the audit keeps it. */
+  readonly record: Schema.Schema<Record, Encoded>
+  readonly find: (reference: string) => Effect.Effect<Record, E, R>
+}
+
+/** Changes of a resource, each written down with what it was before and is after. */
+export const audited = <Record extends Identified, Encoded, E, R>({
+  find,
+  name,
+  record
+}: Resource<Record, Encoded, E, R>) => {
+  const common = {
+    record,
+    targetOf: ({ id }: Record) => id,
+    orgOf: ({ org }: Record) => org ?? undefined
+  }
+  return {
+    /** `recordOf` finds the record in what `run` makes. */
+    create: <A, E1, R1>(
+      action: string,
+      input: unknown,
+      run: Effect.Effect<A, E1, R1>,
+      recordOf: (value: A) => Record
+    ) =>
+      Effect.flatMap(Audit, ({ create }) => create({ ...common, action: `${name}.${action}`, input, run, recordOf })),
+    /** Of one that exists; its id is locked meanwhile. */
+    change: <E1, R1>(
+      action: string,
+      target: string,
+      input: unknown,
+      run: (id: string) => Effect.Effect<Record, E1, R1>
+    ) =>
+      Effect.flatMap(Audit, ({ change }) =>
+        change<Record, Record, Encoded, E | E1, R | R1>({
+          ...common,
+          action: `${name}.${action}`,
+          input,
+          target,
+          find,
+          run,
+          recordOf: identity
+        })
+      ),
+    /** As `change`, where more than the record is made. */
+    changeWith: <A, E1, R1>(
+      action: string,
+      target: string,
+      input: unknown,
+      run: (id: string) => Effect.Effect<A, E1, R1>,
+      recordOf: (value: A) => Record
+    ) =>
+      Effect.flatMap(Audit, ({ change }) =>
+        change<A, Record, Encoded, E | E1, R | R1>({
+          ...common,
+          action: `${name}.${action}`,
+          input,
+          target,
+          find,
+          run,
+          recordOf
+        })
+      )
+  }
+}

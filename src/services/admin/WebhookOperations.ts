@@ -1,0 +1,73 @@
+import { Effect, Schema, Struct } from "effect"
+import { OrgId } from "../../domain/Organization.ts"
+import { Organizations } from "../access/Organizations.ts"
+import { Delivery, Endpoint } from "../webhooks/Endpoint.ts"
+import { Webhooks } from "../webhooks/Webhooks.ts"
+import { Audit } from "./Audit.ts"
+import { audited, operation } from "./Operation.ts"
+
+const endpoints = audited({
+  name: "webhooks",
+  record: Endpoint,
+  find: (id) => Effect.flatMap(Webhooks, ({ find }) => find(id))
+})
+
+/** With the secret, once. */
+export const add = operation("Send an organization's events to a URL", (organization: string, url: string) => {
+  const run = Effect.gen(function* () {
+    const { id: org } = yield* Effect.flatMap(Organizations, ({ keep }) => keep(organization))
+    return yield* Effect.flatMap(Webhooks, ({ add }) => add({ org, url }))
+  })
+  return endpoints.create("add", { organization, url }, run, ({ endpoint }) => endpoint)
+})
+
+export const remove = operation("Remove an endpoint and everything that was written for it", (id: string) =>
+  endpoints.change("remove", id, {}, (id) => Effect.flatMap(Webhooks, ({ remove }) => remove(id)))
+)
+
+export const enable = operation("Send again to an endpoint that was disabled because it answered 410", (id: string) =>
+  endpoints.change("enable", id, {}, (id) => Effect.flatMap(Webhooks, ({ enable }) => enable(id)))
+)
+
+const Replayed = Schema.Array(Delivery)
+
+export const replay = operation("Send an event again to all its destinations, under the same id", (id: string) =>
+  Effect.gen(function* () {
+    const { change } = yield* Audit
+    const { deliveries, replay } = yield* Webhooks
+    return yield* change({
+      action: "webhooks.replay",
+      input: {},
+      target: id,
+      record: Replayed,
+      find: (event) => deliveries({ event }),
+      run: replay,
+      recordOf: (all) => all.map(Struct.omit("row")),
+      targetOf: () => id,
+      orgOf: ([first]) => first?.org
+    })
+  })
+)
+
+const Reissued = Schema.Struct({ id: Schema.String })
+
+export const reissueSecret = operation(
+  "Replace the secret that signs for the URLs of requests, at once",
+  (organization: string) =>
+    Effect.gen(function* () {
+      const { change } = yield* Audit
+      const { find } = yield* Organizations
+      const { secret } = yield* Webhooks
+      return yield* change({
+        action: "webhooks.reissue_secret",
+        input: {},
+        target: organization,
+        record: Reissued,
+        find: (reference) => Effect.map(find(reference), ({ id }) => ({ id })),
+        run: (id) => Effect.as(secret(OrgId.make(id), { reissue: true }), { id }),
+        recordOf: (record) => record,
+        targetOf: ({ id }) => id,
+        orgOf: ({ id }) => id
+      })
+    })
+)

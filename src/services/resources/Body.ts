@@ -1,0 +1,46 @@
+import { ParseResult, Schema } from "effect"
+import { enteredUsd, NanoUsd, toUsd } from "../../domain/Money.ts"
+
+/** A field of a body with one message for every fault. */
+export const field = <A, I>(name: string, schema: Schema.Schema<A, I>, problem: string, description: string) => {
+  const message = `\`${name}\` ${problem}.`
+  return Schema.propertySignature(
+    schema.annotations({ description, message: () => ({ message, override: true }) })
+  ).annotations({ description, missingMessage: () => message })
+}
+
+export const optionalField = <A, I>(name: string, schema: Schema.Schema<A, I>, problem: string, description: string) =>
+  Schema.optional(
+    schema.annotations({ description, message: () => ({ message: `\`${name}\` ${problem}.`, override: true }) })
+  ).annotations({ description })
+
+/** Text that the database can hold. */
+export const Text = Schema.String.pipe(Schema.filter((text) => !/[\0\p{Cs}]/u.test(text), { jsonSchema: {} }))
+
+export const filledTo = (longest: number) =>
+  Text.pipe(
+    Schema.filter((text) => text.trim() !== "" && text.length <= longest, { jsonSchema: { maxLength: longest } })
+  )
+
+const textOf = (usd: number | string): string => {
+  if (typeof usd === "string") return usd
+  const text = String(usd)
+  return text.includes("e") ? usd.toFixed(12) : text
+}
+
+/** USD with at most nine decimals: a number, or its text where that is more precise; as nano-USD. */
+export const usdWhere = (holds: (amount: NanoUsd) => boolean) =>
+  Schema.transformOrFail(
+    Schema.Union(Schema.Number, Schema.String),
+    Schema.BigIntFromSelf.pipe(Schema.fromBrand(NanoUsd)),
+    {
+      strict: true,
+      decode: (usd, _, ast) => {
+        const nano = enteredUsd(textOf(usd))
+        return nano !== undefined && holds(nano)
+          ? ParseResult.succeed(nano)
+          : ParseResult.fail(new ParseResult.Type(ast, usd))
+      },
+      encode: (nano) => ParseResult.succeed(toUsd(nano))
+    }
+  ).annotations({ jsonSchema: { type: ["number", "string"] } })

@@ -1,0 +1,225 @@
+import { SchemaAST as AST, Record, Schema } from "effect"
+import { moment, momentForms, toFuture } from "../../domain/Moment.ts"
+import { enteredUsd, type NanoUsd } from "../../domain/Money.ts"
+import { Text, usdWhere } from "./Body.ts"
+import { UnixSeconds, Usd } from "./Record.ts"
+
+/** What is said of a value that operators write. */
+export interface About {
+  /** Without its full stop. */
+  readonly description: string
+  /** Beside its field in a form. */
+  readonly label: string
+  /** Over its column in the console's list; without one it has none. */
+  readonly column?: string
+  /** The field without which a form does not send it. */
+  readonly needs?: string
+  /** What a form has chosen to begin with. */
+  readonly suggested?: string
+}
+
+/** What takes a value away: null in bodies, `word` in commands, an empty field in forms. */
+export interface None {
+  readonly word: string
+  readonly means: string
+}
+
+export interface Form {
+  readonly kind: "text" | "integer" | "usd" | "time" | "choice" | "choices"
+  readonly options?: ReadonlyArray<string>
+}
+
+/**
+ * A value that operators write, said once: `record` is how answers have it, `body` how requests have it, `read` what commands
+ * make of a word, `form` how the console asks for it.
+ */
+export interface Input<Answered extends Schema.Schema.All, Sent extends Schema.Schema.All> extends About {
+  readonly record: Answered
+  readonly body: Sent
+  /** Completes "`field` …". */
+  readonly problem: string
+  /** Completes "--option must be …". */
+  readonly accepts: string
+  /** Undefined refuses the word; `now` in Unix milliseconds. */
+  readonly read: (word: string, now: number) => Schema.Schema.Type<Sent> | undefined
+  readonly form: Form
+  readonly none?: None
+}
+
+export type Inputs = Readonly<Record<string, Input<Schema.Schema.All, Schema.Schema.All>>>
+
+/** Undefined keeps what is. */
+export type Written<Of extends Inputs> = {
+  readonly [Name in keyof Of]?: Schema.Schema.Type<Of[Name]["body"]> | undefined
+}
+
+export type WrittenBody<Of extends Inputs> = {
+  readonly [Name in keyof Of]?: Schema.Schema.Encoded<Of[Name]["body"]> | undefined
+}
+
+const listed = (words: ReadonlyArray<string>, last: "and" | "or") =>
+  `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`
+
+export const text = (longest: number, about: About): Input<typeof Schema.String, Schema.Schema<string>> => ({
+  ...about,
+  record: Schema.String,
+  body: Text.pipe(Schema.maxLength(longest)),
+  problem: `must be a text of at most ${longest} characters`,
+  accepts: `a text of at most ${longest} characters`,
+  read: (word) => (word.length > longest ? undefined : word),
+  form: { kind: "text" }
+})
+
+export const integer = (
+  from: number,
+  to: number,
+  about: About
+): Input<typeof Schema.Number, Schema.Schema<number>> => ({
+  ...about,
+  record: Schema.Number,
+  body: Schema.Int.pipe(Schema.between(from, to)),
+  problem: `must be an integer of at least ${from}`,
+  accepts: `an integer from ${from} to ${to}`,
+  read: (word) => {
+    const number = /^\d+$/.test(word) ? Number(word) : Number.NaN
+    return number >= from && number <= to ? number : undefined
+  },
+  form: { kind: "integer" }
+})
+
+const decimals = "with at most 9 decimals and at most 1000000000"
+const signs = {
+  positive: { holds: (amount: NanoUsd) => amount > 0n, amount: "an amount above 0 in USD" },
+  nonNegative: { holds: (amount: NanoUsd) => amount >= 0n, amount: "an amount in USD, 0 or more," }
+}
+
+export const usd = (
+  sign: keyof typeof signs,
+  about: About
+): Input<typeof Usd, Schema.Schema<NanoUsd, number | string>> => {
+  const { amount, holds } = signs[sign]
+  return {
+    ...about,
+    record: Usd,
+    body: usdWhere(holds),
+    problem: `must be ${amount}${amount.endsWith(",") ? "" : ","} ${decimals}`,
+    accepts: `${amount} such as 12.50, ${decimals}`,
+    read: (word) => {
+      const entered = enteredUsd(word)
+      return entered !== undefined && holds(entered) ? entered : undefined
+    },
+    form: { kind: "usd" }
+  }
+}
+
+type Words = readonly [string, ...ReadonlyArray<string>]
+
+export const choice = <const Options extends Words>(
+  of: Schema.Literal<[...Options]>,
+  about: About
+): Input<Schema.Literal<[...Options]>, Schema.Literal<[...Options]>> => {
+  const isOne = Schema.is(of)
+  return {
+    ...about,
+    description: `${about.description}: ${listed(of.literals, "or")}`,
+    record: of,
+    body: of,
+    problem: `must be one of ${of.literals.join(", ")}`,
+    accepts: `one of ${of.literals.join(", ")}`,
+    read: (word) => (isOne(word) ? word : undefined),
+    form: { kind: "choice", options: of.literals }
+  }
+}
+
+/** Some of the words. */
+export const choices = <const Options extends Words>(
+  of: Schema.Literal<[...Options]>,
+  about: About
+): Input<Schema.Array$<Schema.Literal<[...Options]>>, Schema.Schema<ReadonlyArray<Options[number]>>> => {
+  const isOne = Schema.is(of)
+  const all = listed(of.literals, "and")
+  return {
+    ...about,
+    description: `${about.description}, of ${all}`,
+    record: Schema.Array(of),
+    body: Schema.Array(of).pipe(Schema.minItems(1)),
+    problem: `must be a list of ${all}`,
+    accepts: `a comma-separated list of ${all}`,
+    read: (word) => {
+      const items = [...new Set(word.split(",").map((item) => item.trim()))]
+      return items.every(isOne) ? items : undefined
+    },
+    form: { kind: "choices", options: of.literals }
+  }
+}
+
+/** The latest time that a `Date` can hold, in Unix seconds. */
+const latest = 8_640_000_000_000
+
+export const time = (about: About): Input<typeof UnixSeconds, Schema.Schema<Date, number>> => ({
+  ...about,
+  record: UnixSeconds,
+  body: Schema.compose(Schema.Int.pipe(Schema.between(0, latest)), UnixSeconds),
+  problem: "must be Unix seconds",
+  accepts: momentForms,
+  read: (word, now) => {
+    const when = moment(word)
+    return when && new Date(toFuture(when, now))
+  },
+  form: { kind: "time" }
+})
+
+/** A value that can be taken away. */
+export const orNone = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
+  none: None,
+  input: Input<Answered, Sent>
+): Input<Schema.NullOr<Answered>, Schema.NullOr<Sent>> => ({
+  ...input,
+  record: Schema.NullOr(input.record),
+  body: Schema.NullOr(input.body),
+  problem: `${input.problem}, or null for ${none.means}`,
+  accepts: `${input.accepts}, or ${none.word}`,
+  read: (word, now) => (word.toLowerCase() === none.word ? null : input.read(word, now)),
+  none
+})
+
+/** A value that is null where another one is, and is taken away with it. */
+export const orNull = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
+  input: Input<Answered, Sent>
+): Input<Schema.NullOr<Answered>, Schema.NullOr<Sent>> => ({
+  ...input,
+  record: Schema.NullOr(input.record),
+  body: Schema.NullOr(input.body)
+})
+
+/** What requests send of them; each is optional and has one message for every fault. */
+export const bodyOf = <Of extends Inputs>(inputs: Of): Schema.Schema<Written<Of>, WrittenBody<Of>> => {
+  const properties = Object.entries(inputs).map(([name, { body, description, none, problem }]) => {
+    const about = {
+      [AST.DescriptionAnnotationId]: `${description}${none === undefined ? "" : `; null: ${none.means}`}.`,
+      [AST.MessageAnnotationId]: () => ({ message: `\`${name}\` ${problem}.`, override: true })
+    }
+    const type = AST.Union.make([AST.annotations(body.ast, about), AST.undefinedKeyword])
+    return new AST.PropertySignature(name, type, true, true, about)
+  })
+  return Schema.make(new AST.TypeLiteral(properties, []))
+}
+
+/** What the console knows of an input; plain data. */
+export interface InputDescription extends About {
+  readonly name: string
+  readonly form: Form
+  readonly none?: string
+}
+
+export const describeInputs = (inputs: Inputs): ReadonlyArray<InputDescription> =>
+  Object.entries(inputs).map(([name, { column, description, form, label, needs, none, suggested }]) => ({
+    name,
+    description,
+    label,
+    form,
+    ...(column !== undefined && { column }),
+    ...(needs !== undefined && { needs }),
+    ...(suggested !== undefined && { suggested }),
+    ...(none !== undefined && { none: none.means })
+  }))

@@ -1,0 +1,40 @@
+import { SchemaAST as AST, Schema } from "effect"
+import { toUsd } from "../../domain/Money.ts"
+
+const nanoPerUsd = 1e9
+
+/** The schema by which a value comes from the database, where it is not as records have it. */
+const rowForm = Symbol.for("gateway/resources/rowForm")
+
+/** Nano-USD, as a JSON number of USD. */
+export const Usd = Schema.transform(Schema.Number, Schema.BigIntFromSelf, {
+  strict: true,
+  decode: (usd) => BigInt(Math.round(usd * nanoPerUsd)),
+  encode: toUsd
+}).annotations({ [rowForm]: Schema.BigInt })
+
+/** A date, as Unix seconds. */
+export const UnixSeconds = Schema.transform(Schema.Number, Schema.DateFromSelf, {
+  strict: true,
+  decode: (seconds) => new Date(seconds * 1000),
+  encode: (date) => Math.floor(date.getTime() / 1000)
+})
+
+export const TextOrNull = Schema.NullOr(Schema.String)
+export const TimeOrNull = Schema.NullOr(UnixSeconds)
+export const UsdOrNull = Schema.NullOr(Usd)
+
+const toRow = (ast: AST.AST): AST.AST => {
+  const form = ast.annotations[rowForm]
+  if (Schema.isSchema(form)) return form.ast
+  if (AST.isUnion(ast)) return AST.Union.make(ast.types.map(toRow))
+  if (!AST.isTypeLiteral(ast)) return AST.typeAST(ast)
+  const properties = ast.propertySignatures.map(
+    ({ isOptional, isReadonly, name, type }) => new AST.PropertySignature(name, toRow(type), isOptional, isReadonly)
+  )
+  return new AST.TypeLiteral(properties, [])
+}
+
+/** A row whose columns have the record's names: amounts come as text, times as dates. */
+export const rowSchema = <A, I>(record: Schema.Schema<A, I>): Schema.Schema<A, unknown> =>
+  Schema.make<A, unknown>(toRow(record.ast))

@@ -1,0 +1,37 @@
+import { Schema } from "effect"
+import { OrgId } from "../../domain/Organization.ts"
+import { TextOrNull, TimeOrNull, UnixSeconds } from "../resources/Record.ts"
+
+/** Where an organization's events go; its secret is never part of it. */
+export const Endpoint = Schema.Struct({
+  id: Schema.String,
+  org: OrgId,
+  url: Schema.String,
+  created_at: UnixSeconds,
+  disabled_at: TimeOrNull.annotations({ description: "Since it answered 410; null where it is enabled." }),
+  pending: Schema.Number,
+  failure: TextOrNull.annotations({ description: "Of the last try that failed." }),
+  failed_at: TimeOrNull
+}).annotations({ identifier: "WebhookEndpoint" })
+export type Endpoint = typeof Endpoint.Type
+
+/** An event on its way to one destination. */
+export const Delivery = Schema.Struct({
+  id: Schema.String.annotations({ description: "The event's, `evt_…`: it has one delivery for each destination." }),
+  org: OrgId,
+  endpoint: TextOrNull.annotations({ description: "Null: the URL came with a request." }),
+  url: Schema.String,
+  type: Schema.String,
+  at: UnixSeconds,
+  state: Schema.Literal("pending", "delivered", "failed"),
+  tries: Schema.Number,
+  tried_at: TimeOrNull,
+  status: Schema.NullOr(Schema.Number),
+  failure: TextOrNull,
+  next_at: TimeOrNull
+}).annotations({ identifier: "WebhookDelivery" })
+export type Delivery = typeof Delivery.Type
+
+/** `row` is where the next page goes on. */
+export const ListedDelivery = Schema.Struct({ ...Delivery.fields, row: Schema.Number })
+export type ListedDelivery = typeof ListedDelivery.Type
