@@ -85,7 +85,8 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = webhook_endpoints.id AND next_at IS NOT NULL
       )::int AS pending`)
       const deliveryColumns = sql.literal(
-        "*, event_id AS id, org_id AS org, endpoint_id AS endpoint, created_at AS at, id::float8 AS row"
+        `event_id AS id, org_id AS org, endpoint_id AS endpoint, url, type, created_at AS at, state, tries, tried_at, status,
+          failure, next_at, webhook_deliveries.id::float8 AS row`
       )
 
       const one = (id: string, statement: Parameters<typeof endpoints>[0]) =>
@@ -159,7 +160,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
                 ...whenDefined(state, (state) => sql.literal(states[state])),
                 ...whenDefined(after, (id) => sql`id < ${id}`)
               ],
-              by: ["id"],
+              by: ["webhook_deliveries.id"],
               limit
             })}`)
         ),
