@@ -2,7 +2,7 @@ import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { isSweeping, parseRange } from "../services/access/AddressRange.ts"
 import { BlockList } from "../services/access/BlockList.ts"
-import * as Changes from "../services/admin/BlockListChanges.ts"
+import * as Operations from "../services/admin/BlockListOperations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { change, command } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
@@ -12,7 +12,7 @@ const range = Inputs.argument("CIDR", Inputs.addressForms, parseRange)
 
 const add = change(
   "add",
-  "Refuse an address or a range.",
+  `${Operations.add.summary}.`,
   {
     range,
     force: Inputs.flag("force", "block even this machine, or most of the Internet")
@@ -22,13 +22,11 @@ const add = change(
       const message = `${range} holds this machine's own addresses or is very wide; --force blocks it all the same.`
       return yield* new CommandFailed({ message })
     }
-    return yield* Changes.blockRange(range)
+    return yield* Operations.add.run(range)
   })
 )
 
-const remove = change("remove", "Let an address or a range in again.", { range }, ({ range }) =>
-  Changes.unblockRange(range)
-)
+const remove = change("remove", `${Operations.remove.summary}.`, { range }, ({ range }) => Operations.remove.run(range))
 
 const list = command(
   "list",
@@ -36,7 +34,7 @@ const list = command(
   {},
   Effect.fnUntraced(function* () {
     const { list } = yield* BlockList
-    return Output.list((yield* list).map(Changes.blockedRangeRecord), {
+    return Output.list(yield* list, {
       columns: ["cidr", "created_at"],
       none: "Nothing is blocked."
     })

@@ -1,6 +1,5 @@
 import { Command } from "@effect/cli"
 import { Effect, Schema } from "effect"
-import { entryRecord } from "../services/admin/EntryRecord.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import type { Proof } from "../services/ledger/Verification.ts"
 import { command, findAnyOrganization } from "./Commands.ts"
@@ -14,7 +13,7 @@ const show = command(
   Effect.fnUntraced(function* ({ limit, org }) {
     const { id } = yield* findAnyOrganization(org)
     const { entries } = yield* LedgerAdmin
-    return Output.list((yield* entries(id, { limit })).map(entryRecord), {
+    return Output.list(yield* entries(id, { limit }), {
       columns: ["id", "at", "kind", "amount_usd", "key_id", "ref", "note"],
       none: "The ledger has no entries of this organization."
     })

@@ -108,7 +108,7 @@ withLayer(gateway)("keys and money in the console", (it) => {
     })
     const { entries } = yield* LedgerAdmin
     assert.deepStrictEqual(
-      (yield* entries(id, { limit: 10 })).map(({ amount }) => amount),
+      (yield* entries(id, { limit: 10 })).map(({ amount_usd }) => amount_usd),
       [1n]
     )
     assert.deepStrictEqual(

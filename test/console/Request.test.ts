@@ -78,6 +78,7 @@ withLayer(gateway)("the console", (it) => {
     it.scoped.skipIf(isSkipped)("says why the price is what it is, to the last digit", function* () {
       const { page, problems } = yield* opened()
       yield* Effect.promise(async () => {
+        await page.getByText("Today's rates give exactly the charge.").waitFor()
         const rows = await page.locator(".price tbody tr").allInnerTexts()
         assert.deepStrictEqual(
           rows.slice(0, 3).map((row) => row.split("\t")),
@@ -87,7 +88,6 @@ withLayer(gateway)("the console", (it) => {
             ["completion tokens", "52", "$25.00 per 1M tokens", "$0.0013"]
           ]
         )
-        await page.getByText("Today's rates give exactly the charge.").waitFor()
         const sums = { Sum: "$0.003875038", Held: "$0.12827", Charged: "$0.003875038", Refunded: "−$0.001" }
         const rest = { Paid: "$0.002875038", "Provider's cost": "$0.0031", Margin: "−$0.000224962" }
         for (const [name, amount] of Object.entries({ ...sums, ...rest })) {

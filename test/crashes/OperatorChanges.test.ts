@@ -18,7 +18,7 @@ const assertEnteredOnce = Effect.fnUntraced(function* (org: Parameters<typeof Le
   const { entries, verify } = yield* LedgerAdmin
   const { list } = yield* Audit
   const [entry, ...others] = yield* entries(org, { limit: 10 })
-  assert.deepStrictEqual([entry?.amount, others], [12_500_000_000n, []])
+  assert.deepStrictEqual([entry?.amount_usd, others], [12_500_000_000n, []])
   const [row, ...more] = yield* list({ org, limit: 10 })
   assert.deepStrictEqual([row?.action, row?.target, more], ["credits.top_up", entry?.id, []])
   assert.deepStrictEqual((yield* verify).violations, [])

@@ -1,12 +1,15 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Schema } from "effect"
-import { rowsOf } from "../sql/Statement.ts"
+import { UnixSeconds } from "../resources/Record.ts"
+import { recordsOf } from "../sql/Statement.ts"
 import type { AddressRange } from "./AddressRange.ts"
 
-export class BlockedRange extends Schema.Class<BlockedRange>("BlockedRange")({
-  range: Schema.String,
-  createdAt: Schema.DateFromSelf
-}) {}
+export const BlockedRange = Schema.Struct({
+  id: Schema.String,
+  cidr: Schema.String,
+  created_at: UnixSeconds
+}).annotations({ identifier: "BlockedRange" })
+export type BlockedRange = typeof BlockedRange.Type
 
 export class RangeNotBlocked extends Data.TaggedError("RangeNotBlocked")<{ readonly range: AddressRange }> {
   override get message() {
@@ -30,21 +33,21 @@ export class BlockList extends Context.Tag("gateway/BlockList")<
     BlockList,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const rows = rowsOf(BlockedRange)
-      const columns = sql.literal("range::text, created_at")
+      const records = recordsOf(BlockedRange)
+      const columns = sql.literal("range::text AS id, range::text AS cidr, created_at")
 
       return BlockList.of({
         add: Effect.fn("BlockList.add")(function* (range: AddressRange) {
-          const [added] = yield* rows(sql`
+          const [added] = yield* records(sql`
             INSERT INTO blocklist (range) VALUES (${range}::cidr)
             ON CONFLICT (range) DO UPDATE SET created_at = blocklist.created_at RETURNING ${columns}`)
           return added ?? (yield* Effect.dieMessage("no range was added"))
         }),
         remove: Effect.fn("BlockList.remove")(function* (range: AddressRange) {
-          const [removed] = yield* rows(sql`DELETE FROM blocklist WHERE range = ${range}::cidr RETURNING ${columns}`)
+          const [removed] = yield* records(sql`DELETE FROM blocklist WHERE range = ${range}::cidr RETURNING ${columns}`)
           return removed ?? (yield* new RangeNotBlocked({ range }))
         }),
-        list: Effect.withSpan(rows(sql`SELECT ${columns} FROM blocklist ORDER BY blocklist.range`), "BlockList.list")
+        list: Effect.withSpan(records(sql`SELECT ${columns} FROM blocklist ORDER BY blocklist.range`), "BlockList.list")
       })
     })
   )

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto"
 import { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { OrgId } from "../../domain/Organization.ts"
-import { TextOrNull } from "../resources/Record.ts"
+import type { OrgId } from "../../domain/Organization.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { listing } from "../sql/Listing.ts"
-import { inTimeRange, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
+import { inTimeRange, recordsOf, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
+import { AuditRow } from "./AuditRow.ts"
 
 /** `record` is what is kept of a resource, and is without secrets. */
 interface Audited<A, Record, Encoded> {
@@ -39,19 +39,6 @@ export interface Changed<A, Record> {
   readonly record: Record
   readonly value: A | undefined
 }
-
-export class AuditRow extends Schema.Class<AuditRow>("AuditRow")({
-  id: Schema.NumberFromString,
-  at: Schema.DateFromSelf,
-  actor: Schema.String,
-  via: Schema.Literal("cli", "api", "console"),
-  action: Schema.String,
-  target: TextOrNull,
-  orgId: Schema.NullOr(OrgId),
-  orgName: TextOrNull,
-  before: Schema.Unknown,
-  after: Schema.Unknown
-}) {}
 
 export interface AuditQuery {
   readonly actor?: string | undefined
@@ -171,8 +158,8 @@ export class Audit extends Context.Tag("gateway/Audit")<
           return audit(change, change.target, run)
         },
         list: Effect.fn("Audit.list")(({ action, actor, after, limit, org, target, ...range }: AuditQuery) =>
-          rowsOf(AuditRow)(sql`
-            SELECT id, at, actor, via, action, target, org_id, before, after,
+          recordsOf(AuditRow)(sql`
+            SELECT id::float8 AS id, at, actor, via, action, target, org_id AS org, before, after,
               (SELECT name FROM organizations WHERE organizations.id = org_id) AS org_name
             FROM audit ${listing(sql, {
               equal: { target, org_id: org, actor },
@@ -184,7 +171,7 @@ export class Audit extends Context.Tag("gateway/Audit")<
                 ...inTimeRange(sql, "at", range),
                 ...whenDefined(after, (id) => sql`id < ${id}`)
               ],
-              by: ["id"],
+              by: ["audit.id"],
               limit
             })}`)
         )

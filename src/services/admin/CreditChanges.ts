@@ -1,22 +1,21 @@
 import { Data, Effect, Schema } from "effect"
 import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
 import { Organizations } from "../access/Organizations.ts"
-import type { Entry } from "../ledger/Entry.ts"
+import { Entry } from "../ledger/Entry.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { RequestLog } from "../telemetry/RequestLog.ts"
 import { Audit } from "./Audit.ts"
-import { EntryRecord, entryRecord } from "./EntryRecord.ts"
 
 /** `replayed`: the payment was added before, and nothing is added now. */
-export const TopUpRecord = Schema.Struct({ ...EntryRecord.fields, replayed: Schema.Boolean }).annotations({
+export const TopUpRecord = Schema.Struct({ ...Entry.fields, replayed: Schema.Boolean }).annotations({
   identifier: "TopUp"
 })
 /** `request`: its row of the log. */
-export const RefundRecord = Schema.Struct({ ...EntryRecord.fields, request: Schema.String }).annotations({
+export const RefundRecord = Schema.Struct({ ...Entry.fields, request: Schema.String }).annotations({
   identifier: "Refund"
 })
 
-const common = { targetOf: ({ id }: EntryRecord) => id, orgOf: ({ org }: EntryRecord) => org }
+const common = { targetOf: ({ id }: Entry) => id, orgOf: ({ org }: Entry) => org }
 
 export const topUp = (given: {
   readonly org: string
@@ -35,7 +34,7 @@ export const topUp = (given: {
       record: TopUpRecord,
       run: Effect.flatMap(keep(given.org), ({ id }) => topUp({ ...given, org: id })),
       recordOf: ({ entry, replayed }: { readonly entry: Entry; readonly replayed: boolean }) => ({
-        ...entryRecord(entry),
+        ...entry,
         replayed
       })
     })
@@ -55,9 +54,9 @@ export const adjust = (given: {
       ...common,
       action: "credits.adjust",
       input: given,
-      record: EntryRecord,
+      record: Entry,
       run: Effect.flatMap(keep(given.org), ({ id }) => adjust({ ...given, org: id })),
-      recordOf: entryRecord
+      recordOf: (entry: Entry) => entry
     })
   })
 
@@ -122,7 +121,7 @@ export const refund = (given: {
         "NothingToRefund",
         ({ charged, remaining }) => new RefundRefused({ message: remainder(request, charged, remaining) })
       )
-      return { ...entryRecord(entry), request: charged.row }
+      return { ...entry, request: charged.row }
     })
     return yield* create({
       ...common,

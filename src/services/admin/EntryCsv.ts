@@ -1,15 +1,15 @@
 import { Effect, Option, Stream } from "effect"
 import { csvLine } from "../../domain/Csv.ts"
+import { ListedEntry } from "../ledger/Entry.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import type { EntryQuery } from "../ledger/LedgerPages.ts"
-import { ListedEntryRecord, listedEntryRecord } from "./EntryRecord.ts"
 
 const perPage = 1_000
 
-const isColumn = (name: string): name is keyof ListedEntryRecord => name in ListedEntryRecord.fields
-const columns = Object.keys(ListedEntryRecord.fields).filter(isColumn)
+const isColumn = (name: string): name is keyof ListedEntry => name in ListedEntry.fields
+const columns = Object.keys(ListedEntry.fields).filter(isColumn)
 
-const lineOf = (record: ListedEntryRecord) => csvLine(columns.map((column) => record[column]))
+const lineOf = (record: ListedEntry) => csvLine(columns.map((column) => record[column]))
 
 /** A line of names, then one for each entry, newest first; without their ends. */
 export const entryLines = (query: Omit<EntryQuery, "after" | "limit">) =>
@@ -18,7 +18,7 @@ export const entryLines = (query: Omit<EntryQuery, "after" | "limit">) =>
       Effect.flatMap(LedgerAdmin, ({ page }) => page({ ...query, after, limit: perPage })),
       (rows) => {
         const next = rows.length < perPage ? undefined : rows.at(-1)?.id
-        return [rows.map((row) => lineOf(listedEntryRecord(row))), Option.fromNullable(next)]
+        return [rows.map(lineOf), Option.fromNullable(next)]
       }
     )
   ).pipe((lines) => Stream.concat(Stream.succeed([csvLine(columns)]), lines))

@@ -20,7 +20,7 @@ interface Resource<Record extends Identified, Encoded, E, R> {
   readonly name: string
   /** Without secrets: the audit keeps it. */
   readonly record: Schema.Schema<Record, Encoded>
-  readonly find: (reference: string) => Effect.Effect<Record, E, R>
+  readonly find: (reference: string) => Effect.Effect<Record | undefined, E, R>
 }
 
 /** Changes of a resource, each written down with what it was before and is after. */

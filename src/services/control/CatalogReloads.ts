@@ -1,14 +1,12 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { silentAfter } from "../runtime/Instance.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { recordsOf, rowsOf } from "../sql/Statement.ts"
 import { ServedCatalog } from "./Instances.ts"
 
 /** A running instance and its catalog; null where it runs a version that does not tell. */
-export class InstanceCatalog extends Schema.Class<InstanceCatalog>("InstanceCatalog")({
-  instance: Schema.String,
-  ...ServedCatalog
-}) {}
+export const InstanceCatalog = Schema.Struct({ instance: Schema.String, ...ServedCatalog.fields })
+export type InstanceCatalog = typeof InstanceCatalog.Type
 
 const Generation = Schema.Struct({ generation: Schema.Number })
 
@@ -27,7 +25,7 @@ export class CatalogReloads extends Context.Tag("gateway/CatalogReloads")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const generations = rowsOf(Generation)
-      const instances = rowsOf(InstanceCatalog)
+      const instances = recordsOf(InstanceCatalog)
       const request = Effect.flatMap(
         generations(sql`UPDATE catalog_generation SET generation = generation + 1 RETURNING generation`),
         ([row]) => (row === undefined ? Effect.dieMessage("no generation") : Effect.succeed(row.generation))

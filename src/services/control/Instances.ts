@@ -1,32 +1,32 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { TextOrNull, TimeOrNull, UnixSeconds } from "../resources/Record.ts"
 import { deadAfterSeconds, silentAfter } from "../runtime/Instance.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { recordsOf } from "../sql/Statement.ts"
 
-export const ServedCatalog = {
-  host: Schema.NullOr(Schema.String),
+/** What an instance serves is null where it does not tell: it runs an older version, or is gone. */
+export const ServedCatalog = Schema.Struct({
+  host: TextOrNull,
   pid: Schema.NullOr(Schema.Number),
-  fingerprint: Schema.NullOr(Schema.String),
+  fingerprint: TextOrNull.annotations({ description: "Of the catalog that it serves." }),
   models: Schema.NullOr(Schema.Number),
-  /** Why it goes on with the catalog it had. */
-  problem: Schema.NullOr(Schema.String),
-  /** Of the last reload that it answered. */
-  generation: Schema.NullOr(Schema.Number),
-  readAt: Schema.NullOr(Schema.DateFromSelf)
-}
+  problem: TextOrNull.annotations({ description: "Why it goes on with the catalog it had." }),
+  generation: Schema.NullOr(Schema.Number).annotations({ description: "Of the last reload that it answered." }),
+  read_at: TimeOrNull
+})
 
-/** What it serves is null where it does not tell: it runs an older version, or is gone. */
-export class InstanceRow extends Schema.Class<InstanceRow>("InstanceRow")({
+export const Instance = Schema.Struct({
   id: Schema.String,
-  ...ServedCatalog,
-  /** `silent`: its heartbeat is late; `dead`: so late that others release its holds. */
-  state: Schema.Literal("running", "silent", "stopped", "dead"),
-  startedAt: Schema.DateFromSelf,
-  beatAt: Schema.DateFromSelf,
-  /** By the database's clock. */
-  beatAgeSeconds: Schema.Number,
-  stoppedAt: Schema.NullOr(Schema.DateFromSelf)
-}) {}
+  ...ServedCatalog.fields,
+  state: Schema.Literal("running", "silent", "stopped", "dead").annotations({
+    description: "`silent`: its heartbeat is late; `dead`: so late that others release its holds."
+  }),
+  started_at: UnixSeconds,
+  beat_at: UnixSeconds,
+  beat_age_seconds: Schema.Number.annotations({ description: "Since its last heartbeat; one is due every 5 seconds." }),
+  stopped_at: TimeOrNull
+}).annotations({ identifier: "Instance" })
+export type Instance = typeof Instance.Type
 
 const maxListed = 1000
 
@@ -34,15 +34,15 @@ export class Instances extends Context.Tag("gateway/Instances")<
   Instances,
   {
     /** Those that run, and those that ended within a day; newest first. */
-    readonly list: Effect.Effect<ReadonlyArray<InstanceRow>>
+    readonly list: Effect.Effect<ReadonlyArray<Instance>>
   }
 >() {
   static readonly layer = Layer.effect(
     Instances,
     Effect.map(SqlClient.SqlClient, (sql) => {
       const age = sql.literal("extract(epoch FROM now() - i.beat_at)::float8")
-      const list = rowsOf(InstanceRow)(sql`
-        SELECT i.id, i.started_at, i.beat_at, i.stopped_at, ${age} AS beat_age_seconds,
+      const list = recordsOf(Instance)(sql`
+        SELECT i.id, i.started_at, i.beat_at, i.stopped_at, round((${age})::numeric, 1)::float8 AS beat_age_seconds,
           CASE
             WHEN i.stopped_at IS NOT NULL THEN 'stopped'
             WHEN i.swept_at IS NOT NULL OR ${age} > ${deadAfterSeconds} THEN 'dead'

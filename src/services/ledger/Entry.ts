@@ -1,16 +1,45 @@
 import { Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
-import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { TextOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
 
-export class Entry extends Schema.Class<Entry>("Entry")({
+/** Money that moved; never changed, never taken back. */
+export const Entry = Schema.Struct({
   id: Schema.String,
-  orgId: OrgId,
-  at: Schema.DateFromSelf,
+  at: UnixSeconds,
+  org: OrgId,
   kind: Schema.Literal("top_up", "charge", "adjustment"),
-  amount: NanoUsdFromRow,
-  holdId: Schema.NullOr(Schema.String),
-  keyId: Schema.NullOr(KeyId),
-  ref: Schema.NullOr(Schema.String),
-  note: Schema.NullOr(Schema.String)
-}) {}
+  amount_usd: Usd,
+  ref: TextOrNull,
+  note: TextOrNull,
+  key_id: Schema.NullOr(KeyId),
+  hold_id: TextOrNull
+}).annotations({ identifier: "Entry" })
+export type Entry = typeof Entry.Type
+
+/** Of a table or a part of a statement. */
+export const entryColumns = (from: string): string =>
+  `${from}.id, at, ${from}.org_id AS org, kind, amount AS amount_usd, ref, note, ${from}.key_id, ${from}.hold_id`
+
+export const ListedEntry = Schema.Struct({
+  ...Entry.fields,
+  org_name: Schema.String,
+  request: TextOrNull.annotations({
+    description: "The row of the request that was charged or given back, while the log has it."
+  }),
+  request_id: TextOrNull,
+  key_name: TextOrNull
+}).annotations({ identifier: "ListedEntry" })
+export type ListedEntry = typeof ListedEntry.Type
+
+export const OpenHold = Schema.Struct({
+  id: Schema.String,
+  org: OrgId,
+  org_name: Schema.String,
+  key_id: KeyId,
+  amount_usd: Usd,
+  state: Schema.Literal("open"),
+  created_at: UnixSeconds,
+  video: TextOrNull.annotations({ description: "The video that is being made." })
+}).annotations({ identifier: "OpenHold" })
+export type OpenHold = typeof OpenHold.Type

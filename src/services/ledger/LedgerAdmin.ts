@@ -2,11 +2,11 @@ import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Schema } from "effect"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { available, Balance, type OrgId } from "../../domain/Organization.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import { recordsOf, rowsOf } from "../sql/Statement.ts"
 import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
-import { Entry } from "./Entry.ts"
+import { Entry, entryColumns, type ListedEntry, type OpenHold } from "./Entry.ts"
 import { HoldContended } from "./HoldClosing.ts"
-import { type EntryQuery, type HoldQuery, type ListedEntry, makePages, type OpenHold } from "./LedgerPages.ts"
+import { type EntryQuery, type HoldQuery, makePages } from "./LedgerPages.ts"
 import { type Refund, refundPrefix, refundRequest, refundsOf } from "./RefundSql.ts"
 import { type Counts, type Proof, verify } from "./Verification.ts"
 
@@ -94,12 +94,13 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
     LedgerAdmin,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const rows = rowsOf(Entry)
+      const records = recordsOf(Entry)
+      const columnsOf = (from: string) => sql.literal(entryColumns(from))
 
       const topUp = Effect.fn("LedgerAdmin.topUp")(function* (payment: TopUp) {
         const { amount, note = null, org, ref = null } = payment
         if (ref?.startsWith(refundPrefix)) return yield* new RefReserved({ ref })
-        const [added] = yield* rows(sql`
+        const [added] = yield* records(sql`
           WITH entered AS (
             INSERT INTO ledger_entries (org_id, kind, amount, ref, note)
             VALUES (${org}, 'top_up', ${amount}, ${ref}, ${note})
@@ -108,24 +109,24 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
             UPDATE organizations SET balance = organizations.balance + entered.amount FROM entered
             WHERE organizations.id = entered.org_id
           )
-          SELECT * FROM entered`)
+          SELECT ${columnsOf("entered")} FROM entered`)
         if (added !== undefined) return { entry: added, replayed: false }
-        const [first] = yield* rows(sql`
-          SELECT * FROM ledger_entries
+        const [first] = yield* records(sql`
+          SELECT ${columnsOf("ledger_entries")} FROM ledger_entries
           WHERE ref = ${ref} AND org_id = ${org} AND amount = ${amount} AND kind = 'top_up'`)
         if (first === undefined) return yield* new RefTaken({ ref: ref ?? "" })
         return { entry: first, replayed: true }
       })
 
       const adjust = Effect.fn("LedgerAdmin.adjust")(function* ({ amount, force, note, org }: Adjustment) {
-        const [entry] = yield* rows(sql`
+        const [entry] = yield* records(sql`
           WITH moved AS (
             UPDATE organizations SET balance = balance + ${amount}
             WHERE id = ${org} AND (${force} OR ${amount}::bigint >= 0 OR balance - held + ${amount} >= 0)
             RETURNING id, balance, held, notify_below, -${amount}::bigint AS charged
           ), ${sql.literal(notify("SELECT id FROM moved", lowCredits))}
           INSERT INTO ledger_entries (org_id, kind, amount, note)
-          SELECT id, 'adjustment', ${amount}, ${note} FROM moved RETURNING *`)
+          SELECT id, 'adjustment', ${amount}, ${note} FROM moved RETURNING ${columnsOf("ledger_entries")}`)
         if (entry !== undefined) return entry
         const [left] = yield* rowsOf(Balance)(sql`SELECT balance, held FROM organizations WHERE id = ${org}`)
         if (left === undefined) return yield* Effect.dieMessage(`there is no organization ${org}`)
@@ -135,9 +136,9 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
       const hold = Effect.fn("LedgerAdmin.hold")(function* (id: string) {
         const [hold] = yield* rowsOf(HoldRow)(sql`SELECT * FROM all_holds WHERE id = ${id}`)
         if (hold === undefined) return undefined
-        const entries = yield* rows(sql`
-          SELECT * FROM ledger_entries WHERE hold_id = ${id}
-          UNION ALL SELECT * FROM ledger_entries WHERE ${sql.literal(refundsOf(`'${hold.id}'`))} ORDER BY id`)
+        const entries = yield* records(sql`
+          SELECT ${columnsOf("ledger_entries")} FROM ledger_entries WHERE hold_id = ${id}
+          UNION ALL SELECT ${columnsOf("ledger_entries")} FROM ledger_entries WHERE ${sql.literal(refundsOf(`'${hold.id}'`))} ORDER BY id`)
         return { hold, entries }
       })
 
@@ -145,7 +146,8 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         const [outcome] = yield* rowsOf(RefundOutcome)(refundRequest(sql, refund))
         if (outcome === undefined) return yield* new NothingToRefund({ charged: 0n, remaining: 0n })
         const { charged, entry, remaining } = outcome
-        if (entry !== null) return yield* rows(sql`SELECT * FROM ledger_entries WHERE id = ${entry}`)
+        if (entry !== null)
+          return yield* records(sql`SELECT ${columnsOf("ledger_entries")} FROM ledger_entries WHERE id = ${entry}`)
         const isContended = remaining > 0n && (refund.amount ?? remaining) <= remaining
         return yield* isContended ? new HoldContended() : new NothingToRefund({ charged, remaining })
       })

@@ -1,30 +1,10 @@
 import type { SqlClient } from "@effect/sql"
-import { Effect, Schema } from "effect"
-import { KeyId } from "../../domain/ApiKey.ts"
-import { NanoUsdFromRow } from "../../domain/Money.ts"
-import { OrgId } from "../../domain/Organization.ts"
+import { Effect } from "effect"
+import type { OrgId } from "../../domain/Organization.ts"
 import { listing } from "../sql/Listing.ts"
-import { equals, inTimeRange, rowsOf, whenDefined } from "../sql/Statement.ts"
-import { Entry } from "./Entry.ts"
+import { equals, inTimeRange, recordsOf, whenDefined } from "../sql/Statement.ts"
+import { Entry, entryColumns, ListedEntry, OpenHold } from "./Entry.ts"
 import { refundsOf } from "./RefundSql.ts"
-
-export class ListedEntry extends Entry.extend<ListedEntry>("ListedEntry")({
-  orgName: Schema.String,
-  keyName: Schema.NullOr(Schema.String),
-  /** The row of the request log, while it is kept. */
-  request: Schema.NullOr(Schema.String),
-  requestId: Schema.NullOr(Schema.String)
-}) {}
-
-export class OpenHold extends Schema.Class<OpenHold>("OpenHold")({
-  id: Schema.String,
-  orgId: OrgId,
-  orgName: Schema.String,
-  keyId: KeyId,
-  amount: NanoUsdFromRow,
-  createdAt: Schema.DateFromSelf,
-  video: Schema.NullOr(Schema.String)
-}) {}
 
 export interface EntryQuery {
   readonly org?: OrgId | undefined
@@ -66,13 +46,14 @@ export const makePages = (sql: SqlClient.SqlClient) => {
 
   /** Newest first. */
   const entries = (org: OrgId, { limit }: { readonly limit: number }) =>
-    rowsOf(Entry)(sql`SELECT * FROM ledger_entries ${listed({ org, limit })}`)
+    recordsOf(Entry)(sql`
+      SELECT ${sql.literal(entryColumns("ledger_entries"))} FROM ledger_entries ${listed({ org, limit })}`)
 
   // The planner expects few ids of an array, and looks the requests of these up.
   const page = Effect.fn("LedgerAdmin.page")((query: EntryQuery) => {
     const from = query.hold === undefined ? sql.literal("ledger_entries") : entriesOf(query.hold)
-    return rowsOf(ListedEntry)(sql`
-      SELECT entry.*, organizations.name AS org_name, log.id AS request,
+    return recordsOf(ListedEntry)(sql`
+      SELECT ${sql.literal(entryColumns("entry"))}, organizations.name AS org_name, log.id AS request,
         (SELECT name FROM api_keys WHERE id = entry.key_id) AS key_name,
         coalesce(log.request_id, (SELECT request_id FROM videos WHERE hold_id = entry.paid_hold)) AS request_id
       FROM (
@@ -86,8 +67,9 @@ export const makePages = (sql: SqlClient.SqlClient) => {
 
   /** Oldest first; there are never many. */
   const openHolds = Effect.fn("LedgerAdmin.openHolds")(({ after, limit, org }: HoldQuery) =>
-    rowsOf(OpenHold)(sql`
-      SELECT hold.id, hold.org_id, organizations.name AS org_name, hold.key_id, hold.amount, hold.created_at,
+    recordsOf(OpenHold)(sql`
+      SELECT hold.id, hold.org_id AS org, organizations.name AS org_name, hold.key_id, hold.amount AS amount_usd, hold.state,
+        hold.created_at,
         (SELECT videos.id FROM videos WHERE hold_id = hold.id) AS video
       FROM all_holds AS hold JOIN organizations ON organizations.id = hold.org_id
       WHERE ${sql.and([

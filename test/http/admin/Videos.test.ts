@@ -88,7 +88,7 @@ withLayer(layer)("videos at the admin API", (it) => {
     )
     const [row, ...others] = yield* (yield* Audit).list({ org, limit: 10 })
     assert.isEmpty(others)
-    assert.deepInclude(row, { action: "videos.cancel", target: id, orgId: org })
+    assert.deepInclude(row, { action: "videos.cancel", target: id, org })
     const { org_name, ...record } = cancelled
     assert.isString(org_name)
     assert.deepStrictEqual(row?.after, record)

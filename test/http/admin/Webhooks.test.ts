@@ -128,7 +128,7 @@ withLayer(layer)("webhooks at the admin API", (it) => {
       ]
     )
     const [row] = yield* (yield* Audit).list({ target: event, limit: 1 })
-    assert.deepInclude(row, { action: "webhooks.replay", target: event, orgId: org })
+    assert.deepInclude(row, { action: "webhooks.replay", target: event, org })
   })
 
   it.effect("what is wrong is named", function* () {

@@ -57,12 +57,12 @@ withLayer(services)("BlockList", (it) => {
     const added = yield* Effect.forEach(["2001:db8::1/32", "192.168.1.7/24", "10.0.0.1"], (text) =>
       blockList.add(range(text))
     )
-    assert.deepStrictEqual(added.map(Struct.get("range")), ["2001:db8::/32", "192.168.1.0/24", "10.0.0.1/32"])
+    assert.deepStrictEqual(added.map(Struct.get("cidr")), ["2001:db8::/32", "192.168.1.0/24", "10.0.0.1/32"])
     const [, second] = added
     assert.deepStrictEqual(yield* blockList.add(range("192.168.1.200/24")), second)
-    const listed = (yield* blockList.list).map((row) => row.range)
+    const listed = (yield* blockList.list).map((row) => row.cidr)
     assert.deepStrictEqual(listed, ["10.0.0.1/32", "192.168.1.0/24", "2001:db8::/32"])
-    assert.strictEqual((yield* blockList.remove(range("192.168.1.0/24"))).range, "192.168.1.0/24")
+    assert.strictEqual((yield* blockList.remove(range("192.168.1.0/24"))).cidr, "192.168.1.0/24")
     const error = yield* Effect.flip(blockList.remove(range("192.168.1.0/24")))
     assert.strictEqual(error.message, "192.168.1.0/24 is not on the block list.")
     assert.lengthOf(yield* blockList.list, 2)

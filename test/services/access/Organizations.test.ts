@@ -35,8 +35,8 @@ withLayer(services)("Organizations", (it) => {
     assert.strictEqual(created.balance, 12_000_000_001n)
     const entries = yield* books.entries(created.id, { limit: 10 })
     assert.deepStrictEqual(
-      entries.map(({ amount, kind }) => ({ amount, kind })),
-      [{ amount: NanoUsd(12_000_000_001n), kind: "top_up" }]
+      entries.map(({ amount_usd, kind }) => ({ amount_usd, kind })),
+      [{ amount_usd: 12_000_000_001n, kind: "top_up" }]
     )
     assert.deepStrictEqual((yield* books.verify).violations, [])
   })

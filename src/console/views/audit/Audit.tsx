@@ -1,4 +1,4 @@
-import type { AuditRecord } from "../../../services/admin/AuditRecord.ts"
+import type { AuditRow as AuditRowSchema } from "../../../services/admin/AuditRow.ts"
 import { usePages } from "../../api/usePages.ts"
 import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"
@@ -9,7 +9,7 @@ import { Page } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
 import { Difference } from "./Difference.tsx"
 
-type AuditRow = typeof AuditRecord.Encoded
+type AuditRow = typeof AuditRowSchema.Encoded
 
 export const Audit = () => {
   const { action, actor, organization, target } = useRoute().query

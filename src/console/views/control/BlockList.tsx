@@ -1,4 +1,4 @@
-import type { BlockedRangeRecord } from "../../../services/admin/BlockListChanges.ts"
+import type { BlockedRange as BlockedRangeSchema } from "../../../services/access/BlockList.ts"
 import { usePages } from "../../api/usePages.ts"
 import { useActions } from "../../parts/columns.tsx"
 import { TextField, textOf } from "../../parts/Field.tsx"
@@ -7,7 +7,7 @@ import { PagedTable } from "../../parts/PagedTable.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { searchOf } from "../../Route.ts"
 
-type BlockedRange = typeof BlockedRangeRecord.Encoded
+type BlockedRange = typeof BlockedRangeSchema.Encoded
 
 export const BlockList = () => {
   const ranges = usePages<BlockedRange>("/blocklist")

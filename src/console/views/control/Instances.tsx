@@ -1,4 +1,4 @@
-import type { InstanceRecord } from "../../../http/admin/instances/Schema.ts"
+import type { Instance as InstanceSchema } from "../../../services/control/Instances.ts"
 import { type Listed, useResource } from "../../api/useResource.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import { Loaded } from "../../parts/Loaded.tsx"
@@ -6,7 +6,7 @@ import { Section } from "../../parts/Page.tsx"
 import type { Tone } from "../../parts/Status.ts"
 import { type Column, Table } from "../../parts/Table.tsx"
 
-type Instance = typeof InstanceRecord.Encoded
+type Instance = typeof InstanceSchema.Encoded
 
 const everySeconds = 5
 
@@ -43,7 +43,7 @@ export const InstanceTable = ({ rows }: { readonly rows: ReadonlyArray<Instance>
 
 /** Processes that run, or ended within a day. */
 export const Instances = () => {
-  const instances = useResource<Listed<typeof InstanceRecord>>("/instances", { everySeconds })
+  const instances = useResource<Listed<typeof InstanceSchema>>("/instances", { everySeconds })
   return (
     <Section title="Instances">
       <Loaded resource={instances}>{({ data }) => <InstanceTable rows={data} />}</Loaded>

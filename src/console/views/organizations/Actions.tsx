@@ -1,5 +1,5 @@
 import type { TopUpRecord } from "../../../services/admin/CreditChanges.ts"
-import type { EntryRecord } from "../../../services/admin/EntryRecord.ts"
+import type { Entry } from "../../../services/ledger/Entry.ts"
 import { formatUsd } from "../../format/Amount.ts"
 import { changesOf, decimalOf, typedOf } from "../../format/Typed.ts"
 import { CheckField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
@@ -54,7 +54,7 @@ const TopUp = ({ onDone, organization }: Of) => (
 const Adjust = ({ onDone, organization }: Of) => {
   const isOwner = useRole("owner")
   return (
-    <WriteButton<typeof EntryRecord.Encoded>
+    <WriteButton<typeof Entry.Encoded>
       label="Adjust"
       title={`Adjust the balance of ${organization.name}`}
       path="/credits"

@@ -1,5 +1,5 @@
 import type { ReloadAnswer } from "../../../http/admin/catalog/Schema.ts"
-import type { InstanceRecord } from "../../../http/admin/instances/Schema.ts"
+import type { Instance as InstanceSchema } from "../../../services/control/Instances.ts"
 import { type Listed, useResource } from "../../api/useResource.ts"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Section } from "../../parts/Page.tsx"
@@ -20,7 +20,7 @@ const say = ({ data }: Answered) => {
 
 /** Which catalog each instance serves; unequal fingerprints are of unequal catalogs. */
 export const Instances = ({ onReload }: { readonly onReload: () => void }) => {
-  const instances = useResource<Listed<typeof InstanceRecord>>("/instances", { everySeconds: 10 })
+  const instances = useResource<Listed<typeof InstanceSchema>>("/instances", { everySeconds: 10 })
   const running = instances.data?.data.filter(({ state }) => state === "running") ?? []
   const isUneven = new Set(running.flatMap(({ fingerprint }) => fingerprint ?? [])).size > 1
   return (

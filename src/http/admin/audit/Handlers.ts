@@ -1,7 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
-import { Effect } from "effect"
+import { Effect, identity } from "effect"
 import { Audit } from "../../../services/admin/Audit.ts"
-import { auditRecord } from "../../../services/admin/AuditRecord.ts"
+import type { AuditRow } from "../../../services/admin/AuditRow.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { filtersOf } from "../Filters.ts"
 import { cutPage, defaultListed, numberedAfter } from "../Page.ts"
@@ -15,7 +15,7 @@ export const AuditHandlers = HttpApiBuilder.group(
       Effect.gen(function* () {
         const after = yield* numberedAfter(given.after)
         const rows = yield* audit.list({ ...(yield* filtersOf(given)), after, limit: limit + 1 })
-        return cutPage(rows, limit, auditRecord, ({ id }) => String(id))
+        return cutPage(rows, limit, identity<AuditRow>, ({ id }) => String(id))
       })
     )
   })

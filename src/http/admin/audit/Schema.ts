@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { AuditRecord } from "../../../services/admin/AuditRecord.ts"
+import { AuditRow } from "../../../services/admin/AuditRow.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ReadAccess, ReadErrors } from "../Access.ts"
 import { organizationParameter, spanParameters } from "../Filters.ts"
@@ -19,7 +19,7 @@ const list = HttpApiEndpoint.get("list", "/audit")
       ...spanParameters
     })
   )
-  .addSuccess(pageOf(AuditRecord, "Audit"))
+  .addSuccess(pageOf(AuditRow, "Audit"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "What operators changed, newest first")
 

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { InvalidRequest } from "../../../domain/Failure.ts"
 import { isSweeping } from "../../../services/access/AddressRange.ts"
 import { BlockList } from "../../../services/access/BlockList.ts"
-import * as Changes from "../../../services/admin/BlockListChanges.ts"
+import * as Operations from "../../../services/admin/BlockListOperations.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { notFound, recordOf } from "../Fields.ts"
 import { wholePage } from "../Page.ts"
@@ -14,16 +14,16 @@ export const BlockListHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const { list } = yield* BlockList
     return handlers
-      .handle("list", () => Effect.map(list, (ranges) => wholePage(ranges.map(Changes.blockedRangeRecord))))
+      .handle("list", () => Effect.map(list, wholePage))
       .handle("add", ({ payload: { range } }) =>
         Effect.gen(function* () {
-          if (!isSweeping(range)) return yield* recordOf(Changes.blockRange(range))
+          if (!isSweeping(range)) return yield* recordOf(Operations.add.run(range))
           const message = `${range} holds the gateway's own addresses or is very wide: use gateway blocklist add --force.`
           return yield* new InvalidRequest({ message, param: "range" })
         })
       )
       .handle("remove", ({ urlParams: { range } }) =>
-        recordOf(Changes.unblockRange(range)).pipe(Effect.catchTags({ RangeNotBlocked: notFound }))
+        recordOf(Operations.remove.run(range)).pipe(Effect.catchTags({ RangeNotBlocked: notFound }))
       )
   })
 )

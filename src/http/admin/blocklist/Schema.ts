@@ -1,6 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { BlockedRangeRecord } from "../../../services/admin/BlockListChanges.ts"
+import { BlockedRange } from "../../../services/access/BlockList.ts"
+import * as Operations from "../../../services/admin/BlockListOperations.ts"
 import { field } from "../../../services/resources/Body.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
 import { AddressRangeText, rangeProblem } from "../Fields.ts"
@@ -11,20 +12,20 @@ const range = Schema.Struct({
 })
 
 const list = HttpApiEndpoint.get("list", "/blocklist")
-  .addSuccess(pageOf(BlockedRangeRecord, "BlockedRanges"))
+  .addSuccess(pageOf(BlockedRange, "BlockedRanges"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List the addresses that are refused, all at once")
 
 const add = HttpApiEndpoint.post("add", "/blocklist")
   .setPayload(range)
-  .addSuccess(BlockedRangeRecord, { status: 201 })
+  .addSuccess(BlockedRange, { status: 201 })
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Refuse an address or a range")
+  .annotate(OpenApi.Summary, Operations.add.summary)
 
 const remove = HttpApiEndpoint.del("remove", "/blocklist")
   .setUrlParams(range)
-  .addSuccess(BlockedRangeRecord)
+  .addSuccess(BlockedRange)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Let exactly this address or range in again")
+  .annotate(OpenApi.Summary, Operations.remove.summary)
 
 export const BlockListGroup = HttpApiGroup.make("blocklist").add(list).add(add).add(remove).addError(ChangeErrors)

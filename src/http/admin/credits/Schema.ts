@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { RefundRecord, TopUpRecord } from "../../../services/admin/CreditChanges.ts"
-import { EntryRecord } from "../../../services/admin/EntryRecord.ts"
+import { Entry } from "../../../services/ledger/Entry.ts"
 import { field, optionalField, Text, usdWhere } from "../../../services/resources/Body.ts"
 import { ChangeErrors, WriteAccess } from "../Access.ts"
 import { Filled, filledProblem, Reference, referenceProblem, usdProblem } from "../Fields.ts"
@@ -39,7 +39,7 @@ const add = HttpApiEndpoint.post("add", "/credits")
       )
     })
   )
-  .addSuccess(Schema.Union(TopUpRecord, EntryRecord), { status: 201 })
+  .addSuccess(Schema.Union(TopUpRecord, Entry), { status: 201 })
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, "Enter a payment, or correct a balance")
 

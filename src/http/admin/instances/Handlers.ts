@@ -3,10 +3,7 @@ import { Effect } from "effect"
 import { Instances } from "../../../services/control/Instances.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { wholePage } from "../Page.ts"
-import { instanceRecord } from "./Schema.ts"
 
 export const InstancesHandlers = HttpApiBuilder.group(AdminApi, "instances", (handlers) =>
-  Effect.map(Instances, ({ list }) =>
-    handlers.handle("list", () => Effect.map(list, (all) => wholePage(all.map(instanceRecord))))
-  )
+  Effect.map(Instances, ({ list }) => handlers.handle("list", () => Effect.map(list, wholePage)))
 )

@@ -1,9 +1,9 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Effect, Schema, Stream } from "effect"
+import { Effect, identity, Schema, Stream, Struct } from "effect"
 import { entryLines } from "../../../services/admin/EntryCsv.ts"
-import { listedEntryRecord, openHoldRecord } from "../../../services/admin/EntryRecord.ts"
 import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
+import type { ListedEntry, OpenHold } from "../../../services/ledger/Entry.ts"
 import { LedgerAdmin } from "../../../services/ledger/LedgerAdmin.ts"
 import { type Counts, type Proof, Verification } from "../../../services/ledger/Verification.ts"
 import { AdminApi } from "../AdminApi.ts"
@@ -49,7 +49,7 @@ export const LedgerHandlers = HttpApiBuilder.group(
         Effect.gen(function* () {
           yield* numberedAfter(after)
           const rows = yield* turns.takeSoon(ledger.page({ ...(yield* filtersOf(filters)), after, limit: limit + 1 }))
-          return cutPage(rows, limit, listedEntryRecord, ({ id }) => id)
+          return cutPage(rows, limit, identity<ListedEntry>, Struct.get("id"))
         })
       )
       .handle("csv", ({ urlParams }) =>
@@ -60,7 +60,7 @@ export const LedgerHandlers = HttpApiBuilder.group(
           if (after !== undefined && !isUuid(after)) return yield* wrongCursor
           const org = yield* organizationOf(organization)
           const rows = yield* ledger.openHolds({ after, limit: limit + 1, org })
-          return cutPage(rows, limit, openHoldRecord, ({ id }) => id)
+          return cutPage(rows, limit, identity<OpenHold>, Struct.get("id"))
         })
       )
       .handle("invariants", () => Effect.succeed({ data: verification.invariants }))

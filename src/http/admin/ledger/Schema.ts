@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { ListedEntryRecord, OpenHoldRecord } from "../../../services/admin/EntryRecord.ts"
+import { Entry, ListedEntry, OpenHold } from "../../../services/ledger/Entry.ts"
 import { UnixSeconds } from "../../../services/resources/Record.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, ReportErrors } from "../Access.ts"
@@ -13,8 +13,8 @@ const filters = {
   ...spanParameters,
   kind: parameter(
     "kind",
-    Schema.Literal("top_up", "charge", "adjustment"),
-    "must be one of top_up, charge, adjustment",
+    Entry.fields.kind,
+    `must be one of ${Entry.fields.kind.literals.join(", ")}`,
     "All if left out."
   ),
   hold: parameter("hold", Schema.UUID, "must be the id of a hold", "Its charge, and what was given back of it.")
@@ -22,7 +22,7 @@ const filters = {
 
 const list = HttpApiEndpoint.get("list", "/ledger")
   .setUrlParams(Schema.Struct({ ...pageParameters, ...filters }))
-  .addSuccess(pageOf(ListedEntryRecord, "Entries"))
+  .addSuccess(pageOf(ListedEntry, "Entries"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List the ledger's entries, newest first")
 
@@ -40,7 +40,7 @@ const holds = HttpApiEndpoint.get("holds", "/ledger/holds")
       state: parameter("state", Schema.Literal("open"), "must be open", "Only those that are open are listed.")
     })
   )
-  .addSuccess(pageOf(OpenHoldRecord, "OpenHolds"))
+  .addSuccess(pageOf(OpenHold, "OpenHolds"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List what requests and videos under way hold, oldest first")
 

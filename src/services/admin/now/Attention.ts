@@ -1,7 +1,7 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { NanoUsdFromRow, toUsdText } from "../../../domain/Money.ts"
-import type { InstanceRow } from "../../control/Instances.ts"
+import type { Instance } from "../../control/Instances.ts"
 import type { RouteControl } from "../../control/RouteControls.ts"
 import { TextOrNull } from "../../resources/Record.ts"
 import type { PublishedHealth } from "../../routing/RouteHealth.ts"
@@ -159,9 +159,9 @@ const oldHolds = (sql: SqlClient.SqlClient, now: Date) =>
       )
   )
 
-const nameOf = ({ host, id, pid }: InstanceRow) => (host === null ? id : `${host}:${pid}`)
+const nameOf = ({ host, id, pid }: Instance) => (host === null ? id : `${host}:${pid}`)
 
-export const catalogProblems = (instances: ReadonlyArray<InstanceRow>): ReadonlyArray<Attention> => {
+export const catalogProblems = (instances: ReadonlyArray<Instance>): ReadonlyArray<Attention> => {
   const running = instances.filter(({ state }) => state === "running")
   const refused = running.flatMap(
     (one): ReadonlyArray<Attention> =>
@@ -200,7 +200,7 @@ const unusedRoutes = (circuits: ReadonlyArray<Circuit>) =>
 
 interface Known {
   readonly spent: Spend
-  readonly instances: ReadonlyArray<InstanceRow>
+  readonly instances: ReadonlyArray<Instance>
   readonly health: ReadonlyArray<PublishedHealth>
   readonly disabled: ReadonlyArray<RouteControl>
   readonly circuits: ReadonlyArray<Circuit>

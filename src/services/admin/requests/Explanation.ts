@@ -1,10 +1,10 @@
 import { Effect, Schema } from "effect"
 import type { Model } from "../../../domain/Model.ts"
+import { Entry } from "../../ledger/Entry.ts"
 import { type HoldRow, LedgerAdmin } from "../../ledger/LedgerAdmin.ts"
 import { TimeOrNull, UnixSeconds, Usd } from "../../resources/Record.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
 import { VideoAdmin } from "../../videos/VideoAdmin.ts"
-import { EntryRecord, entryRecord } from "../EntryRecord.ts"
 import { VideoRecord, videoRecord } from "../VideoRecord.ts"
 import { explainPrice, PriceRecord } from "./Price.ts"
 import { LogRecord, logRecord } from "./Record.ts"
@@ -24,7 +24,7 @@ export const ExplainedRequest = Schema.Struct({
   hold: Schema.NullOr(HoldRecord),
   timeline: Schema.Array(TimelineEvent),
   price: PriceRecord,
-  entries: Schema.Array(EntryRecord),
+  entries: Schema.Array(Entry),
   video: Schema.NullOr(VideoRecord)
 })
 export type ExplainedRequest = typeof ExplainedRequest.Type
@@ -58,7 +58,7 @@ export const explainRequest = Effect.fnUntraced(function* (row: RequestRow, mode
     hold: money === undefined ? null : holdRecord(money.hold),
     timeline: timelineOf(recorded),
     price,
-    entries: (money?.entries ?? []).map(entryRecord),
+    entries: money?.entries ?? [],
     video: video === undefined ? null : videoRecord(video)
   }
   return explained

@@ -117,7 +117,7 @@ export const explainPrice = (recorded: Recorded): PriceRecord => {
   const priced = priceOf(recorded)
   const cost = costOf(row)
   const refunds = money?.entries.filter(({ kind }) => kind === "adjustment") ?? []
-  const refunded = NanoUsd(refunds.reduce((sum, { amount }) => sum + amount, 0n))
+  const refunded = NanoUsd(refunds.reduce((sum, { amount_usd }) => sum + amount_usd, 0n))
   const charged = money?.hold.charged ?? 0n
   return {
     parts: (priced?.parts ?? []).map((part) => ({

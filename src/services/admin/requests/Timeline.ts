@@ -63,7 +63,7 @@ export const timelineOf = ({ money, row, video }: Recorded): ReadonlyArray<Timel
     { event: "answered", at_ms: row.totalMs, detail: joinParts(row.status, row.code) },
     ...(video?.completedAt ? [{ event: video.status, at_ms: since(video.completedAt), detail: video.errorCode }] : []),
     ...(isLate ? settled : []),
-    ...(money?.entries ?? []).flatMap(({ amount, at, kind, note }) =>
+    ...(money?.entries ?? []).flatMap(({ amount_usd: amount, at, kind, note }) =>
       kind === "adjustment"
         ? [{ event: "refunded", at_ms: since(at), detail: joinParts(toUsdText(amount), "USD", note) }]
         : []
