@@ -19,7 +19,9 @@ export type Entry = typeof Entry.Type
 
 /** Of a table or a part of a statement. */
 export const entryColumns = (from: string): string =>
-  `${from}.id, at, ${from}.org_id AS org, kind, amount AS amount_usd, ref, note, ${from}.key_id, ${from}.hold_id`
+  ["id", "at", "org_id AS org", "kind", "amount AS amount_usd", "ref", "note", "key_id", "hold_id"]
+    .map((column) => `${from}.${column}`)
+    .join(", ")
 
 export const ListedEntry = Schema.Struct({
   ...Entry.fields,
