@@ -1,8 +1,8 @@
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { VideoNotFound } from "../domain/Failure.ts"
-import { cancelVideo, retryVideo } from "../services/admin/VideoChanges.ts"
-import { type VideoRecord, videoRecord } from "../services/admin/VideoRecord.ts"
+import * as Operations from "../services/admin/VideoOperations.ts"
+import { VideoRecord, videoRecord } from "../services/admin/VideoRecord.ts"
 import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { change, command, filterOf } from "./Commands.ts"
@@ -11,7 +11,7 @@ import * as Output from "./Output.ts"
 
 const columns = ["at", "id", "status", "step", "model", "seconds", "route", "charge_usd", "completed_at"]
 
-const statuses = ["queued", "in_progress", "completed", "failed"] as const
+const statuses = VideoRecord.fields.status.literals
 
 const list = command(
   "list",
@@ -46,8 +46,8 @@ const show = one("show", "Show a video and everything that was tried for it.", (
     return { record: videoRecord(yield* find(id)) }
   })
 )
-const retry = one("retry", "Look at a video that is not over now, instead of after its rest.", retryVideo)
-const cancel = one("cancel", "Fail a video that is not over and give its hold back.", cancelVideo)
+const retry = one("retry", `${Operations.retry.summary}.`, Operations.retry.run)
+const cancel = one("cancel", `${Operations.cancel.summary}.`, Operations.cancel.run)
 
 export const videos = Inputs.group("videos", "Renders, as jobs of the database.").pipe(
   Command.withSubcommands([list, show, retry, cancel])

@@ -81,20 +81,20 @@ export const routeRecords = ({ disabled, health, known }: RouteFacts): ReadonlyA
   const ids = new Set(known.map(({ id }) => id))
   // A gateway with other credentials or another catalog has routes of its own.
   const others = [...published].flatMap(([id, [{ model, provider }]]) => (ids.has(id) ? [] : [{ id, model, provider }]))
-  const switches = new Map(disabled.map((one) => [one.route, one]))
+  const switches = new Map(disabled.map((one) => [one.id, one]))
   const shown = new Set([...ids, ...published.keys()])
-  const left = disabled.flatMap(({ route }) => {
-    const [model = "", provider = ""] = route.split(/[@#]/)
-    return shown.has(route) ? [] : [{ id: route, model, provider }]
+  const left = disabled.flatMap(({ id }) => {
+    const [model = "", provider = ""] = id.split(/[@#]/)
+    return shown.has(id) ? [] : [{ id, model, provider }]
   })
   return [...known, ...others, ...left].map((route) => {
     const found = published.get(route.id)
-    const { disabledAt = null, note = null } = switches.get(route.id) ?? {}
+    const { disabled_at = null, note = null } = switches.get(route.id) ?? {}
     return {
       ...route,
       ...(found === undefined ? untried : summarize(found)),
       in_catalog: ids.has(route.id),
-      disabled_at: disabledAt,
+      disabled_at,
       note
     }
   })

@@ -1,12 +1,16 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
-import { rowsOf, storable } from "../sql/Statement.ts"
+import { TextOrNull, TimeOrNull } from "../resources/Record.ts"
+import { recordsOf, storable } from "../sql/Statement.ts"
 
-export class RouteControl extends Schema.Class<RouteControl>("RouteControl")({
-  route: Schema.String,
-  disabledAt: Schema.NullOr(Schema.DateFromSelf),
-  note: Schema.NullOr(Schema.String)
-}) {}
+/** What operators told of a route. */
+export const RouteControl = Schema.Struct({
+  id: Schema.String,
+  disabled: Schema.Boolean,
+  disabled_at: TimeOrNull,
+  note: TextOrNull
+}).annotations({ identifier: "RouteControl" })
+export type RouteControl = typeof RouteControl.Type
 
 /** Instances follow within two seconds; a route may be one that no catalog has. */
 export class RouteControls extends Context.Tag("gateway/RouteControls")<
@@ -27,10 +31,10 @@ export class RouteControls extends Context.Tag("gateway/RouteControls")<
     RouteControls,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const rows = rowsOf(RouteControl)
-      const columns = sql.literal("route, disabled_at, note")
-      const change = (statement: Parameters<typeof rows>[0]) =>
-        Effect.flatMap(rows(statement), ([row]) =>
+      const records = recordsOf(RouteControl)
+      const columns = sql.literal("route AS id, disabled_at IS NOT NULL AS disabled, disabled_at, note")
+      const change = (statement: Parameters<typeof records>[0]) =>
+        Effect.flatMap(records(statement), ([row]) =>
           row === undefined ? Effect.dieMessage("no route was changed") : Effect.succeed(row)
         )
 
@@ -54,10 +58,10 @@ export class RouteControls extends Context.Tag("gateway/RouteControls")<
             ON CONFLICT (route) DO UPDATE SET resets = route_controls.resets + 1 RETURNING ${columns}`)
         ),
         find: Effect.fn("RouteControls.find")((route: string) =>
-          Effect.map(rows(sql`SELECT ${columns} FROM route_controls WHERE route = ${route}`), ([row]) => row)
+          Effect.map(records(sql`SELECT ${columns} FROM route_controls WHERE route = ${route}`), ([row]) => row)
         ),
         disabled: Effect.withSpan(
-          rows(
+          records(
             sql`SELECT ${columns} FROM route_controls WHERE disabled_at IS NOT NULL ORDER BY disabled_at DESC, route`
           ),
           "RouteControls.disabled"

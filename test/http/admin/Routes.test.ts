@@ -148,7 +148,7 @@ withLayer(layer)("routes at the admin API", (it) => {
       const { status } = yield* change("disable", { route: "bare@clips", note: text })
       assert.include([200, 400], status)
       const controls = yield* (yield* RouteControls).disabled
-      const note = controls.find(({ route }) => route === "bare@clips")?.note
+      const note = controls.find(({ id }) => id === "bare@clips")?.note
       if (status === 200) assert.strictEqual(note, text.replace(/[\p{Cc}\p{Cs}]/gu, "?"))
     }
   })

@@ -4,7 +4,7 @@ import { Catalog, type CatalogSnapshot } from "../../../src/services/catalog/Cat
 import { CatalogInvalid } from "../../../src/services/catalog/Problem.ts"
 import { CatalogReloads } from "../../../src/services/control/CatalogReloads.ts"
 import { ControlFollower } from "../../../src/services/control/ControlFollower.ts"
-import { RouteControl, RouteControls } from "../../../src/services/control/RouteControls.ts"
+import { RouteControls } from "../../../src/services/control/RouteControls.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { eventually, times } from "../../harness/database/Money.ts"
@@ -75,13 +75,18 @@ withLayer(services)("the controls of an operator", (it) => {
     it.scoped("keep the time and the note of a route that is disabled again", function* () {
       const { disable, disabled, enable } = yield* RouteControls
       const first = yield* disable("m@c", "an outage\u0000")
-      assert.deepStrictEqual([first.note, first.disabledAt === null], ["an outage?", false])
+      assert.deepStrictEqual([first.note, first.disabled_at === null], ["an outage?", false])
       assert.deepStrictEqual(yield* disable("m@c"), first)
       assert.strictEqual((yield* disable("m@c", "still")).note, "still")
       assert.deepStrictEqual(yield* disabled, [
-        new RouteControl({ route: "m@c", disabledAt: first.disabledAt, note: "still" })
+        { id: "m@c", disabled: true, disabled_at: first.disabled_at, note: "still" }
       ])
-      assert.deepStrictEqual(yield* enable("m@c"), new RouteControl({ route: "m@c", disabledAt: null, note: null }))
+      assert.deepStrictEqual(yield* enable("m@c"), {
+        id: "m@c",
+        disabled: false,
+        disabled_at: null,
+        note: null
+      })
       assert.deepStrictEqual(yield* disabled, [])
     })
 

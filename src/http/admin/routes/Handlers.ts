@@ -1,7 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { marginRecord } from "../../../services/admin/CatalogRecord.ts"
-import * as Changes from "../../../services/admin/RouteChanges.ts"
+import * as Operations from "../../../services/admin/RouteOperations.ts"
 import { type RouteRecord, routeRecords } from "../../../services/admin/RouteRecord.ts"
 import { Catalog, type CatalogSnapshot, perSnapshot } from "../../../services/catalog/Catalog.ts"
 import { isLoss, reportModel } from "../../../services/catalog/CatalogReport.ts"
@@ -44,7 +44,7 @@ export const RoutesHandlers = HttpApiBuilder.group(
     const health = yield* RouteHealth
     const controls = yield* RouteControls
     const facts = perSnapshot(catalog, factsOf)
-    const inCatalog = Effect.sync(() => Changes.catalogRoutes(catalog.current))
+    const inCatalog = Effect.sync(() => Operations.catalogRoutes(catalog.current))
     const unknown = { RouteNotFound: invalid("route") }
 
     return handlers
@@ -59,13 +59,13 @@ export const RoutesHandlers = HttpApiBuilder.group(
         })
       )
       .handle("disable", ({ payload: { note, route } }) =>
-        recordOf(Changes.disableRoute(route, note, inCatalog)).pipe(Effect.catchTags(unknown))
+        recordOf(Operations.disable.run(route, note, inCatalog)).pipe(Effect.catchTags(unknown))
       )
       .handle("enable", ({ payload: { route } }) =>
-        recordOf(Changes.enableRoute(route, inCatalog)).pipe(Effect.catchTags(unknown))
+        recordOf(Operations.enable.run(route, inCatalog)).pipe(Effect.catchTags(unknown))
       )
       .handle("reset", ({ payload: { route } }) =>
-        recordOf(Changes.resetRoute(route, inCatalog)).pipe(Effect.catchTags(unknown))
+        recordOf(Operations.reset.run(route, inCatalog)).pipe(Effect.catchTags(unknown))
       )
   })
 )

@@ -1,8 +1,9 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { MarginRecord } from "../../../services/admin/CatalogRecord.ts"
-import { RouteControlRecord } from "../../../services/admin/RouteChanges.ts"
+import * as Operations from "../../../services/admin/RouteOperations.ts"
 import { RouteRecord } from "../../../services/admin/RouteRecord.ts"
+import { RouteControl } from "../../../services/control/RouteControls.ts"
 import { field, optionalField, Text } from "../../../services/resources/Body.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
@@ -36,21 +37,21 @@ const list = HttpApiEndpoint.get("list", "/routes")
 
 const disable = HttpApiEndpoint.post("disable", "/routes/disable")
   .setPayload(Schema.Struct({ route, note: optionalField("note", Filled, filledProblem, "Why.") }))
-  .addSuccess(RouteControlRecord)
+  .addSuccess(RouteControl)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Send no new requests to a route until it is enabled; what it is doing goes on")
+  .annotate(OpenApi.Summary, Operations.disable.summary)
 
 const enable = HttpApiEndpoint.post("enable", "/routes/enable")
   .setPayload(body)
-  .addSuccess(RouteControlRecord)
+  .addSuccess(RouteControl)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Send requests to a disabled route again")
+  .annotate(OpenApi.Summary, Operations.enable.summary)
 
 const reset = HttpApiEndpoint.post("reset", "/routes/reset")
   .setPayload(body)
-  .addSuccess(RouteControlRecord)
+  .addSuccess(RouteControl)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Close its circuit on every instance, and forget its failures")
+  .annotate(OpenApi.Summary, Operations.reset.summary)
 
 export const RoutesGroup = HttpApiGroup.make("routes")
   .add(list)

@@ -2,7 +2,7 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { NotFound } from "../../../domain/Failure.ts"
 import { nameAll, nameOne } from "../../../services/admin/Names.ts"
-import * as Changes from "../../../services/admin/VideoChanges.ts"
+import * as Operations from "../../../services/admin/VideoOperations.ts"
 import { videoRecord } from "../../../services/admin/VideoRecord.ts"
 import { VideoAdmin } from "../../../services/videos/VideoAdmin.ts"
 import { AdminApi } from "../AdminApi.ts"
@@ -35,13 +35,13 @@ export const VideosHandlers = HttpApiBuilder.group(
         )
       )
       .handle("cancel", ({ path: { id } }) =>
-        recordOf(Changes.cancelVideo(id)).pipe(
+        recordOf(Operations.cancel.run(id)).pipe(
           Effect.flatMap(nameOne),
           Effect.catchTags({ VideoNotFound: noSuch(id), VideoOver: conflict(null) })
         )
       )
       .handle("retry", ({ path: { id } }) =>
-        recordOf(Changes.retryVideo(id)).pipe(
+        recordOf(Operations.retry.run(id)).pipe(
           Effect.flatMap(nameOne),
           Effect.catchTags({ VideoNotFound: noSuch(id), VideoOver: conflict(null) })
         )

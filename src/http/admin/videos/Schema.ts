@@ -1,5 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import * as Operations from "../../../services/admin/VideoOperations.ts"
 import { VideoRecord } from "../../../services/admin/VideoRecord.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { parameter } from "../../schema/Query.ts"
@@ -43,12 +44,12 @@ const cancel = HttpApiEndpoint.post("cancel", "/videos/:id/cancel")
   .setPath(reference)
   .addSuccess(NamedVideo)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Fail a video that is not over and give its hold back")
+  .annotate(OpenApi.Summary, Operations.cancel.summary)
 
 const retry = HttpApiEndpoint.post("retry", "/videos/:id/retry")
   .setPath(reference)
   .addSuccess(NamedVideo)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Look at a video that is not over now, instead of after its rest")
+  .annotate(OpenApi.Summary, Operations.retry.summary)
 
 export const VideosGroup = HttpApiGroup.make("videos").add(list).add(show).add(cancel).add(retry).addError(ChangeErrors)

@@ -16,9 +16,9 @@ export const circuitsOf = (
     return { last_error: lastError, last_error_at: lastErrorAt }
   }
   const off = disabled.map(
-    ({ note, route }): Circuit => ({ route, state: "disabled", until: null, ...errorOf(route), note })
+    ({ id: route, note }): Circuit => ({ route, state: "disabled", until: null, ...errorOf(route), note })
   )
-  const isOff = new Set(disabled.map(({ route }) => route))
+  const isOff = new Set(disabled.map(({ id }) => id))
   const failing = Object.entries(published).flatMap(([route, found]): ReadonlyArray<Circuit> => {
     const { circuit, openUntil } = Arr.max(found, byCircuit)
     if (circuit === "closed" || isOff.has(route)) return []

@@ -35,7 +35,7 @@ interface Routes {
 
 /** Each instance publishes every route of the models that it was asked for. */
 const findRouteless = ({ disabled, health }: Routes): ReadonlyMap<string, ReadonlyArray<PublishedHealth>> => {
-  const off = new Set(disabled.map(({ route }) => route))
+  const off = new Set(disabled.map(({ id }) => id))
   const works = ({ circuit, route }: PublishedHealth) => circuit === "closed" && !off.has(route)
   const ofInstances = Object.values(Arr.groupBy(health, ({ instanceId, model }) => `${instanceId} ${model}`))
   return new Map(ofInstances.filter((routes) => !routes.some(works)).map((routes) => [routes[0].model, routes]))
