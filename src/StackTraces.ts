@@ -1,72 +1,17 @@
 import { readFileSync } from "node:fs"
+import { SourceMap, type SourceMapPayload } from "node:module"
 import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { Console, Effect, Layer, Predicate } from "effect"
 import { ownFile } from "./services/runtime/OwnFiles.ts"
 
-export interface SourceMap {
-  readonly sources: ReadonlyArray<string>
-  readonly mappings: string
-}
-
 /** Both count from 1. */
-export interface Position {
+interface Position {
   readonly line: number
   readonly column: number
 }
 
-const digits = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
-const digitOf = new Map(Array.from(digits, (digit, value) => [digit.charCodeAt(0), value]))
-const [comma, semicolon] = [",".charCodeAt(0), ";".charCodeAt(0)]
-
-/** Decodes the mappings in one pass and keeps none: the whole program's would take some 200 MB. */
-export const sourcesOf = (
-  { mappings, sources }: SourceMap,
-  positions: ReadonlyArray<Position>
-): ReadonlyArray<string | undefined> => {
-  const found = positions.map((): string | undefined => undefined)
-  const onLine = (line: number) => [...positions.entries()].filter(([, position]) => position.line === line)
-  let at = 0
-  /** A base64 VLQ number. */
-  const next = (): number => {
-    let value = 0
-    for (let shift = 0; ; shift += 5) {
-      const digit = digitOf.get(mappings.charCodeAt(at++)) ?? 0
-      value |= (digit & 31) << shift
-      if (digit < 32) return value & 1 ? -(value >> 1) : value >> 1
-    }
-  }
-  const isInSegment = () => {
-    const code = mappings.charCodeAt(at)
-    return at < mappings.length && code !== comma && code !== semicolon
-  }
-  let [line, column, source, sourceLine, sourceColumn] = [1, 0, 0, 0, 0]
-  let wanted = onLine(line)
-  while (at < mappings.length) {
-    const code = mappings.charCodeAt(at)
-    if (code === semicolon) {
-      line++
-      column = 0
-      wanted = onLine(line)
-    }
-    if (code === semicolon || code === comma) {
-      at++
-      continue
-    }
-    column += next()
-    if (!isInSegment()) continue
-    source += next()
-    sourceLine += next()
-    sourceColumn += next()
-    if (isInSegment()) next()
-    for (const [index, position] of wanted) {
-      if (column < position.column) found[index] = `${sources[source]}:${sourceLine + 1}:${sourceColumn + 1}`
-    }
-  }
-  return found
-}
-
-const isSourceMap = (value: unknown): value is SourceMap =>
+const isPayload = (value: unknown): value is SourceMapPayload =>
   Predicate.hasProperty(value, "mappings") &&
   Predicate.isString(value.mappings) &&
   Predicate.hasProperty(value, "sources") &&
@@ -74,17 +19,27 @@ const isSourceMap = (value: unknown): value is SourceMap =>
 
 const root = ownFile(".")
 
+/** Read where a trace needs it and not kept: the decoded map of one chunk takes some 30 MB. */
 const readMap = (url: string): SourceMap | undefined => {
   try {
     const file = fileURLToPath(url)
     if (!file.startsWith(root)) return undefined
-    const map: unknown = JSON.parse(readFileSync(`${file}.map`, "utf8"))
-    if (!isSourceMap(map)) return undefined
+    const payload: unknown = JSON.parse(readFileSync(`${file}.map`, "utf8"))
+    if (!isPayload(payload)) return undefined
     const directory = path.dirname(file)
-    return { ...map, sources: map.sources.map((source) => path.relative(root, path.resolve(directory, source))) }
+    const sources = payload.sources.map((source) => path.relative(root, path.resolve(directory, source)))
+    return new SourceMap({ ...payload, sources })
   } catch {
     return undefined
   }
+}
+
+const sourceOf = (map: SourceMap | undefined, { column, line }: Position): string | undefined => {
+  const entry = map?.findEntry(line - 1, column - 1)
+  // Where a line has nothing before the column, the entry is of a line above.
+  return entry !== undefined && "originalSource" in entry && entry.generatedLine === line - 1
+    ? `${entry.originalSource}:${entry.originalLine + 1}:${entry.originalColumn + 1}`
+    : undefined
 }
 
 const generated = /(file:\/\/[^\s()"]+\.js):(\d+):(\d+)/g
@@ -94,8 +49,7 @@ const maxKnown = 10_000
 
 const remember = (url: string, positions: ReadonlyMap<string, Position>) => {
   const map = readMap(url)
-  const found = map === undefined ? [] : sourcesOf(map, [...positions.values()])
-  for (const [index, text] of [...positions.keys()].entries()) known.set(text, found[index] ?? text)
+  for (const [text, position] of positions) known.set(text, sourceOf(map, position) ?? text)
 }
 
 /** Replaces positions in bundled files by those in their sources, such as `src/main.ts:12:3`. */

@@ -1,7 +1,5 @@
 import { readFileSync } from "node:fs"
-import { SourceMap } from "node:module"
 import { Effect } from "effect"
-import { sourcesOf } from "../src/StackTraces.ts"
 import { openAccount } from "./harness/client/Account.ts"
 import { ask } from "./harness/client/ChatClient.ts"
 import { eventually } from "./harness/database/Money.ts"
@@ -16,30 +14,6 @@ const planted = readFileSync("test/harness/gateway/FailingProgram.ts", "utf8")
 const place = `test/harness/gateway/FailingProgram.ts:${planted + 1}:`
 
 describe("positions in the built program", () => {
-  it("are found where Node finds them", () => {
-    for (const map of builtFiles(".js.map")) {
-      const payload = JSON.parse(readFileSync(map, "utf8"))
-      // A chunk of the bundler's own helpers has no source.
-      if (payload.sources.length === 0) continue
-      const lines = readFileSync(map.slice(0, -".map".length), "utf8").split("\n")
-      const step = Math.ceil(lines.length / 100)
-      const positions = lines.flatMap(({ length }, index) =>
-        index % step > 0 || length === 0
-          ? []
-          : [1, Math.ceil(length / 2), length].map((column) => ({ line: index + 1, column }))
-      )
-      const reference = new SourceMap(payload)
-      const expected = positions.map(({ column, line }) => {
-        const entry = reference.findEntry(line - 1, column - 1)
-        return "originalSource" in entry && entry.generatedLine === line - 1
-          ? `${entry.originalSource}:${entry.originalLine + 1}:${entry.originalColumn + 1}`
-          : undefined
-      })
-      assert.isNotEmpty(expected.filter((source) => source !== undefined))
-      assert.deepStrictEqual([...sourcesOf(payload, positions)], expected)
-    }
-  })
-
   deploymentTest("are named by their source when a request fails unexpectedly", function* ({ gateway }) {
     const entry = yield* failingProgram
     for (const format of ["json", "pretty"]) {
