@@ -11,6 +11,7 @@ interface Group {
 
 type Entry = readonly [term: string, description: string]
 
+// By hand: @effect/cli writes lines of 300 columns, and @effect/printer takes twice the time for every line more.
 const lineWidth = 80
 
 // Phrases that the library adds to every option.

@@ -7,6 +7,7 @@ interface Column {
   readonly width: number
 }
 
+// By hand: @effect/printer has no tables, and takes wide characters for narrow ones.
 export interface Table {
   readonly heading: string
   readonly lines: ReadonlyArray<string>

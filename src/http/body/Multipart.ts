@@ -92,7 +92,7 @@ function* readPart(headers: ReadonlyMap<string, string>, content: Buffer): Steps
   return value === undefined ? wrong("has a text part that is not UTF-8") : { name, value }
 }
 
-/** Written by hand: stream parsers lose parts whose file name is not Latin. */
+/** Written by hand: multipasta throws at `filename*=UTF-8''%ff`, and loses parts whose file name is not Latin. */
 export function* parseForm(contentType: string, body: Buffer): Steps<Read<ReadonlyArray<Part>>> {
   const boundary = readBoundary(contentType)
   if (refused(boundary)) return boundary
