@@ -1,7 +1,17 @@
 import { isDeepStrictEqual } from "node:util"
 import { Predicate } from "effect"
 import { asFields, asList, type Fields } from "../../client/Json.ts"
-import { dereference, namesIn, own, positions, propertySchema, type Run, spend, typesOf } from "./JsonSchema.ts"
+import {
+  choicesOf,
+  dereference,
+  namesIn,
+  own,
+  positions,
+  propertySchema,
+  type Run,
+  spend,
+  typesOf
+} from "./JsonSchema.ts"
 
 const maxDepth = 150
 
@@ -17,17 +27,14 @@ const limitIn = (limit: unknown, otherwise: number): number => (typeof limit ===
 const isWithin = (size: number, least: unknown, most: unknown): boolean =>
   size >= limitIn(least, size) && size <= limitIn(most, size)
 
-const partsOf = (value: unknown): number => (Predicate.isObject(value) ? JSON.stringify(value).length >> 2 : 1)
-
 const isListed = (run: Run, schema: Fields, value: unknown): boolean => {
-  const types = typesOf(schema)
-  if (types?.some((type) => hasType(type, value)) === false) return schema.nullable === true && value === null
-  const lists = [...("const" in schema ? [[schema.const]] : []), ...("enum" in schema ? [asList(schema.enum)] : [])]
-  return lists.every((allowed) => {
-    if (typeof value === "string") spend(run, allowed.length >> 3)
-    if (allowed.includes(value) || !Predicate.isObject(value)) return allowed.includes(value)
-    return !spend(run, allowed.length * partsOf(value)) || allowed.some((other) => isDeepStrictEqual(other, value))
-  })
+  if (typesOf(schema)?.some((type) => hasType(type, value)) === false) return schema.nullable === true && value === null
+  const choices = choicesOf(schema)
+  if (choices === undefined) return true
+  spend(run, choices.length >> 3)
+  if (choices.includes(value) || !Predicate.isObject(value)) return choices.includes(value)
+  const parts = JSON.stringify(value).length >> 2
+  return !spend(run, choices.length * parts) || choices.some((choice) => isDeepStrictEqual(choice, value))
 }
 
 /** Ignores `format` and patterns, and is true once the run's steps are spent. */

@@ -7,18 +7,18 @@ export interface Run {
   readonly root: unknown
   readonly words: Words
   steps: number
-  characters: number
   texts: number
 }
 
 const maxEntries = 1_000
 const maxParts = 50_000
 const maxText = 10_000
-const maxLevels = 200
+const maxLevels = 100
+const maxTypes = 7
 const maxFacets = 200
 
 /** A copy of a schema's first parts: what is beyond them allows everything. */
-export const bounded = (schema: unknown): unknown => {
+export const bound = (schema: unknown): unknown => {
   let parts = maxParts
   const copy = (value: unknown, levels: number): unknown => {
     if (typeof value === "string") return value.slice(0, maxText)
@@ -38,12 +38,13 @@ export const spend = (run: Run, steps: number): boolean => {
   return run.steps > 0
 }
 
-export const isSpent = ({ characters, steps }: Run): boolean => steps <= 0 || characters <= 0
+export const isSpent = ({ steps }: Run): boolean => steps <= 0
 
 /** Never a property of the prototype. */
-export const own = (fields: Fields, name: string): unknown => (Object.hasOwn(fields, name) ? fields[name] : undefined)
+export const own = (fields: object, name: string): unknown =>
+  Object.hasOwn(fields, name) ? Reflect.get(fields, name) : undefined
 
-/** Those in a list, or of properties. */
+/** The names in a list, or of properties. */
 export const namesIn = (run: Run, given: unknown): ReadonlyArray<string> => {
   const names = Array.isArray(given) ? given.filter(Predicate.isString) : Object.keys(asFields(given))
   spend(run, names.length >> 3)
@@ -51,7 +52,12 @@ export const namesIn = (run: Run, given: unknown): ReadonlyArray<string> => {
 }
 
 export const typesOf = ({ type }: Fields): ReadonlyArray<unknown> | undefined =>
-  typeof type === "string" ? [type] : Array.isArray(type) ? type : undefined
+  typeof type === "string" ? [type] : Array.isArray(type) ? type.slice(0, maxTypes) : undefined
+
+export const choicesOf = (schema: Fields): ReadonlyArray<unknown> | undefined => {
+  if ("const" in schema) return [schema.const]
+  return "enum" in schema ? asList(schema.enum) : undefined
+}
 
 const keywords: ReadonlyArray<readonly [type: string, keys: string]> = [
   ["object", "properties required additionalProperties patternProperties minProperties propertyNames"],
@@ -60,19 +66,16 @@ const keywords: ReadonlyArray<readonly [type: string, keys: string]> = [
   ["number", "minimum maximum exclusiveMinimum exclusiveMaximum multipleOf"]
 ]
 
-const commonTypes = (types: ReadonlyArray<unknown>, others: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
-  const isNumeric = (list: ReadonlyArray<unknown>): boolean => list.includes("number") || list.includes("integer")
-  const isWhole = types.includes("number") !== others.includes("number") && isNumeric(types) && isNumeric(others)
-  return [...types.filter((type) => others.includes(type)), ...(isWhole ? ["integer"] : [])]
-}
-
+/** Those that every facet allows, or the one that the keywords are about where no facet names any. */
 export const typesAllowed = (facets: ReadonlyArray<Fields>): ReadonlyArray<unknown> => {
-  const [first, ...others] = facets.map(typesOf).filter(Predicate.isNotUndefined)
-  if (first === undefined) {
+  const lists = facets.map(typesOf).filter(Predicate.isNotUndefined)
+  if (lists.length === 0) {
     const isUsed = (key: string): boolean => facets.some((facet) => key in facet)
     return [keywords.find(([, keys]) => keys.split(" ").some(isUsed))?.[0] ?? "string"]
   }
-  return others.reduce(commonTypes, first).toSorted((one, other) => Number(one === "null") - Number(other === "null"))
+  const allows = (list: ReadonlyArray<unknown>, type: unknown): boolean =>
+    list.includes(type) || (type === "integer" && list.includes("number"))
+  return [...new Set(lists.flat())].filter((type) => lists.every((list) => allows(list, type)))
 }
 
 export const positions = ({ additionalItems, items, prefixItems }: Fields) =>
@@ -95,9 +98,8 @@ export const dereference = (run: Run, { $ref: reference }: Fields): ReadonlyArra
   let found = run.root
   for (const step of reference.split("/").slice(1)) {
     const decoded = Either.getOrElse(Encoding.decodeUriComponent(step), () => step)
-    found = Predicate.isObject(found)
-      ? own({ ...found }, decoded.replaceAll("~1", "/").replaceAll("~0", "~"))
-      : undefined
+    const name = decoded.replaceAll("~1", "/").replaceAll("~0", "~")
+    found = Predicate.isObject(found) ? own(found, name) : undefined
   }
   return [found ?? true]
 }

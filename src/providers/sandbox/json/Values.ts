@@ -3,8 +3,8 @@ import type { Fields } from "../../client/Json.ts"
 import type { Words } from "./Words.ts"
 
 const maxLength = 16_384
-/** Some multiples are inexact in floating point. */
-const maxMultiples = 20
+/** Several, since some are inexact in floating point, and another step may ask for a multiple of its own. */
+const maxMultiples = 60
 
 const limits = (facets: ReadonlyArray<Fields>, keys: ReadonlyArray<string>): ReadonlyArray<number> =>
   facets.flatMap((facet) => keys.map((key) => facet[key])).filter((limit) => typeof limit === "number")
@@ -65,34 +65,28 @@ const fitLength = (text: string, min: number, max: number): string => {
   return text.padEnd(text.length + min - characters.length, " and so on").replace(/ $/, ".")
 }
 
-export function* numbers(
+export const numbers = (
   facets: ReadonlyArray<Fields>,
   isWhole: boolean,
   words: Words,
   salt: number
-): Generator<number> {
-  yield words.numbers[salt] ?? Number.NaN
+): ReadonlyArray<number> => {
   const low = atLeast(facets, "minimum", "exclusiveMinimum")
   const high = atMost(facets, "maximum", "exclusiveMaximum")
-  const step = stepOf(facets, isWhole)
-  if (step !== undefined) {
-    const [first, last] = [Math.ceil(low / step), Math.floor(high / step)]
-    for (let n = salt; n < salt + maxMultiples; n++) {
-      yield (Number.isFinite(low) ? first + (n % (last - first + 1)) : Math.min(1 + n, last - n)) * step
-    }
-    return
-  }
-  const from = Number.isFinite(low) ? low : Math.min(1, high - 1 - salt)
-  const to = Number.isFinite(high) ? high : from + 1
-  yield* [from + salt, from + (to - from) * ((salt + 1) / (salt + 2)), from, high]
+  const step = Math.max(isWhole ? 1 : 0, ...limits(facets, ["multipleOf"]))
+  const made = step > 0 ? multiples(low, high, step, salt) : fractions(low, high, salt)
+  return [...words.numbers.slice(salt, salt + 1), ...made].filter(Number.isFinite)
 }
 
-const stepOf = (facets: ReadonlyArray<Fields>, isWhole: boolean): number | undefined => {
-  const steps = [...(isWhole ? [1] : []), ...limits(facets, ["multipleOf"])].filter((step) => step > 0)
-  const [first, ...others] = steps.toSorted((one, other) => other - one).slice(0, 10)
-  if (first === undefined) return undefined
-  for (let times = 1; times <= 1_000; times++) {
-    if (others.every((other) => Number.isInteger((first * times) / other))) return first * times
-  }
-  return first
+const multiples = (low: number, high: number, step: number, salt: number): ReadonlyArray<number> => {
+  const [first, last] = [Math.ceil(low / step), Math.floor(high / step)]
+  const nth = (n: number): number =>
+    Number.isFinite(low) ? first + (n % (last - first + 1)) : Math.min(1 + n, last - n)
+  return Array.from({ length: maxMultiples }, (_, at) => nth(salt + at) * step)
+}
+
+const fractions = (low: number, high: number, salt: number): ReadonlyArray<number> => {
+  const from = Number.isFinite(low) ? low : Math.min(1, high - 1 - salt)
+  const to = Number.isFinite(high) ? high : from + 1
+  return [from + salt, from + (to - from) * ((salt + 1) / (salt + 2)), from, high]
 }

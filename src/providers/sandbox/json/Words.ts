@@ -10,7 +10,7 @@ const maxRead = 4_000
 const maxMention = 100
 const maxKept = 50
 
-const flat = (text: string): string =>
+const normalize = (text: string): string =>
   ` ${text
     .toLowerCase()
     .replaceAll(/[^\p{L}\p{N}_]+/gu, " ")
@@ -18,7 +18,7 @@ const flat = (text: string): string =>
 
 export const wordsOf = (prompt: string): Words => {
   const text = prompt.slice(0, maxRead)
-  const [lower, flatText] = [text.toLowerCase(), flat(text)]
+  const [lower, normalized] = [text.toLowerCase(), normalize(text)]
   const quoted = Array.from(
     text.matchAll(/["\u201c\xab`]([^"\u201c\u201d\xab\xbb`\n]{1,60})["\u201d\xbb`]/gu),
     ([, phrase = ""]) => phrase.trim()
@@ -33,8 +33,8 @@ export const wordsOf = (prompt: string): Words => {
     numbers: numbers.slice(0, maxKept).map(Number),
     mention: (wanted) => {
       if (wanted.length > maxMention || !lower.includes(wanted.toLowerCase())) return false
-      const said = flat(wanted)
-      return said !== "  " && flatText.includes(said)
+      const words = normalize(wanted)
+      return words !== "  " && normalized.includes(words)
     }
   }
 }
