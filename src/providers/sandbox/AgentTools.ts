@@ -17,7 +17,7 @@ export interface AgentCall {
 
 const maxTools = 1_000
 
-/** Of Codex, Claude Code, opencode, qwen-code and Cline; without underscores and in lower case. */
+/** As Codex, Claude Code, opencode, qwen-code and Cline name them, without underscores and in lower case. */
 const names = {
   run: /^(bash|shell|shellcommand|execcommand|executecommand|runcommands?|runshellcommand|runinterminal)$/,
   read: /^(read|readfile)$/,
@@ -65,7 +65,7 @@ export const withoutReminders = (messages: ReadonlyArray<Message>): ReadonlyArra
     return content.length === 0 ? [] : [{ ...message, content }]
   })
 
-const quoted = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
+const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
 
 const atPath = (path: string) => ({ path, filepath: path, absolutepath: path })
 const byShell = (command: string) => ({ command, cmd: command, commands: [command] })
@@ -78,14 +78,14 @@ const run = (command: string): Action => ({ tools: ["run"], values: byShell(comm
 
 const read = (path: string): Action => ({
   tools: ["read", "run"],
-  values: { ...atPath(path), ...byShell(`cat ${quoted(path)}`) }
+  values: { ...atPath(path), ...byShell(`cat ${quote(path)}`) }
 })
 
 const write = (path: string, content: string): Action => ({
   tools: ["patch", "write", "run"],
   values: {
     ...atPath(path),
-    ...byShell(`printf '%s\\n' ${quoted(content)} > ${quoted(path)}`),
+    ...byShell(`printf '%s\\n' ${quote(content)} > ${quote(path)}`),
     ...byPatch(`Add File: ${path}\n+${content.replaceAll("\n", "\n+")}`),
     content
   }

@@ -10,7 +10,7 @@ import { cancelled, cutFailure, type Faults, inject, readFaults, tooLong } from 
 import { scriptFor, textsOf } from "./Script.ts"
 
 const imageTokens = 85
-const together = 4
+const deltasPerPull = 4
 
 const untilStop = (text: string, stop: ReadonlyArray<string>): string => {
   const found = stop.filter((sequence) => sequence !== "" && text.includes(sequence))
@@ -39,14 +39,14 @@ const untilClosed = Effect.acquireRelease(Deferred.make<never, Option.Option<Pro
 
 const pullOf = (answer: ChatAnswer, { cut, gap = 0 }: Faults, closed: Closed): ChatPull => {
   const deltas = deltasOf(answer)
-  const breaks = cut !== undefined && cut <= deltas.length
+  const isCut = cut !== undefined && cut <= deltas.length
   const finish: ChatEvent = { type: "finish", reason: answer.finish }
   const usage: ReadonlyArray<ChatEvent> = answer.usage === undefined ? [] : [{ type: "usage", usage: answer.usage }]
-  const events = breaks ? deltas.slice(0, cut) : [...deltas, finish, ...usage]
-  const size = gap > 0 ? 1 : together
+  const events = isCut ? deltas.slice(0, cut) : [...deltas, finish, ...usage]
+  const size = gap > 0 ? 1 : deltasPerPull
   let at = 0
   const next = Effect.suspend(() => {
-    if (at >= events.length) return Effect.fail(breaks ? Option.some(cutFailure(cut)) : Option.none())
+    if (at >= events.length) return Effect.fail(isCut ? Option.some(cutFailure(cut)) : Option.none())
     const upTo = at < deltas.length ? Math.min(at + size, deltas.length) : events.length
     const found = events.slice(at, upTo)
     at = upTo

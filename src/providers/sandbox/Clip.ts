@@ -34,7 +34,7 @@ const paint = (frame: Buffer, pixels: Uint8Array): void => {
   }
 }
 
-export const clip = (pixels: Uint8Array, seconds: number): Buffer => {
+export const encodeClip = (pixels: Uint8Array, seconds: number): Buffer => {
   const file = brotliDecompressSync(Buffer.from(sample, "base64"))
   const after = (box: string): number => file.indexOf(box, 0, "latin1") + 4
   file.writeUInt32BE(seconds, after("mvhd") + 16)

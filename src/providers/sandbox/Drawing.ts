@@ -24,6 +24,7 @@ export interface Box {
 export interface Scene {
   readonly width: number
   readonly height: number
+  /** Pixels in a unit of the boxes. */
   readonly scale: number
   readonly prompt: string
   readonly promptBox: Box
@@ -32,22 +33,22 @@ export interface Scene {
   readonly noteBox: Box
 }
 
-/** Of the four threads for files, names and pictures. */
+/** Half of the four threads for files, names and pictures. */
 const maxAtOnce = 2
 export const maxRead = 1_000
 /** A picture that claims more is not decoded. */
 const maxReferencePixels = 100_000_000
 const longestDecode = { seconds: 60 }
 
-const failed = (what: string) => (cause: unknown) =>
+const failureOf = (what: string) => (cause: unknown) =>
   new ProviderFailure({
     class: "retry",
     status: 500,
     detail: `sandbox: ${what}: ${cause instanceof Error ? cause.message : String(cause)}`.slice(0, 500)
   })
 
-export const drawn = <A>(work: () => Promise<A>): Effect.Effect<A, ProviderFailure> =>
-  Effect.tryPromise({ try: work, catch: failed("a picture could not be drawn") })
+export const tryDrawing = <A>(work: () => Promise<A>): Effect.Effect<A, ProviderFailure> =>
+  Effect.tryPromise({ try: work, catch: failureOf("a picture could not be drawn") })
 
 // Loaded lazily: where sharp cannot load, all else works.
 const load = Effect.tryPromise({
@@ -60,7 +61,7 @@ const load = Effect.tryPromise({
     sharp.cache(false)
     return { sharp, fontfile: resolve("dejavu-fonts-ttf/ttf/DejaVuSans.ttf") }
   },
-  catch: failed("pictures need the packages sharp and dejavu-fonts-ttf, and they could not be loaded")
+  catch: failureOf("pictures need the packages sharp and dejavu-fonts-ttf, and they could not be loaded")
 })
 
 export const make: Effect.Effect<Studio> = Effect.gen(function* () {
@@ -93,8 +94,8 @@ interface Lettering {
   readonly opacity?: number
 }
 
-/** In the largest size that fits; cut at the smallest. */
-const lettering = async (
+/** Draws in the largest size that fits, and cuts the text at the smallest. */
+const drawText = async (
   { fontfile, sharp }: Tools,
   { box, opacity = 1, sizes, text }: Lettering,
   scale = 1
@@ -138,7 +139,7 @@ const lettering = async (
   return [{ input, left: Math.round(box.x * scale), top: Math.round(box.y * scale) }]
 }
 
-const backdrop = ({ height, note, prompt, width }: Scene): string => {
+const backdropOf = ({ height, note, prompt, width }: Scene): string => {
   const seed = createHash("sha256").update(prompt).update("\0").update(note).digest()
   const hue = seed.readUInt16BE(0) % 360
   const discs = [4, 8, 12].map((from) => {
@@ -155,28 +156,28 @@ const backdrop = ({ height, note, prompt, width }: Scene): string => {
   ].join("")
 }
 
-export const picture = async (tools: Tools, scene: Scene, others: ReadonlyArray<OverlayOptions>): Promise<Sharp> => {
+export const compose = async (tools: Tools, scene: Scene, others: ReadonlyArray<OverlayOptions>): Promise<Sharp> => {
   const { note, noteBox, prompt, promptBox, scale, sizes } = scene
   const small = [noteBox.height * 0.75, noteBox.height * 0.5]
   const layers = [
-    ...(await lettering(tools, { text: prompt, box: promptBox, sizes }, scale)),
-    ...(await lettering(tools, { text: note, box: noteBox, sizes: small, opacity: 0.7 }, scale)),
+    ...(await drawText(tools, { text: prompt, box: promptBox, sizes }, scale)),
+    ...(await drawText(tools, { text: note, box: noteBox, sizes: small, opacity: 0.7 }, scale)),
     ...others
   ]
   return tools
-    .sharp(Buffer.from(backdrop(scene)))
+    .sharp(Buffer.from(backdropOf(scene)))
     .composite(layers)
     .removeAlpha()
 }
 
 /** Upright sRGB; an undecodable reference is the request's fault. */
-export const fitted = (
+export const fitReference = (
   { sharp }: Tools,
   reference: Uint8Array,
   { height, width }: Pick<Box, "width" | "height">,
   format: "png" | "jpeg"
 ) =>
-  drawn(async () => {
+  tryDrawing(async () => {
     const upright = sharp(reference, { failOn: "error", limitInputPixels: maxReferencePixels })
       .timeout(longestDecode)
       .autoOrient()

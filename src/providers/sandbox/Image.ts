@@ -4,7 +4,7 @@ import { maxReferences, type Picture } from "../../domain/Media.ts"
 import type { ImageRoute, Resolution } from "../../domain/Model.ts"
 import { pixelsOf, quotient } from "../../domain/Shape.ts"
 import type { ImageAdapter } from "../../services/routing/Provider.ts"
-import { type Box, drawn, fitted, picture, type Scene, type Studio, type Tools } from "./Drawing.ts"
+import { type Box, compose, fitReference, type Scene, type Studio, type Tools, tryDrawing } from "./Drawing.ts"
 import { faultsFor, inject, withoutSwitches } from "./Faults.ts"
 
 const scales: Readonly<Record<Resolution, number>> = { "1K": 1, "2K": 2, "4K": 4 }
@@ -24,19 +24,9 @@ const pixelsFor = ({ resolution, shape }: ImageRequest) => {
   return { width: round(total * root), height: round(total / root) }
 }
 
-interface Canvas {
-  readonly width: number
-  readonly height: number
-  /** Relative to a picture whose shorter side is 1024. */
-  readonly scale: number
-}
-
-const canvasFor = (request: ImageRequest): Canvas => {
+const sceneOf = (route: ImageRoute, request: ImageRequest): Scene => {
   const { height, width } = pixelsFor(request)
-  return { width, height, scale: Math.min(width, height) / side }
-}
-
-const sceneOf = (route: ImageRoute, request: ImageRequest, { height, scale, width }: Canvas): Scene => {
+  const scale = Math.min(width, height) / side
   const isEdit = request.references.length > 0
   const model = isEdit ? (route.editModel ?? route.model) : route.model
   const inner = { width: width / scale - 2 * margin, height: height / scale - 2 * margin }
@@ -52,29 +42,24 @@ const sceneOf = (route: ImageRoute, request: ImageRequest, { height, scale, widt
   }
 }
 
-const places = (count: number, canvas: Canvas): ReadonlyArray<Box> => {
+const boxFor = (index: number, count: number, scene: Scene): Box => {
   const columns = count > 3 ? 2 : 1
   const rows = Math.ceil(count / columns)
   const [left, top] = [592, margin]
-  const width = (canvas.width / canvas.scale - margin - left - gap * (columns - 1)) / columns
-  const height = (canvas.height / canvas.scale - 2 * margin - 80 - gap * (rows - 1)) / rows
-  return Array.from({ length: count }, (_, index) => ({
-    x: left + (index % columns) * (width + gap),
-    y: top + Math.floor(index / columns) * (height + gap),
-    width,
-    height
-  }))
+  const width = (scene.width / scene.scale - margin - left - gap * (columns - 1)) / columns
+  const height = (scene.promptBox.height - gap * (rows - 1)) / rows
+  const [column, row] = [index % columns, Math.floor(index / columns)]
+  return { x: left + column * (width + gap), y: top + row * (height + gap), width, height }
 }
 
 /** One at a time: a reference can be large while it is decoded. */
-const placed = (tools: Tools, references: ReadonlyArray<Picture>, canvas: Canvas) => {
+const placeReferences = (tools: Tools, references: ReadonlyArray<Picture>, scene: Scene) => {
   const shown = references.slice(0, maxReferences)
-  const boxes = places(shown.length, canvas)
-  const { scale } = canvas
+  const { scale } = scene
   return Effect.forEach(shown, ({ bytes }, index) => {
-    const { height = 0, width = 0, x = 0, y = 0 } = boxes[index] ?? {}
+    const { height, width, x, y } = boxFor(index, shown.length, scene)
     const place = { width: width * scale, height: height * scale }
-    return Effect.map(fitted(tools, bytes, place, "png"), (reference) => ({
+    return Effect.map(fitReference(tools, bytes, place, "png"), (reference) => ({
       input: reference.bytes,
       left: Math.round(x * scale + (place.width - reference.width) / 2),
       top: Math.round(y * scale)
@@ -86,11 +71,10 @@ const placed = (tools: Tools, references: ReadonlyArray<Picture>, canvas: Canvas
 export const make = ({ draw }: Studio): ImageAdapter => ({
   generate: Effect.fn("Sandbox.generate")(function* (route: ImageRoute, request: ImageRequest) {
     yield* inject(faultsFor(route, [request.prompt]))
-    const canvas = canvasFor(request)
-    const scene = sceneOf(route, request, canvas)
+    const scene = sceneOf(route, request)
     const bytes = yield* draw((tools) =>
-      Effect.flatMap(placed(tools, request.references, canvas), (references) =>
-        drawn(async () => (await picture(tools, scene, references)).png().toBuffer())
+      Effect.flatMap(placeReferences(tools, request.references, scene), (references) =>
+        tryDrawing(async () => (await compose(tools, scene, references)).png().toBuffer())
       )
     )
     return { bytes, revisedPrompt: undefined }

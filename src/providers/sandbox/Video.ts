@@ -7,8 +7,8 @@ import {
   type VideoHandle,
   type VideoProgress
 } from "../../services/routing/Provider.ts"
-import { clip, height, width } from "./Clip.ts"
-import { type Box, drawn, fitted, maxRead, picture, type Scene, type Studio, type Tools } from "./Drawing.ts"
+import { encodeClip, height, width } from "./Clip.ts"
+import { type Box, compose, fitReference, maxRead, type Scene, type Studio, type Tools, tryDrawing } from "./Drawing.ts"
 import { failedRender, faultsFor, inject, refused, withoutSwitches } from "./Faults.ts"
 
 /** In ms after the submit. */
@@ -71,12 +71,12 @@ const sceneOf = ({ model, prompt, reference, seconds }: Handle): Scene => ({
 })
 
 const render = (tools: Tools, handle: Handle) =>
-  drawn(async () => {
+  tryDrawing(async () => {
     const { reference } = handle
     const place = { left: referenceBox.x, top: referenceBox.y }
     const over = reference === null ? [] : [{ input: Buffer.from(reference), ...place }]
-    const painted = await picture(tools, sceneOf(handle), over)
-    return clip(await painted.raw().toBuffer(), handle.seconds)
+    const painted = await compose(tools, sceneOf(handle), over)
+    return encodeClip(await painted.raw().toBuffer(), handle.seconds)
   })
 
 /** The same render gives the same bytes. */
@@ -87,7 +87,9 @@ export const make = ({ draw }: Studio): VideoAdapter => ({
     yield* inject(moderation === "render" ? rest : faults)
     const { reference } = request
     const small =
-      reference === undefined ? null : yield* draw((tools) => fitted(tools, reference.bytes, referenceBox, "jpeg"))
+      reference === undefined
+        ? null
+        : yield* draw((tools) => fitReference(tools, reference.bytes, referenceBox, "jpeg"))
     const handle: Handle = {
       model: reference === undefined ? route.model : (route.imageModel ?? route.model),
       prompt: keepPrompt(request.prompt),
