@@ -2,20 +2,8 @@
 import { Array, Predicate } from "effect"
 import { asFields, asList, type Fields } from "../../client/Json.ts"
 import { conforms } from "./Conformance.ts"
-import {
-  alternatives,
-  bound,
-  choicesOf,
-  dereference,
-  isSpent,
-  namesIn,
-  own,
-  positions,
-  propertySchema,
-  type Run,
-  spend,
-  typesAllowed
-} from "./JsonSchema.ts"
+import * as JsonSchema from "./JsonSchema.ts"
+import { isSpent, namesIn, own, type Run, spend } from "./JsonSchema.ts"
 import { atLeast, atMost, numbers, texts } from "./Values.ts"
 import { wordsOf } from "./Words.ts"
 
@@ -37,7 +25,7 @@ interface Place {
 
 /** Deterministic; ignores `pattern`. A value over the bounds, divided by `shares`, satisfies a part of the schema. */
 export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unknown => {
-  const root = bound(schema)
+  const root = JsonSchema.bound(schema)
   const run = { root, words: wordsOf(prompt), steps: maxSteps / shares, texts: 0 }
   return fill(run, [root], { depth: 0, salt: 0 })
 }
@@ -48,7 +36,7 @@ const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, isNew = (
   if (isSpent(run) || place.depth > maxDepth) return simplestValue(run, schemas)
   let tried = 0
   let first: unknown
-  for (const facets of alternatives(run, schemas, place.depth > plainDepth)) {
+  for (const facets of JsonSchema.alternatives(run, schemas, place.depth > plainDepth)) {
     for (const value of candidates(run, facets, place)) {
       if (isNew(value) && schemas.every((schema) => conforms(run, schema, value))) return value
       first ??= value
@@ -62,22 +50,21 @@ const simple: Fields = { object: {}, array: [], string: "", number: 0, integer: 
 
 const simplestValue = (run: Run, schemas: ReadonlyArray<unknown>): unknown => {
   const heads = schemas.slice(0, 4).filter(Predicate.isRecord)
-  const nodes = heads.flatMap((node) => [node, ...dereference(run, node)]).filter(Predicate.isRecord)
-  for (const choice of nodes.map((node) => choicesOf(node)?.[0])) {
+  const nodes = heads.flatMap((node) => [node, ...JsonSchema.dereference(run, node)]).filter(Predicate.isRecord)
+  for (const choice of nodes.map((node) => JsonSchema.choicesOf(node)?.[0])) {
     if (typeof choice === "number" || (typeof choice === "string" && choice.length <= maxSimple)) return choice
   }
-  const [type] = typesAllowed(nodes)
+  const [type] = JsonSchema.typesAllowed(nodes)
   return own(simple, String(type)) ?? null
 }
 
 function* candidates(run: Run, facets: ReadonlyArray<Fields>, place: Place): Generator {
   spend(run, facets.length >> 2)
-  const isDeep = place.depth > plainDepth
-  const choosing = facets.find((facet) => "const" in facet) ?? facets.find((facet) => "enum" in facet)
-  if (choosing !== undefined) return yield* withinBudget(run, rankChoices(run, choicesOf(choosing) ?? [], place.salt))
+  const choices = facets.map(JsonSchema.choicesOf).find(Predicate.isNotUndefined)
+  if (choices !== undefined) return yield* withinBudget(run, rankChoices(run, choices, place.salt))
   if (place.salt === 0) yield* withinBudget(run, facets.flatMap(suggestionsIn))
-  const [others, nulls] = Array.partition(typesAllowed(facets), (type) => type === "null")
-  for (const type of isDeep ? [...nulls, ...others] : [...others, ...nulls]) {
+  const [others, nulls] = Array.partition(JsonSchema.typesAllowed(facets), (type) => type === "null")
+  for (const type of place.depth > plainDepth ? [...nulls, ...others] : [...others, ...nulls]) {
     yield* valuesOfType(run, facets, place, type)
   }
 }
@@ -123,7 +110,7 @@ const objectOf = (run: Run, facets: ReadonlyArray<Fields>, place: Place, isGener
   const add = (name: string, isNeeded: boolean): void => {
     if (made.has(name) || (isNeeded ? run.steps < -overdraft : isSpent(run))) return
     spend(run, 1 + (facets.length >> 3) + (name.length >> 3))
-    const schemas = facets.map((facet) => propertySchema(run, facet, name)).filter(Predicate.isNotUndefined)
+    const schemas = facets.map((facet) => JsonSchema.propertySchema(run, facet, name)).filter(Predicate.isNotUndefined)
     const value = fill(run, schemas, { depth: place.depth + 1, salt: place.salt })
     if (isNeeded || schemas.every((schema) => conforms(run, schema, value))) made.set(name, value)
   }
@@ -152,7 +139,7 @@ const objectOf = (run: Run, facets: ReadonlyArray<Fields>, place: Place, isGener
 const arrayOf = (run: Run, facets: ReadonlyArray<Fields>, place: Place, wish: number): unknown => {
   const contained = facets.map(({ contains }) => contains).filter(Predicate.isNotUndefined)
   const held = contained.length === 0 ? 0 : Math.max(1, atLeast(facets, "minContains"))
-  const listed = facets.map(positions)
+  const listed = facets.map(JsonSchema.positions)
   const prefixes = wish === 0 ? [] : listed.map(({ prefix }) => prefix.length)
   const count = Math.min(Math.max(atLeast(facets, "minItems"), held, wish, ...prefixes), atMost(facets, "maxItems"))
   const isUnique = facets.some((facet) => facet.uniqueItems === true)

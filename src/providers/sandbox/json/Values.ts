@@ -88,5 +88,5 @@ const multiples = (low: number, high: number, step: number, salt: number): Reado
 const fractions = (low: number, high: number, salt: number): ReadonlyArray<number> => {
   const from = Number.isFinite(low) ? low : Math.min(1, high - 1 - salt)
   const to = Number.isFinite(high) ? high : from + 1
-  return [from + salt, from + (to - from) * ((salt + 1) / (salt + 2)), from, high]
+  return [from + salt, from + (to - from) * ((salt + 1) / (salt + 2))]
 }
