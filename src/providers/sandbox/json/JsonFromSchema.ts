@@ -23,6 +23,8 @@ interface Place {
   readonly salt: number
 }
 
+type IsNew = (value: unknown) => boolean
+
 /** Deterministic; ignores `pattern`. A value over the bounds, divided by `shares`, satisfies a part of the schema. */
 export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unknown => {
   const root = JsonSchema.bound(schema)
@@ -31,7 +33,7 @@ export const jsonFromSchema = (schema: unknown, prompt: string, shares = 1): unk
 }
 
 /** The first candidate that satisfies all `schemas` and is new, or else the first. */
-const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, isNew = (_: unknown) => true): unknown => {
+const fill = (run: Run, schemas: ReadonlyArray<unknown>, place: Place, isNew: IsNew = () => true): unknown => {
   spend(run, 8)
   if (isSpent(run) || place.depth > maxDepth) return simplestValue(run, schemas)
   let tried = 0
@@ -128,7 +130,7 @@ const objectOf = (run: Run, facets: ReadonlyArray<Fields>, place: Place, isGener
   for (const name of known) if (made.size < least) add(name, false)
   const rules = facets.map(({ propertyNames }) => propertyNames).filter(Predicate.isNotUndefined)
   for (let salt = 0; made.size < least && salt < 2 * least && !isSpent(run); salt++) {
-    const isNew = (name: unknown): boolean => typeof name === "string" && !made.has(name)
+    const isNew: IsNew = (name) => typeof name === "string" && !made.has(name)
     const rule = [{ type: "string" }, ...rules]
     const name = rules.length === 0 ? `extra${salt + 1}` : fill(run, rule, { depth: 1, salt }, isNew)
     if (typeof name === "string") add(name, false)
@@ -144,7 +146,7 @@ const arrayOf = (run: Run, facets: ReadonlyArray<Fields>, place: Place, wish: nu
   const count = Math.min(Math.max(atLeast(facets, "minItems"), held, wish, ...prefixes), atMost(facets, "maxItems"))
   const isUnique = facets.some((facet) => facet.uniqueItems === true)
   const taken = new Set<string>()
-  const isNew = (item: unknown): boolean => !isUnique || !taken.has(JSON.stringify(item))
+  const isNew: IsNew = (item) => !isUnique || !taken.has(JSON.stringify(item))
   const items: globalThis.Array<unknown> = []
   for (let salt = place.salt; items.length < count && salt < place.salt + count + maxTries; salt++) {
     if (isSpent(run)) break

@@ -44,8 +44,9 @@ export const isSpent = ({ steps }: Run): boolean => steps <= 0
 export const own = (fields: object, name: string): unknown =>
   Object.hasOwn(fields, name) ? Reflect.get(fields, name) : undefined
 
-/** The names in a list, or of properties. */
+/** The names in a list, or of properties; none once the steps are spent. */
 export const namesIn = (run: Run, given: unknown): ReadonlyArray<string> => {
+  if (isSpent(run)) return []
   const names = Array.isArray(given) ? given.filter(Predicate.isString) : Object.keys(asFields(given))
   spend(run, names.length >> 3)
   return names
