@@ -5,7 +5,7 @@ import { ApiKeys } from "./services/access/ApiKeys.ts"
 import { Organizations } from "./services/access/Organizations.ts"
 import { CurrentActor } from "./services/admin/Actor.ts"
 import { Audit } from "./services/admin/Audit.ts"
-import { createOperator } from "./services/admin/OperatorChanges.ts"
+import * as OperatorOperations from "./services/admin/OperatorOperations.ts"
 import { Operators } from "./services/admin/Operators.ts"
 import { LedgerAdmin } from "./services/ledger/LedgerAdmin.ts"
 
@@ -38,7 +38,7 @@ export const firstStart = Effect.gen(function* () {
   if (known.length > 0) return Option.none()
   const makeOperator = Effect.gen(function* () {
     if ((yield* operators.list).length > 0) return Option.none()
-    const { value } = yield* Effect.orDie(createOperator({ name: firstOperator, role: "owner" }))
+    const { value } = yield* Effect.orDie(OperatorOperations.create.run({ name: firstOperator, role: "owner" }))
     return Option.map(Option.fromNullable(value), ({ link }) => link)
   })
   const make = Effect.gen(function* () {

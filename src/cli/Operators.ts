@@ -1,7 +1,8 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Redacted } from "effect"
 import { Role } from "../domain/Operator.ts"
-import * as Changes from "../services/admin/OperatorChanges.ts"
+import { Operator } from "../services/admin/Operator.ts"
+import * as Operations from "../services/admin/OperatorOperations.ts"
 import { linkHours, Operators } from "../services/admin/Operators.ts"
 import { change, command } from "./Commands.ts"
 import { settings } from "./Connection.ts"
@@ -11,11 +12,11 @@ import * as Output from "./Output.ts"
 const reference = Inputs.word("OPERATOR", "an operator's name or id")
 
 const consoleLink = (secret: Redacted.Redacted) =>
-  Effect.map(settings, ({ publicUrl }) => Changes.consoleLink(publicUrl, secret))
+  Effect.map(settings, ({ publicUrl }) => Operations.consoleLink(publicUrl, secret))
 
 const create = command(
   "create",
-  "Let someone use the console and the admin API. Link and token are shown this once.",
+  `${Operations.create.summary}.`,
   {
     name: Inputs.word("NAME", "a name that no other operator has"),
     role: Inputs.oneOf("role", Role.literals).pipe(
@@ -23,7 +24,7 @@ const create = command(
     )
   },
   Effect.fnUntraced(function* (given) {
-    const { record, value } = yield* Changes.createOperator(given)
+    const { record, value } = yield* Operations.create.run(given)
     const secrets = value && {
       link: yield* consoleLink(value.link),
       token: Redacted.value(value.token)
@@ -40,8 +41,8 @@ const list = command(
   {},
   Effect.fnUntraced(function* () {
     const { list } = yield* Operators
-    return Output.list((yield* list).map(Changes.operatorRecord), {
-      columns: ["id", "name", "role", "created_at", "used_at", "revoked_at"],
+    return Output.list(yield* list, {
+      columns: Object.keys(Operator.fields),
       none: "There are no operators: gateway operators create NAME --role owner makes one."
     })
   })
@@ -49,19 +50,16 @@ const list = command(
 
 const link = command(
   "link",
-  "Make another link that opens the console once.",
+  `${Operations.link.summary}.`,
   { reference },
   Effect.fnUntraced(function* (given) {
-    const { record, value } = yield* Changes.linkOperator(given.reference)
+    const { record, value } = yield* Operations.link.run(given.reference)
     return Output.record({ id: record.id, ...(value && { link: yield* consoleLink(value.link) }), name: record.name })
   })
 )
 
-const revoke = change(
-  "revoke",
-  "End an operator's token, links and sessions at once.",
-  { reference },
-  ({ reference }) => Changes.revokeOperator(reference)
+const revoke = change("revoke", `${Operations.revoke.summary}.`, { reference }, ({ reference }) =>
+  Operations.revoke.run(reference)
 )
 
 export const operators = Inputs.group("operators", "Who may use the console and the admin API.").pipe(

@@ -1,19 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Redacted, Schema } from "effect"
-import { Role } from "../../domain/Operator.ts"
 import { secretHash } from "../access/ApiKeys.ts"
+import { UnixSeconds } from "../resources/Record.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { rowsOf } from "../sql/Statement.ts"
-
-export class Operator extends Schema.Class<Operator>("Operator")({
-  id: Schema.String,
-  name: Schema.String,
-  role: Role,
-  createdAt: Schema.DateFromSelf,
-  /** Of the token, to about a minute. */
-  usedAt: Schema.NullOr(Schema.DateFromSelf),
-  revokedAt: Schema.NullOr(Schema.DateFromSelf)
-}) {}
+import { recordsOf } from "../sql/Statement.ts"
+import { type NewOperator, Operator } from "./Operator.ts"
 
 export class OperatorNameTaken extends Data.TaggedError("OperatorNameTaken")<{ readonly name: string }> {
   override get message() {
@@ -35,7 +26,7 @@ export class OperatorNotFound extends Data.TaggedError("OperatorNotFound")<{ rea
 
 export interface Session {
   readonly operator: Operator
-  readonly expiresAt: Date
+  readonly expires_at: Date
 }
 
 export interface OpenedSession extends Session {
@@ -48,17 +39,16 @@ export const linkHours = 24
 const tokenPrefix = "ggo_"
 const nameRule = /^(?!-|\s|cli:)[^\p{C}\p{Zl}\p{Zp}]{1,100}(?<!\s)$/u
 
-const Opened = Schema.Struct({ ...Operator.fields, expiresAt: Schema.DateFromSelf })
+const Expiring = Schema.Struct({ expires_at: UnixSeconds })
 
 /** Who may look at and change the gateway; `reference` is an id or a name. */
 export class Operators extends Context.Tag("gateway/Operators")<
   Operators,
   {
     /** The token is shown only here. */
-    readonly create: (operator: {
-      readonly name: string
-      readonly role: Role
-    }) => Effect.Effect<
+    readonly create: (
+      operator: NewOperator
+    ) => Effect.Effect<
       { readonly operator: Operator; readonly token: Redacted.Redacted },
       OperatorNameTaken | OperatorNameRefused
     >
@@ -84,12 +74,12 @@ export class Operators extends Context.Tag("gateway/Operators")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
-      const rows = rowsOf(Operator)
-      const columns = sql.literal("id, name, role, created_at, used_at, revoked_at")
+      const records = recordsOf(Operator)
+      const columns = sql.literal("operators.id, name, role, operators.created_at, used_at, revoked_at")
       const hashed = (secret: Redacted.Redacted) => sql`decode(${secretHash(Redacted.value(secret))}, 'hex')`
 
       const find = Effect.fn("Operators.find")(function* (reference: string) {
-        const [found] = yield* rows(sql`
+        const [found] = yield* records(sql`
           SELECT ${columns} FROM operators
           WHERE id = ${reference} OR (name = ${reference.normalize()} AND revoked_at IS NULL)`)
         return found ?? (yield* new OperatorNotFound({ reference }))
@@ -97,14 +87,14 @@ export class Operators extends Context.Tag("gateway/Operators")<
 
       const findLiving = Effect.fnUntraced(function* (reference: string) {
         const found = yield* find(reference)
-        return found.revokedAt === null ? found : yield* new OperatorNotFound({ reference })
+        return found.revoked_at === null ? found : yield* new OperatorNotFound({ reference })
       })
 
-      const create = Effect.fn("Operators.create")(function* (wanted: { readonly name: string; readonly role: Role }) {
+      const create = Effect.fn("Operators.create")(function* (wanted: NewOperator) {
         const name = wanted.name.normalize()
         if (!nameRule.test(name)) return yield* new OperatorNameRefused()
         const token = Redacted.make(ids.secret(tokenPrefix))
-        const [operator] = yield* rows(sql`
+        const [operator] = yield* records(sql`
           INSERT INTO operators (id, name, role, token_hash)
           VALUES (${ids.prefixed("opr")}, ${name}, ${wanted.role}, ${hashed(token)})
           ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING ${columns}`)
@@ -113,7 +103,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
 
       const revoke = Effect.fn("Operators.revoke")(function* (reference: string) {
         const { id } = yield* find(reference)
-        const [revoked] = yield* rows(sql`
+        const [revoked] = yield* records(sql`
           WITH links AS (DELETE FROM operator_links WHERE operator_id = ${id}),
             sessions AS (DELETE FROM operator_sessions WHERE operator_id = ${id})
           UPDATE operators SET revoked_at = coalesce(revoked_at, now()) WHERE id = ${id} RETURNING ${columns}`)
@@ -122,7 +112,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
 
       // The audit's row of a change keeps the key of who makes it.
       const lockOwners = Effect.map(
-        rowsOf(Schema.Struct({ id: Schema.String }))(
+        recordsOf(Operator.pick("id"))(
           sql`SELECT id FROM operators WHERE role = 'owner' AND revoked_at IS NULL ORDER BY id FOR NO KEY UPDATE`
         ),
         (owners) => owners.map(({ id }) => id)
@@ -139,7 +129,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
 
       const byToken = Effect.fn("Operators.byToken")(function* (token: Redacted.Redacted) {
         if (!Redacted.value(token).startsWith(tokenPrefix)) return undefined
-        const [found] = yield* rows(sql`
+        const [found] = yield* records(sql`
           SELECT ${columns} FROM operators WHERE token_hash = ${hashed(token)} AND revoked_at IS NULL`)
         if (found !== undefined) {
           yield* Effect.orDie(sql`
@@ -153,15 +143,15 @@ export class Operators extends Context.Tag("gateway/Operators")<
         const operator = yield* from
         if (operator === undefined) return undefined
         const secret = Redacted.make(ids.secret(""))
-        const [opened] = yield* rowsOf(Schema.Struct({ expiresAt: Schema.DateFromSelf }))(sql`
+        const [opened] = yield* recordsOf(Expiring)(sql`
           INSERT INTO operator_sessions (hash, operator_id, expires_at)
           SELECT ${hashed(secret)}, id, now() + ${sessionHours} * interval '1 hour' FROM operators
           WHERE id = ${operator.id} AND revoked_at IS NULL RETURNING expires_at`)
-        return opened && { operator, secret, expiresAt: opened.expiresAt }
+        return opened && { operator, secret, expires_at: opened.expires_at }
       })
 
       const takeLink = Effect.fnUntraced(function* (secret: Redacted.Redacted) {
-        const [operator] = yield* rows(sql`
+        const [operator] = yield* records(sql`
           WITH taken AS (
             DELETE FROM operator_links WHERE hash = ${hashed(secret)} RETURNING operator_id, expires_at > now() AS is_valid
           )
@@ -170,11 +160,11 @@ export class Operators extends Context.Tag("gateway/Operators")<
       })
 
       const session = Effect.fn("Operators.session")(function* (secret: Redacted.Redacted) {
-        const [found] = yield* rowsOf(Opened)(sql`
-          SELECT operators.id, name, role, operators.created_at, used_at, revoked_at, operator_sessions.expires_at
+        const [found] = yield* recordsOf(Schema.Struct({ ...Operator.fields, ...Expiring.fields }))(sql`
+          SELECT ${columns}, operator_sessions.expires_at
           FROM operator_sessions JOIN operators ON operators.id = operator_id
           WHERE hash = ${hashed(secret)} AND expires_at > now() AND revoked_at IS NULL`)
-        return found && { operator: found, expiresAt: found.expiresAt }
+        return found && { operator: found, expires_at: found.expires_at }
       })
 
       return Operators.of({
@@ -185,7 +175,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
         link,
         byToken,
         session,
-        list: Effect.withSpan(rows(sql`SELECT ${columns} FROM operators ORDER BY created_at, id`), "Operators.list"),
+        list: Effect.withSpan(records(sql`SELECT ${columns} FROM operators ORDER BY created_at, id`), "Operators.list"),
         openByToken: (token) => open(byToken(token)),
         openByLink: (secret) => open(takeLink(secret)),
         close: (secret) =>

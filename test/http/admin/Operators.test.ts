@@ -102,7 +102,7 @@ withLayer(layer)("operators, managed at the admin API", (it) => {
     const [status, refused] = answers.map((answer) => answer.status).toSorted((a, b) => a - b)
     assert.strictEqual(status, 200)
     assert.include([401, 409], refused)
-    const owners = (yield* (yield* Operators).list).filter(({ revokedAt }) => revokedAt === null)
+    const owners = (yield* (yield* Operators).list).filter(({ revoked_at }) => revoked_at === null)
     assert.lengthOf(owners, 1)
   })
 

@@ -1,6 +1,6 @@
 import { useState } from "preact/hooks"
 import type { CreatedOperator, LinkedOperator } from "../../../http/admin/operators/Schema.ts"
-import type { OperatorRecord } from "../../../services/admin/OperatorChanges.ts"
+import type { Operator as OperatorSchema } from "../../../services/admin/Operator.ts"
 import { type Listed, useResource } from "../../api/useResource.ts"
 import { Copy } from "../../parts/Copy.tsx"
 import { SelectField, TextField, textOf } from "../../parts/Field.tsx"
@@ -11,7 +11,7 @@ import { Table } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 
-type Operator = typeof OperatorRecord.Encoded
+type Operator = typeof OperatorSchema.Encoded
 
 /** The token only of a new one. */
 type Linked = typeof LinkedOperator.Encoded & Partial<Pick<typeof CreatedOperator.Encoded, "token">>
@@ -76,7 +76,7 @@ const RowActions = ({
 )
 
 export const Operators = () => {
-  const operators = useResource<Listed<typeof OperatorRecord>>("/operators")
+  const operators = useResource<Listed<typeof OperatorSchema>>("/operators")
   const [linked, setLinked] = useState<Linked>()
   const onLink = (operator: Linked) => {
     setLinked(operator)

@@ -1,6 +1,6 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Redacted } from "effect"
-import * as Changes from "../../../services/admin/OperatorChanges.ts"
+import * as Operations from "../../../services/admin/OperatorOperations.ts"
 import { Operators } from "../../../services/admin/Operators.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { AdminOptions } from "../Authentication.ts"
@@ -16,26 +16,24 @@ export const OperatorsHandlers = HttpApiBuilder.group(
     const operators = yield* Operators
     const { publicUrl } = yield* AdminOptions
     const linkOf = (made: { readonly link: Redacted.Redacted } | undefined) =>
-      made === undefined ? null : Changes.consoleLink(publicUrl, made.link)
+      made === undefined ? null : Operations.consoleLink(publicUrl, made.link)
 
     return handlers
-      .handle("list", () =>
-        Effect.map(operators.list, (all) => wholePage(all.map((one) => Changes.operatorRecord(one))))
-      )
+      .handle("list", () => Effect.map(operators.list, wholePage))
       .handle("create", ({ payload }) =>
-        answerOf(Changes.createOperator(payload), (record, made) => ({
+        answerOf(Operations.create.run(payload), (record, made) => ({
           ...record,
           link: linkOf(made),
           token: made === undefined ? null : Redacted.value(made.token)
         })).pipe(Effect.catchTags({ OperatorNameTaken: conflict("name"), OperatorNameRefused: invalid("name") }))
       )
       .handle("link", ({ path: { operator } }) =>
-        answerOf(Changes.linkOperator(operator), (record, made) => ({ ...record, link: linkOf(made) })).pipe(
+        answerOf(Operations.link.run(operator), (record, made) => ({ ...record, link: linkOf(made) })).pipe(
           Effect.catchTags(unknown)
         )
       )
       .handle("revoke", ({ path: { operator } }) =>
-        recordOf(Changes.revokeOperator(operator)).pipe(Effect.catchTags({ ...unknown, LockOut: conflict(null) }))
+        recordOf(Operations.revoke.run(operator)).pipe(Effect.catchTags({ ...unknown, LockOut: conflict(null) }))
       )
   })
 )

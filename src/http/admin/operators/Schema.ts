@@ -1,7 +1,8 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Role } from "../../../domain/Operator.ts"
-import { OperatorRecord } from "../../../services/admin/OperatorChanges.ts"
+import { Operator } from "../../../services/admin/Operator.ts"
+import * as Operations from "../../../services/admin/OperatorOperations.ts"
 import { field } from "../../../services/resources/Body.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { ChangeErrors, OwnerAccess } from "../Access.ts"
@@ -13,7 +14,7 @@ const link = TextOrNull.annotations({
   description: "Opens the console once, within 24 hours; null in a repeated answer."
 })
 
-export const LinkedOperator = Schema.Struct({ ...OperatorRecord.fields, link }).annotations({
+export const LinkedOperator = Schema.Struct({ ...Operator.fields, link }).annotations({
   identifier: "LinkedOperator"
 })
 
@@ -23,7 +24,7 @@ export const CreatedOperator = Schema.Struct({
 }).annotations({ identifier: "CreatedOperator" })
 
 const list = HttpApiEndpoint.get("list", "/operators")
-  .addSuccess(pageOf(OperatorRecord, "Operators"))
+  .addSuccess(pageOf(Operator, "Operators"))
   .middleware(OwnerAccess)
   .annotate(OpenApi.Summary, "List the operators, oldest first, revoked ones too; always whole")
 
@@ -36,19 +37,19 @@ const create = HttpApiEndpoint.post("create", "/operators")
   )
   .addSuccess(CreatedOperator, { status: 201 })
   .middleware(OwnerAccess)
-  .annotate(OpenApi.Summary, "Let someone in")
+  .annotate(OpenApi.Summary, Operations.create.summary)
 
 const makeLink = HttpApiEndpoint.post("link", "/operators/:operator/link")
   .setPath(reference)
   .addSuccess(LinkedOperator, { status: 201 })
   .middleware(OwnerAccess)
-  .annotate(OpenApi.Summary, "Make another link that opens the console once")
+  .annotate(OpenApi.Summary, Operations.link.summary)
 
 const revoke = HttpApiEndpoint.del("revoke", "/operators/:operator")
   .setPath(reference)
-  .addSuccess(OperatorRecord)
+  .addSuccess(Operator)
   .middleware(OwnerAccess)
-  .annotate(OpenApi.Summary, "End its token, links and sessions at once; neither one's own nor the last owner's")
+  .annotate(OpenApi.Summary, `${Operations.revoke.summary}; neither one's own nor the last owner's`)
 
 export const OperatorsGroup = HttpApiGroup.make("operators")
   .add(list)

@@ -27,10 +27,10 @@ export const SessionHandlers = HttpApiBuilder.group(
     // Without a path it is for the address of the API, wherever a proxy has put it.
     const cookie = (secret: string, maxAge: number) =>
       `${sessionCookie}=${secret}; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? "; Secure" : ""}`
-    const recordOf = ({ expiresAt, operator: { id, name, role } }: Session) =>
+    const recordOf = ({ expires_at, operator: { id, name, role } }: Session) =>
       Schema.encodeSync(SessionRecord)({
         operator: { id, name, role },
-        expires_at: expiresAt,
+        expires_at,
         sandbox: catalog.current.sandbox,
         version
       })
