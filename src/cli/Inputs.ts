@@ -19,14 +19,12 @@ export const orgArgument = word("ORG", "an organization's id or name")
 
 const placeholders: Readonly<Record<string, string>> = {
   amount: "USD",
-  below: "USD",
   by: "COLUMNS",
   cap: "USD",
   "cap-period": "PERIOD",
   credits: "USD",
   expires: "WHEN",
   feed: "FILE",
-  "fit-holds": "on|off",
   limit: "N",
   note: "TEXT",
   rpm: "N",
@@ -116,12 +114,6 @@ export const whole =
 export const upTo = (longest: number) => (text: string) => (text.length > longest ? undefined : text)
 
 export const filledTo = (longest: number) => (text: string) => (text.trim() === "" ? undefined : upTo(longest)(text))
-
-/** Reads the word as null. */
-export const or =
-  <A>(word: string, parse: (text: string) => A | undefined) =>
-  (text: string): A | null | undefined =>
-    text.toLowerCase() === word ? null : parse(text)
 
 const isScope = Schema.is(Scope)
 

@@ -1,17 +1,19 @@
 import { Command, Options, Prompt } from "@effect/cli"
-import { Effect } from "effect"
+import { Effect, Struct } from "effect"
+import { settings } from "../services/access/Organization.ts"
 import { Organizations } from "../services/access/Organizations.ts"
-import * as Changes from "../services/admin/OrganizationChanges.ts"
+import * as Operations from "../services/admin/OrganizationOperations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { change, command, findAnyOrganization, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
+import { requireChange, writtenOption, writtenOptions } from "./WrittenOptions.ts"
 
 const nameArgument = Inputs.word("NAME", "a name that no other organization has")
 
 const create = change(
   "create",
-  "Make an organization.",
+  `${Operations.create.summary}.`,
   {
     name: nameArgument,
     credits: Inputs.optional(
@@ -19,7 +21,7 @@ const create = change(
       "USD to begin with; default: 0"
     )
   },
-  (given) => Changes.createOrganization(given)
+  (given) => Operations.create.run(given)
 )
 
 const list = command(
@@ -28,7 +30,7 @@ const list = command(
   {},
   Effect.fnUntraced(function* () {
     const { list } = yield* Organizations
-    return Output.list((yield* list).map(Changes.organizationRecord), {
+    return Output.list(yield* list, {
       columns: ["id", "name", "suspended", "balance_usd", "held_usd", "available_usd", "created_at"],
       none: "There are no organizations."
     })
@@ -40,26 +42,23 @@ const show = command(
   "Show an organization's balance, what is held of it, and what is available.",
   { org: Inputs.orgArgument },
   Effect.fnUntraced(function* ({ org }) {
-    return Output.record(Changes.organizationRecord(yield* findAnyOrganization(org)))
+    return Output.record(yield* findAnyOrganization(org))
   })
 )
 
-const suspend = change(
-  "suspend",
-  "Refuse all keys of an organization until it is resumed.",
-  { org: Inputs.orgArgument },
-  ({ org }) => Changes.suspendOrganization(org)
+const suspend = change("suspend", `${Operations.suspend.summary}.`, { org: Inputs.orgArgument }, ({ org }) =>
+  Operations.suspend.run(org)
 )
 
-const resume = change("resume", "Let a suspended organization in again.", { org: Inputs.orgArgument }, ({ org }) =>
-  Changes.resumeOrganization(org)
+const resume = change("resume", `${Operations.resume.summary}.`, { org: Inputs.orgArgument }, ({ org }) =>
+  Operations.resume.run(org)
 )
 
 const rename = change(
   "rename",
   "Give an organization another name.",
   { org: Inputs.orgArgument, name: nameArgument },
-  ({ name, org }) => Changes.updateOrganization(org, { name })
+  ({ name, org }) => Operations.update.run(org, { name })
 )
 
 const notify = change(
@@ -67,23 +66,21 @@ const notify = change(
   "Set the balance below which an organization's webhook endpoints get an event.",
   {
     org: Inputs.orgArgument,
-    below: Inputs.option("below", `${Inputs.usd.positive}, or none`, Inputs.or("none", Inputs.positiveUsd)).pipe(
+    below: writtenOption("below", settings.notify_below_usd).pipe(
       Options.withDescription("the balance in USD, or none for no events")
     )
   },
-  ({ below, org }) => Changes.updateOrganization(org, { notifyBelow: below })
+  ({ below, org }) => Operations.update.run(org, { notify_below_usd: below })
 )
 
 const update = change(
   "update",
   "Change how an organization's requests are held.",
-  {
-    org: Inputs.orgArgument,
-    fitHolds: Inputs.oneOf("fit-holds", ["on", "off"]).pipe(
-      Options.withDescription("whether chats run with a lower cap where the balance does not cover theirs")
-    )
-  },
-  ({ fitHolds, org }) => Changes.updateOrganization(org, { fitHolds: fitHolds === "on" })
+  { org: Inputs.orgArgument, given: writtenOptions(Struct.omit(settings, "name", "notify_below_usd")) },
+  Effect.fnUntraced(function* ({ given, org }) {
+    yield* requireChange(given)
+    return yield* Operations.update.run(org, given)
+  })
 )
 
 const confirm = Effect.fnUntraced(function* (name: string) {
@@ -94,7 +91,7 @@ const confirm = Effect.fnUntraced(function* (name: string) {
 
 const remove = change(
   "delete",
-  "Delete an organization without balance and holds: revoke its keys, free its name. Its ledger stays.",
+  `${Operations.remove.summary}.`,
   {
     org: Inputs.orgArgument,
     yes: Inputs.flag("yes", "do not ask for the name; needed where no terminal is")
@@ -102,7 +99,7 @@ const remove = change(
   Effect.fnUntraced(function* ({ org, yes }) {
     const { id, name } = yield* findOrganization(org)
     if (!yes) yield* confirm(name)
-    return yield* Changes.deleteOrganization(id)
+    return yield* Operations.remove.run(id)
   })
 )
 

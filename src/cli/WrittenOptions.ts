@@ -1,12 +1,12 @@
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, Effect, Option, Predicate, Record, Schema } from "effect"
 import type { FieldRefused } from "../services/resources/FieldRefused.ts"
-import { bodyOf, type Form, type Inputs, type Written } from "../services/resources/Input.ts"
+import { bodyOf, type Form, type Input, type Inputs, type Written } from "../services/resources/Input.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 export const optionName = (field: string): string => field.replace(/_(usd|at)$/, "").replaceAll("_", "-")
 
-const placeholders: Partial<Record<Form["kind"], string>> = { integer: "N", time: "WHEN", usd: "USD" }
+const placeholders: Partial<Record<Form["kind"], string>> = { flag: "on|off", integer: "N", time: "WHEN", usd: "USD" }
 
 const placeholderOf = (name: string, { kind }: Form) =>
   placeholders[kind] ?? name.slice(name.lastIndexOf("-") + 1).toUpperCase()
@@ -16,27 +16,34 @@ const describe = ({ description, none }: Inputs[string]): string => {
   return none === undefined ? about : `${about}, or ${none.word}; if it was never given: ${none.word}`
 }
 
-const optionOf = (field: string, input: Inputs[string]) => {
-  const name = optionName(field)
+/** An option that has to be given. */
+export const writtenOption = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
+  name: string,
+  input: Input<Answered, Sent>
+): Options.Options<Schema.Schema.Type<Sent>> => {
   const refusal = ValidationError.invalidValue(HelpDoc.p(`--${name} must be ${input.accepts}.`))
   return Options.text(name).pipe(
     Options.withPseudoName(placeholderOf(name, input.form)),
     Options.mapEffect((word) =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => {
-        const value: unknown = input.read(word, now)
+        const value = input.read(word, now)
         return value === undefined ? Effect.fail(refusal) : Effect.succeed(value)
       })
-    ),
+    )
+  )
+}
+
+const optionalOf = (field: string, input: Inputs[string]) =>
+  writtenOption(optionName(field), input).pipe(
     Options.withDescription(describe(input)),
     Options.optional,
     Options.map(Option.getOrUndefined)
   )
-}
 
 /** An option for each value that operators write; none has to be given. */
 export const writtenOptions = <Of extends Inputs>(inputs: Of): Options.Options<Written<Of>> => {
   const isWritten = Schema.is(bodyOf(inputs))
-  return Options.all(Record.map(inputs, (input, field) => optionOf(field, input))).pipe(
+  return Options.all(Record.map(inputs, (input, field) => optionalOf(field, input))).pipe(
     Options.filterMap((given) => Option.liftPredicate(isWritten)(given), "An option is wrong.")
   )
 }

@@ -27,7 +27,7 @@ const awaitChosen = (page: Page, text: string) =>
 
 const named = Effect.fnUntraced(function* (name: string) {
   const customer = yield* Served.customer()
-  yield* Effect.orDie((yield* Organizations).rename(customer.org, name))
+  yield* Effect.orDie((yield* Organizations).update(customer.org, { name }))
   yield* Effect.orDie((yield* ApiKeys).update(customer.key, { name: `key of ${name}` }))
   return customer
 })

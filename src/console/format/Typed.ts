@@ -12,12 +12,3 @@ export const decimalOf = (usd: number): string => {
 
 /** For a field that holds a local time, to the minute. */
 export const localMinuteOf = (at: number): string => formatLocal(at).slice(0, 16).replace(" ", "T")
-
-/** The values of `next` that are not those of `present`. */
-export const changesOf = <A extends object>(present: A, next: A): Partial<A> => {
-  const changed: Partial<A> = {}
-  for (const name in next) {
-    if (JSON.stringify(next[name]) !== JSON.stringify(present[name])) changed[name] = next[name]
-  }
-  return changed
-}

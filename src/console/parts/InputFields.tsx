@@ -1,4 +1,4 @@
-import type { InputDescription } from "../../services/resources/Input.ts"
+import type { InputDescription } from "../../services/resources/InputDescription.ts"
 import { decimalOf, localMinuteOf, typedOf } from "../format/Typed.ts"
 import { CheckField, numberOf, SelectField, TextField, textOf, UsdField } from "./Field.tsx"
 import type { Column } from "./Table.tsx"
@@ -29,6 +29,8 @@ const enteredIn = ({ form: { kind, options = [] }, name, needs }: InputDescripti
       return numberOf(form, name) ?? null
     case "time":
       return text === undefined ? null : Math.floor(Date.parse(text) / 1000)
+    case "flag":
+      return form.has(name)
     case "choices": {
       const chosen = options.filter((option) => form.getAll(name).includes(option))
       return chosen.length === options.length ? null : chosen
@@ -53,7 +55,7 @@ const hintOf = (none: string | undefined) =>
   none === undefined ? {} : { hint: `${none.charAt(0).toUpperCase()}${none.slice(1)}, if left empty.` }
 
 const InputField = ({ input, value }: { readonly input: InputDescription; readonly value: unknown }) => {
-  const { form, label, name, none, suggested } = input
+  const { form, isRequired = false, label, name, none, suggested } = input
   const options = form.options ?? []
   const field = { name, label, ...hintOf(none) }
   const text = value === null || value === undefined ? "" : String(presentIn(input, value))
@@ -73,6 +75,8 @@ const InputField = ({ input, value }: { readonly input: InputDescription; readon
           ))}
         </fieldset>
       )
+    case "flag":
+      return <CheckField name={name} label={label} checked={value === true} />
     case "choice":
       return (
         <SelectField
@@ -90,7 +94,7 @@ const InputField = ({ input, value }: { readonly input: InputDescription; readon
         <TextField {...field} type="datetime-local" value={typeof value === "number" ? localMinuteOf(value) : ""} />
       )
     default:
-      return <TextField {...field} value={text} />
+      return <TextField {...field} value={text} required={isRequired} />
   }
 }
 

@@ -1,24 +1,12 @@
-import { SqlClient, type SqlError } from "@effect/sql"
+import { SqlClient } from "@effect/sql"
 import type { Fragment } from "@effect/sql/Statement"
-import { Context, Data, Effect, Layer, Schema } from "effect"
-import { type NanoUsd, NanoUsdFromRow, toUsdText, zero } from "../../domain/Money.ts"
-import { Balance, OrgId } from "../../domain/Organization.ts"
+import { Context, Data, Effect, Layer } from "effect"
+import { type NanoUsd, toUsdText, zero } from "../../domain/Money.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
+import { assigned, selected } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { containing, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
-
-export class Organization extends Schema.Class<Organization>("Organization")({
-  id: OrgId,
-  name: Schema.String,
-  createdAt: Schema.DateFromSelf,
-  suspendedAt: Schema.NullOr(Schema.DateFromSelf),
-  deletedAt: Schema.NullOr(Schema.DateFromSelf),
-  /** A charge that takes the balance below it sends an event to the organization's webhook endpoints. */
-  notifyBelow: Schema.NullOr(NanoUsdFromRow),
-  /** Chats run with a lower cap where the balance does not cover theirs. */
-  fitHolds: Schema.Boolean,
-  ...Balance.fields
-}) {}
+import { containing, recordsOf, storable, whenDefined } from "../sql/Statement.ts"
+import { Organization, type OrganizationSettings, settings } from "./Organization.ts"
 
 export class NameTaken extends Data.TaggedError("NameTaken")<{ readonly name: string }> {
   override get message() {
@@ -41,11 +29,11 @@ export class OrganizationNotFound extends Data.TaggedError("OrganizationNotFound
 /** What it has, or still runs, must be settled first. */
 export class OrganizationInUse extends Data.TaggedError("OrganizationInUse")<{ readonly organization: Organization }> {
   override get message() {
-    const { balance, held, id, name } = this.organization
-    if (held > 0n)
-      return `${name} has ${toUsdText(held)} USD held by requests that still run: wait, or cancel its videos.`
-    const correction = `gateway credits adjust ${id} ${toUsdText(0n - balance)} --note TEXT`
-    return `${name} has a balance of ${toUsdText(balance)} USD; take it to zero with ${correction}.`
+    const { balance_usd, held_usd, id, name } = this.organization
+    if (held_usd > 0n)
+      return `${name} has ${toUsdText(held_usd)} USD held by requests that still run: wait, or cancel its videos.`
+    const correction = `gateway credits adjust ${id} ${toUsdText(0n - balance_usd)} --note TEXT`
+    return `${name} has a balance of ${toUsdText(balance_usd)} USD; take it to zero with ${correction}.`
   }
 }
 
@@ -81,20 +69,14 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
     readonly find: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     /** As `find`; it cannot be deleted before the transaction ends. */
     readonly keep: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
-    readonly rename: (
+    readonly update: (
       reference: string,
-      name: string
+      changes: OrganizationSettings
     ) => Effect.Effect<Organization, OrganizationNotFound | NameTaken | NameRefused>
     /** Revokes its keys for good and frees its name. Its entries stay, and nothing but reports finds it by its id. */
     readonly delete: (reference: string) => Effect.Effect<Organization, OrganizationNotFound | OrganizationInUse>
     /** As `find`, of deleted ones too. */
     readonly findAny: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
-    /** Null: no event. */
-    readonly notifyBelow: (
-      reference: string,
-      amount: NanoUsd | null
-    ) => Effect.Effect<Organization, OrganizationNotFound>
-    readonly fitHolds: (reference: string, isOn: boolean) => Effect.Effect<Organization, OrganizationNotFound>
     /** Refuses every key until it is resumed. */
     readonly suspend: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     readonly resume: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
@@ -106,22 +88,23 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
       const sql = yield* SqlClient.SqlClient
       const admin = yield* LedgerAdmin
       const ids = yield* Ids
-      const rows = rowsOf(Organization)
+      const records = recordsOf(Organization)
+      const columns = sql.literal(
+        `${selected(["id", ...Object.keys(settings), "created_at", "deleted_at", "balance_usd", "held_usd"])},
+        suspended_at IS NOT NULL AS suspended, balance - held AS available_usd`
+      )
 
       const insert = (name: string) => sql`
         INSERT INTO organizations (id, name) VALUES (${ids.prefixed("org")}, ${name})
-        ON CONFLICT (name) DO NOTHING RETURNING *`
+        ON CONFLICT (name) DO NOTHING RETURNING ${columns}`
       const selectAny = (reference: string) => {
         const known = storable(reference).normalize()
-        return sql`SELECT * FROM organizations WHERE (id = ${known} OR name = ${known})`
+        return sql`SELECT ${columns} FROM organizations WHERE (id = ${known} OR name = ${known})`
       }
       const select = (reference: string) => sql`${selectAny(reference)} AND deleted_at IS NULL`
 
-      const one = Effect.fnUntraced(function* (
-        reference: string,
-        statement: Effect.Effect<ReadonlyArray<unknown>, SqlError.SqlError>
-      ) {
-        const [found] = yield* rows(statement)
+      const one = Effect.fnUntraced(function* (reference: string, statement: Parameters<typeof records>[0]) {
+        const [found] = yield* records(statement)
         return found ?? (yield* new OrganizationNotFound({ reference }))
       })
 
@@ -130,7 +113,7 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
           const { credits = zero } = organization
           const name = organization.name.normalize()
           if (!nameRule.test(name)) return yield* new NameRefused()
-          const [created] = yield* rows(insert(name))
+          const [created] = yield* records(insert(name))
           if (created === undefined) return yield* new NameTaken({ name })
           if (credits === zero) return created
           yield* Effect.orDie(admin.topUp({ org: created.id, amount: credits, note: "opening credits" }))
@@ -141,25 +124,38 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
         Effect.uninterruptible
       )
 
-      const update = (reference: string, set: Fragment) => sql`
-        UPDATE organizations SET ${set}
-        WHERE (id = ${reference} OR name = ${reference.normalize()}) AND deleted_at IS NULL RETURNING *`
+      const set = (reference: string, assignment: Fragment) =>
+        one(
+          reference,
+          sql`UPDATE organizations SET ${assignment}
+            WHERE (id = ${reference} OR name = ${reference.normalize()}) AND deleted_at IS NULL RETURNING ${columns}`
+        )
 
-      const rename = Effect.fn("Organizations.rename")(function* (reference: string, newName: string) {
-        const name = newName.normalize()
-        if (!nameRule.test(name)) return yield* new NameRefused()
-        const { id } = yield* one(reference, select(reference))
-        const [renamed] = yield* rows(sql`
-          UPDATE organizations SET name = ${name}
-          WHERE id = ${id} AND NOT EXISTS (SELECT FROM organizations WHERE name = ${name} AND id <> ${id})
-          RETURNING *`)
-        return renamed ?? (yield* new NameTaken({ name }))
+      const update = Effect.fn("Organizations.update")(function* (reference: string, changes: OrganizationSettings) {
+        const name = changes.name?.normalize()
+        if (name !== undefined && !nameRule.test(name)) return yield* new NameRefused()
+        const found = yield* one(reference, select(reference))
+        const { id } = found
+        const changed = assigned(sql, settings, { ...changes, name })
+        if (changed.length === 0) return found
+        const [updated] = yield* records(sql`
+          UPDATE organizations SET ${sql.csv(changed.map(({ column, value }) => sql`${sql(column)} = ${value}`))}
+          WHERE ${sql.and([
+            sql`id = ${id} AND deleted_at IS NULL`,
+            ...whenDefined(
+              name,
+              (name) => sql`NOT EXISTS (SELECT FROM organizations WHERE name = ${name} AND id <> ${id})`
+            )
+          ])}
+          RETURNING ${columns}`)
+        if (updated !== undefined) return updated
+        return yield* name === undefined ? new OrganizationNotFound({ reference }) : new NameTaken({ name })
       })
 
       const remove = Effect.fn("Organizations.delete")(function* (reference: string) {
         // Waits for those who keep it, in a statement of its own: the next one sees what they have done.
         const organization = yield* one(reference, sql`${select(reference)} FOR UPDATE`)
-        const [deleted] = yield* rows(sql`
+        const [deleted] = yield* records(sql`
           WITH deleted AS (
             UPDATE organizations SET deleted_at = now(), suspended_at = coalesce(suspended_at, now()),
               name = name || ' (deleted ' || id || ')'
@@ -167,26 +163,26 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
           ), revoked AS (
             UPDATE api_keys SET revoked_at = now() FROM deleted WHERE org_id = deleted.id AND revoked_at IS NULL
           )
-          SELECT * FROM deleted`)
+          SELECT ${columns} FROM deleted`)
         return deleted ?? (yield* new OrganizationInUse({ organization: yield* one(reference, select(reference)) }))
       })
 
       return Organizations.of({
         create,
         list: Effect.withSpan(
-          rows(sql`SELECT * FROM organizations WHERE deleted_at IS NULL ORDER BY created_at, id`),
+          records(sql`SELECT ${columns} FROM organizations WHERE deleted_at IS NULL ORDER BY created_at, id`),
           "Organizations.list"
         ),
         page: Effect.fn("Organizations.page")(({ after, limit, search, state }: OrganizationQuery) =>
-          rows(sql`
-            SELECT * FROM organizations WHERE ${sql.and([
+          records(sql`
+            SELECT ${columns} FROM organizations WHERE ${sql.and([
               sql.literal(state === undefined ? "deleted_at IS NULL" : states[state]),
               ...whenDefined(search, (text) => sql`(id = ${storable(text)} OR name ILIKE ${containing(text)})`),
               ...whenDefined(after, (id) => sql`id < ${storable(id)}`)
             ])}
             ORDER BY id DESC LIMIT ${limit}`)
         ),
-        rename,
+        update,
         delete: remove,
         findAny: Effect.fn("Organizations.findAny")((reference: string) => one(reference, selectAny(reference))),
         find: Effect.fn("Organizations.find")((reference: string) => one(reference, select(reference))),
@@ -194,17 +190,9 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
           one(reference, sql`${select(reference)} FOR KEY SHARE`)
         ),
         suspend: Effect.fn("Organizations.suspend")((reference: string) =>
-          one(reference, update(reference, sql`suspended_at = coalesce(suspended_at, now())`))
+          set(reference, sql`suspended_at = coalesce(suspended_at, now())`)
         ),
-        resume: Effect.fn("Organizations.resume")((reference: string) =>
-          one(reference, update(reference, sql`suspended_at = NULL`))
-        ),
-        notifyBelow: Effect.fn("Organizations.notifyBelow")((reference: string, amount: NanoUsd | null) =>
-          one(reference, update(reference, sql`notify_below = ${amount}`))
-        ),
-        fitHolds: Effect.fn("Organizations.fitHolds")((reference: string, isOn: boolean) =>
-          one(reference, update(reference, sql`fit_holds = ${isOn}`))
-        )
+        resume: Effect.fn("Organizations.resume")((reference: string) => set(reference, sql`suspended_at = NULL`))
       })
     })
   )

@@ -21,18 +21,21 @@ interface Resource<Record extends Identified, Encoded, E, R> {
   /** Without secrets: the audit keeps it. */
   readonly record: Schema.Schema<Record, Encoded>
   readonly find: (reference: string) => Effect.Effect<Record | undefined, E, R>
+  /** By default its `org`. */
+  readonly orgOf?: (record: Record) => string | undefined
 }
 
 /** Changes of a resource, each written down with what it was before and is after. */
 export const audited = <Record extends Identified, Encoded, E, R>({
   find,
   name,
+  orgOf = ({ org }) => org ?? undefined,
   record
 }: Resource<Record, Encoded, E, R>) => {
   const common = {
     record,
     targetOf: ({ id }: Record) => id,
-    orgOf: ({ org }: Record) => org ?? undefined
+    orgOf
   }
   return {
     /** `recordOf` finds the record in what `run` makes. */

@@ -16,6 +16,8 @@ export interface About {
   readonly needs?: string
   /** What a form has chosen to begin with. */
   readonly suggested?: string
+  /** Whether a form needs it filled. */
+  readonly isRequired?: boolean
 }
 
 /** What takes a value away: null in bodies, `word` in commands, an empty field in forms. */
@@ -25,7 +27,7 @@ export interface None {
 }
 
 export interface Form {
-  readonly kind: "text" | "integer" | "usd" | "time" | "choice" | "choices"
+  readonly kind: "text" | "integer" | "usd" | "time" | "flag" | "choice" | "choices"
   readonly options?: ReadonlyArray<string>
 }
 
@@ -68,6 +70,27 @@ export const text = (longest: number, about: About): Input<typeof Schema.String,
   accepts: `a text of at most ${longest} characters`,
   read: (word) => (word.length > longest ? undefined : word),
   form: { kind: "text" }
+})
+
+/** Text with rules of its own, which its service checks. */
+export const ruledText = (about: About): Input<typeof Schema.String, typeof Schema.String> => ({
+  ...about,
+  record: Schema.String,
+  body: Schema.String,
+  problem: "must be a text",
+  accepts: "a text",
+  read: (word) => word,
+  form: { kind: "text" }
+})
+
+export const flag = (about: About): Input<typeof Schema.Boolean, typeof Schema.Boolean> => ({
+  ...about,
+  record: Schema.Boolean,
+  body: Schema.Boolean,
+  problem: "must be true or false",
+  accepts: "one of on, off",
+  read: (word) => (word === "on" || word === "off" ? word === "on" : undefined),
+  form: { kind: "flag" }
 })
 
 export const integer = (
@@ -183,6 +206,16 @@ export const orNone = <Answered extends Schema.Schema.All, Sent extends Schema.S
   none
 })
 
+/** A value that can be taken away, and that answers leave out then. */
+export const orAbsent = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
+  none: None,
+  input: Input<Answered, Sent>
+): Input<Answered, Schema.NullOr<Sent>> => ({
+  ...orNone(none, input),
+  record: input.record,
+  problem: `${input.problem}, or null`
+})
+
 /** A value that is null where another one is, and is taken away with it. */
 export const orNull = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
   input: Input<Answered, Sent>
@@ -204,22 +237,3 @@ export const bodyOf = <Of extends Inputs>(inputs: Of): Schema.Schema<Written<Of>
   })
   return Schema.make(new AST.TypeLiteral(properties, []))
 }
-
-/** What the console knows of an input; plain data. */
-export interface InputDescription extends About {
-  readonly name: string
-  readonly form: Form
-  readonly none?: string
-}
-
-export const describeInputs = (inputs: Inputs): ReadonlyArray<InputDescription> =>
-  Object.entries(inputs).map(([name, { column, description, form, label, needs, none, suggested }]) => ({
-    name,
-    description,
-    label,
-    form,
-    ...(column !== undefined && { column }),
-    ...(needs !== undefined && { needs }),
-    ...(suggested !== undefined && { suggested }),
-    ...(none !== undefined && { none: none.means })
-  }))

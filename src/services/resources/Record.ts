@@ -1,4 +1,4 @@
-import { SchemaAST as AST, Schema } from "effect"
+import { SchemaAST as AST, identity, Option, Predicate, Schema } from "effect"
 import { toUsd } from "../../domain/Money.ts"
 
 const nanoPerUsd = 1e9
@@ -24,17 +24,30 @@ export const TextOrNull = Schema.NullOr(Schema.String)
 export const TimeOrNull = Schema.NullOr(UnixSeconds)
 export const UsdOrNull = Schema.NullOr(Usd)
 
+const absentWhereNull = ({ name }: AST.PropertySignature) =>
+  new AST.PropertySignatureTransformation(name, name, Option.filter(Predicate.isNotNull), identity)
+
 const toRow = (ast: AST.AST): AST.AST => {
   const form = ast.annotations[rowForm]
   if (Schema.isSchema(form)) return form.ast
   if (AST.isUnion(ast)) return AST.Union.make(ast.types.map(toRow))
   if (!AST.isTypeLiteral(ast)) return AST.typeAST(ast)
-  const properties = ast.propertySignatures.map(
-    ({ isOptional, isReadonly, name, type }) => new AST.PropertySignature(name, toRow(type), isOptional, isReadonly)
+  const columns = ast.propertySignatures.map(
+    ({ isOptional, isReadonly, name, type }) =>
+      new AST.PropertySignature(
+        name,
+        isOptional ? AST.Union.make([toRow(type), AST.null]) : toRow(type),
+        isOptional,
+        isReadonly
+      )
   )
-  return new AST.TypeLiteral(properties, [])
+  const row = new AST.TypeLiteral(columns, [])
+  const optional = ast.propertySignatures.filter(({ isOptional }) => isOptional)
+  return optional.length === 0
+    ? row
+    : new AST.Transformation(row, AST.typeAST(ast), new AST.TypeLiteralTransformation(optional.map(absentWhereNull)))
 }
 
-/** A row whose columns have the record's names: amounts come as text, times as dates. */
+/** A row whose columns have the record's names: amounts come as text, times as dates, optional fields as null. */
 export const rowSchema = <A, I>(record: Schema.Schema<A, I>): Schema.Schema<A, unknown> =>
   Schema.make<A, unknown>(toRow(record.ast))

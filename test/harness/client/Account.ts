@@ -32,7 +32,7 @@ export const openAccount = (options: {
       name: `test-${randomUUID()}`,
       ...(credits > 0n ? { credits: NanoUsd(credits) } : {})
     })
-    if (options.fitHolds === true) yield* organizations.fitHolds(id, true)
+    if (options.fitHolds === true) yield* organizations.update(id, { fit_holds: true })
     const { record, secret } = yield* keys.create({
       org: id,
       scopes: options.scopes,

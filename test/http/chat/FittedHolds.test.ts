@@ -84,7 +84,7 @@ withLayer(gateway({ talk: {} }))("a chat whose hold is fitted", (it) => {
     const customer = yield* Served.customer({ nanoUsd: holdOf(maxOutput) - 1n })
     assertRefused(yield* chat(customer, full), refusals.insufficient)
     const { first } = yield* Upstreams
-    yield* (yield* Organizations).fitHolds(customer.org, true)
+    yield* (yield* Organizations).update(customer.org, { fit_holds: true })
     yield* first.script(answers())
     yield* soon(Effect.map(chat(customer, full), ({ status }) => assert.strictEqual(status, 200)))
   })

@@ -1,7 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Struct } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { available } from "../../../src/domain/Organization.ts"
 import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
@@ -15,14 +14,21 @@ const revision = Effect.gen(function* () {
   return Number(row?.["revision"])
 })
 
+const suspendedSince = Effect.fnUntraced(function* (id: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql`SELECT suspended_at AS since FROM organizations WHERE id = ${id}`
+  return row?.["since"]
+})
+
 withLayer(services)("Organizations", (it) => {
   it.effect("are found by id and by name, with nothing on their account", function* () {
     const organizations = yield* Organizations
     const created = yield* organizations.create({ name: "Acme & Söhne" })
     assert.match(created.id, /^org_[0-9a-f]{32}$/)
     assert.strictEqual(created.name, "Acme & Söhne")
-    assert.isNull(created.suspendedAt)
-    assert.strictEqual(available(created), 0n)
+    assert.isFalse(created.suspended)
+    assert.strictEqual(created.available_usd, 0n)
+    assert.doesNotHaveAnyKeys(created, ["deleted_at", "notify_below_usd"])
     assert.deepStrictEqual(yield* organizations.find(created.id), created)
     assert.deepStrictEqual(yield* organizations.find("Acme & Söhne"), created)
     assert.deepStrictEqual(yield* organizations.find("Acme & So\u0308hne"), created)
@@ -32,7 +38,7 @@ withLayer(services)("Organizations", (it) => {
     const organizations = yield* Organizations
     const books = yield* LedgerAdmin
     const created = yield* organizations.create({ name: "rich", credits: NanoUsd(12_000_000_001n) })
-    assert.strictEqual(created.balance, 12_000_000_001n)
+    assert.strictEqual(created.balance_usd, 12_000_000_001n)
     const entries = yield* books.entries(created.id, { limit: 10 })
     assert.deepStrictEqual(
       entries.map(({ amount_usd, kind }) => ({ amount_usd, kind })),
@@ -89,11 +95,37 @@ withLayer(services)("Organizations", (it) => {
     const before = yield* revision
     const suspended = yield* organizations.suspend("naughty")
     assert.strictEqual(suspended.id, id)
-    assert.isNotNull(suspended.suspendedAt)
+    assert.isTrue(suspended.suspended)
     assert.isAbove(yield* revision, before)
+    const since = yield* suspendedSince(id)
+    assert.instanceOf(since, Date)
     assert.deepStrictEqual(yield* organizations.suspend(id), suspended)
-    assert.isNull((yield* organizations.resume(id)).suspendedAt)
-    assert.isNull((yield* organizations.find(id)).suspendedAt)
+    assert.deepStrictEqual(yield* suspendedSince(id), since)
+    assert.isFalse((yield* organizations.resume(id)).suspended)
+    assert.isFalse((yield* organizations.find(id)).suspended)
+  })
+
+  it.effect("every setting can be set, left alone and taken away", function* () {
+    const organizations = yield* Organizations
+    const made = yield* organizations.create({ name: "changing" })
+    const changes = { name: "So\u0308hne", notify_below_usd: NanoUsd(5n), fit_holds: true }
+    const set = yield* organizations.update("changing", changes)
+    assert.deepStrictEqual(set, { ...made, ...changes, name: "Söhne" })
+    assert.deepStrictEqual(yield* organizations.update(made.id, {}), set)
+    const rest = Struct.omit(set, "notify_below_usd")
+    assert.deepStrictEqual(yield* organizations.update(made.id, { notify_below_usd: null }), rest)
+    yield* organizations.create({ name: "taken" })
+    for (const [name, tag] of [
+      ["taken", "NameTaken"],
+      ["-x", "NameRefused"]
+    ] as const) {
+      const error = yield* Effect.flip(organizations.update(made.id, { name, fit_holds: false }))
+      assert.strictEqual(error._tag, tag)
+    }
+    assert.deepStrictEqual(yield* organizations.update(made.id, { name: "Söhne" }), rest)
+    const deleted = yield* organizations.delete(made.id)
+    assert.instanceOf(deleted.deleted_at, Date)
+    assert.deepStrictEqual(yield* organizations.findAny(made.id), deleted)
   })
 
   it.effect("an unknown one is said to be unknown, whatever is asked of it", function* () {

@@ -22,7 +22,7 @@ const Rows = Schema.Array(
 const customer = Effect.fnUntraced(function* (url: string | null = "https://hooks.example/") {
   const { admin, bench, ids, key, ledger, org } = yield* account(usd(10))
   const sql = yield* SqlClient.SqlClient
-  const { notifyBelow } = yield* Organizations
+  const { update } = yield* Organizations
   const notices = Effect.flatMap(
     sql`SELECT event_id, type, data FROM webhook_deliveries WHERE org_id = ${org} ORDER BY id`,
     Schema.decodeUnknown(Rows)
@@ -31,7 +31,7 @@ const customer = Effect.fnUntraced(function* (url: string | null = "https://hook
     yield* sql`INSERT INTO webhook_endpoints (id, org_id, url, secret) VALUES (${ids.prefixed("whe")}, ${org}, ${url}, 's')`
     const probe = KeyId.make(ids.prefixed("key"))
     yield* sql`INSERT INTO api_keys (id, org_id, hash) VALUES (${probe}, ${org}, decode(md5(${probe}), 'hex'))`
-    yield* notifyBelow(org, usd(10))
+    yield* update(org, { notify_below_usd: usd(10) })
     const probed = Effect.gen(function* () {
       yield* ledger.settle(yield* ledger.admit({ org, key: probe, upTo: usd(1) }), NanoUsd(1n))
       yield* admin.adjust({ org, amount: NanoUsd(1n), note: "n", force: false })
@@ -39,7 +39,7 @@ const customer = Effect.fnUntraced(function* (url: string | null = "https://hook
     })
     // The process knows of the endpoint now.
     yield* eventually(probed, ({ length }) => length > 0)
-    yield* notifyBelow(org, null)
+    yield* update(org, { notify_below_usd: null })
     yield* sql`DELETE FROM webhook_deliveries WHERE org_id = ${org}`
   }
   const hold = (amount: number) => ledger.admit({ org, key, upTo: usd(amount) })
@@ -52,7 +52,7 @@ const customer = Effect.fnUntraced(function* (url: string | null = "https://hook
     ledger,
     org,
     sql,
-    notifyBelow: (amount: number) => notifyBelow(org, usd(amount)),
+    notifyBelow: (amount: number) => update(org, { notify_below_usd: usd(amount) }),
     cap: (amount: number, period: CapPeriod) => bench.cap(key, usd(amount), period),
     charge: (amount: number) =>
       Effect.flatMap(hold(amount), (held) => Effect.as(ledger.settle(held, usd(amount)), held.id)),

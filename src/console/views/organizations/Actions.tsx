@@ -1,8 +1,10 @@
 import type { TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import type { Entry } from "../../../services/ledger/Entry.ts"
 import { formatUsd } from "../../format/Amount.ts"
-import { changesOf, decimalOf, typedOf } from "../../format/Typed.ts"
+import { typedOf } from "../../format/Typed.ts"
+import { inputs } from "../../inputs.ts"
 import { CheckField, TextField, textOf, UsdField } from "../../parts/Field.tsx"
+import { changesIn, InputFields } from "../../parts/InputFields.tsx"
 import { toast } from "../../parts/Toasts.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
@@ -78,44 +80,19 @@ const Adjust = ({ onDone, organization }: Of) => {
   )
 }
 
-const Edit = ({ onDone, organization }: Of) => {
-  const { fit_holds, name, notify_below_usd } = organization
-  const present = {
-    name: typedOf(name),
-    notify_below_usd: notify_below_usd === undefined ? null : decimalOf(notify_below_usd),
-    fit_holds
-  }
-  return (
-    <WriteButton<Organization>
-      label="Edit"
-      title={`Edit ${name}`}
-      action="Save"
-      method="PATCH"
-      path={pathOf(organization)}
-      body={(form) =>
-        changesOf(present, {
-          name: textOf(form, "name") ?? "",
-          notify_below_usd: textOf(form, "notify_below_usd") ?? null,
-          fit_holds: form.has("fit_holds")
-        })
-      }
-      onDone={onDone}
-    >
-      <TextField name="name" label="Name" value={present.name} required />
-      <UsdField
-        name="notify_below_usd"
-        label="Tell its webhooks below this balance, in USD"
-        hint="Never, if left empty."
-        value={present.notify_below_usd ?? ""}
-      />
-      <CheckField
-        name="fit_holds"
-        label="Run chats with a lower cap where the balance does not cover theirs"
-        checked={fit_holds}
-      />
-    </WriteButton>
-  )
-}
+const Edit = ({ onDone, organization }: Of) => (
+  <WriteButton<Organization>
+    label="Edit"
+    title={`Edit ${organization.name}`}
+    action="Save"
+    method="PATCH"
+    path={pathOf(organization)}
+    body={(form) => changesIn(inputs.organization, form, organization)}
+    onDone={onDone}
+  >
+    <InputFields inputs={inputs.organization} record={organization} />
+  </WriteButton>
+)
 
 const Suspend = ({ onDone, organization }: Of) => (
   <WriteButton<Organization>

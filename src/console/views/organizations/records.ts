@@ -1,8 +1,8 @@
 import type { Key as KeySchema } from "../../../services/access/Key.ts"
-import type { OrganizationRecord } from "../../../services/admin/OrganizationChanges.ts"
+import type { Organization as OrganizationSchema } from "../../../services/access/Organization.ts"
 import type { ListedEntry as ListedEntrySchema, OpenHold } from "../../../services/ledger/Entry.ts"
 
-export type Organization = typeof OrganizationRecord.Encoded
+export type Organization = typeof OrganizationSchema.Encoded
 export type Key = typeof KeySchema.Encoded
 export type ListedEntry = typeof ListedEntrySchema.Encoded
 export type Hold = typeof OpenHold.Encoded

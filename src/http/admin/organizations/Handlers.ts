@@ -1,7 +1,8 @@
 import { HttpApiBuilder } from "@effect/platform"
-import { Effect } from "effect"
+import { Effect, identity, Struct } from "effect"
+import type { Organization } from "../../../services/access/Organization.ts"
 import { Organizations } from "../../../services/access/Organizations.ts"
-import * as Changes from "../../../services/admin/OrganizationChanges.ts"
+import * as Operations from "../../../services/admin/OrganizationOperations.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { conflict, invalid, notFound, recordOf } from "../Fields.ts"
 import { cutPage, defaultListed } from "../Page.ts"
@@ -17,30 +18,20 @@ export const OrganizationsHandlers = HttpApiBuilder.group(
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, search, state } }) =>
         Effect.map(organizations.page({ after, limit: limit + 1, search, state }), (rows) =>
-          cutPage(rows, limit, Changes.organizationRecord, ({ id }) => id)
+          cutPage(rows, limit, identity<Organization>, Struct.get("id"))
         )
       )
       .handle("create", ({ payload: { credits_usd, name } }) =>
-        recordOf(Changes.createOrganization({ name, credits: credits_usd })).pipe(Effect.catchTags(nameRefusals))
+        recordOf(Operations.create.run({ name, credits: credits_usd })).pipe(Effect.catchTags(nameRefusals))
       )
-      .handle("show", ({ path: { org } }) =>
-        Effect.map(organizations.findAny(org), Changes.organizationRecord).pipe(Effect.catchTags(unknown))
+      .handle("show", ({ path: { org } }) => Effect.catchTags(organizations.findAny(org), unknown))
+      .handle("update", ({ path: { org }, payload }) =>
+        recordOf(Operations.update.run(org, payload)).pipe(Effect.catchTags({ ...nameRefusals, ...unknown }))
       )
-      .handle("update", ({ path: { org }, payload: { fit_holds, name, notify_below_usd } }) =>
-        recordOf(Changes.updateOrganization(org, { name, notifyBelow: notify_below_usd, fitHolds: fit_holds })).pipe(
-          Effect.catchTags({ ...nameRefusals, ...unknown })
-        )
-      )
-      .handle("suspend", ({ path: { org } }) =>
-        recordOf(Changes.suspendOrganization(org)).pipe(Effect.catchTags(unknown))
-      )
-      .handle("resume", ({ path: { org } }) =>
-        recordOf(Changes.resumeOrganization(org)).pipe(Effect.catchTags(unknown))
-      )
+      .handle("suspend", ({ path: { org } }) => Effect.catchTags(recordOf(Operations.suspend.run(org)), unknown))
+      .handle("resume", ({ path: { org } }) => Effect.catchTags(recordOf(Operations.resume.run(org)), unknown))
       .handle("delete", ({ path: { org } }) =>
-        recordOf(Changes.deleteOrganization(org)).pipe(
-          Effect.catchTags({ ...unknown, OrganizationInUse: conflict(null) })
-        )
+        recordOf(Operations.remove.run(org)).pipe(Effect.catchTags({ ...unknown, OrganizationInUse: conflict(null) }))
       )
   })
 )

@@ -1,14 +1,15 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { OrganizationRecord } from "../../../services/admin/OrganizationChanges.ts"
+import { Organization, settings } from "../../../services/access/Organization.ts"
+import * as Operations from "../../../services/admin/OrganizationOperations.ts"
 import { field, optionalField, usdWhere } from "../../../services/resources/Body.ts"
+import { bodyOf } from "../../../services/resources/Input.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, OwnerAccess, ReadAccess, WriteAccess } from "../Access.ts"
 import { usdProblem } from "../Fields.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
 const reference = Schema.Struct({ org: Schema.String.annotations({ description: "Its id or its name." }) })
-const name = [Schema.String, "must be a text", "A name that no other organization has."] as const
 
 const list = HttpApiEndpoint.get("list", "/organizations")
   .setUrlParams(
@@ -23,14 +24,14 @@ const list = HttpApiEndpoint.get("list", "/organizations")
       )
     })
   )
-  .addSuccess(pageOf(OrganizationRecord, "Organizations"))
+  .addSuccess(pageOf(Organization, "Organizations"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List organizations, newest first")
 
 const create = HttpApiEndpoint.post("create", "/organizations")
   .setPayload(
     Schema.Struct({
-      name: field("name", ...name),
+      name: field("name", settings.name.body, settings.name.problem, `${settings.name.description}.`),
       credits_usd: optionalField(
         "credits_usd",
         usdWhere((amount) => amount >= 0n),
@@ -39,56 +40,40 @@ const create = HttpApiEndpoint.post("create", "/organizations")
       )
     })
   )
-  .addSuccess(OrganizationRecord, { status: 201 })
+  .addSuccess(Organization, { status: 201 })
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Make an organization")
+  .annotate(OpenApi.Summary, Operations.create.summary)
 
 const show = HttpApiEndpoint.get("show", "/organizations/:org")
   .setPath(reference)
-  .addSuccess(OrganizationRecord)
+  .addSuccess(Organization)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Show an organization, a deleted one too")
 
 const update = HttpApiEndpoint.patch("update", "/organizations/:org")
   .setPath(reference)
-  .setPayload(
-    Schema.Struct({
-      name: optionalField("name", ...name),
-      notify_below_usd: optionalField(
-        "notify_below_usd",
-        Schema.NullOr(usdWhere((amount) => amount > 0n)),
-        `${usdProblem.positive}, or null`,
-        "The balance below which its webhook endpoints get an event; null: never."
-      ),
-      fit_holds: optionalField(
-        "fit_holds",
-        Schema.Boolean,
-        "must be true or false",
-        "Whether chats run with a lower cap where the balance does not cover theirs."
-      )
-    })
-  )
-  .addSuccess(OrganizationRecord)
+  .setPayload(bodyOf(settings))
+  .addSuccess(Organization)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Change an organization")
+  .annotate(OpenApi.Summary, Operations.update.summary)
 
 const suspend = HttpApiEndpoint.post("suspend", "/organizations/:org/suspend")
   .setPath(reference)
-  .addSuccess(OrganizationRecord)
+  .addSuccess(Organization)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Refuse all its keys until it is resumed")
+  .annotate(OpenApi.Summary, Operations.suspend.summary)
 
 const resume = HttpApiEndpoint.post("resume", "/organizations/:org/resume")
   .setPath(reference)
-  .addSuccess(OrganizationRecord)
+  .addSuccess(Organization)
   .middleware(WriteAccess)
-  .annotate(OpenApi.Summary, "Let it in again")
+  .annotate(OpenApi.Summary, Operations.resume.summary)
 
 const remove = HttpApiEndpoint.del("delete", "/organizations/:org")
   .setPath(reference)
-  .addSuccess(OrganizationRecord)
+  .addSuccess(Organization)
   .middleware(OwnerAccess)
-  .annotate(OpenApi.Summary, "Delete one without balance and holds: revokes its keys, frees its name")
+  .annotate(OpenApi.Summary, Operations.remove.summary)
 
 export const OrganizationsGroup = HttpApiGroup.make("organizations")
   .add(list)

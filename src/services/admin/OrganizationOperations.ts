@@ -1,0 +1,42 @@
+import { Effect, identity } from "effect"
+import type { NanoUsd } from "../../domain/Money.ts"
+import { Organization, type OrganizationSettings } from "../access/Organization.ts"
+import { Organizations } from "../access/Organizations.ts"
+import { audited, operation } from "./Operation.ts"
+
+const organizations = audited({
+  name: "organizations",
+  record: Organization,
+  find: (reference) => Effect.flatMap(Organizations, ({ find }) => find(reference)),
+  orgOf: ({ id }) => id
+})
+
+export const create = operation(
+  "Make an organization",
+  (given: { readonly name: string; readonly credits?: NanoUsd | undefined }) => {
+    const run = Effect.flatMap(Organizations, ({ create }) => create(given))
+    return organizations.create("create", given, run, identity)
+  }
+)
+
+export const update = operation("Change an organization", (reference: string, changes: OrganizationSettings) =>
+  organizations.change("update", reference, changes, (id) =>
+    Effect.flatMap(Organizations, ({ update }) => update(id, changes))
+  )
+)
+
+export const suspend = operation("Refuse all keys of an organization until it is resumed", (reference: string) =>
+  organizations.change("suspend", reference, {}, (id) => Effect.flatMap(Organizations, ({ suspend }) => suspend(id)))
+)
+
+export const resume = operation("Let a suspended organization in again", (reference: string) =>
+  organizations.change("resume", reference, {}, (id) => Effect.flatMap(Organizations, ({ resume }) => resume(id)))
+)
+
+export const remove = operation(
+  "Delete an organization without balance and holds: revoke its keys, free its name. Its ledger stays",
+  (reference: string) =>
+    organizations.change("delete", reference, {}, (id) =>
+      Effect.flatMap(Organizations, (organizations) => organizations.delete(id))
+    )
+)
