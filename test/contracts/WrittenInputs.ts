@@ -22,6 +22,8 @@ export const samplesOf = ({ kind, options: [option = ""] = [] }: Form): Samples 
       return { value: 2.5, word: "2.5", wrongValues: [-1, "x", 1e-10, 1e12], wrongWords: ["x", "0.0000000001"] }
     case "time":
       return { value: 4e9, word: "4000000000", wrongValues: ["soon", 1.5, -1], wrongWords: ["soon"] }
+    case "flag":
+      return { value: true, word: "on", wrongValues: ["true", 1, null], wrongWords: ["yes"] }
     case "choice":
       return { value: option, word: option, wrongValues: ["none of them", 1], wrongWords: ["none of them"] }
     case "choices":
