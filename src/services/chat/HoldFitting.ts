@@ -7,9 +7,9 @@ import { available } from "../../domain/Organization.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import { balanceShares, type Hold } from "../ledger/Hold.ts"
 import { type HoldRefused, type HoldRequest, Ledger } from "../ledger/Ledger.ts"
+import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { ensureSync } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 
 /** An answer with less is of no use. */
 const minOutput = 1_024

@@ -16,11 +16,11 @@ import type { Hold } from "../ledger/Hold.ts"
 import { type HoldRefused, Ledger } from "../ledger/Ledger.ts"
 import { MediaStore, type MediaStoreFailed } from "../media/MediaStore.ts"
 import { References } from "../media/References.ts"
+import { rowOf } from "../requests/RequestEntry.ts"
+import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import { rowOf } from "../telemetry/RequestEntry.ts"
-import type { RequestRecord } from "../telemetry/RequestRecord.ts"
 import { withSpan } from "../telemetry/Tracing.ts"
 
 export interface ImageTask {

@@ -1,4 +1,4 @@
-import type { RequestRecord } from "./RequestRecord.ts"
+import type { RequestRecord } from "../requests/RequestRecord.ts"
 
 /** An answer that leaves, or 499 for a client that left before it. */
 export interface AnsweredRequest {

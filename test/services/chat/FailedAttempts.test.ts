@@ -1,8 +1,8 @@
 import { Deferred, Effect, Fiber, TestClock } from "effect"
 import type { Route } from "../../../src/domain/Model.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
+import { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
-import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
 import {
   answers,
   content,

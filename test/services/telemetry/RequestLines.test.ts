@@ -2,8 +2,8 @@ import { Writable } from "node:stream"
 import { Effect } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
 import { RequestLines } from "../../../src/services/telemetry/RequestLines.ts"
-import { RequestRecord } from "../../../src/services/telemetry/RequestRecord.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const record = () => {

@@ -2,10 +2,9 @@ import type { Caller } from "../../domain/ApiKey.ts"
 import type { Usage } from "../../domain/Chat.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
-import type { Settlement } from "../ledger/Hold.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
+import type { RequestTrace } from "../telemetry/RequestTrace.ts"
 import type { RequestEntry } from "./RequestEntry.ts"
-import type { RequestTrace } from "./RequestTrace.ts"
 
 type Note = RequestEntry["notes"][number]
 
@@ -21,6 +20,16 @@ interface Begun {
   /** On the monotonic clock. */
   readonly startedAt: number
   readonly trace?: RequestTrace | undefined
+}
+
+/** What its hold came to. */
+interface Settled {
+  readonly charged: bigint
+  /** The cost was above the hold. */
+  readonly exceeded: boolean
+  /** The hold had been released: nothing was charged. */
+  readonly lost: boolean
+  readonly logged?: boolean
 }
 
 /** Filled in by each stage, so that the log has a row wherever the request ends. */
@@ -73,7 +82,7 @@ export class RequestRecord {
     return this.attempts.list.reduce((sum, { cost = 0n }) => sum + cost, this.cost ?? 0n)
   }
 
-  settled({ charged, exceeded, logged, lost }: Settlement): void {
+  settled({ charged, exceeded, logged, lost }: Settled): void {
     this.charge = charged
     this.isLogged = logged === true
     if (exceeded) this.notes.add("hold_exceeded")

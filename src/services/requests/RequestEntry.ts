@@ -4,10 +4,9 @@ import type { Usage } from "../../domain/Chat.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { maxStored } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { Hold } from "../ledger/Hold.ts"
 import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { storable } from "../sql/Statement.ts"
-import { toColumns } from "./RequestTokens.ts"
+import { toColumns } from "../telemetry/RequestTokens.ts"
 
 /** Without prompts, output and secrets; milliseconds and nano-USD. */
 export interface RequestEntry {
@@ -102,7 +101,7 @@ const Essentials = Schema.Struct({
 const readEssentials = Schema.decodeUnknownOption(Schema.parseJson(Essentials))
 
 /** A charge's row where there is none, or where the database refuses what is in it. */
-export const bareRow = ({ id, key, org }: Hold, at: number, refused = ""): string =>
+export const bareRow = ({ id, key, org }: Pick<RequestEntry, "id" | "key" | "org">, at: number, refused = ""): string =>
   JSON.stringify({
     ...Option.getOrElse(readEssentials(refused), () => ({
       request_id: id,
