@@ -3,7 +3,7 @@ import { Duration, Effect, Schema } from "effect"
 import type * as Pg from "pg"
 import { KeyId, keyPrefix } from "../../src/domain/ApiKey.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { sums } from "../../src/services/telemetry/UsageSql.ts"
+import { totalColumns as sums } from "../../src/services/requests/RequestColumns.ts"
 
 export interface Size {
   /** Of holds and of the request log, each; about as many ledger entries. */

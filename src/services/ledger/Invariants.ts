@@ -1,6 +1,6 @@
 import type { SqlClient, Statement } from "@effect/sql"
+import { totalColumns } from "../requests/RequestColumns.ts"
 import type { Row } from "../sql/Statement.ts"
-import { sums } from "../telemetry/UsageSql.ts"
 import { refundedByHold } from "./RefundSql.ts"
 
 export interface Invariant {
@@ -10,9 +10,9 @@ export interface Invariant {
 
 /** Both the totals and the rows are complete from here on. */
 const comparable = "(SELECT greatest(filled_from, rows_from) FROM usage_bounds)"
-const added = sums.map((name) => `sum(${name}) AS ${name}`).join(", ")
+const added = totalColumns.map((name) => `sum(${name}) AS ${name}`).join(", ")
 const [totalled, counted] = ["totals", "counted"].map((from) =>
-  sums.map((name) => `coalesce(${from}.${name}, 0)`).join(", ")
+  totalColumns.map((name) => `coalesce(${from}.${name}, 0)`).join(", ")
 )
 /** Totals merge names that were not on sale; one may be on sale later. */
 const identity =

@@ -1,5 +1,7 @@
+import { Record, Struct } from "effect"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import { requestColumns } from "../requests/RequestColumns.ts"
 import { lockTimeoutSql, type Query, type Waiter } from "../sql/Statement.ts"
 import { lowCredits, notify, reachedCaps } from "../webhooks/CrossingSql.ts"
 import { type Closed, knownHolds, readClosed } from "./LedgerRows.ts"
@@ -11,9 +13,8 @@ export interface Charge {
   readonly cost: NanoUsd
 }
 
-const logColumns = `request_id, at, surface, status, code, org_id, key_id, address, user_agent, model, route, provider,
-  preferred_route, stream, attempts, provider_request_id, prompt_tokens, completion_tokens, cached_tokens,
-  cache_write_tokens, cache_write_hour_tokens, reasoning_tokens, web_searches, hold_id, cost, first_byte_ms, total_ms`
+/** But for those that the settlement decides. */
+const logColumns = Record.keys(Struct.omit(requestColumns, "id", "charge", "notes")).join(", ")
 
 const notices = notify("SELECT id FROM payers", `${lowCredits} UNION ALL ${reachedCaps}`)
 

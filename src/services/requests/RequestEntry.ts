@@ -1,4 +1,4 @@
-import { Option, Schema } from "effect"
+import { Option, Record, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { Usage } from "../../domain/Chat.ts"
 import type { Surface } from "../../domain/Model.ts"
@@ -6,7 +6,8 @@ import { maxStored } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { storable } from "../sql/Statement.ts"
-import { toColumns } from "../telemetry/RequestTokens.ts"
+import type { RequestColumn } from "./RequestColumns.ts"
+import { requestCounts } from "./RequestCounts.ts"
 
 /** Without prompts, output and secrets; milliseconds and nano-USD. */
 export interface RequestEntry {
@@ -50,7 +51,17 @@ const withoutControls = (text: string | undefined): string | null => {
 const amount = (nano: bigint | undefined): string | undefined =>
   nano === undefined ? undefined : (nano < maxStored ? nano : maxStored).toString()
 
-export const toRow = (entry: RequestEntry) => ({
+const uncounted = Record.map(requestCounts, (): number | null => null)
+const sources = Record.toEntries(Record.map(requestCounts, ({ usage }) => usage))
+
+const countsOf = (usage: Usage | undefined) => {
+  if (usage === undefined) return uncounted
+  const counts = { ...uncounted }
+  for (const [column, source] of sources) counts[column] = usage[source] ?? null
+  return counts
+}
+
+export const toRow = (entry: RequestEntry): Readonly<Record<RequestColumn, unknown>> => ({
   id: entry.id,
   request_id: entry.requestId,
   at: new Date(entry.at).toISOString(),
@@ -78,7 +89,7 @@ export const toRow = (entry: RequestEntry) => ({
   })),
   provider_request_id: entry.attempts.findLast((it) => it.providerRequestId !== undefined)?.providerRequestId ?? null,
   notes: entry.notes,
-  ...toColumns(entry.usage),
+  ...countsOf(entry.usage),
   hold_id: entry.hold ?? null,
   charge: entry.charge.toString(),
   cost: amount(entry.cost) ?? null,

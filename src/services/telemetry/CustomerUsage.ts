@@ -1,13 +1,13 @@
 import { SqlClient, type SqlError } from "@effect/sql"
-import { Context, Effect, Layer, Schema, Struct } from "effect"
+import { Context, Effect, Layer, Record, Schema, Struct } from "effect"
 import { GatewayBusy, RequestNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import { countFields } from "../requests/RequestColumns.ts"
 import { makeKeyedSemaphore } from "../sql/KeyedSemaphore.ts"
 import { isStatementTimeout } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { RequestRow } from "./RequestLog.ts"
-import { RequestTokens } from "./RequestTokens.ts"
 import { UsageRow } from "./Usage.ts"
 import { report } from "./UsageSql.ts"
 
@@ -15,7 +15,7 @@ export type CustomerGrouping = "day" | "model" | "key"
 
 const CustomerRequest = Schema.Struct({
   ...Struct.pick(RequestRow.fields, "requestId", "at", "status", "code", "surface", "model", "stream", "attempts"),
-  ...RequestTokens,
+  ...Struct.pick(RequestRow.fields, ...Record.values(countFields)),
   hold: Schema.NullOr(NanoUsdFromRow),
   ...Struct.pick(RequestRow.fields, "charge", "firstByteMs", "totalMs")
 })

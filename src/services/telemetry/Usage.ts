@@ -1,6 +1,8 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Schema } from "effect"
+import { Context, Effect, Layer, Record, Schema } from "effect"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
+import { toFields } from "../requests/RequestColumns.ts"
+import { requestCounts } from "../requests/RequestCounts.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { report, type UsagePlace, type UsageQuery } from "./UsageSql.ts"
 
@@ -17,13 +19,7 @@ export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
   errors: Schema.NumberFromString,
   /** Status 400 to 498. */
   refusals: Schema.NumberFromString,
-  promptTokens: Schema.NumberFromString,
-  completionTokens: Schema.NumberFromString,
-  cachedTokens: Schema.NumberFromString,
-  cacheWriteTokens: Schema.NumberFromString,
-  cacheWriteHourTokens: Schema.NumberFromString,
-  reasoningTokens: Schema.NumberFromString,
-  webSearches: Schema.NumberFromString,
+  ...toFields(Record.map(requestCounts, () => Schema.NumberFromString)),
   charge: NanoUsdFromRow,
   cost: NanoUsdFromRow,
   margin: Schema.NullOr(NanoUsdFromRow),

@@ -7,7 +7,7 @@ const rowsAtOnce = 5_000
 
 const Counted = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ counted: Schema.Number })))
 
-/** Adds all queued rows of the log to the totals; does nothing while another gateway adds. */
+/** Adds all queued rows of the log to the totals, as `requests/RequestColumns.ts` says; does nothing while another gateway adds. */
 export const countUsage = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [{ counted }] = yield* Effect.flatMap(sql`SELECT count_uncounted(${rowsAtOnce}) AS counted`, Counted)

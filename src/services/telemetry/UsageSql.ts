@@ -2,6 +2,7 @@ import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import { totalColumns } from "../requests/RequestColumns.ts"
 import { equals, whenDefined } from "../sql/Statement.ts"
 import { type Range, rangesOf, type UsageRanges } from "./UsageRanges.ts"
 
@@ -56,25 +57,9 @@ const labelOf = (by: Grouping | undefined, column: string) =>
     ? `(SELECT name FROM ${by === "key" ? "api_keys" : "organizations"} WHERE id = ${column})`
     : "NULL::text"
 
-export const sums = [
-  "requests",
-  "errors",
-  "prompt_tokens",
-  "completion_tokens",
-  "cached_tokens",
-  "cache_write_tokens",
-  "cache_write_hour_tokens",
-  "reasoning_tokens",
-  "web_searches",
-  "charge",
-  "cost",
-  "margin",
-  "costed",
-  "uncosted"
-]
 // Numbers of any length are dear to add up once more.
-const added = sums.map((name) => `sum(${name})::bigint AS ${name}`).join(", ")
-const columns = [...sums, "refusals"]
+const added = totalColumns.map((name) => `sum(${name})::bigint AS ${name}`).join(", ")
+const columns = [...totalColumns, "refusals"]
 const orderOf = ({ by, sort, thenBy }: UsageQuery) => {
   if (sort !== undefined) return `${sort} DESC NULLS LAST, "group", subgroup`
   if (thenBy !== undefined) return `"group", charge DESC, subgroup`
@@ -123,7 +108,7 @@ const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, r
   const isOfAll = ofRequest.length + ofRoute.length === 0
   const isByTime = isOfTime(query.by) || isOfTime(query.thenBy)
   const ofTotals = (table: string, ranges: ReadonlyArray<Range>) => sql`
-    SELECT name, subname, is_sold, is_refusal, hour, ${sql.literal(sums.join(", "))} FROM (
+    SELECT name, subname, is_sold, is_refusal, hour, ${sql.literal(totalColumns.join(", "))} FROM (
       SELECT kind, ${sql.literal(isByTime ? "starts_at" : "NULL::timestamptz")} AS hour, ${sql.literal(added)}
       FROM (SELECT ${sql.literal(isOfAll ? "(SELECT kinds FROM of_series)[series_id] AS kind, *" : "*")}
         FROM ${sql(table)} ${sql.literal(isOfAll ? "" : "JOIN kinds ON kinds.id = series_id")}) AS totals
@@ -132,7 +117,7 @@ const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, r
   const readFrom = (table: string, ranges: ReadonlyArray<Range>) =>
     sql`SELECT * FROM ${sql.literal(table)} WHERE ${sql.and([inRanges(sql, "at", ranges), ...ofRequest])}`
   const ofRows = sql`
-    SELECT ${sql.literal(identity(query))}, hour, ${sql.literal(sums.join(", "))} FROM (
+    SELECT ${sql.literal(identity(query))}, hour, ${sql.literal(totalColumns.join(", "))} FROM (
       SELECT p.* FROM (${readFrom(uncountedRows, [...days, ...hours])} UNION ALL ${readFrom("request_log", rows)}) AS r,
         usage_parts(1, ROW(r.*)::request_log) AS p
     ) AS parts WHERE ${sql.and([sql`true`, ...ofRoute])}`

@@ -1,0 +1,87 @@
+import { Record, Schema, String } from "effect"
+import { KeyId } from "../../domain/ApiKey.ts"
+import { NanoUsdFromRow } from "../../domain/Money.ts"
+import { OrgId } from "../../domain/Organization.ts"
+import { requestCounts } from "./RequestCounts.ts"
+
+const Text = Schema.NullOr(Schema.String)
+
+const Attempt = Schema.Struct({
+  route: Schema.String,
+  provider: Schema.String,
+  outcome: Schema.String,
+  status: Schema.optional(Schema.Number),
+  ms: Schema.Number,
+  detail: Schema.optional(Schema.String),
+  providerRequestId: Schema.optional(Schema.String).pipe(Schema.fromKey("provider_request_id")),
+  /** What a failed attempt costs, beside the row's own cost. */
+  cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano"))
+})
+
+/** The columns of `request_log`, and what is read of each. */
+export const requestColumns = {
+  id: Schema.String,
+  request_id: Schema.String,
+  at: Schema.DateFromSelf,
+  surface: Schema.String,
+  status: Schema.Number,
+  code: Text,
+  org_id: OrgId,
+  key_id: KeyId,
+  address: Text,
+  user_agent: Text,
+  model: Text,
+  route: Text,
+  /** The one that had the conversation's prompt cache. */
+  preferred_route: Text,
+  provider: Text,
+  stream: Schema.Boolean,
+  attempts: Schema.Array(Attempt),
+  /** Of the last attempt that was answered with one. */
+  provider_request_id: Text,
+  notes: Schema.Array(Schema.String),
+  ...Record.map(requestCounts, () => Schema.NullOr(Schema.NumberFromString)),
+  hold_id: Text,
+  charge: NanoUsdFromRow,
+  cost: Schema.NullOr(NanoUsdFromRow),
+  first_byte_ms: Schema.NullOr(Schema.Number),
+  total_ms: Schema.Number
+}
+
+export type RequestColumn = keyof typeof requestColumns
+export const columnNames = Record.keys(requestColumns)
+
+/**
+ * What `usage_parts()` counts of a row of the log and `add_usage()` adds to `usage_totals`, both in SQL: the newest are in
+ * migrations 0024 and 0030, and name these columns and those of the type `usage_part`.
+ */
+export const totalColumns = [
+  "requests",
+  "errors",
+  ...Record.keys(requestCounts),
+  "charge",
+  "cost",
+  "margin",
+  "costed",
+  "uncosted"
+]
+
+type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`
+  ? `${First}${Capitalize<CamelCase<Rest>>}`
+  : Name
+
+/** What the client calls a column in its rows. */
+export function toField<Name extends string>(column: Name): CamelCase<Name>
+export function toField(column: string): string {
+  return String.snakeToCamel(column)
+}
+
+type Fields<Columns> = { readonly [Name in keyof Columns & string as CamelCase<Name>]: Columns[Name] }
+
+export function toFields<Columns extends Schema.Struct.Fields>(columns: Columns): Fields<Columns>
+export function toFields(columns: Readonly<Record<string, Schema.Struct.Field>>) {
+  return Record.mapKeys(columns, toField)
+}
+
+/** The fields of counts in rows, by their names on the wire. */
+export const countFields = Record.mapEntries(requestCounts, ({ name }, column) => [name, toField(column)])

@@ -1,0 +1,32 @@
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+import { columnNames, totalColumns } from "../../../src/services/requests/RequestColumns.ts"
+import { countsByWhole, requestCounts } from "../../../src/services/requests/RequestCounts.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, describe, it, withLayer } from "../../harness/It.ts"
+
+const namesOf = (relation: string) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const found = yield* sql<{ readonly name: string }>`
+      SELECT attname AS name FROM pg_attribute
+      WHERE attrelid = ${relation}::regclass AND attnum > 0 AND NOT attisdropped`
+    return found.map(({ name }) => name)
+  })
+
+withLayer(Postgres.layer)("the columns of requests", (it) => {
+  it.effect("are those of the log in the database", function* () {
+    assert.sameMembers([...columnNames], yield* namesOf("request_log"))
+  })
+
+  it.effect("are summed by the database in the totals that are named", function* () {
+    assert.sameMembers([...totalColumns, "series_id", "span", "starts_at"], yield* namesOf("usage_totals"))
+    assert.includeMembers(yield* namesOf("usage_part"), [...totalColumns])
+  })
+})
+
+describe("the counts of requests", () => {
+  it("stand each below the count that it is part of", () => {
+    assert.sameMembers([...countsByWhole()], Object.values(requestCounts))
+  })
+})
