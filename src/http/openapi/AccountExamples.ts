@@ -3,11 +3,15 @@ import type { Usage } from "../../domain/Chat.ts"
 import type { ChatModel } from "../../domain/Model.ts"
 import { NanoUsd, toUsd } from "../../domain/Money.ts"
 import { chatCharge, chatHold, noUsage } from "../../domain/Pricing.ts"
+import { customerCounts, customerSums, type RequestCount } from "../../services/requests/RequestCounts.ts"
 import { decodeChatBody } from "../chat/ChatBody.ts"
 import { created, type Examples, exampleUsage, hello } from "./Example.ts"
 
 const lastDay: Usage = { ...noUsage, prompt: 5210, completion: 1840, cached: 4096 }
 const toppedUp = NanoUsd(100_000_000_000n)
+
+const countsOf = (counts: ReadonlyArray<RequestCount>, usage: Usage) =>
+  Object.fromEntries(counts.map(({ name, usage: source }) => [name, usage[source] ?? 0]))
 
 export const accountExamples = (model: ChatModel): Readonly<Record<string, Examples>> => {
   const charge = chatCharge(model.pricing, exampleUsage)
@@ -15,17 +19,10 @@ export const accountExamples = (model: ChatModel): Readonly<Record<string, Examp
   const hold = chatHold(model, Either.getOrThrow(request))
   const chargeBefore = chatCharge(model.pricing, lastDay)
   const balance = toppedUp - chargeBefore - charge
-  const counts = ({ cached, cacheWrite, completion, prompt }: Usage) => ({
-    prompt_tokens: prompt,
-    completion_tokens: completion,
-    cached_tokens: cached,
-    cache_write_tokens: cacheWrite
-  })
   const sum = (day: string, requests: number, usage: Usage, charged: NanoUsd) => ({
     day,
     requests,
-    ...counts(usage),
-    web_searches: 0,
+    ...countsOf(customerSums, usage),
     charge_usd: toUsd(charged)
   })
   return {
@@ -45,10 +42,7 @@ export const accountExamples = (model: ChatModel): Readonly<Record<string, Examp
         stream: false,
         status: 200,
         code: null,
-        ...counts(exampleUsage),
-        cache_write_1h_tokens: 0,
-        reasoning_tokens: 0,
-        web_searches: 0,
+        ...countsOf(customerCounts, exampleUsage),
         hold_usd: toUsd(hold),
         charge_usd: toUsd(charge),
         attempts: [

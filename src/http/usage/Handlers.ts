@@ -4,6 +4,8 @@ import { Clock, Effect, Either } from "effect"
 import { encodeCsv } from "../../domain/Csv.ts"
 import { RequestNotFound } from "../../domain/Failure.ts"
 import { toUsd, toUsdText } from "../../domain/Money.ts"
+import { countFields } from "../../services/requests/RequestColumns.ts"
+import { customerCounts, customerSums } from "../../services/requests/RequestCounts.ts"
 import { type CustomerGrouping, type CustomerRequest, CustomerUsage } from "../../services/telemetry/CustomerUsage.ts"
 import type { UsageRow } from "../../services/telemetry/Usage.ts"
 import { json, jsonText, respond } from "../Answer.ts"
@@ -26,16 +28,10 @@ export const rangeOf = ({ from, to }: typeof UsageQuery.Type, now: number) => {
     : Either.right({ since, until })
 }
 
-const counts = [
-  ["requests", "requests"],
-  ["prompt_tokens", "promptTokens"],
-  ["completion_tokens", "completionTokens"],
-  ["cached_tokens", "cachedTokens"],
-  ["cache_write_tokens", "cacheWriteTokens"],
-  ["web_searches", "webSearches"]
-] as const
-
-const countsOf = (sum: UsageRow) => Object.fromEntries(counts.map(([name, field]) => [name, sum[field]]))
+const countsOf = (sum: UsageRow) => ({
+  requests: sum.requests,
+  ...Object.fromEntries(customerSums.map(({ name }) => [name, sum[countFields[name]]]))
+})
 
 const groupOf = (by: CustomerGrouping, { group, label }: UsageRow) => ({
   [by]: group,
@@ -44,7 +40,7 @@ const groupOf = (by: CustomerGrouping, { group, label }: UsageRow) => ({
 
 const csvOf = (by: CustomerGrouping, sums: ReadonlyArray<UsageRow>): string =>
   encodeCsv(
-    [by, ...(by === "key" ? ["key_name"] : []), ...counts.map(([name]) => name), "charge_usd"],
+    [by, ...(by === "key" ? ["key_name"] : []), "requests", ...customerSums.map(({ name }) => name), "charge_usd"],
     sums.map((sum) => [...Object.values(groupOf(by, sum)), ...Object.values(countsOf(sum)), toUsdText(sum.charge)])
   )
 
@@ -63,16 +59,9 @@ const prefersCsv = (accept = ""): boolean => {
 /** A provider that counts a chat's tokens leaves out kinds that there were none of. */
 const tokensOf = (request: CustomerRequest) => {
   const isCounted = request.promptTokens !== null || request.completionTokens !== null
-  const counted = (tokens: number | null): number | null => (isCounted ? (tokens ?? 0) : null)
-  return {
-    prompt_tokens: counted(request.promptTokens),
-    completion_tokens: counted(request.completionTokens),
-    cached_tokens: counted(request.cachedTokens),
-    cache_write_tokens: counted(request.cacheWriteTokens),
-    cache_write_1h_tokens: counted(request.cacheWriteHourTokens),
-    reasoning_tokens: counted(request.reasoningTokens),
-    web_searches: counted(request.webSearches)
-  }
+  return Object.fromEntries(
+    customerCounts.map(({ name }) => [name, isCounted ? (request[countFields[name]] ?? 0) : null])
+  )
 }
 
 const requestJson = (request: CustomerRequest) => ({

@@ -2,6 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { ParseResult, Schema } from "effect"
 import { described, Integer } from "../../domain/Constraints.ts"
 import { Surface } from "../../domain/Model.ts"
+import { customerCounts, customerSums, type RequestCount } from "../../services/requests/RequestCounts.ts"
 import { NoSuchRequest, ReadErrors, UsageBusy, WrongQuery } from "../errors/Schemas.ts"
 import { Authenticated } from "../schema/Headers.ts"
 import { parameter } from "../schema/Query.ts"
@@ -38,7 +39,13 @@ export const UsageQuery = Schema.Struct({
   to: parameter("to", Instant, noInstant, "The same, exclusive; now if left out. At most 366 days after `from`.")
 })
 
-const count = (description: string) => Integer.annotations({ description })
+const describe = <A>(counts: ReadonlyArray<RequestCount>, value: Schema.Schema<A>) =>
+  Object.fromEntries(
+    counts.map(({ description, name }) => [
+      name,
+      description === undefined ? value : value.annotations({ description })
+    ])
+  )
 
 const Sum = Schema.Struct({
   day: described(Schema.String, "Of UTC, such as `2026-11-01`; with `by=day`."),
@@ -48,12 +55,8 @@ const Sum = Schema.Struct({
   ),
   key: described(Schema.String, "The key's id; with `by=key`."),
   key_name: described(Schema.NullOr(Schema.String), "With `by=key`."),
-  requests: count("Also those that were refused or failed."),
-  prompt_tokens: count("Of chats."),
-  completion_tokens: count("Of chats."),
-  cached_tokens: count("Of `prompt_tokens`, those that a provider read from its cache."),
-  cache_write_tokens: count("Prompt tokens written to the providers' caches."),
-  web_searches: count("Those that are charged."),
+  requests: Integer.annotations({ description: "Also those that were refused or failed." }),
+  ...describe(customerSums, Integer),
   charge_usd: Schema.Number.annotations({ description: "What was charged, less what was given back." })
 })
 
@@ -78,13 +81,8 @@ const Request = Schema.Struct({
     description:
       "The error's code; `stream_error` for a stream that broke, `client_closed` where the client left first."
   }),
+  ...describe(customerCounts, Tokens),
   prompt_tokens: Tokens.annotations({ description: uncounted }),
-  completion_tokens: Tokens,
-  cached_tokens: Tokens,
-  cache_write_tokens: Tokens,
-  cache_write_1h_tokens: Tokens.annotations({ description: "Of those written, the ones kept for an hour." }),
-  reasoning_tokens: Tokens,
-  web_searches: Tokens,
   hold_usd: Schema.NullOr(Schema.Number),
   charge_usd: Schema.Number,
   attempts: Schema.Array(Schema.Struct({ outcome: Schema.String, ms: Integer })).annotations({

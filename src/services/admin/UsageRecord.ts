@@ -1,26 +1,27 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { type CsvCell, csvLine } from "../../domain/Csv.ts"
+import { reportedCounts } from "../requests/RequestCounts.ts"
 import { TextOrNull, Usd } from "../resources/Record.ts"
 import { Usage, type UsageRow } from "../telemetry/Usage.ts"
 import { Grouping, type UsagePlace, type UsageQuery } from "../telemetry/UsageSql.ts"
+import { Counts, countsOf } from "./requests/Counts.ts"
 
 const Amount = Schema.NullOr(Usd)
 const Group = Schema.optional(TextOrNull)
+
+const { cached_tokens, completion_tokens, prompt_tokens, total_tokens, ...otherCounts } = Counts
 
 export const UsageSums = Schema.Struct({
   requests: Schema.Number,
   errors: Schema.Number,
   refusals: Schema.Number,
-  prompt_tokens: Schema.Number,
-  completion_tokens: Schema.Number,
-  total_tokens: Schema.Number,
-  cached_tokens: Schema.Number,
+  prompt_tokens,
+  completion_tokens,
+  total_tokens,
+  cached_tokens,
   /** Null without prompt tokens. */
   cache_hit_rate: Schema.NullOr(Schema.Number),
-  cache_write_tokens: Schema.Number,
-  cache_write_1h_tokens: Schema.Number,
-  reasoning_tokens: Schema.Number,
-  web_searches: Schema.Number,
+  ...otherCounts,
   spend_usd: Usd,
   cost_usd: Usd,
   /** Over the requests whose cost is known; null without any. */
@@ -68,8 +69,7 @@ export const usageColumns = ([by, thenBy]: Groupings): ReadonlyArray<string> => 
   ...(thenBy === undefined ? [] : [thenBy]),
   ...(thenBy !== undefined && isNamed(thenBy) ? [`${thenBy}_name`] : []),
   "requests",
-  "prompt_tokens",
-  "completion_tokens",
+  ...reportedCounts.map(({ name }) => name),
   "cache_hit_rate",
   "spend_usd",
   "cost_usd",
@@ -80,24 +80,24 @@ export const usageColumns = ([by, thenBy]: Groupings): ReadonlyArray<string> => 
 const hitRate = (cached: number, prompt: number) =>
   prompt === 0 ? null : Math.round((cached / prompt) * 10_000) / 10_000
 
-export const usageSums = (row: UsageRow): typeof UsageSums.Type => ({
-  requests: row.requests,
-  errors: row.errors,
-  refusals: row.refusals,
-  prompt_tokens: row.promptTokens,
-  completion_tokens: row.completionTokens,
-  total_tokens: row.promptTokens + row.completionTokens,
-  cached_tokens: row.cachedTokens,
-  cache_hit_rate: hitRate(row.cachedTokens, row.promptTokens),
-  cache_write_tokens: row.cacheWriteTokens,
-  cache_write_1h_tokens: row.cacheWriteHourTokens,
-  reasoning_tokens: row.reasoningTokens,
-  web_searches: row.webSearches,
-  spend_usd: row.charge,
-  cost_usd: row.cost,
-  margin_usd: row.margin,
-  cost_unknown: row.uncosted
-})
+export const usageSums = (row: UsageRow): typeof UsageSums.Type => {
+  const { cached_tokens, completion_tokens, prompt_tokens, total_tokens, ...others } = countsOf(row)
+  return {
+    requests: row.requests,
+    errors: row.errors,
+    refusals: row.refusals,
+    prompt_tokens,
+    completion_tokens,
+    total_tokens,
+    cached_tokens,
+    cache_hit_rate: hitRate(cached_tokens, prompt_tokens),
+    ...others,
+    spend_usd: row.charge,
+    cost_usd: row.cost,
+    margin_usd: row.margin,
+    cost_unknown: row.uncosted
+  }
+}
 
 export const usageRecord = ([by, thenBy]: Groupings, row: UsageRow): UsageRecord => ({
   [by]: row.group,

@@ -4,6 +4,7 @@ import type { ChatModel, ChatPricing } from "../../domain/Model.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { Hold } from "../ledger/Hold.ts"
 import { Ledger } from "../ledger/Ledger.ts"
+import { tokenCounts } from "../requests/RequestCounts.ts"
 import { rowOf } from "../requests/RequestEntry.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
@@ -28,17 +29,13 @@ export interface ChatTask {
   readonly since?: number | undefined
 }
 
-const tokenKinds = [
-  ["prompt", "prompt"],
-  ["completion", "completion"],
-  ["cached", "cached"],
-  ["cache_write", "cacheWrite"],
-  ["cache_write_1h", "cacheWriteHour"],
-  ["reasoning", "reasoning"]
-] as const
+const tokenKinds = tokenCounts.map(({ name, usage }) => ({
+  labels: { kind: name.replace(/_tokens$/, "") },
+  source: usage
+}))
 
 const countTokens = (usage: Usage): void => {
-  for (const [kind, field] of tokenKinds) Metrics.unsafeUpdate(Metrics.tokens, usage[field] ?? 0, { kind })
+  for (const { labels, source } of tokenKinds) Metrics.unsafeUpdate(Metrics.tokens, usage[source] ?? 0, labels)
   if (usage.webSearches) Metrics.unsafeUpdate(Metrics.webSearches, usage.webSearches, {})
 }
 

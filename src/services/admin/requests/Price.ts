@@ -1,9 +1,10 @@
-import { Schema } from "effect"
+import { Record, Schema } from "effect"
 import type { ChatPricing, Model } from "../../../domain/Model.ts"
 import { NanoUsd, toUsdPerToken, toUsdText, zero } from "../../../domain/Money.ts"
 import { chatCharge, ratesAt } from "../../../domain/Pricing.ts"
 import type { HoldHistory } from "../../ledger/LedgerAdmin.ts"
-import { Usd } from "../../resources/Record.ts"
+import { countFields } from "../../requests/RequestColumns.ts"
+import { requestCounts } from "../../requests/RequestCounts.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
 import type { VideoJob } from "../../videos/VideoAdmin.ts"
 import { costOf } from "./Record.ts"
@@ -50,15 +51,8 @@ interface Part {
 const perMillion = "1M tokens"
 const perThousand = "1000 searches"
 
-const usageOf = (row: RequestRow) => ({
-  prompt: row.promptTokens ?? 0,
-  completion: row.completionTokens ?? 0,
-  cached: row.cachedTokens ?? 0,
-  cacheWrite: row.cacheWriteTokens ?? 0,
-  cacheWriteHour: row.cacheWriteHourTokens ?? 0,
-  reasoning: row.reasoningTokens ?? 0,
-  webSearches: row.webSearches ?? 0
-})
+const usageOf = (row: RequestRow) =>
+  Record.mapEntries(requestCounts, ({ name, usage }) => [usage, row[countFields[name]] ?? 0])
 
 const chatParts = (pricing: ChatPricing, row: RequestRow): ReadonlyArray<Part> => {
   const { cached, cacheWrite, cacheWriteHour, completion, prompt, webSearches } = usageOf(row)

@@ -1,8 +1,10 @@
 import { Schema } from "effect"
 import type { CsvCell } from "../../../domain/Csv.ts"
+import { countFields } from "../../requests/RequestColumns.ts"
 import { TextOrNull, UnixSeconds, Usd } from "../../resources/Record.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
 import type { NameMap } from "../Names.ts"
+import { Counts, countsOf } from "./Counts.ts"
 
 export const AttemptRecord = Schema.Struct({
   route: Schema.String,
@@ -16,17 +18,6 @@ export const AttemptRecord = Schema.Struct({
   /** Of one that failed and is paid for all the same. */
   cost_usd: Schema.optional(Usd)
 }).annotations({ identifier: "Attempt" })
-
-const Tokens = Schema.Struct({
-  prompt_tokens: Schema.Number,
-  completion_tokens: Schema.Number,
-  total_tokens: Schema.Number,
-  cached_tokens: Schema.Number,
-  cache_write_tokens: Schema.Number,
-  cache_write_1h_tokens: Schema.Number,
-  reasoning_tokens: Schema.Number,
-  web_searches: Schema.Number
-})
 
 export const LogRecord = Schema.Struct({
   id: Schema.String,
@@ -46,7 +37,7 @@ export const LogRecord = Schema.Struct({
   preferred_route: TextOrNull,
   provider_request_id: TextOrNull,
   attempts: Schema.Array(AttemptRecord),
-  usage: Schema.NullOr(Tokens),
+  usage: Schema.NullOr(Schema.Struct(Counts)),
   notes: Schema.Array(Schema.String),
   charge_usd: Usd,
   cost_usd: Schema.NullOr(Usd),
@@ -65,19 +56,7 @@ export const NamedLogRecord = Schema.Struct({
 })
 export type NamedLogRecord = typeof NamedLogRecord.Type
 
-const usageOf = ({ completionTokens, promptTokens, ...row }: RequestRow) =>
-  promptTokens === null && completionTokens === null
-    ? null
-    : {
-        prompt_tokens: promptTokens ?? 0,
-        completion_tokens: completionTokens ?? 0,
-        total_tokens: (promptTokens ?? 0) + (completionTokens ?? 0),
-        cached_tokens: row.cachedTokens ?? 0,
-        cache_write_tokens: row.cacheWriteTokens ?? 0,
-        cache_write_1h_tokens: row.cacheWriteHourTokens ?? 0,
-        reasoning_tokens: row.reasoningTokens ?? 0,
-        web_searches: row.webSearches ?? 0
-      }
+const usageOf = (row: RequestRow) => (row.promptTokens === null && row.completionTokens === null ? null : countsOf(row))
 
 /** Unknown where the answering route has no cost. */
 export const costOf = ({ attempts, charge, cost }: RequestRow): bigint | null => {
@@ -127,40 +106,16 @@ export const namedLogRecord = (row: RequestRow, names: NameMap): NamedLogRecord 
   key_name: names.get(row.keyId) ?? null
 })
 
-export const logColumns = [
-  "id",
-  "request_id",
-  "at",
-  "status",
-  "code",
-  "org",
-  "org_name",
-  "key_id",
-  "key_name",
-  "address",
-  "user_agent",
-  "surface",
-  "model",
-  "stream",
-  "route",
-  "preferred_route",
-  "provider_request_id",
-  "tries",
-  "prompt_tokens",
-  "completion_tokens",
-  "cached_tokens",
-  "cache_write_tokens",
-  "cache_write_1h_tokens",
-  "reasoning_tokens",
-  "web_searches",
-  "notes",
-  "charge_usd",
-  "cost_usd",
-  "first_byte_ms",
-  "total_ms"
-] as const
+const csvColumns: Readonly<Record<string, ReadonlyArray<string>>> = {
+  org: ["org", "org_name"],
+  key_id: ["key_id", "key_name"],
+  attempts: ["tries"],
+  usage: Object.keys(countFields)
+}
+
+export const logColumns = Object.keys(LogRecord.fields).flatMap((name) => csvColumns[name] ?? [name])
 
 export const logCells = ({ attempts, usage, ...record }: NamedLogRecord): ReadonlyArray<CsvCell> => {
-  const cells = { ...record, ...usage, tries: attempts.length }
+  const cells: Readonly<Record<string, CsvCell>> = { ...record, ...usage, tries: attempts.length }
   return logColumns.map((column) => cells[column])
 }
