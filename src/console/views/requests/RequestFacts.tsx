@@ -1,3 +1,4 @@
+import { countsByWhole } from "../../../services/requests/RequestCounts.ts"
 import { formatCount } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import { shorten } from "../../format/Short.ts"
@@ -5,16 +6,6 @@ import { Fact, Facts } from "../../parts/Facts.tsx"
 import { Long } from "../../parts/Long.tsx"
 import { link } from "../../Route.ts"
 import type { RequestDetail } from "./RequestRecord.ts"
-
-const counts = [
-  ["prompt_tokens", "Prompt tokens"],
-  ["cached_tokens", "Cached tokens"],
-  ["cache_write_tokens", "Cache-write tokens"],
-  ["cache_write_1h_tokens", "One-hour cache-write tokens"],
-  ["completion_tokens", "Completion tokens"],
-  ["reasoning_tokens", "Reasoning tokens"],
-  ["web_searches", "Web searches"]
-] as const
 
 const notes: Readonly<Record<string, string>> = {
   usage_estimated: "usage estimated",
@@ -63,7 +54,7 @@ export const RequestFacts = ({ request }: { readonly request: RequestDetail }) =
             <a href={link(["videos", video.id])}>{video.status}</a>
           </Fact>
         )}
-        {counts.flatMap(([name, title]) =>
+        {countsByWhole().flatMap(({ name, title }) =>
           usage?.[name] ? [<Fact key={name} name={title} children={formatCount(usage[name])} />] : []
         )}
         {request.notes.length > 0 && (

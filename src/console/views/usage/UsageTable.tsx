@@ -1,4 +1,5 @@
 import type { ComponentChildren } from "preact"
+import { reportedCounts } from "../../../services/requests/RequestCounts.ts"
 import type { QueryValues } from "../../api/Client.ts"
 import { usePages } from "../../api/usePages.ts"
 import { useRoute } from "../../CurrentRoute.ts"
@@ -46,6 +47,12 @@ const Group = ({
   )
 }
 
+const cachedShare: Column<UsageRow> = {
+  title: "Cached",
+  kind: "amount",
+  value: ({ cache_hit_rate }) => (cache_hit_rate === null ? null : formatShare(cache_hit_rate))
+}
+
 const columnsOf = (
   by: ReadonlyArray<Dimension>,
   query: Query,
@@ -77,13 +84,12 @@ const columnsOf = (
         return href === undefined ? formatCount(row.requests) : <a href={href}>{formatCount(row.requests)}</a>
       }
     },
-    { title: "Prompt tokens", kind: "number", value: ({ prompt_tokens }) => prompt_tokens },
-    {
-      title: "Cached",
-      kind: "amount",
-      value: ({ cache_hit_rate }) => (cache_hit_rate === null ? null : formatShare(cache_hit_rate))
-    },
-    { title: "Completion tokens", kind: "number", value: ({ completion_tokens }) => completion_tokens },
+    ...reportedCounts.flatMap(
+      ({ name, title }): ReadonlyArray<Column<UsageRow>> => [
+        { title, kind: "number", value: (row) => row[name] },
+        ...(name === "prompt_tokens" ? [cachedShare] : [])
+      ]
+    ),
     { ...sorted("Charged", "charge"), kind: "usd", value: ({ spend_usd }) => spend_usd },
     { ...sorted("Cost", "cost"), kind: "usd", value: ({ cost_usd }) => cost_usd },
     { ...sorted("Margin", "margin"), kind: "usd", value: ({ margin_usd }) => margin_usd },
