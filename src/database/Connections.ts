@@ -1,7 +1,7 @@
 import { SqlError } from "@effect/sql/SqlError"
 import { Duration, Effect } from "effect"
 import * as Pg from "pg"
-import * as Metrics from "../services/telemetry/Metrics.ts"
+import * as Metrics from "../services/metrics/Metrics.ts"
 import { watch } from "./DatabaseWatch.ts"
 import { GuardedPool } from "./GuardedPool.ts"
 

@@ -1,7 +1,7 @@
 import { Clock, Data, Duration, Effect, Either } from "effect"
 import * as Pg from "pg"
+import * as Metrics from "../services/metrics/Metrics.ts"
 import { sleepUnlessStalled } from "../services/runtime/EventLoop.ts"
-import * as Metrics from "../services/telemetry/Metrics.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
 
 const every = Duration.millis(250)

@@ -53,9 +53,7 @@ describe("the docs", () => {
   })
 
   it("the metrics are those that are counted", () => {
-    const sources = ["src/services/telemetry/Metrics.ts", "src/http/system/OwnFamilies.ts"].map(
-      (file) => page(file).text
-    )
+    const sources = ["src/services/metrics/Metrics.ts", "src/http/system/OwnFamilies.ts"].map((file) => page(file).text)
     const declared = sources.flatMap((text) =>
       Array.from(text.matchAll(/"((?:gateway|process|nodejs)_\w+)"/g), ([, name = ""]) => name)
     )

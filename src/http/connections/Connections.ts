@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Context } from "effect"
-import * as Metrics from "../../services/telemetry/Metrics.ts"
+import * as Metrics from "../../services/metrics/Metrics.ts"
 
 export interface Exchange {
   readonly request: IncomingMessage

@@ -1,7 +1,7 @@
 import { Context, Effect, MetricKeyType, MetricState, Option, Schema } from "effect"
+import * as Metrics from "../../services/metrics/Metrics.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import * as Metrics from "../../services/telemetry/Metrics.ts"
 
 /** Values are decimal text, since some exceed exact numbers. */
 export const Family = Schema.Struct({

@@ -1,9 +1,9 @@
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Effect, Metric, Schedule } from "effect"
+import * as Metrics from "../metrics/Metrics.ts"
 import { deadAfterSeconds } from "../runtime/Instance.ts"
 import { isLockTimeout, logFailure } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
 import { archiveReleased } from "./HoldSql.ts"
 import { release } from "./ReleaseSql.ts"
 

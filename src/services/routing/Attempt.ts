@@ -1,7 +1,7 @@
 import { Cause, type Clock, Duration, Effect, Exit, Option, Random } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
+import * as Metrics from "../metrics/Metrics.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
 import type { Span } from "../telemetry/Tracing.ts"
 import type { AttemptEntry, AttemptHistory, Received } from "./AttemptHistory.ts"
 import type { Permit } from "./Circuit.ts"

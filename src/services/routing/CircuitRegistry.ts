@@ -1,6 +1,6 @@
 import { Equal } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
+import * as Metrics from "../metrics/Metrics.ts"
 import type { CircuitState } from "./Circuit.ts"
 import { CircuitBreaker } from "./CircuitBreaker.ts"
 

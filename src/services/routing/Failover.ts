@@ -10,9 +10,9 @@ import {
   UpstreamRejected
 } from "../../domain/Failure.ts"
 import type { RouteBase } from "../../domain/Model.ts"
+import * as Metrics from "../metrics/Metrics.ts"
 import type { Deadlines } from "../runtime/Deadlines.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
 import { Attempt, type CostOf, streamTimeout } from "./Attempt.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
 import { startSpan, type Traced } from "./AttemptSpan.ts"

@@ -1,6 +1,6 @@
 import { Context, type Duration, Effect, Fiber, Layer } from "effect"
 import { Aborted } from "../../domain/Failure.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
+import * as Metrics from "../metrics/Metrics.ts"
 import { ensureSync } from "./Fibers.ts"
 import { type Listed, UnorderedList } from "./UnorderedList.ts"
 

@@ -1,7 +1,7 @@
 import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from "effect"
+import * as Metrics from "../metrics/Metrics.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
 import { type Listed, UnorderedList } from "../runtime/UnorderedList.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
 import { isLockTimeout, isOutage, NoAnswer, NotAsked } from "./Outage.ts"
 
 const tickMillis = 250

@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Fiber, Layer, Option, Schema } from "effect"
+import * as Metrics from "../metrics/Metrics.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { rowsOf } from "../sql/Statement.ts"
-import * as Metrics from "./Metrics.ts"
 
 /** Of open holds or unfinished videos; milliseconds. */
 const Open = { count: Schema.NumberFromString, oldestMs: Schema.Number }

@@ -1,5 +1,5 @@
 import { Array as Arr, type Duration, Effect, type Metric, Queue, Schedule, type Scope } from "effect"
-import * as Metrics from "./Metrics.ts"
+import * as Metrics from "../metrics/Metrics.ts"
 
 const untilBack = Schedule.exponential("100 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 

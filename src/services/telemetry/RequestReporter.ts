@@ -1,8 +1,8 @@
 import { Context, Effect, Layer } from "effect"
 import { Catalog } from "../catalog/Catalog.ts"
+import * as Metrics from "../metrics/Metrics.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type AnsweredRequest, type Times, timesOf } from "./AnsweredRequest.ts"
-import * as Metrics from "./Metrics.ts"
 import { RequestLines } from "./RequestLines.ts"
 
 const uncoded: Readonly<Record<number, string>> = { 400: "invalid_request", 404: "not_found", 503: "busy" }

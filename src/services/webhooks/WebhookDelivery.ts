@@ -1,10 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Cause, Clock, Duration, Effect, FiberSet, Layer, Queue, Random } from "effect"
 import { Fetcher } from "../media/Fetcher.ts"
+import * as Metrics from "../metrics/Metrics.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { logFailure } from "../sql/Outage.ts"
-import * as Metrics from "../telemetry/Metrics.ts"
 import { type DeliveryQueue, type Leased, makeDeliveryQueue, maxPerOrganization, type Try } from "./DeliveryQueue.ts"
 import { sign } from "./Signature.ts"
 

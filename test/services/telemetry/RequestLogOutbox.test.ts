@@ -1,5 +1,5 @@
 import { Data, Effect, Exit, Ref, Scope, TestClock } from "effect"
-import * as Metrics from "../../../src/services/telemetry/Metrics.ts"
+import * as Metrics from "../../../src/services/metrics/Metrics.ts"
 import * as Outbox from "../../../src/services/telemetry/RequestLogOutbox.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
