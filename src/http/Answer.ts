@@ -2,7 +2,7 @@ import type { ServerResponse } from "node:http"
 import { Readable } from "node:stream"
 import { type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
-import type { Chunks } from "../services/runtime/Chunks.ts"
+import type { Chunks } from "../services/media/Chunks.ts"
 import type { WireError } from "./errors/ErrorMessages.ts"
 
 export const resultHeaders = ({ replayed, sandbox }: { readonly replayed: boolean; readonly sandbox: boolean }) => ({

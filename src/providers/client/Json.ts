@@ -1,6 +1,6 @@
 import { Predicate } from "effect"
 import { jsonTexts, nestsWithin } from "../../domain/Json.ts"
-import { type Chunks, chunksOf } from "../../services/runtime/Chunks.ts"
+import { type Chunks, chunksOf } from "../../services/media/Chunks.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
 
 export type Fields = Readonly<Record<PropertyKey, unknown>>

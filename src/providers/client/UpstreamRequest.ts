@@ -1,6 +1,6 @@
 import { Predicate, Redacted } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
-import type { Chunks } from "../../services/runtime/Chunks.ts"
+import type { Chunks } from "../../services/media/Chunks.ts"
 import type { Span } from "../../services/telemetry/Tracing.ts"
 import type { LargeJson } from "./Json.ts"
 

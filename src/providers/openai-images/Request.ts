@@ -2,7 +2,7 @@ import { Struct } from "effect"
 import type { ImageRequest } from "../../domain/Image.ts"
 import { extensionOf, type Picture } from "../../domain/Media.ts"
 import type { ImageRoute } from "../../domain/Model.ts"
-import { type Chunks, chunksOf, Encoded, jsonChunks } from "../../services/runtime/Chunks.ts"
+import { type Chunks, chunksOf, Encoded, jsonChunks } from "../../services/media/Chunks.ts"
 import type { UpstreamRequest } from "../client/Upstream.ts"
 import type { Options } from "./Options.ts"
 

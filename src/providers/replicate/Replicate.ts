@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { jsonChunks } from "../../services/runtime/Chunks.ts"
+import { jsonChunks } from "../../services/media/Chunks.ts"
 import { makeOptions, optional, withDefault } from "../client/RouteOptions.ts"
 import { type JobFormat, makeJobProvider } from "../jobs/JobAdapter.ts"
 import { commonOptions, InputFields, type JobOptions } from "../jobs/Options.ts"

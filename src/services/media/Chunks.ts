@@ -1,4 +1,4 @@
-import { base64Length, base64Pieces } from "../media/Base64.ts"
+import { base64Length, base64Pieces } from "./Base64.ts"
 
 /** Made lazily: a large body never exists twice. */
 export interface Chunks {

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto"
-import { type Chunks, chunksOf, Encoded, jsonChunks } from "../../../src/services/runtime/Chunks.ts"
+import { type Chunks, chunksOf, Encoded, jsonChunks } from "../../../src/services/media/Chunks.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const mark = "a mark that nobody can guess"
