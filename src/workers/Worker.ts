@@ -1,7 +1,7 @@
 import cluster from "node:cluster"
 import { Deferred, Effect, Layer, Option, Queue, Schema } from "effect"
 import { type Families, MetricsSource, snapshot } from "../http/system/Prometheus.ts"
-import { Siblings } from "../services/runtime/Instance.ts"
+import { Siblings } from "../services/instance/Instance.ts"
 import * as Messages from "./WorkerMessages.ts"
 
 const decode = Schema.decodeUnknownOption(Messages.FromMain)

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema } from "effect"
-import { silentAfter } from "../runtime/Instance.ts"
+import { silentAfter } from "../instance/Instance.ts"
 import { recordsOf, rowsOf } from "../sql/Statement.ts"
 import { ServedCatalog } from "./Instances.ts"
 

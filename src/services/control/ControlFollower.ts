@@ -2,8 +2,8 @@ import { hostname } from "node:os"
 import { SqlClient } from "@effect/sql"
 import { Cause, Context, Effect, Layer, Schedule, Schema } from "effect"
 import { Catalog } from "../catalog/Catalog.ts"
+import { Instance } from "../instance/Instance.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
-import { Instance } from "../runtime/Instance.ts"
 import { storable } from "../sql/Statement.ts"
 
 const Controls = Schema.Struct({

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { deadAfterSeconds, silentAfter } from "../instance/Instance.ts"
 import { TextOrNull, TimeOrNull, UnixSeconds } from "../resources/Record.ts"
-import { deadAfterSeconds, silentAfter } from "../runtime/Instance.ts"
 import { recordsOf } from "../sql/Statement.ts"
 
 /** What an instance serves is null where it does not tell: it runs an older version, or is gone. */

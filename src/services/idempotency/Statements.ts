@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
-import { deadAfterSeconds } from "../runtime/Instance.ts"
+import { deadAfterSeconds } from "../instance/Instance.ts"
 import { lockTimeout } from "../sql/Statement.ts"
 
 const keptHours = 24

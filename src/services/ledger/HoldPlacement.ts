@@ -1,7 +1,7 @@
 import { type Array as Arr, Cause, Effect, Option } from "effect"
 import { InsufficientCredits, RateLimited, SpendLimitReached } from "../../domain/Failure.ts"
 import { allowanceAt, type RateUnit } from "../access/RateLimiter.ts"
-import { Instance } from "../runtime/Instance.ts"
+import { Instance } from "../instance/Instance.ts"
 import { brief, retryRarely, stepTimeout } from "../sql/DatabaseRetry.ts"
 import { HeartbeatLost, isLockTimeout, isTimeUp, NotAsked } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"

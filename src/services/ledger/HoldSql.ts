@@ -1,7 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { type CapPeriod, rateWindowSeconds } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
-import { deadAfterSeconds } from "../runtime/Instance.ts"
+import { deadAfterSeconds } from "../instance/Instance.ts"
 import { lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
 import { balanceShares, type Hold } from "./Hold.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Effect, Metric, Schedule } from "effect"
+import { deadAfterSeconds } from "../instance/Instance.ts"
 import * as Metrics from "../metrics/Metrics.ts"
-import { deadAfterSeconds } from "../runtime/Instance.ts"
 import { isLockTimeout, logFailure } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
 import { archiveReleased } from "./HoldSql.ts"

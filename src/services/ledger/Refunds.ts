@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } from "effect"
-import { Instance } from "../runtime/Instance.ts"
+import { Instance } from "../instance/Instance.ts"
 import { isOutage } from "../sql/Outage.ts"
 import { internalError } from "../videos/VideoState.ts"
 import { cancelJob } from "../videos/VideoViews.ts"

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schedule, Schema } from "effect"
-import { deadAfterSeconds } from "../runtime/Instance.ts"
+import { deadAfterSeconds } from "../instance/Instance.ts"
 import { rowsOf, storable } from "../sql/Statement.ts"
 import type { RouteReport } from "./CircuitRegistry.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"

@@ -1,9 +1,9 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Either, type Scope } from "effect"
 import { type FirstClaim, Idempotency, type Replay } from "../../../src/services/idempotency/Idempotency.ts"
+import { Instance } from "../../../src/services/instance/Instance.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
-import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { account, anotherProcess, one } from "./MoneyProcess.ts"
 
 type Asked = Parameters<Idempotency["Type"]["claim"]>[0]

@@ -13,11 +13,11 @@ import {
   type ImageResult,
   type ImageTask
 } from "../../../src/services/images/ImageGenerations.ts"
+import { Instance } from "../../../src/services/instance/Instance.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
-import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { CustomerUsage } from "../../../src/services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "../../../src/services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"

@@ -1,7 +1,7 @@
 import { Deferred, Duration, Effect, Exit, Fiber, Scope } from "effect"
 import * as Statements from "../../../src/services/idempotency/Statements.ts"
+import { Instance } from "../../../src/services/instance/Instance.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
-import { Instance } from "../../../src/services/runtime/Instance.ts"
 import {
   arranged,
   deaths,

@@ -1,7 +1,7 @@
 import { Effect, FastCheck as fc } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { Instance } from "../../../src/services/instance/Instance.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
-import { Instance } from "../../../src/services/runtime/Instance.ts"
 import { runWith } from "../../../src/services/sql/Statement.ts"
 import { moneyOf } from "../../harness/database/Money.ts"
 import { account, ledgers } from "../../harness/database/MoneyProcess.ts"

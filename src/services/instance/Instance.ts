@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { Clock, Context, Duration, Effect, Layer, Ref, Schedule } from "effect"
+import { Ids } from "../runtime/Ids.ts"
+import { InFlight } from "../runtime/InFlight.ts"
 import { logFailure } from "../sql/Outage.ts"
-import { Ids } from "./Ids.ts"
-import { InFlight } from "./InFlight.ts"
 
 const beatEvery = Duration.seconds(5)
 export const silentAfter = Duration.seconds(15)
