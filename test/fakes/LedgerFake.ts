@@ -1,9 +1,9 @@
 import { Context, Effect, Layer, Ref } from "effect"
 import { type CapPeriod, KeyId } from "../../src/domain/ApiKey.ts"
 import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../../src/domain/Failure.ts"
+import { balanceShares, type Hold } from "../../src/domain/Hold.ts"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
-import { balanceShares, type Hold } from "../../src/services/ledger/Hold.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
 

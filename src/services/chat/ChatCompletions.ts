@@ -9,8 +9,8 @@ import {
   type SettleFailed,
   UpstreamFailed
 } from "../../domain/Failure.ts"
+import type { Hold } from "../../domain/Hold.ts"
 import * as Pricing from "../../domain/Pricing.ts"
-import type { Hold } from "../ledger/Hold.ts"
 import type { HoldRefused } from "../ledger/HoldPlacement.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { References } from "../media/References.ts"

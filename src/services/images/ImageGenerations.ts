@@ -5,6 +5,7 @@ import {
   type RoutingFailure,
   type SettleFailed
 } from "../../domain/Failure.ts"
+import type { Hold } from "../../domain/Hold.ts"
 import { type ImageParams, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageModel, ImageVariant, Shape } from "../../domain/Model.ts"
@@ -12,7 +13,6 @@ import { sizeOf } from "../../domain/Shape.ts"
 import { isSandbox } from "../catalog/CatalogRules.ts"
 import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
-import type { Hold } from "../ledger/Hold.ts"
 import { type HoldRefused, Ledger } from "../ledger/Ledger.ts"
 import { MediaStore, type MediaStoreFailed } from "../media/MediaStore.ts"
 import { References } from "../media/References.ts"

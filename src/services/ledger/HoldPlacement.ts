@@ -1,12 +1,12 @@
 import { type Array as Arr, Cause, Effect, Option } from "effect"
 import { InsufficientCredits, RateLimited, SpendLimitReached } from "../../domain/Failure.ts"
+import type { Hold } from "../../domain/Hold.ts"
 import { allowanceAt, type RateUnit } from "../access/RateLimiter.ts"
 import { Instance } from "../instance/Instance.ts"
 import { brief, retryRarely, stepTimeout } from "../sql/DatabaseRetry.ts"
 import { HeartbeatLost, isLockTimeout, isTimeUp, NotAsked } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
-import type { Hold } from "./Hold.ts"
 import * as HoldSql from "./HoldSql.ts"
 import { Refunds } from "./Refunds.ts"
 

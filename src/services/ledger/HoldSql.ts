@@ -1,9 +1,9 @@
 import type { SqlClient } from "@effect/sql"
 import { type CapPeriod, rateWindowSeconds } from "../../domain/ApiKey.ts"
+import { balanceShares, type Hold } from "../../domain/Hold.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { deadAfterSeconds } from "../instance/Instance.ts"
 import { lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
-import { balanceShares, type Hold } from "./Hold.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
 
 /** Always true; the commit does not wait for the disk, because a lost hold is no money. */

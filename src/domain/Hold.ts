@@ -1,6 +1,6 @@
-import type { KeyId } from "../../domain/ApiKey.ts"
-import type { NanoUsd } from "../../domain/Money.ts"
-import type { OrgId } from "../../domain/Organization.ts"
+import type { KeyId } from "./ApiKey.ts"
+import type { NanoUsd } from "./Money.ts"
+import type { OrgId } from "./Organization.ts"
 
 /** A request beside others of its organization may hold one of these equal parts of the balance. */
 export const balanceShares = 4n
