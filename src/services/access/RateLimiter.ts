@@ -1,7 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { type Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
-import { addUnits } from "../ledger/HoldSql.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
 import { lockTimeout } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
@@ -23,6 +22,13 @@ export const allowanceAt = (ordinal: number, limit: number): Allowance => ({
   remaining: Math.max(0, limit - ordinal),
   admitted: ordinal <= limit
 })
+
+/** Ends an `INSERT INTO rate_windows AS w`: adds to the key's window, or begins the next one. */
+export const addUnits = `ON CONFLICT (key_id) DO UPDATE SET
+  started_at = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
+    THEN now() ELSE w.started_at END,
+  used = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
+    THEN excluded.used ELSE w.used + excluded.used END`
 
 /** Fixed windows of 60 s per key, exact over all instances, on the database's clock from the key's first request. */
 export class RateLimiter extends Context.Tag("gateway/RateLimiter")<

@@ -1,7 +1,8 @@
 import type { SqlClient } from "@effect/sql"
-import { type CapPeriod, rateWindowSeconds } from "../../domain/ApiKey.ts"
+import type { CapPeriod } from "../../domain/ApiKey.ts"
 import { balanceShares, type Hold } from "../../domain/Hold.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
+import { addUnits } from "../access/RateLimiter.ts"
 import { deadAfterSeconds } from "../instance/Instance.ts"
 import { lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
@@ -36,12 +37,6 @@ const readHoldResult = (row: Row): HoldResult => {
     ordinal: typeof ordinal === "string" ? Number(ordinal) : undefined
   }
 }
-
-export const addUnits = `ON CONFLICT (key_id) DO UPDATE SET
-  started_at = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
-    THEN now() ELSE w.started_at END,
-  used = CASE WHEN w.started_at <= now() - ${rateWindowSeconds} * interval '1 second'
-    THEN excluded.used ELSE w.used + excluded.used END`
 
 const input = `
   SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $7::boolean[])
