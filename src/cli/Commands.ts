@@ -1,6 +1,6 @@
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
-import { Organizations } from "../services/access/Organizations.ts"
+import { Organizations } from "../services/admin/Organizations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
-import { Organizations } from "../../src/services/access/Organizations.ts"
+import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { adminAt, read } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
 import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Model } from "../../domain/Model.ts"
-import { Organizations } from "../../services/access/Organizations.ts"
+import { Organizations } from "../../services/admin/Organizations.ts"
 import { type ExplainedRequest, explainRequest } from "../../services/admin/requests/Explanation.ts"
 import { readOffers } from "../../services/catalog/Catalog.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"

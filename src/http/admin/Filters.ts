@@ -2,7 +2,7 @@ import { Clock, Effect, ParseResult, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { type Moment, moment, momentForms, toPast } from "../../domain/Moment.ts"
-import { Organizations } from "../../services/access/Organizations.ts"
+import { Organizations } from "../../services/admin/Organizations.ts"
 import { parameter } from "../schema/Query.ts"
 import { invalid } from "./Fields.ts"
 

@@ -1,10 +1,10 @@
 import { Data, Effect, Schema } from "effect"
 import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
-import { Organizations } from "../access/Organizations.ts"
 import { Entry } from "../ledger/Entry.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { RequestLog } from "../telemetry/RequestLog.ts"
 import { Audit } from "./Audit.ts"
+import { Organizations } from "./Organizations.ts"
 
 /** `replayed`: the payment was added before, and nothing is added now. */
 export const TopUpRecord = Schema.Struct({ ...Entry.fields, replayed: Schema.Boolean }).annotations({

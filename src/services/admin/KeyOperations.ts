@@ -1,9 +1,9 @@
 import { Clock, Effect } from "effect"
 import { ApiKeys, type IssuedKey } from "../access/ApiKeys.ts"
 import { Key, type KeyLimits } from "../access/Key.ts"
-import { Organizations } from "../access/Organizations.ts"
 import { FieldRefused } from "../resources/FieldRefused.ts"
 import { audited, operation } from "./Operation.ts"
+import { Organizations } from "./Organizations.ts"
 
 const keys = audited({
   name: "keys",

@@ -1,8 +1,8 @@
 import { Effect, identity } from "effect"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { Organization, type OrganizationSettings } from "../access/Organization.ts"
-import { Organizations } from "../access/Organizations.ts"
 import { audited, operation } from "./Operation.ts"
+import { Organizations } from "./Organizations.ts"
 
 const organizations = audited({
   name: "organizations",

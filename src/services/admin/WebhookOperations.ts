@@ -1,10 +1,10 @@
 import { Effect, Schema, Struct } from "effect"
 import { OrgId } from "../../domain/Organization.ts"
-import { Organizations } from "../access/Organizations.ts"
 import { Delivery, Endpoint } from "../webhooks/Endpoint.ts"
 import { Webhooks } from "../webhooks/Webhooks.ts"
 import { Audit } from "./Audit.ts"
 import { audited, operation } from "./Operation.ts"
+import { Organizations } from "./Organizations.ts"
 
 const endpoints = audited({
   name: "webhooks",

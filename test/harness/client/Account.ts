@@ -4,8 +4,8 @@ import type { CapPeriod, KeyId, Scope as KeyScope } from "../../../src/domain/Ap
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { OrgId } from "../../../src/domain/Organization.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
-import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { administration } from "../../../src/services/admin/Administration.ts"
+import { Organizations } from "../../../src/services/admin/Organizations.ts"
 
 export interface Account {
   readonly org: OrgId

@@ -1,7 +1,7 @@
 import { randomInt, randomUUID } from "node:crypto"
 import { Effect } from "effect"
-import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
+import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { asOperator, hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"

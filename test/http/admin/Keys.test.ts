@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Struct } from "effect"
-import { Organizations } from "../../../src/services/access/Organizations.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
+import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { asOperator, hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt } from "../../harness/client/HttpCalls.ts"
 import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"

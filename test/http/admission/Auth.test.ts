@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Redacted, Schema } from "effect"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
-import { Organizations } from "../../../src/services/access/Organizations.ts"
+import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import {
   type Answer,

@@ -1,5 +1,5 @@
 import { Deferred, Effect, Schema } from "effect"
-import { Organizations } from "../../../src/services/access/Organizations.ts"
+import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { type Answer, assertRefused, chat, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"

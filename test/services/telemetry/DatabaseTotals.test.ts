@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Option, TestClock } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { Organizations } from "../../../src/services/access/Organizations.ts"
+import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import * as Metrics from "../../../src/services/metrics/Metrics.ts"
 import { DatabaseTotalsReader } from "../../../src/services/telemetry/DatabaseTotals.ts"

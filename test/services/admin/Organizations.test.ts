@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Struct } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { Organizations } from "../../../src/services/access/Organizations.ts"
+import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
