@@ -37,6 +37,7 @@ import { RequestLog } from "./services/telemetry/RequestLog.ts"
 import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
 import { countUsage } from "./services/telemetry/UsageCounting.ts"
 import { fillUsage } from "./services/telemetry/UsageFilling.ts"
+import * as RefundedVideos from "./services/videos/RefundedVideos.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
 import * as WebhookDelivery from "./services/webhooks/WebhookDelivery.ts"
 import { Webhooks } from "./services/webhooks/Webhooks.ts"
@@ -195,7 +196,7 @@ const services = ({ settings }: GatewayOptions) => {
     ),
     Layer.provide(fetching(settings)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-    Layer.provideMerge(Refunds.layer.pipe(Layer.provide(journal))),
+    Layer.provideMerge(Layer.provide(Refunds.layer, [journal, RefundedVideos.layer])),
     // Rows of failed requests are written once their refunds are done, also at a stop.
     Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
     Layer.provideMerge(ProcessMetrics.layer(packageJson)),

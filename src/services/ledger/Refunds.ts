@@ -3,10 +3,9 @@ import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } 
 import type { Hold } from "../../domain/Hold.ts"
 import { Instance } from "../instance/Instance.ts"
 import { isOutage } from "../sql/Outage.ts"
-import { internalError } from "../videos/VideoState.ts"
-import { cancelJob } from "../videos/VideoViews.ts"
 import { HoldContended, releaseOne } from "./HoldClosing.ts"
 import * as HoldSql from "./HoldSql.ts"
+import { RefundedVideos } from "./RefundedVideos.ts"
 import { type PendingRefund, RefundJournal } from "./RefundJournal.ts"
 import { refundFailed } from "./RefundSql.ts"
 
@@ -42,6 +41,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
       const sql = yield* SqlClient.SqlClient
       const instance = yield* Instance
       const journal = yield* RefundJournal
+      const videos = yield* RefundedVideos
       const pending = new Map<string, Pending>()
       const arrival = yield* Queue.sliding<void>(1)
       const wake = Effect.asVoid(Queue.offer(arrival, undefined))
@@ -50,7 +50,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
         const hold = { ...entry, id: entry.hold, isOfJob: entry.video !== undefined }
         yield* HoldSql.tombstone(sql, yield* instance.id, hold)
         if (entry.video === undefined) yield* releaseOne(sql, entry.hold)
-        else yield* cancelJob(sql, entry.video, internalError, true)
+        else yield* videos.cancel(entry.video)
         if (!mayBeCharged) return
         const [outcome] = yield* refundFailed(sql, entry.hold)
         if (outcome?.contended === true) return yield* new HoldContended()

@@ -12,6 +12,7 @@ import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
+import * as RefundedVideos from "../../../src/services/videos/RefundedVideos.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as Postgres from "./Postgres.ts"
 
@@ -19,7 +20,7 @@ export const one = NanoUsd(1_000_000_000n)
 
 const processWith = (journal: Layer.Layer<RefundJournal>) =>
   Layer.mergeAll(Idempotency.layer, Ledger.layer).pipe(
-    Layer.provideMerge(Layer.provide(Refunds.layer, journal)),
+    Layer.provideMerge(Layer.provide(Refunds.layer, [journal, RefundedVideos.layer])),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )

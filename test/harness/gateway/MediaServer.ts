@@ -22,6 +22,7 @@ import { CustomerUsage } from "../../../src/services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "../../../src/services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { RequestReporter } from "../../../src/services/telemetry/RequestReporter.ts"
+import * as RefundedVideos from "../../../src/services/videos/RefundedVideos.ts"
 import { Webhooks } from "../../../src/services/webhooks/Webhooks.ts"
 import { VideoJobsFake } from "../../fakes/VideoJobsFake.ts"
 import { operator } from "../client/Account.ts"
@@ -132,7 +133,7 @@ export const layer = Layer.unwrapEffect(
       Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
       Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
       Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-      Layer.provideMerge(Layer.provide(Refunds.layer, RefundJournal.layerMemory)),
+      Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournal.layerMemory, RefundedVideos.layer])),
       Layer.provideMerge(Instance.layer),
       Layer.provideMerge(InFlight.layer)
     )

@@ -9,6 +9,7 @@ import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
+import * as RefundedVideos from "../../../src/services/videos/RefundedVideos.ts"
 import * as DiskRefundJournal from "../../../src/storage/DiskRefundJournal.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { eventually, lock, moneyOf, waitUntil } from "../../harness/database/Money.ts"
@@ -160,7 +161,7 @@ describe("refunds", () => {
         Context.get(built, RefundJournal).add({ hold: id, org, key })
       )
       const scope = yield* Scope.make()
-      const next = yield* Layer.buildWithScope(Layer.provide(Refunds.layer, journal), scope)
+      const next = yield* Layer.buildWithScope(Layer.provide(Refunds.layer, [journal, RefundedVideos.layer]), scope)
       yield* eventually(moneyOf(org), ({ balance }) => balance === one)
       yield* eventually(files, (left) => left.length === 0)
       const other = yield* charged
