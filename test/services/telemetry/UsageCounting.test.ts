@@ -1,11 +1,11 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Duration, Effect, Fiber, Layer } from "effect"
+import { fillingLock, fillUsage } from "../../../src/services/ledger/UsageFilling.ts"
 import { OwnConnection } from "../../../src/services/sql/Statement.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { Usage } from "../../../src/services/telemetry/Usage.ts"
 import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
-import { fillingLock, fillUsage } from "../../../src/services/telemetry/UsageFilling.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import {

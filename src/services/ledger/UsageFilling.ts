@@ -1,10 +1,10 @@
 import { SqlClient } from "@effect/sql"
 import { Duration, Effect, Schema } from "effect"
-import { refundsOf } from "../ledger/RefundSql.ts"
+import { refundsOf } from "./RefundSql.ts"
 
 const FilledFrom = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ filledFrom: Schema.String })))
 
-/** Whoever adds rows to the totals has this lock alone, and whoever changes rows shares it. */
+/** Adding rows to the totals takes this lock alone; changing rows shares it. */
 export const fillingLock = "7025102615"
 
 /** Rows of before the totals did not learn of a charge that followed them. */
