@@ -1,11 +1,15 @@
-import { spawnSync } from "node:child_process"
-import { cpSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from "node:fs"
-import path from "node:path"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import { Schema } from "effect"
+import { readSources } from "./harness/Imports.ts"
 import { assert, describe, it } from "./harness/It.ts"
-import { prefix } from "./harness/temporary.ts"
+import { findCircles, findRefusals, rings } from "./harness/Rings.ts"
 
-/** For each folder, or file of any folder, what it must not import; `..` counts from the folder. */
+const sources = readSources("src")
+
+/** Rings whose rooms, their direct folders, import each other in one direction. */
+const ordered: ReadonlyArray<string> = []
+
+/** For each folder or file what it must not import; `..` counts from its folder. */
 const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/domain": ["../services/Ids.ts", "node:fs", "fs", "pg", "@effect/platform"],
   "src/domain/nested": ["../../services/Ids.ts"],
@@ -15,14 +19,26 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
     "../database/Database.ts",
     "../cli/Output.ts",
     "../storage/DiskStore.ts",
-    "../tracing/Otlp.ts"
+    "../tracing/Otlp.ts",
+    "../workers/Workers.ts",
+    "../Serve.ts",
+    "../Logging.ts",
+    "undici",
+    "pg"
   ],
   "src/services/nested": ["../../http/Limits.ts", "../../Settings.ts", "../../Gateway.ts", "../../main.ts"],
-  "src/providers": ["../http/Limits.ts", "../database/Database.ts", "../Gateway.ts", "@effect/sql", "pg"],
+  "src/providers": [
+    "../http/Limits.ts",
+    "../database/Database.ts",
+    "../Gateway.ts",
+    "../Serve.ts",
+    "@effect/sql",
+    "pg"
+  ],
   "src/providers/nested": [
     "../../fetching/SafeFetcher.ts",
     "../../http/Limits.ts",
-    "../../Serving.ts",
+    "../../Serve.ts",
     "../../settings/Variables.ts"
   ],
   "src/database": ["../http/Limits.ts", "../providers/Sse.ts", "../cli.ts"],
@@ -35,10 +51,11 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
     "../tracing/Otlp.ts",
     "../database/Database.ts",
     "../Gateway.ts",
+    "../workers/Workers.ts",
     "@effect/sql",
     "pg"
   ],
-  "src/http/*/Schema.ts": [
+  "src/http/chat/Schema.ts": [
     "../../services/Ids.ts",
     "../admission/Admission.ts",
     "./Handlers.ts",
@@ -47,7 +64,7 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
   "src/http/schema": ["../../services/Ids.ts", "../admission/Admission.ts", "../chat/Handlers.ts", "@effect/sql-pg"],
   "src/http/openapi": ["../../services/Ids.ts", "../admission/Admission.ts", "../chat/Handlers.ts"],
-  "src/http/*/Handlers.ts": [
+  "src/http/chat/Handlers.ts": [
     "../server/Server.ts",
     "../server/Edge.ts",
     "../images/Handlers.ts",
@@ -66,82 +83,193 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
     "../Settings.ts"
   ],
   "src/console/nested": ["../../http/Answer.ts", "../../database/Database.ts", "../../cli/Output.ts"],
-  "src/cli": ["../http/Limits.ts", "../providers/Sse.ts", "../main.ts"],
+  "src/cli": ["../http/Limits.ts", "../providers/Sse.ts", "../main.ts", "../cli.ts", "../Serve.ts"],
   "src/settings": ["../database/Database.ts", "../http/Limits.ts", "../Gateway.ts"],
   "src/workers": ["../database/Database.ts", "../providers/Sse.ts", "../Gateway.ts", "../main.ts"],
-  src: ["./main.ts", "./cli.ts", "./cli/Output.ts"]
+  "src/Gateway.ts": ["./main.ts", "./cli.ts", "./cli/Output.ts", "./Serve.ts"],
+  "src/Serve.ts": ["./main.ts", "./cli.ts", "./cli/Output.ts"],
+  "src/cli.ts": ["./main.ts"],
+  "src/NoRing.ts": ["effect"],
+  "src/noring": ["../domain/Money.ts"]
 }
 
-const violations = Object.entries(forbidden).flatMap(([folder, specifiers]) => {
-  const depth = folder.replace(/\/\w+\.ts$/, "").split("/").length
-  const test = `${"../".repeat(depth)}test/harness/temporary.ts`
-  return [test, ...specifiers].map((specifier) => ({ folder, specifier }))
-})
+/** Of what the others may not import, what each may. */
+const allowed: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "src/domain": ["./Money.ts", "effect"],
+  "src/services": ["@effect/sql"],
+  "src/services/nested": ["../Ids.ts"],
+  "src/database": ["pg"],
+  "src/http/chat/Schema.ts": ["../schema/Errors.ts"],
+  "src/http/schema": ["../errors/Wire.ts"],
+  "src/http/chat/Handlers.ts": ["./Schema.ts", "../../services/Ids.ts"],
+  "src/http/server": ["../chat/Handlers.ts"],
+  "src/storage": ["../services/MediaStore.ts"],
+  "src/fetching": ["../services/Fetcher.ts"],
+  "src/cli": ["../Gateway.ts"],
+  "src/Gateway.ts": ["./http/server/Server.ts"]
+}
 
-/** What each folder may import, of what the others may not. */
-const allowed = [
-  { folder: "src/domain", specifier: "./Money.ts" },
-  { folder: "src/domain", specifier: "effect" },
-  { folder: "src/services/nested", specifier: "../Ids.ts" },
-  { folder: "src/services", specifier: "@effect/sql" },
-  { folder: "src/database", specifier: "pg" },
-  { folder: "src/http/*/Schema.ts", specifier: "../schema/Errors.ts" },
-  { folder: "src/http/*/Schema.ts", specifier: "../../services/requests/RequestCounts.ts" },
-  { folder: "src/http/openapi", specifier: "../../services/requests/RequestCounts.ts" },
-  { folder: "src/console", specifier: "../services/requests/RequestCounts.ts" },
-  { folder: "src/http/schema", specifier: "../errors/Wire.ts" },
-  { folder: "src/http/*/Handlers.ts", specifier: "./Schema.ts" },
-  { folder: "src/http/*/Handlers.ts", specifier: "../../services/Ids.ts" },
-  { folder: "src/http/server", specifier: "../chat/Handlers.ts" },
-  { folder: "src/storage", specifier: "../services/MediaStore.ts" },
-  { folder: "src/fetching", specifier: "../services/Fetcher.ts" },
-  { folder: "src/cli", specifier: "../Gateway.ts" },
-  { folder: "src", specifier: "./http/Server.ts" }
+const fileOf = (place: string) => (place.endsWith(".ts") ? place : `${place}/Import.ts`)
+
+const rowsOf = (table: Readonly<Record<string, ReadonlyArray<string>>>) =>
+  Object.entries(table).flatMap(([place, specifiers]) =>
+    specifiers.map((specifier) => [fileOf(place), specifier] as const)
+  )
+
+/** The ways in which a file imports another. */
+const waysToImport = (specifier: string) => [
+  `import { a } from "${specifier}"\n`,
+  `import type { A } from "${specifier}"\n`,
+  `import {\n  a,\n  type B\n} from "${specifier}"\n`,
+  `export * as Exported from "${specifier}"\n`,
+  `export type { A } from "${specifier}"\n`,
+  `import "${specifier}"\n`,
+  `const load = () => import("${specifier}")\n`
 ]
 
-const Report = Schema.parseJson(
-  Schema.Struct({ diagnostics: Schema.Array(Schema.Struct({ code: Schema.String, filename: Schema.String })) })
+describe("the rings", () => {
+  it("are kept by every file of src", () => {
+    assert.isAbove(sources.size, 500)
+    assert.deepStrictEqual(findRefusals(sources), [])
+  })
+
+  it("have all the folders of src, and none that are not there", () => {
+    const files = [...sources.keys()].map((file) => file.slice("src/".length))
+    for (const [name, ring] of Object.entries(rings)) {
+      assert.isTrue(
+        files.some((file) => ring.files.test(file)),
+        name
+      )
+      assert.includeMembers(Object.keys(rings), [...ring.knows, ...(ring.knowsTypesOf ?? [])])
+    }
+    for (const { name } of readdirSync("src", { withFileTypes: true }).filter((entry) => entry.isDirectory())) {
+      assert.isTrue(
+        Object.keys(forbidden).some((place) => place === `src/${name}` || place.startsWith(`src/${name}/`)),
+        name
+      )
+    }
+  })
+
+  it("refuse all other imports, in nested folders too", () => {
+    const tests = Object.keys(forbidden).map((place) => {
+      const file = fileOf(place)
+      return [file, `${"../".repeat(file.split("/").length - 1)}test/harness/temporary.ts`] as const
+    })
+    for (const [file, specifier] of [...rowsOf(forbidden), ...tests]) {
+      const [refusal, ...more] = findRefusals(new Map([[file, `import * as a from "${specifier}"\n`]]))
+      assert.lengthOf(more, 0)
+      assert.isTrue(refusal?.startsWith(file), `${file} imports ${specifier}`)
+    }
+  })
+
+  it("are refused in every form of an import, with the file, the import and the rule", () => {
+    for (const text of waysToImport("../database/Database.ts")) {
+      assert.deepStrictEqual(findRefusals(new Map([["src/tracing/A.ts", text]])), [
+        "src/tracing/A.ts imports ../database/Database.ts: tracing may import services, tracing, node:, effect, @effect/opentelemetry, undici"
+      ])
+    }
+  })
+
+  it("let imports go inwards", () => {
+    for (const [file, specifier] of rowsOf(allowed)) {
+      assert.deepStrictEqual(findRefusals(new Map([[file, `import * as a from "${specifier}"\n`]])), [])
+    }
+  })
+
+  it("let the console import types of the server, and nothing else of it", () => {
+    const refusalsOf = (text: string) => findRefusals(new Map([["src/console/views/A.tsx", text]]))
+    const specifier = "../../http/admin/session/Schema.ts"
+    assert.lengthOf(refusalsOf(`import type { A } from "${specifier}"\n`), 0)
+    assert.lengthOf(refusalsOf(`import { type A } from "${specifier}"\n`), 1)
+    assert.lengthOf(refusalsOf('import type { A } from "../../domain/Money.ts"\n'), 1)
+  })
+})
+
+describe("the rooms of a ring", () => {
+  it.each(ordered)("import each other in one direction: %s", (ring) => {
+    assert.deepStrictEqual(findCircles(ring, sources), [])
+  })
+
+  it("are found in a circle through other rooms, by types too", () => {
+    const planted = new Map([
+      ["src/services/a/A.ts", 'import { b } from "../b/B.ts"\n'],
+      ["src/services/b/B.ts", 'import { own } from "./Own.ts"\n'],
+      ["src/services/b/deep/Deep.ts", 'import type { C } from "../../c/C.ts"\n'],
+      ["src/services/c/C.ts", 'export type { A } from "../a/Other.ts"\n'],
+      ["src/services/d/D.ts", 'import { a } from "../a/A.ts"\n']
+    ])
+    assert.deepStrictEqual(findCircles("services", planted), [
+      "src/services/a/A.ts imports ../b/B.ts, src/services/b/deep/Deep.ts imports ../../c/C.ts, src/services/c/C.ts imports ../a/Other.ts"
+    ])
+    planted.delete("src/services/c/C.ts")
+    assert.deepStrictEqual(findCircles("services", planted), [])
+    assert.deepStrictEqual(findCircles("http", planted), [])
+  })
+})
+
+const Patterns = Schema.Array(Schema.String)
+const Restriction = Schema.Tuple(
+  Schema.String,
+  Schema.Struct({ patterns: Schema.Array(Schema.Struct({ group: Patterns })) })
+)
+const Lint = Schema.parseJson(
+  Schema.Struct({
+    overrides: Schema.Array(
+      Schema.Struct({
+        files: Patterns,
+        rules: Schema.Struct({ "no-restricted-imports": Schema.optional(Restriction) })
+      })
+    )
+  })
 )
 
-/** The files, of those with one import each, whose import the rules of the project refuse. */
-const refused = (imports: ReadonlyArray<{ readonly folder: string; readonly specifier: string }>) => {
-  const directory = mkdtempSync(prefix)
-  try {
-    cpSync(".oxlintrc.json", path.join(directory, ".oxlintrc.json"))
-    for (const [at, { folder, specifier }] of imports.entries()) {
-      const file = path.join(
-        directory,
-        folder.includes("*") ? folder.replace("*", `Import${at}`) : `${folder}/Import${at}.ts`
-      )
-      mkdirSync(path.dirname(file), { recursive: true })
-      writeFileSync(file, `export * as Imported from "${specifier}"\n`)
+const globOf = (pattern: string) =>
+  new RegExp(
+    `(?:^|/)${pattern
+      .replace(/^(?:\.{1,2}\/|\*\*\/)+/, "")
+      .replaceAll(".", "\\.")
+      .replaceAll(/\*\*|\*/g, (stars) => (stars === "**" ? ".*" : "[^/]*"))}$`
+  )
+
+/** Patterns of the linter that match no file and no package. */
+const findStale = (lint: typeof Lint.Type, files: ReadonlyArray<string>): ReadonlyArray<string> =>
+  lint.overrides
+    .flatMap(({ files: places, rules }) => [
+      ...places,
+      ...(rules["no-restricted-imports"]?.[1].patterns.flatMap(({ group }) => group) ?? [])
+    ])
+    .map((pattern) => pattern.replace(/^!/, ""))
+    .filter((pattern) => !pattern.startsWith("node:") && !existsSync(`node_modules/${pattern.replace(/\/\*\*$/, "")}`))
+    .filter((pattern) => !files.some((file) => globOf(pattern).test(file)))
+
+describe("the patterns of the linter", () => {
+  const files = [...sources.keys(), ...readSources("test").keys()]
+  const decode = Schema.decodeUnknownSync(Lint)
+
+  it("name only what is there", () => {
+    assert.deepStrictEqual(findStale(decode(readFileSync(".oxlintrc.json", "utf8")), files), [])
+  })
+
+  it("are found where they name a file or folder that is not there", () => {
+    const group = [
+      "**/Serving.ts",
+      "**/http/**",
+      "../cli.ts",
+      "!./**",
+      "effect/**",
+      "@effect/sql",
+      "node:*",
+      "**/gone/**"
+    ]
+    const planted = {
+      overrides: [
+        { files: ["src/**", "src/old/**"], rules: { "no-restricted-imports": ["error", { patterns: [{ group }] }] } }
+      ]
     }
-    const oxlint = path.resolve("node_modules/.bin/oxlint")
-    const { stdout } = spawnSync(oxlint, ["--format", "json"], { cwd: directory, encoding: "utf8" })
-    const found = Schema.decodeUnknownSync(Report)(stdout).diagnostics.filter(({ code }) =>
-      code.includes("no-restricted-imports")
-    )
-    const files = new Set(found.map(({ filename }) => /Import\d+/.exec(filename)?.[0]))
-    return imports.filter((_, at) => files.has(`Import${at}`))
-  } finally {
-    rmSync(directory, { recursive: true, force: true })
-  }
-}
-
-describe("the lint rules", () => {
-  it("know every ring there is", () => {
-    const rings = readdirSync("src", { withFileTypes: true }).filter((entry) => entry.isDirectory())
-    assert.includeMembers(
-      Object.keys(forbidden),
-      rings.map(({ name }) => `src/${name}`)
-    )
-  })
-
-  it("refuse imports against the rings, in nested folders too", () => {
-    assert.deepStrictEqual(refused(violations), violations)
-  })
-
-  it("let the rings import inwards", () => {
-    assert.deepStrictEqual(refused(allowed), [])
+    assert.deepStrictEqual(findStale(decode(JSON.stringify(planted)), files), [
+      "src/old/**",
+      "**/Serving.ts",
+      "**/gone/**"
+    ])
   })
 })
