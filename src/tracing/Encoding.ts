@@ -1,5 +1,5 @@
 import { entriesToAttributes, type KeyValue } from "@effect/opentelemetry/OtlpResource"
-import type { Span, SpanKind } from "../services/telemetry/Tracing.ts"
+import type { Span, SpanKind } from "../services/tracing/Tracing.ts"
 
 const kinds: Readonly<Record<SpanKind, number>> = { internal: 1, server: 2, client: 3 }
 const status = { unset: 0, error: 2 }

@@ -1,6 +1,6 @@
 import { Data, Effect, Queue, Schedule } from "effect"
 import { Agent, request } from "undici"
-import type { Span } from "../services/telemetry/Tracing.ts"
+import type { Span } from "../services/tracing/Tracing.ts"
 
 export interface ExporterOptions {
   readonly url: string

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { layerJson, layerProtobuf, OtlpSerialization } from "@effect/opentelemetry/OtlpSerialization"
 import { Effect, Layer } from "effect"
-import { type Span, Tracing } from "../services/telemetry/Tracing.ts"
+import { type Span, Tracing } from "../services/tracing/Tracing.ts"
 import { makeEncode } from "./Encoding.ts"
 import { type ExporterOptions, makeExporter } from "./Exporter.ts"
 import { makeSampler, type SamplerName } from "./Sampler.ts"

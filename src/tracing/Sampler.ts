@@ -1,4 +1,4 @@
-import type { Tracer } from "../services/telemetry/Tracing.ts"
+import type { Tracer } from "../services/tracing/Tracing.ts"
 
 type Root = "always_on" | "always_off" | "traceidratio"
 export type SamplerName = Root | `parentbased_${Root}`

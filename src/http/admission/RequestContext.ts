@@ -4,8 +4,8 @@ import { Context, Effect } from "effect"
 import ipaddr from "ipaddr.js"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
-import { RequestTrace, type TracedEndpoint } from "../../services/telemetry/RequestTrace.ts"
-import { Tracing } from "../../services/telemetry/Tracing.ts"
+import { RequestTrace, type TracedEndpoint } from "../../services/tracing/RequestTrace.ts"
+import { Tracing } from "../../services/tracing/Tracing.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 
 const withoutPort = (entry: string): string => {

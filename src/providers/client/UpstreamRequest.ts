@@ -1,7 +1,7 @@
 import { Predicate, Redacted } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import type { Chunks } from "../../services/media/Chunks.ts"
-import type { Span } from "../../services/telemetry/Tracing.ts"
+import type { Span } from "../../services/tracing/Tracing.ts"
 import type { LargeJson } from "./Json.ts"
 
 /** A path below the account's base address; redirects are not followed. */

@@ -21,7 +21,7 @@ import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import { withSpan } from "../telemetry/Tracing.ts"
+import { withSpan } from "../tracing/Tracing.ts"
 
 export interface ImageTask {
   readonly model: ImageModel

@@ -4,7 +4,7 @@ import type { Settlement } from "../../domain/Hold.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
-import type { RequestTrace } from "../telemetry/RequestTrace.ts"
+import type { RequestTrace } from "../tracing/RequestTrace.ts"
 import type { RequestEntry } from "./RequestEntry.ts"
 
 type Note = RequestEntry["notes"][number]

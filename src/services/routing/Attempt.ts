@@ -2,7 +2,7 @@ import { Cause, type Clock, Duration, Effect, Exit, Option, Random } from "effec
 import type { RouteBase } from "../../domain/Model.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import type { Span } from "../telemetry/Tracing.ts"
+import type { Span } from "../tracing/Tracing.ts"
 import type { AttemptEntry, AttemptHistory, Received } from "./AttemptHistory.ts"
 import type { Permit } from "./Circuit.ts"
 import type { CircuitBreaker, Opened } from "./CircuitBreaker.ts"

@@ -1,7 +1,7 @@
 import type { ChatEvent } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { SpanParent } from "../telemetry/Tracing.ts"
+import type { SpanParent } from "../tracing/Tracing.ts"
 
 export interface Received {
   readonly route: Route

@@ -1,6 +1,6 @@
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { RouteBase } from "../../domain/Model.ts"
-import type { Span, SpanParent } from "../telemetry/Tracing.ts"
+import type { Span, SpanParent } from "../tracing/Tracing.ts"
 
 /** The attributes of an attempt's span beside its route. */
 export interface Traced<T extends RouteBase> {

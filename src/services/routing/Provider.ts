@@ -5,7 +5,7 @@ import type { ImageRequest } from "../../domain/Image.ts"
 import type { Feature, ImageRoute, Route, RouteOptions, VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
 import type { DecodeOptions } from "../catalog/AdapterFeatures.ts"
-import type { Span } from "../telemetry/Tracing.ts"
+import type { Span } from "../tracing/Tracing.ts"
 
 /** `account` (401, 402, 403, quota) closes the route for longer; `request` and `moderation` are final. */
 export type FailureClass = "retry" | "limit" | "account" | "network" | "timeout" | "request" | "moderation"

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { resume, type SpanParent, Tracing } from "../telemetry/Tracing.ts"
+import { resume, type SpanParent, Tracing } from "../tracing/Tracing.ts"
 import type { LeasedJob } from "./VideoState.ts"
 
 /** A job goes on in the trace of the request that created it, whichever instance works on it. */

@@ -1,4 +1,4 @@
-import { format, parse } from "../../../src/services/telemetry/TraceContext.ts"
+import { format, parse } from "../../../src/services/tracing/TraceContext.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const traceId = "4bf92f3577b34da6a3ce929d0e0e4736"
