@@ -21,12 +21,14 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
     "../storage/DiskStore.ts",
     "../tracing/Otlp.ts",
     "../workers/Workers.ts",
+    "../node/HalfOpenServer.ts",
     "../Serve.ts",
     "../Logging.ts",
     "undici",
     "pg"
   ],
   "src/services/nested": ["../../http/Limits.ts", "../../Settings.ts", "../../Gateway.ts", "../../main.ts"],
+  "src/node": ["../services/Ids.ts", "../http/Limits.ts", "../domain/Money.ts"],
   "src/providers": [
     "../http/Limits.ts",
     "../database/Database.ts",
@@ -98,7 +100,7 @@ const allowed: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/domain": ["./Money.ts", "effect"],
   "src/services": ["@effect/sql"],
   "src/services/nested": ["../Ids.ts"],
-  "src/database": ["pg"],
+  "src/database": ["pg", "../node/PgConnect.ts"],
   "src/http/chat/Schema.ts": ["../schema/Errors.ts"],
   "src/http/schema": ["../errors/Wire.ts"],
   "src/http/chat/Handlers.ts": ["./Schema.ts", "../../services/Ids.ts"],

@@ -1,20 +1,10 @@
 import * as Pg from "pg"
+import { failConnecting } from "../node/PgConnect.ts"
 import { DatabaseLost } from "../services/sql/Outage.ts"
 import { PooledClient } from "./PooledClient.ts"
 
 /** Milliseconds that locks outlive a suspended or disconnected process. */
 const longestIdleInTransaction = 2_000
-
-/** A proxy keeps the function's overloads. */
-const unlessLost = <F extends (callback: never) => void>(run: F, lost: () => Error | undefined): F =>
-  new Proxy(run, {
-    apply: (target, self, args) => {
-      const error = lost()
-      if (error === undefined) return Reflect.apply(target, self, args)
-      const [callback]: ReadonlyArray<unknown> = args
-      return typeof callback === "function" ? process.nextTick(callback, error) : Promise.reject(error)
-    }
-  })
 
 /** The server gives up on a statement before we do, so that what we report as failed is not carried out later. */
 export class GuardedPool extends Pg.Pool {
@@ -37,7 +27,7 @@ export class GuardedPool extends Pg.Pool {
           if (lost() === undefined) open.add(this)
           this.on("end", () => open.delete(this))
           this.connection.on("readyForQuery", countAnswer)
-          this.connect = unlessLost(super.connect.bind(this), lost)
+          this.connect = failConnecting(super.connect.bind(this), lost)
         }
       },
       onConnect: (client) =>
@@ -62,7 +52,7 @@ export class GuardedPool extends Pg.Pool {
       if (client instanceof PooledClient && !client.isReusable) client.end(() => {})
       else this.#idle.add(client)
     })
-    this.connect = unlessLost(super.connect.bind(this), lost)
+    this.connect = failConnecting(super.connect.bind(this), lost)
   }
 
   get answers() {

@@ -1,4 +1,5 @@
 import * as Pg from "pg"
+import { hideProcessId } from "../node/PgProcessId.ts"
 import { partsOfLimit } from "../services/runtime/EventLoop.ts"
 
 /** A replica, or a primary that has become one. */
@@ -17,8 +18,8 @@ interface Statement {
 const isCursor = (query: unknown) => typeof query === "object" && query !== null && "submit" in query
 
 /**
- * Cuts itself when a query stays unanswered, for longer where our own event loop is late: the driver's `query_timeout` would pool it with the query still running.
- * Hides its process id: the SQL client's interruption would cancel whatever that backend runs by then.
+ * Cuts itself when a query stays unanswered, for longer where our own event loop is late: the driver's `query_timeout`
+ * would pool it with the query still running.
  */
 export class PooledClient extends Pg.Client {
   readonly #statements = new Map<string, Statement>()
@@ -32,7 +33,7 @@ export class PooledClient extends Pg.Client {
   /** `onStale`: the server changed or is silent, which may hold for other connections too. */
   constructor(limitMillis: number, config?: Pg.ClientConfig, onStale: () => void = () => {}) {
     super(config)
-    Object.defineProperty(this, "processID", { get: () => undefined, set: () => {} })
+    hideProcessId(this)
     const cut = () => {
       if (this.#unanswered === 0 || this.#partsPassed < partsOfLimit) return
       this.connection.stream.destroy(new Error(`No answer within ${limitMillis} ms`))

@@ -13,8 +13,8 @@ import {
   Schema
 } from "effect"
 import { type Families, sum, withoutGauges } from "../http/system/Prometheus.ts"
+import { closeLostHandoffs } from "../node/ConnectionHandoffs.ts"
 import { type Environment, environmentOfWorkers } from "../Settings.ts"
-import { closeLostHandoffs } from "./ConnectionHandoffs.ts"
 import * as Messages from "./WorkerMessages.ts"
 
 class NotStarted extends Data.TaggedError("NotStarted")<{ readonly code: number }> {}

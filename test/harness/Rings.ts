@@ -20,6 +20,7 @@ export const rings: Readonly<Record<string, Ring>> = {
     knows: ["domain", "services"],
     packages: ["node:", "effect", "@effect/sql", "@effect/platform", "gpt-tokenizer", "ipaddr.js", "yaml"]
   },
+  node: { files: /^node\//, knows: ["node"], packages: ["node:", "effect", "pg"] },
   providers: {
     files: /^providers\//,
     knows: ["domain", "services", "providers"],
@@ -27,7 +28,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   },
   database: {
     files: /^database\//,
-    knows: ["services", "database"],
+    knows: ["services", "node", "database"],
     packages: ["node:", "effect", "@effect/sql", "@effect/sql-pg", "pg", "pg-copy-streams"]
   },
   storage: {
@@ -47,7 +48,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   },
   "http server": {
     files: /^http\/server\//,
-    knows: ["domain", "services", ...http, "http handlers", "http server"],
+    knows: ["domain", "services", "node", ...http, "http handlers", "http server"],
     packages: platform
   },
   "http handlers": {
@@ -66,7 +67,7 @@ export const rings: Readonly<Record<string, Ring>> = {
     packages: [...platform, "ipaddr.js"]
   },
   "http system": { files: /^http\/system\//, knows: ["domain", "services", ...http], packages: platform },
-  http: { files: /^http\//, knows: ["domain", "services", ...http], packages: platform },
+  http: { files: /^http\//, knows: ["domain", "services", "node", ...http], packages: platform },
   console: {
     files: /^console\//,
     knows: ["console"],
@@ -95,7 +96,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   },
   workers: {
     files: /^workers\//,
-    knows: ["services", "http system", "settings", "workers"],
+    knows: ["services", "node", "http system", "settings", "workers"],
     packages: ["node:", "effect"]
   },
   exit: { files: /^ExitCode\.ts$/, knows: ["services"], packages: ["effect", "@effect/sql"] },

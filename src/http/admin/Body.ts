@@ -2,6 +2,7 @@ import { HttpServerError, HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Option } from "effect"
 import { BodyTooLarge, type Failure, InvalidRequest } from "../../domain/Failure.ts"
+import { keepConnectionOfUnread } from "../../node/UnreadRequest.ts"
 import { isMultipart, requireNoForm } from "../body/Body.ts"
 
 /** The limit of bodies that the platform reads: the admin API's. */
@@ -9,7 +10,7 @@ export const adminBodyBytes = 262_144
 
 const tooLarge = new BodyTooLarge({ limitBytes: adminBodyBytes })
 
-/** Comes before the platform's reading, whose own way to stop destroys the connection and so the answer. */
+/** Comes before the platform reads. */
 export const requireReadableBody = Effect.gen(function* () {
   const incoming = NodeHttpServerRequest.toIncomingMessage(yield* HttpServerRequest.HttpServerRequest)
   const length = Number(incoming.headers["content-length"] ?? 0)
@@ -17,10 +18,7 @@ export const requireReadableBody = Effect.gen(function* () {
   const { "content-type": type = "", "transfer-encoding": encoding } = incoming.headers
   // Clients name a form where they have nothing to send, as `curl --data ""` does.
   if (length > 0 || encoding !== undefined || isMultipart(type)) yield* requireNoForm(incoming)
-  const destroy = incoming.destroy.bind(incoming)
-  const stop = (error?: Error) =>
-    error === undefined && !incoming.readableEnded ? incoming.removeAllListeners("data").resume() : destroy(error)
-  Object.assign(incoming, { destroy: stop })
+  keepConnectionOfUnread(incoming)
 })
 
 /** The platform dies on an unreadable body; only its message tells one that is too large. */

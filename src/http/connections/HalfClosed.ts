@@ -1,3 +1,4 @@
+import { makeHeadStart } from "../../node/HeadStart.ts"
 import type { Connection } from "./Connections.ts"
 
 export const probe = Symbol("gateway/http/probe")
@@ -9,26 +10,7 @@ const probeMillis = [1, 4, 16, 64, 256, 1024, 4096, 16_384]
 export const watchHalfClosed = (connection: Connection): void => {
   const { socket } = connection
   const delays = probeMillis.values()
-  let sent = 0
-
-  const write = socket.write.bind(socket)
-
-  const writeRest = (
-    head: string | Uint8Array,
-    encoding?: BufferEncoding,
-    callback?: (error?: Error | null) => void
-  ) => {
-    Reflect.deleteProperty(socket, "write")
-    const rest = typeof head === "string" ? head.slice(sent) : head.subarray(sent)
-    sent = 0
-    return write(rest, encoding, callback)
-  }
-  const sendEarly = () => {
-    if (sent === startOfHead.length) return
-    if (sent === 0) Object.assign(socket, { write: writeRest })
-    write(startOfHead.subarray(sent, sent + 1))
-    sent += 1
-  }
+  const sendEarly = makeHeadStart(socket, startOfHead)
   const check = () => {
     const response = connection.latest?.response
     if (response === undefined || response.writableFinished || !socket.writable) return

@@ -3,6 +3,8 @@ import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
 import { Duration, Effect } from "effect"
 import { type Failure, GatewayBusy, InvalidRequest, UnknownEndpoint } from "../../domain/Failure.ts"
+import { replaceDestroySoon } from "../../node/DestroySoon.ts"
+import { allowHalfOpen } from "../../node/HalfOpenServer.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import { type Connection, ConnectionLimits, Connections, type Exchange } from "../connections/Connections.ts"
@@ -92,15 +94,13 @@ const drainUnread = ({ request, response }: Exchange): void => {
 
 const lingerOverBody = (connection: Connection): void => {
   const { socket } = connection
-  const destroySoon = socket.destroySoon.bind(socket)
-  const linger = () => {
+  replaceDestroySoon(socket, (destroySoon) => {
     const request = connection.latest?.request
     if (request === undefined || request.complete || socket.destroyed) return destroySoon()
     limitDrain(socket, request)
     request.once("end", destroySoon).once("close", destroySoon)
     socket.end()
-  }
-  Object.assign(socket, { destroySoon: linger })
+  })
 }
 
 /** After the responses to earlier requests of the connection. */
@@ -151,8 +151,7 @@ export const listener: Effect.Effect<Server, never, RequestReporter> = Effect.ge
     // Node's own answer to a missing Host, or below to an unknown Expect, has no envelope.
     requireHostHeader: false
   })
-  // Undocumented, and the only way to answer a client that shuts down its sending side.
-  Object.assign(server, { httpAllowHalfOpen: true })
+  allowHalfOpen(server)
   const turnAway = makeTurnAway()
   const accept = server.listeners("connection")
   server.removeAllListeners("connection").on("connection", (socket: Socket) => {

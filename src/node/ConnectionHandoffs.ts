@@ -12,7 +12,10 @@ const close = (handle: unknown) => {
   if (Predicate.hasProperty(handle, "close") && Predicate.isFunction(handle.close)) handle.close()
 }
 
-/** Node forgets connections in handoff to a dead worker; its `SCHED_NONE` would spread connections unevenly. */
+/**
+ * Closes the connections that were on their way to a worker when it died. Node forgets them, so that their clients would
+ * wait without end; its `SCHED_NONE` would spread connections unevenly. Needed by Node 20.20.
+ */
 export const closeLostHandoffs = (worker: Worker): void => {
   const handoffs = new Map<number, unknown>()
   worker.process.send = new Proxy(worker.process.send.bind(worker.process), {
