@@ -3,6 +3,7 @@ import { SqlError } from "@effect/sql/SqlError"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Effect, Layer, Option, Redacted, type Scope, String } from "effect"
 import * as Pg from "pg"
+import { failLostTransactions } from "../node/SqlTransactions.ts"
 import { OwnConnection, Prepared } from "../services/sql/Statement.ts"
 import * as Connections from "./Connections.ts"
 import { Embedded } from "./Embedded.ts"
@@ -23,17 +24,6 @@ const parse = (url: Redacted.Redacted): Effect.Effect<Connections.Server, Databa
     },
     catch: (error) => new DatabaseUnavailable({ message: `DATABASE_URL cannot be used: ${Connections.reason(error)}.` })
   })
-
-/** The library turns a failed COMMIT or ROLLBACK into a defect; callers expect a failure, to try again. */
-const failLostTransactions = (client: PgClient.PgClient) => {
-  const inTransaction = client.withTransaction
-  return Object.assign(client, {
-    withTransaction: <A, E, R>(self: Effect.Effect<A, E, R>): Effect.Effect<A, E | SqlError, R> =>
-      Effect.catchSomeDefect(inTransaction(self), (defect) =>
-        defect instanceof SqlError ? Option.some(Effect.fail(defect)) : Option.none()
-      )
-  })
-}
 
 class Pool extends Context.Tag("gateway/database/Pool")<Pool, Pg.Pool>() {}
 

@@ -13,8 +13,8 @@ const close = (handle: unknown) => {
 }
 
 /**
- * Closes the connections that were on their way to a worker when it died. Node forgets them, so that their clients would
- * wait without end; its `SCHED_NONE` would spread connections unevenly. Needed by Node 20.20.
+ * Closes the connections that were on their way to a worker when it died. Node forgets them, so that their clients
+ * would wait without end; its `SCHED_NONE` would spread connections unevenly. Needed by Node 20.20 and 24.9.
  */
 export const closeLostHandoffs = (worker: Worker): void => {
   const handoffs = new Map<number, unknown>()

@@ -1,9 +1,9 @@
 import type { Socket } from "node:net"
 
 /**
- * Returns a function that sends the next byte of `head`, with which the socket's next write begins: that write then leaves
- * out what was sent. Node tells a client that has gone from one that only shut down its sending side by a failed write
- * alone, and its responses cannot be begun by a part of their status line. Needed by Node 20.20.
+ * Returns a function that sends the next byte of `head`, with which the socket's next write begins: that write then
+ * leaves out what was sent. Node tells a client that has gone from one that only shut down its sending side by a
+ * failed write alone, and its responses cannot be begun by a part of their status line. Needed by Node 20.20 and 24.9.
  */
 export const makeHeadStart = (socket: Socket, head: Uint8Array): (() => void) => {
   const write = socket.write.bind(socket)

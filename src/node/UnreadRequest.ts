@@ -1,8 +1,8 @@
 import type { IncomingMessage } from "node:http"
 
 /**
- * Lets the rest of a body run out where @effect/platform-node stops reading it: the platform destroys the request, and Node
- * its connection, before the response is sent. Needed by Node 20.20 and @effect/platform-node 0.108.
+ * Lets the rest of a body run out where @effect/platform-node stops reading it: the platform destroys the request, and
+ * Node its connection, before the response is sent. Needed by Node 20.20 and 24.9, and by @effect/platform-node 0.108.
  */
 export const keepConnectionOfUnread = (request: IncomingMessage): void => {
   const destroy = request.destroy.bind(request)

@@ -1,8 +1,9 @@
 import { SqlClient } from "@effect/sql/SqlClient"
 import { Effect, Option } from "effect"
+import * as Pg from "pg"
 import * as EventLoop from "../../src/services/runtime/EventLoop.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
-import { assert, describe, liveOver } from "../harness/It.ts"
+import { assert, describe, it, liveOver } from "../harness/It.ts"
 
 /** Each turn of the event loop takes so long. */
 const keepBusy = (millis: number) =>
@@ -12,6 +13,23 @@ const keepBusy = (millis: number) =>
   }).pipe(Effect.zipRight(EventLoop.yieldTurn), Effect.forever)
 
 describe("a connection of the pool", () => {
+  it.scopedLive("is needed as the driver's own is pooled with a query that goes on after its timeout", function* () {
+    const url = yield* Postgres.emptyUrl
+    const pool = yield* Effect.acquireRelease(
+      Effect.sync(() => new Pg.Pool({ connectionString: url, max: 1, query_timeout: 200 }).on("error", () => {})),
+      (made) => Effect.promise(() => made.end())
+    )
+    const fails = (text: string) =>
+      Effect.acquireUseRelease(
+        Effect.promise(() => pool.connect()),
+        (client) => Effect.isFailure(Effect.tryPromise(() => client.query(text))),
+        (client) => Effect.sync(() => client.release())
+      )
+    assert.isFalse(yield* fails("SELECT 1"))
+    assert.isTrue(yield* fails("SELECT pg_sleep(600)"))
+    assert.isTrue(yield* fails("SELECT 1"))
+  })
+
   liveOver(Postgres.layerWith({ maxConnections: 1, queryTimeout: "100 millis" }))(
     "takes a busy process of ours for no silence of the server",
     function* () {

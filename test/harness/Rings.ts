@@ -20,7 +20,7 @@ export const rings: Readonly<Record<string, Ring>> = {
     knows: ["domain", "services"],
     packages: ["node:", "effect", "@effect/sql", "@effect/platform", "gpt-tokenizer", "ipaddr.js", "yaml"]
   },
-  node: { files: /^node\//, knows: ["node"], packages: ["node:", "effect", "pg"] },
+  node: { files: /^node\//, knows: ["node"], packages: ["node:", "effect", "@effect/sql", "@effect/sql-pg", "pg"] },
   providers: {
     files: /^providers\//,
     knows: ["domain", "services", "providers"],
