@@ -52,7 +52,7 @@ export const rings: Readonly<Record<string, Ring>> = {
     packages: platform
   },
   "http handlers": {
-    files: /^http\/.*\/Handlers\.ts$/,
+    files: /^http\/.*\/\w*Handlers\.ts$/,
     knows: ["domain", "services", ...http],
     packages: [...platform, "package.json", "send"]
   },
