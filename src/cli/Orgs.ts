@@ -1,6 +1,6 @@
 import { Command, Options, Prompt } from "@effect/cli"
 import { Effect, Struct } from "effect"
-import { settings } from "../services/access/Organization.ts"
+import { settings } from "../services/admin/Organization.ts"
 import * as Operations from "../services/admin/OrganizationOperations.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
 import { CommandFailed } from "./CommandFailed.ts"

@@ -10,14 +10,20 @@ interface Ring {
   readonly packages: ReadonlyArray<string>
 }
 
-const http = ["http", "http admission", "http system", "http schemas"]
+const http = ["counts", "http", "http admission", "http system", "http schemas"]
 const platform = ["node:", "effect", "@effect/platform", "@effect/platform-node"]
 
 export const rings: Readonly<Record<string, Ring>> = {
   domain: { files: /^domain\//, knows: ["domain"], packages: ["effect"] },
+  counts: {
+    files: /^services\/requests\/RequestCounts\.ts$/,
+    knows: [],
+    knowsTypesOf: ["domain", "services"],
+    packages: []
+  },
   services: {
     files: /^services\//,
-    knows: ["domain", "services"],
+    knows: ["domain", "counts", "services"],
     packages: ["node:", "effect", "@effect/sql", "@effect/platform", "gpt-tokenizer", "ipaddr.js", "yaml"]
   },
   node: { files: /^node\//, knows: ["node"], packages: ["node:", "effect", "@effect/sql", "@effect/sql-pg", "pg"] },
@@ -58,7 +64,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   },
   "http schemas": {
     files: /^http\/(?:schema\/|openapi\/|[^/]+\/\w*Schema\.ts$)/,
-    knows: ["domain", "http", "http schemas"],
+    knows: ["domain", "counts", "http", "http schemas"],
     packages: ["effect", "@effect/platform", "openai"]
   },
   "http admission": {
@@ -70,7 +76,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   http: { files: /^http\//, knows: ["domain", "services", "node", ...http], packages: platform },
   console: {
     files: /^console\//,
-    knows: ["console"],
+    knows: ["counts", "console"],
     knowsTypesOf: ["http", "services"],
     packages: ["preact", "uplot"]
   },

@@ -1,6 +1,6 @@
 import { Effect, identity } from "effect"
 import type { NanoUsd } from "../../domain/Money.ts"
-import { Organization, type OrganizationSettings } from "../access/Organization.ts"
+import { Organization, type OrganizationSettings } from "../admin/Organization.ts"
 import { audited, operation } from "./Operation.ts"
 import { Organizations } from "./Organizations.ts"
 

@@ -1,5 +1,5 @@
 import { limits } from "../access/Key.ts"
-import { settings } from "../access/Organization.ts"
+import { settings } from "../admin/Organization.ts"
 import { describeInputs, type InputDescription } from "../resources/InputDescription.ts"
 
 /** What the console's forms and lists are made of; the build puts it into the browser's program. */

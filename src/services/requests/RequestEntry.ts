@@ -1,7 +1,6 @@
 import { Option, Record, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { Usage } from "../../domain/Chat.ts"
-import type { Hold } from "../../domain/Hold.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { maxStored } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"

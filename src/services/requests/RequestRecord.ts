@@ -1,6 +1,6 @@
 import type { Caller } from "../../domain/ApiKey.ts"
 import type { Usage } from "../../domain/Chat.ts"
-import type { Settlement } from "../../domain/Hold.ts"
+
 import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"

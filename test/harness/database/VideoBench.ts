@@ -15,7 +15,7 @@ import {
 import { Database } from "../../../src/database/Database.ts"
 import type { VideoModel } from "../../../src/domain/Model.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
-import { Instance, Instance } from "../../../src/services/instance/Instance.ts"
+import { Instance } from "../../../src/services/instance/Instance.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { References } from "../../../src/services/media/References.ts"
 import { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"

@@ -1,6 +1,6 @@
 import { Effect, Layer, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { Instance, Instance } from "../../../src/services/instance/Instance.ts"
+import { Instance } from "../../../src/services/instance/Instance.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import * as ReleaseSql from "../../../src/services/ledger/ReleaseSql.ts"
 import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"

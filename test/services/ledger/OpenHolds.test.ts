@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { Instance, Instance } from "../../../src/services/instance/Instance.ts"
+import { Instance } from "../../../src/services/instance/Instance.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
 import { bareRow } from "../../../src/services/requests/RequestEntry.ts"

@@ -1,5 +1,5 @@
 import type { Key as KeySchema } from "../../../services/access/Key.ts"
-import type { Organization as OrganizationSchema } from "../../../services/access/Organization.ts"
+import type { Organization as OrganizationSchema } from "../../../services/admin/Organization.ts"
 import type { ListedEntry as ListedEntrySchema, OpenHold } from "../../../services/ledger/Entry.ts"
 
 export type Organization = typeof OrganizationSchema.Encoded

@@ -1,6 +1,6 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, identity, Struct } from "effect"
-import type { Organization } from "../../../services/access/Organization.ts"
+import type { Organization } from "../../../services/admin/Organization.ts"
 import * as Operations from "../../../services/admin/OrganizationOperations.ts"
 import { Organizations } from "../../../services/admin/Organizations.ts"
 import { AdminApi } from "../AdminApi.ts"

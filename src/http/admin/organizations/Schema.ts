@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Organization, settings } from "../../../services/access/Organization.ts"
+import { Organization, settings } from "../../../services/admin/Organization.ts"
 import * as Operations from "../../../services/admin/OrganizationOperations.ts"
 import { field, optionalField, usdWhere } from "../../../services/resources/Body.ts"
 import { bodyOf } from "../../../services/resources/Input.ts"
