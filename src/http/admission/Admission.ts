@@ -25,7 +25,7 @@ import { HeartbeatLost, NoAnswer } from "../../services/sql/Outage.ts"
 import * as Answer from "../Answer.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { BodyReceiver, type Incoming } from "../body/BodyReceiver.ts"
-import { presentedKey, presentedSecret } from "./Authentication.ts"
+import { presentedKey, presentedSecret } from "./CallerAuthentication.ts"
 import { contextMaker, idempotencyKeyOf, type RequestContext } from "./RequestContext.ts"
 import { explain, headersOf, makeConclusion, type Outcome } from "./RequestOutcome.ts"
 

@@ -1,7 +1,7 @@
 import { HttpServer } from "@effect/platform"
 import { Context, Duration, Effect, Layer } from "effect"
 import * as Server from "../../../src/http/server/Server.ts"
-import { Readiness } from "../../../src/http/system/Handlers.ts"
+import { Readiness } from "../../../src/http/system/SystemHandlers.ts"
 import { Auth } from "../../../src/services/access/Auth.ts"
 import { RateLimiter } from "../../../src/services/access/RateLimiter.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"

@@ -3,8 +3,8 @@ import { Effect, Redacted } from "effect"
 import * as Operations from "../../../services/admin/OperatorOperations.ts"
 import { Operators } from "../../../services/admin/Operators.ts"
 import { AdminApi } from "../AdminApi.ts"
-import { AdminOptions } from "../Authentication.ts"
 import { answerOf, conflict, invalid, notFound, recordOf } from "../Fields.ts"
+import { AdminOptions } from "../OperatorAuthentication.ts"
 import { wholePage } from "../Page.ts"
 
 const unknown = { OperatorNotFound: notFound }

@@ -8,7 +8,7 @@ import { Catalog } from "../../../services/catalog/Catalog.ts"
 import { json, respond } from "../../Answer.ts"
 import { RequestContext } from "../../admission/RequestContext.ts"
 import { AdminApi } from "../AdminApi.ts"
-import { AdminOptions, requireOwnOrigin, sessionCookie, sessionOf } from "../Authentication.ts"
+import { AdminOptions, requireOwnOrigin, sessionCookie, sessionOf } from "../OperatorAuthentication.ts"
 import { SessionRecord } from "./Schema.ts"
 
 const maxAgeSeconds = sessionHours * 3600
