@@ -7,17 +7,12 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import { type Answer, json } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
-import { messages } from "../messages/MessagesDialect.ts"
-import { responses } from "../responses/ResponsesDialect.ts"
-import { chatCompletions } from "./ChatDialect.ts"
 import { makeTaskReader } from "./ChatTasks.ts"
 import type { ChatDialect } from "./Dialect.ts"
 import { makeSink } from "./Sse.ts"
 
-const dialects: ReadonlyArray<ChatDialect> = [chatCompletions, responses, messages]
-
 /** One endpoint for each dialect. */
-export const chatEndpoints = Effect.gen(function* () {
+export const chatEndpoints = Effect.fnUntraced(function* (dialects: ReadonlyArray<ChatDialect>) {
   const chat = yield* ChatCompletions
   const ids = yield* Ids
   const read = yield* makeTaskReader

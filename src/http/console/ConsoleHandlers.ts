@@ -8,7 +8,7 @@ import { Effect } from "effect"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { ownFile } from "../../services/runtime/OwnFiles.ts"
 import { respondTagged } from "../Answer.ts"
-import { type OwnNames, requireLoopback } from "../system/Loopback.ts"
+import { type OwnNames, requireLoopback } from "../admission/Loopback.ts"
 
 interface File {
   readonly plain: Buffer

@@ -1,30 +1,11 @@
-import { HttpApiError } from "@effect/platform"
 import { Cause, Effect, Option } from "effect"
 import * as Failures from "../../domain/Failure.ts"
 import { logFailure, outageIn } from "../../services/sql/Outage.ts"
-import { unreadBody } from "../admin/Body.ts"
 import { internalError, outage, toWire, type WireError } from "./ErrorMessages.ts"
 
 const failures = Object.values(Failures)
 
 const isFailure = (error: unknown): error is Failures.Failure => failures.some((type) => error instanceof type)
-
-const asFailure = (error: unknown): Option.Option<Failures.Failure> => {
-  if (error instanceof HttpApiError.HttpApiDecodeError) {
-    const [
-      {
-        message,
-        path: [param]
-      }
-    ] = [...error.issues, { message: error.message, path: [] }]
-    return Option.some(
-      param === undefined
-        ? new Failures.InvalidRequest({ message: "The body must be a JSON object.", param: null })
-        : new Failures.InvalidRequest({ message, param: param.toString() })
-    )
-  }
-  return Option.liftPredicate(error, isFailure)
-}
 
 const logUnexpected = (cause: Cause.Cause<unknown>) => Effect.logError("A request failed unexpectedly", cause)
 
@@ -41,9 +22,7 @@ const answerFailure = (failure: Failures.Failure, cause: Cause.Cause<unknown>): 
 /** Logs defects, which become an internal error. */
 export const errorResponse = (cause: Cause.Cause<unknown>, requestId: string): Effect.Effect<WireError> => {
   if (Cause.isInterruptedOnly(cause)) return Effect.succeed(toWire(new Failures.Aborted()))
-  const unread = Option.flatMap(Cause.dieOption(cause), unreadBody)
-  if (Option.isSome(unread)) return Effect.succeed(toWire(unread.value))
-  const failure = Option.flatMap(Cause.failureOption(cause), asFailure)
+  const failure = Option.filter(Cause.failureOption(cause), isFailure)
   const response =
     Option.isSome(failure) && !Cause.isDie(cause) ? answerFailure(failure.value, cause) : answerDefect(cause)
   return Effect.annotateLogs(response, "request_id", requestId)

@@ -18,8 +18,8 @@ import { SessionHandlers } from "../admin/session/Handlers.ts"
 import { UsageHandlers } from "../admin/usage/Handlers.ts"
 import { VideosHandlers } from "../admin/videos/Handlers.ts"
 import { WebhooksHandlers } from "../admin/webhooks/Handlers.ts"
+import { requireLoopback } from "../admission/Loopback.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
-import { requireLoopback } from "../system/Loopback.ts"
 
 const document = HttpApiBuilder.Router.use((router) =>
   Effect.gen(function* () {

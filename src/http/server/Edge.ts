@@ -11,7 +11,7 @@ import { contextMaker, RequestContext } from "../admission/RequestContext.ts"
 import { errorResponse } from "../errors/ErrorResponse.ts"
 import { encodeMessagesError, isOfMessages, messagesIdHeader } from "../messages/Errors.ts"
 import { pathOf } from "./GenerationRoutes.ts"
-import { explainNotFound } from "./KnownPaths.ts"
+import { explainPlatform } from "./PlatformErrors.ts"
 import { readEndpointOf } from "./ReadEndpoints.ts"
 
 const forMachines: ReadonlySet<string | undefined> = new Set(["/healthz", "/readyz", "/metrics"])
@@ -56,7 +56,7 @@ export const edge = Effect.fnUntraced(function* (options: { readonly trustedProx
       const blocked = auth.isBlocked(address)
       const isBlocked = forMachines.has(url.split("?", 1)[0]) ? unlessUnknown(blocked) : blocked
       const response = yield* Effect.if(isBlocked, { onTrue: () => new AddressBlocked(), onFalse: () => app }).pipe(
-        Effect.mapError(explainNotFound),
+        Effect.mapErrorCause(explainPlatform),
         Effect.provideService(RequestContext, context),
         HttpServerRequest.withMaxBodySize(Option.some(FileSystem.Size(adminBodyBytes))),
         Effect.tap((answer) => conclude(sent.headersSent ? sent.statusCode : answer.status, null)),

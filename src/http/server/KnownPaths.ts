@@ -1,4 +1,4 @@
-import { HttpApi, HttpServerError } from "@effect/platform"
+import { HttpApi } from "@effect/platform"
 import { MisplacedVersion, UnknownEndpoint } from "../../domain/Failure.ts"
 import { Api } from "../Api.ts"
 import { pathOf } from "./GenerationRoutes.ts"
@@ -12,13 +12,9 @@ HttpApi.reflect(Api, { onGroup: () => {}, onEndpoint: ({ endpoint: { path } }) =
 
 const known = paths.map((path) => ({ shown: path.replaceAll(/:(\w+)/g, "{$1}"), pattern: patternOf(path) }))
 
-const unknownPath = (target: string): UnknownEndpoint | MisplacedVersion => {
+export const unknownPath = (target: string): UnknownEndpoint | MisplacedVersion => {
   const path = pathOf(target)
   const versioned = path.replace(/^(?:\/v1(?=\/))*/, "/v1")
   const meant = versioned === path ? undefined : known.find(({ pattern }) => pattern.test(versioned))
   return meant === undefined ? new UnknownEndpoint() : new MisplacedVersion({ meant: meant.shown })
 }
-
-/** What the platform's router fails with where it has no route. */
-export const explainNotFound = <E>(error: E): E | UnknownEndpoint | MisplacedVersion =>
-  error instanceof HttpServerError.RouteNotFound ? unknownPath(error.request.url) : error

@@ -8,6 +8,7 @@ import { ResourceApi } from "../Api.ts"
 import { Admission, type Endpoint } from "../admission/Admission.ts"
 import { AuthenticatedLayer } from "../admission/CallerAuthentication.ts"
 import { Limits } from "../body/Body.ts"
+import { chatCompletions } from "../chat/ChatDialect.ts"
 import { chatEndpoints } from "../chat/ChatHandlers.ts"
 import { ConnectionLimits, connectionLimits } from "../connections/Connections.ts"
 import { ConsoleRoutes } from "../console/ConsoleHandlers.ts"
@@ -16,7 +17,9 @@ import { DocsRoutes } from "../docs/DocsHandlers.ts"
 import { imageEndpoints } from "../images/ImageHandlers.ts"
 import { MediaRoutes } from "../media/MediaHandlers.ts"
 import { countTokensEndpoint } from "../messages/CountTokens.ts"
+import { messages } from "../messages/MessagesDialect.ts"
 import { ModelsHandlers } from "../models/ModelHandlers.ts"
+import { responses } from "../responses/ResponsesDialect.ts"
 import { SystemRoutes } from "../system/SystemHandlers.ts"
 import { UsageHandlers } from "../usage/UsageHandlers.ts"
 import { VideosHandlers, videoEndpoint } from "../videos/VideoHandlers.ts"
@@ -73,11 +76,14 @@ const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) 
     })
   )
 
+/** The ways in for chats. */
+const dialects = [chatCompletions, responses, messages]
+
 const generatingRoutes = Layer.effect(
   GenerationRoutes.GenerationRoutes,
   Effect.gen(function* () {
     const { edit, generate } = yield* imageEndpoints
-    const chats = [...(yield* chatEndpoints), yield* countTokensEndpoint]
+    const chats = [...(yield* chatEndpoints(dialects)), yield* countTokensEndpoint]
     const endpoints: ReadonlyArray<Endpoint> = [...chats, generate, edit, yield* videoEndpoint]
     return new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]))
   })
