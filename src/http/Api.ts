@@ -8,6 +8,7 @@ import { Messages } from "./messages/Schema.ts"
 import { Models, ModelsRead } from "./models/Schema.ts"
 import { ResponseStreamEvent } from "./responses/ResponseSchema.ts"
 import { Responses } from "./responses/Schema.ts"
+import { apiPrefix } from "./schema/ServedPath.ts"
 import { Usage } from "./usage/Schema.ts"
 import { StoredVideos, Videos } from "./videos/Schema.ts"
 
@@ -27,7 +28,7 @@ export class Api extends HttpApi.make("gateway")
   .add(Models)
   .add(Credits)
   .add(Usage)
-  .prefix("/v1")
+  .prefix(apiPrefix)
   .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent, MessagesStreamEvent, ResponseStreamEvent])
   .annotateContext(
     OpenApi.annotations({
@@ -42,4 +43,4 @@ export class ResourceApi extends HttpApi.make("gateway")
   .add(ModelsRead)
   .add(Credits)
   .add(Usage)
-  .prefix("/v1") {}
+  .prefix(apiPrefix) {}

@@ -1,9 +1,11 @@
+import { servedPath } from "../schema/ServedPath.ts"
 import { completionJson, SseEncoder } from "./ChatAnswer.ts"
 import { decodeChatBody } from "./ChatBody.ts"
 import type { ChatDialect } from "./Dialect.ts"
+import { completeChat } from "./Schema.ts"
 
 export const chatCompletions: ChatDialect = {
-  path: "/v1/chat/completions",
+  path: servedPath(completeChat),
   idPrefix: "chatcmpl",
   fitsHold: false,
   decode: decodeChatBody,

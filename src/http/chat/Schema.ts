@@ -197,7 +197,7 @@ data: [DONE]
 
 A stream is whole only with its \`data: [DONE]\`; one that breaks ends with an event that has an \`error\`, and costs nothing.`
 
-const complete = HttpApiEndpoint.post("complete", "/chat/completions")
+export const completeChat = HttpApiEndpoint.post("complete", "/chat/completions")
   .setPayload(ChatCompletionRequest)
   .addSuccess(ChatCompletion)
   .addError(GenerationErrors)
@@ -211,6 +211,6 @@ const complete = HttpApiEndpoint.post("complete", "/chat/completions")
   )
 
 export const Chat = HttpApiGroup.make("chat")
-  .add(complete)
+  .add(completeChat)
   .annotate(OpenApi.Description, "Text in the chat-completions convention, whole or as a stream.")
   .middleware(Authenticated)

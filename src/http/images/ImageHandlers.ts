@@ -15,7 +15,8 @@ import { isString, type JsonObject, modelIn } from "../body/Guards.ts"
 import { formObject, type Part } from "../body/Multipart.ts"
 import { decodeReferences } from "../body/References.ts"
 import { decoder } from "../schema/Decoding.ts"
-import { ImageEditRequest, ImageGenerationRequest } from "./Schema.ts"
+import { servedPath } from "../schema/ServedPath.ts"
+import { editImage, generateImage, ImageEditRequest, ImageGenerationRequest } from "./Schema.ts"
 
 const decodeGeneration = decoder(ImageGenerationRequest)
 const decodeEdit = decoder(ImageEditRequest)
@@ -118,7 +119,7 @@ export const imageEndpoints = Effect.gen(function* () {
     )
 
   return {
-    generate: { ...endpoint, path: "/v1/images/generations", answer: generate } satisfies Endpoint,
-    edit: { ...endpoint, path: "/v1/images/edits", answer: edit } satisfies Endpoint
+    generate: { ...endpoint, path: servedPath(generateImage), answer: generate } satisfies Endpoint,
+    edit: { ...endpoint, path: servedPath(editImage), answer: edit } satisfies Endpoint
   }
 })

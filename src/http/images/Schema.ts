@@ -91,7 +91,7 @@ export const ImageResponse = Schema.Struct({
   ).annotations({ description: "One image." })
 }).annotations({ identifier: "ImageResponse", description: "The image." })
 
-const generate = HttpApiEndpoint.post("generate", "/images/generations")
+export const generateImage = HttpApiEndpoint.post("generate", "/images/generations")
   .setHeaders(IdempotencyKey)
   .setPayload(ImageGenerationRequest)
   .addSuccess(ImageResponse)
@@ -103,7 +103,7 @@ const generate = HttpApiEndpoint.post("generate", "/images/generations")
     })
   )
 
-const edit = HttpApiEndpoint.post("edit", "/images/edits")
+export const editImage = HttpApiEndpoint.post("edit", "/images/edits")
   .setHeaders(IdempotencyKey)
   .setPayload(
     Schema.Union(ImageEditRequest, HttpApiSchema.Multipart(ImageEditForm).annotations({ identifier: "ImageEditForm" }))
@@ -119,8 +119,8 @@ const edit = HttpApiEndpoint.post("edit", "/images/edits")
 
 export const Images = HttpApiGroup.make("images")
   .annotate(OpenApi.Description, "An image is made while you wait, and its link is permanent.")
-  .add(generate)
-  .add(edit)
+  .add(generateImage)
+  .add(editImage)
   .addError(GenerationErrors)
   .addError(Conflict)
   .middleware(Authenticated)

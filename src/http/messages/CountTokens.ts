@@ -4,8 +4,10 @@ import { makeKeyedTurns } from "../../services/runtime/KeyedTurns.ts"
 import { json } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Admission.ts"
 import { makeTaskReader } from "../chat/ChatTasks.ts"
-import { encodeMessagesError, messagesPath } from "./Errors.ts"
+import { servedPath } from "../schema/ServedPath.ts"
+import { encodeMessagesError } from "./Errors.ts"
 import { messages } from "./MessagesDialect.ts"
+import { countTokens } from "./Schema.ts"
 
 /** Of an organization: a count costs nothing but the gateway's time and memory. */
 const atOnce = 2
@@ -22,7 +24,7 @@ export const countTokensEndpoint = Effect.gen(function* () {
     Effect.flatMap(read(messages, admitted), (task) => Effect.zipRight(admitted.checkSolvency, chat.countTokens(task)))
 
   const endpoint: Endpoint = {
-    path: `${messagesPath}/count_tokens`,
+    path: servedPath(countTokens),
     surface: "chat",
     admitsWithHold: false,
     idHeader: messages.idHeader,

@@ -1,7 +1,10 @@
 import type { EncodeError } from "../Answer.ts"
 import type { Envelope, ErrorType } from "../errors/ErrorMessages.ts"
 import { type FieldNames, renameField } from "../errors/FieldNames.ts"
+import { listModels } from "../models/Schema.ts"
+import { servedPath } from "../schema/ServedPath.ts"
 import type { MessagesError } from "./AnswerSchema.ts"
+import { createMessage } from "./Schema.ts"
 
 type MessagesErrorType = MessagesError["error"]["type"]
 
@@ -37,8 +40,8 @@ export const messagesError = (body: Envelope, reason: string | undefined, reques
 /** Clients recover by the vendor's own words. */
 export const encodeMessagesError: EncodeError = ({ body, reason }, requestId) => messagesError(body, reason, requestId)
 
-export const messagesPath = "/v1/messages"
-const modelsPath = "/v1/models"
+const messagesPath = servedPath(createMessage)
+const modelsPath = servedPath(listModels)
 
 const isBelow = (path: string, parent: string): boolean => path === parent || path.startsWith(`${parent}/`)
 

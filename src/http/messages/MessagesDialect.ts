@@ -1,11 +1,13 @@
 import type { ChatDialect } from "../chat/Dialect.ts"
+import { servedPath } from "../schema/ServedPath.ts"
 import { messageJson, showsThinking } from "./Answer.ts"
 import { decodeMessagesBody } from "./Body.ts"
-import { encodeMessagesError, messagesIdHeader, messagesPath } from "./Errors.ts"
+import { encodeMessagesError, messagesIdHeader } from "./Errors.ts"
+import { createMessage } from "./Schema.ts"
 import { MessagesEncoder } from "./Stream.ts"
 
 export const messages: ChatDialect = {
-  path: messagesPath,
+  path: servedPath(createMessage),
   idPrefix: "msg",
   fitsHold: true,
   idHeader: messagesIdHeader,

@@ -78,7 +78,7 @@ export const MessagesRequest = Schema.Struct({
 
 export const CountTokensRequest = Schema.Struct(prompt).annotations({ identifier: "CountTokensRequest" })
 
-const create = HttpApiEndpoint.post("create", "/messages")
+export const createMessage = HttpApiEndpoint.post("create", "/messages")
   .setPayload(MessagesRequest)
   .addSuccess(Message)
   .addError(GenerationErrors)
@@ -92,7 +92,7 @@ const create = HttpApiEndpoint.post("create", "/messages")
     })
   )
 
-const count = HttpApiEndpoint.post("countTokens", "/messages/count_tokens")
+export const countTokens = HttpApiEndpoint.post("countTokens", "/messages/count_tokens")
   .setPayload(CountTokensRequest)
   .addSuccess(TokenCount)
   .addError(CountTokensErrors)
@@ -105,7 +105,7 @@ const count = HttpApiEndpoint.post("countTokens", "/messages/count_tokens")
   )
 
 export const Messages = HttpApiGroup.make("messages")
-  .add(create)
-  .add(count)
+  .add(createMessage)
+  .add(countTokens)
   .annotate(OpenApi.Description, "Text in the convention of Anthropic's clients.")
   .middleware(Authenticated)

@@ -28,7 +28,7 @@ export const ModelPage = Schema.Struct({
 }).annotations({ identifier: "ModelPage", description: "Chat models, to a request with `anthropic-version`." })
 export type ModelPage = typeof ModelPage.Type
 
-const list = HttpApiEndpoint.get("list", "/models")
+export const listModels = HttpApiEndpoint.get("list", "/models")
   .addSuccess(Schema.Union(ModelList, ModelPage))
   .addError(ReadErrors)
   .annotateContext(
@@ -55,8 +55,8 @@ const retrieveAnyPath = HttpApiEndpoint.get("retrieve", "/models/*")
   .addError(UnknownModel)
 
 export const Models = HttpApiGroup.make("models")
-  .add(list)
+  .add(listModels)
   .add(retrieve)
   .annotate(OpenApi.Description, "What can be called, with prices and the parameters that each model takes.")
   .middleware(Authenticated)
-export const ModelsRead = HttpApiGroup.make("models").add(list).add(retrieveAnyPath).middleware(Authenticated)
+export const ModelsRead = HttpApiGroup.make("models").add(listModels).add(retrieveAnyPath).middleware(Authenticated)

@@ -1,11 +1,13 @@
 import type { ChatEvent, ChatRequest, Usage } from "../../domain/Chat.ts"
 import type { AnswerName, ChatDialect } from "../chat/Dialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
+import { servedPath } from "../schema/ServedPath.ts"
 import { decodeResponsesBody } from "./Body.ts"
 import { Events } from "./Events.ts"
 import { responsesError } from "./Failure.ts"
 import { NativeEncoder } from "./NativeStream.ts"
 import { responseJson } from "./Response.ts"
+import { createResponse } from "./Schema.ts"
 import { TranslatedEncoder } from "./Stream.ts"
 
 /** The first events show whether the host speaks this dialect. */
@@ -42,7 +44,7 @@ class ResponsesEncoder implements StreamEncoder {
 }
 
 export const responses: ChatDialect = {
-  path: "/v1/responses",
+  path: servedPath(createResponse),
   idPrefix: "resp",
   fitsHold: true,
   decode: decodeResponsesBody,

@@ -103,7 +103,7 @@ data: {"type":"response.completed","sequence_number":8,"response":{…}}
 
 A stream is whole only with its \`response.completed\` or \`response.incomplete\`; one that breaks ends with \`response.failed\`, and costs nothing. Nothing is stored: \`GET\` and \`DELETE /responses/{id}\` are 404.`
 
-const create = HttpApiEndpoint.post("create", "/responses")
+export const createResponse = HttpApiEndpoint.post("create", "/responses")
   .setPayload(ResponsesRequest)
   .addSuccess(ResponseObject)
   .addError(GenerationErrors)
@@ -117,6 +117,6 @@ const create = HttpApiEndpoint.post("create", "/responses")
   )
 
 export const Responses = HttpApiGroup.make("responses")
-  .add(create)
+  .add(createResponse)
   .annotate(OpenApi.Description, "Text in the Responses convention, whole or as a stream.")
   .middleware(Authenticated)

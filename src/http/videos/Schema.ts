@@ -153,7 +153,7 @@ export const VideoListQuery = Schema.Struct({
   )
 })
 
-const create = HttpApiEndpoint.post("create", "/videos")
+export const createVideo = HttpApiEndpoint.post("create", "/videos")
   .setHeaders(IdempotencyKey)
   .setPayload(
     Schema.Union(
@@ -212,4 +212,4 @@ export const StoredVideos = HttpApiGroup.make("videos")
   .add(remove)
   .middleware(Authenticated)
 
-export const Videos = StoredVideos.add(create)
+export const Videos = StoredVideos.add(createVideo)

@@ -21,7 +21,8 @@ import { formObject, type Part } from "../body/Multipart.ts"
 import { decodeReferences } from "../body/References.ts"
 import { decoder } from "../schema/Decoding.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
-import { noSuchCursor, VideoCreateRequest, type VideoListQuery } from "./Schema.ts"
+import { servedPath } from "../schema/ServedPath.ts"
+import { createVideo, noSuchCursor, VideoCreateRequest, type VideoListQuery } from "./Schema.ts"
 
 const decode = decoder(VideoCreateRequest)
 
@@ -54,7 +55,7 @@ export const contentOf = ({ status, url }: Pick<Video, "status" | "url">): Eithe
     ? Either.right(url)
     : Either.left(new InvalidRequest({ message: "The video is not completed.", param: null }))
 
-const endpoint = { path: "/v1/videos", surface: "video", admitsWithHold: false } as const
+const endpoint = { path: servedPath(createVideo), surface: "video", admitsWithHold: false } as const
 
 /** Other ids never reach the database; some hold NUL. */
 const wellFormedId = /^vid_[\w-]{1,128}$/
