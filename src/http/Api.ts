@@ -1,14 +1,18 @@
 import { HttpApi, OpenApi } from "@effect/platform"
 import { ChatStreamEvent } from "./chat/CompletionSchema.ts"
 import { Chat } from "./chat/Schema.ts"
+import { Console } from "./console/Schema.ts"
 import { Credits } from "./credits/Schema.ts"
+import { Docs } from "./docs/Schema.ts"
 import { Images } from "./images/Schema.ts"
+import { Media } from "./media/Schema.ts"
 import { MessagesStreamEvent } from "./messages/AnswerSchema.ts"
 import { Messages } from "./messages/Schema.ts"
 import { Models, ModelsRead } from "./models/Schema.ts"
 import { ResponseStreamEvent } from "./responses/ResponseSchema.ts"
 import { Responses } from "./responses/Schema.ts"
 import { apiPrefix } from "./schema/ServedPath.ts"
+import { System } from "./system/Schema.ts"
 import { Usage } from "./usage/Schema.ts"
 import { StoredVideos, Videos } from "./videos/Schema.ts"
 
@@ -37,10 +41,13 @@ export class Api extends HttpApi.make("gateway")
     })
   ) {}
 
-/** What the platform's router serves; `GenerationRoutes` has the rest. */
+/** What of it the platform's router serves: all that does not generate. */
 export class ResourceApi extends HttpApi.make("gateway")
   .add(StoredVideos)
   .add(ModelsRead)
   .add(Credits)
   .add(Usage)
   .prefix(apiPrefix) {}
+
+/** What is served beside the API: pages, documents, files, and what machines ask. */
+export class SiteApi extends HttpApi.make("site").add(System).add(Docs).add(Console).add(Media) {}

@@ -1,7 +1,6 @@
-import { HttpServerRequest } from "@effect/platform"
 import { Effect, Layer, Option, Redacted } from "effect"
-import { Auth } from "../../services/access/Auth.ts"
-import { Authenticated } from "../schema/Headers.ts"
+import { MissingApiKey } from "../../domain/Failure.ts"
+import { Authenticated, CurrentCaller } from "../schema/Headers.ts"
 
 type Headers = Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
 
@@ -18,9 +17,10 @@ export const presentedKey = (headers: Headers): Option.Option<Redacted.Redacted>
   return secret === undefined ? Option.none() : Option.some(Redacted.make(secret))
 }
 
-export const AuthenticatedLayer = Layer.effect(
+/** The pipeline has checked the key of every endpoint that has this middleware. */
+export const AuthenticatedLayer = Layer.succeed(
   Authenticated,
-  Effect.map(Auth, (auth) =>
-    Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers }) => auth.authenticate(presentedKey(headers)))
+  Effect.flatMap(Effect.serviceOption(CurrentCaller), (caller) =>
+    Option.isSome(caller) ? Effect.succeed(caller.value) : new MissingApiKey()
   )
 )

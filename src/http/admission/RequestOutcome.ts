@@ -4,23 +4,18 @@ import type { Failure } from "../../domain/Failure.ts"
 import { Refunds } from "../../services/ledger/Refunds.ts"
 import type { RequestRecord } from "../../services/requests/RequestRecord.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
-import type { AnsweredRequest } from "../../services/telemetry/AnsweredRequest.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import * as Answer from "../Answer.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { errorResponse } from "../errors/ErrorResponse.ts"
+import type { Addressed } from "./Endpoint.ts"
 import type { RequestContext } from "./RequestContext.ts"
 
 export interface Outcome {
   /** Undefined: it was sent as a stream. */
   readonly answer: Answer.Answer | undefined
   readonly code: string | null
-}
-
-type Addressed = Pick<AnsweredRequest, "path" | "surface"> & {
-  /** Undefined: the envelope as it is. */
-  readonly encodeError?: Answer.EncodeError | undefined
 }
 
 export const headersOf = ({ cap, rate: { allowance }, requestId }: RequestRecord): Record<string, string> => {
@@ -54,13 +49,13 @@ export const explain = (
   }))
 }
 
-/** Reports and logs how a request ended. */
-export const makeConclusion = Effect.gen(function* () {
+export const makeReports = Effect.gen(function* () {
   const clock = yield* Effect.clock
   const log = yield* RequestLog
   const refunds = yield* Refunds
   const { report } = yield* RequestReporter
 
+  /** Reports and logs how an admitted request ended. */
   const conclude = (
     { path, surface }: Addressed,
     { method = "" }: IncomingMessage,
@@ -76,19 +71,30 @@ export const makeConclusion = Effect.gen(function* () {
     return refunds.runAfter(record.hold, log.write(record.entry({ ...answered, endedAt: Monotonic.millisOf(clock) })))
   }
 
-  /** The answer to a request that was not admitted, which has no row in the log. */
-  const refuse = (
-    { encodeError, path, surface }: Addressed,
+  /** For a request that has no row in the log. */
+  const reportAnswer = (
+    { path, surface }: Addressed,
     { method = "" }: IncomingMessage,
     { requestId, startedAt, trace }: typeof RequestContext.Service,
-    cause: Cause.Cause<Failure>
-  ): Effect.Effect<Answer.Answer> =>
-    Effect.map(errorResponse(cause, requestId), (error) => {
-      const { code } = error.body.error
-      trace?.answer({ status: error.status, code })
-      report({ requestId, surface, method, path, status: error.status, code, startedAt })
-      return Answer.wireError(error, { "x-request-id": requestId }, encodeError?.(error, requestId))
-    })
+    answered: { readonly status: number; readonly code: string | null }
+  ): void => {
+    trace?.answer(answered)
+    report({ requestId, surface, method, path, ...answered, startedAt })
+  }
 
-  return { conclude, refuse }
+  /** Reports and returns the answer to a request that failed before it was admitted, or that generates nothing. */
+  const refuse = (
+    endpoint: Addressed,
+    request: IncomingMessage,
+    context: typeof RequestContext.Service,
+    cause: Cause.Cause<unknown>
+  ): Effect.Effect<Answer.Answer> => {
+    const { requestId } = context
+    return Effect.map(errorResponse(cause, requestId), (error) => {
+      reportAnswer(endpoint, request, context, { status: error.status, code: error.body.error.code })
+      return Answer.wireError(error, { "x-request-id": requestId }, endpoint.encodeError?.(error, requestId))
+    })
+  }
+
+  return { conclude, refuse, reportAnswer }
 })

@@ -5,7 +5,7 @@ import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/F
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import type { ChatTask } from "../../services/chat/ChatCharging.ts"
 import { proceed } from "../../services/runtime/Fibers.ts"
-import type { Admitted } from "../admission/Admission.ts"
+import type { Admitted } from "../admission/Endpoint.ts"
 import { Limits, readDocument } from "../body/Body.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { modelIn } from "../body/Guards.ts"

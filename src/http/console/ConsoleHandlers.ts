@@ -3,11 +3,12 @@ import { readFile } from "node:fs/promises"
 import path from "node:path"
 import { promisify } from "node:util"
 import { gzip } from "node:zlib"
-import { HttpApiBuilder, HttpRouter, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { ownFile } from "../../services/runtime/OwnFiles.ts"
 import { respondTagged } from "../Answer.ts"
+import { SiteApi } from "../Api.ts"
 import { type OwnNames, requireLoopback } from "../admission/Loopback.ts"
 
 interface File {
@@ -73,24 +74,18 @@ const send = ({ headers, plain, zipped }: File) =>
 const toPage = HttpServerResponse.empty({ status: 308, headers: { location: "../console" } })
 
 /** The browser's program is loaded by the first who asks. */
-export const ConsoleRoutes = (options: OwnNames & { readonly consolePublic: boolean }) =>
-  HttpApiBuilder.Router.use((router) =>
-    Effect.gen(function* () {
-      let loaded: ReadonlyMap<string, File> | undefined
-      const files = Effect.promise(async () => (loaded ??= await loadFiles()))
-      const serve = Effect.fnUntraced(function* (name: string) {
-        yield* requireLoopback(options.consolePublic, options)
-        const file = (yield* files).get(name)
-        return file === undefined ? yield* new UnknownEndpoint() : yield* send(file)
-      })
-      const page = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ url }) =>
+export const ConsoleHandlers = (options: OwnNames & { readonly consolePublic: boolean }) =>
+  HttpApiBuilder.group(SiteApi, "console", (handlers) => {
+    let loaded: ReadonlyMap<string, File> | undefined
+    const files = Effect.promise(async () => (loaded ??= await loadFiles()))
+    const serve = Effect.fnUntraced(function* (name: string) {
+      yield* requireLoopback(options.consolePublic, options)
+      const file = (yield* files).get(name)
+      return file === undefined ? yield* new UnknownEndpoint() : yield* send(file)
+    })
+    return handlers
+      .handleRaw("page", ({ request: { url } }) =>
         Effect.map(serve(pageName), (answer) => (/^[^?]*\/(?:\?|$)/.test(url) ? toPage : answer))
       )
-
-      yield* router.get("/console", page)
-      yield* router.get(
-        "/console/:file",
-        Effect.flatMap(HttpRouter.params, ({ file = "" }) => serve(file))
-      )
-    })
-  )
+      .handleRaw("file", ({ path: { "*": name } }) => serve(name))
+  })

@@ -2,43 +2,62 @@ import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/p
 import { Effect } from "effect"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { listed } from "../../services/catalog/Surfaces.ts"
-import { json, respond, respondTagged } from "../Answer.ts"
-import { about } from "../Api.ts"
+import { json, jsonText, respond, respondTagged } from "../Answer.ts"
+import { about, SiteApi } from "../Api.ts"
+import { type OwnNames, requireLoopback } from "../admission/Loopback.ts"
+import { adminDocument } from "../openapi/AdminDocument.ts"
 import { openApiDocument } from "../openapi/OpenApi.ts"
+import { apiPrefix } from "../schema/ServedPath.ts"
 import type { Page } from "./Page.ts"
 
 const send = ({ headers, text }: Page) =>
   Effect.map(HttpServerRequest.HttpServerRequest, (request) => respondTagged(request, { headers, body: text }))
 
 /** What the pages are made of is loaded by the first who asks. */
-export const DocsRoutes = ({ publicUrl }: { readonly publicUrl: string }) =>
-  HttpApiBuilder.Router.use((router) =>
-    Effect.gen(function* () {
-      const baseUrl = `${publicUrl}/v1`
-      const reference = perSnapshot(yield* Catalog, async ({ models }) => {
+export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boolean }) =>
+  HttpApiBuilder.group(
+    SiteApi,
+    "docs",
+    Effect.fnUntraced(function* (handlers) {
+      const baseUrl = `${options.publicUrl}${apiPrefix}`
+      const catalog = yield* Catalog
+      const contract = perSnapshot(catalog, ({ models }) => JSON.stringify(openApiDocument(models, listed, baseUrl)))
+      const adminContract = yield* Effect.cached(Effect.sync(() => JSON.stringify(adminDocument())))
+      const reference = perSnapshot(catalog, async ({ models }) => {
         const { referencePage } = await import("./Reference.ts")
         return referencePage(openApiDocument(models, listed, baseUrl))
       })
       const home = Effect.promise(async () => (await import("./Home.ts")).homePage({ ...about, baseUrl }))
 
       const { title, ...rest } = about
-      const links = { base_url: baseUrl, documentation: `${publicUrl}/docs`, openapi: `${baseUrl}/openapi.json` }
+      const links = {
+        base_url: baseUrl,
+        documentation: `${options.publicUrl}/docs`,
+        openapi: `${baseUrl}/openapi.json`
+      }
       const summary = json(200, { name: title, ...rest, ...links })
 
-      yield* router.get(
-        "/docs",
-        Effect.flatMap(reference, (made) =>
-          Effect.flatMap(
-            Effect.promise(() => made),
-            send
+      return handlers
+        .handleRaw("home", ({ request: { headers } }) =>
+          Effect.map(
+            headers["accept"]?.includes("text/html") ? Effect.flatMap(home, send) : Effect.succeed(respond(summary)),
+            HttpServerResponse.setHeader("vary", "accept")
           )
         )
-      )
-      yield* router.get(
-        "/",
-        Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers: { accept = "" } }) =>
-          accept.includes("text/html") ? Effect.flatMap(home, send) : Effect.succeed(respond(summary))
-        ).pipe(Effect.map(HttpServerResponse.setHeader("vary", "accept")))
-      )
+        .handleRaw("reference", () =>
+          Effect.flatMap(reference, (made) =>
+            Effect.flatMap(
+              Effect.promise(() => made),
+              send
+            )
+          )
+        )
+        .handleRaw("contract", () => Effect.map(contract, (text) => respond(jsonText(200, text))))
+        .handleRaw("adminContract", () =>
+          Effect.zipRight(
+            requireLoopback(options.consolePublic, options),
+            Effect.map(adminContract, (text) => respond(jsonText(200, text)))
+          )
+        )
     })
   )

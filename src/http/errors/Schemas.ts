@@ -20,6 +20,7 @@ import {
   SettleFailed,
   SpendLimitReached,
   TimedOut,
+  UnknownEndpoint,
   UpstreamAuthFailed,
   UpstreamFailed,
   UpstreamRejected,
@@ -74,6 +75,7 @@ const Unavailable = onWire(503, AllProvidersFailed, NoHealthyProvider, Aborted, 
 })
 const OutOfTime = onWire(504, TimedOut).annotations({ description: "The request exceeded the allowed time." })
 
+export const NoSuchPath = onWire(404, UnknownEndpoint).annotations({ description: "There is no such path." })
 export const NoSuchRequest = onWire(404, RequestNotFound).annotations({
   description: "The organization has no such request."
 })

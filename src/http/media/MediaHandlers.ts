@@ -1,12 +1,13 @@
 import type { Stats } from "node:fs"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Layer } from "effect"
 import send from "send"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { type MediaName, parseMediaName } from "../../domain/Media.ts"
 import { respond, wireError } from "../Answer.ts"
+import { SiteApi } from "../Api.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
 
 /** A client that takes nothing for this long is gone, whatever its socket says. */
@@ -81,14 +82,12 @@ const serve = (options: {
       .pipe(response)
   })
 
-export const MediaRoutes = ({ mediaDirectory: directory }: { readonly mediaDirectory?: string | undefined }) =>
+export const MediaHandlers = ({ mediaDirectory: directory }: { readonly mediaDirectory?: string | undefined }) =>
   directory === undefined
     ? Layer.empty
-    : HttpApiBuilder.Router.use((router) =>
-        router.get(
-          "/media/*",
+    : HttpApiBuilder.group(SiteApi, "media", (handlers) =>
+        handlers.handleRaw("file", ({ request: sent }) =>
           Effect.gen(function* () {
-            const sent = yield* HttpServerRequest.HttpServerRequest
             const { requestId } = yield* RequestContext
             const name = target.exec(sent.url)?.[1] ?? ""
             const media = parseMediaName(name)

@@ -1,6 +1,4 @@
-import { HttpApiBuilder } from "@effect/platform"
-import { Effect, Layer } from "effect"
-import { jsonText, respond } from "../Answer.ts"
+import { Layer } from "effect"
 import { AuditHandlers } from "../admin/audit/Handlers.ts"
 import { BlockListHandlers } from "../admin/blocklist/Handlers.ts"
 import { CatalogHandlers } from "../admin/catalog/Handlers.ts"
@@ -18,26 +16,9 @@ import { SessionHandlers } from "../admin/session/Handlers.ts"
 import { UsageHandlers } from "../admin/usage/Handlers.ts"
 import { VideosHandlers } from "../admin/videos/Handlers.ts"
 import { WebhooksHandlers } from "../admin/webhooks/Handlers.ts"
-import { requireLoopback } from "../admission/Loopback.ts"
-import { adminDocument } from "../openapi/AdminDocument.ts"
-
-const document = HttpApiBuilder.Router.use((router) =>
-  Effect.gen(function* () {
-    const options = yield* AdminOptions
-    const text = yield* Effect.cached(Effect.sync(() => JSON.stringify(adminDocument())))
-    yield* router.get(
-      "/admin/v1/openapi.json",
-      Effect.zipRight(
-        requireLoopback(options.consolePublic, options),
-        Effect.map(text, (document) => respond(jsonText(200, document)))
-      )
-    )
-  })
-)
 
 export const AdminRoutes = (options: typeof AdminOptions.Service) =>
   Layer.mergeAll(
-    document,
     SessionHandlers,
     OrganizationsHandlers,
     NowHandlers,

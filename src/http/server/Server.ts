@@ -1,5 +1,4 @@
 import type { Server } from "node:http"
-import { HttpApiBuilder, HttpRouter } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Duration, Effect, Layer } from "effect"
 import { Instance } from "../../services/instance/Instance.ts"
@@ -11,33 +10,28 @@ import { Limits } from "../body/Body.ts"
 import { chatCompletions } from "../chat/ChatDialect.ts"
 import { chatEndpoints } from "../chat/ChatHandlers.ts"
 import { ConnectionLimits, connectionLimits } from "../connections/Connections.ts"
-import { ConsoleRoutes } from "../console/ConsoleHandlers.ts"
+import { ConsoleHandlers } from "../console/ConsoleHandlers.ts"
 import { CreditsHandlers } from "../credits/CreditHandlers.ts"
-import { DocsRoutes } from "../docs/DocsHandlers.ts"
+import { DocsHandlers } from "../docs/DocsHandlers.ts"
 import { imageEndpoints } from "../images/ImageHandlers.ts"
-import { MediaRoutes } from "../media/MediaHandlers.ts"
+import { MediaHandlers } from "../media/MediaHandlers.ts"
 import { countTokensEndpoint } from "../messages/CountTokens.ts"
 import { messages } from "../messages/MessagesDialect.ts"
 import { ModelsHandlers } from "../models/ModelHandlers.ts"
 import { responses } from "../responses/ResponsesDialect.ts"
-import { SystemRoutes } from "../system/SystemHandlers.ts"
+import { SystemHandlers } from "../system/SystemHandlers.ts"
 import { UsageHandlers } from "../usage/UsageHandlers.ts"
 import { VideosHandlers, videoEndpoint } from "../videos/VideoHandlers.ts"
 import { AdminRoutes } from "./AdminRoutes.ts"
-import { edge } from "./Edge.ts"
-import * as GenerationRoutes from "./GenerationRoutes.ts"
+import * as Dispatch from "./Dispatch.ts"
 import { listener } from "./Listener.ts"
 
-export interface ServerOptions {
+export interface ServerOptions extends Dispatch.DispatchOptions {
   readonly host: string
   readonly port: number
   readonly publicUrl: string
-  readonly trustedProxies: number
-  readonly defaultRpm: number
   readonly metricsPublic: boolean
   readonly consolePublic: boolean
-  /** Origins whose pages may call, or `*`. */
-  readonly corsOrigins: ReadonlyArray<string>
   readonly chatBodyBytes: number
   readonly mediaBodyBytes: number
   /** Served under `/media/`; undefined: not served. */
@@ -49,9 +43,6 @@ export interface ServerOptions {
 
 /** Load balancers notice an unready instance within this time. */
 const peerDelay = Duration.seconds(5)
-
-/** Longer than Node's limit for a head, so that the router sees the path of a long id. */
-const longestTarget = 64 * 1024
 
 /** Runs first at a stop; unfinished connections get two seconds more. */
 const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) =>
@@ -79,32 +70,27 @@ const Drain = (node: Server, { shutdownDelay, shutdownTimeout }: ServerOptions) 
 /** The ways in for chats. */
 const dialects = [chatCompletions, responses, messages]
 
-const generatingRoutes = Layer.effect(
-  GenerationRoutes.GenerationRoutes,
-  Effect.gen(function* () {
-    const { edit, generate } = yield* imageEndpoints
-    const chats = [...(yield* chatEndpoints(dialects)), yield* countTokensEndpoint]
-    const endpoints: ReadonlyArray<Endpoint> = [...chats, generate, edit, yield* videoEndpoint]
-    return new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]))
-  })
-)
+const generatingEndpoints = Effect.gen(function* () {
+  const { edit, generate } = yield* imageEndpoints
+  return [...(yield* chatEndpoints(dialects)), yield* countTokensEndpoint, generate, edit, yield* videoEndpoint]
+})
+
+const handlers = (options: ServerOptions) =>
+  Layer.mergeAll(
+    Layer.provide(Layer.mergeAll(VideosHandlers, ModelsHandlers, CreditsHandlers, UsageHandlers), AuthenticatedLayer),
+    AdminRoutes(options),
+    SystemHandlers(options),
+    DocsHandlers(options),
+    ConsoleHandlers(options),
+    MediaHandlers(options)
+  )
 
 export const layer = (options: ServerOptions) =>
   Layer.unwrapEffect(
     Effect.map(Effect.provideService(listener, ConnectionLimits, connectionLimits(options)), (node) => {
-      const limits = Layer.succeed(Limits, options)
-      const api = HttpApiBuilder.api(ResourceApi).pipe(
-        Layer.provide([VideosHandlers, ModelsHandlers, CreditsHandlers, UsageHandlers]),
-        Layer.provide(AuthenticatedLayer)
-      )
-      const generating = Layer.merge(Layer.provide(generatingRoutes, limits), Admission.layer(options))
-      const serving = HttpApiBuilder.serve().pipe(
-        Layer.provide(HttpApiBuilder.middleware(edge(options))),
-        Layer.provide([SystemRoutes(options), DocsRoutes(options), MediaRoutes(options)]),
-        Layer.provide([ConsoleRoutes(options), AdminRoutes(options)]),
-        Layer.provide(api),
-        Layer.provide(HttpRouter.setRouterConfig({ caseSensitive: true, maxParamLength: longestTarget })),
-        Layer.provide(Layer.provide(GenerationRoutes.layer(node, options.corsOrigins), generating))
+      const serving = Dispatch.layer(node, options, generatingEndpoints).pipe(
+        Layer.provide(handlers(options)),
+        Layer.provide(Layer.succeed(Limits, options))
       )
       const server = NodeHttpServer.layer(() => node, { host: options.host, port: options.port })
       return Layer.provideMerge(Layer.provideMerge(Drain(node, options), serving), server)

@@ -1,17 +1,23 @@
 import { mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs"
 import type { Server } from "node:http"
 import path from "node:path"
-import { HttpApi, HttpApiBuilder, HttpServer } from "@effect/platform"
+import { HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Context, Effect, Layer, Logger } from "effect"
 import { MissingApiKey } from "../../../src/domain/Failure.ts"
-import { MediaRoutes } from "../../../src/http/media/MediaHandlers.ts"
-import { edge } from "../../../src/http/server/Edge.ts"
+import { MediaHandlers } from "../../../src/http/media/MediaHandlers.ts"
+import * as Dispatch from "../../../src/http/server/Dispatch.ts"
 import { listener } from "../../../src/http/server/Listener.ts"
 import { Auth } from "../../../src/services/access/Auth.ts"
+import { RateLimiter } from "../../../src/services/access/RateLimiter.ts"
+import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
+import { Instance } from "../../../src/services/instance/Instance.ts"
+import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { MediaStore } from "../../../src/services/media/MediaStore.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
+import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import * as DiskStore from "../../../src/storage/DiskStore.ts"
+import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import * as RequestReporterFake from "../../fakes/RequestReporterFake.ts"
 import { openTo } from "../client/RawSocket.ts"
 import { prefix } from "../temporary.ts"
@@ -19,7 +25,7 @@ import { prefix } from "../temporary.ts"
 export const blocked = "203.0.113.9"
 export const digits = Buffer.from("0123456789")
 
-/** The routes of local media behind the gateway's own edge, over a store on disk. */
+/** The routes of local media behind the gateway's own pipeline, over a store on disk. */
 export class ServedMedia extends Context.Tag("test/ServedMedia")<
   ServedMedia,
   {
@@ -48,6 +54,16 @@ const openFilesBelow = (directory: string) => {
   }
 }
 
+/** Files need none of them. */
+const ofGenerations = Layer.mergeAll(
+  Layer.mock(Idempotency, {}),
+  Layer.mock(Instance, { isAdmitting: () => true }),
+  LedgerFake.layer,
+  Layer.mock(RateLimiter, {}),
+  Layer.mock(Refunds, {}),
+  Layer.mock(RequestLog, {})
+)
+
 const served = Effect.gen(function* () {
   const root = yield* Effect.acquireRelease(
     Effect.sync(() => mkdtempSync(prefix)),
@@ -61,11 +77,10 @@ const served = Effect.gen(function* () {
     isBlocked: (address) => Effect.succeed(address === blocked),
     recall: () => undefined
   })
-  const http = HttpApiBuilder.serve().pipe(
-    Layer.provide(HttpApiBuilder.middleware(edge({ trustedProxies: 1 }))),
-    Layer.provide(MediaRoutes({ mediaDirectory: directory })),
-    Layer.provide(HttpApiBuilder.api(HttpApi.make("nothing"))),
-    Layer.provide(Layer.merge(auth, InFlight.layer)),
+  const options = { trustedProxies: 1, defaultRpm: 600, corsOrigins: [] }
+  const http = Dispatch.layer(node, options, Effect.succeed([])).pipe(
+    Layer.provide(MediaHandlers({ mediaDirectory: directory })),
+    Layer.provide(Layer.mergeAll(auth, InFlight.layer, ofGenerations)),
     Layer.provideMerge(NodeHttpServer.layer(() => node, { host: "127.0.0.1", port: 0 })),
     Layer.provide(
       Logger.replace(

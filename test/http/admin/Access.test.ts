@@ -3,7 +3,7 @@ import { Effect, Option, SchemaAST } from "effect"
 import type { Role } from "../../../src/domain/Operator.ts"
 import { OwnerAccess, ReadAccess, WriteAccess } from "../../../src/http/admin/Access.ts"
 import { AdminApi } from "../../../src/http/admin/AdminApi.ts"
-import { readEndpointOf } from "../../../src/http/server/ReadEndpoints.ts"
+import { findServed } from "../../../src/http/server/PathTable.ts"
 import { asOperator, inAddress, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, bearer, callAt } from "../../harness/client/HttpCalls.ts"
 import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
@@ -131,7 +131,8 @@ withLayer(layer)("every endpoint of the admin API", (it) => {
       "/admin/v1/%6eow",
       "/admin/v1/now?;"
     ]) {
-      assert.deepStrictEqual(readEndpointOf(path), { surface: "admin", path: "/admin/v1/now" }, path)
+      const found = findServed({ method: "GET", url: path, headers: {} })
+      assert.deepStrictEqual([found.surface, found.path, found.isServed], ["admin", "/admin/v1/now", true], path)
       const answer = yield* callAt(`${url}${path}`, { headers: bearer(token) })
       assert.deepStrictEqual([answer.status, answer.headers.get("cache-control")], [200, "no-store"], path)
       assertRefused(yield* callAt(`${url}${path}`), refusals.notSignedIn())

@@ -1,0 +1,65 @@
+import type { IncomingMessage, ServerResponse } from "node:http"
+import { Effect, Schedule } from "effect"
+import type { Caller } from "../../domain/ApiKey.ts"
+import { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
+import { Ids } from "../../services/runtime/Ids.ts"
+import { InFlight } from "../../services/runtime/InFlight.ts"
+import { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
+import { BodyReceiver } from "../body/BodyReceiver.ts"
+import type { Admitted, Endpoint } from "./Endpoint.ts"
+import type { RequestContext } from "./RequestContext.ts"
+import { headersOf } from "./RequestOutcome.ts"
+import { makeSolvencyCheck } from "./Solvency.ts"
+
+interface Working extends Admitted {
+  /** Frees the memory of the body. */
+  readonly release: () => void
+}
+
+/** Begins the record of a generating request, and watches its client. */
+export const admittedMaker = (options: { readonly defaultRpm: number }) =>
+  Effect.gen(function* () {
+    const ids = yield* Ids
+    const inFlight = yield* InFlight
+    const checkSolvency = yield* makeSolvencyCheck
+    const receiver = new BodyReceiver()
+    yield* Effect.forkScoped(Effect.repeat(receiver.inspect, Schedule.spaced("1 second")))
+
+    return (
+      endpoint: Endpoint,
+      request: IncomingMessage,
+      response: ServerResponse,
+      { address, at, requestId, startedAt, trace }: typeof RequestContext.Service,
+      caller: Caller
+    ): Working => {
+      const record = new RequestRecord({
+        id: ids.uuid(),
+        requestId,
+        surface: endpoint.surface,
+        caller,
+        client: { address, userAgent: request.headers["user-agent"] },
+        limit: caller.rpm ?? options.defaultRpm,
+        at,
+        startedAt,
+        trace
+      })
+      const departure = new ClientDeparture()
+      response.once("close", () => {
+        if (response.writableEnded) return
+        record.departed = true
+        departure.leave()
+      })
+      const solvency = checkSolvency(caller, endpoint, request)
+      const body = receiver.body(request, caller.org, solvency, inFlight.receive)
+      return {
+        record,
+        request,
+        receive: body.receive,
+        response,
+        departure,
+        headers: () => headersOf(record),
+        checkSolvency: solvency,
+        release: body.release
+      }
+    }
+  })

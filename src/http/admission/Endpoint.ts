@@ -1,0 +1,38 @@
+import type { ServerResponse } from "node:http"
+import type { Effect } from "effect"
+import type { Failure, InsufficientCredits } from "../../domain/Failure.ts"
+import type { Surface } from "../../domain/Model.ts"
+import type { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
+import type { AnsweredRequest } from "../../services/telemetry/AnsweredRequest.ts"
+import type { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
+import type { Answer, EncodeError } from "../Answer.ts"
+import type { BodyCutOff } from "../body/BodyBuffer.ts"
+import type { Incoming } from "../body/BodyReceiver.ts"
+
+/** What a request is counted as, and the words of its errors. */
+export interface Addressed extends Pick<AnsweredRequest, "path" | "surface"> {
+  /** Undefined: the envelope as it is. */
+  readonly encodeError?: EncodeError | undefined
+  /** A further header for the id of a request. */
+  readonly idHeader?: string | undefined
+}
+
+export interface Admitted extends Incoming {
+  readonly record: RequestRecord
+  readonly response: ServerResponse
+  readonly departure: ClientDeparture
+  readonly headers: () => Readonly<Record<string, string>>
+  /** Runs by itself before a large body is received. */
+  readonly checkSolvency: Effect.Effect<void, InsufficientCredits>
+}
+
+/** One that generates. */
+export interface Endpoint extends Addressed {
+  readonly path: string
+  readonly surface: Surface
+  /** A small request takes its rate unit and its hold in one statement. */
+  readonly admitsWithHold: boolean
+  /** Its requests may wait until others of their organization have closed their holds. */
+  readonly fitsHold?: boolean | undefined
+  readonly answer: (admitted: Admitted) => Effect.Effect<Answer | undefined, Failure | BodyCutOff>
+}

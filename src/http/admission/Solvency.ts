@@ -1,0 +1,29 @@
+import type { IncomingMessage } from "node:http"
+import { Effect } from "effect"
+import { type Caller, scopeOf } from "../../domain/ApiKey.ts"
+import { InsufficientCredits } from "../../domain/Failure.ts"
+import { available } from "../../domain/Organization.ts"
+import { Idempotency } from "../../services/idempotency/Idempotency.ts"
+import { Ledger } from "../../services/ledger/Ledger.ts"
+import type { Endpoint } from "./Endpoint.ts"
+import { idempotencyKeyOf } from "./RequestContext.ts"
+
+/** Checks the balance before a large body is received; a replay passes, since it costs nothing. */
+export const makeSolvencyCheck = Effect.gen(function* () {
+  const idempotency = yield* Idempotency
+  const ledger = yield* Ledger
+
+  return Effect.fnUntraced(function* (
+    { fitHolds = false, org }: Caller,
+    { fitsHold = false, surface }: Endpoint,
+    request: IncomingMessage
+  ) {
+    const funds = yield* ledger.balance(org)
+    const endpoint = scopeOf[surface]
+    const waits = fitsHold || (fitHolds && endpoint === "chat")
+    if ((waits ? funds.balance : available(funds)) > 0n) return
+    const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
+    if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
+    return yield* new InsufficientCredits()
+  })
+})

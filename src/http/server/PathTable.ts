@@ -1,0 +1,104 @@
+import type { IncomingMessage } from "node:http"
+import { HttpApi, type HttpApiGroup } from "@effect/platform"
+import { MisplacedVersion, UnknownEndpoint } from "../../domain/Failure.ts"
+import { Api, ResourceApi, SiteApi } from "../Api.ts"
+import { AdminApi } from "../admin/AdminApi.ts"
+import type { Addressed, Endpoint } from "../admission/Endpoint.ts"
+import { encodeMessagesError, isOfMessages, messagesIdHeader } from "../messages/Errors.ts"
+import { Authenticated } from "../schema/Headers.ts"
+import { apiPrefix } from "../schema/ServedPath.ts"
+import { isMisspelt, pathOf } from "./RequestPath.ts"
+
+interface Row {
+  readonly group: string
+  readonly method: string
+  /** Parameters are written `:id` or `*`. */
+  readonly path: string
+  readonly pattern: RegExp
+  readonly needsKey: boolean
+}
+
+const patternOf = (path: string): RegExp =>
+  new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+").replace("*", ".*")}$`, "s")
+
+const rowsOf = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
+  api: HttpApi.HttpApi<Id, Groups, E, R>
+): ReadonlyArray<Row> => {
+  const rows: Array<Row> = []
+  HttpApi.reflect(api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint: { method, path }, group: { identifier }, middleware }) =>
+      rows.push({
+        group: identifier,
+        method,
+        path,
+        pattern: patternOf(path),
+        needsKey: [...middleware].some(({ key }) => key === Authenticated.key)
+      })
+  })
+  return rows
+}
+
+/** Where reports have another name than the group. */
+const surfaces: Readonly<Record<string, string>> = { docs: "system", console: "system", videos: "videos_read" }
+
+const site = rowsOf(SiteApi)
+
+/** What the platform's router serves. */
+const served = [
+  ...[...site, ...rowsOf(ResourceApi)].map((row) => ({ ...row, surface: surfaces[row.group] ?? row.group })),
+  ...rowsOf(AdminApi).map((row) => ({ ...row, surface: "admin" }))
+]
+
+const isVersioned = ({ path }: Row): boolean => path.startsWith(`${apiPrefix}/`)
+
+const known = [...site, ...rowsOf(Api)]
+  .filter(isVersioned)
+  .map(({ path, pattern }) => ({ shown: path.replaceAll(/:(\w+)/g, "{$1}"), pattern }))
+
+/** HEAD is answered as GET, but not by the API of customers. */
+const hasMethod = (row: Row, method: string): boolean =>
+  row.method === method || (method === "HEAD" && row.method === "GET" && !isVersioned(row))
+
+export interface ServedPath extends Addressed {
+  /** Whether there is an endpoint for the method too. */
+  readonly isServed: boolean
+  readonly needsKey: boolean
+  readonly isForMachines: boolean
+}
+
+const ofMessages = { idHeader: messagesIdHeader, encodeError: encodeMessagesError }
+
+/** What does not generate. A request with another method is counted as one for the path. */
+export const findServed = ({
+  headers,
+  method = "",
+  url = ""
+}: Pick<IncomingMessage, "headers" | "method" | "url">): ServedPath => {
+  const path = pathOf(url)
+  const rows = served.filter(({ pattern }) => pattern.test(path))
+  const [first] = rows
+  const row = isMisspelt(url) ? undefined : rows.find((one) => hasMethod(one, method))
+  return {
+    surface: first?.surface ?? "none",
+    path: first?.path,
+    isServed: row !== undefined,
+    needsKey: row?.needsKey ?? false,
+    isForMachines: first?.group === "system",
+    ...(isOfMessages(path, headers) ? ofMessages : undefined)
+  }
+}
+
+/** What generates; nearly all clients spell its path as it is. */
+export const makeGeneratingTable = (endpoints: ReadonlyArray<Endpoint>) => {
+  const byPath = new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]))
+  return (method: string | undefined, target: string): Endpoint | undefined =>
+    method === "POST" ? (byPath.get(target) ?? byPath.get(pathOf(target))) : undefined
+}
+
+export const unknownPath = (target: string): UnknownEndpoint | MisplacedVersion => {
+  const path = pathOf(target)
+  const versioned = path.replace(/^(?:\/v1(?=\/))*/, apiPrefix)
+  const meant = versioned === path ? undefined : known.find(({ pattern }) => pattern.test(versioned))
+  return meant === undefined ? new UnknownEndpoint() : new MisplacedVersion({ meant: meant.shown })
+}

@@ -1,0 +1,245 @@
+import type { IncomingMessage } from "node:http"
+import { FileSystem, type HttpApp, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { NodeHttpServerRequest } from "@effect/platform-node"
+import { Cause, Effect, Option } from "effect"
+import { type Caller, hasScope, scopeOf } from "../../domain/ApiKey.ts"
+import { Aborted, AddressBlocked, type Failure, InsufficientScope } from "../../domain/Failure.ts"
+import { Auth } from "../../services/access/Auth.ts"
+import { Instance } from "../../services/instance/Instance.ts"
+import { ensureSync, isValue, proceed } from "../../services/runtime/Fibers.ts"
+import { InFlight } from "../../services/runtime/InFlight.ts"
+import { HeartbeatLost } from "../../services/sql/Outage.ts"
+import type { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
+import * as Answer from "../Answer.ts"
+import { adminBodyBytes } from "../admin/Body.ts"
+import { admittedMaker } from "../admission/AdmittedRequest.ts"
+import { presentedKey, presentedSecret } from "../admission/CallerAuthentication.ts"
+import type { Addressed, Endpoint } from "../admission/Endpoint.ts"
+import { makeRateUnits } from "../admission/RateUnits.ts"
+import { contextMaker, RequestContext } from "../admission/RequestContext.ts"
+import { explain, makeReports, type Outcome } from "../admission/RequestOutcome.ts"
+import type { Exchange } from "../connections/Connections.ts"
+import { CurrentCaller } from "../schema/Headers.ts"
+import { findServed, type ServedPath, unknownPath } from "./PathTable.ts"
+import { explainPlatform } from "./PlatformErrors.ts"
+
+export interface PipelineOptions {
+  readonly trustedProxies: number
+  readonly defaultRpm: number
+}
+
+type Context = typeof RequestContext.Service
+
+interface Matched<E extends Addressed> extends Exchange {
+  readonly endpoint: E
+}
+
+/** The steps in which what generates differs from all else. */
+interface Way<E extends Addressed, Client, A, B, R> {
+  readonly enter: (matched: Matched<E>, context: Context) => Effect.Effect<Client, Failure>
+  readonly handle: (matched: Matched<E>, context: Context, client: Client) => Effect.Effect<A, unknown, R>
+  readonly answer: (matched: Matched<E>, context: Context, answer: A) => Effect.Effect<B>
+  readonly refuse: (matched: Matched<E>, context: Context, cause: Cause.Cause<unknown>) => Effect.Effect<B>
+}
+
+const untraced: ReadonlySet<string> = new Set(["system", "media", "none"])
+
+/** A body of this size that came with its head is read before the rate unit is taken. */
+const smallBody = 64 * 1024
+
+const isSmall = ({ complete, readableLength }: IncomingMessage): boolean => complete && readableLength <= smallBody
+
+/** Health is answered even while the database is away. */
+const unlessUnknown = (isBlocked: Effect.Effect<boolean>) =>
+  isBlocked.pipe(
+    Effect.interruptible,
+    Effect.timeoutTo({ duration: "500 millis", onSuccess: (isKnown) => isKnown, onTimeout: () => false }),
+    Effect.catchAllDefect(() => Effect.succeed(false))
+  )
+
+/**
+ * Every request takes the same steps, which stand here in their order: block list, path, key, rate, scope, handler,
+ * answer, report. `walk` runs them.
+ */
+export const makePipeline = Effect.fnUntraced(function* (options: PipelineOptions) {
+  const auth = yield* Auth
+  const inFlight = yield* InFlight
+  const instance = yield* Instance
+  const contextOf = yield* contextMaker(options)
+  const admittedOf = yield* admittedMaker(options)
+  const rates = yield* makeRateUnits
+  const { conclude, refuse, reportAnswer } = yield* makeReports
+
+  /** Its id, its client's address, its trace. */
+  const begin = ({ endpoint, request, response }: Matched<Addressed>): Context => {
+    const context = contextOf(request, untraced.has(endpoint.surface) ? undefined : endpoint)
+    context.trace?.announce(response)
+    if (endpoint.idHeader !== undefined) response.setHeader(endpoint.idHeader, context.requestId)
+    return context
+  }
+
+  const checkBlockList = (address: string, isForMachines = false): Effect.Effect<void, AddressBlocked> => {
+    const isBlocked = auth.isBlocked(address)
+    return Effect.flatMap(isForMachines ? unlessUnknown(isBlocked) : isBlocked, (blocked) =>
+      blocked ? new AddressBlocked() : Effect.void
+    )
+  }
+
+  const checkPath = ({ endpoint, request: { url = "" } }: Matched<ServedPath>): Effect.Effect<undefined, Failure> =>
+    endpoint.isServed ? Effect.succeed(undefined) : unknownPath(url)
+
+  /** A customer's; the admin API looks for its operators itself. */
+  const checkKey = ({ headers }: IncomingMessage) => auth.authenticate(presentedKey(headers))
+
+  const recallKey = ({ headers }: IncomingMessage): Caller | undefined => {
+    const secret = presentedSecret(headers)
+    return secret === undefined ? undefined : auth.recall(secret)
+  }
+
+  /** A key that is known and fresh while no address is blocked waits for nothing. */
+  const enterWithKey = ({ request }: Matched<Addressed>, { address }: Context): Effect.Effect<Caller, Failure> => {
+    const recalled = recallKey(request)
+    return recalled === undefined
+      ? Effect.flatMap(checkBlockList(address), () => checkKey(request))
+      : Effect.succeed(recalled)
+  }
+
+  const enter = (matched: Matched<ServedPath>, context: Context): Effect.Effect<Caller | undefined, Failure> =>
+    matched.endpoint.needsKey
+      ? enterWithKey(matched, context)
+      : Effect.zipRight(checkBlockList(context.address, matched.endpoint.isForMachines), checkPath(matched))
+
+  const checkScope = ({ surface }: Endpoint, caller: Caller): Effect.Effect<void, InsufficientScope> => {
+    const scope = scopeOf[surface]
+    return hasScope(caller, scope) ? Effect.void : new InsufficientScope({ scope })
+  }
+
+  const checkRateAndScope = (
+    { endpoint, request }: Matched<Endpoint>,
+    record: RequestRecord
+  ): Effect.Effect<void, Failure> => {
+    if (!instance.isAdmitting()) return Effect.die(new HeartbeatLost())
+    if (inFlight.isDraining()) return Effect.zipRight(rates.show(record), new Aborted())
+    const scope = checkScope(endpoint, record.caller)
+    if (!isValue(scope)) return Effect.zipRight(rates.take(record), scope)
+    return endpoint.admitsWithHold && isSmall(request) ? scope : rates.take(record)
+  }
+
+  /** Goes on when the client leaves: begun work is paid for and logged. */
+  const generate = (matched: Matched<Endpoint>, context: Context, caller: Caller) => {
+    const { endpoint, request, response } = matched
+    const admitted = admittedOf(endpoint, request, response, context, caller)
+    const { record } = admitted
+    const finish = (outcome: Outcome) => {
+      admitted.release()
+      return proceed(conclude(endpoint, request, record, outcome), () => Effect.succeed(outcome.answer))
+    }
+    return inFlight.track(
+      Effect.matchCauseEffect(
+        Effect.suspend(() => proceed(checkRateAndScope(matched, record), () => endpoint.answer(admitted))),
+        {
+          onFailure: (cause) =>
+            rates.takeLate(record, cause).pipe(
+              Effect.catchAllCause((late) => explain(late, endpoint, record, response)),
+              Effect.flatMap(finish)
+            ),
+          onSuccess: (answer) => finish({ answer, code: null })
+        }
+      )
+    )
+  }
+
+  /** A client that reuses the connection would find it closed. */
+  const closing = () => (inFlight.isStopping() ? { connection: "close" } : undefined)
+
+  const send = ({ response }: Exchange, answer: Answer.Answer | undefined): Effect.Effect<void> => {
+    if (answer === undefined) return Effect.void
+    const headers = closing()
+    return Answer.send(response, headers ? { ...answer, headers: { ...answer.headers, ...headers } } : answer)
+  }
+
+  const generating: Way<Endpoint, Caller, Answer.Answer | undefined, void, never> = {
+    enter: enterWithKey,
+    handle: generate,
+    answer: (matched, _, answer) => send(matched, answer),
+    refuse: (matched, context, cause) =>
+      Effect.flatMap(refuse(matched.endpoint, matched.request, context, cause), (answer) => send(matched, answer))
+  }
+
+  const respond = (
+    { endpoint: { surface } }: Matched<ServedPath>,
+    { requestId }: Context,
+    answer: HttpServerResponse.HttpServerResponse
+  ) =>
+    HttpServerResponse.setHeaders(answer, {
+      "x-request-id": requestId,
+      ...closing(),
+      ...(surface === "admin" && { "cache-control": "no-store" })
+    })
+
+  /** By the platform's router, and ended when the client leaves. */
+  const serving = <E, R>(
+    app: HttpApp.Default<E, R>
+  ): Way<
+    ServedPath,
+    Caller | undefined,
+    HttpServerResponse.HttpServerResponse,
+    HttpServerResponse.HttpServerResponse,
+    R | HttpServerRequest.HttpServerRequest
+  > => ({
+    enter,
+    handle: (_, context, caller) =>
+      (caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
+        Effect.mapErrorCause(explainPlatform),
+        Effect.provideService(RequestContext, context),
+        HttpServerRequest.withMaxBodySize(Option.some(FileSystem.Size(adminBodyBytes)))
+      ),
+    answer: (matched, context, answer) => {
+      const { endpoint, request, response } = matched
+      const status = response.headersSent ? response.statusCode : answer.status
+      reportAnswer(endpoint, request, context, { status, code: null })
+      return Effect.succeed(respond(matched, context, answer))
+    },
+    refuse: (matched, context, cause) => {
+      const { endpoint, request } = matched
+      if (Cause.isInterruptedOnly(cause)) {
+        reportAnswer(endpoint, request, context, { status: 499, code: "client_closed" })
+        return Effect.interrupt
+      }
+      return Effect.map(refuse(endpoint, request, context, cause), (answer) =>
+        respond(matched, context, Answer.respond(answer))
+      )
+    }
+  })
+
+  const walk = <E extends Addressed, Client, A, B, R>(
+    way: Way<E, Client, A, B, R>,
+    matched: Matched<E>
+  ): Effect.Effect<B, never, R> =>
+    Effect.suspend(() => {
+      const context = begin(matched)
+      const { trace } = context
+      const walked = Effect.matchCauseEffect(
+        proceed(way.enter(matched, context), (client) => way.handle(matched, context, client)),
+        {
+          onFailure: (cause) => way.refuse(matched, context, cause),
+          onSuccess: (answer) => way.answer(matched, context, answer)
+        }
+      )
+      return trace === undefined ? walked : ensureSync(walked, () => trace.end())
+    })
+
+  return {
+    /** To be run uninterruptibly. */
+    generate: (matched: Matched<Endpoint>) => walk(generating, matched),
+    /** With what the platform's router makes of the request. */
+    serve: <E, R>(app: HttpApp.Default<E, R>) => {
+      const way = serving(app)
+      return Effect.flatMap(HttpServerRequest.HttpServerRequest, (served) => {
+        const request = NodeHttpServerRequest.toIncomingMessage(served)
+        const response = NodeHttpServerRequest.toServerResponse(served)
+        return walk(way, { endpoint: findServed(request), request, response })
+      })
+    }
+  }
+})
