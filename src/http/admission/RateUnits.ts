@@ -1,8 +1,8 @@
 import { Cause, Chunk, Effect, Option } from "effect"
 import { RateLimited } from "../../domain/Failure.ts"
 import { RateLimiter } from "../../services/access/RateLimiter.ts"
+import type { RequestRecord } from "../../services/requests/RequestRecord.ts"
 import { NoAnswer } from "../../services/sql/Outage.ts"
-import type { RequestRecord } from "../../services/telemetry/RequestRecord.ts"
 
 /** The unit of its key's rate that a generating request takes, whatever becomes of it. */
 export const makeRateUnits = Effect.map(RateLimiter, (limiter) => {
