@@ -1,8 +1,8 @@
 import { FileSystem } from "@effect/platform"
-import { Data, Effect, Option, Predicate } from "effect"
+import { Data, Effect, Either, Predicate } from "effect"
 import type { Model } from "../../domain/Model.ts"
 import { type Difference, modelAgainst, routeRows } from "./Drift.ts"
-import { type FeedModel, type PriceList, Unreadable } from "./FeedModel.ts"
+import type { Decoded, FeedModel, PriceList } from "./FeedModel.ts"
 import { isLiteLlm, liteLlm } from "./LiteLlm.ts"
 import { isModelsDev, modelsDev } from "./ModelsDev.ts"
 
@@ -72,16 +72,12 @@ export const compare = Effect.fn("Catalog.compareFeed")(function* (
   const drifts: Array<Drift> = []
   const losses: Array<string> = []
   const unmatched: Array<string> = []
-  const read = (find: () => FeedModel | undefined) =>
-    Effect.catchSomeDefect(Effect.sync(find), (thrown) =>
-      thrown instanceof Unreadable
-        ? Option.some(new FeedInvalid({ message: `${file}: ${thrown.message}` }))
-        : Option.none()
-    )
+  const inFile = (found: Decoded<FeedModel | undefined>) =>
+    Either.mapLeft(found, ({ message }) => new FeedInvalid({ message: `${file}: ${message}` }))
   for (const model of models) {
     const fed = new Map<string, FeedModel>()
     for (const route of model.routes) {
-      const found = yield* read(() => prices.ofRoute(route))
+      const found = yield* inFile(prices.ofRoute(route))
       if (found !== undefined) fed.set(route.id, found)
     }
     const priced = routeRows(model, (id) => fed.get(id))
@@ -97,7 +93,7 @@ export const compare = Effect.fn("Catalog.compareFeed")(function* (
         if (price < charged) losses.push(`${route}: the price of ${unit} is below what the feed says of ${entry}`)
       }
     }
-    const first = fed.values().next().value ?? (yield* read(() => prices.ofMaker(model.id)))
+    const first = fed.values().next().value ?? (yield* inFile(prices.ofMaker(model.id)))
     if (first === undefined) {
       unmatched.push(model.id)
       continue

@@ -1,8 +1,12 @@
-import { Predicate } from "effect"
+import { Data, Either, Predicate } from "effect"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 
-/** Thrown where a field of a feed that is read is no amount. */
-export class Unreadable extends Error {}
+/** A field that is read and holds something else than expected. */
+export class FieldInvalid extends Data.TaggedError("FieldInvalid")<{ readonly message: string }> {}
+
+export type Decoded<A> = Either.Either<A, FieldInvalid>
+
+const invalid = (message: string): Decoded<never> => Either.left(new FieldInvalid({ message }))
 
 /** In nano-USD per million tokens; undefined where the feed is silent. */
 export interface FeedTier {
@@ -30,9 +34,9 @@ export interface FeedModel {
 export interface PriceList {
   readonly kind: "LiteLLM" | "models.dev"
   readonly entries: number
-  readonly ofRoute: (route: RouteBase) => FeedModel | undefined
+  readonly ofRoute: (route: RouteBase) => Decoded<FeedModel | undefined>
   /** The entry of the model's vendor. */
-  readonly ofMaker: (id: string) => FeedModel | undefined
+  readonly ofMaker: (id: string) => Decoded<FeedModel | undefined>
 }
 
 const vendors = [
@@ -56,14 +60,21 @@ export const vendorNames = ({ baseUrl, name }: ProviderAccount, kind: PriceList[
   return [...vendors.filter((vendor) => vendor.host === host).map((vendor) => vendor[kind]), name]
 }
 
+type Entry = Readonly<Record<string, unknown>>
+
 export class Fields {
-  readonly #record: Readonly<Record<string, unknown>>
+  readonly #record: Entry
   readonly #where: string
 
-  constructor(where: string, value: unknown) {
-    if (!Predicate.isReadonlyRecord(value)) throw new Unreadable(`${where} must be an object`)
+  private constructor(where: string, record: Entry) {
     this.#where = where
-    this.#record = value
+    this.#record = record
+  }
+
+  static of(where: string, value: unknown): Decoded<Fields> {
+    return Predicate.isReadonlyRecord(value)
+      ? Either.right(new Fields(where, value))
+      : invalid(`${where} must be an object`)
   }
 
   get keys(): ReadonlyArray<string> {
@@ -75,37 +86,37 @@ export class Fields {
     return value !== undefined && value !== null
   }
 
-  #number(key: string): number | undefined {
-    if (!this.has(key)) return undefined
+  #number(key: string): Decoded<number | undefined> {
+    if (!this.has(key)) return Either.right(undefined)
     const value = this.#record[key]
-    if (typeof value === "number" && Number.isFinite(value) && value >= 0) return value
-    throw new Unreadable(`${this.#where}.${key} must be a number of 0 or more`)
+    return typeof value === "number" && Number.isFinite(value) && value >= 0
+      ? Either.right(value)
+      : invalid(`${this.#where}.${key} must be a number of 0 or more`)
   }
 
   /** In nano-USD; the feed prices `per` units at a time in USD. */
-  nano(key: string, per: number): bigint | undefined {
-    const usd = this.#number(key)
-    return usd === undefined ? undefined : BigInt(Math.round(usd * per * 1e9))
+  nano(key: string, per: number): Decoded<bigint | undefined> {
+    return Either.map(this.#number(key), (usd) => (usd === undefined ? undefined : BigInt(Math.round(usd * per * 1e9))))
   }
 
   /** Feeds write 0 for unknown. */
-  tokens(key: string): number | undefined {
-    const count = this.#number(key)
-    return count === undefined || count < 1 ? undefined : Math.floor(count)
+  tokens(key: string): Decoded<number | undefined> {
+    return Either.map(this.#number(key), (count) => (count === undefined || count < 1 ? undefined : Math.floor(count)))
   }
 
-  within(key: string): Fields {
-    return new Fields(`${this.#where}.${key}`, this.#record[key])
+  within(key: string): Decoded<Fields> {
+    return Fields.of(`${this.#where}.${key}`, this.#record[key])
   }
 
-  find(key: string): Fields | undefined {
-    return this.has(key) ? this.within(key) : undefined
+  find(key: string): Decoded<Fields | undefined> {
+    return this.has(key) ? this.within(key) : Either.right(undefined)
   }
 
-  list(key: string): ReadonlyArray<Fields> {
+  list(key: string): Decoded<ReadonlyArray<Fields>> {
     const value = this.#record[key]
-    if (!Array.isArray(value)) throw new Unreadable(`${this.#where}.${key} must be a list`)
-    return value.map((item, index) => new Fields(`${this.#where}.${key}[${index}]`, item))
+    return Array.isArray(value)
+      ? Either.all(value.map((item, index) => Fields.of(`${this.#where}.${key}[${index}]`, item)))
+      : invalid(`${this.#where}.${key} must be a list`)
   }
 }
 

@@ -1,6 +1,7 @@
-import { Predicate } from "effect"
+import { Either, Predicate } from "effect"
 import {
   ascending,
+  type Decoded,
   type FeedModel,
   type FeedTier,
   Fields,
@@ -10,42 +11,51 @@ import {
   vendorNames
 } from "./FeedModel.ts"
 
-const tier = (cost: Fields, above: number): FeedTier => ({
-  above,
-  prompt: cost.nano("input", 1),
-  completion: cost.nano("output", 1),
-  cachedPrompt: cost.nano("cache_read", 1),
-  cacheWrite: cost.nano("cache_write", 1),
-  cacheWriteHour: undefined
-})
+const tier = (cost: Fields, above: number): Decoded<FeedTier> =>
+  Either.gen(function* () {
+    return {
+      above,
+      prompt: yield* cost.nano("input", 1),
+      completion: yield* cost.nano("output", 1),
+      cachedPrompt: yield* cost.nano("cache_read", 1),
+      cacheWrite: yield* cost.nano("cache_write", 1),
+      cacheWriteHour: undefined
+    }
+  })
 
 /** Before `tiers` there was one dearer tier under this name. */
 const oneTier = "context_over_200k"
 
-const tiersOf = (cost: Fields): ReadonlyArray<FeedTier> => {
-  const base = tier(cost, 0)
-  if (cost.has("tiers")) {
-    return [base, ...cost.list("tiers").map((one) => tier(one, one.within("tier").tokens("size") ?? 0))]
-  }
-  const over = cost.find(oneTier)
-  return over === undefined ? [base] : [base, tier(over, 200_000)]
-}
+const tiersOf = (cost: Fields): Decoded<ReadonlyArray<FeedTier>> =>
+  Either.gen(function* () {
+    const tiers = [yield* tier(cost, 0)]
+    if (cost.has("tiers")) {
+      for (const one of yield* cost.list("tiers")) {
+        const scope = yield* one.within("tier")
+        tiers.push(yield* tier(one, (yield* scope.tokens("size")) ?? 0))
+      }
+      return tiers
+    }
+    const over = yield* cost.find(oneTier)
+    return over === undefined ? tiers : [...tiers, yield* tier(over, 200_000)]
+  })
 
-const model = (entry: string, value: unknown): FeedModel => {
-  const fields = new Fields(entry, value)
-  const cost = fields.find("cost")
-  const limit = fields.find("limit")
-  const context = limit?.tokens("context")
-  return {
-    entry,
-    tiers: cost === undefined ? [] : ascending(tiersOf(cost)),
-    perImage: undefined,
-    perSecond: undefined,
-    webSearch: undefined,
-    contextLengths: context === undefined ? [] : [context],
-    maxOutput: limit?.tokens("output")
-  }
-}
+const model = (entry: string, value: unknown): Decoded<FeedModel> =>
+  Either.gen(function* () {
+    const fields = yield* Fields.of(entry, value)
+    const cost = yield* fields.find("cost")
+    const limit = yield* fields.find("limit")
+    const context = limit && (yield* limit.tokens("context"))
+    return {
+      entry,
+      tiers: cost === undefined ? [] : ascending(yield* tiersOf(cost)),
+      perImage: undefined,
+      perSecond: undefined,
+      webSearch: undefined,
+      contextLengths: context === undefined ? [] : [context],
+      maxOutput: limit && (yield* limit.tokens("output"))
+    }
+  })
 
 type Document = Readonly<Record<string, unknown>>
 
@@ -58,12 +68,12 @@ export const isModelsDev = (document: Document): boolean =>
 /** `api.json`: providers, then `models`, by id; prices per million tokens. */
 export const modelsDev = (document: Document): PriceList => {
   const providers = Object.entries(document)
-  const find = (vendors: ReadonlyArray<string>, id: string) => {
+  const find = (vendors: ReadonlyArray<string>, id: string): Decoded<FeedModel | undefined> => {
     for (const vendor of vendors) {
       const models = Object.hasOwn(document, vendor) ? modelsOf(document[vendor]) : undefined
       if (models !== undefined && Object.hasOwn(models, id)) return model(`${vendor}/${id}`, models[id])
     }
-    return undefined
+    return Either.right(undefined)
   }
   const atHost = (host: string | undefined) =>
     providers.flatMap(([id, provider]) =>
