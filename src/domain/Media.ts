@@ -28,6 +28,7 @@ export type Reference =
   | { readonly _tag: "Bytes"; readonly bytes: Uint8Array }
 
 export const longestPrompt = 1_000_000
+export const longestUrl = 8_192
 
 export const maxReferences = 8
 export const largestReference = 20 * 1024 * 1024

@@ -10,7 +10,6 @@ import { OrgId } from "../../src/domain/Organization.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
 import { readJson } from "../../src/http/body/Body.ts"
 import { BodyReceiver } from "../../src/http/body/BodyReceiver.ts"
-import { refused } from "../../src/http/body/Fields.ts"
 import { readForm } from "../../src/http/body/Multipart.ts"
 import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
 import { internalError, toWire, type WireError } from "../../src/http/errors/ErrorMessages.ts"
@@ -122,11 +121,8 @@ const imageComplaint = (
     Either.getOrThrowWith(() => new Error(`nothing is wrong with ${JSON.stringify(body)}`))
   )
 
-const formComplaint = () => {
-  const read = readForm("multipart/form-data; boundary=x", Buffer.from("--x\r\n\r\n\r\n--x--"))
-  if (!refused(read)) throw new Error("nothing is wrong with the form")
-  return read
-}
+const formComplaint = () =>
+  Either.getOrThrow(Either.flip(readForm("multipart/form-data; boundary=x", Buffer.from("--x\r\n\r\n\r\n--x--"))))
 
 const imageComplaints = [
   imageComplaint(drawn({ prompt: "" })),

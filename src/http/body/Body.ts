@@ -6,7 +6,7 @@ import { nestsWithin } from "../../domain/Json.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { proceed } from "../../services/runtime/Fibers.ts"
 import type { Incoming, ReceiveFailure } from "./BodyReceiver.ts"
-import { refuse, refused } from "./Fields.ts"
+import { refuse } from "./Fields.ts"
 import { type JsonObject } from "./Guards.ts"
 import { type JsonLimits, JsonUnreadable, parseJson } from "./JsonParser.ts"
 import { type Part, parseForm } from "./Multipart.ts"
@@ -108,5 +108,5 @@ export const readJsonOrForm = Effect.fnUntraced(function* (
   if (!isMultipart(contentType)) return yield* readJson(incoming, limitBytes)
   const body = yield* readPlain(incoming, limitBytes)
   const parts = yield* EventLoop.run(parseForm(contentType, body), body.length > largeForm)
-  return refused(parts) ? yield* parts : fieldsOf(parts)
+  return fieldsOf(yield* parts)
 })

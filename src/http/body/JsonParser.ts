@@ -39,6 +39,7 @@ const isPlain = (byte: number): boolean =>
   byte === 0x2b ||
   byte === 0x45
 
+/** Thrown up to `parseJson`: an `Either` for each value made parsing take 30 to 40 % longer. */
 const wrong = (reason: JsonUnreadable["reason"]): JsonUnreadable => new JsonUnreadable({ reason })
 
 interface Container {

@@ -1,7 +1,8 @@
 import { isUtf8 } from "node:buffer"
-import { InvalidRequest } from "../../domain/Failure.ts"
+import { Either } from "effect"
+import type { InvalidRequest } from "../../domain/Failure.ts"
 import { runAtOnce, type Steps } from "../../services/runtime/EventLoop.ts"
-import { type Read, refuse, refused } from "./Fields.ts"
+import { refuse } from "./Fields.ts"
 import { type JsonObject } from "./Guards.ts"
 
 const maxParts = 100
@@ -14,7 +15,9 @@ export interface Part {
   readonly value: string | Uint8Array
 }
 
-const wrong = (problem: string): InvalidRequest => refuse(null, `The form ${problem}.`)
+type Decoded<A> = Either.Either<A, InvalidRequest>
+
+const wrong = (problem: string): Decoded<never> => Either.left(refuse(null, `The form ${problem}.`))
 const malformed = wrong("is not valid multipart/form-data")
 
 /** `value; name=token; other="quoted"`, keys in lower case. */
@@ -32,10 +35,10 @@ const readParameters = (header: string): ReadonlyMap<string, string> | undefined
   return found
 }
 
-const readBoundary = (contentType: string): Read<string> => {
+const readBoundary = (contentType: string): Decoded<string> => {
   const boundary = readParameters(contentType)?.get("boundary")
   return boundary !== undefined && /^[!-~](?:[ -~]{0,68}[!-~])?$/.test(boundary)
-    ? boundary
+    ? Either.right(boundary)
     : wrong("has no boundary: send `Content-Type: multipart/form-data; boundary=…`, as clients do by themselves")
 }
 
@@ -61,7 +64,7 @@ function* decodeText(bytes: Buffer): Steps<string | undefined> {
   return text.startsWith(byteOrderMark) ? text.slice(1) : text
 }
 
-const readHead = (bytes: Buffer): Read<ReadonlyMap<string, string>> => {
+const readHead = (bytes: Buffer): Decoded<ReadonlyMap<string, string>> => {
   if (bytes.length > largestHeadBytes) return wrong(`has a part with more than ${largestHeadBytes} bytes of headers`)
   const headers = new Map<string, string>()
   for (const line of bytes.toString().split(crlf)) {
@@ -69,12 +72,12 @@ const readHead = (bytes: Buffer): Read<ReadonlyMap<string, string>> => {
     if (name === undefined || headers.has(name.toLowerCase())) return malformed
     headers.set(name.toLowerCase(), value)
   }
-  return headers
+  return Either.right(headers)
 }
 
 const plainEncodings: ReadonlySet<string> = new Set(["7bit", "8bit", "binary"])
 
-function* readPart(headers: ReadonlyMap<string, string>, content: Buffer): Steps<Read<Part>> {
+function* readPart(headers: ReadonlyMap<string, string>, content: Buffer): Steps<Decoded<Part>> {
   const disposition = headers.get("content-disposition") ?? ""
   const described = readParameters(disposition)
   const name = described?.get("name")
@@ -89,14 +92,14 @@ function* readPart(headers: ReadonlyMap<string, string>, content: Buffer): Steps
     described.has("filename*") ||
     /^(?:image|video|application\/octet-stream)\b/i.test(type)
   const value = isFile ? content : yield* decodeText(content)
-  return value === undefined ? wrong("has a text part that is not UTF-8") : { name, value }
+  return value === undefined ? wrong("has a text part that is not UTF-8") : Either.right({ name, value })
 }
 
 /** Written by hand: multipasta throws at `filename*=UTF-8''%ff`, and loses parts whose file name is not Latin. */
-export function* parseForm(contentType: string, body: Buffer): Steps<Read<ReadonlyArray<Part>>> {
+export function* parseForm(contentType: string, body: Buffer): Steps<Decoded<ReadonlyArray<Part>>> {
   const boundary = readBoundary(contentType)
-  if (refused(boundary)) return boundary
-  const opening = `--${boundary}`
+  if (Either.isLeft(boundary)) return Either.left(boundary.left)
+  const opening = `--${boundary.right}`
   const delimiter = Buffer.from(crlf + opening)
   // The first may stand at the very beginning, without a line end.
   const first = body.toString("latin1", 0, opening.length) === opening ? -crlf.length : body.indexOf(delimiter)
@@ -113,16 +116,16 @@ export function* parseForm(contentType: string, body: Buffer): Steps<Read<Readon
     const head = part.indexOf(endOfHead)
     if (head < begin) return malformed
     const headers = readHead(part.subarray(begin, head))
-    if (refused(headers)) return headers
-    const read = yield* readPart(headers, part.subarray(head + endOfHead.length))
-    if (refused(read)) return read
-    parts.push(read)
+    if (Either.isLeft(headers)) return Either.left(headers.left)
+    const read = yield* readPart(headers.right, part.subarray(head + endOfHead.length))
+    if (Either.isLeft(read)) return Either.left(read.left)
+    parts.push(read.right)
     start = end + delimiter.length
   }
-  return parts
+  return Either.right(parts)
 }
 
-export const readForm = (contentType: string, body: Buffer): Read<ReadonlyArray<Part>> =>
+export const readForm = (contentType: string, body: Buffer): Decoded<ReadonlyArray<Part>> =>
   runAtOnce(parseForm(contentType, body))
 
 /** Repeated names and `image[]` become arrays; empty texts are left out. */

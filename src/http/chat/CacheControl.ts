@@ -1,8 +1,9 @@
 import { Schema } from "effect"
 import type { CacheControl } from "../../domain/Chat.ts"
 import { optional } from "../../domain/Constraints.ts"
-import { type Read, refuseAt } from "../body/Fields.ts"
+import { refuseAt } from "../body/Fields.ts"
 import { isAbsent, isObject, isOneOf, type JsonObject } from "../body/Guards.ts"
+import { type Result } from "./Result.ts"
 
 export const CacheMark = Schema.Struct({
   type: Schema.Literal("ephemeral"),
@@ -21,7 +22,7 @@ export const readCacheMark = (
   { cache_control: mark }: JsonObject,
   param: string,
   path: () => string
-): Read<typeof unmarked> => {
+): Result<typeof unmarked> => {
   if (isAbsent(mark)) return unmarked
   const at = `${path()}.cache_control`
   if (!isObject(mark) || mark.type !== "ephemeral") return refuseAt(param, at, "must be an object of type ephemeral")

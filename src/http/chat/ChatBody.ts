@@ -1,13 +1,14 @@
-import { Effect, Schema } from "effect"
+import { Effect, flow, Schema } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { countValues } from "../../domain/Json.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { bodyLimits } from "../body/Body.ts"
-import { type Read, refuse, refused } from "../body/Fields.ts"
+import { refuse } from "../body/Fields.ts"
 import { problem, reader, readWith } from "../schema/Decoding.ts"
 import { readMessages } from "./ChatMessages.ts"
 import { readResponseFormat, readToolChoice, readTools } from "./ChatTools.ts"
+import { isRefusal, type Result, toEither } from "./Result.ts"
 import { ChatCompletionRequest } from "./Schema.ts"
 
 const defaultMaxTokens = 4096
@@ -15,10 +16,10 @@ const defaultMaxTokens = 4096
 /** Messages are read by hand: a schema takes several times as long on a long conversation. */
 const Body = Schema.Struct({
   ...ChatCompletionRequest.fields,
-  messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), readMessages).annotations(
+  messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), flow(readMessages, toEither)).annotations(
     problem("is required and must be a non-empty array")
   ),
-  tools: Schema.optional(readWith(Schema.Unknown, readTools)),
+  tools: Schema.optional(readWith(Schema.Unknown, flow(readTools, toEither))),
   tool_choice: Schema.Unknown,
   response_format: Schema.Unknown
 })
@@ -38,12 +39,12 @@ const stopsOf = ({ stop }: typeof Body.Type): ReadonlyArray<string> => {
 const retentionOf = ({ prompt_cache_retention: retention }: typeof Body.Type) =>
   retention === "in-memory" ? "in_memory" : (retention ?? undefined)
 
-const readRequest = (body: typeof Body.Type): Read<ChatRequest> => {
+const readRequest = (body: typeof Body.Type): Result<ChatRequest> => {
   const { messages, model, tools = [] } = body
   const toolChoice = readToolChoice(body.tool_choice, tools)
-  if (refused(toolChoice)) return toolChoice
+  if (isRefusal(toolChoice)) return toolChoice
   const responseFormat = readResponseFormat(body.response_format)
-  if (refused(responseFormat)) return responseFormat
+  if (isRefusal(responseFormat)) return responseFormat
 
   const stream = body.stream ?? false
   const completionCap = body.max_completion_tokens ?? undefined
@@ -73,7 +74,7 @@ const readRequest = (body: typeof Body.Type): Read<ChatRequest> => {
   }
 }
 
-export const decodeChatBody = reader(Body, readRequest)
+export const decodeChatBody = reader(Body, flow(readRequest, toEither))
 
 /** Larger requests are processed in slices. */
 export const largeRequest = 256 * 1024

@@ -2,11 +2,12 @@ import type { ImagePart, Message, Part, TextPart, ToolCall } from "../../domain/
 import { readCallId } from "../../domain/Chat.ts"
 import { isWithin } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import { each, type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
+import { longestUrl } from "../../domain/Media.ts"
+import { refuse, refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
-import { longestUrl } from "../schema/SharedFields.ts"
 import { readCacheMark } from "./CacheControl.ts"
 import { toolCallOf } from "./ChatTools.ts"
+import { isRefusal, type Result, readEach } from "./Result.ts"
 import { longestName } from "./Schema.ts"
 
 /** Lazy, since it is needed only for errors. */
@@ -25,7 +26,7 @@ const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
 export const isReference = (url: string): boolean =>
   webUrl.test(url.slice(0, 8)) ? isWithin(longestUrl, url) && URL.canParse(url) : dataImage.test(url.slice(0, 200))
 
-const readImage = (part: JsonObject, path: Path): Read<ImagePart> => {
+const readImage = (part: JsonObject, path: Path): Result<ImagePart> => {
   const image = part.image_url
   if (!isObject(image) || !isFilled(image.url)) return wrongIn(path, "image_url", "must be an object with a `url`")
   if (!isReference(image.url)) return refuse("messages", "Failed to process the reference image.")
@@ -35,7 +36,7 @@ const readImage = (part: JsonObject, path: Path): Read<ImagePart> => {
     : wrongIn(path, "image_url.detail", "must be one of auto, low, high")
 }
 
-type ReadPart<A> = (part: JsonObject, path: Path) => Read<A>
+type ReadPart<A> = (part: JsonObject, path: Path) => Result<A>
 
 const readText: ReadPart<TextPart> = ({ text }, path) =>
   isString(text) ? { type: "text", text } : wrongIn(path, "text", "must be a string")
@@ -57,35 +58,35 @@ const readAny: ReadPart<Part> = (part, path) => {
   return part.type === "image_url" ? readImage(part, path) : wrongIn(path, "type", "must be one of text, image_url")
 }
 
-const readMark = <A extends object>(read: A, from: JsonObject, path: Path): Read<A> => {
+const readMark = <A extends object>(read: A, from: JsonObject, path: Path): Result<A> => {
   if (isAbsent(from.cache_control)) return read
   const mark = readCacheMark(from, "messages", path)
-  return refused(mark) ? mark : { ...read, ...mark }
+  return isRefusal(mark) ? mark : { ...read, ...mark }
 }
 
 const readContent = <A extends object>(
   content: unknown,
   path: Path,
   readPart: ReadPart<A>
-): Read<string | ReadonlyArray<A>> => {
+): Result<string | ReadonlyArray<A>> => {
   if (isString(content)) return content
   if (!isArray(content)) return wrongIn(path, "content", "must be a string or an array of content parts")
   if (content.length === 0) return wrongIn(path, "content", "must not be an empty array")
-  return each(content, (part, index) => {
+  return readEach(content, (part, index) => {
     const at = () => `${path()}.content[${index}]`
     if (!isObject(part)) return wrong(at, "must be an object")
     const read = readPart(part, at)
-    return refused(read) ? read : readMark(read, part, at)
+    return isRefusal(read) ? read : readMark(read, part, at)
   })
 }
 
-const readOptionalText = (message: JsonObject, field: string, path: Path): Read<string | undefined> => {
+const readOptionalText = (message: JsonObject, field: string, path: Path): Result<string | undefined> => {
   const text = message[field]
   if (isAbsent(text)) return undefined
   return isString(text) ? text : wrongIn(path, field, "must be a string")
 }
 
-const readToolCall = (call: unknown, path: Path): Read<ToolCall> => {
+const readToolCall = (call: unknown, path: Path): Result<ToolCall> => {
   if (!isObject(call)) return wrong(path, "must be an object")
   if (!isFilled(call.id)) return wrongIn(path, "id", "is required and must be a non-empty string")
   if (!isAbsent(call.type) && call.type !== "function") return wrongIn(path, "type", "must be function")
@@ -99,28 +100,28 @@ const readToolCall = (call: unknown, path: Path): Read<ToolCall> => {
   )
 }
 
-const readToolCalls = (calls: unknown, path: Path): Read<ReadonlyArray<ToolCall>> => {
+const readToolCalls = (calls: unknown, path: Path): Result<ReadonlyArray<ToolCall>> => {
   if (isAbsent(calls)) return []
   if (!isArray(calls)) return wrongIn(path, "tool_calls", "must be an array")
-  return each(calls, (call, index) => readToolCall(call, () => `${path()}.tool_calls[${index}]`))
+  return readEach(calls, (call, index) => readToolCall(call, () => `${path()}.tool_calls[${index}]`))
 }
 
 const isEmpty = (content: unknown): boolean => isAbsent(content) || (isArray(content) && content.length === 0)
 
-const readAssistant = (message: JsonObject, path: Path, calls: Set<string>): Read<Message> => {
+const readAssistant = (message: JsonObject, path: Path, calls: Set<string>): Result<Message> => {
   if (!isAbsent(message.function_call)) {
     return wrongIn(path, "function_call", "is not supported: send `tool_calls`")
   }
   const content = isEmpty(message.content) ? undefined : readContent(message.content, path, readAssistantPart)
-  if (refused(content)) return content
+  if (isRefusal(content)) return content
   const refusal = readOptionalText(message, "refusal", path)
-  if (refused(refusal)) return refusal
+  if (isRefusal(refusal)) return refusal
   const reasoning = readOptionalText(message, "reasoning_content", path)
-  if (refused(reasoning)) return reasoning
+  if (isRefusal(reasoning)) return reasoning
   const toolCalls = readToolCalls(message.tool_calls, path)
-  if (refused(toolCalls)) return toolCalls
+  if (isRefusal(toolCalls)) return toolCalls
   const name = readOptionalText(message, "name", path)
-  if (refused(name)) return name
+  if (isRefusal(name)) return name
   for (const call of toolCalls) calls.add(call.id)
   return {
     role: "assistant",
@@ -131,7 +132,7 @@ const readAssistant = (message: JsonObject, path: Path, calls: Set<string>): Rea
   }
 }
 
-const readTool = (message: JsonObject, path: Path, calls: ReadonlySet<string>): Read<Message> => {
+const readTool = (message: JsonObject, path: Path, calls: ReadonlySet<string>): Result<Message> => {
   if (!isFilled(message.tool_call_id)) {
     return wrongIn(path, "tool_call_id", "is required and must be a non-empty string")
   }
@@ -140,26 +141,26 @@ const readTool = (message: JsonObject, path: Path, calls: ReadonlySet<string>): 
     return wrongIn(path, "tool_call_id", "must answer a tool call of an earlier assistant message")
   }
   const content = readContent(message.content, path, readTextOnly)
-  return refused(content) ? content : { role: "tool", content, tool_call_id: id }
+  return isRefusal(content) ? content : { role: "tool", content, tool_call_id: id }
 }
 
 const readContentAndName = <A extends object>(message: JsonObject, path: Path, readPart: ReadPart<A>) => {
   const content = readContent(message.content, path, readPart)
-  if (refused(content)) return content
+  if (isRefusal(content)) return content
   const name = readOptionalText(message, "name", path)
-  return refused(name) ? name : { content, name }
+  return isRefusal(name) ? name : { content, name }
 }
 
-const readRole = (message: JsonObject, path: Path, calls: Set<string>): Read<Message> => {
+const readRole = (message: JsonObject, path: Path, calls: Set<string>): Result<Message> => {
   switch (message.role) {
     case "user": {
       const spoken = readContentAndName(message, path, readAny)
-      return refused(spoken) ? spoken : { role: "user", ...spoken }
+      return isRefusal(spoken) ? spoken : { role: "user", ...spoken }
     }
     case "system":
     case "developer": {
       const spoken = readContentAndName(message, path, readTextOnly)
-      return refused(spoken) ? spoken : { role: "system", ...spoken }
+      return isRefusal(spoken) ? spoken : { role: "system", ...spoken }
     }
     case "assistant":
       return readAssistant(message, path, calls)
@@ -172,14 +173,14 @@ const readRole = (message: JsonObject, path: Path, calls: Set<string>): Read<Mes
   }
 }
 
-const readMessage = (message: unknown, path: Path, calls: Set<string>): Read<Message> => {
+const readMessage = (message: unknown, path: Path, calls: Set<string>): Result<Message> => {
   if (!isObject(message)) return wrong(path, "must be an object")
   const read = readRole(message, path, calls)
-  return refused(read) ? read : readMark(read, message, path)
+  return isRefusal(read) ? read : readMark(read, message, path)
 }
 
 /** In order: a tool's result must answer a call made before it. */
-export const readMessages = (messages: ReadonlyArray<unknown>): Read<ReadonlyArray<Message>> => {
+export const readMessages = (messages: ReadonlyArray<unknown>): Result<ReadonlyArray<Message>> => {
   const calls = new Set<string>()
-  return each(messages, (message, index) => readMessage(message, () => `messages[${index}]`, calls))
+  return readEach(messages, (message, index) => readMessage(message, () => `messages[${index}]`, calls))
 }

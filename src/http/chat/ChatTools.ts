@@ -1,9 +1,10 @@
 import { type ResponseFormat, readCallId, type Tool, type ToolCall, type ToolChoice } from "../../domain/Chat.ts"
 import { isWithin } from "../../domain/Constraints.ts"
 import { nestsWithin } from "../../domain/Json.ts"
-import { each, type Read, refuseAt, refused } from "../body/Fields.ts"
+import { refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isBoolean, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { readCacheMark } from "./CacheControl.ts"
+import { isRefusal, type Result, readEach } from "./Result.ts"
 import { longestName } from "./Schema.ts"
 
 export const maxLevels = 100
@@ -22,7 +23,7 @@ const readDefinition = (
   param: string,
   path: string,
   schemaField: "parameters" | "schema"
-): Read<Definition> => {
+): Result<Definition> => {
   const { description, name, strict } = definition
   const schema = definition[schemaField]
   if (!isName(name)) return refuseAt(param, `${path}.name`, nameRule)
@@ -44,17 +45,17 @@ const readDefinition = (
   }
 }
 
-export const readFunction = (definition: JsonObject, path: string): Read<Tool> => {
+export const readFunction = (definition: JsonObject, path: string): Result<Tool> => {
   const read = readDefinition(definition, "tools", path, "parameters")
-  if (refused(read)) return read
+  if (isRefusal(read)) return read
   const { named, schema } = read
   return { type: "function", function: schema === undefined ? named : { ...named, parameters: schema } }
 }
 
-export const readJsonSchema = (definition: unknown, param: string, path: string): Read<ResponseFormat> => {
+export const readJsonSchema = (definition: unknown, param: string, path: string): Result<ResponseFormat> => {
   if (!isObject(definition)) return refuseAt(param, path, "is required and must be an object")
   const read = readDefinition(definition, param, path, "schema")
-  if (refused(read)) return read
+  if (isRefusal(read)) return read
   const { named, schema } = read
   return { type: "json_schema", json_schema: schema === undefined ? named : { ...named, schema } }
 }
@@ -67,20 +68,20 @@ export const toolCallOf = (onWire: string, name: string, text: string): ToolCall
   return signature === undefined ? call : { ...call, signature }
 }
 
-const readTool = (tool: unknown, index: number): Read<Tool> => {
+const readTool = (tool: unknown, index: number): Result<Tool> => {
   const path = `tools[${index}]`
   if (!isObject(tool)) return refuseAt("tools", path, "must be an object")
   if (tool.type !== "function") return refuseAt("tools", `${path}.type`, "must be function")
   if (!isObject(tool.function)) return refuseAt("tools", `${path}.function`, "is required and must be an object")
   const read = readFunction(tool.function, `${path}.function`)
-  if (refused(read)) return read
+  if (isRefusal(read)) return read
   const mark = readCacheMark(tool, "tools", () => path)
-  return refused(mark) ? mark : { ...read, ...mark }
+  return isRefusal(mark) ? mark : { ...read, ...mark }
 }
 
-export const readTools = (tools: unknown): Read<ReadonlyArray<Tool>> => {
+export const readTools = (tools: unknown): Result<ReadonlyArray<Tool>> => {
   if (isAbsent(tools)) return []
-  return isArray(tools) ? each(tools, readTool) : refuseAt("tools", "tools", "must be an array")
+  return isArray(tools) ? readEach(tools, readTool) : refuseAt("tools", "tools", "must be an array")
 }
 
 const isWord = isOneOf("auto", "none", "required")
@@ -89,7 +90,7 @@ const isWord = isOneOf("auto", "none", "required")
 const wordIn = (choice: unknown): unknown => (isObject(choice) && isWord(choice.type) ? choice.type : choice)
 
 /** Without tools `auto` and `none` are harmless; anything else asks for a missing tool. */
-export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): Read<ToolChoice | undefined> => {
+export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): Result<ToolChoice | undefined> => {
   const choice = wordIn(given)
   const wrong = (problem: string) => refuseAt("tool_choice", "tool_choice", problem)
   if (isAbsent(choice)) return undefined
@@ -107,7 +108,7 @@ export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): Read
 }
 
 /** Other hosts take the schema beside `json_object`. */
-const readJsonObject = ({ json_schema, schema }: JsonObject): Read<ResponseFormat> => {
+const readJsonObject = ({ json_schema, schema }: JsonObject): Result<ResponseFormat> => {
   if (!isAbsent(json_schema)) {
     return refuseAt("response_format", "response_format.json_schema", "needs the type json_schema")
   }
@@ -117,7 +118,7 @@ const readJsonObject = ({ json_schema, schema }: JsonObject): Read<ResponseForma
 }
 
 /** `text` is the default, so it counts as absent. */
-export const readResponseFormat = (format: unknown): Read<ResponseFormat | undefined> => {
+export const readResponseFormat = (format: unknown): Result<ResponseFormat | undefined> => {
   if (isAbsent(format)) return undefined
   if (!isObject(format)) return refuseAt("response_format", "response_format", "must be an object")
   switch (format.type) {

@@ -1,10 +1,10 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Anything, described, Filled, Integer, matching, optional } from "../../domain/Constraints.ts"
-import { Files, References, RequiredReferences } from "../body/References.ts"
 import { Conflict, GenerationErrors } from "../errors/Schemas.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
+import { Files, References, RequiredReferences } from "../schema/References.ts"
 import { formN, formUnsupported, modelOf, n, promptFor, unsupported } from "../schema/SharedFields.ts"
 
 const model = modelOf("an image model")

@@ -1,9 +1,10 @@
 import type { CacheControl, ImagePart, NativeOnly, Part, TextPart } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { each, type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
+import { refuse, refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { isReference } from "../chat/ChatMessages.ts"
+import { isRefusal, type Result, readEach } from "../chat/Result.ts"
 
 /** Lazy, since it is needed only for errors. */
 export type Path = () => string
@@ -42,14 +43,14 @@ export const cacheControlOf = ({ cache_control: mark }: JsonObject): { readonly 
   }
 }
 
-export const readText = (block: JsonObject, path: Path): Read<TextPart> =>
+export const readText = (block: JsonObject, path: Path): Result<TextPart> =>
   isString(block.text)
     ? { type: "text", text: block.text, ...cacheControlOf(block) }
     : wrongIn(path, "text", "must be a string")
 
 const notKept = "must be base64 or a text: files are not kept here"
 
-const readImage = (block: JsonObject, path: Path): Read<ImagePart> => {
+const readImage = (block: JsonObject, path: Path): Result<ImagePart> => {
   const { source } = block
   if (!isObject(source)) return wrongIn(path, "source", "is required and must be an object")
   if (source.type === "file") return wrongIn(path, "source.type", "must be base64 or url: files are not kept here")
@@ -69,7 +70,7 @@ const heading = ({ context, title }: JsonObject): string =>
     .map((line) => `${line}\n`)
     .join("")
 
-const readDocument = (block: JsonObject, path: Path, share: NativeShare): Read<ReadonlyArray<Part>> => {
+const readDocument = (block: JsonObject, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
   const { source } = block
   if (!isObject(source)) return wrongIn(path, "source", "is required and must be an object")
   const text = (content: string): ReadonlyArray<Part> => [
@@ -81,7 +82,7 @@ const readDocument = (block: JsonObject, path: Path, share: NativeShare): Read<R
     case "content": {
       if (isString(source.content)) return text(source.content)
       const parts = readParts(source.content, () => `${path()}.source.content`, share)
-      if (refused(parts)) return parts
+      if (isRefusal(parts)) return parts
       return heading(block) === "" ? parts : [...text(""), ...parts]
     }
     case "base64":
@@ -93,20 +94,20 @@ const readDocument = (block: JsonObject, path: Path, share: NativeShare): Read<R
   }
 }
 
-const readSearchResult = (block: JsonObject, path: Path, share: NativeShare): Read<ReadonlyArray<Part>> => {
+const readSearchResult = (block: JsonObject, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
   const parts = readParts(block.content, () => `${path()}.content`, share)
-  if (refused(parts)) return parts
+  if (isRefusal(parts)) return parts
   const lines = [block.title, block.source].filter(isFilled).map((line) => `${line}\n`)
   return [{ type: "text", text: lines.join(""), ...cacheControlOf(block) }, ...parts]
 }
 
 /** A user's block, or one within a tool's result; unknown ones are left to native routes. */
-export const readPart = (block: JsonObject, path: Path, share: NativeShare): Read<ReadonlyArray<Part>> => {
+export const readPart = (block: JsonObject, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
   switch (block.type) {
     case "text":
     case "image": {
       const part = block.type === "text" ? readText(block, path) : readImage(block, path)
-      return refused(part) ? part : [part]
+      return isRefusal(part) ? part : [part]
     }
     case "document":
       return readDocument(block, path, share)
@@ -124,23 +125,23 @@ export const readPart = (block: JsonObject, path: Path, share: NativeShare): Rea
 export const readBlocks = <A>(
   content: unknown,
   path: Path,
-  readBlock: (block: JsonObject, path: Path) => Read<A>
-): Read<ReadonlyArray<A>> => {
+  readBlock: (block: JsonObject, path: Path) => Result<A>
+): Result<ReadonlyArray<A>> => {
   if (!isArray(content)) return wrongAt(path(), "must be a string or an array of content blocks")
-  return each(content, (block, index) => {
+  return readEach(content, (block, index) => {
     const at = () => `${path()}[${index}]`
     return isObject(block) ? readBlock(block, at) : wrongAt(at(), "must be an object")
   })
 }
 
-export const readParts = (content: unknown, path: Path, share: NativeShare): Read<ReadonlyArray<Part>> => {
+export const readParts = (content: unknown, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
   if (isAbsent(content)) return []
   const parts = readBlocks(content, path, (block, at) => readPart(block, at, share))
-  return refused(parts) ? parts : parts.flat()
+  return isRefusal(parts) ? parts : parts.flat()
 }
 
 /** A text, or blocks of nothing but text. */
-export const readTexts = (content: unknown, path: Path): Read<string | ReadonlyArray<TextPart>> => {
+export const readTexts = (content: unknown, path: Path): Result<string | ReadonlyArray<TextPart>> => {
   if (isString(content)) return content
   return readBlocks(content, path, (block, at) =>
     block.type === "text" ? readText(block, at) : wrongIn(at, "type", "must be text")

@@ -1,11 +1,12 @@
 import type { IncomingHttpHeaders } from "node:http"
-import { Either, Schema } from "effect"
+import { Either, flow, Schema } from "effect"
 import type { ChatRequest, Message, NativeRequest } from "../../domain/Chat.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import type { ReasoningEffort } from "../../domain/Model.ts"
-import { type Read, refuse, refused } from "../body/Fields.ts"
+import { refuse } from "../body/Fields.ts"
 import { isAbsent, type JsonObject } from "../body/Guards.ts"
 import type { ChatDialect } from "../chat/Dialect.ts"
+import { isRefusal, type Result, toEither } from "../chat/Result.ts"
 import { problem, reader, readWith } from "../schema/Decoding.ts"
 import { cacheControlOf, type NativeShare } from "./Blocks.ts"
 import { MessagesRequest } from "./Schema.ts"
@@ -15,10 +16,11 @@ import { readConversation, readSystem } from "./Turns.ts"
 /** Messages and tools are read by hand: a schema takes several times as long on a long conversation. */
 const Body = Schema.Struct({
   ...MessagesRequest.fields,
-  messages: readWith(Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)), readConversation).annotations(
-    problem("is required and must be a non-empty array")
-  ),
-  system: Schema.optional(readWith(Schema.Unknown, readSystem)),
+  messages: readWith(
+    Schema.Array(Schema.Unknown).pipe(Schema.minItems(1)),
+    flow(readConversation, toEither)
+  ).annotations(problem("is required and must be a non-empty array")),
+  system: Schema.optional(readWith(Schema.Unknown, flow(readSystem, toEither))),
   tools: Schema.Unknown,
   tool_choice: Schema.Unknown
 })
@@ -68,17 +70,17 @@ const markLast = (messages: ReadonlyArray<Message>, body: JsonObject): ReadonlyA
     : [...messages.slice(0, -1), { ...last, ...mark }]
 }
 
-const readRequest = (body: typeof Body.Type, json: JsonObject, headers: IncomingHttpHeaders): Read<ChatRequest> => {
+const readRequest = (body: typeof Body.Type, json: JsonObject, headers: IncomingHttpHeaders): Result<ChatRequest> => {
   const { max_tokens: cap, messages: conversation, model, output_config: config, system = [] } = body
   const { share } = conversation
   const read = readTools(body.tools, share)
-  if (refused(read)) return read
+  if (isRefusal(read)) return read
   const choice = readChoice(body.tool_choice, read)
-  if (refused(choice)) return choice
+  if (isRefusal(choice)) return choice
   const format = isAbsent(config?.format)
     ? readFormat(body.output_format, "output_format")
     : readFormat(config?.format, "output_config.format")
-  if (refused(format)) return format
+  if (isRefusal(format)) return format
   if (!isAbsent(config?.format)) share.add(body.output_format)
   const messages = [...system, ...conversation.messages]
   if (messages.length === 0) return refuse("messages", "`messages` must hold a text, a picture or a tool's result.")
@@ -111,6 +113,6 @@ const reword = ({ message, param }: InvalidRequest): InvalidRequest =>
       .replace(/: is required\.$/, ": Field required")
   )
 
-const read = reader(Body, readRequest)
+const read = reader(Body, flow(readRequest, toEither))
 
 export const decodeMessagesBody: ChatDialect["decode"] = (json, headers) => Either.mapLeft(read(json, headers), reword)

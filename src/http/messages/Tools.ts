@@ -1,8 +1,8 @@
 import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
 import { nestsWithin } from "../../domain/Json.ts"
-import { type Read, refused } from "../body/Fields.ts"
 import { isAbsent, isArray, isBoolean, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { maxLevels } from "../chat/ChatTools.ts"
+import { isRefusal, type Result } from "../chat/Result.ts"
 import { cacheControlOf, type NativeShare, wrongAt } from "./Blocks.ts"
 
 const namePattern = /^[a-zA-Z0-9_-]{1,128}$/
@@ -27,7 +27,7 @@ const translated: ReadonlySet<string> = new Set([
   "cache_control"
 ])
 
-const readCustom = (tool: JsonObject, path: string, share: NativeShare): Read<Tool> => {
+const readCustom = (tool: JsonObject, path: string, share: NativeShare): Result<Tool> => {
   const { description, input_schema: schema, name, strict } = tool
   if (!isString(name) || !namePattern.test(name)) {
     return wrongAt(`${path}.name`, "is required and must be 1 to 128 letters, digits, underscores or dashes")
@@ -57,7 +57,7 @@ const shareKnown = (tool: JsonObject, type: string, share: NativeShare): void =>
   share.tokens += perKnownTool
 }
 
-export const readTools = (given: unknown, share: NativeShare): Read<ReadTools> => {
+export const readTools = (given: unknown, share: NativeShare): Result<ReadTools> => {
   const tools: Array<Tool> = []
   const names = new Set<string>()
   let webSearch = false
@@ -73,7 +73,7 @@ export const readTools = (given: unknown, share: NativeShare): Read<ReadTools> =
       continue
     }
     const custom = readCustom(tool, path, share)
-    if (refused(custom)) return custom
+    if (isRefusal(custom)) return custom
     tools.push(custom)
   }
   return { tools, names, webSearch }
@@ -85,7 +85,7 @@ export interface ReadChoice {
 }
 
 /** A tool that is not translated cannot be chosen on other routes. */
-const translateChoice = ({ name, type }: JsonObject, { names, tools }: ReadTools): Read<ToolChoice | undefined> => {
+const translateChoice = ({ name, type }: JsonObject, { names, tools }: ReadTools): Result<ToolChoice | undefined> => {
   const some = tools.length > 0
   switch (type) {
     case "auto":
@@ -103,16 +103,16 @@ const translateChoice = ({ name, type }: JsonObject, { names, tools }: ReadTools
   }
 }
 
-export const readChoice = (choice: unknown, read: ReadTools): Read<ReadChoice> => {
+export const readChoice = (choice: unknown, read: ReadTools): Result<ReadChoice> => {
   if (isAbsent(choice)) return { toolChoice: undefined, parallelToolCalls: undefined }
   if (!isObject(choice)) return wrongAt("tool_choice", "must be an object")
   const toolChoice = translateChoice(choice, read)
-  if (refused(toolChoice)) return toolChoice
+  if (isRefusal(toolChoice)) return toolChoice
   const isSingle = choice.disable_parallel_tool_use === true && read.tools.length > 0
   return { toolChoice, parallelToolCalls: isSingle ? false : undefined }
 }
 
-export const readFormat = (format: unknown, path: string): Read<ResponseFormat | undefined> => {
+export const readFormat = (format: unknown, path: string): Result<ResponseFormat | undefined> => {
   if (isAbsent(format)) return undefined
   if (!isObject(format)) return wrongAt(path, "must be an object")
   if (format.type !== "json_schema") return wrongAt(`${path}.type`, "must be json_schema")

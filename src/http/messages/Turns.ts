@@ -1,7 +1,7 @@
 import { type Message, type Part, readCallId, type TextPart, type ToolCall, unsigned } from "../../domain/Chat.ts"
-import { type Read, refused } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"
+import { isRefusal, type Result } from "../chat/Result.ts"
 import { longestName } from "../chat/Schema.ts"
 import {
   cacheControlOf,
@@ -29,14 +29,14 @@ const readResult = (
   path: Path,
   calls: ReadonlySet<string>,
   share: NativeShare
-): Read<{ readonly result: Message; readonly shown: ReadonlyArray<Part> }> => {
+): Result<{ readonly result: Message; readonly shown: ReadonlyArray<Part> }> => {
   if (!isFilled(block.tool_use_id)) return wrongIn(path, "tool_use_id", "is required and must be a non-empty string")
   const { id } = readCallId(block.tool_use_id)
   if (!calls.has(id)) return wrongIn(path, "tool_use_id", "must answer a `tool_use` of an earlier assistant message")
-  const parts: Read<ReadonlyArray<Part>> = isString(block.content)
+  const parts: Result<ReadonlyArray<Part>> = isString(block.content)
     ? [{ type: "text", text: block.content }]
     : readParts(block.content, () => `${path()}.content`, share)
-  if (refused(parts)) return parts
+  if (isRefusal(parts)) return parts
   const texts = parts.filter(isText)
   const content = block.is_error === true ? [{ type: "text" as const, text: "Error:" }, ...texts] : texts
   const [only, ...others] = content
@@ -56,29 +56,29 @@ const readUser = (
   path: Path,
   calls: ReadonlySet<string>,
   share: NativeShare
-): Read<ReadonlyArray<Message>> => {
+): Result<ReadonlyArray<Message>> => {
   if (isString(content)) return [{ role: "user", content }]
   const results: Array<Message> = []
   const parts: Array<Part> = []
-  const read = readBlocks(content, path, (block, at): Read<undefined> => {
+  const read = readBlocks(content, path, (block, at): Result<undefined> => {
     if (block.type === "tool_result") {
       const answered = readResult(block, at, calls, share)
-      if (refused(answered)) return answered
+      if (isRefusal(answered)) return answered
       results.push(answered.result)
       parts.push(...answered.shown)
       return undefined
     }
     const own = readPart(block, at, share)
-    if (refused(own)) return own
+    if (isRefusal(own)) return own
     parts.push(...own)
     return undefined
   })
-  if (refused(read)) return read
+  if (isRefusal(read)) return read
   if (read.length === 0) return wrongAt(path(), "must not be empty")
   return parts.length === 0 ? results : [...results, { role: "user", content: parts }]
 }
 
-const readCall = (block: JsonObject, path: Path): Read<ToolCall> => {
+const readCall = (block: JsonObject, path: Path): Result<ToolCall> => {
   if (!isFilled(block.id)) return wrongIn(path, "id", "is required and must be a non-empty string")
   if (!isFilled(block.name)) return wrongIn(path, "name", "is required and must be a non-empty string")
   if (!isObject(block.input)) return wrongIn(path, "input", "is required and must be an object")
@@ -89,7 +89,7 @@ const readCall = (block: JsonObject, path: Path): Read<ToolCall> => {
 }
 
 /** A signature holds the reasoning itself, which the host may count. */
-const readThinking = ({ signature, thinking }: JsonObject, path: Path, share: NativeShare): Read<string> => {
+const readThinking = ({ signature, thinking }: JsonObject, path: Path, share: NativeShare): Result<string> => {
   if (!isString(thinking)) return wrongIn(path, "thinking", "must be a string")
   if (isString(signature) && signature !== unsigned) share.tokens += signature.length
   return thinking
@@ -100,22 +100,22 @@ const readAssistant = (
   path: Path,
   calls: Set<string>,
   share: NativeShare
-): Read<ReadonlyArray<Message>> => {
+): Result<ReadonlyArray<Message>> => {
   if (isString(content)) return [{ role: "assistant", content }]
   const texts: Array<TextPart> = []
   const toolCalls: Array<ToolCall> = []
   let reasoning = ""
   let mark: ReturnType<typeof cacheControlOf> = {}
-  const take = (block: JsonObject, at: Path): Read<TextPart | ToolCall | undefined> => {
+  const take = (block: JsonObject, at: Path): Result<TextPart | ToolCall | undefined> => {
     switch (block.type) {
       case "text": {
         const text = readText(block, at)
-        if (!refused(text)) texts.push(text)
+        if (!isRefusal(text)) texts.push(text)
         return text
       }
       case "tool_use": {
         const call = readCall(block, at)
-        if (refused(call)) return call
+        if (isRefusal(call)) return call
         toolCalls.push(call)
         calls.add(call.id)
         mark = { ...mark, ...cacheControlOf(block) }
@@ -123,19 +123,19 @@ const readAssistant = (
       }
       case "thinking": {
         const thinking = readThinking(block, at, share)
-        if (refused(thinking)) return thinking
+        if (isRefusal(thinking)) return thinking
         reasoning += thinking
         return undefined
       }
       default: {
         const other = readPart(block, at, share)
-        if (refused(other)) return other
+        if (isRefusal(other)) return other
         return other.length === 0 ? undefined : wrongIn(at, "type", "must not be of a user's block")
       }
     }
   }
   const read = readBlocks(content, path, take)
-  if (refused(read)) return read
+  if (isRefusal(read)) return read
   if (texts.length === 0 && toolCalls.length === 0 && reasoning === "") return []
   return [
     {
@@ -153,7 +153,7 @@ const readTurn = (
   index: number,
   calls: Set<string>,
   share: NativeShare
-): Read<ReadonlyArray<Message>> => {
+): Result<ReadonlyArray<Message>> => {
   const path = () => `messages[${index}]`
   const inContent = () => `messages[${index}].content`
   if (!isObject(turn)) return wrongAt(path(), "must be an object")
@@ -164,7 +164,7 @@ const readTurn = (
       return readAssistant(turn.content, inContent, calls, share)
     case "system": {
       const content = readTexts(turn.content, inContent)
-      return refused(content) ? content : [{ role: "system", content }]
+      return isRefusal(content) ? content : [{ role: "system", content }]
     }
     default:
       return wrongIn(path, "role", "must be one of user, assistant, system")
@@ -172,21 +172,21 @@ const readTurn = (
 }
 
 /** In order: a tool's result must answer a call made before it. */
-export const readConversation = (turns: ReadonlyArray<unknown>): Read<Conversation> => {
+export const readConversation = (turns: ReadonlyArray<unknown>): Result<Conversation> => {
   const calls = new Set<string>()
   const share = new NativeShare()
   const messages: Array<Message> = []
   for (const [index, turn] of turns.entries()) {
     const read = readTurn(turn, index, calls, share)
-    if (refused(read)) return read
+    if (isRefusal(read)) return read
     messages.push(...read)
   }
   return { messages, share }
 }
 
 /** The system prompt as its message; none where it is empty. */
-export const readSystem = (system: unknown): Read<ReadonlyArray<Message>> => {
+export const readSystem = (system: unknown): Result<ReadonlyArray<Message>> => {
   if (isAbsent(system) || system === "" || (isArray(system) && system.length === 0)) return []
   const content = readTexts(system, () => "system")
-  return refused(content) ? content : [{ role: "system", content }]
+  return isRefusal(content) ? content : [{ role: "system", content }]
 }

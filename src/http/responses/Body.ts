@@ -1,8 +1,8 @@
-import { Schema } from "effect"
+import { flow, Schema } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { type Read, refused } from "../body/Fields.ts"
 import { type JsonObject } from "../body/Guards.ts"
+import { isRefusal, type Result, toEither } from "../chat/Result.ts"
 import { problem, reader } from "../schema/Decoding.ts"
 import { readInput } from "./Input.ts"
 import { ResponsesRequest } from "./Schema.ts"
@@ -49,15 +49,15 @@ const unreadTokens = ({ text }: typeof Body.Type, native: JsonObject, { hosted, 
   return tokens
 }
 
-const readRequest = (body: typeof Body.Type, native: JsonObject): Read<ChatRequest> => {
+const readRequest = (body: typeof Body.Type, native: JsonObject): Result<ChatRequest> => {
   const read = readTools(native)
-  if (refused(read)) return read
+  if (isRefusal(read)) return read
   const chosen = readToolChoice(body.tool_choice, read)
-  if (refused(chosen)) return chosen
+  if (isRefusal(chosen)) return chosen
   const responseFormat = readFormat(body.text?.format)
-  if (refused(responseFormat)) return responseFormat
+  if (isRefusal(responseFormat)) return responseFormat
   const input = readInput(body.instructions, body.input, read.names)
-  if (refused(input)) return input
+  if (isRefusal(input)) return input
   const { choice, tools } = chosen
   const extraTokens = input.extraTokens + unreadTokens(body, native, read)
   return {
@@ -84,4 +84,4 @@ const readRequest = (body: typeof Body.Type, native: JsonObject): Read<ChatReque
   }
 }
 
-export const decodeResponsesBody = reader(Body, readRequest)
+export const decodeResponsesBody = reader(Body, flow(readRequest, toEither))

@@ -2,11 +2,11 @@ import type { Message, Part, ToolCall } from "../../domain/Chat.ts"
 import { readCallId, unsigned } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { type Read, refused } from "../body/Fields.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"
+import { isRefusal, type Result } from "../chat/Result.ts"
 import { longestName } from "../chat/Schema.ts"
-import { readParts, readSaid, readShown, readTextOnly, wrongIn, wrongInput } from "./Parts.ts"
+import { readAssistantPart, readParts, readTextOnly, readUserPart, wrongIn, wrongInput } from "./Parts.ts"
 import { addsTools, type ToolNames } from "./ToolNames.ts"
 import { customArgument } from "./Tools.ts"
 
@@ -77,8 +77,8 @@ class Conversation {
   readMessage(item: JsonObject, path: string) {
     const at = `${path}.content`
     if (item.role === "assistant") {
-      const content = readParts(item.content, at, readSaid)
-      if (refused(content)) return content
+      const content = readParts(item.content, at, readAssistantPart)
+      if (isRefusal(content)) return content
       const text = isString(content) ? content : content.map(({ text }) => text).join("")
       const turn = this.#open()
       turn.text += text
@@ -92,12 +92,12 @@ class Conversation {
     this.close()
     if (isSystem) {
       const content = readParts(item.content, at, readTextOnly)
-      if (refused(content)) return content
+      if (isRefusal(content)) return content
       this.messages.push({ role: "system", content })
       return undefined
     }
-    const content = readParts(item.content, at, readShown)
-    if (refused(content)) return content
+    const content = readParts(item.content, at, readUserPart)
+    if (isRefusal(content)) return content
     this.#countOriginals(item.content)
     this.messages.push({ role: "user", content })
     return undefined
@@ -124,8 +124,8 @@ class Conversation {
     if (!isFilled(item.call_id)) return wrongIn(path, "call_id", "is required and must be a non-empty string")
     const { id } = readCallId(item.call_id)
     if (!this.#calls.has(id)) return wrongIn(path, "call_id", "must answer a tool call earlier in the input")
-    const output = readParts(item.output, `${path}.output`, readShown)
-    if (refused(output)) return output
+    const output = readParts(item.output, `${path}.output`, readUserPart)
+    if (isRefusal(output)) return output
     this.#closeTurn()
     if (isString(output)) {
       this.messages.push({ role: "tool", tool_call_id: id, content: output })
@@ -193,7 +193,7 @@ export const readInput = (
   instructions: string | null | undefined,
   input: unknown,
   names: ToolNames
-): Read<ReadInput> => {
+): Result<ReadInput> => {
   const conversation = new Conversation(names)
   if (isFilled(instructions)) conversation.messages.push({ role: "system", content: instructions })
   if (isString(input)) {

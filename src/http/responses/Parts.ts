@@ -1,7 +1,8 @@
 import type { ImagePart, Part, TextPart } from "../../domain/Chat.ts"
-import { each, type Read, refuse, refuseAt } from "../body/Fields.ts"
+import { refuse, refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { isReference } from "../chat/ChatMessages.ts"
+import { type Result, readEach } from "../chat/Result.ts"
 
 export const wrongInput = (path: string, problem: string) => refuseAt("input", path, problem)
 export const wrongIn = (path: string, field: string, problem: string) => wrongInput(`${path}.${field}`, problem)
@@ -9,18 +10,18 @@ export const wrongIn = (path: string, field: string, problem: string) => wrongIn
 const isText = isOneOf("input_text", "output_text", "text")
 const isDetail = isOneOf("auto", "low", "high", "original")
 
-const readText = (part: JsonObject, path: string): Read<TextPart> =>
+const readText = (part: JsonObject, path: string): Result<TextPart> =>
   isString(part.text) ? { type: "text", text: part.text } : wrongIn(path, "text", "must be a string")
 
-export const readTextOnly = (part: JsonObject, path: string): Read<TextPart> =>
+export const readTextOnly = (part: JsonObject, path: string): Result<TextPart> =>
   isText(part.type) ? readText(part, path) : wrongIn(path, "type", "must be input_text")
 
-export const readSaid = (part: JsonObject, path: string): Read<TextPart> => {
+export const readAssistantPart = (part: JsonObject, path: string): Result<TextPart> => {
   if (part.type !== "refusal") return readTextOnly(part, path)
   return isString(part.refusal) ? { type: "text", text: part.refusal } : wrongIn(path, "refusal", "must be a string")
 }
 
-const readImage = ({ detail, file_id, image_url: url }: JsonObject, path: string): Read<ImagePart> => {
+const readImage = ({ detail, file_id, image_url: url }: JsonObject, path: string): Result<ImagePart> => {
   if (!isAbsent(file_id)) return wrongIn(path, "file_id", "is not supported: send the picture in `image_url`")
   if (!isFilled(url)) return wrongIn(path, "image_url", "is required and must be a string")
   if (!isReference(url)) return refuse("input", "Failed to process the reference image.")
@@ -29,7 +30,7 @@ const readImage = ({ detail, file_id, image_url: url }: JsonObject, path: string
   return { type: "image_url", image_url: { url, detail: detail === "original" ? "high" : detail } }
 }
 
-export const readShown = (part: JsonObject, path: string): Read<Part> => {
+export const readUserPart = (part: JsonObject, path: string): Result<Part> => {
   if (isText(part.type)) return readText(part, path)
   return part.type === "input_image"
     ? readImage(part, path)
@@ -39,11 +40,11 @@ export const readShown = (part: JsonObject, path: string): Read<Part> => {
 export const readParts = <A>(
   content: unknown,
   path: string,
-  readPart: (part: JsonObject, path: string) => Read<A>
-): Read<string | ReadonlyArray<A>> => {
+  readPart: (part: JsonObject, path: string) => Result<A>
+): Result<string | ReadonlyArray<A>> => {
   if (isString(content)) return content
   if (!isArray(content)) return wrongInput(path, "must be a string or an array of content parts")
-  return each(content, (part, index) => {
+  return readEach(content, (part, index) => {
     const at = `${path}[${index}]`
     return isObject(part) ? readPart(part, at) : wrongInput(at, "must be an object")
   })

@@ -1,7 +1,8 @@
 import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
-import { type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
+import { refuse, refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { readFunction, readJsonSchema } from "../chat/ChatTools.ts"
+import { isRefusal, type Result } from "../chat/Result.ts"
 import { declaredTools, isCallable, ToolNames } from "./ToolNames.ts"
 
 /** The one argument of the function that stands for a custom tool. */
@@ -19,9 +20,9 @@ const grammarOf = (format: unknown): string => {
   return `\n\nThe input must conform to this ${String(format.syntax)} grammar:\n${format.definition}`
 }
 
-const readCustom = (definition: JsonObject, name: string, path: string): Read<Tool> => {
+const readCustom = (definition: JsonObject, name: string, path: string): Result<Tool> => {
   const read = readFunction({ name, description: definition.description }, path)
-  if (refused(read)) return read
+  if (isRefusal(read)) return read
   const description = (read.function.description ?? "") + grammarOf(definition.format)
   return { type: "function", function: { name, description: description.trim(), parameters: customParameters } }
 }
@@ -40,7 +41,7 @@ const translated: ReadonlySet<string> = new Set(["type", "name", "description", 
 
 const isSearch = ({ type }: JsonObject): boolean => isString(type) && type.startsWith("web_search")
 
-export const readTools = (body: JsonObject): Read<ReadTools> => {
+export const readTools = (body: JsonObject): Result<ReadTools> => {
   const names = new ToolNames()
   const tools: Array<Tool> = []
   const hosted: Array<JsonObject> = []
@@ -65,7 +66,7 @@ export const readTools = (body: JsonObject): Read<ReadTools> => {
     if (Object.keys(definition).some((field) => !translated.has(field))) unread.push(definition)
     const tool =
       definition.type === "custom" ? readCustom(definition, name, path) : readFunction({ ...definition, name }, path)
-    if (refused(tool)) return tool
+    if (isRefusal(tool)) return tool
     tools.push(tool)
   }
   return { tools, names, hosted, unread, webSearch: hosted.some(isSearch) }
@@ -80,7 +81,7 @@ interface ReadChoice {
 }
 
 /** A choice of hosted tools is left to the model. */
-export const readToolChoice = (given: unknown, { names, tools, ...read }: ReadTools): Read<ReadChoice> => {
+export const readToolChoice = (given: unknown, { names, tools, ...read }: ReadTools): Result<ReadChoice> => {
   const wrong = (problem: string) => refuseAt("tool_choice", "tool_choice", problem)
   const isNone = tools.length === 0
   if (isAbsent(given)) return { choice: undefined, tools }
@@ -110,7 +111,7 @@ export const readToolChoice = (given: unknown, { names, tools, ...read }: ReadTo
 }
 
 /** `text` is the default, so it counts as absent. */
-export const readFormat = (format: unknown): Read<ResponseFormat | undefined> => {
+export const readFormat = (format: unknown): Result<ResponseFormat | undefined> => {
   if (isAbsent(format)) return undefined
   if (!isObject(format)) return refuseAt("text", "text.format", "must be an object")
   if (format.type === "text") return undefined

@@ -1,6 +1,6 @@
 import { Either, ParseResult, Schema } from "effect"
-import type { InvalidRequest } from "../../domain/Failure.ts"
-import { type Read, refuse, refuseAt, refused } from "../body/Fields.ts"
+import { InvalidRequest } from "../../domain/Failure.ts"
+import { refuse, refuseAt } from "../body/Fields.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
 
 const problemId = Symbol.for("gateway/http/problem")
@@ -11,16 +11,16 @@ type Problem = (value: unknown) => string
 export const problem = (text: string | Problem) => ({ [problemId]: typeof text === "string" ? () => text : text })
 
 /** A refusal of `read` travels as the issue's value. */
-export const readWith = <A, I, R>(documented: Schema.Schema<A, I>, read: (value: A) => Read<R>) =>
+export const readWith = <A, I, R>(
+  documented: Schema.Schema<A, I>,
+  read: (value: A) => Either.Either<R, InvalidRequest>
+) =>
   Schema.transformOrFail(
     documented,
     Schema.declare((_value): _value is R => true),
     {
       strict: true,
-      decode: (value, _, ast) => {
-        const result = read(value)
-        return refused(result) ? ParseResult.fail(new ParseResult.Type(ast, result)) : ParseResult.succeed(result)
-      },
+      decode: (value, _, ast) => Either.mapLeft(read(value), (refusal) => new ParseResult.Type(ast, refusal)),
       encode: (value, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, value, "requests are only decoded"))
     }
   )
@@ -37,7 +37,7 @@ const annotationsOf = (issue: ParseResult.ParseIssue) => {
 
 /** The innermost explanation, since outer ones say no more. */
 const explain = (issue: ParseResult.ParseIssue, param: string, path: string): InvalidRequest | undefined => {
-  if (refused(issue.actual)) return issue.actual
+  if (issue.actual instanceof InvalidRequest) return issue.actual
   const at = issue._tag === "Pointer" ? `${path}.${String(issue.path)}` : path
   for (const inner of innerIssues(issue)) {
     const explained = explain(inner, param, at)
@@ -63,12 +63,9 @@ export const decoder = <A, I>(schema: Schema.Schema<A, I>) => {
 /** Decodes by the schema, and then by hand; `json` is the body as it came. */
 export const reader = <A, I, R, More extends ReadonlyArray<unknown>>(
   schema: Schema.Schema<A, I>,
-  read: (body: A, json: JsonObject, ...more: More) => Read<R>
+  read: (body: A, json: JsonObject, ...more: More) => Either.Either<R, InvalidRequest>
 ) => {
   const decode = decoder(schema)
   return (json: unknown, ...more: More): Either.Either<R, InvalidRequest> =>
-    Either.flatMap(decode(json), (body) => {
-      const request = read(body, isObject(json) ? json : {}, ...more)
-      return refused(request) ? Either.left(request) : Either.right(request)
-    })
+    Either.flatMap(decode(json), (body) => read(body, isObject(json) ? json : {}, ...more))
 }

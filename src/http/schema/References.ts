@@ -1,113 +1,10 @@
-import { Effect, Schema } from "effect"
-import { atMost, described, isWithin } from "../../domain/Constraints.ts"
-import type { InvalidRequest } from "../../domain/Failure.ts"
-import { largestReference, maxReferences, type Reference } from "../../domain/Media.ts"
-import { decodeBase64, fromBase64 } from "../../services/media/Base64.ts"
-import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { readWith } from "../schema/Decoding.ts"
-import { longestUrl, urlLimit } from "../schema/SharedFields.ts"
-import { each, type Read, refuse, refuseAt, refused } from "./Fields.ts"
-import { isAbsent, isArray, isObject, isString, type JsonObject } from "./Guards.ts"
-
-const unusable = (): InvalidRequest => refuse("image", "Failed to process the reference image.")
-
-const readBytes = (bytes: Uint8Array | undefined): Read<Reference> =>
-  bytes === undefined || bytes.length === 0 || bytes.length > largestReference ? unusable() : { _tag: "Bytes", bytes }
-
-const dataUrl = /^data:[^,]*;base64,/i
-
-export const base64In = (value: string): string | undefined => {
-  if (/^https?:\/\//i.test(value)) return undefined
-  // Only the start: the rest is megabytes of base64.
-  const [prefix] = dataUrl.exec(value.slice(0, 300)) ?? []
-  return prefix === undefined ? value : value.slice(prefix.length)
-}
-
-const readString = (value: string): Read<Reference> => {
-  const base64 = base64In(value)
-  if (base64 !== undefined) return readBytes(fromBase64(base64))
-  return isWithin(longestUrl, value) && URL.canParse(value) ? { _tag: "Url", url: value } : unusable()
-}
-
-const readImage = (value: unknown): Read<Reference> => {
-  if (value instanceof Uint8Array) return readBytes(value)
-  return isString(value) ? readString(value) : refuseAt("image", "image", "must be a string or an array of strings")
-}
-
-/** The official clients send a reference without a file as `{image_url}` or `{file_id}`. */
-const readInputReference = (value: unknown): Read<Reference> => {
-  const param = "input_reference"
-  if (value instanceof Uint8Array) return readBytes(value)
-  if (isString(value)) return readString(value)
-  if (!isObject(value)) return refuseAt(param, param, "must be a string, a file or an object with `image_url`")
-  if (!isAbsent(value.file_id)) {
-    return refuseAt(param, `${param}.file_id`, "is not supported: send the image itself, or its URL as `image_url`")
-  }
-  return isString(value.image_url)
-    ? readString(value.image_url)
-    : refuseAt(param, `${param}.image_url`, "must be a string")
-}
-
-const readers = { image: readImage, input_reference: readInputReference } as const
-type Field = keyof typeof readers
-const fields: ReadonlyArray<Field> = ["image", "input_reference"]
-
-/** References come as URLs, or as the bytes that they encode, of whatever those may be; none is the same as `[]`. */
-export const readReferences = (param: Field, value: unknown): Read<ReadonlyArray<Reference>> => {
-  if (isAbsent(value)) return []
-  const given = isArray(value) ? value : [value]
-  return given.length <= maxReferences
-    ? each(given, readers[param])
-    : refuseAt(param, param, `must hold at most ${maxReferences} images`)
-}
-
-/** Longer base64 is decoded in slices. */
-const smallText = 256 * 1024
-/** Twice the largest reference's base64, which leaves room for blanks. */
-const longestText = 3 * largestReference
-
-const noBytes = new Uint8Array()
-
-function* decodeText(text: string): EventLoop.Steps<unknown> {
-  const base64 = base64In(text)
-  if (base64 === undefined) return text
-  return base64.length > longestText ? noBytes : ((yield* decodeBase64(base64)) ?? noBytes)
-}
-
-const isLargeText = (value: unknown): value is string => isString(value) && value.length > smallText
-
-const largeTextIn = (field: Field, value: unknown): string | undefined => {
-  const isWrapped = field === "input_reference" && isObject(value) && isAbsent(value.file_id)
-  const text = isWrapped ? value.image_url : value
-  return isLargeText(text) ? text : undefined
-}
-
-function* decodeField(field: Field, value: unknown): EventLoop.Steps<unknown> {
-  const decoded: Array<unknown> = []
-  for (const item of isArray(value) ? value : [value]) {
-    const text = largeTextIn(field, item)
-    decoded.push(text === undefined ? item : yield* decodeText(text))
-  }
-  return isArray(value) ? decoded : decoded[0]
-}
-
-const isLargeField = (field: Field, value: unknown): boolean =>
-  isArray(value)
-    ? value.length <= maxReferences && value.some((item) => largeTextIn(field, item) !== undefined)
-    : largeTextIn(field, value) !== undefined
-
-function* decodeFields(body: JsonObject, fields: ReadonlyArray<Field>): EventLoop.Steps<JsonObject> {
-  const decoded: Record<string, unknown> = { ...body }
-  for (const field of fields) decoded[field] = yield* decodeField(field, body[field])
-  return decoded
-}
-
-/** Replaces long base64 by its bytes, decoded in slices. */
-export const decodeReferences = (body: unknown): Effect.Effect<unknown> => {
-  if (!isObject(body)) return Effect.succeed(body)
-  const large = fields.filter((field) => isLargeField(field, body[field]))
-  return large.length === 0 ? Effect.succeed(body) : EventLoop.runInSlices(decodeFields(body, large))
-}
+import { Either, Schema } from "effect"
+import { atMost, described } from "../../domain/Constraints.ts"
+import { maxReferences } from "../../domain/Media.ts"
+import { refuseAt } from "../body/Fields.ts"
+import { readReferences } from "../body/References.ts"
+import { readWith } from "./Decoding.ts"
+import { urlLimit } from "./SharedFields.ts"
 
 /** Only described: `readReferences` also takes bytes, in place of a form's files and of long texts. */
 const Reference = Schema.declare((_value): _value is unknown => true, {
@@ -132,10 +29,13 @@ export const References = readWith(Schema.Union(Reference, few(Schema.Array(Refe
   readReferences("image", value)
 )
 
-export const RequiredReferences = readWith(Schema.Union(Reference, few(Schema.NonEmptyArray(Reference))), (value) => {
-  const references = readReferences("image", value)
-  return refused(references) || references.length > 0 ? references : refuseAt("image", "image", "is required")
-})
+export const RequiredReferences = readWith(Schema.Union(Reference, few(Schema.NonEmptyArray(Reference))), (value) =>
+  Either.filterOrLeft(
+    readReferences("image", value),
+    (references) => references.length > 0,
+    () => refuseAt("image", "image", "is required")
+  )
+)
 
 export const Frames = readWith(Schema.Union(Frame, few(Schema.Array(Frame))), (value) =>
   readReferences("input_reference", value)

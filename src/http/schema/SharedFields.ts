@@ -11,11 +11,10 @@ import {
   optional,
   upTo
 } from "../../domain/Constraints.ts"
-import { longestPrompt } from "../../domain/Media.ts"
+import { longestPrompt, longestUrl } from "../../domain/Media.ts"
 import { isArray, isFilled } from "../body/Guards.ts"
 import { problem } from "./Decoding.ts"
 
-export const longestUrl = 8192
 /** Only URLs are limited: base64 may stand in their place. */
 export const urlLimit = { anyOf: [{ not: { pattern: "^[Hh][Tt][Tt][Pp][Ss]?://" } }, { maxLength: longestUrl }] }
 

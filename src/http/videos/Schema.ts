@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Predicate, Schema } from "effect"
 import { between, described, Integer, matching, optional, upTo } from "../../domain/Constraints.ts"
-import { Files, Frames, References } from "../body/References.ts"
+import { longestUrl } from "../../domain/Media.ts"
 import {
   Conflict,
   Forbidden,
@@ -16,7 +16,8 @@ import {
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
 import { parameter } from "../schema/Query.ts"
-import { formN, longestUrl, modelOf, n, promptFor } from "../schema/SharedFields.ts"
+import { Files, Frames, References } from "../schema/References.ts"
+import { formN, modelOf, n, promptFor } from "../schema/SharedFields.ts"
 
 const model = modelOf("a video model")
 const prompt = promptFor("The scene.")

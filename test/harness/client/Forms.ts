@@ -1,4 +1,4 @@
-import { refused } from "../../../src/http/body/Fields.ts"
+import { Either } from "effect"
 import { readForm } from "../../../src/http/body/Multipart.ts"
 
 /** One part of a form, its headers as given. */
@@ -33,8 +33,8 @@ export const encoded = async (form: FormData): Promise<{ readonly type: string; 
 /** Names and contents of the parts, or the message of the refusal; the contents of files are marked. */
 export const readParts = (body: string | Buffer, type = formType()) => {
   const parts = readForm(type, Buffer.from(body))
-  if (refused(parts)) return parts.message
-  return parts.map(({ name, value }) => [
+  if (Either.isLeft(parts)) return parts.left.message
+  return parts.right.map(({ name, value }) => [
     name,
     typeof value === "string" ? value : `file:${Buffer.from(value).toString()}`
   ])

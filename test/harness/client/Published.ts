@@ -2,7 +2,6 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 import { Either } from "effect"
 import type { InvalidRequest } from "../../../src/domain/Failure.ts"
 import type { Model } from "../../../src/domain/Model.ts"
-import { refused } from "../../../src/http/body/Fields.ts"
 import { type JsonObject } from "../../../src/http/body/Guards.ts"
 import { type Part, readForm } from "../../../src/http/body/Multipart.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
@@ -105,7 +104,6 @@ export const agreeing = <A>(
 export const formBodies =
   (toBody: (parts: ReadonlyArray<Part>) => JsonObject) =>
   (type: string, form: Buffer): JsonObject => {
-    const read = readForm(type, form)
-    if (refused(read)) throw new Error(read.message)
-    return remember(toBody(read), read)
+    const parts = Either.getOrThrowWith(readForm(type, form), ({ message }) => new Error(message))
+    return remember(toBody(parts), parts)
   }
