@@ -6,7 +6,10 @@ export type KeyedTurns = (
   key: string
 ) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | GatewayBusy, R>
 
-/** Of each key, `atOnce` run, and up to `waiting` more wait in order of arrival. */
+/**
+ * Of each key, `atOnce` run, and up to `waiting` more wait in order of arrival: six counts of 20 MB at once slowed every
+ * request, and a semaphore lets any number wait.
+ */
 export const makeKeyedTurns = (atOnce: number, waiting: number): KeyedTurns => {
   const turns = new Map<string, { readonly semaphore: Effect.Semaphore; users: number }>()
   return (key) =>

