@@ -49,7 +49,7 @@ const exitOnSecondSignal = (endAtOnce: () => void) =>
     })
   )
 
-/** Effect's own spans and fiber metrics cost every request something; the gateway makes the spans that it exports. */
+/** The gateway makes the spans that it exports; names given to `Effect.fn` still name the frames of stack traces. */
 export const withoutOwnSpans = Layer.mergeAll(
   Layer.setTracerEnabled(false),
   // The server would describe each request for a span that is never made.

@@ -91,7 +91,7 @@ export class TokenCounter extends Context.Tag("gateway/TokenCounter")<
 
       return TokenCounter.of({
         count: (text) => (text === "" ? Effect.succeed(0) : countAll([text])),
-        prompt: Effect.fn("TokenCounter.prompt")(function* (request, imageTokens) {
+        prompt: Effect.fnUntraced(function* (request, imageTokens) {
           const images = request.messages.reduce((sum, message) => sum + imagesIn(message), 0)
           const text = yield* countAll(promptTexts(request))
           const bound = request.native?.extraTokens ?? 0
