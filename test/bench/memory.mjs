@@ -19,7 +19,7 @@ const { scripts } = JSON.parse(readFileSync(path.join(root, "package.json"), "ut
 const command = scripts.start.split("&&").at(-1).trim()
 
 const { outputFiles } = await build({
-  entryPoints: [path.join(root, "test/harness/fixtures/HostileBodies.ts")],
+  entryPoints: [path.join(root, "test/http/body/HostileBodies.ts")],
   bundle: true,
   write: false,
   platform: "node",

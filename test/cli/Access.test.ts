@@ -1,5 +1,5 @@
-import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { Cli, failure, json, list, text } from "./Cli.ts"
 
 withLayer(Cli.layer)("gateway", (it) => {
   it.effect("keys: the secret is shown by create and reissue, and nowhere else", function* () {

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { Cli, failure, json } from "../harness/gateway/Cli.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { Cli, failure, json } from "./Cli.ts"
 import { suite } from "./Operator.ts"
 
 const audited = Effect.flatMap(

@@ -3,8 +3,8 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import * as MediaStores from "../../src/storage/MediaStores.ts"
-import { Cli, json, text } from "../harness/gateway/Cli.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { Cli, json, text } from "./Cli.ts"
 import { suite } from "./Operator.ts"
 
 const rowsOf = (action: string) =>

@@ -7,10 +7,10 @@ import { Database } from "../../src/database/Database.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import { eventually } from "../harness/database/Money.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
-import { Cli, failure, json } from "../harness/gateway/Cli.ts"
 import { start } from "../harness/gateway/GatewayProcess.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
+import { Cli, failure, json } from "./Cli.ts"
 
 const databaseOf = (url: string) => Layer.orDie(Database.layerUrl(Redacted.make(url)))
 const suite = Layer.provideMerge(Layer.unwrapEffect(Effect.map(Cli, ({ url }) => databaseOf(url))), Cli.layer)

@@ -10,12 +10,12 @@ import { oldestTested } from "../../src/database/Versions.ts"
 import { logRequest } from "../harness/client/LogRows.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
-import { Cli, json } from "../harness/gateway/Cli.ts"
 import { start } from "../harness/gateway/GatewayProcess.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"
 import { freePort } from "../harness/Port.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
+import { Cli, json } from "./Cli.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
 const suite = Layer.provideMerge(database, Cli.layer)

@@ -3,9 +3,9 @@ import path from "node:path"
 import { Context, Effect, Layer, Redacted } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import * as MediaStores from "../../src/storage/MediaStores.ts"
-import { Cli, failure, json } from "../harness/gateway/Cli.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import * as S3 from "../harness/upstream/S3.ts"
+import * as S3 from "../storage/S3.ts"
+import { Cli, failure, json } from "./Cli.ts"
 
 const stored = Effect.fnUntraced(function* (options: MediaStores.MediaStoreOptions) {
   const store = Context.get(yield* Layer.build(MediaStores.layer(options)), MediaStore)

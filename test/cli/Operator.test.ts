@@ -1,8 +1,8 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { eventually } from "../harness/database/Money.ts"
-import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { Cli, failure, json, list, text } from "./Cli.ts"
 import { byCode, chat, customer, events, gateway, Id, Shown, shownOf, spendOf, suite } from "./Operator.ts"
 
 withLayer(suite)("gateway", (it) => {

@@ -3,8 +3,8 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { eventually } from "../harness/database/Money.ts"
-import { Cli, json, list } from "../harness/gateway/Cli.ts"
 import { start } from "../harness/gateway/GatewayProcess.ts"
+import { Cli, json, list } from "./Cli.ts"
 
 const database = Layer.unwrapEffect(Effect.map(Cli, ({ url }) => Layer.orDie(Database.layerUrl(Redacted.make(url)))))
 export const suite = Layer.provideMerge(database, Cli.layer)

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
-import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { Cli, failure, json, list, text } from "./Cli.ts"
 import { chat, customer, gateway, spendOf, suite } from "./Operator.ts"
 
 withLayer(suite)("reports of the operator", (it) => {

@@ -1,12 +1,12 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
-import { allGone } from "../harness/database/EmbeddedDatabase.ts"
+import { allGone } from "../database/EmbeddedDatabase.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
-import { Cli, failure, list, text } from "../harness/gateway/Cli.ts"
-import { commandHelps } from "../harness/gateway/Helps.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { Cli, failure, list, text } from "./Cli.ts"
+import { commandHelps } from "./Helps.ts"
 
 withLayer(Cli.layer)("gateway", (it) => {
   it.effect("a misuse is one line on stderr and exit code 1, with --json too", function* () {

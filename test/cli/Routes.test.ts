@@ -4,8 +4,8 @@ import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
-import { Cli } from "../harness/gateway/Cli.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { Cli } from "./Cli.ts"
 import { suite } from "./Operator.ts"
 
 const Shown = Schema.parseJson(

@@ -3,8 +3,8 @@ import { Effect } from "effect"
 import { optionName } from "../../src/cli/WrittenOptions.ts"
 import { limits } from "../../src/services/access/Key.ts"
 import { companionsOf, samplesOf } from "../contracts/WrittenInputs.ts"
-import { Cli, failure, json, list, text } from "../harness/gateway/Cli.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { Cli, failure, json, list, text } from "./Cli.ts"
 
 const resources = [{ inputs: limits, noun: "keys" }]
 

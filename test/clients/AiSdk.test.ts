@@ -1,9 +1,9 @@
 import { generateObject, generateText, jsonSchema, stepCountIs, streamObject, streamText, tool } from "ai"
 import { Struct } from "effect"
-import { customer, usageCost } from "../harness/client/AiSdk.ts"
 import { calling, drained } from "../harness/client/OfficialClients.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { gateway, model as modelId, pixel } from "../harness/upstream/SandboxChat.ts"
+import { customer, usageCost } from "./AiSdk.ts"
+import { gateway, model as modelId, pixel } from "./SandboxChat.ts"
 
 const person = jsonSchema<{ name: string; age: number }>({
   type: "object",

@@ -1,11 +1,11 @@
 import { generateText, streamText } from "ai"
 import { Struct } from "effect"
-import { callError, customer } from "../harness/client/AiSdk.ts"
 import { refusals } from "../harness/client/HttpCalls.ts"
 import { calling, drained, leaving, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { costOf, gateway, model as modelId } from "../harness/upstream/SandboxChat.ts"
+import { callError, customer } from "./AiSdk.ts"
+import { costOf, gateway, model as modelId } from "./SandboxChat.ts"
 
 withLayer(gateway)("the AI SDK when requests fail", (it) => {
   const refusedCases: ReadonlyArray<{

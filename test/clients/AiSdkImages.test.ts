@@ -1,6 +1,5 @@
 import { generateImage } from "ai"
 import { Effect, Struct } from "effect"
-import { callError, customer } from "../harness/client/AiSdk.ts"
 import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { gateway, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
@@ -8,6 +7,7 @@ import { json } from "../harness/upstream/FakeUpstream.ts"
 import { gif, painting, paints } from "../harness/upstream/ImageReplies.ts"
 import { Upstreams } from "../harness/upstream/Upstreams.ts"
 import { formIn } from "../providers/openai-images/Hosts.ts"
+import { callError, customer } from "./AiSdk.ts"
 
 const served = gateway({ art: {}, pair: { routes: [onFirst, onSecond] } })
 

@@ -3,11 +3,11 @@ import { HumanMessage, ToolMessage } from "@langchain/core/messages"
 import { ChatOpenAI } from "@langchain/openai"
 import { APICallError, generateObject, generateText, jsonSchema, stepCountIs, streamText, tool } from "ai"
 import { Effect } from "effect"
-import { usageCost } from "../harness/client/AiSdk.ts"
 import { calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { costOf, gateway, model, pixel } from "../harness/upstream/SandboxChat.ts"
+import { usageCost } from "./AiSdk.ts"
+import { costOf, gateway, model, pixel } from "./SandboxChat.ts"
 
 /** A customer with the AI SDK's own provider, which speaks Responses unless told otherwise. */
 const customer = Effect.map(Served.customer(), (account) => {

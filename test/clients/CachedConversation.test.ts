@@ -7,11 +7,11 @@ import { customer as messagesCustomer } from "../harness/client/MessagesClient.t
 import { calling } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { strict } from "../harness/upstream/DialectRules.ts"
 import { dialects } from "../harness/upstream/Dialects.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
-import { PromptCache, wordsIn } from "../harness/upstream/PromptCache.ts"
+import { PromptCache, wordsIn } from "../providers/anthropic/PromptCache.ts"
 import { wire } from "../providers/anthropic/Wire.ts"
+import { strict } from "./DialectRules.ts"
 
 /** Claude Sonnet 4.6, in nano-USD a token. */
 const price = { prompt: 3_000n, completion: 15_000n, cached: 300n, write: 3_750n, writeForAnHour: 6_000n }

@@ -6,10 +6,10 @@ import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGatewa
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { weatherTool } from "../harness/upstream/Aimock.ts"
-import { strict, toolsIn } from "../harness/upstream/DialectRules.ts"
 import { answers, type Dialect, dialects } from "../harness/upstream/Dialects.ts"
 import { event, json, type Received, type Reply, sse } from "../harness/upstream/FakeUpstream.ts"
 import { chunk } from "../providers/gemini/Wire.ts"
+import { strict, toolsIn } from "./DialectRules.ts"
 
 const dialect = (name: string): Dialect => dialects.find((one) => one.name === name) ?? assert.fail(name)
 

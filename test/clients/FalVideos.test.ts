@@ -5,7 +5,6 @@ import { bearer, call, refusals } from "../harness/client/HttpCalls.ts"
 import { assertLinked } from "../harness/client/MediaLinks.ts"
 import { asJson, assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { assertStates, fetched, untilOver, videoOf } from "../harness/client/VideoClient.ts"
-import { parse } from "../harness/fixtures/Mp4.ts"
 import { tinyClip } from "../harness/fixtures/TinyClip.ts"
 import { priceOf, videoCatalog } from "../harness/fixtures/VideoCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
@@ -14,6 +13,7 @@ import { freePort } from "../harness/Port.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { painting } from "../harness/upstream/ImageReplies.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
+import { parse } from "../providers/sandbox/Mp4.ts"
 
 /** What is rendered at: a farm of our own, and aimock's, whose clips lie elsewhere. */
 class Hosts extends Context.Tag("test/Hosts")<

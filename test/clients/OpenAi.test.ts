@@ -5,7 +5,7 @@ import { refusals } from "../harness/client/HttpCalls.ts"
 import { asJson, assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { costOf, gateway, listed, model, pixel } from "../harness/upstream/SandboxChat.ts"
+import { costOf, gateway, listed, model, pixel } from "./SandboxChat.ts"
 
 const usageCost = (usage: CompletionUsage | null | undefined): bigint =>
   costOf(usage?.prompt_tokens, usage?.completion_tokens)

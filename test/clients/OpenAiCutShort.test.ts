@@ -4,7 +4,7 @@ import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, leaving, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { costOf, gateway, model } from "../harness/upstream/SandboxChat.ts"
+import { costOf, gateway, model } from "./SandboxChat.ts"
 
 const say = (content: string) => ({ model, messages: [{ role: "user" as const, content }] })
 

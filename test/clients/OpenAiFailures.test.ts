@@ -2,12 +2,12 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Fiber, Layer, Predicate, Struct } from "effect"
 import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
-import { refusedAs } from "../harness/client/Refusal.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { answer, cost, delta, end, FakeUpstream, layer as upstream } from "../harness/upstream/ChatUpstream.ts"
 import { cut, event, json, type Reply, type Step, silent, sse, text } from "../harness/upstream/FakeUpstream.ts"
+import { refusedAs } from "./Refusal.ts"
 
 const alone = (model: string) => [{ provider: "fake", model }]
 const both = (model: string) => [...alone(model), { provider: "spare", model, preference: 2 }]

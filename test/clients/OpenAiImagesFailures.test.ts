@@ -2,13 +2,13 @@ import { Effect } from "effect"
 import OpenAI, { toFile } from "openai"
 import { badRequest, refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
-import { refusedAs } from "../harness/client/Refusal.ts"
 import { gateway, onFirst, onSecond, usualPrice } from "../harness/gateway/ImageGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { json, type Reply, silent, text } from "../harness/upstream/FakeUpstream.ts"
 import { edits, generations, painting, paints } from "../harness/upstream/ImageReplies.ts"
 import { hidden, Upstreams } from "../harness/upstream/Upstreams.ts"
+import { refusedAs } from "./Refusal.ts"
 
 const served = gateway(
   {

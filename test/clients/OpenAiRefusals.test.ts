@@ -4,11 +4,11 @@ import { parseRange } from "../../src/services/access/AddressRange.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
 import { badRequest, refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
-import { rateHeaders, refusedAs } from "../harness/client/Refusal.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { answer, cost, FakeUpstream, layer as upstream } from "../harness/upstream/ChatUpstream.ts"
+import { rateHeaders, refusedAs } from "./Refusal.ts"
 
 const gateway = Served.layer(
   Effect.map(FakeUpstream, ({ url }) => ({

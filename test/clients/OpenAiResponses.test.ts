@@ -6,7 +6,7 @@ import { refusals } from "../harness/client/HttpCalls.ts"
 import { asJson, assertTold, calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { costOf, gateway, model, pixel } from "../harness/upstream/SandboxChat.ts"
+import { costOf, gateway, model, pixel } from "./SandboxChat.ts"
 
 const usageCost = (usage: ResponseUsage | undefined): bigint => costOf(usage?.input_tokens, usage?.output_tokens)
 

@@ -5,12 +5,12 @@ import { badRequest, callAt, refusals } from "../harness/client/HttpCalls.ts"
 import { assertLinked } from "../harness/client/MediaLinks.ts"
 import { asJson, assertTold, calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import { assertStates, untilOver, Video } from "../harness/client/VideoClient.ts"
-import { parse } from "../harness/fixtures/Mp4.ts"
-import { plain } from "../harness/fixtures/PictureSamples.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { freePort } from "../harness/Port.ts"
 import { painting } from "../harness/upstream/ImageReplies.ts"
+import { parse } from "../providers/sandbox/Mp4.ts"
+import { plain } from "../providers/sandbox/PictureSamples.ts"
 
 const gateway = Served.layer(Effect.map(freePort, (port) => ({ env: { SANDBOX: "true", PORT: String(port) } })))
 

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { turn } from "../contracts/ChatHarness.ts"
 import { comesOut, isNative, type Pair, Payer, pairs, pairsWith, served } from "../contracts/Pairs.ts"
+import { make } from "../fetching/ForeignServer.ts"
 import { badRequest, type Refusal } from "../harness/client/HttpCalls.ts"
 import { thrownBy } from "../harness/client/OfficialClients.ts"
 import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { make } from "../harness/upstream/ForeignServer.ts"
 
 const question = turn("user", "Weather in Bern and Oslo?")
 const plain = { content: "Grüße aus Zürich, 你好 👋", finish: "stop" } as const

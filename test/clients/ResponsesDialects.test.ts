@@ -8,7 +8,7 @@ import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { answers, breaking, breaks, type Dialect, dialects } from "../harness/upstream/Dialects.ts"
 import { json, type Received, type Reply } from "../harness/upstream/FakeUpstream.ts"
-import { pixel } from "../harness/upstream/SandboxChat.ts"
+import { pixel } from "./SandboxChat.ts"
 
 const native = "openai-responses"
 const after = (dialect: Dialect): Dialect => dialects[(dialects.indexOf(dialect) + 1) % dialects.length] ?? dialect

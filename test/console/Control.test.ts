@@ -3,10 +3,10 @@ import { Effect } from "effect"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { adminAt, read } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
-import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
-import { auditOf, button, change, heading, narrow, without } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { findBarriers, openConsole, overflow } from "./ConsolePage.ts"
+import { auditOf, button, change, heading, narrow, without } from "./ConsoleParts.ts"
 import { script } from "./Traffic.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))

@@ -5,11 +5,11 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
-import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
-import { button, change, heading, loseAnswers, narrow, without } from "../harness/client/ConsoleParts.ts"
 import { bearer, callAt, soon, talk } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { findBarriers, openConsole, overflow } from "./ConsolePage.ts"
+import { button, change, heading, loseAnswers, narrow, without } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { isSkipped } from "../harness/client/Browser.ts"
-import { findBarriers, openConsole } from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { findBarriers, openConsole } from "./ConsolePage.ts"
 import { nowAnswers } from "./NowAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))

@@ -3,9 +3,9 @@ import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { openAccount } from "../harness/client/Account.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
-import { openConsole, waitForValue } from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { openConsole, waitForValue } from "./ConsolePage.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true", FETCH_ALLOW: "127.0.0.0/8" } }))
 

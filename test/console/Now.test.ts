@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { isSkipped } from "../harness/client/Browser.ts"
-import { findMisfits, inBothThemes, openConsole } from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
 import { at, busy, hostile, nowAnswers, quiet } from "./NowAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))

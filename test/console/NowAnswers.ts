@@ -1,5 +1,5 @@
 import type { Figures, NowAnswer } from "../../src/console/views/now/NowAnswer.ts"
-import type { Answers } from "../harness/client/ConsolePage.ts"
+import type { Answers } from "./ConsolePage.ts"
 
 export const at = 1_795_390_000
 

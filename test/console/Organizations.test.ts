@@ -5,10 +5,10 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import { Audit } from "../../src/services/admin/Audit.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
-import { findBarriers, openConsole, overflow } from "../harness/client/ConsolePage.ts"
-import { button, heading, narrow, tabTo, without } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { findBarriers, openConsole, overflow } from "./ConsolePage.ts"
+import { button, heading, narrow, tabTo, without } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 

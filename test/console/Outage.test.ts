@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import { isSkipped } from "../harness/client/Browser.ts"
-import { openConsole } from "../harness/client/ConsolePage.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { ServedGateway } from "../harness/gateway/ServedGateway.ts"
 import { assert } from "../harness/It.ts"
+import { openConsole } from "./ConsolePage.ts"
 
 if (!isSkipped) {
   deploymentTest(

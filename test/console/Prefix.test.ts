@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import { adminAt, hire, read } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
-import { change, heading } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, it } from "../harness/It.ts"
 import { freePort } from "../harness/Port.ts"
 import { serving } from "../harness/upstream/FakeUpstream.ts"
 import { relay } from "../harness/upstream/Relay.ts"
+import { change, heading } from "./ConsoleParts.ts"
 
 const prefix = "/gw"
 

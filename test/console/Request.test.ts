@@ -2,15 +2,9 @@ import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import type { RequestDetail } from "../../src/console/views/requests/RequestRecord.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
-import {
-  type ConsoleOptions,
-  findBarriers,
-  findMisfits,
-  inBothThemes,
-  openConsole
-} from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../harness/It.ts"
+import { type ConsoleOptions, findBarriers, findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
 import { at, hostile, nowAnswers } from "./NowAnswers.ts"
 import { explained, video } from "./RequestAnswers.ts"
 

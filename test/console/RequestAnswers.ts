@@ -1,5 +1,5 @@
 import type { RequestDetail, RequestRecord } from "../../src/console/views/requests/RequestRecord.ts"
-import type { Answers } from "../harness/client/ConsolePage.ts"
+import type { Answers } from "./ConsolePage.ts"
 import { at, hostile } from "./NowAnswers.ts"
 
 const id = (index: number) => `01a205b1-0000-7000-8000-${String(index).padStart(12, "0")}`

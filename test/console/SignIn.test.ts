@@ -3,11 +3,11 @@ import { Effect, Redacted } from "effect"
 import { Operators } from "../../src/services/admin/Operators.ts"
 import { hire } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
-import { answerWith, findBarriers, openConsole } from "../harness/client/ConsolePage.ts"
-import { without } from "../harness/client/ConsoleParts.ts"
 import { callAt } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../harness/It.ts"
+import { answerWith, findBarriers, openConsole } from "./ConsolePage.ts"
+import { without } from "./ConsoleParts.ts"
 import { nowAnswers } from "./NowAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))

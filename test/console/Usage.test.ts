@@ -4,15 +4,9 @@ import { vi } from "vitest"
 import { formatUsd } from "../../src/console/format/Amount.ts"
 import { toUsd } from "../../src/domain/Money.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
-import {
-  type Answers,
-  type ConsoleOptions,
-  findMisfits,
-  inBothThemes,
-  openConsole
-} from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../harness/It.ts"
+import { type Answers, type ConsoleOptions, findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
 import { hostile } from "./NowAnswers.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))

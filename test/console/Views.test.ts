@@ -3,9 +3,9 @@ import type { Page } from "playwright-core"
 import { Operators } from "../../src/services/admin/Operators.ts"
 import { hire } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
-import { findMisfits, openConsole, overflow } from "../harness/client/ConsolePage.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { findMisfits, openConsole, overflow } from "./ConsolePage.ts"
 import { awaitVideos, makeTraffic, script, spoil } from "./Traffic.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))

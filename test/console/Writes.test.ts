@@ -3,10 +3,10 @@ import type { Page } from "playwright-core"
 import { openAccount } from "../harness/client/Account.ts"
 import { adminAt, read } from "../harness/client/AdminClient.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
-import { findBarriers, openConsole } from "../harness/client/ConsolePage.ts"
-import { loseAnswers } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { findBarriers, openConsole } from "./ConsolePage.ts"
+import { loseAnswers } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true", FETCH_ALLOW: "127.0.0.0/8" } }))
 

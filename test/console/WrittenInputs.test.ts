@@ -6,10 +6,10 @@ import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { describeInputs } from "../../src/services/resources/InputDescription.ts"
 import { samplesOf } from "../contracts/WrittenInputs.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
-import { openConsole } from "../harness/client/ConsolePage.ts"
-import { button } from "../harness/client/ConsoleParts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
+import { openConsole } from "./ConsolePage.ts"
+import { button } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 

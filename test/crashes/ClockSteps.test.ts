@@ -4,10 +4,10 @@ import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
-import { chatAndStreamUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { deploymentTest, steppedClockProgram } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { charge, completion } from "../harness/upstream/ChatReplies.ts"
+import { chatAndStreamUnderWay } from "./ChatsUnderWay.ts"
 
 const hour = 3_600_000
 

@@ -3,11 +3,11 @@ import { Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, codeOf, get } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../harness/database/Money.ts"
-import { chatAndStreamUnderWay, chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { charge, completion } from "../harness/upstream/ChatReplies.ts"
 import { silent } from "../harness/upstream/FakeUpstream.ts"
+import { chatAndStreamUnderWay, chatUnderWay } from "./ChatsUnderWay.ts"
 
 /** A gateway whose database connections can be told from ours, and can be cut. */
 const losable = Effect.gen(function* () {

@@ -2,10 +2,10 @@ import { Duration, Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, attempt, codeOf, get } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
-import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { charge, completion } from "../harness/upstream/ChatReplies.ts"
+import { chatUnderWay } from "./ChatsUnderWay.ts"
 
 /** A gateway behind a door to its database, with what it has logged at INFO and above. */
 const behindDoor = Effect.gen(function* () {

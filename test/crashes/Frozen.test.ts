@@ -6,11 +6,11 @@ import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
 import { draw, imageOf, isReplay, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
-import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 import { gif, painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { chatUnderWay } from "./ChatsUnderWay.ts"
 
 const Beats = Schema.decodeUnknown(Schema.Array(Schema.Struct({ id: Schema.String, beatAt: Schema.DateFromSelf })))
 

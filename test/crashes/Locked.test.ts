@@ -4,11 +4,11 @@ import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, codeOf } from "../harness/client/ChatClient.ts"
 import { draw, price } from "../harness/client/ImageClient.ts"
 import { assertCharged, copies, keptFor, lock, times } from "../harness/database/Money.ts"
-import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
 import { painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { chatUnderWay } from "./ChatsUnderWay.ts"
 
 const statuses = (answers: ReadonlyArray<Answer>) => [...new Set(answers.map(({ status }) => status))]
 

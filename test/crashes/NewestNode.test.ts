@@ -5,10 +5,10 @@ import { promisify } from "node:util"
 import { Effect } from "effect"
 import { page } from "../docs/Markdown.ts"
 import { eventually } from "../harness/database/Money.ts"
-import { checkOutInto } from "../harness/gateway/Checkout.ts"
 import * as GatewayProcess from "../harness/gateway/GatewayProcess.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
+import { checkOutInto } from "./Checkout.ts"
 
 const run = promisify(execFile)
 const [, named = ""] = /Node\.js (\d+) /.exec(page("README.md").text) ?? []

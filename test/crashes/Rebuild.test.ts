@@ -6,10 +6,10 @@ import { Effect } from "effect"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, get } from "../harness/client/ChatClient.ts"
-import { checkOutInto } from "../harness/gateway/Checkout.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert } from "../harness/It.ts"
 import { json } from "../harness/upstream/FakeUpstream.ts"
+import { checkOutInto } from "./Checkout.ts"
 
 const run = promisify(execFile)
 

@@ -7,14 +7,14 @@ import { draw, isReplay, price } from "../harness/client/ImageClient.ts"
 import { film, see, untilOver, videoOf } from "../harness/client/VideoClient.ts"
 import { assertCharged, copies, eventually, moneyOf, times } from "../harness/database/Money.ts"
 import { priceOf, videoCatalog } from "../harness/fixtures/VideoCatalog.ts"
-import * as Command from "../harness/gateway/Command.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { type GatewayProcess, program } from "../harness/gateway/GatewayProcess.ts"
-import * as Workers from "../harness/gateway/WorkerProcesses.ts"
 import { assert, describe } from "../harness/It.ts"
 import { charge, either, stream } from "../harness/upstream/ChatReplies.ts"
 import { paints } from "../harness/upstream/ImageReplies.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
+import * as Command from "./Command.ts"
+import * as Workers from "./WorkerProcesses.ts"
 
 /** `m1` at one price times a factor, over two routes, and `m2` if there is to be one. */
 const catalogOf = (upstream: string, { factor = 1, more = false } = {}) => {

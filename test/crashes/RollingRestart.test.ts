@@ -2,9 +2,9 @@ import { Effect, Fiber, Schedule } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { waitUntil } from "../harness/database/Money.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
-import * as LoadBalancer from "../harness/gateway/LoadBalancer.ts"
 import { assert, describe } from "../harness/It.ts"
 import { freePort } from "../harness/Port.ts"
+import * as LoadBalancer from "./LoadBalancer.ts"
 
 const model = "gemini-3.6-flash"
 

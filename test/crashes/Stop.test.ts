@@ -8,13 +8,13 @@ import { ask, get, openStream } from "../harness/client/ChatClient.ts"
 import { chatWays } from "../harness/client/ChatWays.ts"
 import { type Refusal, refusals } from "../harness/client/HttpCalls.ts"
 import { assertCharged, eventually, lock, moneyOf, waitingForLock, waitUntil } from "../harness/database/Money.ts"
-import { chatUnderWay } from "../harness/gateway/ChatsUnderWay.ts"
-import { checkOutInto, root } from "../harness/gateway/Checkout.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { isAlive } from "../harness/processes.ts"
 import { charge, delta, either, finish, stream } from "../harness/upstream/ChatReplies.ts"
 import { silent, sse } from "../harness/upstream/FakeUpstream.ts"
+import { chatUnderWay } from "./ChatsUnderWay.ts"
+import { checkOutInto, root } from "./Checkout.ts"
 
 const restarting: Refusal = {
   status: 503,

@@ -3,9 +3,7 @@ import { openAccount } from "../harness/client/Account.ts"
 import { codeOf, get } from "../harness/client/ChatClient.ts"
 import { draw, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
 import { film, videoOf } from "../harness/client/VideoClient.ts"
-import * as LeaseLog from "../harness/database/LeaseLog.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
-import { isOver, videoRows } from "../harness/database/VideoRows.ts"
 import { priceOf, videoEnvironment } from "../harness/fixtures/VideoCatalog.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
@@ -13,6 +11,8 @@ import { after } from "../harness/upstream/ChatReplies.ts"
 import { silent } from "../harness/upstream/FakeUpstream.ts"
 import { paints } from "../harness/upstream/ImageReplies.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
+import * as LeaseLog from "./LeaseLog.ts"
+import { isOver, videoRows } from "./VideoRows.ts"
 
 /** What the gateway that is stopped waits for with each job; the farm lets it wait. */
 const stuck: ReadonlyArray<RenderFarm.Call["step"]> = ["poll", "result", "download", "submit"]

@@ -5,12 +5,12 @@ import { Effect } from "effect"
 import type { FailpointName } from "../../src/services/runtime/Failpoint.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { film, videoOf } from "../harness/client/VideoClient.ts"
-import * as Receiver from "../harness/client/WebhookReceiver.ts"
 import { eventually, times } from "../harness/database/Money.ts"
 import { videoEnvironment } from "../harness/fixtures/VideoCatalog.ts"
 import { deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
 import { assert } from "../harness/It.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
+import * as Receiver from "../services/webhooks/WebhookReceiver.ts"
 
 const deaths: ReadonlyArray<FailpointName> = ["video_stored", "webhook_leased", "webhook_sent"]
 const count = 6

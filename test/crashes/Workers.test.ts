@@ -18,10 +18,10 @@ import {
 } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { program } from "../harness/gateway/GatewayProcess.ts"
-import * as Workers from "../harness/gateway/WorkerProcesses.ts"
 import { assert, describe } from "../harness/It.ts"
 import { isAlive } from "../harness/processes.ts"
 import { charge, either, stream } from "../harness/upstream/ChatReplies.ts"
+import * as Workers from "./WorkerProcesses.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 

@@ -4,10 +4,10 @@ import { PgClient } from "@effect/sql-pg"
 import { Context, Deferred, Effect, Fiber, Layer, Logger, LogLevel, Option, Redacted, Schedule, Stream } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { isAnnounced, isOutage } from "../../src/services/sql/Outage.ts"
-import { postmasterPid, query, temporarySite } from "../harness/database/EmbeddedDatabase.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { doorTo } from "../harness/gateway/Deployment.ts"
 import { assert, describe, it, liveOver } from "../harness/It.ts"
+import { postmasterPid, query, temporarySite } from "./EmbeddedDatabase.ts"
 
 const backend = Effect.gen(function* () {
   const sql = yield* SqlClient

@@ -3,6 +3,8 @@ import { chmodSync, existsSync, readdirSync, readFileSync, rmSync, statSync, wri
 import path from "node:path"
 import { Context, Effect, Exit, Layer, Option, Scope } from "effect"
 import { Embedded } from "../../src/database/Embedded.ts"
+import { afterAll, assert, describe, it } from "../harness/It.ts"
+import { isAlive } from "../harness/processes.ts"
 import {
   allGone,
   attacher,
@@ -13,9 +15,7 @@ import {
   query,
   type Site,
   temporarySite
-} from "../harness/database/EmbeddedDatabase.ts"
-import { afterAll, assert, describe, it } from "../harness/It.ts"
-import { isAlive } from "../harness/processes.ts"
+} from "./EmbeddedDatabase.ts"
 
 const scope = Effect.runSync(Scope.make())
 const program = Effect.runSync(Effect.cached(Scope.extend(bundle("test/database/fixtures/attach.ts"), scope)))

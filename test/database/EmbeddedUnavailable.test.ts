@@ -6,9 +6,9 @@ import { Effect, Layer } from "effect"
 import { Embedded } from "../../src/database/Embedded.ts"
 import * as Binaries from "../../src/database/embedded/Binaries.ts"
 import * as Runner from "../../src/database/embedded/Runner.ts"
-import { temporarySite } from "../harness/database/EmbeddedDatabase.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
+import { temporarySite } from "./EmbeddedDatabase.ts"
 
 const wayOut = " Set DATABASE_URL to use a PostgreSQL server of your own."
 const platform = `${process.platform}-${process.arch}`

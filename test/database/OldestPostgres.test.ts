@@ -6,9 +6,9 @@ import { Now } from "../../src/services/admin/now/Now.ts"
 import { DatabaseTotalsReader } from "../../src/services/telemetry/DatabaseTotals.ts"
 import { ledgerContract } from "../contracts/Ledger.ts"
 import { logRequest } from "../harness/client/LogRows.ts"
-import * as InstalledPostgres from "../harness/database/InstalledPostgres.ts"
 import { observedProcess } from "../harness/database/MoneyProcess.ts"
 import { assert, describe, liveOver } from "../harness/It.ts"
+import * as InstalledPostgres from "./InstalledPostgres.ts"
 
 const isSkipped = !InstalledPostgres.isInstalled(oldestTested)
 const server = InstalledPostgres.layer(oldestTested)

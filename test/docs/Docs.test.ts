@@ -8,10 +8,10 @@ import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { catalogJsonSchema } from "../../src/services/catalog/CatalogFormat.ts"
 import type { SandboxMode } from "../../src/services/catalog/Offer.ts"
 import { variables } from "../../src/settings/Variables.ts"
+import { commandHelps } from "../cli/Helps.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"
-import { commandHelps } from "../harness/gateway/Helps.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { registered } from "../harness/upstream/Registered.ts"
+import { registered } from "../providers/Registered.ts"
 import { anchors, codeSpans, fences, links, type Page, page, pages, root, section, table } from "./Markdown.ts"
 
 const settings = page("docs/operating/settings.md")

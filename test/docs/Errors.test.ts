@@ -21,8 +21,8 @@ import { VideoListQuery } from "../../src/http/videos/Schema.ts"
 import { contentOf, decodeVideoBody } from "../../src/http/videos/VideoHandlers.ts"
 import { keyFrom } from "../../src/services/idempotency/Fingerprint.ts"
 import { model, route } from "../fakes/ProviderFake.ts"
-import { imageRoute } from "../harness/gateway/SandboxMedia.ts"
 import { assert, describe, it } from "../harness/It.ts"
+import { imageRoute } from "../providers/sandbox/SandboxMedia.ts"
 import { codeSpans, page, section, table } from "./Markdown.ts"
 
 const api = page("docs/api.md")

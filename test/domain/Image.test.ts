@@ -3,9 +3,9 @@ import { type ImageParams, variantFor } from "../../src/domain/Image.ts"
 import type { ImageModel, ImageRoute, ImageVariant, Resolution, Shape } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { shapeKey, shapeOf } from "../../src/domain/Shape.ts"
-import { base, gif, taken } from "../harness/fixtures/ImageBodies.ts"
-import { imageRoute } from "../harness/gateway/SandboxMedia.ts"
 import { assert, describe, it } from "../harness/It.ts"
+import { base, gif, taken } from "../http/images/ImageBodies.ts"
+import { imageRoute } from "../providers/sandbox/SandboxMedia.ts"
 
 type Asked = { readonly [field: string]: unknown }
 

@@ -5,8 +5,8 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import type { VideoParams } from "../../src/domain/Video.ts"
 import { clipPrice } from "../../src/domain/Video.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
-import { videoRoute } from "../harness/gateway/SandboxMedia.ts"
 import { assert, describe, it } from "../harness/It.ts"
+import { videoRoute } from "../providers/sandbox/SandboxMedia.ts"
 
 const model = (more: Partial<VideoModel> = {}): VideoModel => ({
   id: "<model>",

@@ -1,6 +1,6 @@
 import { canonical, isPublic, parseAddress, within } from "../../src/fetching/Addresses.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { ranges } from "../harness/upstream/ForeignServer.ts"
+import { ranges } from "./ForeignServer.ts"
 
 const verdict = (text: string) => {
   const address = parseAddress(text)

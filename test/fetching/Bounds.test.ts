@@ -3,7 +3,7 @@ import type { Socket } from "node:net"
 import { gzipSync } from "node:zlib"
 import { Effect, Stream } from "effect"
 import { assert, describe, it } from "../harness/It.ts"
-import { ask, below, endless, fetcherOver, make } from "../harness/upstream/ForeignServer.ts"
+import { ask, below, endless, fetcherOver, make } from "./ForeignServer.ts"
 
 const mebibyte = 1024 * 1024
 

@@ -1,7 +1,7 @@
 import { Effect, Either } from "effect"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { fetcherFor, sockets } from "../harness/upstream/ForeignServer.ts"
+import { fetcherFor, sockets } from "./ForeignServer.ts"
 
 /** A fetcher with these exempt ranges, and the names that it has looked up. */
 const world = (...allowed: ReadonlyArray<string>) => {

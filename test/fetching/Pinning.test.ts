@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { Names } from "../../src/fetching/Dns.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { ask, certificate, fetcherOver, make, sockets } from "../harness/upstream/ForeignServer.ts"
+import { ask, certificate, fetcherOver, make, sockets } from "./ForeignServer.ts"
 
 /** A name server that gives another answer each time, and the last one for ever. */
 const changing = (...answers: ReadonlyArray<ReadonlyArray<string>>) => {

@@ -1,7 +1,7 @@
 import type { RequestListener } from "node:http"
 import { Effect } from "effect"
 import { assert, describe, it } from "../harness/It.ts"
-import { below, endless, fetcherOver, make, sockets } from "../harness/upstream/ForeignServer.ts"
+import { below, endless, fetcherOver, make, sockets } from "./ForeignServer.ts"
 
 const request = (url: string, withinSeconds = 20) => ({ url, headers: { "x-own": "1" }, body: "{}", withinSeconds })
 

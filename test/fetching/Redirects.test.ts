@@ -1,6 +1,6 @@
 import { Effect, Fiber } from "effect"
 import { assert, describe, it } from "../harness/It.ts"
-import { ask, certificate, fetcherOver, make } from "../harness/upstream/ForeignServer.ts"
+import { ask, certificate, fetcherOver, make } from "./ForeignServer.ts"
 
 const secret = "Key sk-of-the-route"
 const own = (origin: string) => ({ own: { origin, headers: { Authorization: secret, "X-Extra": "yes" } } })

@@ -1,14 +1,6 @@
 import { Effect } from "effect"
 import { assert, describe, it } from "../harness/It.ts"
-import {
-  ask,
-  atDefaultPort,
-  fetcherOver,
-  haveNoConnections,
-  make,
-  ranges,
-  sockets
-} from "../harness/upstream/ForeignServer.ts"
+import { ask, atDefaultPort, fetcherOver, haveNoConnections, make, ranges, sockets } from "./ForeignServer.ts"
 
 /** What names resolve to in these tests. */
 const names: Readonly<Record<string, ReadonlyArray<string>>> = {

@@ -2,7 +2,7 @@ import type { RequestListener } from "node:http"
 import { Deferred, Effect, Fiber, Stream } from "effect"
 import { send } from "../../src/fetching/PinnedRequest.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { ask, below, endless, fetcherOver, make } from "../harness/upstream/ForeignServer.ts"
+import { ask, below, endless, fetcherOver, make } from "./ForeignServer.ts"
 
 const mebibyte = 1024 * 1024
 

@@ -1,6 +1,6 @@
 import { FastCheck as fc } from "effect"
-import { filePart, formOf, formType, rawPart, textPart } from "../harness/client/Forms.ts"
 import { gif, grown, png } from "../harness/fixtures/TinyPictures.ts"
+import { filePart, formOf, formType, rawPart, textPart } from "../http/body/Forms.ts"
 import { endpoints } from "./Bodies.ts"
 import { mutated, odd } from "./Values.ts"
 

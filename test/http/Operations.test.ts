@@ -22,10 +22,10 @@ import { openAccount, operator } from "../harness/client/Account.ts"
 import { freshUrl } from "../harness/database/Postgres.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { allocatedBytes } from "../harness/measurement/Allocation.ts"
 import { prefix } from "../harness/temporary.ts"
 import * as Provider from "../harness/upstream/ChatUpstream.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
+import { allocatedBytes } from "./Allocation.ts"
 
 const most = { operations: 92, tracedOperations: 105, fibers: 1, operationsAnEvent: 5, allocatedBytes: 400_000 }
 const warm = 5

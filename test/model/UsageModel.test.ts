@@ -8,8 +8,8 @@ import { countUsage } from "../../src/services/telemetry/UsageCounting.ts"
 import type { UsageQuery } from "../../src/services/telemetry/UsageSql.ts"
 import { times } from "../harness/database/Money.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
-import { assertExact, insert, insertBy, leaveUncounted, queued } from "../harness/database/UsageRows.ts"
 import { assert, describe, liveOver } from "../harness/It.ts"
+import { assertExact, insert, insertBy, leaveUncounted, queued } from "../services/telemetry/UsageRows.ts"
 
 const hour = 3_600_000
 const begin = Date.parse("2026-03-01T00:00:00Z")

@@ -1,9 +1,9 @@
 import { createServer, type Server } from "node:http"
 import { Effect } from "effect"
 import { allowHalfOpen } from "../../src/node/HalfOpenServer.ts"
-import { openTo } from "../harness/client/RawSocket.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"
+import { openTo } from "../http/connections/RawSocket.ts"
 
 /** What a client receives that shuts down its sending side before the response is ready. */
 const receive = (prepare: (server: Server) => void) =>

@@ -2,9 +2,9 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import { createServer as createTcpServer } from "node:net"
 import { Deferred, Effect } from "effect"
 import { makeHeadStart } from "../../src/node/HeadStart.ts"
-import { openTo } from "../harness/client/RawSocket.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"
+import { openTo } from "../http/connections/RawSocket.ts"
 
 const head = Buffer.from("HTTP/1.1 ")
 

@@ -1,8 +1,8 @@
 import { chatAdapterContract } from "../contracts/ChatAdapter.ts"
 import { harnesses } from "../contracts/ChatHosts.ts"
 import { assert, it } from "../harness/It.ts"
-import { registered } from "../harness/upstream/Registered.ts"
 import { chatWires } from "./ChatWires.ts"
+import { registered } from "./Registered.ts"
 
 chatWires.flatMap(harnesses).forEach(chatAdapterContract)
 

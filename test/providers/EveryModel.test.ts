@@ -6,7 +6,7 @@ import { bearer, call } from "../harness/client/HttpCalls.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"
 import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import * as Vendor from "../harness/upstream/Vendors.ts"
+import * as Vendor from "./Vendors.ts"
 
 const { models, providers } = Vendor.read(builtIn)
 

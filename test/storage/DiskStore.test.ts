@@ -6,7 +6,7 @@ import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import * as MediaStores from "../../src/storage/MediaStores.ts"
 import * as Bench from "../contracts/MediaBench.ts"
 import { mediaStoreContract } from "../contracts/MediaStore.ts"
-import { bundle } from "../harness/database/EmbeddedDatabase.ts"
+import { bundle } from "../database/EmbeddedDatabase.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 

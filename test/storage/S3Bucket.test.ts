@@ -1,8 +1,8 @@
 import { Effect, Option, Redacted } from "effect"
 import { addressOf } from "../../src/storage/s3/Client.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import * as S3 from "../harness/upstream/S3.ts"
-import type { SignedRequest } from "../harness/upstream/SigV4.ts"
+import * as S3 from "./S3.ts"
+import type { SignedRequest } from "./SigV4.ts"
 import { lines, mp4, opened, png, stored, video, videoBytes } from "./support.ts"
 
 describe("media in a bucket", () => {

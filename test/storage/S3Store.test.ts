@@ -3,7 +3,7 @@ import { Effect, Layer } from "effect"
 import * as S3Store from "../../src/storage/S3Store.ts"
 import * as Bench from "../contracts/MediaBench.ts"
 import { mediaStoreContract } from "../contracts/MediaStore.ts"
-import * as S3 from "../harness/upstream/S3.ts"
+import * as S3 from "./S3.ts"
 
 /** What the server keeps beside a file is not the store's. */
 const nameOf = (file: string) => {

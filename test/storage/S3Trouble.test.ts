@@ -1,7 +1,7 @@
 import { Deferred, Effect, Fiber, Option, Stream } from "effect"
 import { assert, describe, it } from "../harness/It.ts"
-import * as S3 from "../harness/upstream/S3.ts"
-import type { SignedRequest } from "../harness/upstream/SigV4.ts"
+import * as S3 from "./S3.ts"
+import type { SignedRequest } from "./SigV4.ts"
 import { lines, mp4, opened, png, stored, video, videoBytes } from "./support.ts"
 
 /** The first requests of a kind go wrong. */

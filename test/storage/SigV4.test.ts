@@ -1,5 +1,5 @@
 import { assert, describe, it } from "../harness/It.ts"
-import { type SignedRequest, verify } from "../harness/upstream/SigV4.ts"
+import { type SignedRequest, verify } from "./SigV4.ts"
 
 /** The account, the time and the four requests of Amazon's own examples. */
 const account = {

@@ -2,7 +2,7 @@ import { Context, type Duration, Effect, Layer, Stream } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
 import * as S3Store from "../../src/storage/S3Store.ts"
 import * as Bench from "../contracts/MediaBench.ts"
-import * as S3 from "../harness/upstream/S3.ts"
+import * as S3 from "./S3.ts"
 
 const mib = 1024 * 1024
 

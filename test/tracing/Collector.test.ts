@@ -5,8 +5,8 @@ import * as Served from "../harness/gateway/ServedGateway.ts"
 import { ServedGateway, ServedProcess } from "../harness/gateway/ServedGateway.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"
-import * as Collector from "../harness/upstream/Collector.ts"
 import { json, silent } from "../harness/upstream/FakeUpstream.ts"
+import * as Collector from "./Collector.ts"
 
 const root = "POST /v1/chat/completions"
 

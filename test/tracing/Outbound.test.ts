@@ -5,8 +5,8 @@ import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, it } from "../harness/It.ts"
 import * as Provider from "../harness/upstream/ChatUpstream.ts"
-import * as Collector from "../harness/upstream/Collector.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
+import * as Collector from "./Collector.ts"
 
 it.scopedLive(
   "only a provider that the catalog says so of is told of the trace, with its own span as the parent",

@@ -2,7 +2,7 @@ import { Context, Effect, Layer, Schema } from "effect"
 import { bearer, callAt, type Sent } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import * as Collector from "../harness/upstream/Collector.ts"
+import * as Collector from "./Collector.ts"
 
 const kinds = { internal: 1, server: 2, client: 3 }
 const failed = 2

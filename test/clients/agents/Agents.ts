@@ -6,10 +6,10 @@ import { fileURLToPath } from "node:url"
 import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { fences, page, section as sectionOf } from "../../docs/Markdown.ts"
+import * as ForeignServer from "../../fetching/ForeignServer.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { temporaryDirectory } from "../../harness/temporary.ts"
-import * as ForeignServer from "../../harness/upstream/ForeignServer.ts"
 
 const Programs = Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.String }))
 

@@ -1,6 +1,6 @@
 import { root } from "../../docs/Markdown.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { gateway } from "../../harness/upstream/SandboxChat.ts"
+import { gateway } from "../SandboxChat.ts"
 import { block, customerOf, exportsOf, programOf, type Ran, requestsOf, run, workspace } from "./Agents.ts"
 
 const [opencode, qwen, cline, cn] = [programOf("opencode"), programOf("qwen"), programOf("cline"), programOf("cn")]

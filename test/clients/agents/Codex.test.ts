@@ -4,7 +4,7 @@ import { Effect, Struct } from "effect"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { assertCharged } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { gateway, pixel } from "../../harness/upstream/SandboxChat.ts"
+import { gateway, pixel } from "../SandboxChat.ts"
 import { block, customerOf, impatientProxy, programOf, requestsOf, run, workspace } from "./Agents.ts"
 
 const codex = programOf("codex")

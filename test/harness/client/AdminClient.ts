@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto"
 import { Effect, Redacted } from "effect"
 import type { Role } from "../../../src/domain/Operator.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
-import { MediaServer } from "../gateway/MediaServer.ts"
+import { MediaServer } from "../../http/MediaServer.ts"
 import { assert } from "../It.ts"
 import { type Answer, bearer, callAt, type Refusal, type Sent } from "./HttpCalls.ts"
 

@@ -1,5 +1,5 @@
+import { pixel } from "../../clients/SandboxChat.ts"
 import * as Upstream from "./FakeUpstream.ts"
-import { pixel } from "./SandboxChat.ts"
 
 /** A whole picture. */
 export const painting = Buffer.from(pixel, "base64")

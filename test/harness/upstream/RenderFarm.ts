@@ -1,7 +1,7 @@
 import { Effect, Predicate } from "effect"
+import { refusals } from "../../providers/fal-queue/FalHost.ts"
 import { tinyClip } from "../fixtures/TinyClip.ts"
 import * as Fake from "./FakeUpstream.ts"
-import { refusals } from "./FalHost.ts"
 
 /** Something that was asked of the farm. */
 export interface Call {

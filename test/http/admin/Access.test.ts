@@ -6,8 +6,8 @@ import { AdminApi } from "../../../src/http/admin/AdminApi.ts"
 import { findServed } from "../../../src/http/server/PathTable.ts"
 import { asOperator, inAddress, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, bearer, callAt } from "../../harness/client/HttpCalls.ts"
-import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer, MediaServer } from "../MediaServer.ts"
 
 interface Declared {
   readonly group: string

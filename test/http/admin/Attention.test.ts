@@ -4,8 +4,8 @@ import { Effect } from "effect"
 import { Now } from "../../../src/services/admin/now/Now.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { logRequest } from "../../harness/client/LogRows.ts"
-import { layer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer } from "../MediaServer.ts"
 
 const told = (at: number, ...kinds: ReadonlyArray<string>) =>
   Effect.map(

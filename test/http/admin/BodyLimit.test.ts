@@ -11,8 +11,8 @@ import {
   refusals as common,
   type Sent
 } from "../../harness/client/HttpCalls.ts"
-import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer, MediaServer } from "../MediaServer.ts"
 
 const limitBytes = 262_144
 const long = JSON.stringify({ name: "a".repeat(300_000) })

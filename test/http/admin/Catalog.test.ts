@@ -4,8 +4,8 @@ import { Effect, Fiber, Schedule } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused } from "../../harness/client/HttpCalls.ts"
-import { layer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer } from "../MediaServer.ts"
 
 /** Whoever runs answers each reload; the first of them refuses. */
 const answering = Effect.gen(function* () {

@@ -5,8 +5,8 @@ import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { asOperator, hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
-import { layer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer } from "../MediaServer.ts"
 
 const customer = Effect.flatMap(Organizations, ({ create }) => create({ name: `customer ${randomUUID()}` }))
 

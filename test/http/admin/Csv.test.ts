@@ -4,7 +4,7 @@ import { NodeHttpServer } from "@effect/platform-node"
 import { Deferred, Effect, Layer, Stream } from "effect"
 import { streamCsv } from "../../../src/http/admin/Csv.ts"
 import { ReadTurns } from "../../../src/services/admin/ReadTurns.ts"
-import { eventually } from "../../harness/database/EmbeddedDatabase.ts"
+import { eventually } from "../../database/EmbeddedDatabase.ts"
 import { assert, describe, liveOver } from "../../harness/It.ts"
 
 const line = "x".repeat(100_000)

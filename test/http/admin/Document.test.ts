@@ -3,8 +3,8 @@ import { Ajv2020 } from "ajv/dist/2020.js"
 import { Effect } from "effect"
 import { asOperator, read } from "../../harness/client/AdminClient.ts"
 import { bearer, callAt } from "../../harness/client/HttpCalls.ts"
-import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer, MediaServer } from "../MediaServer.ts"
 
 /** What the published document says of the JSON of an answer. */
 const published = Effect.gen(function* () {

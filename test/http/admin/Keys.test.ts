@@ -4,8 +4,8 @@ import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { asOperator, hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt } from "../../harness/client/HttpCalls.ts"
-import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer, MediaServer } from "../MediaServer.ts"
 
 const customer = Effect.gen(function* () {
   const { create } = yield* Organizations

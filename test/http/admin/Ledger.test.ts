@@ -7,8 +7,8 @@ import { openAccount } from "../../harness/client/Account.ts"
 import { asOperator, read } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { chargeOne, holdOne } from "../../harness/database/LedgerRows.ts"
-import { layer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer } from "../MediaServer.ts"
 
 interface Listed {
   readonly id: string

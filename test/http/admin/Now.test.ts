@@ -5,8 +5,8 @@ import { Now } from "../../../src/services/admin/now/Now.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
 import { logRequest } from "../../harness/client/LogRows.ts"
-import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer, MediaServer } from "../MediaServer.ts"
 
 const nowAt = (at: string) => Effect.flatMap(Now, (now) => now.at(Date.parse(at)))
 

@@ -4,11 +4,11 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
-import { nanoOf } from "../../harness/client/CsvText.ts"
 import { bearer, call } from "../../harness/client/HttpCalls.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { nanoOf } from "./CsvText.ts"
 
 const suite = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 

@@ -5,8 +5,8 @@ import { Audit } from "../../../src/services/admin/Audit.ts"
 import { RouteControls } from "../../../src/services/control/RouteControls.ts"
 import { asOperator, hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
-import { layer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer } from "../MediaServer.ts"
 
 const untried = {
   circuit: "closed",

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
+import { Cli, json } from "../../cli/Cli.ts"
 import { adminAt, read } from "../../harness/client/AdminClient.ts"
 import { eventually } from "../../harness/database/Money.ts"
-import { Cli, json } from "../../harness/gateway/Cli.ts"
 import { start } from "../../harness/gateway/GatewayProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 

@@ -2,8 +2,8 @@ import { Effect, Redacted } from "effect"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt, type Sent } from "../../harness/client/HttpCalls.ts"
-import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer, MediaServer } from "../MediaServer.ts"
 
 const unauthenticated = (message: string) =>
   ({ status: 401, type: "authentication_error", code: "not_signed_in", message }) as const

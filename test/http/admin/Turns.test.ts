@@ -1,11 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import { ReadTurns } from "../../../src/services/admin/ReadTurns.ts"
+import { eventually } from "../../database/EmbeddedDatabase.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { asOperator, read } from "../../harness/client/AdminClient.ts"
-import { eventually } from "../../harness/database/EmbeddedDatabase.ts"
-import { drawn, generations, layer, MediaServer, post } from "../../harness/gateway/MediaServer.ts"
 import { assert, describe, testOver, withLayer } from "../../harness/It.ts"
+import { drawn, generations, layer, MediaServer, post } from "../MediaServer.ts"
 
 /** Every turn, until the end of the scope or before. */
 const takeAll = Effect.gen(function* () {

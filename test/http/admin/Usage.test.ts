@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
-import { nanoOf, parseCsv } from "../../harness/client/CsvText.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { logRequest } from "../../harness/client/LogRows.ts"
-import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer, MediaServer } from "../MediaServer.ts"
+import { nanoOf, parseCsv } from "./CsvText.ts"
 
 const reader = Effect.gen(function* () {
   const { url } = yield* MediaServer

@@ -5,8 +5,8 @@ import { Verification } from "../../../src/services/ledger/Verification.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, soon } from "../../harness/client/HttpCalls.ts"
-import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer, MediaServer } from "../MediaServer.ts"
 
 const linesOf = (text: string) =>
   text

@@ -6,8 +6,8 @@ import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { asOperator, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused } from "../../harness/client/HttpCalls.ts"
-import { layer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer } from "../MediaServer.ts"
 
 interface Listed {
   readonly id: string

@@ -6,8 +6,8 @@ import { Audit } from "../../../src/services/admin/Audit.ts"
 import * as Outbox from "../../../src/services/webhooks/Outbox.ts"
 import { asOperator, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
-import { layer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer } from "../MediaServer.ts"
 
 interface Listed {
   readonly id: string

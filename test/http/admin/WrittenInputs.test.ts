@@ -5,8 +5,8 @@ import { Audit } from "../../../src/services/admin/Audit.ts"
 import { bodyFor, companionsOf, samplesOf } from "../../contracts/WrittenInputs.ts"
 import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
-import { layer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer } from "../MediaServer.ts"
 
 /** What can be written, and where one is made. */
 const resources = [{ inputs: limits, path: "/keys" }]

@@ -14,9 +14,9 @@ import {
   soon,
   talk
 } from "../../harness/client/HttpCalls.ts"
-import { dump } from "../../harness/database/Dump.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { dump } from "./Dump.ts"
 
 const served = gateway({ talk: {} })
 

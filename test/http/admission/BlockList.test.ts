@@ -12,9 +12,9 @@ import {
   talk,
   unblock
 } from "../../harness/client/HttpCalls.ts"
-import { ask } from "../../harness/client/RawSocket.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { ask } from "../connections/RawSocket.ts"
 
 const bad = "203.0.113.7"
 const ranges = [bad, "198.51.100.0/24", "::ffff:192.0.2.0/121", "2001:db8:1::/48", "2001:db8:2::9"]

@@ -2,7 +2,6 @@ import { Deferred, Effect } from "effect"
 import { NanoUsd, zero } from "../../../src/domain/Money.ts"
 import { type ChatWay, chatWays } from "../../harness/client/ChatWays.ts"
 import { call, soon, talk } from "../../harness/client/HttpCalls.ts"
-import { open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 import { type Reply, silent, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
@@ -18,6 +17,7 @@ import {
   usual,
   usualCharge
 } from "../../harness/upstream/Upstreams.ts"
+import { open } from "../connections/RawSocket.ts"
 
 const told = "one two three"
 const served = gateway({ leaving: { routes: [onFirst, onSecond] } })

@@ -1,6 +1,5 @@
 import { Effect } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
-import { filePart, formOf, formType, textPart } from "../../harness/client/Forms.ts"
 import {
   assertRefused,
   badRequest,
@@ -11,18 +10,10 @@ import {
   refusals,
   type Sent
 } from "../../harness/client/HttpCalls.ts"
-import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
-import {
-  edits,
-  generations,
-  get,
-  layer,
-  MediaServer,
-  mediaBodyBytes,
-  post,
-  videos
-} from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { filePart, formOf, formType, textPart } from "../body/Forms.ts"
+import { gif, gifBytes } from "../images/ImageBodies.ts"
+import { edits, generations, get, layer, MediaServer, mediaBodyBytes, post, videos } from "../MediaServer.ts"
 
 const image = "https://a.test/a.png"
 const drawing = { model: "draw", prompt: "a cat" }

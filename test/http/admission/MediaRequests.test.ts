@@ -1,19 +1,10 @@
 import * as Failure from "../../../src/domain/Failure.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, badRequest, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
-import { gif } from "../../harness/fixtures/ImageBodies.ts"
-import {
-  edits,
-  generations,
-  lastImage,
-  lastVideo,
-  layer,
-  MediaServer,
-  post,
-  videos
-} from "../../harness/gateway/MediaServer.ts"
 import { logged } from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { gif } from "../images/ImageBodies.ts"
+import { edits, generations, lastImage, lastVideo, layer, MediaServer, post, videos } from "../MediaServer.ts"
 
 const image = { surface: "image", status: 200, job: lastImage, body: { model: "draw", prompt: "a cat", image: gif } }
 const video = { surface: "video", status: 202, job: lastVideo, body: { model: "film", prompt: "a cat runs" } }

@@ -15,9 +15,9 @@ import {
   soon,
   talk
 } from "../../harness/client/HttpCalls.ts"
-import { ask } from "../../harness/client/RawSocket.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 import { gateway, onAbsent, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { ask } from "../connections/RawSocket.ts"
 
 const served = gateway(
   {

@@ -1,8 +1,8 @@
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, bearer, call, chat, chatPath, refusals, talk } from "../../harness/client/HttpCalls.ts"
-import { open } from "../../harness/client/RawSocket.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { open } from "../connections/RawSocket.ts"
 
 const reads = ["/v1/models", "/v1/credits", "/v1/videos", "/v1/openapi.json"]
 const misspelt = ["/V1/models", "/v1/Models", "/v1/MODELS", "/v1/openapi.JSON", "/Healthz", "/READYZ", "/Metrics"]

@@ -4,13 +4,13 @@ import { zero } from "../../../src/domain/Money.ts"
 import type { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
 import { bearer, call, chat, chatPath, rateOf, soon } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
-import { dump } from "../../harness/database/Dump.ts"
 import { draw, edit, keyed, gatewayProcess as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { steps } from "../../harness/upstream/FakeUpstream.ts"
 import { gif, painted, paints } from "../../harness/upstream/ImageReplies.ts"
 import { answers, gatewayProcess, onFirst, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { dump } from "./Dump.ts"
 import {
   chats,
   cost,

@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { fileURLToPath } from "node:url"
 import { Effect, Schedule } from "effect"
-import { type HostileBody, hostileBodies, largeBodies, model } from "../../harness/fixtures/HostileBodies.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { type HostileBody, hostileBodies, largeBodies, model } from "./HostileBodies.ts"
 
 /** Milliseconds of work between two turns of the event loop; 50 is what is aimed for. */
 const longestWork = 250
 
-const probe = fileURLToPath(new URL("../../harness/gateway/LoopDelay.mjs", import.meta.url))
+const probe = fileURLToPath(new URL("LoopDelay.mjs", import.meta.url))
 const served = Served.processLayer(
   Effect.succeed({ env: { SANDBOX: "true", NODE_OPTIONS: `--import ${probe}`, DEFAULT_RPM: "100000" } })
 )

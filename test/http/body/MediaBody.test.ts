@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import { largestReference } from "../../../src/domain/Media.ts"
 import { decodeReferences } from "../../../src/http/body/References.ts"
-import * as Image from "../../harness/fixtures/ImageBodies.ts"
-import * as Video from "../../harness/fixtures/VideoBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import * as Image from "../images/ImageBodies.ts"
+import * as Video from "../videos/VideoBodies.ts"
 
 const { base, gif, gifBytes } = Image
 const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const

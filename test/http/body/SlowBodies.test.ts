@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import { assertRefused, badRequest, chat, chatPath, refusals, talk } from "../../harness/client/HttpCalls.ts"
-import { open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { open } from "../connections/RawSocket.ts"
 
 const mib = 1024 * 1024
 

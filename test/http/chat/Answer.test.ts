@@ -4,6 +4,7 @@ import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts"
 import { ChatCompletion, ChatCompletionChunk } from "../../../src/http/chat/CompletionSchema.ts"
 import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import {
   callingAnswer,
   content,
@@ -15,8 +16,7 @@ import {
   toolEvents,
   usage,
   wireUsage
-} from "../../harness/fixtures/ChatAnswers.ts"
-import { assert, describe, it } from "../../harness/It.ts"
+} from "./ChatAnswers.ts"
 
 const dataOf = (text: string): ReadonlyArray<string> =>
   text

@@ -1,7 +1,7 @@
 import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import { ChatCompletionRequest } from "../../../src/http/chat/Schema.ts"
-import { base, hi, refusal, taken, tool } from "../../harness/fixtures/ChatBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { base, hi, refusal, taken, tool } from "./ChatBodies.ts"
 
 describe("the required fields of a chat", () => {
   const notObject = ["The body must be a JSON object.", null] as const

@@ -1,8 +1,8 @@
 import { Arbitrary, Either, FastCheck } from "effect"
 import { decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
 import { ChatCompletionRequest } from "../../../src/http/chat/Schema.ts"
-import { base, call, hi, imageUrl, png, said, tool, unchecked } from "../../harness/fixtures/ChatBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { base, call, hi, imageUrl, png, said, tool, unchecked } from "./ChatBodies.ts"
 
 const { refusal, taken } = unchecked
 

@@ -1,5 +1,5 @@
-import { base, call, hi, imageUrl, refusal, said, taken, tool } from "../../harness/fixtures/ChatBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { base, call, hi, imageUrl, refusal, said, taken, tool } from "./ChatBodies.ts"
 
 const hour = { cache_control: { type: "ephemeral", ttl: "1h" } }
 const fiveMinutes = { cache_control: { type: "ephemeral", ttl: "5m" } }

@@ -1,9 +1,9 @@
 import { Struct } from "effect"
 import { callIdOnWire } from "../../../src/domain/Chat.ts"
 import { completionJson } from "../../../src/http/chat/ChatAnswer.ts"
-import { callingAnswer, encoder, name, usage } from "../../harness/fixtures/ChatAnswers.ts"
-import { call, said, taken } from "../../harness/fixtures/ChatBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { callingAnswer, encoder, name, usage } from "./ChatAnswers.ts"
+import { call, said, taken } from "./ChatBodies.ts"
 
 const signed = (id: string) =>
   said(

@@ -7,17 +7,8 @@ import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { completionJson } from "../../../src/http/chat/ChatAnswer.ts"
 import { toWire } from "../../../src/http/errors/ErrorMessages.ts"
-import {
-  callingAnswer,
-  content,
-  encoder,
-  name,
-  reasoning,
-  stop,
-  usage,
-  wireUsage
-} from "../../harness/fixtures/ChatAnswers.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { callingAnswer, content, encoder, name, reasoning, stop, usage, wireUsage } from "./ChatAnswers.ts"
 
 const messages = [{ role: "user" as const, content: "hi" }]
 

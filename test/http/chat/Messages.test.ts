@@ -1,5 +1,5 @@
-import { call, hi, imageUrl, png, refusal, said, taken } from "../../harness/fixtures/ChatBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { call, hi, imageUrl, png, refusal, said, taken } from "./ChatBodies.ts"
 
 describe("the messages of a chat", () => {
   const heard = (...messages: ReadonlyArray<unknown>): unknown =>

@@ -3,8 +3,8 @@ import { assertRefused, chat, refusals, talk } from "../../harness/client/HttpCa
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { cut, done, event, type Step, sse } from "../../harness/upstream/FakeUpstream.ts"
-import { asking as askingOf, assertChatServed, error, failing } from "../../harness/upstream/ProviderFailures.ts"
 import { answers, chunk, gateway, onFirst, onSecond } from "../../harness/upstream/Upstreams.ts"
+import { asking as askingOf, assertChatServed, error, failing } from "../errors/ProviderFailures.ts"
 
 const asking = askingOf(chat)
 const served = gateway({

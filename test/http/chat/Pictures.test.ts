@@ -1,10 +1,10 @@
 import { Predicate } from "effect"
+import { make } from "../../fetching/ForeignServer.ts"
 import { assertRefused, badRequest, chat } from "../../harness/client/HttpCalls.ts"
 import { dataUrl, gif, png } from "../../harness/fixtures/TinyPictures.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
-import { make } from "../../harness/upstream/ForeignServer.ts"
 import { answers, gateway, onFirst, onSecond, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
 const capabilities = ["vision"]

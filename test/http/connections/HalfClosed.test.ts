@@ -1,7 +1,6 @@
 import { Deferred, Effect, Struct } from "effect"
 import { zero } from "../../../src/domain/Money.ts"
 import { assertRefused, badRequest, chatPath, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
-import { answersIn, open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { silent, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
@@ -15,6 +14,7 @@ import {
   usual,
   usualCharge
 } from "../../harness/upstream/Upstreams.ts"
+import { answersIn, open } from "./RawSocket.ts"
 
 const malformed = badRequest("The request is not valid HTTP.")
 const told = "one two three"

@@ -13,10 +13,10 @@ import {
   soon,
   talk
 } from "../../harness/client/HttpCalls.ts"
-import { answersIn, ask, open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { answers, gatewayProcess, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answersIn, ask, open } from "./RawSocket.ts"
 
 const served = gatewayProcess({ talk: {} })
 

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import { assertRefused, chatPath, refusals } from "../../harness/client/HttpCalls.ts"
-import { open, type RawConnection } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { gatewayProcess } from "../../harness/upstream/Upstreams.ts"
+import { open, type RawConnection } from "./RawSocket.ts"
 
 const mib = 1024 * 1024
 const chunk = Buffer.alloc(mib, "x")

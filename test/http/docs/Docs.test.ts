@@ -8,13 +8,13 @@ import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
 import { listed } from "../../../src/services/catalog/Surfaces.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, call, refusals } from "../../harness/client/HttpCalls.ts"
-import { modelNamed } from "../../harness/fixtures/NamedModels.ts"
 import { png } from "../../harness/fixtures/TinyPictures.ts"
 import { builtFiles } from "../../harness/gateway/BuiltFiles.ts"
 import { program } from "../../harness/gateway/GatewayProcess.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, it, withLayer } from "../../harness/It.ts"
 import { temporaryDirectory } from "../../harness/temporary.ts"
+import { modelNamed } from "../openapi/NamedModels.ts"
 
 const run = promisify(execFile)
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))

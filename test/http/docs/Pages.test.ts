@@ -2,9 +2,9 @@ import { Effect, Struct } from "effect"
 import type { Page } from "playwright-core"
 import { openAccount } from "../../harness/client/Account.ts"
 import { isSkipped, openPage } from "../../harness/client/Browser.ts"
-import { document as known } from "../../harness/client/Published.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { document as known } from "../openapi/Published.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true", CORS_ORIGINS: "*" } }))
 

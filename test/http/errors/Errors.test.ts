@@ -14,10 +14,10 @@ import {
   refusals,
   talk
 } from "../../harness/client/HttpCalls.ts"
-import { ask, open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { answers, gateway, onAbsent, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { ask, open } from "../connections/RawSocket.ts"
 
 const limit = 200_000
 const served = gateway(

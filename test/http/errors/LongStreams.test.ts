@@ -1,12 +1,12 @@
 import { Effect, Predicate, Struct } from "effect"
 import { type ChatWay, chatCompletions, chatWays } from "../../harness/client/ChatWays.ts"
 import { talk } from "../../harness/client/HttpCalls.ts"
-import { open } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json, type Reply, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, chunk, ending, gateway, nanoPerToken, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
 import { makeWriter } from "../../providers/Backpressure.ts"
+import { open } from "../connections/RawSocket.ts"
 
 const begun = chunk({ role: "assistant", content: "" })
 const words = chunk({ content: "word ".repeat(20_000) })

@@ -6,7 +6,6 @@ import { draw, gateway as ofImages, usualPrice } from "../../harness/gateway/Ima
 import { assert, withLayer } from "../../harness/It.ts"
 import { cut, done, event, json, type Reply, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, painted, painting, paints } from "../../harness/upstream/ImageReplies.ts"
-import * as Failures from "../../harness/upstream/ProviderFailures.ts"
 import {
   answers,
   completion,
@@ -16,6 +15,7 @@ import {
   Upstreams,
   usualCharge
 } from "../../harness/upstream/Upstreams.ts"
+import * as Failures from "./ProviderFailures.ts"
 
 const { error, failing } = Failures
 const { allFailed, moderated, rejected, upstream, upstreamAuth } = refusals

@@ -13,13 +13,13 @@ import {
   talk
 } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
-import { answersIn, openTo } from "../../harness/client/RawSocket.ts"
 import { draw, keyed, gatewayProcess as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 import { json, type Reply, silent, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, paints } from "../../harness/upstream/ImageReplies.ts"
 import { answers, chunk, gatewayProcess, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { answersIn, openTo } from "../connections/RawSocket.ts"
 
 /** What a provider does, by the name that the route calls its model. */
 const manners: Readonly<Record<string, Reply>> = {

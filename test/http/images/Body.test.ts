@@ -1,8 +1,8 @@
 import type { ImageParams } from "../../../src/domain/Image.ts"
 import { largestReference } from "../../../src/domain/Media.ts"
-import { filePart, textPart } from "../../harness/client/Forms.ts"
-import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "../../harness/fixtures/ImageBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { filePart, textPart } from "../body/Forms.ts"
+import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "./ImageBodies.ts"
 
 const unusable = "Failed to process the reference image."
 describe("the required fields of an image", () => {

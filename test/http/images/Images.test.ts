@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import OpenAI, { toFile } from "openai"
 import { openAccount } from "../../harness/client/Account.ts"
-import { filePart, formOf, formType, textPart } from "../../harness/client/Forms.ts"
 import { rateOf } from "../../harness/client/HttpCalls.ts"
 import { calling } from "../../harness/client/OfficialClients.ts"
-import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
-import { drawn, edits, generations, lastImage, layer, MediaServer, post } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { filePart, formOf, formType, textPart } from "../body/Forms.ts"
+import { drawn, edits, generations, lastImage, layer, MediaServer, post } from "../MediaServer.ts"
+import { gif, gifBytes } from "./ImageBodies.ts"
 
 const asked = { model: "draw", prompt: "a cat" }
 

@@ -6,8 +6,8 @@ import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, gif, painting, paints } from "../../harness/upstream/ImageReplies.ts"
-import { asking as askingOf, assertSecretive, failing } from "../../harness/upstream/ProviderFailures.ts"
 import { hidden, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { asking as askingOf, assertSecretive, failing } from "../errors/ProviderFailures.ts"
 
 const image = gif.toString("base64")
 const asking = askingOf(draw)

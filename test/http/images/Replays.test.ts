@@ -1,7 +1,6 @@
 import { Effect } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { filePart, formOf, formType, textPart } from "../../harness/client/Forms.ts"
 import { assertRefused, badRequest, type Refusal, refusals, type Sent } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
 import { draw, edit, gateway, keyed, onFirst, onSecond, usualPrice } from "../../harness/gateway/ImageGateway.ts"
@@ -10,6 +9,7 @@ import { assert, withLayer } from "../../harness/It.ts"
 import { json, type Reply, text } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, painting, paints } from "../../harness/upstream/ImageReplies.ts"
 import { Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { filePart, formOf, formType, textPart } from "../body/Forms.ts"
 
 const encoded = painting.toString("base64")
 const served = gateway({

@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { assertRefused, soon } from "../../harness/client/HttpCalls.ts"
-import { openTo } from "../../harness/client/RawSocket.ts"
-import { ask, digits, exchange, get, layer, put, ServedMedia } from "../../harness/gateway/ServedMedia.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { openTo } from "../connections/RawSocket.ts"
+import { ask, digits, exchange, get, layer, put, ServedMedia } from "./ServedMedia.ts"
 
 const mib = 1024 * 1024
 /** Times in HTTP have no milliseconds. */

@@ -3,8 +3,8 @@ import path from "node:path"
 import { Effect } from "effect"
 import { MediaStore } from "../../../src/services/media/MediaStore.ts"
 import { assertRefused, refusals } from "../../harness/client/HttpCalls.ts"
-import { ask, blocked, digits, get, layer, put, ServedMedia } from "../../harness/gateway/ServedMedia.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { ask, blocked, digits, get, layer, put, ServedMedia } from "./ServedMedia.ts"
 
 const id = "a".repeat(32)
 

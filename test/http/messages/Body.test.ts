@@ -1,8 +1,8 @@
 import { type ToolChoice, unsigned } from "../../../src/domain/Chat.ts"
 import type { ReasoningEffort } from "../../../src/domain/Model.ts"
 import { decodeMessagesBody } from "../../../src/http/messages/Body.ts"
-import { agreeing, judging } from "../../harness/client/Published.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { agreeing, judging } from "../openapi/Published.ts"
 
 const headers = { "anthropic-beta": "one,two", "anthropic-version": "2023-06-01", "x-api-key": "secret" }
 const decode = (body: unknown) => decodeMessagesBody(body, headers)

@@ -3,12 +3,12 @@ import { Effect } from "effect"
 import { post, rateOf, talk } from "../../harness/client/HttpCalls.ts"
 import { customer } from "../../harness/client/MessagesClient.ts"
 import { calling } from "../../harness/client/OfficialClients.ts"
-import { open } from "../../harness/client/RawSocket.ts"
 import { DialectHosts, gateway as hostedGateway, routeTo } from "../../harness/gateway/DialectGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { dialects } from "../../harness/upstream/Dialects.ts"
 import { json, type Reply } from "../../harness/upstream/FakeUpstream.ts"
 import { gateway } from "../../harness/upstream/Upstreams.ts"
+import { open } from "../connections/RawSocket.ts"
 
 const served = gateway({ talk: {} })
 const anthropic = dialects.find(({ name }) => name === "anthropic") ?? assert.fail("no such dialect")

@@ -6,7 +6,6 @@ import { calling, drained, thrownBy } from "../../harness/client/OfficialClients
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { cut, event, sse } from "../../harness/upstream/FakeUpstream.ts"
-import { error, failing } from "../../harness/upstream/ProviderFailures.ts"
 import {
   answers,
   chunk,
@@ -17,6 +16,7 @@ import {
   onSecond,
   Upstreams
 } from "../../harness/upstream/Upstreams.ts"
+import { error, failing } from "../errors/ProviderFailures.ts"
 
 const served = gateway(
   {

@@ -4,10 +4,10 @@ import { type ChatEvent, unsigned } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { MessagesEncoder } from "../../../src/http/messages/Stream.ts"
-import { accepts } from "../../harness/client/Published.ts"
-import { content, reasoning, stop, toolEvents, usage } from "../../harness/fixtures/ChatAnswers.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { serving, sse } from "../../harness/upstream/FakeUpstream.ts"
+import { content, reasoning, stop, toolEvents, usage } from "../chat/ChatAnswers.ts"
+import { accepts } from "../openapi/Published.ts"
 
 const name = { id: "msg_1", created: 1, model: "m-1" }
 const counts = {

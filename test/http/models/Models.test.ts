@@ -3,10 +3,10 @@ import { NotFoundError } from "openai"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, bearer, call, type Refusal, refusals } from "../../harness/client/HttpCalls.ts"
 import { asJson, calling, thrownBy } from "../../harness/client/OfficialClients.ts"
-import { validate } from "../../harness/client/Published.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { gateway } from "../../harness/upstream/Upstreams.ts"
+import { validate } from "../openapi/Published.ts"
 
 const id = "vendor/name.v1:free"
 const List = Schema.parseJson(

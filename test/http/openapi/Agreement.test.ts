@@ -1,8 +1,8 @@
-import { filePart, textPart } from "../../harness/client/Forms.ts"
-import { accepts, inexpressible } from "../../harness/client/Published.ts"
-import * as Chat from "../../harness/fixtures/ChatBodies.ts"
-import * as Image from "../../harness/fixtures/ImageBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { filePart, textPart } from "../body/Forms.ts"
+import * as Chat from "../chat/ChatBodies.ts"
+import * as Image from "../images/ImageBodies.ts"
+import { accepts, inexpressible } from "./Published.ts"
 
 // The tables of ChatBody, ChatMessages, ImageBody, VideoBody and VideoForm.test.ts are judged by the document too:
 // their helpers are of `agreeing`.

@@ -14,10 +14,10 @@ import { decodeVideoBody } from "../../../src/http/videos/VideoHandlers.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { listed } from "../../../src/services/catalog/Surfaces.ts"
 import { chatModel } from "../../domain/PricedChats.ts"
-import { document, validate } from "../../harness/client/Published.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
-import { modelNamed } from "../../harness/fixtures/NamedModels.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { modelNamed } from "./NamedModels.ts"
+import { document, validate } from "./Published.ts"
 
 const json = "application/json"
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>

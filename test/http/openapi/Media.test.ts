@@ -4,9 +4,9 @@ import { ImageEditRequest, ImageGenerationRequest } from "../../../src/http/imag
 import { VideoCreateRequest } from "../../../src/http/videos/Schema.ts"
 import { decodeVideoBody } from "../../../src/http/videos/VideoHandlers.ts"
 import { type Video, videoJson } from "../../../src/services/videos/VideoObject.ts"
-import { published, schemasOf } from "../../harness/client/Published.ts"
-import { gif } from "../../harness/fixtures/ImageBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { gif } from "../images/ImageBodies.ts"
+import { published, schemasOf } from "./Published.ts"
 
 const { accepts, document } = published([
   { id: "c-1", surface: "chat" },

@@ -4,9 +4,9 @@ import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts
 import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
 import { listed } from "../../../src/services/catalog/Surfaces.ts"
-import { published } from "../../harness/client/Published.ts"
-import { modelNamed } from "../../harness/fixtures/NamedModels.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { modelNamed } from "./NamedModels.ts"
+import { published } from "./Published.ts"
 
 const models = [
   { id: "c-1", surface: "chat" },

@@ -1,7 +1,7 @@
 import { unsigned } from "../../../src/domain/Chat.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
-import { agreeing } from "../../harness/client/Published.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { agreeing } from "../openapi/Published.ts"
 
 const { refusal, taken } = agreeing({ json: "ResponsesRequest" }, decodeResponsesBody)
 

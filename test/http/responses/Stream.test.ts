@@ -14,8 +14,8 @@ import { brokenStream, toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { responseJson } from "../../../src/http/responses/Response.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
-import { accepts } from "../../harness/client/Published.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { accepts } from "../openapi/Published.ts"
 
 const name = { id: "resp_0a", created: 7, model: "m" }
 const usage = { prompt: 9, completion: 5, cached: 4, cacheWrite: 2, reasoning: 1 }

@@ -15,10 +15,10 @@ import {
   talk,
   unblock
 } from "../../harness/client/HttpCalls.ts"
-import { published } from "../../harness/client/Published.ts"
 import { assert, describe, it, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, gateway, onFirst, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { published } from "../openapi/Published.ts"
 
 const app = "https://app.example"
 const models = { talk: {}, fails: { routes: [onFirst] } }

@@ -1,8 +1,8 @@
 import { HttpApi } from "@effect/platform"
 import { Api } from "../../../src/http/Api.ts"
 import { assertRefused, callAt, refusals } from "../../harness/client/HttpCalls.ts"
-import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer, MediaServer } from "../MediaServer.ts"
 
 const defined: Array<{ readonly method: string; readonly path: string }> = []
 HttpApi.reflect(Api, {

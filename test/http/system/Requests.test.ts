@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
 import { bearer, call, chat, post, soon, talk } from "../../harness/client/HttpCalls.ts"
-import { ask, open } from "../../harness/client/RawSocket.ts"
 import { ServedProcess } from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, chunk, gatewayProcess, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { ask, open } from "../connections/RawSocket.ts"
 
 const served = gatewayProcess({ talk: {} }, { CORS_ORIGINS: "https://app.test", LOG_FORMAT: "json" })
 

@@ -1,11 +1,11 @@
 import { Effect, Schema, Struct } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, bearer, call, chat, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
-import { ask } from "../../harness/client/RawSocket.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, gateway, onFirst, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { ask } from "../connections/RawSocket.ts"
 
 const models = { talk: {}, other: {}, "moves-on": { routes: [onFirst, onSecond] } }
 

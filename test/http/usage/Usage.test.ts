@@ -4,8 +4,8 @@ import { Deferred, Effect, Fiber } from "effect"
 import type { Account } from "../../harness/client/Account.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, badRequest, bearer, callAt, refusals } from "../../harness/client/HttpCalls.ts"
-import { layer, MediaServer } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { layer, MediaServer } from "../MediaServer.ts"
 
 const form = "must be a date such as 2026-11-01, or a time such as 2026-11-01T12:00:00Z."
 const busy = {

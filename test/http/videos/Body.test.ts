@@ -1,8 +1,8 @@
 import { largestReference } from "../../../src/domain/Media.ts"
 import type { VideoParams } from "../../../src/domain/Video.ts"
-import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
-import { base, refusal, taken } from "../../harness/fixtures/VideoBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { gif, gifBytes } from "../images/ImageBodies.ts"
+import { base, refusal, taken } from "./VideoBodies.ts"
 
 const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
 const url = (value: string) => ({ _tag: "Url", url: value }) as const

@@ -1,8 +1,8 @@
 import type { VideoParams } from "../../../src/domain/Video.ts"
-import { encoded, filePart, textPart } from "../../harness/client/Forms.ts"
-import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
-import { bodyOf, bodyOfForm, refusal, taken } from "../../harness/fixtures/VideoBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { encoded, filePart, textPart } from "../body/Forms.ts"
+import { gif, gifBytes } from "../images/ImageBodies.ts"
+import { bodyOf, bodyOfForm, refusal, taken } from "./VideoBodies.ts"
 
 const parts = [textPart("model", "m"), textPart("prompt", "a cat")]
 const asked: VideoParams = { model: "m", prompt: "a cat", seconds: undefined, references: [], webhookUrl: undefined }

@@ -3,8 +3,8 @@ import OpenAI from "openai"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, badRequest, callAt, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
 import { calling } from "../../harness/client/OfficialClients.ts"
-import { get, layer, MediaServer, videos as path } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { get, layer, MediaServer, videos as path } from "../MediaServer.ts"
 
 const Page = Schema.parseJson(
   Schema.Struct({

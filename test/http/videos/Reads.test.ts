@@ -5,8 +5,8 @@ import type { Video } from "../../../src/services/videos/VideoJobs.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { type Answer, assertRefused, badRequest, callAt, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
 import { calling } from "../../harness/client/OfficialClients.ts"
-import { get, layer, MediaServer, videos as path, post } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { get, layer, MediaServer, videos as path, post } from "../MediaServer.ts"
 
 const notCompleted = badRequest("The video is not completed.")
 

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import OpenAI, { toFile } from "openai"
 import { openAccount } from "../../harness/client/Account.ts"
-import { filePart, formOf, formType, textPart } from "../../harness/client/Forms.ts"
 import { assertRefused, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
 import { calling } from "../../harness/client/OfficialClients.ts"
-import { gif, gifBytes } from "../../harness/fixtures/ImageBodies.ts"
-import { lastVideo, layer, MediaServer, videos as path, post } from "../../harness/gateway/MediaServer.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { filePart, formOf, formType, textPart } from "../body/Forms.ts"
+import { gif, gifBytes } from "../images/ImageBodies.ts"
+import { lastVideo, layer, MediaServer, videos as path, post } from "../MediaServer.ts"
 
 const asked = { model: "film", prompt: "a cat runs" }
 const file = { _tag: "Bytes", bytes: gifBytes } as const

@@ -5,7 +5,7 @@ import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
 import { called, weatherTool } from "../../contracts/ChatHarness.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { PromptCache } from "../../harness/upstream/PromptCache.ts"
+import { PromptCache } from "./PromptCache.ts"
 import { anthropic } from "./Wire.ts"
 
 const callOf = callTo(anthropic, decoder, { thinking: true })

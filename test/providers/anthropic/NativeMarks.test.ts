@@ -2,7 +2,7 @@ import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import { markNative as markWith } from "../../../src/providers/anthropic/NativeMarks.ts"
 import { request } from "../../contracts/ChatHarness.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { PromptCache } from "../../harness/upstream/PromptCache.ts"
+import { PromptCache } from "./PromptCache.ts"
 
 type Body = Readonly<Record<string, unknown>>
 const markNative = (body: Body) => markWith(body, { cache: "auto" }, request())

@@ -2,7 +2,7 @@ import { ApiError, createFalClient, isCompletedQueueStatus, isQueueStatus, Valid
 import { Effect } from "effect"
 import { secret } from "../../contracts/MediaHarness.ts"
 import { assert, type Body, describe, effectOf, it } from "../../harness/It.ts"
-import * as FalHost from "../../harness/upstream/FalHost.ts"
+import * as FalHost from "./FalHost.ts"
 
 const model = "fal-ai/veo3.1/fast"
 const input = { prompt: "A red bicycle", duration: "8s" } as const

@@ -5,9 +5,9 @@ import type * as Images from "../../contracts/ImageHarness.ts"
 import { services, unread } from "../../contracts/MediaHarness.ts"
 import type * as Videos from "../../contracts/VideoHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import * as FalHost from "../../harness/upstream/FalHost.ts"
-import * as JobHost from "../../harness/upstream/JobHost.ts"
 import { accountOf, dataUri, hurriedServices, imageRouteOf, pictureAt, resultsOf, videoRouteOf } from "../jobs/Hosts.ts"
+import * as JobHost from "../jobs/JobHost.ts"
+import * as FalHost from "./FalHost.ts"
 
 export const account = (baseUrl: string, headers?: Readonly<Record<string, string>>) =>
   accountOf("fal-queue", baseUrl, headers)

@@ -5,8 +5,8 @@ import { request } from "../../contracts/ImageHarness.ts"
 import { checksOf, secret } from "../../contracts/MediaHarness.ts"
 import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { refusals } from "../../harness/upstream/FalHost.ts"
 import { drawing } from "../jobs/Hosts.ts"
+import { refusals } from "./FalHost.ts"
 import { imageHarness, imageHost } from "./Hosts.ts"
 
 imageAdapterContract(imageHarness)

@@ -8,10 +8,10 @@ import { secret, services } from "../../contracts/MediaHarness.ts"
 import { request } from "../../contracts/VideoHarness.ts"
 import { assert, describe, it, liveOver } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import * as FalHost from "../../harness/upstream/FalHost.ts"
-import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
+import * as FalHost from "../fal-queue/FalHost.ts"
 import { account, videoRoute } from "../fal-queue/Hosts.ts"
 import { clipRoute, replicateAccount } from "../replicate/Hosts.ts"
+import * as ReplicateHost from "../replicate/ReplicateHost.ts"
 
 const fal = account("https://queue.fal.run")
 const falProxy = account("http://proxy.test:8080/fal")

@@ -5,7 +5,7 @@ import type { ImageModel, ImageRoute, VideoRoute } from "../../../src/domain/Mod
 import { type Painting, picture } from "../../contracts/ImageHarness.ts"
 import { base64, imageTypeOf, type Place, secret, services } from "../../contracts/MediaHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import type { JobHost } from "../../harness/upstream/JobHost.ts"
+import type { JobHost } from "./JobHost.ts"
 
 export const accountOf = (adapter: string, baseUrl: string, headers: Readonly<Record<string, string>> = {}) => ({
   name: "fake",

@@ -7,8 +7,8 @@ import { secret, services } from "../../contracts/MediaHarness.ts"
 import * as Videos from "../../contracts/VideoHarness.ts"
 import { assert, type Body, describe, effectOf, it, liveOver } from "../../harness/It.ts"
 import type { Received } from "../../harness/upstream/FakeUpstream.ts"
-import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
 import { clipRoute, drawRoute } from "./Hosts.ts"
+import * as ReplicateHost from "./ReplicateHost.ts"
 
 const model = "google/veo-3.1"
 const input = { prompt: "A red bicycle", duration: 8 } as const

@@ -4,10 +4,10 @@ import * as Replicate from "../../../src/providers/replicate/Replicate.ts"
 import type * as Images from "../../contracts/ImageHarness.ts"
 import type * as Videos from "../../contracts/VideoHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import * as JobHost from "../../harness/upstream/JobHost.ts"
-import * as ReplicateHost from "../../harness/upstream/ReplicateHost.ts"
 import * as Fal from "../fal-queue/Hosts.ts"
 import { accountOf, imageRouteOf, pictureAt, resultsOf, videoRouteOf } from "../jobs/Hosts.ts"
+import * as JobHost from "../jobs/JobHost.ts"
+import * as ReplicateHost from "./ReplicateHost.ts"
 
 export const replicateAccount = (baseUrl: string) => accountOf("replicate", baseUrl)
 

@@ -3,9 +3,9 @@ import { imageAdapterContract } from "../../contracts/ImageAdapter.ts"
 import { request } from "../../contracts/ImageHarness.ts"
 import { checksOf, secret } from "../../contracts/MediaHarness.ts"
 import { assert, describe } from "../../harness/It.ts"
-import { predictionOf, refusals } from "../../harness/upstream/ReplicateHost.ts"
 import { drawing } from "../jobs/Hosts.ts"
 import { imageHarness, imageHost } from "./Hosts.ts"
+import { predictionOf, refusals } from "./ReplicateHost.ts"
 
 imageAdapterContract(imageHarness)
 

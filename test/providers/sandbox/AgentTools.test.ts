@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import type { Message } from "../../../src/domain/Chat.ts"
 import { dataUrl, png } from "../../harness/fixtures/TinyPictures.ts"
-import { complete, test, tool } from "../../harness/gateway/Sandbox.ts"
 import { assert, describe } from "../../harness/It.ts"
+import { complete, test, tool } from "./Sandbox.ts"
 
 const text = { type: "string" }
 const object = (properties: Readonly<Record<string, unknown>>, required: ReadonlyArray<string> = []) => ({

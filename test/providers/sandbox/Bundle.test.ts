@@ -5,9 +5,9 @@ import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Effect } from "effect"
-import { draw } from "../../harness/gateway/SandboxMedia.ts"
 import { assert, it } from "../../harness/It.ts"
 import { bundleOf } from "../../harness/temporary.ts"
+import { draw } from "./SandboxMedia.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 const run = promisify(execFile)
@@ -15,7 +15,7 @@ const run = promisify(execFile)
 const bundled = Effect.acquireRelease(
   Effect.promise(async () => {
     const program = bundleOf("SandboxProgram")
-    await run(process.execPath, ["build.mjs", "test/harness/gateway/SandboxProgram.ts", program], { cwd: root })
+    await run(process.execPath, ["build.mjs", "test/providers/sandbox/SandboxProgram.ts", program], { cwd: root })
     return program
   }),
   (program) =>

@@ -2,6 +2,7 @@ import { Effect, FastCheck as fc } from "effect"
 import type { ChatEvent, ChatRequest, Message, ToolChoice } from "../../../src/domain/Chat.ts"
 import type { ReasoningEffort } from "../../../src/domain/Model.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
+import { assert, describe } from "../../harness/It.ts"
 import {
   asks,
   chatOf,
@@ -17,8 +18,7 @@ import {
   route,
   spoken,
   test
-} from "../../harness/gateway/Sandbox.ts"
-import { assert, describe } from "../../harness/It.ts"
+} from "./Sandbox.ts"
 
 const order = (type: ChatEvent["type"]): number =>
   ["reasoning", "content", "tool_call", "finish", "usage"].indexOf(type)

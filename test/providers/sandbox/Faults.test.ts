@@ -2,19 +2,8 @@ import { Effect, Exit, Fiber, Option, Scope, TestClock } from "effect"
 import type { ChatEvent, Message } from "../../../src/domain/Chat.ts"
 import { faultsFor } from "../../../src/providers/sandbox/Faults.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
-import {
-  asks,
-  chatOf,
-  complete,
-  hear,
-  joined,
-  outputs,
-  request,
-  route,
-  spoken,
-  test
-} from "../../harness/gateway/Sandbox.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { asks, chatOf, complete, hear, joined, outputs, request, route, spoken, test } from "./Sandbox.ts"
 
 describe("a fault", () => {
   const meets = (text: string, provider?: string) => {

@@ -3,9 +3,9 @@ import sharp from "sharp"
 import type { Picture } from "../../../src/domain/Media.ts"
 import type { Resolution, Shape } from "../../../src/domain/Model.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
-import { blank, pixelsOf, plain, whiteIn } from "../../harness/fixtures/PictureSamples.ts"
-import { draw, failureOf, imageOf, imageRequest, imageRoute } from "../../harness/gateway/SandboxMedia.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { blank, pixelsOf, plain, whiteIn } from "./PictureSamples.ts"
+import { draw, failureOf, imageOf, imageRequest, imageRoute } from "./SandboxMedia.ts"
 
 /** Where the prompt stands in a picture of 1024 pixels, and beside references. */
 const text = { x: 72, y: 72, width: 880, height: 800 }

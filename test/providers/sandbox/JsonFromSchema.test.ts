@@ -1,8 +1,8 @@
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { FastCheck as fc } from "effect"
 import { jsonFromSchema } from "../../../src/providers/sandbox/json/JsonFromSchema.ts"
-import { formats, object, schema } from "../../harness/fixtures/JsonSchemas.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { formats, object, schema } from "./JsonSchemas.ts"
 
 const ajv = new Ajv2020({ strict: false, allErrors: false, formats })
 

@@ -1,9 +1,9 @@
 import type { ChatRequest, Tool } from "../../../src/domain/Chat.ts"
 import { jsonFromSchema } from "../../../src/providers/sandbox/json/JsonFromSchema.ts"
 import { scriptFor } from "../../../src/providers/sandbox/Script.ts"
-import { object } from "../../harness/fixtures/JsonSchemas.ts"
-import { request, tool } from "../../harness/gateway/Sandbox.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { object } from "./JsonSchemas.ts"
+import { request, tool } from "./Sandbox.ts"
 
 /** In ms of processor time. The work takes about 20 ms at its worst; cold code and a crowded machine are allowed for. */
 const longest = 500

@@ -1,8 +1,8 @@
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { Effect } from "effect"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
-import { asks, complete, counted, getTime, getWeather, test, tool } from "../../harness/gateway/Sandbox.ts"
 import { assert, describe } from "../../harness/It.ts"
+import { asks, complete, counted, getTime, getWeather, test, tool } from "./Sandbox.ts"
 
 const ajv = new Ajv2020({ strict: false })
 const assertValid = (schema: object, json: string): void => {

@@ -1,11 +1,11 @@
 import { Effect, Fiber, Option, TestClock } from "effect"
 import * as Pictures from "../../../src/services/media/Pictures.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
-import { configurationOf, decoder, type Frame } from "../../harness/fixtures/Avc.ts"
-import { contentOf, parse } from "../../harness/fixtures/Mp4.ts"
-import { blank, plain } from "../../harness/fixtures/PictureSamples.ts"
-import { download, failureOf, poll, submit, videoRoute } from "../../harness/gateway/SandboxMedia.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { configurationOf, decoder, type Frame } from "./Avc.ts"
+import { contentOf, parse } from "./Mp4.ts"
+import { blank, plain } from "./PictureSamples.ts"
+import { download, failureOf, poll, submit, videoRoute } from "./SandboxMedia.ts"
 
 const rendered = Effect.fnUntraced(function* (asked: Parameters<typeof submit>[0], route = videoRoute()) {
   const handle = yield* submit(asked, route)

@@ -2,9 +2,9 @@ import { Effect } from "effect"
 import { vi } from "vitest"
 import { make } from "../../../src/providers/sandbox/Sandbox.ts"
 import * as TokensFake from "../../fakes/TokensFake.ts"
-import { asks, request, route } from "../../harness/gateway/Sandbox.ts"
-import { draw, failureOf, poll, submit } from "../../harness/gateway/SandboxMedia.ts"
 import { assert, it } from "../../harness/It.ts"
+import { asks, request, route } from "./Sandbox.ts"
+import { draw, failureOf, poll, submit } from "./SandboxMedia.ts"
 
 vi.mock("sharp", () => {
   throw new Error("no native library for this machine")

@@ -10,8 +10,8 @@ import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { catalogJsonSchema } from "../../../src/services/catalog/CatalogFormat.ts"
 import { listImage } from "../../../src/services/catalog/ImageListing.ts"
 import { builtIn, edited, load, options, small } from "../../harness/fixtures/Catalogs.ts"
-import { base, taken } from "../../harness/fixtures/ImageBodies.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { base, taken } from "../../http/images/ImageBodies.ts"
 
 const square = taken(base)
 const everyKey = Object.fromEntries([...builtIn.matchAll(/credential: (\w+)/g)].map(([, name = ""]) => [name, "k"]))

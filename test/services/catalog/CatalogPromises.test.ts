@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { builtIn, load } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { registered } from "../../harness/upstream/Registered.ts"
+import { registered } from "../../providers/Registered.ts"
 
 interface Promised {
   readonly adapter: string

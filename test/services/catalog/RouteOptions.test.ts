@@ -4,7 +4,7 @@ import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { lineOf, options } from "../../harness/fixtures/Catalogs.ts"
 import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { registered } from "../../harness/upstream/Registered.ts"
+import { registered } from "../../providers/Registered.ts"
 
 const problemsOf = (text: string) =>
   Effect.flatMap(registered, (adapters) => Catalog.make(options({ text, adapters }))).pipe(

@@ -2,18 +2,18 @@ import { Deferred, Duration, Effect, Exit, Fiber, Scope } from "effect"
 import * as Statements from "../../../src/services/idempotency/Statements.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
-import {
-  arranged,
-  deaths,
-  first,
-  mortalProcess,
-  outcome,
-  result,
-  withFirstClaim
-} from "../../harness/database/Claims.ts"
 import { waitingForLock } from "../../harness/database/Money.ts"
 import { ledgers } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import {
+  arranged,arranged, 
+  deaths,deaths, 
+  first,first, 
+  mortalProcess,mortalProcess, 
+  outcome,outcome, 
+  result,result, 
+  withFirstClaim, withFirstClaim 
+} from "./Claims.ts"
 
 withLayer(ledgers)("an idempotency key", (it) => {
   it.effect("one at a time: the key is taken, and free again when its scope closes", function* () {

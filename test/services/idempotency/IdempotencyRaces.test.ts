@@ -1,16 +1,8 @@
 import { Array as Arr, Duration, Effect, Either, Ref } from "effect"
 import type { KeptResult } from "../../../src/services/idempotency/Statements.ts"
-import {
-  arranged,
-  first,
-  isFirst,
-  mortalProcess,
-  outcome,
-  result,
-  withFirstClaim
-} from "../../harness/database/Claims.ts"
 import { ledgers } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { arranged, first, isFirst, mortalProcess, outcome, result, withFirstClaim } from "./Claims.ts"
 
 withLayer(ledgers)("idempotency keys under many requests and with age", (it) => {
   it.effect("a result is replayed for 24 hours; what still runs has no age", function* () {

@@ -3,11 +3,11 @@ import { SqlError } from "@effect/sql/SqlError"
 import { Effect, Fiber, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
-import { first, mortalProcess, outcome, result } from "../../harness/database/Claims.ts"
 import { eventually, lock, moneyOf, waitingForLock } from "../../harness/database/Money.ts"
 import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { first, mortalProcess, outcome, result } from "../idempotency/Claims.ts"
 
 withLayer(ledgers)("a charge with company", (it) => {
   it.effect("is made together with it", function* () {

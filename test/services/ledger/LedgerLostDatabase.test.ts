@@ -2,11 +2,11 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Exit, Fiber, Schema, Scope } from "effect"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import * as Statements from "../../../src/services/idempotency/Statements.ts"
-import { first, outcome, result } from "../../harness/database/Claims.ts"
 import { eventually, moneyOf } from "../../harness/database/Money.ts"
 import { one } from "../../harness/database/MoneyProcess.ts"
-import { losable } from "../../harness/database/ProxiedDatabase.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { first, outcome, result } from "../idempotency/Claims.ts"
+import { losable } from "./ProxiedDatabase.ts"
 
 /** A claim and what it is to be paid with, in a process that can lose its database. */
 const working = Effect.fnUntraced(function* (options: Parameters<typeof losable>[0] = {}) {

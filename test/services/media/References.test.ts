@@ -3,9 +3,9 @@ import { largestReference, type Reference } from "../../../src/domain/Media.ts"
 import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
 import { References } from "../../../src/services/media/References.ts"
 import { FetcherFake, fetchFailed } from "../../fakes/FetcherFake.ts"
+import { make, ranges } from "../../fetching/ForeignServer.ts"
 import { gif, grown, png } from "../../harness/fixtures/TinyPictures.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { make, ranges } from "../../harness/upstream/ForeignServer.ts"
 
 const url = (text: string): Reference => ({ _tag: "Url", url: text })
 const dot = { width: 1, height: 1 }

@@ -1,8 +1,8 @@
+import { gateway } from "../../clients/SandboxChat.ts"
 import { logRequest } from "../../harness/client/LogRows.ts"
 import { eventually } from "../../harness/database/Money.ts"
-import { leaveUncounted, queued } from "../../harness/database/UsageRows.ts"
 import { withLayer } from "../../harness/It.ts"
-import { gateway } from "../../harness/upstream/SandboxChat.ts"
+import { leaveUncounted, queued } from "./UsageRows.ts"
 
 withLayer(gateway)("a gateway that serves", (it) => {
   it.effect("adds each new request to the totals of usage", function* () {

@@ -8,8 +8,8 @@ import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { type AddressSearch, SearchLimit } from "../../../src/services/telemetry/RequestSearch.ts"
 import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
-import { brokenTotals, leaveUncounted } from "../../harness/database/UsageRows.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { brokenTotals, leaveUncounted } from "./UsageRows.ts"
 
 const begin = Date.parse("2026-03-01T00:00:00Z")
 const hour = 3_600_000

@@ -8,15 +8,8 @@ import { Usage } from "../../../src/services/telemetry/Usage.ts"
 import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
-import {
-  assertExact,
-  brokenTotals,
-  insert,
-  insertBy,
-  leaveUncounted,
-  queued
-} from "../../harness/database/UsageRows.ts"
 import { assert, describe, liveOver } from "../../harness/It.ts"
+import { assertExact, brokenTotals, insert, insertBy, leaveUncounted, queued } from "./UsageRows.ts"
 
 const hour = 3_600_000
 const at = Date.parse("2026-03-01T05:10:00Z")

@@ -8,8 +8,8 @@ import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { Usage, type UsageRow } from "../../../src/services/telemetry/Usage.ts"
 import type { UsageQuery } from "../../../src/services/telemetry/UsageSql.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
-import { brokenTotals, insert } from "../../harness/database/UsageRows.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { brokenTotals, insert } from "./UsageRows.ts"
 
 const hour = 3_600_000
 

@@ -3,6 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Fiber } from "effect"
 import { rendering } from "../../fakes/VideoProviderFake.ts"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
+import { assert, describe } from "../../harness/It.ts"
 import {
   assertDelivered,
   assertFailed,
@@ -12,8 +13,7 @@ import {
   submitsOnly,
   type VideoBench,
   videoTest
-} from "../../harness/database/VideoBench.ts"
-import { assert, describe } from "../../harness/It.ts"
+} from "./VideoBench.ts"
 
 /** A video that a provider renders, and never finishes by itself. */
 const renders = Effect.fnUntraced(function* (bench: VideoBench, more: Parameters<VideoBench["job"]>[0] = {}) {

@@ -1,6 +1,7 @@
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { busy, failure, refused } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
+import { assert, describe } from "../../harness/It.ts"
 import {
   assertDelivered,
   assertFailed,
@@ -11,8 +12,7 @@ import {
   submitsOnly,
   type VideoBench,
   videoTest
-} from "../../harness/database/VideoBench.ts"
-import { assert, describe } from "../../harness/It.ts"
+} from "./VideoBench.ts"
 
 describe.concurrent("a video", () => {
   videoTest("is accepted, rendered, stored and charged", function* (bench) {

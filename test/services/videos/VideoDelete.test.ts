@@ -1,7 +1,7 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { done, rendering } from "../../fakes/VideoProviderFake.ts"
-import { price, submitsOnly, videoTest } from "../../harness/database/VideoBench.ts"
 import { assert, describe } from "../../harness/It.ts"
+import { price, submitsOnly, videoTest } from "./VideoBench.ts"
 
 const percent = (value: number) => Effect.succeed({ state: "in_progress", percent: value } as const)
 

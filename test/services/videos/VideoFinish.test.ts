@@ -2,6 +2,8 @@ import { Effect, Stream } from "effect"
 import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import { clip, done, failed, failure, type Script, unanswered } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
+import { png } from "../../harness/fixtures/TinyPictures.ts"
+import { assert, describe } from "../../harness/It.ts"
 import {
   assertDelivered,
   assertFailed,
@@ -11,9 +13,7 @@ import {
   submitsOnly,
   type VideoBench,
   videoTest
-} from "../../harness/database/VideoBench.ts"
-import { png } from "../../harness/fixtures/TinyPictures.ts"
-import { assert, describe } from "../../harness/It.ts"
+} from "./VideoBench.ts"
 
 const reference = { type: "image/png" as const, bytes: png, width: 1, height: 1 }
 

@@ -3,15 +3,8 @@ import type { VideoRoute } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { encodeRoute, FrozenRoute, KeptRoute, restoreRoute } from "../../../src/services/videos/FrozenRoute.ts"
 import { account, busy, failed, model, rendering, route } from "../../fakes/VideoProviderFake.ts"
-import {
-  assertDelivered,
-  assertFailed,
-  price,
-  submitsOnly,
-  type VideoBench,
-  videoTest
-} from "../../harness/database/VideoBench.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { assertDelivered, assertFailed, price, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"
 
 const secret = "sk-upstream-secret"
 

@@ -2,16 +2,8 @@ import { SqlClient, Statement } from "@effect/sql"
 import { Deferred, Effect, Fiber, Struct, TestClock, TestServices } from "effect"
 import { done, rendering, type Script } from "../../fakes/VideoProviderFake.ts"
 import { eventually, keptFor, type NeverHappened } from "../../harness/database/Money.ts"
-import {
-  assertDelivered,
-  makeGate,
-  price,
-  submitsOnly,
-  type VideoBench,
-  videoTest,
-  withBench
-} from "../../harness/database/VideoBench.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { assertDelivered, makeGate, price, submitsOnly, type VideoBench, videoTest, withBench } from "./VideoBench.ts"
 
 const times = (count: number) => Array.from({ length: count }, (_, index) => index)
 

@@ -6,8 +6,8 @@ import type { RequestRecord } from "../../../src/services/requests/RequestRecord
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
 import { eventually } from "../../harness/database/Money.ts"
-import { assertDelivered, price, submitsOnly, type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
 import { assert, describe } from "../../harness/It.ts"
+import { assertDelivered, price, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"
 
 const entryOf = (record: RequestRecord): RequestEntry => record.entry({ status: 202, code: null, endedAt: 9 })
 

@@ -1,15 +1,8 @@
 import { Effect, Either, Exit, Fiber, Schedule, Schema } from "effect"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
-import {
-  assertDelivered,
-  picture,
-  price,
-  submitsOnly,
-  type VideoBench,
-  videoTest
-} from "../../harness/database/VideoBench.ts"
 import { doorTo } from "../../harness/gateway/Deployment.ts"
 import { assert, describe } from "../../harness/It.ts"
+import { assertDelivered, picture, price, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"
 
 /** A process that can lose its database, and that finds no work by itself. */
 const losing = Effect.fnUntraced(function* ({ process, url }: VideoBench) {

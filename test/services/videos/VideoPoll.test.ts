@@ -15,14 +15,8 @@ import {
   waiting
 } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
-import {
-  assertDelivered,
-  assertFailed,
-  submitsOnly,
-  type VideoBench,
-  videoTest
-} from "../../harness/database/VideoBench.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { assertDelivered, assertFailed, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"
 
 const broken = failed(failure("retry", 500))
 

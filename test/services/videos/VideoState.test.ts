@@ -8,8 +8,8 @@ import {
   transitions,
   type VideoStep
 } from "../../../src/services/videos/VideoState.ts"
-import { submitsOnly, videoTest } from "../../harness/database/VideoBench.ts"
 import { assert, describe } from "../../harness/It.ts"
+import { submitsOnly, videoTest } from "./VideoBench.ts"
 
 describe("a transition of a video", () => {
   videoTest("is made only from the steps in the table and by the holder of the lease", function* (bench) {

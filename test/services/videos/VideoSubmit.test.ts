@@ -3,6 +3,7 @@ import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { isUncertain } from "../../../src/services/videos/Submit.ts"
 import { busy, failure, garbage, refused, unanswered } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 import {
   assertDelivered,
   assertFailed,
@@ -11,8 +12,7 @@ import {
   submitsOnly,
   type VideoBench,
   videoTest
-} from "../../harness/database/VideoBench.ts"
-import { assert, describe, it } from "../../harness/It.ts"
+} from "./VideoBench.ts"
 
 const slow = failure("timeout")
 const routes = ["m@a", "m@b", "m@c"]

@@ -3,8 +3,8 @@ import { Socket } from "node:net"
 import { RequestTrace } from "../../../src/services/tracing/RequestTrace.ts"
 import type { Span } from "../../../src/services/tracing/Tracing.ts"
 import { busy, done, failed, rendering } from "../../fakes/VideoProviderFake.ts"
-import { assertDelivered, assertFailed, submitsOnly, videoTest } from "../../harness/database/VideoBench.ts"
 import { assert, describe } from "../../harness/It.ts"
+import { assertDelivered, assertFailed, submitsOnly, videoTest } from "./VideoBench.ts"
 
 const makeTracer = () => {
   const spans: Array<Span> = []

@@ -3,8 +3,8 @@ import { makeVideoSql } from "../../../src/services/videos/VideoSql.ts"
 import { page } from "../../../src/services/videos/VideoViews.ts"
 import { failed, failure, rendering } from "../../fakes/VideoProviderFake.ts"
 import { brokenBy, eventually } from "../../harness/database/Money.ts"
-import { credits, picture, price, submitsOnly, type VideoBench, videoTest } from "../../harness/database/VideoBench.ts"
 import { assert, describe } from "../../harness/It.ts"
+import { credits, picture, price, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"
 
 /** Finished jobs of an organization, a second apart. */
 const fill = (bench: VideoBench, count: number, { key, org }: Pick<VideoBench, "key" | "org"> = bench) =>

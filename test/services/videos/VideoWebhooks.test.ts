@@ -2,15 +2,8 @@ import { Effect, Schema } from "effect"
 import { fetchFailed } from "../../fakes/FetcherFake.ts"
 import { failed, failure, rendering } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
-import {
-  assertDelivered,
-  assertFailed,
-  price,
-  submitsOnly,
-  type VideoBench,
-  videoTest
-} from "../../harness/database/VideoBench.ts"
 import { assert, describe } from "../../harness/It.ts"
+import { assertDelivered, assertFailed, price, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"
 
 const hook = "https://hooks.example/video"
 

@@ -4,11 +4,11 @@ import { Context, Duration, Effect, Exit, Layer, Redacted, Scope, Struct } from 
 import * as Outbox from "../../../src/services/webhooks/Outbox.ts"
 import * as WebhookDelivery from "../../../src/services/webhooks/WebhookDelivery.ts"
 import { type DeliveryQuery, Webhooks } from "../../../src/services/webhooks/Webhooks.ts"
-import * as Receiver from "../../harness/client/WebhookReceiver.ts"
+import { fetcherFor } from "../../fetching/ForeignServer.ts"
 import { eventually, times } from "../../harness/database/Money.ts"
 import { account, ledgers } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { fetcherFor } from "../../harness/upstream/ForeignServer.ts"
+import * as Receiver from "./WebhookReceiver.ts"
 
 const fetcher = fetcherFor(["127.0.0.1"])
 const layer = Webhooks.layer.pipe(Layer.provideMerge(fetcher), Layer.provideMerge(ledgers))

@@ -1,0 +1,172 @@
+import { HttpServer } from "@effect/platform"
+import { Context, Duration, Effect, Layer } from "effect"
+import * as Server from "../../src/http/server/Server.ts"
+import { Readiness } from "../../src/http/system/SystemHandlers.ts"
+import { Auth } from "../../src/services/access/Auth.ts"
+import { RateLimiter } from "../../src/services/access/RateLimiter.ts"
+import { Catalog } from "../../src/services/catalog/Catalog.ts"
+import { ChatCompletions } from "../../src/services/chat/ChatCompletions.ts"
+import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
+import {
+  type ImageFailure,
+  ImageGenerations,
+  type ImageResult,
+  type ImageTask
+} from "../../src/services/images/ImageGenerations.ts"
+import { Instance } from "../../src/services/instance/Instance.ts"
+import { Ledger } from "../../src/services/ledger/Ledger.ts"
+import { RefundJournal } from "../../src/services/ledger/RefundJournal.ts"
+import { Refunds } from "../../src/services/ledger/Refunds.ts"
+import { InFlight } from "../../src/services/runtime/InFlight.ts"
+import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
+import { DatabaseTotalsReader } from "../../src/services/telemetry/DatabaseTotals.ts"
+import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
+import { RequestReporter } from "../../src/services/telemetry/RequestReporter.ts"
+import * as RefundedVideos from "../../src/services/videos/RefundedVideos.ts"
+import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
+import { VideoJobsFake } from "../fakes/VideoJobsFake.ts"
+import { fetcherFor } from "../fetching/ForeignServer.ts"
+import { operator } from "../harness/client/Account.ts"
+import { bearer, callAt, postTo, type Sent } from "../harness/client/HttpCalls.ts"
+import * as Postgres from "../harness/database/Postgres.ts"
+import { keys, options, small } from "../harness/fixtures/Catalogs.ts"
+
+/** Beside `draw`, which edits and has 1K and 4K, and `film`, which may start from a frame and lasts 4, 6 or 8 seconds. `dear` is off. */
+const catalog = `${small}
+  - id: plain
+    surface: image
+    pricing: {per_image_usd: 0.04}
+    routes: [{provider: clips, model: v/plain}]
+  - id: framed
+    surface: video
+    pricing: {per_video_usd: 0.5}
+    seconds: {allowed: [5, 10], default: 5}
+    reference_image: required
+    routes: [{provider: clips, model: v/framed, image_model: v/framed}]
+  - id: bare
+    surface: video
+    pricing: {per_second_usd: 0.05}
+    seconds: {allowed: [6], default: 6}
+    reference_image: none
+    routes: [{provider: clips, model: v/bare}]
+  - id: made-up
+    surface: video
+    pricing: {per_second_usd: 0.05}
+    seconds: {allowed: [6], default: 6}
+    reference_image: optional
+    routes: [{provider: dreams, model: v/any, image_model: v/any}]
+  - id: dear
+    surface: image
+    pricing: {per_image_usd: 0.04}
+    routes: [{provider: absent, model: v/dear, preference: 2, weight: 3, cost: {per_image_usd: 0.05}}]
+`.replace(
+  "families:",
+  "  dreams: {adapter: sandbox}\n  absent: {adapter: fal-queue, base_url: https://absent.test, credential: ABSENT_KEY}\nfamilies:"
+)
+
+export const mediaBodyBytes = 200_000
+
+export const generations = "/v1/images/generations"
+export const edits = "/v1/images/edits"
+export const videos = "/v1/videos"
+
+export const drawn: ImageResult = {
+  created: 1_700_000_000,
+  image: { url: "https://media.test/a.png" },
+  size: "1536x1024",
+  revisedPrompt: undefined,
+  sandbox: false,
+  replayed: false
+}
+
+interface Images {
+  /** Every job so far, oldest first. */
+  readonly jobs: ReadonlyArray<ImageTask>
+  /** What the next job ends with; after it all succeed again. */
+  readonly script: (outcome: Effect.Effect<ImageResult, ImageFailure>) => void
+}
+
+/** The server's address without `/v1`, and what its handlers made of requests. */
+export class MediaServer extends Context.Tag("test/MediaServer")<
+  MediaServer,
+  { readonly url: string; readonly images: Images; readonly videos: VideoJobsFake }
+>() {}
+
+const server = Server.layer({
+  host: "127.0.0.1",
+  port: 0,
+  publicUrl: "http://gateway.test",
+  trustedProxies: 0,
+  defaultRpm: 600,
+  metricsPublic: false,
+  consolePublic: false,
+  corsOrigins: [],
+  chatBodyBytes: 1000,
+  mediaBodyBytes,
+  shutdownDelay: Duration.zero,
+  shutdownTimeout: Duration.seconds(1)
+})
+
+/** A real server over a real database, where nothing is generated. */
+export const layer = Layer.unwrapEffect(
+  Effect.sync(() => {
+    const jobs: Array<ImageTask> = []
+    const outcomes: Array<Effect.Effect<ImageResult, ImageFailure>> = []
+    const fake = new VideoJobsFake()
+    const images = Layer.mock(ImageGenerations, {
+      replay: () => Effect.succeedNone,
+      generate: (job) =>
+        Effect.suspend(() => {
+          jobs.push(job)
+          return outcomes.shift() ?? Effect.succeed(drawn)
+        })
+    })
+    const services = Layer.mergeAll(
+      images,
+      fake.layer,
+      Layer.mock(ChatCompletions, {}),
+      CustomerUsage.layer,
+      Auth.layer,
+      RateLimiter.layer
+    ).pipe(
+      Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
+      Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
+      Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
+      Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
+      Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournal.layerMemory, RefundedVideos.layer])),
+      Layer.provideMerge(Instance.layer),
+      Layer.provideMerge(InFlight.layer)
+    )
+    return Layer.effect(
+      MediaServer,
+      Effect.map(HttpServer.HttpServer, ({ address }) => ({
+        url: address._tag === "TcpAddress" ? `http://127.0.0.1:${address.port}` : "",
+        images: { jobs, script: (outcome) => outcomes.push(outcome) },
+        videos: fake
+      }))
+    ).pipe(
+      Layer.provideMerge(server),
+      Layer.provide(services),
+      Layer.provideMerge(Layer.merge(operator, Layer.provide(Webhooks.layer, fetcherFor([])))),
+      Layer.provideMerge(Postgres.layer)
+    )
+  })
+)
+
+/** A request of a customer. */
+export const post = (customer: { readonly secret: string }, path: string, body: unknown, sent?: Sent) =>
+  Effect.flatMap(MediaServer, ({ url }) => postTo(`${url}${path}`, customer, body, sent))
+
+/** What is below `/v1/videos`. */
+export const get = ({ secret }: { readonly secret: string }, below = "") =>
+  Effect.flatMap(MediaServer, ({ url }) => callAt(`${url}${videos}${below}`, { headers: bearer(secret) }))
+
+const last = <A>(jobs: ReadonlyArray<A>): A => {
+  const job = jobs.at(-1)
+  if (job === undefined) throw new Error("nothing was asked for")
+  return job
+}
+
+/** The job that the last request became. */
+export const lastImage = Effect.map(MediaServer, ({ images }) => last(images.jobs))
+export const lastVideo = Effect.map(MediaServer, (media) => last(media.videos.jobs))

@@ -1,0 +1,47 @@
+import { type ImageParams, variantFor } from "../../../src/domain/Image.ts"
+import type { ImageModel } from "../../../src/domain/Model.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { decodeImageBody, imageForm } from "../../../src/http/images/ImageHandlers.ts"
+import { accountOf, imageRouteOf } from "../../providers/jobs/Hosts.ts"
+import { formOf, formType } from "../body/Forms.ts"
+import { agreeing, formBodies } from "../openapi/Published.ts"
+
+export const base = { model: "m", prompt: "a cat" }
+/** The smallest thing that is decoded at all. */
+export const gif = "R0lGODlhAQABAAAAACw="
+export const gifBytes = Buffer.from(gif, "base64")
+
+const variant = (resolution: "1K" | "2K" | "4K") => ({
+  resolution,
+  shape: undefined,
+  price: NanoUsd(1n),
+  official: undefined
+})
+
+/** A model that can do all that some model can. */
+const able: ImageModel = {
+  id: "m",
+  surface: "image",
+  created: 0,
+  routes: [imageRouteOf({ provider: accountOf("fake", "https://a.test"), model: "m", editModel: "m" })],
+  variants: [variant("1K"), variant("2K"), variant("4K")],
+  edit: true,
+  maxReferences: 8
+}
+
+const judged = (json: string, needsReference: boolean) =>
+  agreeing(
+    { json, form: "ImageEditForm" },
+    (body) => decodeImageBody(body, { needsReference }),
+    (ask: ImageParams) => variantFor(able, ask)
+  )
+
+/** Of a generation, and of an edit. */
+export const { refusal, taken } = judged("ImageGenerationRequest", false)
+export const { refusal: editRefusal } = judged("ImageEditRequest", true)
+
+const bodyOfForm = formBodies(imageForm)
+
+/** The body that a form of these parts stands for. */
+export const bodyOf = (parts: ReadonlyArray<Uint8Array>, boundary?: string) =>
+  bodyOfForm(formType(boundary), formOf(parts, boundary))
