@@ -4,21 +4,21 @@ import { withoutOwnSpans } from "../src/Serve.ts"
 import { openAccount } from "./harness/client/Account.ts"
 import { ask } from "./harness/client/ChatClient.ts"
 import { eventually } from "./harness/database/Money.ts"
-import { builtFiles } from "./harness/gateway/BuiltFiles.ts"
-import { deploymentTest, failingProgram } from "./harness/gateway/Deployment.ts"
+import { deploymentTest, faultyProgram } from "./harness/gateway/Deployment.ts"
+import { builtFiles } from "./harness/gateway/GatewayProcess.ts"
 import { assert, describe, it } from "./harness/It.ts"
 
 /** Where `planted` is thrown. */
-const planted = readFileSync("test/harness/gateway/FailingProgram.ts", "utf8")
+const planted = readFileSync("test/harness/gateway/FaultyProgram.ts", "utf8")
   .split("\n")
   .findIndex((line) => line.includes("throw new TypeError"))
-const place = `test/harness/gateway/FailingProgram.ts:${planted + 1}:`
+const place = `test/harness/gateway/FaultyProgram.ts:${planted + 1}:`
 
 describe("positions in the built program", () => {
   deploymentTest("are named by their source when a request fails unexpectedly", function* ({ gateway }) {
-    const entry = yield* failingProgram
+    const entry = yield* faultyProgram
     for (const format of ["json", "pretty"]) {
-      const { stderr, url } = yield* gateway({ entry, env: { LOG_FORMAT: format } })
+      const { stderr, url } = yield* gateway({ entry, env: { LOG_FORMAT: format, PLANTED_ERROR: "true" } })
       const { secret } = yield* openAccount({})
       const { status } = yield* ask({ url, secret, stream: false, text: "hi" })
       assert.strictEqual(status, 500)
@@ -29,7 +29,10 @@ describe("positions in the built program", () => {
   })
 
   deploymentTest("are named by their source when an error ends the process", function* ({ gateway }) {
-    const { ended, signal, stderr } = yield* gateway({ entry: yield* failingProgram })
+    const { ended, signal, stderr } = yield* gateway({
+      entry: yield* faultyProgram,
+      env: { PLANTED_ERROR: "true" }
+    })
     yield* signal("SIGUSR2")
     assert.strictEqual((yield* ended).code, 1)
     assert.match(stderr(), new RegExp(`TypeError: planted\n +at .*${place}`))

@@ -3,7 +3,7 @@ import { readFileSync } from "node:fs"
 import path from "node:path"
 import { Context, Effect, Layer } from "effect"
 import { Embedded } from "../../src/database/Embedded.ts"
-import { isAlive } from "../harness/processes.ts"
+import { isAlive } from "../harness/temporary.ts"
 
 /** What a crash must not lose is written; only the disk's own write is left out. */
 const settings = { fsync: "off", max_connections: "100" }

@@ -1,6 +1,6 @@
 import { Effect, Predicate } from "effect"
 import { hash } from "../harness/fixtures/Random.ts"
-import { png } from "../harness/fixtures/TinyPictures.ts"
+import { png } from "../harness/fixtures/TinyMedia.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
 import type { Service } from "./History.ts"

@@ -4,10 +4,19 @@ import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
 import type { Answer } from "../contracts/ChatHarness.ts"
 import { soon } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, thrownBy } from "../harness/client/OfficialClients.ts"
-import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { answers, breaking, breaks, type Dialect, dialects, theirs } from "../harness/upstream/Dialects.ts"
+import {
+  answers,
+  breaking,
+  breaks,
+  type Dialect,
+  DialectHosts,
+  dialects,
+  gateway,
+  routeTo,
+  theirs
+} from "../harness/upstream/Dialects.ts"
 import { event, json, type Reply, sse } from "../harness/upstream/FakeUpstream.ts"
 
 const said: Answer = { content: "Servus, world.", finish: "stop" }

@@ -3,10 +3,19 @@ import type { ChatCompletionChunk } from "openai/resources/chat/completions"
 import type { Answer } from "../contracts/ChatHarness.ts"
 import { calling, contentOf, drained } from "../harness/client/OfficialClients.ts"
 import { price } from "../harness/fixtures/ChatCatalog.ts"
-import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { answers, type Dialect, dialects, type Outage, outages, theirs } from "../harness/upstream/Dialects.ts"
+import {
+  answers,
+  type Dialect,
+  DialectHosts,
+  dialects,
+  gateway,
+  type Outage,
+  outages,
+  routeTo,
+  theirs
+} from "../harness/upstream/Dialects.ts"
 
 const others = (first: Dialect) => dialects.filter((one) => one !== first)
 

@@ -1,10 +1,9 @@
 import { Schema } from "effect"
 import { post, talk } from "../harness/client/HttpCalls.ts"
 import { price } from "../harness/fixtures/ChatCatalog.ts"
-import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { answers, dialects } from "../harness/upstream/Dialects.ts"
+import { answers, DialectHosts, dialects, gateway, routeTo } from "../harness/upstream/Dialects.ts"
 
 const models = Object.fromEntries(dialects.map((dialect) => [dialect.name, [routeTo(dialect)]]))
 

@@ -4,10 +4,9 @@ import type { Answer } from "../contracts/ChatHarness.ts"
 import { ask, customer } from "../harness/client/MessagesClient.ts"
 import { calling } from "../harness/client/OfficialClients.ts"
 import { price } from "../harness/fixtures/ChatCatalog.ts"
-import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { answers, type Dialect, dialects } from "../harness/upstream/Dialects.ts"
+import { answers, type Dialect, DialectHosts, dialects, gateway, routeTo } from "../harness/upstream/Dialects.ts"
 
 const modelOf = ({ name }: Dialect) => `on-${name}`
 const served = gateway(Object.fromEntries(dialects.map((one) => [modelOf(one), [routeTo(one)]])))

@@ -7,11 +7,10 @@ import type { Answer } from "../contracts/ChatHarness.ts"
 import { ask, customer } from "../harness/client/MessagesClient.ts"
 import { calling } from "../harness/client/OfficialClients.ts"
 import { chatCatalog, price } from "../harness/fixtures/ChatCatalog.ts"
-import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { Mocks, mocks } from "../harness/upstream/Aimock.ts"
-import { answers, type Dialect, dialects } from "../harness/upstream/Dialects.ts"
+import { answers, type Dialect, DialectHosts, dialects, gateway, routeTo } from "../harness/upstream/Dialects.ts"
 
 const modelOf = ({ name }: Dialect) => `on-${name}`
 const served = gateway(Object.fromEntries(dialects.map((one) => [modelOf(one), [routeTo(one)]])))

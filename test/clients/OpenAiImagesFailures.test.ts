@@ -6,7 +6,7 @@ import { gateway, onFirst, onSecond, usualPrice } from "../harness/gateway/Image
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { json, type Reply, silent, text } from "../harness/upstream/FakeUpstream.ts"
-import { edits, generations, painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { edits, generations, painting, paints } from "../harness/upstream/Replies.ts"
 import { hidden, Upstreams } from "../harness/upstream/Upstreams.ts"
 import { refusedAs } from "./Refusal.ts"
 

@@ -6,7 +6,7 @@ import { gateway, usualPrice } from "../harness/gateway/ImageGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { json, steps } from "../harness/upstream/FakeUpstream.ts"
-import { painted, painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { painted, painting, paints } from "../harness/upstream/Replies.ts"
 import { Upstreams } from "../harness/upstream/Upstreams.ts"
 
 const asked = { model: "art", prompt: "a cat" }

@@ -5,9 +5,8 @@ import { answerOf, chargeOf, hostOf, inbounds, type Pair, Payer, pairs, served }
 import { refusals } from "../harness/client/HttpCalls.ts"
 import { customer } from "../harness/client/MessagesClient.ts"
 import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
-import { DialectHosts } from "../harness/gateway/DialectGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { answers, breaking, breaks, dialectOf, theirs } from "../harness/upstream/Dialects.ts"
+import { answers, breaking, breaks, DialectHosts, dialectOf, theirs } from "../harness/upstream/Dialects.ts"
 
 const question = turn("user", "hi")
 

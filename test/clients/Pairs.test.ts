@@ -4,7 +4,7 @@ import { comesOut, isNative, type Pair, Payer, pairs, pairsWith, served } from "
 import { make } from "../fetching/ForeignServer.ts"
 import { badRequest, type Refusal } from "../harness/client/HttpCalls.ts"
 import { thrownBy } from "../harness/client/OfficialClients.ts"
-import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
+import { dataUrl, png } from "../harness/fixtures/TinyMedia.ts"
 import { assert, withLayer } from "../harness/It.ts"
 
 const question = turn("user", "Weather in Bern and Oslo?")

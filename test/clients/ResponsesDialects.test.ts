@@ -3,10 +3,18 @@ import type { ResponseCreateParamsNonStreaming, ResponseInput } from "openai/res
 import type { Answer } from "../contracts/ChatHarness.ts"
 import { calling, drained } from "../harness/client/OfficialClients.ts"
 import { price } from "../harness/fixtures/ChatCatalog.ts"
-import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { answers, breaking, breaks, type Dialect, dialects } from "../harness/upstream/Dialects.ts"
+import {
+  answers,
+  breaking,
+  breaks,
+  type Dialect,
+  DialectHosts,
+  dialects,
+  gateway,
+  routeTo
+} from "../harness/upstream/Dialects.ts"
 import { json, type Received, type Reply } from "../harness/upstream/FakeUpstream.ts"
 import { pixel } from "./SandboxChat.ts"
 

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { png } from "../harness/fixtures/TinyMedia.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 
 /** The built-in catalog, served by the sandbox. */
@@ -13,4 +14,4 @@ export const costOf = (prompt: number | null | undefined, completion: number | n
   BigInt(prompt ?? 0) * BigInt(listed.prompt * 1_000) + BigInt(completion ?? 0) * BigInt(listed.completion * 1_000)
 
 /** A whole PNG of one pixel. */
-export const pixel = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+export const pixel = png.toString("base64")

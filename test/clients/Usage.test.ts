@@ -1,11 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type OpenAI from "openai"
+import { untilOver } from "../harness/client/MediaClient.ts"
 import { calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
-import { untilOver } from "../harness/client/VideoClient.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { freePort } from "../harness/Port.ts"
+import { freePort } from "../harness/Listening.ts"
 
 const gateway = Served.layer(Effect.map(freePort, (port) => ({ env: { SANDBOX: "true", PORT: String(port) } })))
 

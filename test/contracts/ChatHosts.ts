@@ -1,11 +1,9 @@
-import type { LLMock } from "@copilotkit/aimock"
+import { LLMock, type MockServerOptions } from "@copilotkit/aimock"
 import { Effect, Predicate, Redacted, type Scope } from "effect"
 import type { Route, RouteOptions } from "../../src/domain/Model.ts"
 import { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { Provider } from "../../src/services/routing/Provider.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
-import { makeMock } from "../harness/upstream/MockServer.ts"
-import { relay } from "../harness/upstream/Relay.ts"
 import {
   type Answer,
   type Fault,
@@ -188,7 +186,7 @@ export const hostOver = (wire: ChatWire, fake: Fake.FakeUpstream): Host => ({
 const aimockHost = (wire: ChatWire, { describe, model, refuse }: Aimock): Effect.Effect<Host, never, Scope.Scope> =>
   Effect.gen(function* () {
     const mock = yield* makeMock(secret)
-    const fake = yield* Fake.serving(relay(mock.url))
+    const fake = yield* Fake.serving(Fake.relay(mock.url))
     const script = (fixture: Fixture) =>
       Effect.sync(() => mock.clearFixtures().addFixture({ match: { predicate: () => true }, ...fixture }))
     const route = routeTo(wire, fake.url, wire.options)
@@ -227,3 +225,10 @@ export const harnesses = (wire: ChatWire): ReadonlyArray<Harness> => {
   }
   return [own, independent]
 }
+
+/** An upstream that others wrote, which takes this key alone. */
+export const makeMock = (key: string, options: MockServerOptions = {}) =>
+  Effect.acquireRelease(
+    Effect.promise(() => LLMock.create({ port: 0, auth: { apiKeys: [key] }, ...options })),
+    (made) => Effect.promise(() => made.stop())
+  )

@@ -2,8 +2,8 @@ import { Effect, Layer, type Scope } from "effect"
 import { Upstream } from "../../src/providers/client/Upstream.ts"
 import type { Fetcher } from "../../src/services/media/Fetcher.ts"
 import type { FailureClass, Provider } from "../../src/services/routing/Provider.ts"
+import { fetcherFor, ranges } from "../fetching/ForeignServer.ts"
 import { type Body, effectOf, liveOver } from "../harness/It.ts"
-import * as PlainFetcher from "../harness/upstream/PlainFetcher.ts"
 
 /** What carries the upstream secret, and what must never leave the route's own origin. */
 export const secret = "sk-upstream-secret"
@@ -41,7 +41,7 @@ export interface MediaHarness<Host> {
 /** What adapters of media need of the gateway. */
 export const services = Layer.merge(
   Upstream.layer({ connectTimeoutSeconds: 5, idleTimeoutSeconds: 180 }),
-  PlainFetcher.layer
+  fetcherFor([], { resultFetchAllow: ranges("127.0.0.0/8"), connectTimeoutSeconds: 5 })
 )
 
 export const base64 = (bytes: Uint8Array) => Buffer.from(bytes).toString("base64")

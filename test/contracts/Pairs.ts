@@ -3,9 +3,16 @@ import type { Feature } from "../../src/domain/Model.ts"
 import { type Customer, customer } from "../harness/client/MessagesClient.ts"
 import { calling } from "../harness/client/OfficialClients.ts"
 import { price } from "../harness/fixtures/ChatCatalog.ts"
-import { DialectHosts, gateway, routeTo } from "../harness/gateway/DialectGateway.ts"
 import { assert } from "../harness/It.ts"
-import { type Dialect, dialectOf, type Outage, outages } from "../harness/upstream/Dialects.ts"
+import {
+  type Dialect,
+  DialectHosts,
+  dialectOf,
+  gateway,
+  type Outage,
+  outages,
+  routeTo
+} from "../harness/upstream/Dialects.ts"
 import type { Received, Reply } from "../harness/upstream/FakeUpstream.ts"
 import { chatWires } from "../providers/ChatWires.ts"
 import type { Answer, Turn, Understood } from "./ChatHarness.ts"

@@ -2,7 +2,7 @@ import { Deferred, Effect, Fiber } from "effect"
 import { type Asked, ask } from "../harness/client/ChatClient.ts"
 import { Deployment } from "../harness/gateway/Deployment.ts"
 import { assert } from "../harness/It.ts"
-import { after, completion, either, stream } from "../harness/upstream/ChatReplies.ts"
+import { after, completion, either, stream } from "../harness/upstream/Replies.ts"
 
 /** A chat that its upstream has received, and answers when `answer` is run. */
 export const chatUnderWay = Effect.fnUntraced(function* (asked: Asked) {

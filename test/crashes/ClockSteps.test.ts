@@ -4,9 +4,9 @@ import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
-import { deploymentTest, steppedClockProgram } from "../harness/gateway/Deployment.ts"
+import { deploymentTest, faultyProgram } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { charge, completion } from "../harness/upstream/ChatReplies.ts"
+import { charge, completion } from "../harness/upstream/Replies.ts"
 import { chatAndStreamUnderWay } from "./ChatsUnderWay.ts"
 
 const hour = 3_600_000
@@ -19,7 +19,7 @@ describe.concurrent("a gateway whose clock is set", () => {
     deploymentTest(
       `${direction} goes on with what it serves, and logs how long it took`,
       function* ({ gateway, upstream }) {
-        const entry = yield* steppedClockProgram
+        const entry = yield* faultyProgram
         const { signal, stderr, url } = yield* gateway({ entry, env: { CLOCK_STEP_MS: String(step) } })
         const log = yield* RequestLog
         const keys = yield* ApiKeys

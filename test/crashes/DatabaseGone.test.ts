@@ -5,8 +5,8 @@ import { ask, codeOf, get } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { charge, completion } from "../harness/upstream/ChatReplies.ts"
 import { silent } from "../harness/upstream/FakeUpstream.ts"
+import { charge, completion } from "../harness/upstream/Replies.ts"
 import { chatAndStreamUnderWay, chatUnderWay } from "./ChatsUnderWay.ts"
 
 /** A gateway whose database connections can be told from ours, and can be cut. */

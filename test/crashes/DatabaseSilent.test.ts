@@ -4,7 +4,7 @@ import { type Answer, ask, attempt, codeOf, get } from "../harness/client/ChatCl
 import { assertCharged, eventually } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { charge, completion } from "../harness/upstream/ChatReplies.ts"
+import { charge, completion } from "../harness/upstream/Replies.ts"
 import { chatUnderWay } from "./ChatsUnderWay.ts"
 
 /** A gateway behind a door to its database, with what it has logged at INFO and above. */

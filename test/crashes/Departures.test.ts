@@ -4,13 +4,12 @@ import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, type ConnectionBroke, codeOf, openStream } from "../harness/client/ChatClient.ts"
-import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
+import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/MediaClient.ts"
 import { assertCharged, copies, eventually, moneyOf } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { after, charge, completion, delta, either } from "../harness/upstream/ChatReplies.ts"
 import { type Reply, silent, sse } from "../harness/upstream/FakeUpstream.ts"
-import { painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { after, charge, completion, delta, either, painting, paints } from "../harness/upstream/Replies.ts"
 
 /** More than open a circuit, were a departure a failure. */
 const many = Array.from({ length: 6 })

@@ -3,9 +3,9 @@ import { Effect, Exit, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { chatPath, postTo } from "../harness/client/HttpCalls.ts"
 import { ageHeartbeats, assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
-import { Deployment, deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest, faultyProgram } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { charge, either } from "../harness/upstream/ChatReplies.ts"
+import { charge, either } from "../harness/upstream/Replies.ts"
 
 const deaths = [
   { at: "after_hold", stream: false },
@@ -50,7 +50,7 @@ describe("a gateway that is killed while it runs chats with lower caps", () => {
   deploymentTest(
     "leaves books that balance, and no hold after 60 s",
     function* ({ gateway, upstream }) {
-      const program = yield* failpointProgram
+      const program = yield* faultyProgram
       yield* upstream.script(...deaths.flatMap(() => [either, either, either]))
       const dead = yield* Effect.forEach(deaths, (death) => kill(program, death), { concurrency: 2 })
       assert.isTrue(dead.every(({ charges }) => charges.every((amount) => amount === charge)))

@@ -3,14 +3,12 @@ import type { OrgId } from "../../src/domain/Organization.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, codeOf, get } from "../harness/client/ChatClient.ts"
-import { draw, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
-import { assertLinked } from "../harness/client/MediaLinks.ts"
+import { assertLinked, draw, imageOf, isReplay, mediaIn, price } from "../harness/client/MediaClient.ts"
 import { assertCharged, eventually, times } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { freePort } from "../harness/Port.ts"
-import { after } from "../harness/upstream/ChatReplies.ts"
-import { painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { freePort } from "../harness/Listening.ts"
+import { after, painting, paints } from "../harness/upstream/Replies.ts"
 
 const two = Effect.flatMap(Deployment, ({ gateway }) =>
   Effect.all([gateway(), gateway()], { concurrency: "unbounded" })

@@ -4,12 +4,11 @@ import { Effect } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { codeOf } from "../harness/client/ChatClient.ts"
-import { draw, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
+import { draw, imageOf, isReplay, mediaIn, price } from "../harness/client/MediaClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { after } from "../harness/upstream/ChatReplies.ts"
-import { paints } from "../harness/upstream/ImageReplies.ts"
+import { after, paints } from "../harness/upstream/Replies.ts"
 
 const credits = 100_000_000_000n
 

@@ -5,13 +5,12 @@ import type { OrgId } from "../../src/domain/Organization.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, type ConnectionBroke, codeOf } from "../harness/client/ChatClient.ts"
 import { agentWays, type ChatWay, chatWays } from "../harness/client/ChatWays.ts"
-import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/ImageClient.ts"
+import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/MediaClient.ts"
 import { assertCharged, eventually, moneyOf, waitUntil } from "../harness/database/Money.ts"
-import { Deployment, deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest, faultyProgram } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { charge, either } from "../harness/upstream/ChatReplies.ts"
 import type { Received, Reply } from "../harness/upstream/FakeUpstream.ts"
-import { painting, paints } from "../harness/upstream/ImageReplies.ts"
+import { charge, either, painting, paints } from "../harness/upstream/Replies.ts"
 
 /** A kill at a failpoint, or before the provider has answered. */
 interface Death {
@@ -159,7 +158,7 @@ const kill = (surface: Surface, program: string, callsFor: (death: Death) => num
 
 const killedGateways = (surface: Surface) =>
   function* ({ gateway, upstream }: Deployment["Type"]) {
-    const program = yield* failpointProgram
+    const program = yield* faultyProgram
     const { callsFor, reply } = counting(surface)
     yield* upstream.script(...surface.deaths.flatMap(() => [reply, reply, reply]))
     const dead = yield* Effect.forEach(surface.deaths, (death) => kill(surface, program, callsFor, death), {

@@ -2,11 +2,11 @@ import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { Deferred, Effect } from "effect"
 import type { FailpointName } from "../../src/services/runtime/Failpoint.ts"
-import { videoEnvironment } from "../harness/fixtures/VideoCatalog.ts"
-import { Deployment, failpointProgram } from "../harness/gateway/Deployment.ts"
+import { Deployment, faultyProgram } from "../harness/gateway/Deployment.ts"
 import { assert } from "../harness/It.ts"
-import { freePort } from "../harness/Port.ts"
+import { freePort } from "../harness/Listening.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
+import { videoEnvironment } from "../harness/upstream/RenderFarm.ts"
 import * as LeaseLog from "./LeaseLog.ts"
 
 export interface Death {
@@ -35,7 +35,7 @@ const slot = Effect.gen(function* () {
 /** Two addresses for gateways that sell the films of one farm, and die where they are told to. */
 export const make = Effect.fnUntraced(function* (rules: Omit<RenderFarm.Rules, "before">) {
   const { directory, gateway } = yield* Deployment
-  const program = yield* failpointProgram
+  const program = yield* faultyProgram
   const withheld = new Map<string, Deferred.Deferred<void>>()
   const farm = yield* RenderFarm.make({
     ...rules,

@@ -4,12 +4,11 @@ import { Effect } from "effect"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, codeOf, get } from "../harness/client/ChatClient.ts"
-import { draw, imageOf, mediaIn, price } from "../harness/client/ImageClient.ts"
+import { draw, imageOf, mediaIn, price } from "../harness/client/MediaClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { charge, either } from "../harness/upstream/ChatReplies.ts"
-import { paints } from "../harness/upstream/ImageReplies.ts"
+import { charge, either, paints } from "../harness/upstream/Replies.ts"
 
 describe("a media store that cannot be written", () => {
   deploymentTest(

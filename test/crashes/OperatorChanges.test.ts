@@ -6,7 +6,7 @@ import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { adminAt, hire, read } from "../harness/client/AdminClient.ts"
 import { times } from "../harness/database/Money.ts"
-import { deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
+import { deploymentTest, faultyProgram } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 
 const payment = (org: string) => ({
@@ -47,7 +47,7 @@ describe("an operator's payment", () => {
     const { token } = yield* hire("write")
     const { org } = yield* openAccount({ nanoUsd: 0n })
     const env = { FAILPOINT: "change_committed", FAILPOINT_MARKER: marker }
-    const dying = yield* gateway({ entry: yield* failpointProgram, env })
+    const dying = yield* gateway({ entry: yield* faultyProgram, env })
     const cut = yield* Effect.exit(adminAt(dying.url, token)("/credits", payment(org)))
     assert.strictEqual(cut._tag, "Failure")
     assert.strictEqual((yield* dying.ended).signal, "SIGKILL")

@@ -5,7 +5,7 @@ import * as Metrics from "../harness/client/Metrics.ts"
 import { eventually } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert } from "../harness/It.ts"
-import { completion } from "../harness/upstream/ChatReplies.ts"
+import { completion } from "../harness/upstream/Replies.ts"
 
 const told = (url: string) =>
   Effect.map(Metrics.scrapeAt(url), (samples) => ({

@@ -8,7 +8,7 @@ import { ask } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { charge, completion } from "../harness/upstream/ChatReplies.ts"
+import { charge, completion } from "../harness/upstream/Replies.ts"
 
 /** A request whose charge was made while its answer was lost, and which was therefore told that it failed. */
 const chargedAndRefused = Effect.gen(function* () {

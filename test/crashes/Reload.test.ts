@@ -1,20 +1,42 @@
+import { spawn } from "node:child_process"
 import { writeFile } from "node:fs/promises"
 import path from "node:path"
 import { Deferred, Effect, Fiber, Schedule } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, ask, type ConnectionBroke, codeOf, get, openStream } from "../harness/client/ChatClient.ts"
-import { draw, isReplay, price } from "../harness/client/ImageClient.ts"
-import { film, see, untilOver, videoOf } from "../harness/client/VideoClient.ts"
+import { draw, film, isReplay, price, see, untilOver, videoOf } from "../harness/client/MediaClient.ts"
 import { assertCharged, copies, eventually, moneyOf, times } from "../harness/database/Money.ts"
-import { priceOf, videoCatalog } from "../harness/fixtures/VideoCatalog.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { type GatewayProcess, program } from "../harness/gateway/GatewayProcess.ts"
 import { assert, describe } from "../harness/It.ts"
-import { charge, either, stream } from "../harness/upstream/ChatReplies.ts"
-import { paints } from "../harness/upstream/ImageReplies.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
-import * as Command from "./Command.ts"
+import { priceOf, videoCatalog } from "../harness/upstream/RenderFarm.ts"
+import { charge, either, paints, stream } from "../harness/upstream/Replies.ts"
 import * as Workers from "./WorkerProcesses.ts"
+
+interface Finished {
+  readonly code: number | null
+  readonly stdout: string
+  readonly stderr: string
+}
+
+/** Runs the built program's command beside the gateways of a deployment. */
+const runCommand = (...args: ReadonlyArray<string>) =>
+  Effect.flatMap(Deployment, ({ directory, env }) =>
+    Effect.async<Finished>((resume) => {
+      const child = spawn(process.execPath, [program, ...args], {
+        cwd: directory,
+        env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...env },
+        stdio: ["ignore", "pipe", "pipe"]
+      })
+      let stdout = ""
+      let stderr = ""
+      child.stdout.setEncoding("utf8").on("data", (text: string) => (stdout += text))
+      child.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text))
+      child.on("close", (code) => resume(Effect.succeed({ code, stdout, stderr })))
+      return Effect.sync(() => child.kill("SIGKILL"))
+    })
+  )
 
 /** `m1` at one price times a factor, over two routes, and `m2` if there is to be one. */
 const catalogOf = (upstream: string, { factor = 1, more = false } = {}) => {
@@ -106,7 +128,7 @@ describe("SIGHUP", () => {
     assert.strictEqual((yield* ask({ url: gateway.url, secret })).status, 200)
     yield* assertCharged(org, [charge])
 
-    const refused = yield* Command.gateway("catalog", "reload")
+    const refused = yield* runCommand("catalog", "reload")
     assert.strictEqual(refused.code, 1)
     assert.match(refused.stdout, / refused .*\n\n.*catalog\.yaml:11: models\[0\]\.context_length: /)
     assert.strictEqual(refused.stderr, "gateway: 1 of 1 instances go on with the catalog they had.\n")
@@ -182,7 +204,7 @@ describe("gateway catalog reload", () => {
     const { secret } = yield* openAccount({})
     yield* rotate("new")
     yield* sell(catalogOf(upstream.url, { more: true }))
-    const { code, stderr, stdout } = yield* Command.gateway("catalog", "reload")
+    const { code, stderr, stdout } = yield* runCommand("catalog", "reload")
     assert.deepStrictEqual({ code, stderr }, { code: 0, stderr: "" })
     assert.lengthOf(stdout.match(/ reloaded +\w{12} +2$/gm) ?? [], 4)
     yield* upstream.script(...times(8).map(() => either))
@@ -193,12 +215,12 @@ describe("gateway catalog reload", () => {
     for (const _ of times(8)) assert.strictEqual((yield* upstream.received).headers.authorization, "Bearer new")
 
     yield* sell(catalogOf(upstream.url))
-    assert.strictEqual((yield* Command.gateway("catalog", "reload")).code, 0)
+    assert.strictEqual((yield* runCommand("catalog", "reload")).code, 0)
     for (const _ of times(4)) assert.strictEqual((yield* askFor(gateway, secret, "m2")).status, 404)
   })
 
   deploymentTest("says that no gateway runs", function* () {
-    const { code, stdout } = yield* Command.gateway("catalog", "reload")
+    const { code, stdout } = yield* runCommand("catalog", "reload")
     assert.deepStrictEqual(
       { code, stdout },
       { code: 0, stdout: "No gateway is running; each reads its catalog when it starts.\n" }
@@ -224,13 +246,13 @@ describe("gateway routes", () => {
         Effect.timeout("30 seconds")
       )
     yield* awaitAt("/first/")
-    const disabled = yield* Command.gateway("routes", "disable", "m1@first", "--note", "an outage", "--json")
+    const disabled = yield* runCommand("routes", "disable", "m1@first", "--note", "an outage", "--json")
     assert.deepInclude(JSON.parse(disabled.stdout), { id: "m1@first", disabled: true, note: "an outage" })
     yield* awaitAt("/second/")
-    const shown = yield* Command.gateway("providers")
+    const shown = yield* runCommand("providers")
     assert.match(shown.stdout, /^m1@first +disabled /m)
     assert.match(shown.stdout, /^m1@first +\d{4}-\S+Z +\S+ +an outage$/m)
-    assert.strictEqual((yield* Command.gateway("routes", "enable", "m1@first")).code, 0)
+    assert.strictEqual((yield* runCommand("routes", "enable", "m1@first")).code, 0)
     yield* awaitAt("/first/")
     yield* Fiber.interrupt(traffic)
     const ends = yield* Fiber.join(Fiber.all(chats))
@@ -245,7 +267,7 @@ describe("gateway routes", () => {
     const { gateway, start } = yield* startWith(catalogOf(upstream.url))
     const { org, secret } = yield* openAccount({})
     for (const route of ["m1@first", "m1@second"]) {
-      assert.strictEqual((yield* Command.gateway("routes", "disable", route)).code, 0)
+      assert.strictEqual((yield* runCommand("routes", "disable", route)).code, 0)
     }
     const refused = (url: string) =>
       Effect.map(ask({ url, secret }), (answer) => [answer.status, answer.text.includes("No healthy provider")])

@@ -3,7 +3,7 @@ import { openAccount } from "../harness/client/Account.ts"
 import { waitUntil } from "../harness/database/Money.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { freePort } from "../harness/Port.ts"
+import { freePort } from "../harness/Listening.ts"
 import * as LoadBalancer from "./LoadBalancer.ts"
 
 const model = "gemini-3.6-flash"

@@ -9,7 +9,7 @@ import { type Answer, ask, codeOf, get } from "../harness/client/ChatClient.ts"
 import { assertCharged, times } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
-import { after, charge, completion } from "../harness/upstream/ChatReplies.ts"
+import { after, charge, completion } from "../harness/upstream/Replies.ts"
 
 const two = (options?: GatewayOptions) =>
   Effect.flatMap(Deployment, ({ gateway }) =>

@@ -2,13 +2,12 @@ import path from "node:path"
 import { Effect } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { attempt } from "../harness/client/ChatClient.ts"
-import { mediaIn } from "../harness/client/ImageClient.ts"
-import { fetched, film, listed, see, untilOver, videoOf } from "../harness/client/VideoClient.ts"
+import { fetched, film, listed, mediaIn, see, untilOver, videoOf } from "../harness/client/MediaClient.ts"
 import { assertCharged, eventually } from "../harness/database/Money.ts"
-import { priceOf, videoEnvironment } from "../harness/fixtures/VideoCatalog.ts"
-import { deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
+import { deploymentTest, faultyProgram } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
+import { priceOf, videoEnvironment } from "../harness/upstream/RenderFarm.ts"
 
 describe("a gateway that is killed while it deletes a video", () => {
   deploymentTest("shows it no more, and removes its clip when it runs again", function* ({ directory, env, gateway }) {
@@ -16,7 +15,7 @@ describe("a gateway that is killed while it deletes a video", () => {
     const farm = yield* RenderFarm.make({ fate: () => ({ submit: "taken", polls: 0, end: "clip" }) })
     const videos = yield* videoEnvironment(farm.url)
     const fatal = { FAILPOINT: "deletion_committed", FAILPOINT_MARKER: path.join(directory, "marker") }
-    const first = yield* gateway({ entry: yield* failpointProgram, env: { ...videos, ...fatal } })
+    const first = yield* gateway({ entry: yield* faultyProgram, env: { ...videos, ...fatal } })
     const { id } = videoOf(
       yield* film({ url: first.url, secret, body: { model: "film", prompt: "a cat", seconds: 4 } }),
       202

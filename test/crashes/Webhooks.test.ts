@@ -4,12 +4,12 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import type { FailpointName } from "../../src/services/runtime/Failpoint.ts"
 import { openAccount } from "../harness/client/Account.ts"
-import { film, videoOf } from "../harness/client/VideoClient.ts"
+import { film, videoOf } from "../harness/client/MediaClient.ts"
 import { eventually, times } from "../harness/database/Money.ts"
-import { videoEnvironment } from "../harness/fixtures/VideoCatalog.ts"
-import { deploymentTest, failpointProgram } from "../harness/gateway/Deployment.ts"
+import { deploymentTest, faultyProgram } from "../harness/gateway/Deployment.ts"
 import { assert } from "../harness/It.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
+import { videoEnvironment } from "../harness/upstream/RenderFarm.ts"
 import * as Receiver from "../services/webhooks/WebhookReceiver.ts"
 
 const deaths: ReadonlyArray<FailpointName> = ["video_stored", "webhook_leased", "webhook_sent"]
@@ -18,7 +18,7 @@ const count = 6
 deploymentTest(
   "webhooks of videos survive kills before their commit, before they are sent and before that is recorded",
   function* ({ directory, gateway }) {
-    const program = yield* failpointProgram
+    const program = yield* faultyProgram
     const sql = yield* SqlClient.SqlClient
     let mayEnd = false
     const fate = () => ({ submit: "taken", polls: 1, end: "clip" }) as const

@@ -19,8 +19,8 @@ import {
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
 import { program } from "../harness/gateway/GatewayProcess.ts"
 import { assert, describe } from "../harness/It.ts"
-import { isAlive } from "../harness/processes.ts"
-import { charge, either, stream } from "../harness/upstream/ChatReplies.ts"
+import { isAlive } from "../harness/temporary.ts"
+import { charge, either, stream } from "../harness/upstream/Replies.ts"
 import * as Workers from "./WorkerProcesses.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))

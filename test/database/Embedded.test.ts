@@ -4,7 +4,7 @@ import path from "node:path"
 import { Context, Effect, Exit, Layer, Option, Scope } from "effect"
 import { Embedded } from "../../src/database/Embedded.ts"
 import { afterAll, assert, describe, it } from "../harness/It.ts"
-import { isAlive } from "../harness/processes.ts"
+import { isAlive } from "../harness/temporary.ts"
 import {
   allGone,
   attacher,

@@ -4,8 +4,7 @@ import path from "node:path"
 import { Effect, Schedule } from "effect"
 import { build } from "esbuild"
 import * as Pg from "pg"
-import { isAlive } from "../harness/processes.ts"
-import { prefix } from "../harness/temporary.ts"
+import { isAlive, prefix } from "../harness/temporary.ts"
 
 const cache = path.resolve("node_modules/.cache")
 

@@ -1,4 +1,4 @@
-import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
+import { dataUrl, png } from "../harness/fixtures/TinyMedia.ts"
 
 const picture = dataUrl(png, "image/png")
 

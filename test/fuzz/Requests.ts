@@ -1,5 +1,5 @@
 import { FastCheck as fc } from "effect"
-import { gif, grown, png } from "../harness/fixtures/TinyPictures.ts"
+import { gif, grown, png } from "../harness/fixtures/TinyMedia.ts"
 import { filePart, formOf, formType, rawPart, textPart } from "../http/body/Forms.ts"
 import { endpoints } from "./Bodies.ts"
 import { mutated, odd } from "./Values.ts"

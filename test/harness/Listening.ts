@@ -1,5 +1,6 @@
-import type { Server, Socket } from "node:net"
-import { Effect } from "effect"
+import { randomInt } from "node:crypto"
+import { createServer, type Server, type Socket } from "node:net"
+import { Effect, Schedule } from "effect"
 
 /** Listens while the scope lasts, and breaks every connection at its end; the port. */
 export const listen = (server: Server, at: { readonly port?: number; readonly address?: string } = {}) => {
@@ -24,3 +25,16 @@ export const listen = (server: Server, at: { readonly port?: number; readonly ad
       })
   )
 }
+
+/** Below what systems give to whom asks for any port, so that no other test is given it meanwhile. */
+const port = Effect.suspend(() => {
+  const candidate = randomInt(10_000, 30_000)
+  return Effect.async<number, "taken">((resume) => {
+    const server = createServer()
+    server.once("error", () => resume(Effect.fail("taken")))
+    server.listen(candidate, "127.0.0.1", () => server.close(() => resume(Effect.succeed(candidate))))
+  })
+})
+
+/** A port for a gateway whose links lead to itself, and that comes back where it was. */
+export const freePort = port.pipe(Effect.retry(Schedule.recurs(50)), Effect.orDie)

@@ -6,18 +6,18 @@ import type { TestProject } from "vitest/node"
 import { Database } from "../../src/database/Database.ts"
 import { Embedded } from "../../src/database/Embedded.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
-import { isAlive } from "./processes.ts"
-import { bundles, makerOf, prefix, root } from "./temporary.ts"
+import { bundles, isAlive, makerOf, prefix, root } from "./temporary.ts"
 
-/** What earlier runs left behind when they were killed. Their servers are gone with them. */
-const sweep = Effect.sync(() => {
-  for (const directory of [root, bundles]) {
-    for (const name of existsSync(directory) ? readdirSync(directory) : []) {
-      const pid = makerOf(name)
-      if (pid !== undefined && !isAlive(pid)) rmSync(path.join(directory, name), { recursive: true, force: true })
+/** Removes what processes left that are over; the servers of those that were killed are gone with them. */
+const sweep = (isOver: (pid: number) => boolean) =>
+  Effect.sync(() => {
+    for (const directory of [root, bundles]) {
+      for (const name of existsSync(directory) ? readdirSync(directory) : []) {
+        const pid = makerOf(name)
+        if (pid !== undefined && isOver(pid)) rmSync(path.join(directory, name), { recursive: true, force: true })
+      }
     }
-  }
-})
+  })
 
 const temporaryDirectory = Effect.acquireRelease(
   Effect.sync(() => {
@@ -44,8 +44,8 @@ const settings = {
 }
 
 const embeddedServer = Effect.gen(function* () {
-  yield* sweep
-  yield* Effect.addFinalizer(() => sweep)
+  yield* sweep((pid) => !isAlive(pid))
+  yield* Effect.addFinalizer(() => sweep((pid) => pid === process.pid || !isAlive(pid)))
   const dataDir = yield* temporaryDirectory
   const context = yield* Layer.build(Embedded.layer({ dataDir, settings }))
   const { host, user } = Context.get(context, Embedded)

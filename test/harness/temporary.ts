@@ -24,11 +24,11 @@ export const root = realpathSync(process.env["TEST_DIRECTORY"] || (isRoomy("/dev
 /** For `mkdtemp`. */
 export const prefix = path.join(root, `${name}${process.pid}-`)
 
-/** Where programs are bundled that several test files of a process share: inside the project, to find its packages. */
+/** Where programs are bundled that test files share: inside the project, to find its packages. */
 export const bundles = path.resolve("node_modules/.cache/gateway-test")
 
-/** The bundle of that name of this process. */
-export const bundleOf = (source: string): string => path.join(bundles, `${name}${process.pid}-${source}.js`)
+/** The bundle of that name of this run, whose process is the parent of all that run tests. */
+export const bundleOf = (source: string): string => path.join(bundles, `${name}${process.ppid}-${source}.js`)
 
 /** An empty directory, removed with the scope. */
 export const temporaryDirectory = Effect.acquireRelease(
@@ -48,4 +48,14 @@ export const directoryWith = (files: Readonly<Record<string, string>>) =>
 export const makerOf = (directory: string) => {
   const pid = new RegExp(`^${name}(\\d+)-`).exec(directory)?.[1]
   return pid === undefined ? undefined : Number(pid)
+}
+
+/** Whether a process runs (a zombie counts). */
+export const isAlive = (pid: number) => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM"
+  }
 }

@@ -1,5 +1,6 @@
 import { HttpServer } from "@effect/platform"
 import { Context, Duration, Effect, Layer } from "effect"
+import type { Role } from "../../src/domain/Operator.ts"
 import * as Server from "../../src/http/server/Server.ts"
 import { Readiness } from "../../src/http/system/SystemHandlers.ts"
 import { Auth } from "../../src/services/access/Auth.ts"
@@ -27,6 +28,7 @@ import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
 import { VideoJobsFake } from "../fakes/VideoJobsFake.ts"
 import { fetcherFor } from "../fetching/ForeignServer.ts"
 import { operator } from "../harness/client/Account.ts"
+import { adminAt, hire } from "../harness/client/AdminClient.ts"
 import { bearer, callAt, postTo, type Sent } from "../harness/client/HttpCalls.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { keys, options, small } from "../harness/fixtures/Catalogs.ts"
@@ -160,6 +162,13 @@ export const post = (customer: { readonly secret: string }, path: string, body: 
 /** What is below `/v1/videos`. */
 export const get = ({ secret }: { readonly secret: string }, below = "") =>
   Effect.flatMap(MediaServer, ({ url }) => callAt(`${url}${videos}${below}`, { headers: bearer(secret) }))
+
+/** A new operator, with requests of theirs to this server. */
+export const asOperator = Effect.fnUntraced(function* (role: Role) {
+  const { url } = yield* MediaServer
+  const operator = yield* hire(role)
+  return { ...operator, admin: adminAt(url, operator.token) }
+})
 
 const last = <A>(jobs: ReadonlyArray<A>): A => {
   const job = jobs.at(-1)

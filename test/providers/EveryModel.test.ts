@@ -4,7 +4,7 @@ import type { ModelList } from "../../src/http/models/Schema.ts"
 import { type Account, openAccount } from "../harness/client/Account.ts"
 import { bearer, call } from "../harness/client/HttpCalls.ts"
 import { builtIn } from "../harness/fixtures/Catalogs.ts"
-import { dataUrl, png } from "../harness/fixtures/TinyPictures.ts"
+import { dataUrl, png } from "../harness/fixtures/TinyMedia.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import * as Vendor from "./Vendors.ts"
 

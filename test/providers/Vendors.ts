@@ -1,7 +1,6 @@
 import { Context, Effect, Layer, Predicate } from "effect"
 import { parse, parseDocument } from "yaml"
-import { tinyClip } from "../harness/fixtures/TinyClip.ts"
-import { png } from "../harness/fixtures/TinyPictures.ts"
+import { png, tinyClip } from "../harness/fixtures/TinyMedia.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
 

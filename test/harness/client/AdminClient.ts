@@ -2,7 +2,6 @@ import { randomUUID } from "node:crypto"
 import { Effect, Redacted } from "effect"
 import type { Role } from "../../../src/domain/Operator.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
-import { MediaServer } from "../../http/MediaServer.ts"
 import { assert } from "../It.ts"
 import { type Answer, bearer, callAt, type Refusal, type Sent } from "./HttpCalls.ts"
 
@@ -26,13 +25,6 @@ export const adminAt =
         ...sent.headers
       }
     })
-
-/** A new operator, with requests of theirs to the suite's server. */
-export const asOperator = Effect.fnUntraced(function* (role: Role) {
-  const { url } = yield* MediaServer
-  const operator = yield* hire(role)
-  return { ...operator, admin: adminAt(url, operator.token) }
-})
 
 /** The refusals of the admin API. */
 export const refusals = {

@@ -1,6 +1,8 @@
 import { execFile } from "node:child_process"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { existsSync } from "node:fs"
+import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
+import { setTimeout } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Context, Effect, Layer, Logger, LogLevel, Redacted, type Scope } from "effect"
@@ -8,10 +10,10 @@ import { Database } from "../../../src/database/Database.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { operator } from "../client/Account.ts"
+import { doorTo } from "../database/DatabaseProxy.ts"
 import * as Postgres from "../database/Postgres.ts"
-import * as Proxy from "../database/TcpProxy.ts"
 import { type Body, effectOf, it } from "../It.ts"
-import { bundleOf, prefix } from "../temporary.ts"
+import { bundleOf, bundles, prefix } from "../temporary.ts"
 import * as Upstream from "../upstream/FakeUpstream.ts"
 import * as GatewayProcess from "./GatewayProcess.ts"
 
@@ -51,11 +53,7 @@ export class Deployment extends Context.Tag("test/Deployment")<
     readonly upstream: Upstream.FakeUpstream
     readonly env: Readonly<Record<string, string>>
     /** A door to the database, for the `DATABASE_URL` of a gateway that shall lose it. */
-    readonly door: Effect.Effect<
-      Effect.Effect.Success<ReturnType<typeof Proxy.make>> & { readonly url: string },
-      never,
-      Scope.Scope
-    >
+    readonly door: ReturnType<typeof doorTo>
     readonly gateway: (
       options?: GatewayOptions
     ) => Effect.Effect<GatewayProcess.GatewayProcess, GatewayProcess.NotStarted, Scope.Scope>
@@ -104,36 +102,24 @@ export const deploymentTest = (
   timeout?: number
 ) => it.live(title, () => inDeployment(Effect.flatMap(Deployment, effectOf(body))), timeout)
 
-/** A proxy before a database, and the URL that leads through it. */
-export const doorTo = Effect.fnUntraced(function* (databaseUrl: string) {
-  const url = new URL(databaseUrl)
-  const host = url.searchParams.get("host")
-  const door = yield* Proxy.make(
-    host === null ? { host: url.hostname, port: Number(url.port || 5432) } : { path: path.join(host, ".s.PGSQL.5432") }
-  )
-  url.searchParams.delete("host")
-  url.host = `127.0.0.1:${door.port}`
-  return { ...door, url: url.href }
-})
+const root = fileURLToPath(new URL("../../../", import.meta.url))
+const build = promisify(execFile)
 
-/** Bundles a program of this folder, once for all test files of this process; answers the path of the bundle. */
-const bundle = (source: string) => {
-  const make = async () => {
-    const root = fileURLToPath(new URL("../../../", import.meta.url))
-    const program = bundleOf(source)
-    const entry = fileURLToPath(new URL(`${source}.ts`, import.meta.url))
-    await promisify(execFile)(process.execPath, ["build.mjs", entry, program], { cwd: root })
-    return program
-  }
-  let made: Promise<string> | undefined
-  return Effect.promise(() => (made ??= make()))
+/** Built once for all processes of a test run: the first that wants it builds, the others wait. */
+const bundle = async (): Promise<string> => {
+  const program = bundleOf("FaultyProgram")
+  await mkdir(bundles, { recursive: true })
+  const isFirst = await mkdir(`${program}.lock`).then(
+    () => true,
+    () => false
+  )
+  const entry = fileURLToPath(new URL("FaultyProgram.ts", import.meta.url))
+  if (isFirst) await build(process.execPath, ["build.mjs", entry, program], { cwd: root })
+  while (!existsSync(program)) await setTimeout(50)
+  return program
 }
 
-/** The gateway that dies at a failpoint. */
-export const failpointProgram = bundle("FailpointProgram")
+let bundled: Promise<string> | undefined
 
-/** The gateway whose wall clock is set by a signal. */
-export const steppedClockProgram = bundle("SteppedClockProgram")
-
-/** The gateway in which every chat fails after its hold. */
-export const failingProgram = bundle("FailingProgram")
+/** The path of the gateway with faults: `FaultyProgram.ts`. */
+export const faultyProgram = Effect.promise(() => (bundled ??= bundle()))

@@ -1,8 +1,9 @@
 import { type ChildProcess, spawn } from "node:child_process"
-import { existsSync } from "node:fs"
+import { existsSync, readFileSync } from "node:fs"
+import path from "node:path"
 import { fileURLToPath } from "node:url"
-import { Data, Deferred, Effect, type Scope } from "effect"
-import { isAlive } from "../processes.ts"
+import { Data, Deferred, Effect, Schema, type Scope } from "effect"
+import { isAlive } from "../temporary.ts"
 
 /** The built program; `npm test` builds it before the tests. */
 export const program = fileURLToPath(new URL("../../../dist/gateway.js", import.meta.url))
@@ -89,3 +90,14 @@ export const start = (options: StartOptions): Effect.Effect<GatewayProcess, NotS
       ended: Deferred.await(ended)
     }
   })
+
+const decode = Schema.decodeUnknownSync(Schema.parseJson(Schema.Struct({ files: Schema.Array(Schema.String) })))
+
+/** What the built program consists of; files of earlier builds lie beside them. */
+export const builtFiles = (extension: string): ReadonlyArray<string> => {
+  const directory = path.dirname(program)
+  const { files } = decode(readFileSync(path.join(directory, "gateway/build.json"), "utf8"))
+  return files
+    .filter((file) => file.startsWith("gateway/") && file.endsWith(extension))
+    .map((file) => path.join(directory, file))
+}

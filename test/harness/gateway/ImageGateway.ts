@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import { post, type Sent } from "../client/HttpCalls.ts"
-import { freePort } from "../Port.ts"
-import { edits, generations } from "../upstream/ImageReplies.ts"
+import { freePort } from "../Listening.ts"
+import { edits, generations } from "../upstream/Replies.ts"
 import { hidden, Upstreams, layer as upstreams } from "../upstream/Upstreams.ts"
 import * as Served from "./ServedGateway.ts"
 

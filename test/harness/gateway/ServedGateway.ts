@@ -1,16 +1,21 @@
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import path from "node:path"
+import { HttpServer } from "@effect/platform"
+import { NodeContext } from "@effect/platform-node"
 import { SqlClient } from "@effect/sql"
-import { Context, Data, Effect, Layer, Redacted, Schedule, Schema } from "effect"
+import { Context, Data, Effect, Layer, Logger, ManagedRuntime, Redacted, Schedule, Schema } from "effect"
 import OpenAI from "openai"
 import { Database } from "../../../src/database/Database.ts"
+import * as Gateway from "../../../src/Gateway.ts"
+import { withoutOwnSpans } from "../../../src/Serve.ts"
+import { readSettings } from "../../../src/Settings.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
+import { readCatalogFile } from "../../../src/services/catalog/Catalog.ts"
+import { ownFile } from "../../../src/services/runtime/OwnFiles.ts"
 import { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
 import { openAccount, operator } from "../client/Account.ts"
 import { freshUrl } from "../database/Postgres.ts"
-import { prefix } from "../temporary.ts"
+import { directoryWith } from "../temporary.ts"
 import { type GatewayProcess, start } from "./GatewayProcess.ts"
-import { serveHere } from "./ServedHere.ts"
 
 export interface ServedOptions {
   /** The catalog's text; the built-in one where undefined. */
@@ -30,17 +35,6 @@ export class ServedGateway extends Context.Tag("test/ServedGateway")<
 /** The same as a process of its own. */
 export class ServedProcess extends Context.Tag("test/ServedProcess")<ServedProcess, GatewayProcess>() {}
 
-const temporaryDirectory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(prefix)),
-  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true }))
-)
-
-const written = (directory: string, text: string) => {
-  const file = path.join(directory, "catalog.yaml")
-  writeFileSync(file, text)
-  return file
-}
-
 /** Beside the gateway itself, what an operator needs to arrange and to look things up in its database. */
 const layerOf = <A, E, R, EServed, RServed>(
   options: Effect.Effect<ServedOptions, E, R>,
@@ -50,11 +44,11 @@ const layerOf = <A, E, R, EServed, RServed>(
     Effect.gen(function* () {
       const url = yield* freshUrl
       const { catalog, env } = yield* options
-      const directory = yield* temporaryDirectory
+      const directory = yield* directoryWith(catalog === undefined ? {} : { "catalog.yaml": catalog })
       const gateway = serve({
         DATABASE_URL: url,
         DATA_DIR: directory,
-        ...(catalog === undefined ? {} : { CATALOG_FILE: written(directory, catalog) }),
+        ...(catalog === undefined ? {} : { CATALOG_FILE: path.join(directory, "catalog.yaml") }),
         ...env
       })
       return gateway.pipe(
@@ -148,4 +142,33 @@ export const logged = Effect.fnUntraced(function* (requestId: string | null | un
     Effect.orDie,
     Effect.map(([row]) => row)
   )
+})
+
+/** Who is still asking at the end of a test has lost interest. */
+const atOnce = { SHUTDOWN_DELAY: "0", SHUTDOWN_TIMEOUT: "1" }
+
+/**
+ * Serves with these settings in this process until the scope ends, on a free port unless they name one. Its runtime is
+ * its own: no clock, layer or logger of the test reaches it.
+ */
+export const serveHere = Effect.fnUntraced(function* (given: Readonly<Record<string, string>>) {
+  const environment = { PORT: "0", ...atOnce, ...given }
+  const settings = yield* readSettings(environment)
+  const file = settings.catalogFile ?? ownFile("catalog.yaml")
+  const readCatalog = Effect.map(readCatalogFile(file), (source) => ({ source, environment }))
+  const gateway = Layer.unwrapEffect(
+    Effect.map(Effect.context<NodeContext.NodeContext>(), (node) =>
+      Gateway.layer({ settings, readCatalog: Effect.provide(readCatalog, node) })
+    )
+  ).pipe(
+    Layer.provide(Gateway.database(settings)),
+    Layer.provide(NodeContext.layer),
+    Layer.provide(Layer.merge(withoutOwnSpans, Logger.remove(Logger.defaultLogger)))
+  )
+  const runtime = yield* Effect.acquireRelease(
+    Effect.sync(() => ManagedRuntime.make(gateway)),
+    ({ dispose }) => Effect.promise(dispose)
+  )
+  const { address } = yield* Effect.promise(() => runtime.runPromise(HttpServer.HttpServer))
+  return { url: `http://127.0.0.1:${address._tag === "TcpAddress" ? address.port : 0}` }
 })

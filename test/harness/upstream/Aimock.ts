@@ -1,9 +1,9 @@
 import type { LLMock } from "@copilotkit/aimock"
 import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { makeMock } from "../../contracts/ChatHosts.ts"
 import { type CatalogRoute, chatCatalog, price } from "../fixtures/ChatCatalog.ts"
 import * as Served from "../gateway/ServedGateway.ts"
-import { makeMock } from "./MockServer.ts"
 
 /** Upstreams that others wrote: two that take the catalog's credential, and one that knows none of it. */
 export class Mocks extends Context.Tag("test/Mocks")<

@@ -1,9 +1,12 @@
+import { Context, Effect, Layer } from "effect"
 import type { Answer } from "../../contracts/ChatHarness.ts"
 import type { ChatWire, EncodedAnswer } from "../../contracts/ChatHosts.ts"
 import * as Anthropic from "../../providers/anthropic/Wire.ts"
 import * as Gemini from "../../providers/gemini/Wire.ts"
 import * as Chat from "../../providers/openai-chat/Wire.ts"
 import * as Responses from "../../providers/openai-responses/Wire.ts"
+import { type CatalogRoute, chatCatalog } from "../fixtures/ChatCatalog.ts"
+import * as Served from "../gateway/ServedGateway.ts"
 import * as Fake from "./FakeUpstream.ts"
 
 /** A wire format of vendors, and how a host that speaks it answers, refuses and breaks. */
@@ -151,3 +154,48 @@ export const breaking = (dialect: Dialect, answer: Answer, rest: Fake.Step): Fak
   const { opening, output } = dialect.wire(answer)
   return Fake.sse(...opening, ...output, rest)
 }
+
+/** One scripted host a dialect, shared by the tests of a file. */
+export class DialectHosts extends Context.Tag("test/DialectHosts")<
+  DialectHosts,
+  { readonly of: (dialect: Dialect) => Fake.FakeUpstream }
+>() {}
+
+const hosts = (among: ReadonlyArray<Dialect>) =>
+  Layer.scoped(
+    DialectHosts,
+    Effect.gen(function* () {
+      const byName = new Map<string, Fake.FakeUpstream>()
+      for (const { name } of among) byName.set(name, yield* Fake.make)
+      const nobody = yield* Fake.make
+      return { of: ({ name }) => byName.get(name) ?? nobody }
+    })
+  )
+
+/** A route to a dialect's host, or to where nobody listens; no name of it may reach a client. */
+export const routeTo = ({ name }: Dialect, more: { readonly preference?: number; readonly gone?: boolean } = {}) => {
+  const { gone = false, ...rest } = more
+  return { provider: `hush-${name}${gone ? "-gone" : ""}`, model: "hush-model", ...rest }
+}
+
+/** A gateway whose models are routed to these hosts. */
+export const gateway = (
+  models: Readonly<Record<string, ReadonlyArray<CatalogRoute & { readonly cost?: object }>>>,
+  env: Readonly<Record<string, string>> = {},
+  among: ReadonlyArray<Dialect> = dialects
+) =>
+  Served.layer(
+    Effect.map(DialectHosts, ({ of }) => {
+      const provider = (dialect: Dialect, url: string) => {
+        return { adapter: dialect.name, base_url: dialect.baseUrl(url), credential: "HUSH_KEY" }
+      }
+      const open = among.map((one) => [routeTo(one).provider, provider(one, of(one).url)] as const)
+      const gone = among.map(
+        (one) => [routeTo(one, { gone: true }).provider, provider(one, "http://127.0.0.1:1")] as const
+      )
+      return {
+        catalog: chatCatalog(Object.fromEntries([...open, ...gone]), models),
+        env: { HUSH_KEY: "sk-hush", LOG_LEVEL: "none", ...env }
+      }
+    })
+  ).pipe(Layer.provideMerge(hosts(among)))

@@ -1,5 +1,6 @@
-import { createServer, type IncomingHttpHeaders, type ServerResponse } from "node:http"
+import { createServer, type IncomingHttpHeaders, request, type ServerResponse } from "node:http"
 import { Deferred, Effect, FiberId, Queue } from "effect"
+import { jsonChunks } from "../../../src/services/media/Chunks.ts"
 import { listen } from "../Listening.ts"
 
 /** A request that reached the fake. */
@@ -164,3 +165,22 @@ export const serving = Effect.fnUntraced(function* (otherwise: Reply, at: { read
 
 /** The same, of which nothing unscripted is expected. */
 export const make = serving(json(599, { error: { message: "unscripted" } }))
+
+/** Passes a request on to another server and its answer back, broken off where it breaks off. */
+export const relay =
+  (target: string): Reply =>
+  (response, { bytes, headers, method, path }) => {
+    const { connection: _, ...kept } = headers
+    const passing = request(new URL(path, target), { method, headers: kept, agent: false }, (answer) => {
+      response.writeHead(answer.statusCode ?? 502, answer.headers)
+      answer.pipe(response)
+      answer.on("close", () => answer.complete || response.destroy())
+    })
+    passing.on("error", () => response.destroy())
+    response.on("close", () => passing.destroy())
+    passing.end(bytes)
+  }
+
+/** A body as its host reads it, for one that may have bytes to be encoded in it. */
+export const asSent = (body: unknown): unknown =>
+  JSON.parse(Buffer.concat([...jsonChunks(body, "a mark that nobody can guess")]).toString("utf8"))

@@ -1,6 +1,9 @@
+import { writeFile } from "node:fs/promises"
+import path from "node:path"
 import { Effect, Predicate } from "effect"
 import { refusals } from "../../providers/fal-queue/FalHost.ts"
-import { tinyClip } from "../fixtures/TinyClip.ts"
+import { tinyClip } from "../fixtures/TinyMedia.ts"
+import { Deployment } from "../gateway/Deployment.ts"
 import * as Fake from "./FakeUpstream.ts"
 
 /** Something that was asked of the farm. */
@@ -118,4 +121,49 @@ export const make = Effect.fnUntraced(function* ({ before = () => Effect.void, f
   })
 
   return { url: fake.url, calls } satisfies RenderFarm
+})
+
+interface Account {
+  readonly base_url: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+/** A model of 4, 6 or 8 seconds at 0.10 USD each, over these accounts, one after the other. */
+const model = (id: string, accounts: ReadonlyArray<string>) => ({
+  id,
+  surface: "video",
+  pricing: { per_second_usd: 0.1 },
+  seconds: { allowed: [4, 6, 8], default: 8 },
+  reference_image: "optional",
+  routes: accounts.map((provider, index) => ({
+    provider,
+    model: "vendor/film/text",
+    image_model: "vendor/film/image",
+    preference: index + 1
+  }))
+})
+
+/** The model `film` over two accounts of a farm, `a` before `b`, and one over each further account, of its name. */
+export const videoCatalog = (farm: string, more: Readonly<Record<string, Account>> = {}): string => {
+  const accounts = { a: { base_url: `${farm}/a` }, b: { base_url: `${farm}/b` }, ...more }
+  return JSON.stringify({
+    providers: Object.fromEntries(
+      Object.entries(accounts).map(([name, account]) => [
+        name,
+        { adapter: "fal-queue", credential: "FARM_KEY", ...account }
+      ])
+    ),
+    models: [model("film", ["a", "b"]), ...Object.keys(more).map((name) => model(name, [name]))]
+  })
+}
+
+/** In nano-USD. */
+export const priceOf = (seconds: number): bigint => BigInt(seconds) * 100_000_000n
+
+/** What a gateway of the deployment has in its environment to sell films of this farm. */
+export const videoEnvironment = Effect.fnUntraced(function* (farm: string) {
+  const { directory } = yield* Deployment
+  const file = path.join(directory, "films.yaml")
+  yield* Effect.promise(() => writeFile(file, videoCatalog(farm)))
+  return { CATALOG_FILE: file, FARM_KEY: "k" }
 })

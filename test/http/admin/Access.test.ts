@@ -7,7 +7,7 @@ import { findServed } from "../../../src/http/server/PathTable.ts"
 import { asOperator, inAddress, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, bearer, callAt } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer, MediaServer } from "../MediaServer.ts"
+import { asOperator, layer, MediaServer } from "../MediaServer.ts"
 
 interface Declared {
   readonly group: string

@@ -3,7 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { Now } from "../../../src/services/admin/now/Now.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { logRequest } from "../../harness/client/LogRows.ts"
+import { logRequest } from "../../harness/database/Rows.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { layer } from "../MediaServer.ts"
 

@@ -1,9 +1,9 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
-import { asOperator, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
+import { hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer } from "../MediaServer.ts"
+import { asOperator, layer } from "../MediaServer.ts"
 
 interface Row {
   readonly id: number

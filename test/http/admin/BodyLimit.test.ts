@@ -1,7 +1,7 @@
 import { request } from "node:http"
 import { text as textOf } from "node:stream/consumers"
 import { Effect } from "effect"
-import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
+import { read, refusals } from "../../harness/client/AdminClient.ts"
 import {
   type Answer,
   assertRefused,
@@ -12,7 +12,7 @@ import {
   type Sent
 } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer, MediaServer } from "../MediaServer.ts"
+import { asOperator, layer, MediaServer } from "../MediaServer.ts"
 
 const limitBytes = 262_144
 const long = JSON.stringify({ name: "a".repeat(300_000) })

@@ -2,10 +2,10 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
-import { asOperator, hire } from "../../harness/client/AdminClient.ts"
+import { hire } from "../../harness/client/AdminClient.ts"
 import { bearer, callAt, soon } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer, MediaServer } from "../MediaServer.ts"
+import { asOperator, layer, MediaServer } from "../MediaServer.ts"
 
 /** What the statements of an answer wait for, until the scope closes. */
 const lock = Effect.fnUntraced(function* (table: string) {

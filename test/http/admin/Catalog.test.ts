@@ -2,10 +2,10 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Fiber, Schedule } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
-import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
+import { read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer } from "../MediaServer.ts"
+import { asOperator, layer } from "../MediaServer.ts"
 
 /** Whoever runs answers each reload; the first of them refuses. */
 const answering = Effect.gen(function* () {

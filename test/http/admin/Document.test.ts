@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import { Effect } from "effect"
-import { asOperator, read } from "../../harness/client/AdminClient.ts"
+import { read } from "../../harness/client/AdminClient.ts"
 import { bearer, callAt } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer, MediaServer } from "../MediaServer.ts"
+import { asOperator, layer, MediaServer } from "../MediaServer.ts"
 
 /** What the published document says of the JSON of an answer. */
 const published = Effect.gen(function* () {

@@ -1,8 +1,8 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { asOperator, read } from "../../harness/client/AdminClient.ts"
+import { read } from "../../harness/client/AdminClient.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer } from "../MediaServer.ts"
+import { asOperator, layer } from "../MediaServer.ts"
 
 withLayer(layer)("instances at the admin API", (it) => {
   it.effect("those that run and those that ended lately are listed with what they serve", function* () {

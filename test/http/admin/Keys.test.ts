@@ -5,7 +5,7 @@ import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { asOperator, hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer, MediaServer } from "../MediaServer.ts"
+import { asOperator, layer, MediaServer } from "../MediaServer.ts"
 
 const customer = Effect.gen(function* () {
   const { create } = yield* Organizations

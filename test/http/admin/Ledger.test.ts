@@ -4,11 +4,11 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { asOperator, read } from "../../harness/client/AdminClient.ts"
+import { read } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
-import { chargeOne, holdOne } from "../../harness/database/LedgerRows.ts"
+import { chargeOne, holdOne } from "../../harness/database/Rows.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer } from "../MediaServer.ts"
+import { asOperator, layer } from "../MediaServer.ts"
 
 interface Listed {
   readonly id: string

@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { Now } from "../../../src/services/admin/now/Now.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
-import { logRequest } from "../../harness/client/LogRows.ts"
+import { logRequest } from "../../harness/database/Rows.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { layer, MediaServer } from "../MediaServer.ts"
 

@@ -3,10 +3,10 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Struct } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
-import { adminAt, asOperator, hire, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
+import { adminAt, hire, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer, MediaServer } from "../MediaServer.ts"
+import { asOperator, layer, MediaServer } from "../MediaServer.ts"
 
 const revokeAll = Effect.gen(function* () {
   const { list, revoke } = yield* Operators

@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
-import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
+import { read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer } from "../MediaServer.ts"
+import { asOperator, layer } from "../MediaServer.ts"
 
 const usd = "must be an amount in USD, 0 or more, with at most 9 decimals and at most 1000000000."
 

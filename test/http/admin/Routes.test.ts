@@ -3,10 +3,10 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { RouteControls } from "../../../src/services/control/RouteControls.ts"
-import { asOperator, hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
+import { hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer } from "../MediaServer.ts"
+import { asOperator, layer } from "../MediaServer.ts"
 
 const untried = {
   circuit: "closed",

@@ -3,9 +3,9 @@ import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
 import { ReadTurns } from "../../../src/services/admin/ReadTurns.ts"
 import { eventually } from "../../database/EmbeddedDatabase.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { asOperator, read } from "../../harness/client/AdminClient.ts"
+import { read } from "../../harness/client/AdminClient.ts"
 import { assert, describe, testOver, withLayer } from "../../harness/It.ts"
-import { drawn, generations, layer, MediaServer, post } from "../MediaServer.ts"
+import { asOperator, drawn, generations, layer, MediaServer, post } from "../MediaServer.ts"
 
 /** Every turn, until the end of the scope or before. */
 const takeAll = Effect.gen(function* () {

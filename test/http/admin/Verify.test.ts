@@ -3,10 +3,10 @@ import { Effect, Struct } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { Verification } from "../../../src/services/ledger/Verification.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
+import { read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, soon } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer, MediaServer } from "../MediaServer.ts"
+import { asOperator, layer, MediaServer } from "../MediaServer.ts"
 
 const linesOf = (text: string) =>
   text

@@ -4,10 +4,10 @@ import { Effect } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { asOperator, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
+import { hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer } from "../MediaServer.ts"
+import { asOperator, layer } from "../MediaServer.ts"
 
 interface Listed {
   readonly id: string

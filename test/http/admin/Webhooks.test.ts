@@ -4,10 +4,10 @@ import { Effect } from "effect"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import * as Outbox from "../../../src/services/webhooks/Outbox.ts"
-import { asOperator, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
+import { hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer } from "../MediaServer.ts"
+import { asOperator, layer } from "../MediaServer.ts"
 
 interface Listed {
   readonly id: string

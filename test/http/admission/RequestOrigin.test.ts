@@ -5,7 +5,7 @@ import { draw, gateway as ofImages } from "../../harness/gateway/ImageGateway.ts
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json, type Reply } from "../../harness/upstream/FakeUpstream.ts"
-import { asked, paints } from "../../harness/upstream/ImageReplies.ts"
+import { asked, paints } from "../../harness/upstream/Replies.ts"
 import { answers, gateway, onFirst, onSecond, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
 /** The reply with a header more. */

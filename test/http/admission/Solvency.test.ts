@@ -1,10 +1,10 @@
 import { Effect } from "effect"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, badRequest, chat, chatPath, refusals, talk } from "../../harness/client/HttpCalls.ts"
-import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
+import { imageOf, isReplay } from "../../harness/client/MediaClient.ts"
 import { draw, gateway, keyed, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { asked, paints } from "../../harness/upstream/ImageReplies.ts"
+import { asked, paints } from "../../harness/upstream/Replies.ts"
 import { Upstreams } from "../../harness/upstream/Upstreams.ts"
 import { open } from "../connections/RawSocket.ts"
 

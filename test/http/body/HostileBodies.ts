@@ -1,4 +1,4 @@
-import { grown } from "../../harness/fixtures/TinyPictures.ts"
+import { grown } from "../../harness/fixtures/TinyMedia.ts"
 
 const mib = 1024 * 1024
 const repeated = (unit: string, bytes: number): string => unit.repeat(Math.ceil(bytes / unit.length))

@@ -1,6 +1,6 @@
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, badRequest, chat } from "../../harness/client/HttpCalls.ts"
-import { dataUrl, grown, png } from "../../harness/fixtures/TinyPictures.ts"
+import { dataUrl, grown, png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, gateway, hidden, onFirst, onSecond, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"

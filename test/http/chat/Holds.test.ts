@@ -4,7 +4,7 @@ import { assertRefused, chat, chatPath, refusals, soon, talk } from "../../harne
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 import { json, type Reply, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
-import { painting } from "../../harness/upstream/ImageReplies.ts"
+import { painting } from "../../harness/upstream/Replies.ts"
 import {
   answers,
   chunk,

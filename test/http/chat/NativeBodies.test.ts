@@ -1,9 +1,8 @@
 import { Effect } from "effect"
 import { post, soon } from "../../harness/client/HttpCalls.ts"
-import { DialectHosts, gateway, routeTo } from "../../harness/gateway/DialectGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { answers, type Dialect, dialects } from "../../harness/upstream/Dialects.ts"
+import { answers, type Dialect, DialectHosts, dialects, gateway, routeTo } from "../../harness/upstream/Dialects.ts"
 import { json, sse } from "../../harness/upstream/FakeUpstream.ts"
 
 const named = (name: string): Dialect => dialects.find((dialect) => dialect.name === name) ?? assert.fail(name)

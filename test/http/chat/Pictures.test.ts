@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import { make } from "../../fetching/ForeignServer.ts"
 import { assertRefused, badRequest, chat } from "../../harness/client/HttpCalls.ts"
-import { dataUrl, gif, png } from "../../harness/fixtures/TinyPictures.ts"
+import { dataUrl, gif, png } from "../../harness/fixtures/TinyMedia.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"

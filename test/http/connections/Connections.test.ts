@@ -7,8 +7,8 @@ import { ask, codeOf, get, openStream } from "../../harness/client/ChatClient.ts
 import { eventually } from "../../harness/database/Money.ts"
 import { deploymentTest, type GatewayOptions } from "../../harness/gateway/Deployment.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { delta } from "../../harness/upstream/ChatReplies.ts"
 import { sse } from "../../harness/upstream/FakeUpstream.ts"
+import { delta } from "../../harness/upstream/Replies.ts"
 
 const root = fileURLToPath(new URL("../../..", import.meta.url))
 

@@ -1,11 +1,10 @@
 import { Effect } from "effect"
 import { assertRefused, chat, refusals, talk } from "../../harness/client/HttpCalls.ts"
-import { imageOf } from "../../harness/client/ImageClient.ts"
-import { assertLinked } from "../../harness/client/MediaLinks.ts"
+import { assertLinked, imageOf } from "../../harness/client/MediaClient.ts"
 import { draw, gateway as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { cut, done, event, json, type Reply, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
-import { asked, painted, painting, paints } from "../../harness/upstream/ImageReplies.ts"
+import { asked, painted, painting, paints } from "../../harness/upstream/Replies.ts"
 import {
   answers,
   completion,

@@ -12,12 +12,12 @@ import {
   refusals,
   talk
 } from "../../harness/client/HttpCalls.ts"
-import { imageOf, isReplay } from "../../harness/client/ImageClient.ts"
+import { imageOf, isReplay } from "../../harness/client/MediaClient.ts"
 import { draw, keyed, gatewayProcess as ofImages, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 import { json, type Reply, silent, sse, steps } from "../../harness/upstream/FakeUpstream.ts"
-import { asked, paints } from "../../harness/upstream/ImageReplies.ts"
+import { asked, paints } from "../../harness/upstream/Replies.ts"
 import { answers, chunk, gatewayProcess, Upstreams } from "../../harness/upstream/Upstreams.ts"
 import { answersIn, openTo } from "../connections/RawSocket.ts"
 

@@ -1,9 +1,9 @@
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
-import { imageOf, sizeOf } from "../../harness/client/ImageClient.ts"
+import { imageOf, sizeOf } from "../../harness/client/MediaClient.ts"
 import { draw, edit, gateway, keyed, onFirst, onSecond } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { asked, painting, paints } from "../../harness/upstream/ImageReplies.ts"
+import { asked, painting, paints } from "../../harness/upstream/Replies.ts"
 import { Upstreams } from "../../harness/upstream/Upstreams.ts"
 import { blank } from "../../providers/sandbox/PictureSamples.ts"
 

@@ -6,7 +6,7 @@ import { ModelList } from "../../../src/http/models/Schema.ts"
 import { VideoCreateRequest } from "../../../src/http/videos/Schema.ts"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
 import { bearer, call, post } from "../../harness/client/HttpCalls.ts"
-import { dataUrl, png } from "../../harness/fixtures/TinyPictures.ts"
+import { dataUrl, png } from "../../harness/fixtures/TinyMedia.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 

@@ -1,7 +1,7 @@
 import { Effect, Schema } from "effect"
 import { ModelList } from "../../../src/http/models/Schema.ts"
 import { bearer, call, chat, post, talk } from "../../harness/client/HttpCalls.ts"
-import { dataUrl, png } from "../../harness/fixtures/TinyPictures.ts"
+import { dataUrl, png } from "../../harness/fixtures/TinyMedia.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"

@@ -1,9 +1,9 @@
 import { Effect, type Scope } from "effect"
 import * as FalQueue from "../../../src/providers/fal-queue/FalQueue.ts"
+import { makeMock } from "../../contracts/ChatHosts.ts"
 import { type Fault, secret, services } from "../../contracts/MediaHarness.ts"
 import { type Harness, type Host, unseen } from "../../contracts/VideoHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { makeMock } from "../../harness/upstream/MockServer.ts"
 import { dataUri } from "../jobs/Hosts.ts"
 import { videoRoute } from "./Hosts.ts"
 

@@ -8,8 +8,8 @@ import { format } from "../../../src/providers/fal-queue/FalQueue.ts"
 import { encodeImage, encodeVideo, type Submission } from "../../../src/providers/jobs/Input.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
-import { asSent } from "../../harness/fixtures/Chunks.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { asSent } from "../../harness/upstream/FakeUpstream.ts"
 import { tellable } from "../jobs/Hosts.ts"
 
 const root = path.resolve(import.meta.dirname, "../../..")

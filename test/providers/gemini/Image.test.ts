@@ -3,8 +3,8 @@ import { decodeImage, encodeImage, encodePrediction } from "../../../src/provide
 import type { Options } from "../../../src/providers/gemini/Options.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { base64 } from "../../contracts/MediaHarness.ts"
-import { asSent } from "../../harness/fixtures/Chunks.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { asSent } from "../../harness/upstream/FakeUpstream.ts"
 import { routeTo } from "./ImageHosts.ts"
 import { chunk } from "./Wire.ts"
 

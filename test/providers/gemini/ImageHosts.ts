@@ -1,12 +1,10 @@
 import { Effect, type Scope } from "effect"
 import type { Picture } from "../../../src/domain/Media.ts"
 import type { ImageRoute } from "../../../src/domain/Model.ts"
-import { list, record } from "../../contracts/ChatHosts.ts"
+import { list, makeMock, record } from "../../contracts/ChatHosts.ts"
 import type { Fault, Host, Painting, Understood } from "../../contracts/ImageHarness.ts"
 import { base64, imageTypeOf, secret } from "../../contracts/MediaHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { makeMock } from "../../harness/upstream/MockServer.ts"
-import * as Tap from "../../harness/upstream/RecordingProxy.ts"
 import { accountOf, imageRouteOf } from "../jobs/Hosts.ts"
 import { called, chunk, errors } from "./Wire.ts"
 
@@ -76,7 +74,7 @@ const referenceIn = (part: unknown): ReadonlyArray<Picture> => {
     : []
 }
 
-const understood = ({ body, headers, path }: Tap.RecordedRequest): Understood => {
+const understood = ({ body, headers, path }: Fake.Received): Understood => {
   const { method, model } = called(path)
   const key = headers["x-goog-api-key"]
   const credential = typeof key === "string" ? key : undefined
@@ -115,7 +113,7 @@ export const ownHost = (way: Way) =>
 export const aimockHost = (way: Way): Effect.Effect<Host, never, Scope.Scope> =>
   Effect.gen(function* () {
     const mock = yield* makeMock(secret)
-    const tap = yield* Tap.to(mock.url)
+    const tap = yield* Fake.serving(Fake.relay(mock.url))
     const match = { predicate: () => true, ...(way === "predict" && { endpoint: "image" as const }) }
     const next = (fixture: Omit<Parameters<typeof mock.addFixture>[0], "match">) =>
       Effect.sync(() => mock.clearFixtures().addFixture({ match, ...fixture }))

@@ -3,9 +3,9 @@ import type { ImageRoute, Resolution, Shape, VideoRoute } from "../../../src/dom
 import { format as falFormat } from "../../../src/providers/fal-queue/FalQueue.ts"
 import { encodeImage, encodeVideo } from "../../../src/providers/jobs/Input.ts"
 import { format as replicateFormat } from "../../../src/providers/replicate/Replicate.ts"
-import { asSent } from "../../harness/fixtures/Chunks.ts"
-import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
+import { wrongOptions } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { asSent } from "../../harness/upstream/FakeUpstream.ts"
 import * as Fal from "../fal-queue/Hosts.ts"
 import * as Replicate from "../replicate/Hosts.ts"
 

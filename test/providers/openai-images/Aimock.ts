@@ -1,8 +1,8 @@
 import { Effect, Predicate, type Scope } from "effect"
+import { makeMock } from "../../contracts/ChatHosts.ts"
 import type { Host } from "../../contracts/ImageHarness.ts"
 import { base64, secret } from "../../contracts/MediaHarness.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { makeMock } from "../../harness/upstream/MockServer.ts"
 import { errors, isError, routeTo } from "./Hosts.ts"
 
 /** The same in the words of an independent fake, which looks at no files and knows no pages or errors inside answers. */

@@ -11,7 +11,7 @@ import {
 } from "../../../src/providers/openai-images/Request.ts"
 import { picture, request } from "../../contracts/ImageHarness.ts"
 import { secret, services } from "../../contracts/MediaHarness.ts"
-import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
+import { wrongOptions } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { formIn, routeTo } from "./Hosts.ts"

@@ -4,8 +4,8 @@ import { encodeImage, encodeVideo, type Submission } from "../../../src/provider
 import { format } from "../../../src/providers/replicate/Replicate.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
-import { asSent } from "../../harness/fixtures/Chunks.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { asSent } from "../../harness/upstream/FakeUpstream.ts"
 import { tellable } from "../jobs/Hosts.ts"
 
 const picture = { type: "image/png", bytes: Buffer.from("x") } as const

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import type { Message } from "../../../src/domain/Chat.ts"
-import { dataUrl, png } from "../../harness/fixtures/TinyPictures.ts"
+import { dataUrl, png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, describe } from "../../harness/It.ts"
 import { complete, test, tool } from "./Sandbox.ts"
 

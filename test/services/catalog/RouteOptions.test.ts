@@ -1,8 +1,7 @@
 import { Effect } from "effect"
 import { noOptions } from "../../../src/providers/client/RouteOptions.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
-import { lineOf, options } from "../../harness/fixtures/Catalogs.ts"
-import { wrongOptions } from "../../harness/fixtures/WrongOptions.ts"
+import { lineOf, options, wrongOptions } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { registered } from "../../providers/Registered.ts"
 

@@ -2,7 +2,7 @@ import { Effect, Exit, Fiber, Option, TestClock } from "effect"
 import type { ChatRequest, Part } from "../../../src/domain/Chat.ts"
 import { FetcherFake, fetchFailed } from "../../fakes/FetcherFake.ts"
 import { fails, failure, hangs, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
-import { dataUrl, gif, grown, png } from "../../harness/fixtures/TinyPictures.ts"
+import { dataUrl, gif, grown, png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { bench, urlsIn, world } from "./PicturedChat.ts"
 

@@ -11,7 +11,7 @@ import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import { acme } from "../../fakes/ProviderFake.ts"
-import { png } from "../../harness/fixtures/TinyPictures.ts"
+import { png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const variant: ImageVariant = { resolution: "1K", shape: undefined, price: zero, official: undefined }

@@ -6,7 +6,7 @@ import type { Provider } from "../../../src/services/routing/Provider.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../../src/services/routing/Providers.ts"
 import { acme } from "../../fakes/ProviderFake.ts"
-import { png } from "../../harness/fixtures/TinyPictures.ts"
+import { png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const model: ImageModel = {

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { chargeOne } from "../../harness/database/LedgerRows.ts"
 import { account, ledgers, one } from "../../harness/database/MoneyProcess.ts"
+import { chargeOne } from "../../harness/database/Rows.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 withLayer(ledgers)("the references of entries", (it) => {

@@ -4,7 +4,7 @@ import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
 import { References } from "../../../src/services/media/References.ts"
 import { FetcherFake, fetchFailed } from "../../fakes/FetcherFake.ts"
 import { make, ranges } from "../../fetching/ForeignServer.ts"
-import { gif, grown, png } from "../../harness/fixtures/TinyPictures.ts"
+import { gif, grown, png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const url = (text: string): Reference => ({ _tag: "Url", url: text })

@@ -1,6 +1,6 @@
 import { gateway } from "../../clients/SandboxChat.ts"
-import { logRequest } from "../../harness/client/LogRows.ts"
 import { eventually } from "../../harness/database/Money.ts"
+import { logRequest } from "../../harness/database/Rows.ts"
 import { withLayer } from "../../harness/It.ts"
 import { leaveUncounted, queued } from "./UsageRows.ts"
 

@@ -35,7 +35,7 @@ import * as Fake from "../../fakes/VideoProviderFake.ts"
 import { assertCharged, eventually, moneyOf } from "../../harness/database/Money.ts"
 import * as MoneyProcess from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
-import { png } from "../../harness/fixtures/TinyPictures.ts"
+import { png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, it } from "../../harness/It.ts"
 
 export const credits = 100_000_000_000n

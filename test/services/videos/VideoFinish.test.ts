@@ -2,7 +2,7 @@ import { Effect, Stream } from "effect"
 import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import { clip, done, failed, failure, type Script, unanswered } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
-import { png } from "../../harness/fixtures/TinyPictures.ts"
+import { png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, describe } from "../../harness/It.ts"
 import {
   assertDelivered,

@@ -1,6 +1,6 @@
 import { Effect, Either, Exit, Fiber, Schedule, Schema } from "effect"
+import { doorTo } from "../../harness/database/DatabaseProxy.ts"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
-import { doorTo } from "../../harness/gateway/Deployment.ts"
 import { assert, describe } from "../../harness/It.ts"
 import { assertDelivered, picture, price, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"
 

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { png } from "../fixtures/TinyMedia.ts"
 import { done, event, json, type Reply, type Step, sse } from "./FakeUpstream.ts"
 
 /** What a prompt of "hi" is held as, and all of `max_tokens` 10: the charge is the hold, 70,000 nano-USD. */
@@ -35,3 +36,22 @@ export const isStream = (body: unknown): boolean =>
 /** A stream to whom asks for one, else a completion. */
 export const either: Reply = (response, received) =>
   (isStream(received.body) ? stream() : completion)(response, received)
+
+/** A whole picture. */
+export const painting = png
+
+/** A provider's whole answer with a picture in it, full of what must not reach a client. */
+export const painted = (bytes: Uint8Array = painting, more: object = {}) => ({
+  created: 1,
+  background: "hush",
+  model: "vendor/hush-1",
+  data: [{ b64_json: Buffer.from(bytes).toString("base64"), ...more }],
+  usage: { input_tokens: 9, output_tokens: 272, total_tokens: 281 }
+})
+
+export const paints = (bytes?: Uint8Array, more?: object): Reply => json(200, painted(bytes, more))
+
+export const generations = "/v1/images/generations"
+export const edits = "/v1/images/edits"
+
+export const asked = (model: string, more: object = {}) => ({ model, prompt: "a cat", ...more })

@@ -1,0 +1,68 @@
+import net from "node:net"
+import path from "node:path"
+import { Effect } from "effect"
+import { listen } from "../Listening.ts"
+
+/**
+ * A TCP proxy before a database, and the URL that leads through it. While it is frozen, bytes are taken and nothing is
+ * passed on; while it is cut, connections break at once.
+ */
+export const doorTo = Effect.fnUntraced(function* (databaseUrl: string) {
+  const url = new URL(databaseUrl)
+  const host = url.searchParams.get("host")
+  const target =
+    host === null ? { host: url.hostname, port: Number(url.port || 5432) } : { path: path.join(host, ".s.PGSQL.5432") }
+  let frozen = false
+  let isCut = false
+  let trap: { readonly text: string; readonly when: "before" | "after" } | undefined
+  const sockets = new Set<net.Socket>()
+  const cut = () => {
+    isCut = true
+    for (const socket of sockets) socket.destroy()
+  }
+  const pass = (from: net.Socket, to: net.Socket) => {
+    sockets.add(from)
+    from.on("data", (chunk) => frozen || isCut || to.write(chunk))
+    from.on("error", () => {})
+    from.on("close", () => {
+      sockets.delete(from)
+      to.destroy()
+    })
+  }
+  const server = net.createServer((client) => {
+    if (isCut) {
+      client.destroy()
+      return
+    }
+    const upstream = net.connect(target)
+    client.on("data", (chunk) => {
+      if (trap === undefined || !chunk.includes(trap.text)) return
+      if (trap.when === "before") cut()
+      else upstream.prependOnceListener("data", cut)
+      trap = undefined
+    })
+    pass(client, upstream)
+    pass(upstream, client)
+  })
+  url.searchParams.delete("host")
+  url.host = `127.0.0.1:${yield* Effect.orDie(listen(server))}`
+  return {
+    url: url.href,
+    freeze: Effect.sync(() => {
+      frozen = true
+    }),
+    thaw: Effect.sync(() => {
+      frozen = false
+    }),
+    cut: Effect.sync(cut),
+    mend: Effect.sync(() => {
+      isCut = false
+    }),
+    isCut: Effect.sync(() => isCut),
+    /** Cuts at the next bytes from a client that hold the text: before the server gets them, or at its answer. */
+    cutAt: (text: string, when: "before" | "after") =>
+      Effect.sync(() => {
+        trap = { text, when }
+      })
+  }
+})

@@ -1,0 +1,55 @@
+import { writeFileSync } from "node:fs"
+import { NodeRuntime } from "@effect/platform-node"
+import { Effect } from "effect"
+import { serve } from "../../../src/Serve.ts"
+import { readEnvironment, readSettings } from "../../../src/Settings.ts"
+import { Failpoint, type FailpointName } from "../../../src/services/runtime/Failpoint.ts"
+
+/**
+ * The gateway with the faults that its environment asks for:
+ * - it is killed at `FAILPOINT`, the first time or that which `FAILPOINT_TURN` says, once it has written the name to
+ *   the file `FAILPOINT_MARKER`;
+ * - with `PLANTED_ERROR` every chat throws after its hold, and a callback at SIGUSR2;
+ * - its wall clock is set forward, or back, by `CLOCK_STEP_MS` at each SIGUSR2.
+ */
+const { CLOCK_STEP_MS, FAILPOINT, FAILPOINT_MARKER = "", FAILPOINT_TURN = "1", PLANTED_ERROR } = process.env
+
+const throwPlanted = () => {
+  throw new TypeError("planted")
+}
+
+const die = (name: string) => {
+  writeFileSync(FAILPOINT_MARKER, name)
+  process.kill(process.pid, "SIGKILL")
+  Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0)
+}
+
+let reached = 0
+
+const faults = {
+  reach: (name: FailpointName) =>
+    Effect.sync(() => {
+      if (PLANTED_ERROR !== undefined) throwPlanted()
+      if (name === FAILPOINT && ++reached >= Number(FAILPOINT_TURN)) die(name)
+    })
+}
+
+if (PLANTED_ERROR !== undefined) process.on("SIGUSR2", throwPlanted)
+
+if (CLOCK_STEP_MS !== undefined) {
+  const wallClock = Date.now
+  let offset = 0
+  Date.now = () => wallClock() + offset
+  process.on("SIGUSR2", () => {
+    offset += Number(CLOCK_STEP_MS)
+    process.stderr.write(`clock set by ${offset} ms\n`)
+  })
+}
+
+NodeRuntime.runMain(
+  Effect.gen(function* () {
+    const environment = yield* readEnvironment()
+    return yield* serve(yield* readSettings(environment), environment)
+  }).pipe(Effect.provideService(Failpoint, faults)),
+  { disablePrettyLogger: true }
+)
