@@ -1,3 +1,9 @@
+/**
+ * The `it` of @effect/vitest, whose tests may be the generators that `Effect.gen` takes. `withLayer` is its `layer` on the
+ * real clock; `liveOver` and `testOver` make the layer anew for each test. Do not import `it` or `layer` of @effect/vitest
+ * itself: that `layer` overwrites `effect` and `scoped` of the one `it` that all test files of a process share.
+ */
+
 import { effect, layer as layerOf, live, prop, scoped, scopedLive, test, type Vitest } from "@effect/vitest"
 import { Effect, type Layer } from "effect"
 import type { YieldWrap } from "effect/Utils"
@@ -21,15 +27,15 @@ export const effectOf =
     return Effect.isEffect(run) ? run : Effect.gen(() => run)
   }
 
-const taking =
+const withBodies =
   <R>(test: Vitest.Test<R>): Test<[TestContext], R> =>
   (name, body, options) =>
     test(name, effectOf(body), options)
 
 const testerOf = <R>(tester: Vitest.Tester<R>) =>
-  Object.assign(taking(tester), {
-    runIf: (condition: boolean) => taking(tester.runIf(condition)),
-    skipIf: (condition: boolean) => taking(tester.skipIf(condition)),
+  Object.assign(withBodies(tester), {
+    runIf: (condition: boolean) => withBodies(tester.runIf(condition)),
+    skipIf: (condition: boolean) => withBodies(tester.skipIf(condition)),
     each:
       <T>(cases: ReadonlyArray<T>): Test<[T], R> =>
       (name, body, options) =>
@@ -41,10 +47,9 @@ interface Plain extends Pick<TestAPI, "each" | "skipIf"> {
   (name: string, body: TestFunction, options?: number | TestOptions): void
 }
 
-/** An `it` of its own for every caller: @effect/vitest writes the testers of each layer into the one that all share. */
+/** An `it` that nobody else writes to. */
 const itWith = <Testers extends object>(testers: Testers): Plain & Testers => Object.assign(test.extend({}), testers)
 
-/** The `it` of @effect/vitest, whose tests may be generators. */
 export const it = itWith({
   effect: testerOf(effect),
   scoped: testerOf(scoped),
@@ -53,23 +58,23 @@ export const it = itWith({
   prop
 })
 
-const over =
+const provideEach =
   <Clock>(tester: Vitest.Tester<Clock>) =>
   <R, E>(layer: Layer.Layer<R, E>): Test<[TestContext], R | Clock> =>
   (name, body, options) =>
     tester(name, (context) => Effect.provide(effectOf(body)(context), layer), options)
 
 /** For tests that each have to themselves what a layer makes, on the real clock. */
-export const liveOver = over(scopedLive)
+export const liveOver = provideEach(scopedLive)
 
 /** For tests that each have to themselves what a layer makes, under the test clock. */
-export const testOver = over(scoped)
+export const testOver = provideEach(scoped)
 
-const layered = <R>({ effect, scoped }: Pick<Vitest.MethodsNonLive<R, true>, "effect" | "scoped">) =>
+const sharedIt = <R>({ effect, scoped }: Pick<Vitest.MethodsNonLive<R, true>, "effect" | "scoped">) =>
   itWith({ effect: testerOf(effect), scoped: testerOf(scoped) })
 
 /** Tests that share what a layer makes, on the real clock. */
 export const withLayer =
   <R, E>(layer: Layer.Layer<R, E>) =>
-  (name: string, tests: (it: ReturnType<typeof layered<R>>) => void) =>
-    layerOf(layer, { excludeTestServices: true, timeout: "3 minutes" })(name, (it) => tests(layered(it)))
+  (name: string, tests: (it: ReturnType<typeof sharedIt<R>>) => void) =>
+    layerOf(layer, { excludeTestServices: true, timeout: "3 minutes" })(name, (it) => tests(sharedIt(it)))

@@ -1,3 +1,5 @@
+/** Servers of tests: `listen` for as long as the scope lasts, and `freePort` where the number is needed before. */
+
 import { randomInt } from "node:crypto"
 import { createServer, type Server, type Socket } from "node:net"
 import { Effect, Schedule } from "effect"

@@ -1,3 +1,5 @@
+/** The order of the test files. */
+
 import { BaseSequencer, type TestSpecification } from "vitest/node"
 
 /** Most of them wait for leases to lapse and processes to end: nobody is to wait for one of them alone in the end. */

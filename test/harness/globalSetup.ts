@@ -1,3 +1,5 @@
+/** What runs once for all test files: a PostgreSQL server, and a migrated database that tests copy. */
+
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import path from "node:path"
 import { Context, Effect, Exit, Layer, Redacted, Schedule, Scope } from "effect"

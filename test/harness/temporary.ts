@@ -1,3 +1,5 @@
+/** Temporary directories, which go with their scope; what a killed process left can be told by its name. */
+
 import { mkdtempSync, realpathSync, rmSync, statfsSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import path from "node:path"

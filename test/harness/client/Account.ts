@@ -1,3 +1,5 @@
+/** `openAccount`: an organization with credits and an API key, in the database of the test. */
+
 import { randomUUID } from "node:crypto"
 import { Effect, Redacted } from "effect"
 import type { CapPeriod, KeyId, Scope as KeyScope } from "../../../src/domain/ApiKey.ts"

@@ -1,3 +1,5 @@
+/** Operators (`hire`) and their requests to the admin API (`adminAt`), with its refusals. */
+
 import { randomUUID } from "node:crypto"
 import { Effect, Redacted } from "effect"
 import type { Role } from "../../../src/domain/Operator.ts"

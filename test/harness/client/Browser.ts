@@ -1,3 +1,5 @@
+/** `openPage`: an empty page of Chromium, and everything that went wrong on it. */
+
 import { existsSync } from "node:fs"
 import { Effect } from "effect"
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"

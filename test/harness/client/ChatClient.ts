@@ -1,3 +1,7 @@
+/**
+ * Chats of a customer without a client library, by `fetch`: `ask` for one, or `openStream` and read it piece by piece.
+ */
+
 import { Data, Effect, Schema } from "effect"
 import { type ChatWay, chatCompletions } from "./ChatWays.ts"
 

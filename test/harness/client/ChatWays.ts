@@ -1,3 +1,5 @@
+/** `chatWays`: the three conventions that the gateway takes chats in, to run one test over each. */
+
 import { Predicate } from "effect"
 import { assert } from "../It.ts"
 import { maxOutput } from "../upstream/Upstreams.ts"

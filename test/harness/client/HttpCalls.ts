@@ -1,3 +1,8 @@
+/**
+ * Requests to the gateway of the suite (`call`, `post`, `chat`), the refusals that it publishes (`refusals`) and
+ * `assertRefused`.
+ */
+
 import { Effect, Schedule } from "effect"
 import type { Envelope } from "../../../src/http/errors/ErrorMessages.ts"
 import { parseRange } from "../../../src/services/access/AddressRange.ts"

@@ -1,3 +1,8 @@
+/**
+ * Images and videos of a customer, by `fetch`: `draw`, `film`, what their answers hold, and `assertLinked` for their
+ * links.
+ */
+
 import { readdir, readFile } from "node:fs/promises"
 import path from "node:path"
 import { Effect, Schema } from "effect"

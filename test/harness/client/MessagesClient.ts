@@ -1,3 +1,5 @@
+/** `customer`: an account with Anthropic's official client. */
+
 import Anthropic, {
   APIError,
   AuthenticationError,

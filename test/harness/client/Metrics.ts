@@ -1,3 +1,5 @@
+/** What `/metrics` says: `scrape`, and the sum of a series. */
+
 import { Effect } from "effect"
 import { call, callAt } from "./HttpCalls.ts"
 

@@ -1,3 +1,5 @@
+/** Calls of OpenAI's official client as effects, and the errors it throws. */
+
 import { Data, Effect } from "effect"
 import {
   APIError,

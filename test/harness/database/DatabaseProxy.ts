@@ -1,3 +1,5 @@
+/** `doorTo`: a proxy before a database, to freeze and to cut. */
+
 import net from "node:net"
 import path from "node:path"
 import { Effect } from "effect"

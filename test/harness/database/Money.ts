@@ -1,3 +1,5 @@
+/** What a test says of money: `moneyOf`, `assertCharged`; and waits for it: `eventually`. */
+
 import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
 import { Data, Deferred, Duration, Effect, Schema } from "effect"

@@ -1,3 +1,5 @@
+/** A process of the gateway as far as money goes, without HTTP: `ledgers`, `account`, `anotherProcess`. */
+
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Schema } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"

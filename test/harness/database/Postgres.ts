@@ -1,3 +1,5 @@
+/** Databases of tests: `freshUrl` for a migrated one of one's own, `layer` for `SqlClient` over it. */
+
 import { randomUUID } from "node:crypto"
 import { Effect, Layer, Redacted } from "effect"
 import * as Pg from "pg"

@@ -1,3 +1,5 @@
+/** Rows that would take a gateway to be written: holds, charges, requests of the log. */
+
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"

@@ -1,3 +1,5 @@
+/** `deploymentTest`: a database, a scripted provider and a catalog, over which a test starts gateways as processes. */
+
 import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"
 import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"

@@ -1,3 +1,5 @@
+/** `start`: the built gateway as a process, with what it prints and how it ends. */
+
 import { type ChildProcess, spawn } from "node:child_process"
 import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"

@@ -1,8 +1,10 @@
+/** `gateway`: image models over the scripted providers of `Upstreams`, with `draw` and `edit` to ask for them. */
+
 import { Effect, Layer } from "effect"
 import { post, type Sent } from "../client/HttpCalls.ts"
 import { freePort } from "../Listening.ts"
 import { edits, generations } from "../upstream/Replies.ts"
-import { hidden, Upstreams, layer as upstreams } from "../upstream/Upstreams.ts"
+import { catalogOver, credentials, onFirst, Upstreams, layer as upstreams } from "../upstream/Upstreams.ts"
 import * as Served from "./ServedGateway.ts"
 
 export interface ImageModelOptions {
@@ -21,9 +23,6 @@ export type ImageModels = Readonly<Record<string, ImageModelOptions>>
 
 /** What a model costs of which nothing else is said, in nano-USD. */
 export const usualPrice = 40_000_000n
-
-export const onFirst = { provider: "first", model: hidden.model }
-export const onSecond = { provider: "second", model: hidden.model, preference: 2 }
 
 const entry = (id: string, { edit = true, price = 0.04, routes = [onFirst], variants }: ImageModelOptions) => ({
   id,
@@ -47,37 +46,18 @@ const talk = {
   routes: [{ provider: "talker", model: "x" }]
 }
 
-const catalog = (urls: { readonly first: string; readonly second: string }, models: ImageModels): string => {
-  const provider = (url: string, credential: string) => ({
-    adapter: "openai-images",
-    base_url: `${url}/v1`,
-    credential
-  })
-  return JSON.stringify({
-    providers: {
-      first: provider(urls.first, "FIRST_KEY"),
-      second: provider(urls.second, "SECOND_KEY"),
-      refusing: provider("http://127.0.0.1:1", "FIRST_KEY"),
-      talker: { adapter: "openai-chat", base_url: `${urls.first}/v1`, credential: "FIRST_KEY" }
-    },
-    families: { A: { sampling: true, max_output_policy: "clamp" } },
-    models: [...Object.entries(models).map(([id, options]) => entry(id, options)), talk]
-  })
-}
-
 type Asked = readonly [models: ImageModels, env?: Readonly<Record<string, string>>]
 
 const options = (...[models, env]: Asked) =>
   Effect.gen(function* () {
-    const { first, second } = yield* Upstreams
+    const upstreams = yield* Upstreams
+    const talker = { adapter: "openai-chat", base_url: `${upstreams.first.url}/v1`, credential: "FIRST_KEY" }
     return {
-      catalog: catalog({ first: first.url, second: second.url }, models),
-      env: {
-        FIRST_KEY: hidden.firstKey,
-        SECOND_KEY: hidden.secondKey,
-        PORT: String(yield* freePort),
-        ...env
-      }
+      catalog: catalogOver("openai-images", upstreams, { talker }, [
+        ...Object.entries(models).map(([id, options]) => entry(id, options)),
+        talk
+      ]),
+      env: { ...credentials, PORT: String(yield* freePort), ...env }
     }
   })
 

@@ -1,3 +1,7 @@
+/**
+ * `layer`: a gateway in the process of the tests, over a database of its own; `customer` calls it with OpenAI's client.
+ */
+
 import path from "node:path"
 import { HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"

@@ -1,3 +1,5 @@
+/** `layer`: a gateway over upstreams that others wrote. */
+
 import type { LLMock } from "@copilotkit/aimock"
 import { Context, Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"

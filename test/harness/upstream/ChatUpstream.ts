@@ -1,3 +1,5 @@
+/** `FakeUpstream`: a scripted provider of chats that the tests of a file share, and its answers. */
+
 import { Context, Layer } from "effect"
 import { price } from "../fixtures/ChatCatalog.ts"
 import * as Upstream from "./FakeUpstream.ts"

@@ -1,3 +1,5 @@
+/** Wire formats of vendors: how their hosts answer, fail and break, and a gateway over a host of each. */
+
 import { Context, Effect, Layer } from "effect"
 import type { Answer } from "../../contracts/ChatHarness.ts"
 import type { ChatWire, EncodedAnswer } from "../../contracts/ChatHosts.ts"

@@ -1,3 +1,5 @@
+/** `make`: an HTTP server that does what a test scripts and shows what reached it; and the replies to script. */
+
 import { createServer, type IncomingHttpHeaders, request, type ServerResponse } from "node:http"
 import { Deferred, Effect, FiberId, Queue } from "effect"
 import { jsonChunks } from "../../../src/services/media/Chunks.ts"

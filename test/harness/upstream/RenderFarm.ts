@@ -1,3 +1,5 @@
+/** `make`: a fal-like queue of many jobs, and the catalog that sells its films. */
+
 import { writeFile } from "node:fs/promises"
 import path from "node:path"
 import { Effect, Predicate } from "effect"

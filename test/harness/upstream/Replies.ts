@@ -1,3 +1,5 @@
+/** Replies of OpenAI's chats and images, for the models of `Deployment` and `ImageGateway`. */
+
 import { Effect } from "effect"
 import { png } from "../fixtures/TinyMedia.ts"
 import { done, event, json, type Reply, type Step, sse } from "./FakeUpstream.ts"

@@ -1,3 +1,5 @@
+/** `gateway`: chat models over two scripted providers, whose replies are full of what no client may see. */
+
 import { Context, Effect, Layer } from "effect"
 import type { CatalogRoute } from "../fixtures/ChatCatalog.ts"
 import * as Served from "../gateway/ServedGateway.ts"
@@ -79,33 +81,45 @@ const picture = {
   routes: [{ provider: "drawer", model: "vendor/picture" }]
 }
 
-const catalog = (urls: { readonly first: string; readonly second: string }, models: Models): string => {
-  const provider = (url: string, credential: string) => ({ adapter: "openai-chat", base_url: `${url}/v1`, credential })
+/** A catalog over the scripted providers, one that refuses connections, one without a credential, and these besides. */
+export const catalogOver = (
+  adapter: string,
+  { first, second }: Upstreams["Type"],
+  more: object,
+  models: ReadonlyArray<object>
+): string => {
+  const provider = (url: string, credential: string) => ({ adapter, base_url: `${url}/v1`, credential })
   return JSON.stringify({
     providers: {
-      first: provider(urls.first, "FIRST_KEY"),
-      second: provider(urls.second, "SECOND_KEY"),
+      first: provider(first.url, "FIRST_KEY"),
+      second: provider(second.url, "SECOND_KEY"),
       refusing: provider("http://127.0.0.1:1", "FIRST_KEY"),
-      absent: provider(urls.first, "ABSENT_KEY"),
-      drawer: { adapter: "sandbox" }
+      absent: provider(first.url, "ABSENT_KEY"),
+      ...more
     },
     families: {
       A: { sampling: true, max_output_policy: "clamp" },
       B: { sampling: false, max_output_policy: "clamp" },
       C: { sampling: false, max_output: maxOutput, max_output_policy: "reject" }
     },
-    models: [...Object.entries(models).map(([id, options]) => entry(id, options)), picture]
+    models
   })
 }
+
+/** The credentials of `first` and `second`. */
+export const credentials = { FIRST_KEY: hidden.firstKey, SECOND_KEY: hidden.secondKey }
 
 export type Models = Readonly<Record<string, ModelOptions>>
 
 type Asked = readonly [models: Models, env?: Readonly<Record<string, string>>]
 
 const options = (...[models, env]: Asked) =>
-  Effect.map(Upstreams, ({ first, second }) => ({
-    catalog: catalog({ first: first.url, second: second.url }, models),
-    env: { FIRST_KEY: hidden.firstKey, SECOND_KEY: hidden.secondKey, ...env }
+  Effect.map(Upstreams, (upstreams) => ({
+    catalog: catalogOver("openai-chat", upstreams, { drawer: { adapter: "sandbox" } }, [
+      ...Object.entries(models).map(([id, options]) => entry(id, options)),
+      picture
+    ]),
+    env: { ...credentials, ...env }
   }))
 
 /** A gateway whose models are routed to the scripted upstreams. Each model has circuits of its own. */

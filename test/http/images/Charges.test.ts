@@ -3,12 +3,12 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { assertRefused, chat, rateOf, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { imageOf } from "../../harness/client/MediaClient.ts"
-import { draw, edit, gateway, keyed, onFirst, usualPrice } from "../../harness/gateway/ImageGateway.ts"
+import { draw, edit, gateway, keyed, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, painted, painting, paints } from "../../harness/upstream/Replies.ts"
-import { answers, hidden, Upstreams, usualCharge } from "../../harness/upstream/Upstreams.ts"
+import { answers, hidden, onFirst, Upstreams, usualCharge } from "../../harness/upstream/Upstreams.ts"
 
 const variants = [
   { resolution: "1K", price_usd: 0.04 },

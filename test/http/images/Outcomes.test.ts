@@ -1,12 +1,12 @@
 import { assertRefused, refusals } from "../../harness/client/HttpCalls.ts"
 import { assertLinked, imageOf } from "../../harness/client/MediaClient.ts"
 import { gif } from "../../harness/fixtures/TinyMedia.ts"
-import { draw, gateway, onFirst, onSecond, usualPrice } from "../../harness/gateway/ImageGateway.ts"
+import { draw, gateway, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json, steps } from "../../harness/upstream/FakeUpstream.ts"
 import { asked, painting, paints } from "../../harness/upstream/Replies.ts"
-import { hidden, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { hidden, onFirst, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
 import { asking as askingOf, assertSecretive, failing } from "../errors/ProviderFailures.ts"
 
 const image = gif.toString("base64")

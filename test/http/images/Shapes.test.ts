@@ -1,10 +1,10 @@
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { imageOf, sizeOf } from "../../harness/client/MediaClient.ts"
-import { draw, edit, gateway, keyed, onFirst, onSecond } from "../../harness/gateway/ImageGateway.ts"
+import { draw, edit, gateway, keyed } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { asked, painting, paints } from "../../harness/upstream/Replies.ts"
-import { Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { onFirst, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
 import { blank } from "../../providers/sandbox/PictureSamples.ts"
 
 const variants = [{ resolution: "1K", sizes: ["1024x1024", "1536x1024"], price_usd: 0.04 }]
