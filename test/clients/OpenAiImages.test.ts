@@ -1,5 +1,5 @@
 import { createReadStream } from "node:fs"
-import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { writeFile } from "node:fs/promises"
 import path from "node:path"
 import { Effect, Schema } from "effect"
 import OpenAI, { toFile, type Uploadable } from "openai"
@@ -13,7 +13,7 @@ import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../harness/It.ts"
 import { freePort } from "../harness/Listening.ts"
-import { prefix } from "../harness/temporary.ts"
+import { temporaryDirectory } from "../harness/temporary.ts"
 import { painting } from "../harness/upstream/Replies.ts"
 import { pixelsOf } from "../providers/sandbox/PictureSamples.ts"
 
@@ -40,13 +40,9 @@ const download = (url: string | undefined) =>
 
 const sizeOf = (bytes: Uint8Array) => Effect.map(pixelsOf(bytes), ({ height, width }) => [width, height])
 
-const file = Effect.map(
-  Effect.acquireRelease(
-    Effect.promise(() => mkdtemp(prefix)),
-    (directory) => Effect.promise(() => rm(directory, { recursive: true }))
-  ),
-  (directory) => path.join(directory, "referência.png")
-).pipe(Effect.tap((name) => Effect.promise(() => writeFile(name, painting))))
+const file = Effect.map(temporaryDirectory, (directory) => path.join(directory, "referência.png")).pipe(
+  Effect.tap((name) => Effect.promise(() => writeFile(name, painting)))
+)
 
 withLayer(gateway)("the official client and the sandbox's images", (it) => {
   it.effect("generates an image behind a link that needs no key", function* () {

@@ -1,6 +1,7 @@
 /** Temporary directories, which go with their scope; what a killed process left can be told by its name. */
 
-import { mkdtempSync, realpathSync, rmSync, statfsSync, writeFileSync } from "node:fs"
+import { mkdtempSync, realpathSync, statfsSync, writeFileSync } from "node:fs"
+import { rm } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import path from "node:path"
 import { Effect } from "effect"
@@ -35,7 +36,8 @@ export const bundleOf = (source: string): string => path.join(bundles, `${name}$
 /** An empty directory, removed with the scope. */
 export const temporaryDirectory = Effect.acquireRelease(
   Effect.sync(() => mkdtempSync(prefix)),
-  (directory) => Effect.sync(() => rmSync(directory, { recursive: true, force: true, maxRetries: 5 }))
+  // An embedded database of its own ends a moment after its last process.
+  (directory) => Effect.promise(() => rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
 )
 
 /** The same with these files in it. */

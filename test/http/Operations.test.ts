@@ -1,4 +1,3 @@
-import { mkdtempSync, rmSync } from "node:fs"
 import { HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import {
@@ -22,7 +21,7 @@ import { openAccount, operator } from "../harness/client/Account.ts"
 import { freshUrl } from "../harness/database/Postgres.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { prefix } from "../harness/temporary.ts"
+import { temporaryDirectory } from "../harness/temporary.ts"
 import * as Provider from "../harness/upstream/ChatUpstream.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 import { allocatedBytes } from "./Allocation.ts"
@@ -106,10 +105,7 @@ const bench = Effect.fnUntraced(function* ({ isTraced = false } = {}) {
     marks.push({ until, operations: counter.operations, fibers: counter.fibers })
   }
   const upstream = yield* Upstream.make
-  const directory = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(prefix)),
-    (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-  )
+  const directory = yield* temporaryDirectory
   const url = yield* freshUrl
   const environment = { DATA_DIR: directory, DATABASE_URL: url, PORT: "0", DEFAULT_RPM: "1000000", FAKE_KEY: "secret" }
   const settings = yield* readSettings(environment)

@@ -2,7 +2,7 @@
 
 import { execFile } from "node:child_process"
 import { existsSync } from "node:fs"
-import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises"
+import { mkdir } from "node:fs/promises"
 import path from "node:path"
 import { setTimeout } from "node:timers/promises"
 import { fileURLToPath } from "node:url"
@@ -15,7 +15,7 @@ import { operator } from "../client/Account.ts"
 import { doorTo } from "../database/DatabaseProxy.ts"
 import * as Postgres from "../database/Postgres.ts"
 import { type Body, effectOf, it } from "../It.ts"
-import { bundleOf, bundles, prefix } from "../temporary.ts"
+import { bundleOf, bundles, directoryWith } from "../temporary.ts"
 import * as Upstream from "../upstream/FakeUpstream.ts"
 import * as GatewayProcess from "./GatewayProcess.ts"
 
@@ -64,17 +64,11 @@ export class Deployment extends Context.Tag("test/Deployment")<
   static readonly layer = Layer.unwrapScoped(
     Effect.gen(function* () {
       const databaseUrl = yield* Postgres.freshUrl
-      const directory = yield* Effect.acquireRelease(
-        Effect.promise(() => mkdtemp(prefix)),
-        // An embedded database of its own ends a moment after its last process.
-        (made) => Effect.promise(() => rm(made, { recursive: true, force: true, maxRetries: 20, retryDelay: 50 }))
-      )
       const upstream = yield* Upstream.make
-      const file = path.join(directory, "catalog.yaml")
-      yield* Effect.promise(() => writeFile(file, catalog(upstream.url)))
+      const directory = yield* directoryWith({ "catalog.yaml": catalog(upstream.url) })
       const env = {
         DATABASE_URL: databaseUrl,
-        CATALOG_FILE: file,
+        CATALOG_FILE: path.join(directory, "catalog.yaml"),
         LOCAL_KEY: "k",
         DATA_DIR: path.join(directory, ".data")
       }

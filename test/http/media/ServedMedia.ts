@@ -1,4 +1,4 @@
-import { mkdtempSync, readdirSync, readlinkSync, rmSync } from "node:fs"
+import { readdirSync, readlinkSync } from "node:fs"
 import type { Server } from "node:http"
 import path from "node:path"
 import { HttpServer } from "@effect/platform"
@@ -19,7 +19,7 @@ import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import * as DiskStore from "../../../src/storage/DiskStore.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import * as RequestReporterFake from "../../fakes/RequestReporterFake.ts"
-import { prefix } from "../../harness/temporary.ts"
+import { temporaryDirectory } from "../../harness/temporary.ts"
 import { openTo } from "../connections/RawSocket.ts"
 
 export const blocked = "203.0.113.9"
@@ -65,11 +65,7 @@ const ofGenerations = Layer.mergeAll(
 )
 
 const served = Effect.gen(function* () {
-  const root = yield* Effect.acquireRelease(
-    Effect.sync(() => mkdtempSync(prefix)),
-    (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-  )
-  const directory = path.join(root, "media")
+  const directory = path.join(yield* temporaryDirectory, "media")
   const node = yield* Effect.provide(listener, RequestReporterFake.layer)
   const logged: Array<unknown> = []
   const auth = Layer.succeed(Auth, {

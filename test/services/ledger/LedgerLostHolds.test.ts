@@ -1,5 +1,5 @@
 import { execFileSync } from "node:child_process"
-import { mkdtempSync, readFileSync, rmSync } from "node:fs"
+import { readFileSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Effect, Exit, Layer, Schedule } from "effect"
@@ -11,7 +11,7 @@ import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { lock } from "../../harness/database/Money.ts"
 import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import { assert, describe, it, withLayer } from "../../harness/It.ts"
-import { prefix } from "../../harness/temporary.ts"
+import { temporaryDirectory } from "../../harness/temporary.ts"
 
 const two = NanoUsd(2n * one)
 
@@ -84,11 +84,6 @@ withLayer(ledgers)("a hold that a crash of the database has lost", (it) => {
   })
 })
 
-const directory = Effect.acquireRelease(
-  Effect.sync(() => mkdtempSync(prefix)),
-  (made) => Effect.sync(() => rmSync(made, { recursive: true, force: true }))
-)
-
 /** Ends a server and all its sessions at once, with what they had not written. */
 const kill = (dataDir: string) =>
   Effect.sync(() => {
@@ -111,7 +106,7 @@ describe("a database that is killed just after a hold", () => {
   it.scopedLive(
     "has charged what is settled afterwards once, and nothing else",
     function* () {
-      const dataDir = yield* directory
+      const dataDir = yield* temporaryDirectory
       const migrated = Layer.effectDiscard(Effect.flatMap(Migrations, ({ migrate }) => migrate)).pipe(
         Layer.provideMerge(Migrations.layer),
         Layer.provideMerge(Database.layerEmbedded(dataDir, { queryTimeout: "4 seconds", isWatched: true }))

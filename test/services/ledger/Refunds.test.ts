@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto"
-import { mkdtemp, readdir, rm, writeFile } from "node:fs/promises"
+import { readdir, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
@@ -16,12 +16,7 @@ import { eventually, lock, moneyOf, waitUntil } from "../../harness/database/Mon
 import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { prefix } from "../../harness/temporary.ts"
-
-const temporary = Effect.acquireRelease(
-  Effect.promise(() => mkdtemp(prefix)),
-  (made) => Effect.promise(() => rm(made, { recursive: true, force: true }))
-)
+import { temporaryDirectory } from "../../harness/temporary.ts"
 
 const entry = {
   hold: "5f1c8a51-6a0b-4b7e-9d6c-0e7d7b3f3a11",
@@ -43,7 +38,7 @@ describe("the journal of refunds on disk", () => {
     Effect.map(Layer.build(DiskRefundJournal.layer({ directory })), (context) => Context.get(context, RefundJournal))
 
   it.scoped("keeps entries for the next process, until they are removed", function* () {
-    const directory = path.join(yield* temporary, "refunds")
+    const directory = path.join(yield* temporaryDirectory, "refunds")
     const first = yield* journalIn(directory)
     assert.deepStrictEqual(yield* first.entries, [])
     yield* first.add(entry)
@@ -57,7 +52,7 @@ describe("the journal of refunds on disk", () => {
   })
 
   it.scoped("takes the same entry from several processes at the same moment", function* () {
-    const directory = path.join(yield* temporary, "refunds")
+    const directory = path.join(yield* temporaryDirectory, "refunds")
     const journals = yield* Effect.all(Array.from({ length: 8 }, () => journalIn(directory)))
     yield* Effect.forEach(journals, (journal) => journal.add(entry), { concurrency: "unbounded" })
     assert.deepStrictEqual(yield* Effect.promise(() => readdir(directory)), [`${entry.hold}.json`])
@@ -66,7 +61,7 @@ describe("the journal of refunds on disk", () => {
   })
 
   it.scoped("passes over files that are no entries", function* () {
-    const directory = yield* temporary
+    const directory = yield* temporaryDirectory
     const journal = yield* journalIn(directory)
     yield* journal.add(entry)
     for (const [name, text] of [
@@ -80,7 +75,7 @@ describe("the journal of refunds on disk", () => {
   })
 
   it.scoped("fails where it cannot write, and says why", function* () {
-    const file = path.join(yield* temporary, "file")
+    const file = path.join(yield* temporaryDirectory, "file")
     yield* Effect.promise(() => writeFile(file, ""))
     const journal = yield* journalIn(path.join(file, "refunds"))
     assert.match((yield* Effect.flip(journal.add(entry))).message, /ENOTDIR|EEXIST/)
@@ -153,7 +148,7 @@ describe("refunds", () => {
 
   it.live("are carried out before the process ends, and those of a dead process by the next one", () =>
     Effect.gen(function* () {
-      const directory = yield* temporary
+      const directory = yield* temporaryDirectory
       const journal = DiskRefundJournal.layer({ directory })
       const files = Effect.promise(() => readdir(directory))
       const { id, key, org } = yield* charged

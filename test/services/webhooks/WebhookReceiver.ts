@@ -1,8 +1,8 @@
-import { createServer, type ServerResponse } from "node:http"
+import type { ServerResponse } from "node:http"
 import { Effect } from "effect"
 import { Webhook } from "standardwebhooks"
 import { eventually } from "../../harness/database/Money.ts"
-import { listen } from "../../harness/Listening.ts"
+import { serving } from "../../harness/upstream/FakeUpstream.ts"
 
 export interface Received {
   readonly path: string
@@ -13,17 +13,12 @@ export interface Received {
 /** A customer's server, which keeps what it gets and answers as `reply` does. */
 export const make = Effect.fnUntraced(function* (reply: (response: ServerResponse, received: Received) => void) {
   const all: Array<Received> = []
-  const server = createServer((request, response) => {
-    let body = ""
-    request.setEncoding("utf8").on("data", (chunk: string) => (body += chunk))
-    request.on("end", () => {
-      const headers = Object.fromEntries(Object.entries(request.headers).map(([name, value]) => [name, String(value)]))
-      const received = { path: request.url ?? "", headers, body }
-      all.push(received)
-      reply(response, received)
-    })
+  const { url } = yield* serving((response, { bytes, headers: given, path }) => {
+    const headers = Object.fromEntries(Object.entries(given).map(([name, value]) => [name, String(value)]))
+    const received = { path, headers, body: bytes.toString("utf8") }
+    all.push(received)
+    reply(response, received)
   })
-  const url = `http://127.0.0.1:${yield* Effect.orDie(listen(server))}`
   return {
     url,
     all,
