@@ -30,6 +30,9 @@ export const prefix = path.join(root, `${name}${process.pid}-`)
 /** Where programs are bundled that test files share: inside the project, to find its packages. */
 export const bundles = path.resolve("node_modules/.cache/gateway-test")
 
+/** As `prefix`, where programs may run, which a directory in memory may forbid. */
+export const programPrefix = path.join(bundles, path.basename(prefix))
+
 /** The bundle of that name of this run, whose process is the parent of all that run tests. */
 export const bundleOf = (source: string): string => path.join(bundles, `${name}${process.ppid}-${source}.js`)
 

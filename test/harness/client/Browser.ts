@@ -1,9 +1,11 @@
 /** `openPage`: an empty page of Chromium, and everything that went wrong on it. */
 
-import { existsSync } from "node:fs"
+import { existsSync, mkdirSync, mkdtempSync, writeFileSync } from "node:fs"
+import path from "node:path"
 import { Effect } from "effect"
 import { type Browser, type BrowserContextOptions, chromium, type Page } from "playwright-core"
 import { assert } from "../It.ts"
+import { bundles, programPrefix } from "../temporary.ts"
 
 const executable = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"].find(existsSync)
 
@@ -16,6 +18,19 @@ export interface BrowserPage {
   readonly problems: ReadonlyArray<string>
 }
 
+/**
+ * Playwright's features are off, and those of the address bar too: each window would start a process for its popups,
+ * which takes more than the page of most tests.
+ */
+const wrapper = (program: string) => `#!/bin/sh
+for arg do
+  shift
+  case $arg in --disable-features=*) arg=$arg,WebUIOmniboxPopup,WebUIOmniboxAimPopup ;; esac
+  set -- "$@" "$arg"
+done
+exec ${program} "$@"
+`
+
 let browser: Promise<Browser> | undefined
 
 /** One for all tests of a worker, which ends with it: a launch costs more than most tests. */
@@ -25,7 +40,12 @@ const launch = Effect.promise(() => {
   const { FONTCONFIG_FILE: _, ...env } = process.env
   // As root Chromium has no sandbox of its own.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : []
-  browser ??= chromium.launch({ executablePath: executable, args, env })
+  if (browser === undefined) {
+    mkdirSync(bundles, { recursive: true })
+    const executablePath = path.join(mkdtempSync(programPrefix), "chromium")
+    writeFileSync(executablePath, wrapper(executable), { mode: 0o755 })
+    browser = chromium.launch({ executablePath, args, env })
+  }
   return browser
 })
 
