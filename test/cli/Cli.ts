@@ -1,10 +1,11 @@
 import { spawn } from "node:child_process"
 import { Console as NodeConsole } from "node:console"
 import path from "node:path"
-import { Console, Context, Effect, Layer, Predicate, Schema, Scope } from "effect"
+import { Console, Context, Effect, Layer, Predicate, Schema } from "effect"
 import { run } from "../../src/cli.ts"
 import { bundle } from "../database/EmbeddedDatabase.ts"
 import { freshUrl } from "../harness/database/Postgres.ts"
+import { program } from "../harness/gateway/GatewayProcess.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 
 export interface Finished {
@@ -24,7 +25,8 @@ export interface Running {
 
 type Environment = Readonly<Record<string, string>>
 
-const fixture = path.resolve("test/cli/CliProgram.ts")
+/** The program whose `serve` serves nothing, until the scope ends. */
+export const cliProgram = Effect.suspend(() => bundle(path.resolve("test/cli/CliProgram.ts")))
 
 const oneAtATime = Effect.unsafeMakeSemaphore(1)
 
@@ -81,20 +83,19 @@ export class Cli extends Context.Tag("test/Cli")<
     readonly directory: string
     /** A migrated database of this suite's own; the commands' default. */
     readonly url: string
-    /** A process of its own. */
-    readonly start: (args: ReadonlyArray<string>, environment?: Environment) => Effect.Effect<Running>
+    /** A process of its own, of the built program unless another is named. */
+    readonly start: (args: ReadonlyArray<string>, environment?: Environment, entry?: string) => Effect.Effect<Running>
     readonly run: (args: ReadonlyArray<string>, environment?: Environment) => Effect.Effect<Finished>
   }
 >() {
   static readonly layer = Layer.scoped(
     Cli,
     Effect.gen(function* () {
-      const program = yield* Effect.cached(Scope.extend(bundle(fixture), yield* Effect.scope))
       const url = yield* freshUrl
       const directory = yield* temporaryDirectory
       const variables = (given: Environment = {}) => ({ PATH: process.env["PATH"] ?? "", DATABASE_URL: url, ...given })
-      const start = (args: ReadonlyArray<string>, environment?: Environment) =>
-        Effect.map(program, (entry): Running => {
+      const start = (args: ReadonlyArray<string>, environment?: Environment, entry = program) =>
+        Effect.sync((): Running => {
           const child = spawn(process.execPath, [entry, ...args], {
             cwd: directory,
             env: variables(environment),

@@ -5,7 +5,7 @@ import { allGone } from "../database/EmbeddedDatabase.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
 import { talkCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { Cli, failure, list, text } from "./Cli.ts"
+import { Cli, cliProgram, failure, list, text } from "./Cli.ts"
 import { commandHelps } from "./Helps.ts"
 
 withLayer(Cli.layer)("gateway", (it) => {
@@ -27,10 +27,11 @@ withLayer(Cli.layer)("gateway", (it) => {
     }
   })
 
-  it.effect("serve runs what main gives it, and tells its failure in one line", function* () {
+  it.scoped("serve runs what main gives it, and tells its failure in one line", function* () {
     const { start } = yield* Cli
+    const entry = yield* cliProgram
     const served = (args: ReadonlyArray<string>, environment = {}) =>
-      Effect.flatMap(start(["serve", ...args], environment), ({ finished }) => finished)
+      Effect.flatMap(start(["serve", ...args], environment, entry), ({ finished }) => finished)
     assert.deepStrictEqual(yield* served([]), { code: 0, stdout: "serving\n", stderr: "" })
     assert.deepStrictEqual(yield* served(["--json"]), { code: 0, stdout: "serving in JSON\n", stderr: "" })
     const failed = { code: 1, stdout: "", stderr: "gateway: It cannot be served.\n" }
