@@ -3,10 +3,10 @@ import { Effect } from "effect"
 import { limits } from "../../../src/services/access/Key.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { bodyFor, companionsOf, samplesOf } from "../../contracts/WrittenInputs.ts"
-import { asOperator, read, refusals } from "../../harness/client/AdminClient.ts"
+import { read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { layer } from "../MediaServer.ts"
+import { asOperator, layer } from "../MediaServer.ts"
 
 /** What can be written, and where one is made. */
 const resources = [{ inputs: limits, path: "/keys" }]

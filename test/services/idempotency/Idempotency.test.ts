@@ -5,15 +5,7 @@ import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { waitingForLock } from "../../harness/database/Money.ts"
 import { ledgers } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import {
-  arranged,arranged, 
-  deaths,deaths, 
-  first,first, 
-  mortalProcess,mortalProcess, 
-  outcome,outcome, 
-  result,result, 
-  withFirstClaim, withFirstClaim 
-} from "./Claims.ts"
+import { arranged, deaths, first, mortalProcess, outcome, result, withFirstClaim } from "./Claims.ts"
 
 withLayer(ledgers)("an idempotency key", (it) => {
   it.effect("one at a time: the key is taken, and free again when its scope closes", function* () {
