@@ -41,7 +41,7 @@ const section = (title: string, entries: ReadonlyArray<Entry>): string => {
 interface Page {
   readonly description: string
   readonly sections: ReadonlyMap<string, ReadonlyArray<Entry>>
-  /** Of subcommands, in their order. */
+  /** Names of the subcommands, in order. */
   readonly names: ReadonlyArray<string>
 }
 

@@ -1,6 +1,5 @@
 import { Args, Command, HelpDoc, Options } from "@effect/cli"
-import { Clock, Effect, Option, Predicate, Schema } from "effect"
-import { Scope } from "../domain/ApiKey.ts"
+import { Clock, Effect, Option, Predicate } from "effect"
 import { type Moment, moment, momentForms, toPast } from "../domain/Moment.ts"
 import { enteredUsd, type NanoUsd } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -20,14 +19,10 @@ export const orgArgument = word("ORG", "an organization's id or name")
 const placeholders: Readonly<Record<string, string>> = {
   amount: "USD",
   by: "COLUMNS",
-  cap: "USD",
-  "cap-period": "PERIOD",
   credits: "USD",
-  expires: "WHEN",
   feed: "FILE",
   limit: "N",
   note: "TEXT",
-  rpm: "N",
   since: "WHEN",
   until: "WHEN",
   workers: "N"
@@ -114,13 +109,6 @@ export const whole =
 export const upTo = (longest: number) => (text: string) => (text.length > longest ? undefined : text)
 
 export const filledTo = (longest: number) => (text: string) => (text.trim() === "" ? undefined : upTo(longest)(text))
-
-const isScope = Schema.is(Scope)
-
-export const scopes = (text: string): ReadonlyArray<Scope> | undefined => {
-  const items = [...new Set(text.split(",").map((item) => item.trim()))]
-  return items.every(isScope) ? items : undefined
-}
 
 export const limit = (most: number, description: string) =>
   option("limit", `an integer from 1 to ${most}`, whole(1, most)).pipe(

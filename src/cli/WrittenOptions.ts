@@ -1,5 +1,6 @@
 import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, Effect, Option, Predicate, Record, Schema } from "effect"
+import { momentForms } from "../domain/Moment.ts"
 import type { FieldRefused } from "../services/resources/FieldRefused.ts"
 import { bodyOf, type Form, type Input, type Inputs, type Written } from "../services/resources/Input.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -11,9 +12,14 @@ const placeholders: Partial<Record<Form["kind"], string>> = { flag: "on|off", in
 const placeholderOf = (name: string, { kind }: Form) =>
   placeholders[kind] ?? name.slice(name.lastIndexOf("-") + 1).toUpperCase()
 
-const describe = ({ description, none }: Inputs[string]): string => {
-  const about = description.charAt(0).toLowerCase() + description.slice(1)
-  return none === undefined ? about : `${about}, or ${none.word}; if it was never given: ${none.word}`
+const formsOf = ({ kind, options = [] }: Form): string => {
+  if (kind === "time") return `: ${momentForms}`
+  return kind === "choices" ? `, such as ${options.slice(0, 2).join(",")}` : ""
+}
+
+const describe = ({ description, form, none }: Inputs[string]): string => {
+  const about = description.charAt(0).toLowerCase() + description.slice(1) + formsOf(form)
+  return none === undefined ? about : `${about}, or ${none.word}; a new one: ${none.word}`
 }
 
 /** An option that has to be given. */

@@ -54,7 +54,7 @@ const refusalOf = (model: ChatModel, request: ChatRequest): Refusal | undefined 
   return effortRefusal(model, request) ?? capRefusal(model, request)
 }
 
-/** Of two as near, the lesser. */
+/** Picks the lower effort on a tie. */
 const nearestEffort = (
   efforts: ReadonlyArray<ReasoningEffort>,
   wanted: ReasoningEffort

@@ -77,5 +77,5 @@ export class Conflict extends Data.TaggedError("Conflict")<{
 
 export class Aborted extends Data.TaggedError("Aborted")<{}> {}
 
-/** Of all the classes here. */
+/** Any failure class of this file. */
 export type Failure = InstanceType<typeof import("./Failure.ts")[keyof typeof import("./Failure.ts")]>

@@ -4,7 +4,7 @@ import type { NanoUsd } from "./Money.ts"
 export const Surface = Schema.Literal("chat", "image", "video")
 export type Surface = typeof Surface.Type
 export type Capability = "tools" | "vision" | "response_format" | "web_search" | "reasoning"
-/** Of an image route: `size` takes pixels, `aspect_ratio` only a ratio. */
+/** An image route's shape parameter: `size` in pixels, `aspect_ratio` as a ratio. */
 export type ShapeFeature = "size" | "aspect_ratio"
 export type Feature = Capability | "sampling" | "edit" | Resolution | ShapeFeature
 export const reasoningEfforts = ["low", "medium", "high", "xhigh"] as const

@@ -9,7 +9,7 @@ export const square: Shape = { aspectRatio: "1:1", size: undefined }
 
 const common = ["1:1", "5:4", "4:3", "3:2", "16:9", "2:1", "21:9", "4:5", "3:4", "2:3", "9:16", "1:2", "9:21"]
 
-/** Of `16:9` or `1344x768`. */
+/** Width by height, from `16:9` or `1344x768`. */
 export const quotient = (text: string): number => {
   const [width = 1, height = 1] = text.split(/[:x]/).map(Number)
   return width / height
@@ -33,7 +33,7 @@ const pixelDistance = (one: string, other: string): number => {
   return Math.abs(Math.log((a.width * a.height) / (b.width * b.height)))
 }
 
-/** Of the orientation of `requested`, a size or an aspect ratio; the first of equally near ones. */
+/** The nearest candidate with the orientation of `requested`; the first on a tie. */
 export const nearestShape = <A>(
   candidates: ReadonlyArray<A>,
   shapeIn: (candidate: A) => Shape,

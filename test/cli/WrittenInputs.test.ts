@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import { optionName } from "../../src/cli/WrittenOptions.ts"
+import { momentForms } from "../../src/domain/Moment.ts"
 import { limits } from "../../src/services/access/Key.ts"
 import { companionsOf, samplesOf } from "../contracts/WrittenInputs.ts"
 import { assert, withLayer } from "../harness/It.ts"
@@ -19,9 +20,10 @@ withLayer(Cli.layer)("what operators write by commands", (it) => {
     it.scoped(`gateway ${noun} create and update have an option for each field`, function* () {
       for (const command of ["create", "update"]) {
         const help = (yield* text(noun, command, "--help")).replaceAll(/\s+/g, " ")
-        for (const [field, { description }] of Object.entries(inputs)) {
+        for (const [field, { description, form }] of Object.entries(inputs)) {
           assert.include(help, `--${optionName(field)} `)
           assert.include(help.toLowerCase(), description.toLowerCase())
+          if (form.kind === "time") assert.include(help, momentForms)
         }
       }
     })

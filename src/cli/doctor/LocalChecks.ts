@@ -48,7 +48,7 @@ export const catalogProblems = ({ problems }: CatalogInvalid): ReadonlyArray<Fin
 const gib = 1024 ** 3
 const scarce = { warning: 5 * gib, problem: gib / 2 }
 
-/** Of the file system that the directory is on, or will be. */
+/** Checks the file system that holds, or will hold, the data directory. */
 export const checkDisk = ({ dataDir }: Settings): Effect.Effect<Finding> => {
   let directory = dataDir
   while (!existsSync(directory) && directory !== path.dirname(directory)) directory = path.dirname(directory)

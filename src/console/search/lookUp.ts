@@ -77,7 +77,7 @@ const videos: LookUp = async (id, signal) => {
 
 const lookUps = [organizations, keys, requests, videos]
 
-/** Of a key's secret nothing leaves the page but what finds the key. */
+/** Only the part that finds a key leaves the page, never its secret. */
 const withoutSecret = (text: string): string => text.replace(/^(ggw_.{8}).*/, "$1")
 
 /** What an id or a part of a name may mean; one kind that fails keeps nothing of the others back. */

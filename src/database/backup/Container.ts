@@ -87,7 +87,7 @@ export class ContainerReader {
     }
   }
 
-  /** Of everything before the line read last; nothing may follow it. */
+  /** Returns the hash of all lines before the last; fails with Damaged where something follows it. */
   async finish(): Promise<string> {
     if (this.#rest.length > 0 || (await this.#more())) throw new Damaged("something follows its end")
     return this.#hash.digest("hex")

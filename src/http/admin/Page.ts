@@ -40,10 +40,10 @@ export const cutPage = <Row, A>(
 
 export const wrongCursor = new InvalidRequest({ message: "`after` must be the `next` of a page.", param: "after" })
 
-/** Of a list that always comes whole. */
+/** The only page of an unpaged list. */
 export const wholePage = <A>(data: ReadonlyArray<A>) => ({ data, has_more: false, next: null })
 
-/** Of rows that are numbered. */
+/** Reads the cursor of a list of numbered rows. */
 export const numberedAfter = (after: string | undefined): Effect.Effect<number | undefined, InvalidRequest> => {
   if (after === undefined) return Effect.succeed(undefined)
   const number = /^\d{1,15}$/.test(after) ? Number(after) : undefined

@@ -1,8 +1,8 @@
 import type { ChatAnswer, ChatEvent, ToolCall, Usage } from "../../domain/Chat.ts"
 import { callIdOnWire } from "../../domain/Chat.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
+import type { AnswerName } from "./ChatDialect.ts"
 import type { CacheUse, ChatCompletion, CompletionUsage } from "./CompletionSchema.ts"
-import type { AnswerName } from "./Dialect.ts"
 import type { StreamEncoder } from "./Sse.ts"
 
 export const cacheUseJson = ({ cached, cacheWrite, cacheWriteHour }: Usage): typeof CacheUse.Type => ({

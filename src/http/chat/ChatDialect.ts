@@ -1,14 +1,29 @@
-import { servedPath } from "../schema/ServedPath.ts"
-import { completionJson, SseEncoder } from "./ChatAnswer.ts"
-import { decodeChatBody } from "./ChatBody.ts"
-import type { ChatDialect } from "./Dialect.ts"
-import { completeChat } from "./Schema.ts"
+import type { IncomingHttpHeaders } from "node:http"
+import type { Either } from "effect"
+import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { InvalidRequest } from "../../domain/Failure.ts"
+import type { IdPrefix } from "../../services/runtime/Ids.ts"
+import type { EncodeError } from "../Answer.ts"
+import type { StreamEncoder } from "./Sse.ts"
 
-export const chatCompletions: ChatDialect = {
-  path: servedPath(completeChat),
-  idPrefix: "chatcmpl",
-  fitsHold: false,
-  decode: decodeChatBody,
-  encodeAnswer: (name, _request, answer, usage) => completionJson(name, answer, usage),
-  encoder: (name, { includeUsage }) => new SseEncoder(name, includeUsage)
+export interface AnswerName {
+  readonly id: string
+  /** Unix seconds. */
+  readonly created: number
+  /** As requested. */
+  readonly model: string
+}
+
+/** One wire format for chats; after `decode` all dialects share one path. */
+export interface ChatDialect {
+  readonly path: string
+  readonly idPrefix: IdPrefix
+  /** A further header for the id of a request. */
+  readonly idHeader?: string | undefined
+  /** Requests that the balance does not cover run with a lower cap, whatever their organization's setting. */
+  readonly fitsHold: boolean
+  readonly decode: (json: unknown, headers: IncomingHttpHeaders) => Either.Either<ChatRequest, InvalidRequest>
+  readonly encodeAnswer: (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage) => unknown
+  readonly encoder: (name: AnswerName, request: ChatRequest) => StreamEncoder
+  readonly encodeError?: EncodeError | undefined
 }

@@ -7,8 +7,8 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import { type Answer, json } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Endpoint.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
+import type { ChatDialect } from "./ChatDialect.ts"
 import { makeTaskReader } from "./ChatTasks.ts"
-import type { ChatDialect } from "./Dialect.ts"
 import { makeSink } from "./Sse.ts"
 
 /** One endpoint for each dialect. */

@@ -10,8 +10,8 @@ import { Limits, readDocument } from "../body/Body.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { modelIn } from "../body/Guards.ts"
 import { largeChat, largeRequest } from "./ChatBody.ts"
+import type { ChatDialect } from "./ChatDialect.ts"
 import { conversationKeyOf } from "./ConversationKey.ts"
-import type { ChatDialect } from "./Dialect.ts"
 
 /** Reads a request of a dialect, and applies the rules of its model. */
 export const makeTaskReader = Effect.gen(function* () {

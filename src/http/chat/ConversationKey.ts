@@ -10,7 +10,7 @@ const minCached = 4_096
 /** In characters of each text. */
 const maxHashed = 4_096
 
-/** Of Codex, Claude Code, opencode. */
+/** Session headers that Codex, Claude Code and opencode send. */
 const sessionHeaders = ["session-id", "session_id", "x-claude-code-session-id", "x-session-affinity"]
 
 const headerOf = (headers: IncomingHttpHeaders): string | undefined => {

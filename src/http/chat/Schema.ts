@@ -57,7 +57,7 @@ const UserMessage = Schema.Struct({
 
 const longestCacheKey = 1024
 
-/** Of a call or its function: longer texts make slow keys. */
+/** The longest id or name of a call: longer texts make slow keys. */
 export const longestName = 4096
 const CallId = Filled.pipe(
   Schema.filter((wire) => isWithin(longestName, readCallId(wire).id), {

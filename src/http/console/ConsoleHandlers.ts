@@ -18,7 +18,7 @@ interface File {
 }
 
 const pageName = "index.html"
-/** Of the build that this process is of: a later one leaves it where it is. */
+/** The page of this process's own build, which a later build does not replace. */
 const pageFile = process.env.GATEWAY_CONSOLE_PAGE ?? pageName
 
 const types: Readonly<Record<string, string>> = {

@@ -102,7 +102,7 @@ ${nested(schema, above)}
   return {
     resolve,
     field: (name: string, schema: JsonSchema, isRequired: boolean) => field(name, schema, isRequired, []),
-    /** Of an object its fields, of anything else what it may be. */
+    /** Lists the fields of an object, or else the allowed values. */
     body: (schema: JsonSchema): Html => {
       const name = nameOf(schema)
       const target = resolve(schema)

@@ -30,7 +30,7 @@ const samples: Readonly<Record<string, string>> = {
   js: "sample javascript"
 }
 
-/** Of Markdown only code. */
+/** Renders code spans only, no other Markdown. */
 export const inline = (text: string): ReadonlyArray<Part> =>
   text.split("`").map((piece, at) => (at % 2 === 1 ? html`<code>${piece}</code>` : piece))
 

@@ -8,7 +8,7 @@ import {
   unsigned
 } from "../../domain/Chat.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
-import type { AnswerName } from "../chat/Dialect.ts"
+import type { AnswerName } from "../chat/ChatDialect.ts"
 import type { Message, MessagesUsage } from "./AnswerSchema.ts"
 
 export const usageJson = ({

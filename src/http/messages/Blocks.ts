@@ -16,7 +16,7 @@ export const wrongIn = (path: Path, field: string, problem: string) => wrongAt(`
 /** Source types of pictures, and of documents whose length cannot be known. */
 const sources: ReadonlySet<unknown> = new Set(["base64", "url", "file"])
 
-/** Of a document whose length cannot be known: the whole context. */
+/** The token count of a document of unknown length: the whole context. */
 export const unbounded = Number.POSITIVE_INFINITY
 
 /** What a native route gets beside the translated conversation. */

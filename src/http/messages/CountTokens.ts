@@ -9,7 +9,7 @@ import { encodeMessagesError } from "./Errors.ts"
 import { messages } from "./MessagesDialect.ts"
 import { countTokens } from "./Schema.ts"
 
-/** Of an organization: a count costs nothing but the gateway's time and memory. */
+/** The limit for each organization: counts are free, but take time and memory. */
 const atOnce = 2
 /** Agents ask for some dozens of counts at once. */
 const waiting = 64

@@ -1,4 +1,4 @@
-import type { ChatDialect } from "../chat/Dialect.ts"
+import type { ChatDialect } from "../chat/ChatDialect.ts"
 import { servedPath } from "../schema/ServedPath.ts"
 import { messageJson, showsThinking } from "./Answer.ts"
 import { decodeMessagesBody } from "./Body.ts"

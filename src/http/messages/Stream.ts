@@ -1,7 +1,7 @@
 import { type ChatEvent, callIdOnWire, type FinishReason, type Usage, unsigned } from "../../domain/Chat.ts"
 import { noUsage } from "../../domain/Pricing.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
-import type { AnswerName } from "../chat/Dialect.ts"
+import type { AnswerName } from "../chat/ChatDialect.ts"
 import { frame, nameOf, type StreamEncoder } from "../chat/Sse.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
 import { billedUsage, stopReasons, usageJson } from "./Answer.ts"

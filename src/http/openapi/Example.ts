@@ -8,5 +8,5 @@ export interface Examples {
 export const picture = "https://example.com/cat.png"
 export const created = 1_795_247_029
 export const hello = "Say hello in one sentence."
-/** Of the chat that says hello. */
+/** Usage of the "say hello" example. */
 export const exampleUsage = { ...noUsage, prompt: 9, completion: 3 }

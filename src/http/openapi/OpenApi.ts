@@ -35,7 +35,7 @@ const headersOf: Readonly<Record<string, object>> = {
   "503": { "retry-after": countHeader("Seconds to wait, where the gateway is busy or restarting.") }
 }
 
-/** Of the groups that generate: what their models are, and which bodies name one. */
+/** The surface and the body schemas of each generating group. */
 const generating: Readonly<Record<string, { readonly surface: Surface; readonly bodies: ReadonlyArray<string> }>> = {
   chat: { surface: "chat", bodies: ["ChatCompletionRequest"] },
   messages: { surface: "chat", bodies: ["MessagesRequest", "CountTokensRequest"] },

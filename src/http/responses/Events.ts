@@ -1,10 +1,10 @@
 import type { ChatRequest } from "../../domain/Chat.ts"
-import type { AnswerName } from "../chat/Dialect.ts"
+import type { AnswerName } from "../chat/ChatDialect.ts"
 import { frame } from "../chat/Sse.ts"
 import type { failureOf } from "./Failure.ts"
 import { responseHead } from "./Response.ts"
 
-/** Of one stream, numbered in their order. */
+/** Writes the events of one stream, numbered in order. */
 export class Events {
   private sequence = 0
   private readonly head: string

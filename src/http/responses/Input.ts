@@ -29,7 +29,7 @@ interface Turn {
 /** Items become messages: an assistant's turn is one message, however many items it has. */
 class Conversation {
   readonly messages: Array<Message> = []
-  /** Of the prompt that only the native body holds. */
+  /** Tokens of prompt parts that only the native body holds. */
   extraTokens = 0
   readonly #names: ToolNames
   readonly #calls = new Set<string>()

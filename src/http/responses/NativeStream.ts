@@ -1,6 +1,6 @@
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
-import type { AnswerName } from "../chat/Dialect.ts"
+import type { AnswerName } from "../chat/ChatDialect.ts"
 import { nameOf, type StreamEncoder } from "../chat/Sse.ts"
 import type { Events } from "./Events.ts"
 import { failureOf } from "./Failure.ts"

@@ -3,7 +3,7 @@ import type { ChatAnswer, ChatRequest, FinishReason, ToolCall, Usage } from "../
 import { callIdOnWire, unsigned } from "../../domain/Chat.ts"
 import { isArray, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { cacheUseJson, toolUseJson } from "../chat/ChatAnswer.ts"
-import type { AnswerName } from "../chat/Dialect.ts"
+import type { AnswerName } from "../chat/ChatDialect.ts"
 import type { ResponsesUsage } from "./ResponseSchema.ts"
 import { type ClientTool, toolNamesOf } from "./ToolNames.ts"
 import { customArgument } from "./Tools.ts"
@@ -62,7 +62,7 @@ export const cutBy = (finish: FinishReason | undefined): "max_output_tokens" | "
 
 export type Kind = "msg" | "rs" | "fc" | "ctc"
 
-/** Of the answer's own id, so that they need no more randomness. */
+/** Derived from the response's id, which saves further randomness. */
 export const itemId = ({ id }: AnswerName, kind: Kind, index: number): string =>
   `${kind}_${id.slice(id.indexOf("_") + 1)}_${index}`
 

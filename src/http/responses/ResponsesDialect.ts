@@ -1,5 +1,5 @@
 import type { ChatEvent, ChatRequest, Usage } from "../../domain/Chat.ts"
-import type { AnswerName, ChatDialect } from "../chat/Dialect.ts"
+import type { AnswerName, ChatDialect } from "../chat/ChatDialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
 import { servedPath } from "../schema/ServedPath.ts"
 import { decodeResponsesBody } from "./Body.ts"

@@ -1,6 +1,6 @@
 import type { ChatEvent, ChatRequest, FinishReason, Usage } from "../../domain/Chat.ts"
 import { callIdOnWire } from "../../domain/Chat.ts"
-import type { AnswerName } from "../chat/Dialect.ts"
+import type { AnswerName } from "../chat/ChatDialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
 import type { Events } from "./Events.ts"
 import { failureOf } from "./Failure.ts"
@@ -127,7 +127,7 @@ export class TranslatedEncoder implements StreamEncoder {
     return { index, id, at: `"item_id":"${id}","output_index":${index}` }
   }
 
-  /** Of an answer that shows no reasoning to a client that asked for it. */
+  /** Sends an empty reasoning item where the client asked for reasoning and there is none. */
   private announce(): string {
     if (!this.isEncrypted || this.count > 0) return ""
     const { id, index } = this.begin("rs")

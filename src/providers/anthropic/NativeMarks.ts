@@ -21,7 +21,7 @@ const isGoingOn = ({ messages, tool_choice, tools }: Fields): boolean =>
   asRecords(messages).some(({ role }) => role === "assistant") ||
   (asList(tools).length > 0 && (asFields(tool_choice).type ?? "auto") === "auto")
 
-/** Of all texts in a value, up to a limit. */
+/** Total length of all texts in a value, counted up to a limit. */
 const lengthIn = (value: unknown, limit: number): number => {
   if (typeof value === "string") return value.length
   let length = 0

@@ -112,7 +112,7 @@ export const cacheMarks = (request: ChatRequest, isAutomatic: boolean): FindMark
 
 const isFilled = (part: Part): boolean => part.type !== "text" || part.text.trim() !== ""
 
-/** Of each part, or of the text in place of parts; a message's own is its last part's. Vendors mark no empty text. */
+/** One mark for each part; a message's own mark goes to its last part, and empty text has none. */
 export const partMarks = (message: Message, markOf: FindMark): ReadonlyArray<CacheControl | undefined> => {
   if (markOf === noMarks) return []
   const { content } = message

@@ -50,7 +50,7 @@ export interface NativeFormat<Options, Quirks> extends NativeFields {
   /** How the host counts a prompt, at no charge. */
   readonly counting?: {
     readonly path: string
-    /** Of the encoded body. */
+    /** Fields of the encoded body that are counted. */
     readonly fields: ReadonlyArray<string>
     readonly decode: (body: Fields) => number
   }

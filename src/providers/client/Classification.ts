@@ -128,7 +128,7 @@ export const classOfStatus = (status: number): FailureClass => {
   return status === 429 ? "limit" : "retry"
 }
 
-/** Of a filter before the host, which some prompts alert; for clients that are no browsers a line of text. */
+/** A web filter's block page in front of the host: HTML, or one line for clients that are no browsers. */
 const filterPage = /^\s*(<|error code: 1\d{3}\b)/i
 
 /** Text without JSON comes from a proxy, which knows nothing of the request. */

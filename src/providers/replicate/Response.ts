@@ -20,7 +20,7 @@ const errorText = (error: unknown): string => (typeof error === "string" ? error
 
 const progressBar = /^\s*(\d{1,3})%\s*\|.*\|\s*\d+\/\d+/
 
-/** Of the newest progress bar, as the vendor's own client reads it. */
+/** Reads the newest progress bar, as the vendor's client does. */
 const percentIn = (logs: string): number | undefined => {
   const bar = logs.split(/[\r\n]+/).findLast((line) => progressBar.test(line))
   return bar === undefined ? undefined : Number.parseInt(bar, 10)

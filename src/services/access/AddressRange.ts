@@ -19,7 +19,7 @@ const v6 = (address: string, bits: number) => {
     : AddressRange(`${ipaddr.IPv6.networkAddressFromCIDR(`${address}/${bits}`).toRFC5952String()}/${bits}`)
 }
 
-/** Of a host's name or address, in brackets or not: whether it is this machine wherever it is looked up. */
+/** Whether a host name or address, bracketed or not, always means this machine. */
 export const isLoopbackHost = (host: string): boolean => {
   const name = host.replace(/^\[(.*)\]$/, "$1").toLowerCase()
   return name === "localhost" || (ipaddr.isValid(name) && ipaddr.process(name).range() === "loopback")

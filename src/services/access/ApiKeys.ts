@@ -4,7 +4,7 @@ import type { Fragment } from "@effect/sql/Statement"
 import { Context, Data, Effect, Layer, Redacted } from "effect"
 import { keyPrefix } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import { assigned, selected } from "../resources/Columns.ts"
+import { assignmentsOf, selectList } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
 import { containing, recordsOf, storable, whenDefined } from "../sql/Statement.ts"
@@ -75,7 +75,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
       const ids = yield* Ids
       const records = recordsOf(Key)
       const columns =
-        sql.literal(`${selected(["id", ...Object.keys(limits), "hint", "created_at", "revoked_at"])}, org_id AS org,
+        sql.literal(`${selectList(["id", ...Object.keys(limits), "hint", "created_at", "revoked_at"])}, org_id AS org,
         (SELECT organizations.name FROM organizations WHERE organizations.id = org_id) AS org_name,
         (SELECT last_used_at FROM key_uses WHERE key_id = api_keys.id) AS last_used_at,
         (SELECT coalesce(sum(key_spend.spent), 0) FROM key_spend
@@ -98,7 +98,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
       const create = Effect.fn("ApiKeys.create")(function* ({ org, ...given }: KeyLimits & { readonly org: OrgId }) {
         const secret = ids.secret(keyPrefix)
         const fields = [
-          ...assigned(sql, limits, given),
+          ...assignmentsOf(sql, limits, given),
           { column: "id", value: sql`${ids.prefixed("key")}` },
           { column: "org_id", value: sql`${org}` },
           { column: "hint", value: sql`${hintOf(secret)}` },
@@ -130,7 +130,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
             })}`)
         ),
         update: Effect.fn("ApiKeys.update")(function* (id: string, changes: KeyLimits) {
-          const changed = assigned(sql, limits, changes).map(({ column, value }) => sql`${sql(column)} = ${value}`)
+          const changed = assignmentsOf(sql, limits, changes).map(({ column, value }) => sql`${sql(column)} = ${value}`)
           return yield* changeLive(id, changed.length === 0 ? [sql`name = name`] : changed)
         }),
         revoke: Effect.fn("ApiKeys.revoke")(function* (id: string) {

@@ -54,8 +54,8 @@ export const Key = Schema.Struct({
   cap_period: limits.cap_period.record,
   spent_usd: Usd.annotations({ description: "In the running period of the cap; without one, ever." }),
   created_at: UnixSeconds,
+  last_used_at: TimeOrNull.annotations({ description: "To about a minute." }),
   expires_at: limits.expires_at.record,
-  revoked_at: TimeOrNull,
-  last_used_at: TimeOrNull.annotations({ description: "To about a minute." })
+  revoked_at: TimeOrNull
 }).annotations({ identifier: "Key" })
 export type Key = typeof Key.Type

@@ -25,7 +25,7 @@ export interface Creation<A, Record, Encoded, E, R> extends Audited<A, Record, E
   readonly run: Effect.Effect<A, E, R>
 }
 
-/** Of a resource that exists. */
+/** A change of an existing resource. */
 export interface Change<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded> {
   /** As the request names it, by id or by name. */
   readonly target: string

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import type { AddressRange } from "../access/AddressRange.ts"
 import { BlockedRange, BlockList } from "../access/BlockList.ts"
-import { audited, operation } from "./Operation.ts"
+import { auditResource, operation } from "./Operation.ts"
 
-const ranges = audited({
+const ranges = auditResource({
   name: "blocklist",
   record: BlockedRange,
   find: (range) =>

@@ -2,10 +2,10 @@ import { Clock, Effect } from "effect"
 import { ApiKeys, type IssuedKey } from "../access/ApiKeys.ts"
 import { Key, type KeyLimits } from "../access/Key.ts"
 import { FieldRefused } from "../resources/FieldRefused.ts"
-import { audited, operation } from "./Operation.ts"
+import { auditResource, operation } from "./Operation.ts"
 import { Organizations } from "./Organizations.ts"
 
-const keys = audited({
+const keys = auditResource({
   name: "keys",
   record: Key,
   find: (id) => Effect.flatMap(ApiKeys, ({ find }) => find(id))

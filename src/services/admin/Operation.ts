@@ -26,7 +26,7 @@ interface Resource<Record extends Identified, Encoded, E, R> {
 }
 
 /** Changes of a resource, each written down with what it was before and is after. */
-export const audited = <Record extends Identified, Encoded, E, R>({
+export const auditResource = <Record extends Identified, Encoded, E, R>({
   find,
   name,
   orgOf = ({ org }) => org ?? undefined,
@@ -37,6 +37,24 @@ export const audited = <Record extends Identified, Encoded, E, R>({
     targetOf: ({ id }: Record) => id,
     orgOf
   }
+  const changeWith = <A, E1, R1>(
+    action: string,
+    target: string,
+    input: unknown,
+    run: (id: string) => Effect.Effect<A, E1, R1>,
+    recordOf: (value: A) => Record
+  ) =>
+    Effect.flatMap(Audit, ({ change }) =>
+      change<A, Record, Encoded, E | E1, R | R1>({
+        ...common,
+        action: `${name}.${action}`,
+        input,
+        target,
+        find,
+        run,
+        recordOf
+      })
+    )
   return {
     /** `recordOf` finds the record in what `run` makes. */
     create: <A, E1, R1>(
@@ -46,42 +64,14 @@ export const audited = <Record extends Identified, Encoded, E, R>({
       recordOf: (value: A) => Record
     ) =>
       Effect.flatMap(Audit, ({ create }) => create({ ...common, action: `${name}.${action}`, input, run, recordOf })),
-    /** Of one that exists; its id is locked meanwhile. */
+    /** Changes an existing record under a lock of its id. */
     change: <E1, R1>(
       action: string,
       target: string,
       input: unknown,
       run: (id: string) => Effect.Effect<Record, E1, R1>
-    ) =>
-      Effect.flatMap(Audit, ({ change }) =>
-        change<Record, Record, Encoded, E | E1, R | R1>({
-          ...common,
-          action: `${name}.${action}`,
-          input,
-          target,
-          find,
-          run,
-          recordOf: identity
-        })
-      ),
-    /** As `change`, where more than the record is made. */
-    changeWith: <A, E1, R1>(
-      action: string,
-      target: string,
-      input: unknown,
-      run: (id: string) => Effect.Effect<A, E1, R1>,
-      recordOf: (value: A) => Record
-    ) =>
-      Effect.flatMap(Audit, ({ change }) =>
-        change<A, Record, Encoded, E | E1, R | R1>({
-          ...common,
-          action: `${name}.${action}`,
-          input,
-          target,
-          find,
-          run,
-          recordOf
-        })
-      )
+    ) => changeWith(action, target, input, run, identity<Record>),
+    /** Like `change`, for a `run` that returns more than the record. */
+    changeWith
   }
 }

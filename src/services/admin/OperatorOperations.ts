@@ -1,10 +1,10 @@
 import { Data, Effect, Redacted } from "effect"
 import { CurrentActor } from "./Actor.ts"
-import { audited, operation } from "./Operation.ts"
+import { auditResource, operation } from "./Operation.ts"
 import { type NewOperator, Operator } from "./Operator.ts"
 import { Operators } from "./Operators.ts"
 
-const operators = audited({
+const operators = auditResource({
   name: "operators",
   record: Operator,
   find: (reference) => Effect.flatMap(Operators, ({ find }) => find(reference))

@@ -1,10 +1,10 @@
 import { Effect, identity } from "effect"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { Organization, type OrganizationSettings } from "../admin/Organization.ts"
-import { audited, operation } from "./Operation.ts"
+import { auditResource, operation } from "./Operation.ts"
 import { Organizations } from "./Organizations.ts"
 
-const organizations = audited({
+const organizations = auditResource({
   name: "organizations",
   record: Organization,
   find: (reference) => Effect.flatMap(Organizations, ({ find }) => find(reference)),

@@ -3,7 +3,7 @@ import type { Fragment } from "@effect/sql/Statement"
 import { Context, Data, Effect, Layer } from "effect"
 import { type NanoUsd, toUsdText, zero } from "../../domain/Money.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
-import { assigned, selected } from "../resources/Columns.ts"
+import { assignmentsOf, selectList } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { containing, recordsOf, storable, whenDefined } from "../sql/Statement.ts"
 import { Organization, type OrganizationSettings, settings } from "./Organization.ts"
@@ -90,7 +90,7 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
       const ids = yield* Ids
       const records = recordsOf(Organization)
       const columns = sql.literal(
-        `${selected(["id", ...Object.keys(settings), "created_at", "deleted_at", "balance_usd", "held_usd"])},
+        `${selectList(["id", ...Object.keys(settings), "created_at", "deleted_at", "balance_usd", "held_usd"])},
         suspended_at IS NOT NULL AS suspended, balance - held AS available_usd`
       )
 
@@ -136,7 +136,7 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
         if (name !== undefined && !nameRule.test(name)) return yield* new NameRefused()
         const found = yield* one(reference, select(reference))
         const { id } = found
-        const changed = assigned(sql, settings, { ...changes, name })
+        const changed = assignmentsOf(sql, settings, { ...changes, name })
         if (changed.length === 0) return found
         const [updated] = yield* records(sql`
           UPDATE organizations SET ${sql.csv(changed.map(({ column, value }) => sql`${sql(column)} = ${value}`))}

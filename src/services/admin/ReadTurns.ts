@@ -12,7 +12,7 @@ const failWhereCut = Effect.catchSomeDefect((defect) =>
   defect instanceof SqlError.SqlError && isStatementTimeout(defect) ? Option.some(new GatewayBusy()) : Option.none()
 )
 
-/** Of all operators together, since customers' requests need the database and the event loop too. */
+/** One limit for all operators: customers' requests share the database and the event loop. */
 export class ReadTurns extends Context.Tag("gateway/ReadTurns")<
   ReadTurns,
   {

@@ -2,7 +2,7 @@ import { Data, Effect } from "effect"
 import type { CatalogSnapshot } from "../catalog/Catalog.ts"
 import { RouteControl, RouteControls } from "../control/RouteControls.ts"
 import { RouteHealth } from "../routing/RouteHealth.ts"
-import { audited, operation } from "./Operation.ts"
+import { auditResource, operation } from "./Operation.ts"
 
 const maxSuggested = 10
 
@@ -42,11 +42,11 @@ const requireRoute = Effect.fnUntraced(function* <E, R>(
   if (!known.includes(route)) return yield* new RouteNotFound({ route, known })
 })
 
-/** Of the catalog's routes `inCatalog` tells; routes that are in use or disabled are known without it. */
+/** Reads the catalog's routes; those in use or disabled are known without it. */
 type InCatalog<E, R> = Effect.Effect<ReadonlyArray<string>, E, R>
 
 const routes = <E, R>(inCatalog: InCatalog<E, R>) =>
-  audited({
+  auditResource({
     name: "routes",
     record: RouteControl,
     find: (route) =>

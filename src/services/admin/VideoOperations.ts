@@ -1,9 +1,9 @@
 import { Effect } from "effect"
 import { VideoAdmin } from "../videos/VideoAdmin.ts"
-import { audited, operation } from "./Operation.ts"
+import { auditResource, operation } from "./Operation.ts"
 import { VideoRecord, videoRecord } from "./VideoRecord.ts"
 
-const videos = audited({
+const videos = auditResource({
   name: "videos",
   record: VideoRecord,
   find: (id) => Effect.flatMap(VideoAdmin, ({ find }) => Effect.map(find(id), videoRecord))

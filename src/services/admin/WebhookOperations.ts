@@ -3,10 +3,10 @@ import { OrgId } from "../../domain/Organization.ts"
 import { Delivery, Endpoint } from "../webhooks/Endpoint.ts"
 import { Webhooks } from "../webhooks/Webhooks.ts"
 import { Audit } from "./Audit.ts"
-import { audited, operation } from "./Operation.ts"
+import { auditResource, operation } from "./Operation.ts"
 import { Organizations } from "./Organizations.ts"
 
-const endpoints = audited({
+const endpoints = auditResource({
   name: "webhooks",
   record: Endpoint,
   find: (id) => Effect.flatMap(Webhooks, ({ find }) => find(id))

@@ -36,7 +36,7 @@ export interface CatalogSnapshot {
   readonly sandbox: boolean
   /** In catalog order, then the sandbox's if it serves. */
   readonly providers: ReadonlyArray<CatalogProvider>
-  /** Of the file's text; credentials are not in it. */
+  /** Hash of the file's text, without credentials. */
   readonly fingerprint: string
 }
 

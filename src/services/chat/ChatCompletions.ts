@@ -43,7 +43,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
     ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage }, ChatFailure>
     /** Fails only before the head is sent; after that every outcome is in the stream and the record. */
     readonly stream: (task: ChatTask, sink: ChatSink) => Effect.Effect<void, ChatFailure>
-    /** Of the prompt alone; costs nothing. */
+    /** Counts the prompt only; free. */
     readonly countTokens: (task: Pick<ChatTask, "model" | "request">) => Effect.Effect<number>
   }
 >() {

@@ -16,7 +16,7 @@ export class CatalogReloads extends Context.Tag("gateway/CatalogReloads")<
   {
     /** Returns the generation that instances answer. */
     readonly request: Effect.Effect<number>
-    /** Of instances with a recent heartbeat. */
+    /** Lists instances with a recent heartbeat. */
     readonly list: Effect.Effect<ReadonlyArray<InstanceCatalog>>
   }
 >() {

@@ -17,7 +17,7 @@ export const Entry = Schema.Struct({
 }).annotations({ identifier: "Entry" })
 export type Entry = typeof Entry.Type
 
-/** Of a table or a part of a statement. */
+/** The select list of an entry; `from` is a table or an alias. */
 export const entryColumns = (from: string): string =>
   ["id", "at", "org_id AS org", "kind", "amount AS amount_usd", "ref", "note", "key_id", "hold_id"]
     .map((column) => `${from}.${column}`)

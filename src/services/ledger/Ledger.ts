@@ -50,7 +50,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     ) => Effect.Effect<Settlement, SettleFailed>
     /** Never fails: repeats until the database takes it. */
     readonly release: (hold: Hold) => Effect.Effect<void>
-    /** Of a hold that this process placed: it is neither settled nor released. */
+    /** Whether a hold placed by this process is neither settled nor released. */
     readonly isOpen: (hold: Hold) => boolean
     readonly balance: (org: OrgId) => Effect.Effect<Balance>
     /** Holds that outlive the process: plain statements for the caller's transaction, which may be repeated. */

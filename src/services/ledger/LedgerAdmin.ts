@@ -76,7 +76,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
       payment: TopUp
     ) => Effect.Effect<{ readonly entry: Entry; readonly replayed: boolean }, RefTaken | RefReserved>
     readonly adjust: (correction: Adjustment) => Effect.Effect<Entry, WouldOverdraw>
-    /** Of all organizations, with their names and requests; newest first. */
+    /** Entries of all organizations, with names and requests; newest first. */
     readonly page: (query: EntryQuery) => Effect.Effect<ReadonlyArray<ListedEntry>>
     readonly openHolds: (query: HoldQuery) => Effect.Effect<ReadonlyArray<OpenHold>>
     /** Newest first. */

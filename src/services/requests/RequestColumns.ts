@@ -37,7 +37,7 @@ export const requestColumns = {
   provider: Text,
   stream: Schema.Boolean,
   attempts: Schema.Array(Attempt),
-  /** Of the last attempt that was answered with one. */
+  /** From the last attempt that has one. */
   provider_request_id: Text,
   notes: Schema.Array(Schema.String),
   ...Record.map(requestCounts, () => Schema.NullOr(Schema.NumberFromString)),

@@ -1,24 +1,24 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import type { Inputs, Written } from "./Input.ts"
 
-/** The database counts in nano-USD, and does not say so. */
-export const columnOf = (field: string): string => field.replace(/_usd$/, "")
+/** Columns hold nano-USD under the name of the field without its unit. */
+const columnOf = (field: string): string => field.replace(/_usd$/, "")
 
 /** For a SELECT whose rows have the names of the fields. */
-export const selected = (fields: ReadonlyArray<string>): string =>
+export const selectList = (fields: ReadonlyArray<string>): string =>
   fields.map((field) => (columnOf(field) === field ? field : `${columnOf(field)} AS ${field}`)).join(", ")
 
-interface Assigned {
+interface Assignment {
   readonly column: string
   readonly value: Statement.Fragment
 }
 
-/** What is undefined has no part in the statement. */
-export const assigned = <Of extends Inputs>(
+/** Undefined values are left out. */
+export const assignmentsOf = <Of extends Inputs>(
   sql: SqlClient.SqlClient,
   inputs: Of,
   written: Written<Of>
-): ReadonlyArray<Assigned> =>
+): ReadonlyArray<Assignment> =>
   Object.entries(inputs).flatMap(([name, { form }]) => {
     const value = written[name]
     if (value === undefined) return []

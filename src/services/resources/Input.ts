@@ -165,7 +165,7 @@ export const choices = <const Options extends Words>(
     ...about,
     description: `${about.description}, of ${all}`,
     record: Schema.Array(of),
-    body: Schema.Array(of).pipe(Schema.minItems(1)),
+    body: Schema.Array(of).pipe(Schema.filter((items) => items.length > 0, { jsonSchema: { minItems: 1 } })),
     problem: `must be a list of ${all}`,
     accepts: `a comma-separated list of ${all}`,
     read: (word) => {

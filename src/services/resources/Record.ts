@@ -22,7 +22,6 @@ export const UnixSeconds = Schema.transform(Schema.Number, Schema.DateFromSelf, 
 
 export const TextOrNull = Schema.NullOr(Schema.String)
 export const TimeOrNull = Schema.NullOr(UnixSeconds)
-export const UsdOrNull = Schema.NullOr(Usd)
 
 const absentWhereNull = ({ name }: AST.PropertySignature) =>
   new AST.PropertySignatureTransformation(name, name, Option.filter(Predicate.isNotNull), identity)

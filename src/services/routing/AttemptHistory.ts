@@ -16,7 +16,7 @@ export interface AttemptEntry {
   readonly status: number | undefined
   /** Until the answer, a stream's first delta, or the failure. */
   readonly ms: number
-  /** Of a failed attempt, in nano-USD; undefined: nothing, or unknown. */
+  /** Cost of a failed attempt in nano-USD; undefined: none, or unknown. */
   readonly cost?: bigint | undefined
   readonly detail?: string
   /** For the operator only: the provider's support can find the request by it. */

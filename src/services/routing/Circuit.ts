@@ -3,7 +3,7 @@ import type { OrgId } from "../../domain/Organization.ts"
 /** `half_open`: one request may probe, or is probing. */
 export type CircuitState = "closed" | "open" | "half_open"
 
-/** Of a request for an organization; one of an earlier `epoch` says nothing about the current circuit. */
+/** Lets one request through; a permit of an earlier `epoch` says nothing about the current circuit. */
 export interface Permit {
   readonly epoch: number
   readonly org: OrgId
@@ -56,7 +56,7 @@ class FailureStreak {
   }
 }
 
-/** Of a route, for all organizations or for one. Times are on the monotonic clock. */
+/** The circuit of a route, for one organization or for all; times on the monotonic clock. */
 export class Circuit {
   openUntil: number | undefined
   openedAt = 0

@@ -42,12 +42,12 @@ export interface Plan<T extends RouteBase, A, B, R> extends Traced<T> {
   readonly limitMillis: number
   /** Milliseconds; undefined: what is left of `limitMillis`. */
   readonly attemptLimitMillis: number | undefined
-  /** Of a stream, on the monotonic clock: it alone bounds an attempt whose provider generates. */
+  /** When a stream must end, on the monotonic clock; the only limit of an attempt once the provider generates. */
   readonly endsAt?: number | undefined
   /** A timeout after fewer milliseconds than this does not count against the route. */
   readonly fairAttemptMillis: number
   readonly ask: (attempt: Attempt<T>) => Effect.Effect<A, ProviderFailure, R>
-  /** Of such routes an attempt ends its upstream calls itself, and needs no fiber of its own. */
+  /** Whether the adapter ends its own upstream calls, so that the attempt needs no fiber. */
   readonly endsCalls?: ((route: T) => boolean) | undefined
   /** Records the attempt, which may go on. */
   readonly onAnswer: (attempt: Attempt<T>, answer: A) => Effect.Effect<B, never, R>
@@ -76,7 +76,7 @@ class Failover<T extends RouteBase, A, B, R> {
   #untried: ReadonlyArray<T>
   #skipped: Set<T> | undefined
   #last: Failed | undefined
-  /** Of what may be interrupted: calls, and what is between two. */
+  /** Restores interruption for upstream calls and the pauses between them. */
   readonly #restore: typeof Effect.interruptible
 
   constructor(services: RoutingServices, plan: Plan<T, A, B, R>, restore: typeof Effect.interruptible) {
@@ -176,7 +176,7 @@ class Failover<T extends RouteBase, A, B, R> {
   }
 }
 
-/** Of an attempt that ends with its answer. */
+/** Records an attempt that is over with its answer. */
 export const succeed = <T extends RouteBase, A>(attempt: Attempt<T>, answer: A): Effect.Effect<A> => {
   attempt.succeed()
   return Effect.succeed(answer)

@@ -1,7 +1,7 @@
 import type { OrgId } from "../../domain/Organization.ts"
 import { Circuit, type Epoch } from "./Circuit.ts"
 
-/** Of those whose requests failed last. */
+/** Kept for the organizations whose requests failed last. */
 const maxOrganizations = 1000
 const forgetAfter = 600_000
 

@@ -66,7 +66,7 @@ export interface ChatAdapter {
   readonly inlines?: ((route: Route) => boolean) | undefined
   /** Whether the route is sent the client's own body. */
   readonly acceptsNative?: ((route: Route, native: NativeRequest) => boolean) | undefined
-  /** Of the prompt alone, as the host counts it. */
+  /** Counts the prompt's tokens as the host does. */
   readonly countTokens?: ((route: Route, request: ChatRequest) => Effect.Effect<number, ProviderFailure>) | undefined
   /** The field for which a route cannot serve a combination of supported features. */
   readonly declines?: ((route: Route, request: ChatRequest) => string | undefined) | undefined

@@ -27,7 +27,7 @@ const publishEvery = "2 seconds"
 export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
   RouteHealth,
   {
-    /** Of every running instance; routes without requests are missing. */
+    /** Lists the health of routes on every running instance; routes without requests are missing. */
     readonly list: Effect.Effect<ReadonlyArray<PublishedHealth>>
   }
 >() {

@@ -6,7 +6,7 @@ export const yieldTurn = Effect.async<void>((resume) => {
   return Effect.sync(() => clearImmediate(immediate))
 })
 
-/** Of a limit on how long others may be silent: while our own event loop stands still, no more than one of them passes. */
+/** Slices of a silence limit: a stalled event loop lets at most one of them pass. */
 export const partsOfLimit = 16
 
 /** As long as the event loop is on time; what each part of the limit is late by comes on top. */

@@ -7,7 +7,7 @@ export type KeyedTurns = (
 ) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | GatewayBusy, R>
 
 /**
- * Of each key, `atOnce` run, and up to `waiting` more wait in order of arrival: six counts of 20 MB at once slowed every
+ * Runs at most `atOnce` per key, and up to `waiting` more in order of arrival: six counts of 20 MB at once slowed every
  * request, and a semaphore lets any number wait.
  */
 export const makeKeyedTurns = (atOnce: number, waiting: number): KeyedTurns => {

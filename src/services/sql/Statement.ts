@@ -17,7 +17,7 @@ export class Prepared extends Context.Tag("gateway/Prepared")<
   { readonly run: <A>(query: Query<A>) => Effect.Effect<ReadonlyArray<A>, SqlError.SqlError> }
 >() {}
 
-/** Of a client that goes with the scope, for statements that take minutes, beside the pool. */
+/** Opens a scoped connection beside the pool, for statements that take minutes. */
 export class OwnConnection extends Context.Tag("gateway/OwnConnection")<
   OwnConnection,
   { readonly connect: Effect.Effect<SqlClient.SqlClient, SqlError.SqlError, Scope.Scope> }
@@ -35,7 +35,7 @@ export const rowsOf = <A, I>(schema: Schema.Schema<A, I>) => {
     Effect.uninterruptible(Effect.orDie(Effect.flatMap(statement, decode)))
 }
 
-/** Of a statement whose columns have the names of the record's fields. */
+/** Runs a statement and decodes rows whose columns are named as the record's fields. */
 export const recordsOf = <A, I>(record: Schema.Schema<A, I>) => {
   const decode = Schema.decodeUnknown(Schema.Array(rowSchema(record)))
   return (statement: Statement.Statement<Row>): Effect.Effect<ReadonlyArray<A>> =>

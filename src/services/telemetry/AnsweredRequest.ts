@@ -12,7 +12,7 @@ export interface AnsweredRequest {
   readonly code: string | null
   /** On the monotonic clock; undefined: the request could not be read. */
   readonly startedAt: number | undefined
-  /** Of an authenticated generating request. */
+  /** The record of an authenticated generating request. */
   readonly record?: RequestRecord | undefined
 }
 

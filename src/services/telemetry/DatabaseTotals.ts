@@ -4,7 +4,7 @@ import * as Metrics from "../metrics/Metrics.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { rowsOf } from "../sql/Statement.ts"
 
-/** Of open holds or unfinished videos; milliseconds. */
+/** Count and age in milliseconds of open holds or unfinished videos. */
 const Open = { count: Schema.NumberFromString, oldestMs: Schema.Number }
 
 class OpenHolds extends Schema.Class<OpenHolds>("OpenHolds")({ owner: Schema.Literal("process", "job"), ...Open }) {}
@@ -32,7 +32,7 @@ const answerWithin = "1 second"
 
 const age = (column: string) => `(extract(epoch FROM now() - min(${column})) * 1000)::double precision AS oldest_ms`
 
-/** Of the whole database, so one process of all reports them. */
+/** Totals of the whole database; only one process reports them. */
 export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsReader")<
   DatabaseTotalsReader,
   {

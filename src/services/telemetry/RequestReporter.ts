@@ -7,7 +7,7 @@ import { RequestLines } from "./RequestLines.ts"
 
 const uncoded: Readonly<Record<number, string>> = { 400: "invalid_request", 404: "not_found", 503: "busy" }
 
-/** Of a request for which no provider was asked. */
+/** The code of a request that failed without an attempt. */
 const refusalIn = ({ code, record, status }: AnsweredRequest): string | undefined => {
   const isRefusal = status === 503 || (status >= 400 && status < 499)
   return isRefusal && !record?.attempts.list.length ? (code ?? uncoded[status] ?? "other") : undefined

@@ -11,7 +11,7 @@ export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
   /** Null: requests without a model, for example. */
   group: Schema.NullOr(Schema.String),
   label: Schema.NullOr(Schema.String),
-  /** Of the second grouping; null without one. */
+  /** Key of the second grouping; null without one. */
   subgroup: Schema.NullOr(Schema.String),
   sublabel: Schema.NullOr(Schema.String),
   requests: Schema.NumberFromString,
@@ -29,7 +29,7 @@ export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
 
 export interface UsageReport {
   readonly rows: ReadonlyArray<UsageRow>
-  /** Of all that matches, whatever the page. */
+  /** Totals of all matching rows, not of the page. */
   readonly totals: UsageRow
   /** What the next page begins after. */
   readonly next: UsagePlace | undefined

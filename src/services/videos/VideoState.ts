@@ -48,7 +48,7 @@ export const LeasedJob = Schema.extend(
     orgId: OrgId,
     keyId: KeyId,
     holdId: Schema.String,
-    /** Of the request that created it. */
+    /** Trace context of the request that created it. */
     trace: Schema.NullOr(Schema.String),
     createdAt: Schema.DateFromSelf,
     model: Schema.String,

@@ -10,7 +10,7 @@ const compare = (a: Listed, b: Listed): number => b.at - a.at || (a.id < b.id ? 
 export const merge = <Row extends Listed>(rows: ReadonlyArray<Row>, later: ReadonlyArray<Row>): ReadonlyArray<Row> =>
   later.length === 0 ? rows : [...new Map([...rows, ...later].map((row) => [row.id, row])).values()].toSorted(compare)
 
-/** Of the newest rows those that are not known yet; a gap: others may lie between them and the known ones. */
+/** The newest rows that are not known yet; a gap: others may lie between. */
 export const arrivals = <Row extends Listed>(
   known: ReadonlyArray<Row>,
   newest: ReadonlyArray<Row>,

@@ -87,7 +87,7 @@ const Add = ({ onDone, organization }: { organization: string; onDone: (endpoint
   </WriteButton>
 )
 
-/** Of one organization, or all that match. */
+/** Endpoints of one organization, or all that match. */
 export const Endpoints = ({
   endpoints,
   of,

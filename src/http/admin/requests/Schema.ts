@@ -16,7 +16,7 @@ const Status = Schema.Union(
   Schema.NumberFromString.pipe(Schema.int(), Schema.between(100, 599))
 )
 
-/** Of requests and of what they come to. */
+/** Filters shared by the request list and its totals. */
 export const requestParameters = {
   ...organizationParameter,
   key: keyParameter,

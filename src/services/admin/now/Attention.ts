@@ -25,7 +25,7 @@ const Funds = Schema.Struct({ ...Owned, available: NanoUsdFromRow })
 
 type Spend = ReadonlyMap<string, bigint>
 
-/** Of each organization in the last week. */
+/** Reads each organization's spend of the last week. */
 export const spendReader = ({ report }: typeof Usage.Service) =>
   keepForMinute((now) => {
     const until = floor(now, hourMillis) + hourMillis

@@ -15,7 +15,7 @@ export const floor = (at: number, unit: number) => Math.floor(at / unit) * unit
 
 const Percentiles = Schema.Struct({ p50: Schema.NullOr(Schema.Number), p95: Schema.NullOr(Schema.Number) })
 
-/** Of the newest answered requests of the hour before. */
+/** Latency of the newest answered requests in the hour before. */
 const percentiles = (sql: SqlClient.SqlClient, until: number) =>
   Effect.map(
     rowsOf(Percentiles)(sql`

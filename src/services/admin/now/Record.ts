@@ -83,7 +83,7 @@ export const NowRecord = Schema.Struct({
   today: Figures,
   /** The same span a day before. */
   yesterday: Figures,
-  /** Of 48 hours, the oldest first. */
+  /** 48 hours, oldest first. */
   hours: Schema.Array(Hour),
   holds: Holds,
   circuits: Schema.Array(Circuit),

@@ -15,7 +15,7 @@ export const AttemptRecord = Schema.Struct({
   /** The provider's words. */
   detail: Schema.optional(Schema.String),
   provider_request_id: Schema.optional(Schema.String),
-  /** Of one that failed and is paid for all the same. */
+  /** What a failed attempt cost all the same. */
   cost_usd: Schema.optional(Usd)
 }).annotations({ identifier: "Attempt" })
 
