@@ -1,9 +1,9 @@
-import { performance } from "node:perf_hooks"
 import { Effect } from "effect"
 
 const lookSeconds = 5
 const maxLooks = 24
-const quietShare = 0.02
+/** Of a core: heartbeats and chores take half of it. A waiting event loop is no measure where others use the cores. */
+const quietShare = 0.05
 /** What a start leaves alive is a third of it; more would take long to go through. */
 const maxHeapBytes = 100 * 1024 * 1024
 
@@ -26,14 +26,14 @@ const collect = Effect.gen(function* () {
  * as large as a start made it, and `gc()` leaves it so.
  */
 export const giveBackStartMemory = Effect.suspend(() => {
-  let before = performance.eventLoopUtilization()
+  let before = process.cpuUsage()
   let looks = 0
   const look = Effect.sync(() => {
-    const now = performance.eventLoopUtilization()
-    const { utilization } = performance.eventLoopUtilization(now, before)
-    before = now
+    const { system, user } = process.cpuUsage(before)
+    before = process.cpuUsage()
     looks += 1
-    return utilization < quietShare && process.memoryUsage().heapUsed < maxHeapBytes
+    const share = (system + user) / (lookSeconds * 1_000_000)
+    return share < quietShare && process.memoryUsage().heapUsed < maxHeapBytes
   })
   return look.pipe(
     Effect.delay(`${lookSeconds} seconds`),
