@@ -37,9 +37,8 @@ export const rowsOf = <A, I>(schema: Schema.Schema<A, I>) => {
 
 /** Runs a statement and decodes rows whose columns are named as the record's fields. */
 export const recordsOf = <A, I>(record: Schema.Schema<A, I>) => {
-  const decode = Schema.decodeUnknown(Schema.Array(rowSchema(record)))
-  return (statement: Statement.Statement<Row>): Effect.Effect<ReadonlyArray<A>> =>
-    Effect.uninterruptible(Effect.orDie(Effect.flatMap(statement.withoutTransform, decode)))
+  const rows = rowsOf(rowSchema(record))
+  return (statement: Statement.Statement<Row>): Effect.Effect<ReadonlyArray<A>> => rows(statement.withoutTransform)
 }
 
 /** What a query or a change leaves out has no part in the statement. */
