@@ -4,7 +4,7 @@ import { Organizations } from "../services/admin/Organizations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { operator } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
-import { type Fields, type Output, print, record, toJson } from "./Output.ts"
+import { type Fields, type Output, print, record, toJson, warn } from "./Output.ts"
 
 /** With `--json` prints one document and nothing else. */
 export const make = <Name extends string, const Config extends Command.Command.Config, E, R>(
@@ -14,11 +14,11 @@ export const make = <Name extends string, const Config extends Command.Command.C
   run: (given: Command.Command.ParseConfigValue<Config>) => Effect.Effect<Output, E, R>
 ) =>
   Command.make(name, { given: config, json: Inputs.json }, ({ given, json }) =>
-    Effect.flatMap(run(given), ({ document, failure, text }) => {
+    Effect.flatMap(run(given), ({ document, failure, text, warnings = [] }) => {
       const shown = json ? toJson(document) : text
-      return Effect.zipRight(
-        shown === undefined ? Effect.void : print(shown),
-        failure === undefined ? Effect.void : new CommandFailed({ message: failure })
+      return (shown === undefined ? Effect.void : print(shown)).pipe(
+        Effect.zipRight(Effect.forEach(warnings, warn, { discard: true })),
+        Effect.zipRight(failure === undefined ? Effect.void : new CommandFailed({ message: failure }))
       )
     })
   ).pipe(Command.withDescription(description))

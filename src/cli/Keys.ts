@@ -2,10 +2,12 @@ import { Command } from "@effect/cli"
 import { Effect, Redacted, Struct } from "effect"
 import { longestKeyName } from "../domain/ApiKey.ts"
 import { ApiKeys, type IssuedKey } from "../services/access/ApiKeys.ts"
-import { Key, limits } from "../services/access/Key.ts"
+import { Key, type KeyLimits, limits, reissuing } from "../services/access/Key.ts"
 import type { Changed } from "../services/admin/Audit.ts"
 import * as Operations from "../services/admin/KeyOperations.ts"
+import { readOffers } from "../services/catalog/Catalog.ts"
 import { change, command, findOrganization } from "./Commands.ts"
+import { readCatalogOptions } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 import { explainRefused, requireChange, writtenOptions } from "./WrittenOptions.ts"
@@ -16,6 +18,17 @@ const id = Inputs.word("KEYID", "a key's id")
 
 const describeChange = <E, R>(change: Effect.Effect<Changed<unknown, Key>, E, R>) =>
   Effect.map(change, ({ record }) => ({ record: shown(record) }))
+
+const inCatalog = Effect.flatMap(readCatalogOptions, readOffers)
+
+/** By the catalog of this machine, whose faults are none of the key's. */
+const warningsOf = (given: KeyLimits) =>
+  given.models
+    ? Effect.match(inCatalog, {
+        onFailure: () => ["The models were not compared with the catalog, which could not be read."],
+        onSuccess: ({ all }) => Operations.warningsOf(given, { offers: all })
+      })
+    : Effect.succeed([])
 
 const issued = ({ record, value }: Changed<IssuedKey, Key>) => {
   const { id, ...rest } = shown(record)
@@ -31,7 +44,8 @@ const create = command(
   { org: Inputs.orgOption, given },
   Effect.fnUntraced(
     function* ({ given, org }) {
-      return issued(yield* Operations.create.run({ organization: org, ...given }))
+      const created = issued(yield* Operations.create.run({ organization: org, ...given }))
+      return { ...created, warnings: yield* warningsOf(given) }
     },
     Effect.catchTag("FieldRefused", explainRefused)
   )
@@ -50,14 +64,15 @@ const list = command(
   })
 )
 
-const update = change(
+const update = command(
   "update",
   `${Operations.update.summary}.`,
   { id, given },
   Effect.fnUntraced(
     function* ({ given, id }) {
       yield* requireChange(given)
-      return yield* describeChange(Operations.update.run(id, given))
+      const { record } = yield* describeChange(Operations.update.run(id, given))
+      return { ...Output.record(record), warnings: yield* warningsOf(given) }
     },
     Effect.catchTag("FieldRefused", explainRefused)
   )
@@ -74,8 +89,11 @@ const revoke = change("revoke", `${Operations.revoke.summary}.`, { id }, ({ id }
   describeChange(Operations.revoke.run(id))
 )
 
-const reissue = command("reissue", `${Operations.reissue.summary}.`, { id }, ({ id }) =>
-  Effect.map(Operations.reissue.run(id), issued)
+const reissue = command(
+  "reissue",
+  `${Operations.reissue.summary}.`,
+  { id, given: writtenOptions(reissuing) },
+  ({ given, id }) => Effect.map(Operations.reissue.run(id, given), issued)
 )
 
 export const keys = Inputs.group("keys", "The keys that customers call with.").pipe(

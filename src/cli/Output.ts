@@ -90,7 +90,12 @@ export interface Output {
   readonly document: Value
   readonly text: string | undefined
   readonly failure?: string | undefined
+  /** What was accepted and may be a mistake; on stderr. */
+  readonly warnings?: ReadonlyArray<string> | undefined
 }
+
+export const warn = (warning: string): Effect.Effect<void> =>
+  Effect.sync(() => process.stderr.write(`gateway: warning: ${warning}\n`))
 
 export const record = (fields: Fields, remark = ""): Output => ({
   document: fields,

@@ -5,15 +5,24 @@ import type { FieldRefused } from "../services/resources/FieldRefused.ts"
 import { bodyOf, type Form, type Input, type Inputs, type Written } from "../services/resources/Input.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-export const optionName = (field: string): string => field.replace(/_(usd|at)$/, "").replaceAll("_", "-")
+export const optionName = (field: string): string => field.replace(/_(usd|at|seconds)$/, "").replaceAll("_", "-")
 
-const placeholders: Partial<Record<Form["kind"], string>> = { flag: "on|off", integer: "N", time: "WHEN", usd: "USD" }
+const placeholders: Partial<Record<Form["kind"], string>> = {
+  duration: "TIME",
+  flag: "on|off",
+  integer: "N",
+  patterns: "LIST",
+  time: "WHEN",
+  usd: "USD"
+}
 
 const placeholderOf = (name: string, { kind }: Form) =>
   placeholders[kind] ?? name.slice(name.lastIndexOf("-") + 1).toUpperCase()
 
 const formsOf = ({ kind, options = [] }: Form): string => {
   if (kind === "time") return `: ${momentForms}`
+  if (kind === "duration") return ", such as 24h or 7d"
+  if (kind === "patterns") return ", with commas between"
   return kind === "choices" ? `, such as ${options.slice(0, 2).join(",")}` : ""
 }
 

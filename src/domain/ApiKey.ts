@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import type { Surface } from "./Model.ts"
+import type { ModelMatcher } from "./ModelPatterns.ts"
 import type { OrgId } from "./Organization.ts"
 
 export const KeyId = Schema.String.pipe(Schema.brand("KeyId"))
@@ -27,10 +28,17 @@ export interface Caller {
   readonly org: OrgId
   /** Undefined when the key may use every surface. */
   readonly scopes: ReadonlyArray<Scope> | undefined
+  /** Undefined when the key may use every model. */
+  readonly models?: ModelMatcher | undefined
   /** Requests a minute; undefined: the default. */
   readonly rpm: number | undefined
   /** Its organization wants chats to run with a lower cap where the balance does not cover theirs. */
   readonly fitHolds?: boolean | undefined
 }
+
+/** Of the secret that a reissue replaces. */
+export const longestGraceDays = 30
+
+export const mayUseModel = ({ models }: Caller, id: string): boolean => models === undefined || models(id)
 
 export const hasScope = ({ scopes }: Caller, scope: Scope): boolean => scopes === undefined || scopes.includes(scope)

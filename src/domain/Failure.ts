@@ -24,6 +24,8 @@ export class ModelNotFound extends Data.TaggedError("ModelNotFound")<{
   /** Where the model was to be used; undefined: it was only looked up. */
   readonly surface: Surface | undefined
 }> {}
+/** A known model that the key may not use. */
+export class ModelNotAllowed extends Data.TaggedError("ModelNotAllowed")<{ readonly model: string }> {}
 export class VideoNotFound extends Data.TaggedError("VideoNotFound")<{}> {}
 export class VideoNotFinished extends Data.TaggedError("VideoNotFinished")<{}> {}
 export class RequestNotFound extends Data.TaggedError("RequestNotFound")<{}> {}

@@ -31,6 +31,8 @@ const enteredIn = ({ form: { kind, options = [] }, name, needs }: InputDescripti
       return text === undefined ? null : Math.floor(Date.parse(text) / 1000)
     case "flag":
       return form.has(name)
+    case "patterns":
+      return text === undefined ? null : text.split(",").flatMap((one) => one.trim() || [])
     case "choices": {
       const chosen = options.filter((option) => form.getAll(name).includes(option))
       return chosen.length === options.length ? null : chosen
@@ -51,6 +53,11 @@ export const changesIn = (inputs: Inputs, form: FormData, record: object = {}): 
   return Object.fromEntries(changed)
 }
 
+const textOfPresent = (input: InputDescription, value: unknown): string => {
+  if (value === null || value === undefined) return ""
+  return isList(value) ? value.join(", ") : String(presentIn(input, value))
+}
+
 const hintOf = (none: string | undefined) =>
   none === undefined ? {} : { hint: `${none.charAt(0).toUpperCase()}${none.slice(1)}, if left empty.` }
 
@@ -58,7 +65,7 @@ const InputField = ({ input, value }: { readonly input: InputDescription; readon
   const { form, isRequired = false, label, name, none, suggested } = input
   const options = form.options ?? []
   const field = { name, label, ...hintOf(none) }
-  const text = value === null || value === undefined ? "" : String(presentIn(input, value))
+  const text = textOfPresent(input, value)
   switch (form.kind) {
     case "choices":
       return (

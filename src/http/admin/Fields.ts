@@ -35,6 +35,9 @@ export const usdProblem = {
   nonZero: "must be an amount in USD, not 0, with at most 9 decimals and at most 1000000000; negative takes away"
 }
 
+/** A change that can be asked for without a body, however clients send none. */
+export const orNoBody = <A, I>(body: Schema.Schema<A, I>) => Schema.Union(body, Schema.Null, Schema.Literal(""))
+
 const announceReplay = HttpApp.appendPreResponseHandler((_, response) =>
   Effect.succeed(HttpServerResponse.setHeader(response, "idempotency-replayed", "true"))
 )

@@ -1,7 +1,8 @@
 import { Effect, Either } from "effect"
+import { mayUseModel } from "../../domain/ApiKey.ts"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import { applyRules } from "../../domain/ChatRules.ts"
-import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
+import { type Failure, type InvalidRequest, ModelNotAllowed, ModelNotFound } from "../../domain/Failure.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import type { ChatTask } from "../../services/chat/ChatCharging.ts"
 import { proceed } from "../../services/runtime/Fibers.ts"
@@ -23,9 +24,10 @@ export const makeTaskReader = Effect.gen(function* () {
     asked: ChatRequest,
     { record, request: { headers } }: Admitted,
     bytes: number
-  ): Effect.Effect<ChatTask, InvalidRequest | ModelNotFound> => {
+  ): Effect.Effect<ChatTask, InvalidRequest | ModelNotAllowed | ModelNotFound> => {
     const model = catalog.current.find(asked.model)
     if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
+    if (!mayUseModel(record.caller, model.id)) return new ModelNotAllowed({ model: model.id })
     const ruled = applyRules(model, asked)
     if (Either.isLeft(ruled)) return ruled.left
     const request = ruled.right
@@ -42,7 +44,7 @@ export const makeTaskReader = Effect.gen(function* () {
   return (dialect: ChatDialect, admitted: Admitted): Effect.Effect<ChatTask, Failure | BodyCutOff> =>
     proceed(
       readDocument(admitted, limits.chatBodyBytes),
-      ({ bytes, value }): Effect.Effect<ChatTask, InvalidRequest | ModelNotFound> => {
+      ({ bytes, value }): Effect.Effect<ChatTask, InvalidRequest | ModelNotAllowed | ModelNotFound> => {
         const { record, request } = admitted
         record.model = modelIn(value)
         const decoded = dialect.decode(value, request.headers)

@@ -29,6 +29,7 @@ export const ErrorCode = Schema.Literal(
   "conflict",
   "access_denied",
   "model_not_found",
+  "model_not_allowed",
   "unknown_endpoint",
   "idempotency_conflict",
   "video_not_finished",
@@ -130,6 +131,14 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
       "not_found_error",
       "model_not_found",
       `The model ${quoteModel(model)} does not exist${surface === undefined ? "" : ` or is not ${kindOf[surface]} model`}.`,
+      "model"
+    ),
+  ModelNotAllowed: ({ model }) =>
+    answer(
+      403,
+      "permission_error",
+      "model_not_allowed",
+      `API key may not use the model ${quoteModel(model)}.`,
       "model"
     ),
   VideoNotFound: () => answer(404, "not_found_error", null, "No such video."),

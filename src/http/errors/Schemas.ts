@@ -13,6 +13,7 @@ import {
   InsufficientCredits,
   InsufficientScope,
   InvalidRequest,
+  ModelNotAllowed,
   ModelNotFound,
   NoHealthyProvider,
   RateLimited,
@@ -50,10 +51,16 @@ const Blocked = onWire(403, AddressBlocked).annotations({ description: "The clie
 export const Forbidden = onWire(403, InsufficientScope, AddressBlocked).annotations({
   description: "The key may not use this surface, or the client's address is blocked."
 })
+const ForbiddenModel = onWire(403, InsufficientScope, ModelNotAllowed, AddressBlocked).annotations({
+  description: "The key may not use this surface or this model, or the client's address is blocked."
+})
 const NoSuchModel = onWire(404, ModelNotFound).annotations({
   description: "The model does not exist or belongs to another surface."
 })
-export const UnknownModel = onWire(404, ModelNotFound).annotations({ description: "The model does not exist." })
+const UnknownModel = onWire(404, ModelNotFound).annotations({ description: "The model does not exist." })
+const ForbiddenToRead = onWire(403, ModelNotAllowed, AddressBlocked).annotations({
+  description: "The key may not use the model, or the client's address is blocked."
+})
 export const NoSuchVideo = onWire(404, VideoNotFound).annotations({
   description: "The organization has no such video."
 })
@@ -85,11 +92,12 @@ export const WrongQuery = onWire(400, InvalidRequest).annotations({
 })
 
 export const ReadErrors = Schema.Union(Blocked, Internal)
+export const ModelErrors = Schema.Union(ForbiddenToRead, UnknownModel, Internal)
 
 export const CountTokensErrors = Schema.Union(
   BadRequest,
   PaymentRequired,
-  Forbidden,
+  ForbiddenModel,
   NoSuchModel,
   TooLarge,
   TooManyRequests,
@@ -100,7 +108,7 @@ export const CountTokensErrors = Schema.Union(
 export const GenerationErrors = Schema.Union(
   BadRequest,
   PaymentRequired,
-  Forbidden,
+  ForbiddenModel,
   NoSuchModel,
   TooLarge,
   TooManyRequests,

@@ -9,6 +9,7 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { json, jsonInPieces, resultHeaders } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Endpoint.ts"
+import { requireAllowed } from "../admission/ModelAccess.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
 import { Limits, readJson, readJsonOrForm } from "../body/Body.ts"
 import { isString, type JsonObject, modelIn } from "../body/Guards.ts"
@@ -84,6 +85,7 @@ export const imageEndpoints = Effect.gen(function* () {
   const read = Effect.fnUntraced(function* ({ record }: Admitted, body: unknown, needsReference: boolean) {
     record.model = modelIn(body)
     const params = yield* decodeImageBody(body, { needsReference })
+    yield* requireAllowed(record.caller, "image", catalog.current.find(params.model))
     return { params, offer: offerFor(params) }
   })
 

@@ -1,14 +1,20 @@
 import { HttpApiBuilder, type HttpServerRequest } from "@effect/platform"
 import { Effect } from "effect"
-import { ModelNotFound } from "../../domain/Failure.ts"
+import { type Caller, mayUseModel } from "../../domain/ApiKey.ts"
+import { ModelNotAllowed, ModelNotFound } from "../../domain/Failure.ts"
+import type { Model } from "../../domain/Model.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { listed, listing } from "../../services/catalog/Surfaces.ts"
 import { json, jsonText, respond } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
+import { CurrentCaller } from "../schema/Headers.ts"
 import { modelInfo, modelPage } from "./ModelPage.ts"
 
 /** Set by all of Anthropic's clients. */
 const isOfAnthropic = ({ headers }: HttpServerRequest.HttpServerRequest) => headers["anthropic-version"] !== undefined
+
+const allowedTo = (caller: Caller, models: ReadonlyArray<Model>): ReadonlyArray<Model> =>
+  caller.models === undefined ? models : models.filter(({ id }) => mayUseModel(caller, id))
 
 const queryOf = ({ url }: HttpServerRequest.HttpServerRequest) => new URLSearchParams(url.split("?")[1])
 
@@ -18,18 +24,29 @@ export const ModelsHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const catalog = yield* Catalog
     const body = perSnapshot(catalog, ({ models }) => JSON.stringify(listing(models)))
+
+    const list = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+      const caller = yield* CurrentCaller
+      if (isOfAnthropic(request)) {
+        return json(200, modelPage(allowedTo(caller, catalog.current.models), queryOf(request)))
+      }
+      return caller.models === undefined
+        ? jsonText(200, yield* body)
+        : json(200, listing(allowedTo(caller, catalog.current.models)))
+    })
+
+    const retrieve = Effect.fnUntraced(function* (id: string, request: HttpServerRequest.HttpServerRequest) {
+      const model = catalog.current.find(id)
+      const shown = isOfAnthropic(request) ? modelInfo(model) : model && listed(model)
+      if (shown === undefined) {
+        return yield* new ModelNotFound({ model: id, surface: isOfAnthropic(request) ? "chat" : undefined })
+      }
+      if (!mayUseModel(yield* CurrentCaller, id)) return yield* new ModelNotAllowed({ model: id })
+      return json(200, shown)
+    })
+
     return handlers
-      .handleRaw("list", ({ request }) =>
-        isOfAnthropic(request)
-          ? Effect.sync(() => respond(json(200, modelPage(catalog.current.models, queryOf(request)))))
-          : Effect.map(body, (text) => respond(jsonText(200, text)))
-      )
-      .handleRaw("retrieve", ({ path: { "*": id }, request }) => {
-        const model = catalog.current.find(id)
-        const shown = isOfAnthropic(request) ? modelInfo(model) : model && listed(model)
-        return shown === undefined
-          ? new ModelNotFound({ model: id, surface: isOfAnthropic(request) ? "chat" : undefined })
-          : Effect.succeed(respond(json(200, shown)))
-      })
+      .handleRaw("list", ({ request }) => Effect.map(list(request), respond))
+      .handleRaw("retrieve", ({ path: { "*": id }, request }) => Effect.map(retrieve(id, request), respond))
   })
 )

@@ -2,13 +2,13 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Integer } from "../../domain/Constraints.ts"
 import { ListedModel } from "../../domain/ListedModel.ts"
-import { ReadErrors, UnknownModel } from "../errors/Schemas.ts"
+import { ModelErrors, ReadErrors } from "../errors/Schemas.ts"
 import { Authenticated } from "../schema/Headers.ts"
 
 export const ModelList = Schema.Struct({
   object: Schema.Literal("list"),
   data: Schema.Array(ListedModel)
-}).annotations({ identifier: "ModelList", description: "Every callable model, in the catalog's order." })
+}).annotations({ identifier: "ModelList", description: "Every callable model that the key may use, in the catalog's order." })
 
 export const ModelInfo = Schema.Struct({
   type: Schema.Literal("model"),
@@ -43,16 +43,14 @@ export const listModels = HttpApiEndpoint.get("list", "/models")
 const retrieve = HttpApiEndpoint.get("retrieve", "/models/:id")
   .setPath(Schema.Struct({ id: Schema.String.annotations({ description: "May contain slashes, escaped or not." }) }))
   .addSuccess(Schema.Union(ListedModel, ModelInfo))
-  .addError(ReadErrors)
-  .addError(UnknownModel)
+  .addError(ModelErrors)
   .annotateContext(OpenApi.annotations({ identifier: "getModel", summary: "Get a model" }))
 
 /** What the router serves: an id may hold slashes. */
 const retrieveAnyPath = HttpApiEndpoint.get("retrieve", "/models/*")
   .setPath(Schema.Struct({ "*": Schema.String }))
   .addSuccess(Schema.Union(ListedModel, ModelInfo))
-  .addError(ReadErrors)
-  .addError(UnknownModel)
+  .addError(ModelErrors)
 
 export const Models = HttpApiGroup.make("models")
   .add(listModels)

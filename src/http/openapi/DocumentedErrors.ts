@@ -24,6 +24,7 @@ export const failuresOf = (
   InsufficientScope: [new Failure.InsufficientScope({ scope: scopeOf[surface ?? "chat"] })],
   AddressBlocked: [new Failure.AddressBlocked()],
   ModelNotFound: [new Failure.ModelNotFound({ model: "no-such-model", surface })],
+  ModelNotAllowed: [new Failure.ModelNotAllowed({ model: "another-model" })],
   VideoNotFound: [new Failure.VideoNotFound()],
   RequestNotFound: [new Failure.RequestNotFound()],
   VideoNotFinished: [new Failure.VideoNotFinished()],
@@ -57,6 +58,7 @@ const patterns: { readonly [tag in Tag]?: string } = {
   NotFound: anyText,
   Conflict: anyText,
   ModelNotFound: "^The model `[\\s\\S]*` does not exist(?: or is not (?:a chat|an image|a video) model)?\\.$",
+  ModelNotAllowed: "^API key may not use the model `[\\s\\S]*`\\.$",
   BodyTooLarge: "^The request body is larger than \\d+ bytes\\.$",
   AllProvidersFailed: "^All providers failed \\(last: .+ (?:\\d{3}|network)\\)\\.$"
 }

@@ -13,6 +13,7 @@ import { videoJson } from "../../services/videos/VideoObject.ts"
 import { json, respond, resultHeaders } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
 import type { Admitted, Endpoint } from "../admission/Endpoint.ts"
+import { requireAllowed } from "../admission/ModelAccess.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
 import { Limits, readJsonOrForm } from "../body/Body.ts"
 import { refuseAt } from "../body/Fields.ts"
@@ -77,6 +78,7 @@ export const videoEndpoint = Effect.gen(function* () {
     const body = yield* decodeReferences(received)
     record.model = modelIn(body)
     const params = yield* decodeVideoBody(body)
+    yield* requireAllowed(record.caller, "video", catalog.current.find(params.model))
     return { params, offer: offerFor(params) }
   })
 

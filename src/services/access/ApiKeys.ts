@@ -50,7 +50,8 @@ const hintOf = (secret: string) => secret.slice(keyPrefix.length, keyPrefix.leng
 const searching = (sql: SqlClient.SqlClient, search: string) => {
   const text = storable(search)
   const hint = text.startsWith(keyPrefix) ? hintOf(text) : text
-  return sql`(id = ${text} OR hint = ${hint} OR name ILIKE ${containing(text)})`
+  return sql`(id = ${text} OR hint = ${hint} OR (previous_hint = ${hint} AND previous_expires_at > now())
+    OR name ILIKE ${containing(text)})`
 }
 
 export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
@@ -64,8 +65,8 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
     readonly find: (id: string) => Effect.Effect<Key, KeyNotFound>
     readonly update: (id: string, changes: KeyLimits) => Effect.Effect<Key, KeyNotFound | KeyRevoked>
     readonly revoke: (id: string) => Effect.Effect<Key, KeyNotFound>
-    /** Replaces the secret at once. */
-    readonly reissue: (id: string) => Effect.Effect<IssuedKey, KeyNotFound | KeyRevoked>
+    /** The old secret works on for `graceSeconds`, by default not at all; one from before it ends at once. */
+    readonly reissue: (id: string, graceSeconds?: number) => Effect.Effect<IssuedKey, KeyNotFound | KeyRevoked>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -76,6 +77,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
       const records = recordsOf(Key)
       const columns =
         sql.literal(`${selectList(["id", ...Object.keys(limits), "hint", "created_at", "revoked_at"])}, org_id AS org,
+        CASE WHEN revoked_at IS NULL AND previous_expires_at > now() THEN previous_expires_at END AS previous_expires_at,
         (SELECT organizations.name FROM organizations WHERE organizations.id = org_id) AS org_name,
         (SELECT last_used_at FROM key_uses WHERE key_id = api_keys.id) AS last_used_at,
         (SELECT coalesce(sum(key_spend.spent), 0) FROM key_spend
@@ -138,9 +140,13 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
             UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = ${id} RETURNING ${columns}`)
           return revoked ?? (yield* new KeyNotFound({ id }))
         }),
-        reissue: Effect.fn("ApiKeys.reissue")(function* (id: string) {
+        reissue: Effect.fn("ApiKeys.reissue")(function* (id: string, graceSeconds?: number) {
           const secret = ids.secret(keyPrefix)
+          const hasGrace = graceSeconds !== undefined
           const record = yield* changeLive(id, [
+            hasGrace ? sql`previous_hash = hash` : sql`previous_hash = NULL`,
+            hasGrace ? sql`previous_hint = hint` : sql`previous_hint = NULL`,
+            sql`previous_expires_at = now() + ${graceSeconds ?? null}::integer * interval '1 second'`,
             sql`hash = decode(${secretHash(secret)}, 'hex')`,
             sql`hint = ${hintOf(secret)}`
           ])

@@ -4,6 +4,7 @@ import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import ipaddr from "ipaddr.js"
 import { type Caller, KeyId, keyPrefix, Scope } from "../../domain/ApiKey.ts"
 import { InvalidApiKey, MissingApiKey } from "../../domain/Failure.ts"
+import { compileModelPatterns } from "../../domain/ModelPatterns.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { stepTimeout } from "../sql/DatabaseRetry.ts"
@@ -13,7 +14,7 @@ import * as KeyUses from "./KeyUsage.ts"
 
 const trustForMillis = 900
 
-interface KnownKey extends KeyRow {
+interface KnownKey {
   readonly expiresAt: number
   readonly caller: Caller
 }
@@ -75,14 +76,17 @@ export class Auth extends Context.Tag("gateway/Auth")<
           Effect.map(
             Effect.flatMap(
               sql`
-                SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, rpm, fit_holds,
-                  (extract(epoch FROM expires_at - now()) * 1000)::float8 AS left_ms
-                FROM api_keys JOIN organizations ON organizations.id = api_keys.org_id
+                SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, models, rpm, fit_holds,
+                  (extract(epoch FROM expires_at - now()) * 1000)::float8 AS left_ms,
+                  encode(previous_hash, 'hex') AS previous_hash,
+                  (extract(epoch FROM least(previous_expires_at, expires_at) - now()) * 1000)::float8 AS previous_left_ms
+                FROM api_keys JOIN organizations
+                  ON organizations.id = api_keys.org_id AND revoked_at IS NULL AND suspended_at IS NULL
                 WHERE hash = ANY (ARRAY(SELECT decode(h, 'hex') FROM unnest(${hashes}::text[]) AS t (h)))
-                  AND revoked_at IS NULL AND suspended_at IS NULL`,
+                  OR previous_hash = ANY (ARRAY(SELECT decode(h, 'hex') FROM unnest(${hashes}::text[]) AS t (h)))`,
               decodeKeys
             ),
-            (rows) => hashes.map((hash) => Option.fromNullable(rows.find((row) => row.hash === hash)))
+            (rows) => hashes.map((hash) => findSecret(rows, hash))
           )
       })
 
@@ -91,20 +95,27 @@ export class Auth extends Context.Tag("gateway/Auth")<
         if (known !== undefined) return Effect.succeed(known)
         const revisionBefore = revision
         const askedAt = now()
-        return Effect.flatMap(Effect.orDie(lookUp(hash)), (row) => {
-          if (Option.isNone(row)) return new InvalidApiKey()
-          const { fitHolds, id, leftMs, orgId, rpm, scopes } = row.value
-          const caller = { key: id, org: orgId, scopes: scopes ?? undefined, rpm: rpm ?? undefined, fitHolds }
-          const found = { ...row.value, expiresAt: askedAt + (leftMs ?? Infinity), caller }
+        return Effect.flatMap(Effect.orDie(lookUp(hash)), (secret) => {
+          if (secret === undefined) return new InvalidApiKey()
+          const { fitHolds, id, models, orgId, rpm, scopes } = secret.row
+          const caller = {
+            key: id,
+            org: orgId,
+            scopes: scopes ?? undefined,
+            models: models === null ? undefined : compileModelPatterns(models),
+            rpm: rpm ?? undefined,
+            fitHolds
+          }
+          const found = { expiresAt: askedAt + (secret.leftMs ?? Infinity), caller }
           // Neither unknown keys nor one read while the revision moved are cached.
           if (revision === revisionBefore) keys.set(hash, found)
           return Effect.succeed(found)
         })
       }
 
-      const callerOf = ({ caller, expiresAt, id }: KnownKey): Effect.Effect<Caller, InvalidApiKey> => {
+      const callerOf = ({ caller, expiresAt }: KnownKey): Effect.Effect<Caller, InvalidApiKey> => {
         if (expiresAt <= now()) return new InvalidApiKey()
-        noteUse(id)
+        noteUse(caller.key)
         return Effect.succeed(caller)
       }
 
@@ -129,7 +140,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
         if (blocked !== undefined || at - checkedAt >= trustForMillis) return undefined
         const known = keys.get(secretHash(secret))
         if (known === undefined || known.expiresAt <= at) return undefined
-        noteUse(known.id)
+        noteUse(known.caller.key)
         return known.caller
       }
 
@@ -143,11 +154,31 @@ const KeyRow = Schema.Struct({
   orgId: OrgId,
   hash: Schema.String,
   scopes: Schema.NullOr(Schema.Array(Scope)),
+  models: Schema.NullOr(Schema.Array(Schema.String)),
   rpm: Schema.NullOr(Schema.Number),
   fitHolds: Schema.Boolean,
-  leftMs: Schema.NullOr(Schema.Number)
+  leftMs: Schema.NullOr(Schema.Number),
+  previousHash: Schema.NullOr(Schema.String),
+  /** Null where there is no secret before. */
+  previousLeftMs: Schema.NullOr(Schema.Number)
 })
 type KeyRow = typeof KeyRow.Type
+
+interface Secret {
+  readonly row: KeyRow
+  /** Null: it does not end. */
+  readonly leftMs: number | null
+}
+
+/** The key's own, or the one before where a reissue has left it valid. */
+const findSecret = (rows: ReadonlyArray<KeyRow>, hash: string): Secret | undefined => {
+  for (const row of rows) {
+    if (row.hash === hash) return { row, leftMs: row.leftMs }
+    const isPrevious = row.previousHash === hash && row.previousLeftMs !== null
+    if (isPrevious && row.previousLeftMs > 0) return { row, leftMs: row.previousLeftMs }
+  }
+  return undefined
+}
 
 const decodeKeys = Schema.decodeUnknown(Schema.Array(KeyRow))
 const decodeRevision = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ revision: Schema.String })))

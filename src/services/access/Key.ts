@@ -1,7 +1,10 @@
 import { Schema } from "effect"
-import { CapPeriod, KeyId, longestKeyName, maxRpm, Scope } from "../../domain/ApiKey.ts"
+import { CapPeriod, KeyId, longestGraceDays, longestKeyName, maxRpm, Scope } from "../../domain/ApiKey.ts"
+import { longestModelPattern, maxModelPatterns, modelPattern } from "../../domain/ModelPatterns.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { duration } from "../resources/DurationInput.ts"
 import * as Input from "../resources/Input.ts"
+import { patterns } from "../resources/PatternsInput.ts"
 import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
 
 /**
@@ -13,6 +16,18 @@ export const limits = {
   scopes: Input.orNone(
     { word: "all", means: "all" },
     Input.choices(Scope, { description: "The surfaces it may use", label: "May call", column: "Scopes" })
+  ),
+  models: Input.orNone(
+    { word: "all", means: "all" },
+    patterns(
+      {
+        what: "model ids or patterns such as claude-*",
+        pattern: modelPattern,
+        longest: longestModelPattern,
+        most: maxModelPatterns
+      },
+      { description: "The models it may use: ids, or patterns such as claude-*", label: "Models", column: "Models" }
+    )
   ),
   rpm: Input.orNone(
     { word: "default", means: "the default" },
@@ -40,6 +55,14 @@ export const limits = {
   )
 } as const
 
+/** What a new secret does to the old one. */
+export const reissuing = {
+  grace_seconds: Input.orNone(
+    { word: "none", means: "it ends at once" },
+    duration(longestGraceDays, { description: "How long the old secret still works", label: "The old secret" })
+  )
+} as const
+
 export type KeyLimits = Input.Written<typeof limits>
 
 export const Key = Schema.Struct({
@@ -49,6 +72,7 @@ export const Key = Schema.Struct({
   name: limits.name.record,
   hint: TextOrNull.annotations({ description: "The first characters of the secret; null for keys older than hints." }),
   scopes: limits.scopes.record,
+  models: limits.models.record,
   rpm: limits.rpm.record,
   cap_usd: limits.cap_usd.record,
   cap_period: limits.cap_period.record,
@@ -56,6 +80,9 @@ export const Key = Schema.Struct({
   created_at: UnixSeconds,
   last_used_at: TimeOrNull.annotations({ description: "To about a minute." }),
   expires_at: limits.expires_at.record,
+  previous_expires_at: TimeOrNull.annotations({
+    description: "When the secret before ends, which a reissue has left valid; null where there is none."
+  }),
   revoked_at: TimeOrNull
 }).annotations({ identifier: "Key" })
 export type Key = typeof Key.Type

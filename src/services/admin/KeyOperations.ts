@@ -1,7 +1,10 @@
 import { Clock, Effect } from "effect"
+import { unmatchedPatterns } from "../../domain/ModelPatterns.ts"
 import { ApiKeys, type IssuedKey } from "../access/ApiKeys.ts"
-import { Key, type KeyLimits } from "../access/Key.ts"
+import { Key, type KeyLimits, type reissuing } from "../access/Key.ts"
+import type { CatalogSnapshot } from "../catalog/Catalog.ts"
 import { FieldRefused } from "../resources/FieldRefused.ts"
+import type { Written } from "../resources/Input.ts"
 import { auditResource, operation } from "./Operation.ts"
 import { Organizations } from "./Organizations.ts"
 
@@ -46,6 +49,16 @@ const limitsFrom = Effect.fnUntraced(function* (given: KeyLimits, present?: Key)
   return { ...given, ...(yield* capFrom(given, present)) }
 })
 
+/** What is accepted and may be a mistake, in sentences; models that are off count as the catalog's. */
+export const warningsOf = (
+  { models }: Pick<KeyLimits, "models">,
+  { offers }: Pick<CatalogSnapshot, "offers">
+): ReadonlyArray<string> => {
+  const ids = offers.map(({ model }) => model.id)
+  const unmatched = unmatchedPatterns(models ?? [], ids)
+  return unmatched.length === 0 ? [] : [`No model of the catalog matches ${unmatched.join(", ")}.`]
+}
+
 const recordOf = ({ record }: IssuedKey) => record
 
 export const create = operation(
@@ -76,6 +89,14 @@ export const revoke = operation("Make a key useless, for good", (id: string) =>
   keys.change("revoke", id, {}, (id) => Effect.flatMap(ApiKeys, ({ revoke }) => revoke(id)))
 )
 
-export const reissue = operation("Give a key a new secret; the old one stops working at once", (id: string) =>
-  keys.changeWith("reissue", id, {}, (id) => Effect.flatMap(ApiKeys, ({ reissue }) => reissue(id)), recordOf)
+export const reissue = operation(
+  "Give a key a new secret; the old one stops working at once, or after a grace",
+  (id: string, given: Written<typeof reissuing> = {}) =>
+    keys.changeWith(
+      "reissue",
+      id,
+      given,
+      (id) => Effect.flatMap(ApiKeys, ({ reissue }) => reissue(id, given.grace_seconds ?? undefined)),
+      recordOf
+    )
 )

@@ -1,5 +1,5 @@
 import type { SqlClient, Statement } from "@effect/sql"
-import type { Inputs, Written } from "./Input.ts"
+import type { Form, Inputs, Written } from "./Input.ts"
 
 /** Columns hold nano-USD under the name of the field without its unit. */
 const columnOf = (field: string): string => field.replace(/_usd$/, "")
@@ -13,6 +13,8 @@ interface Assignment {
   readonly value: Statement.Fragment
 }
 
+const lists: ReadonlySet<Form["kind"]> = new Set(["choices", "patterns"])
+
 /** Undefined values are left out. */
 export const assignmentsOf = <Of extends Inputs>(
   sql: SqlClient.SqlClient,
@@ -22,5 +24,5 @@ export const assignmentsOf = <Of extends Inputs>(
   Object.entries(inputs).flatMap(([name, { form }]) => {
     const value = written[name]
     if (value === undefined) return []
-    return [{ column: columnOf(name), value: form.kind === "choices" ? sql`${value}::text[]` : sql`${value}` }]
+    return [{ column: columnOf(name), value: lists.has(form.kind) ? sql`${value}::text[]` : sql`${value}` }]
   })

@@ -27,7 +27,7 @@ export interface None {
 }
 
 export interface Form {
-  readonly kind: "text" | "integer" | "usd" | "time" | "flag" | "choice" | "choices"
+  readonly kind: "text" | "integer" | "usd" | "time" | "flag" | "choice" | "choices" | "patterns" | "duration"
   readonly options?: ReadonlyArray<string>
 }
 

@@ -1,8 +1,10 @@
 import type { ComponentProps } from "preact"
 import { inputs } from "../../inputs.ts"
+import { numberOf, SelectField } from "../../parts/Field.tsx"
 import { changesIn, InputFields } from "../../parts/InputFields.tsx"
+import { toast } from "../../parts/Toasts.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
-import type { IssuedKey, Key, Organization } from "./records.ts"
+import type { ChangedKey, IssuedKey, Key, Organization } from "./records.ts"
 
 export const CreateKey = ({
   onDone,
@@ -51,22 +53,40 @@ const Change = <A,>({
 )
 
 export const EditKey = ({ of, onDone }: Of<Key>) => (
-  <Change<Key>
+  <Change<ChangedKey>
     of={of}
     label="Edit"
     title={`Edit the key ${of.name || of.id}`}
     action="Save"
     method="PATCH"
     body={(form) => changesIn(inputs.key, form, of)}
-    onDone={onDone}
+    onDone={(key) => {
+      for (const warning of key.warnings ?? []) toast(warning)
+      onDone(key)
+    }}
   >
     <InputFields inputs={inputs.key} record={of} />
   </Change>
 )
 
+const graces = [
+  ["", "stops working at once"],
+  ["3600", "works for 1 hour"],
+  ["86400", "works for 24 hours"],
+  ["604800", "works for 7 days"]
+] as const
+
 export const ReissueKey = ({ of, onDone }: Of<IssuedKey>) => (
-  <Change<IssuedKey> of={of} label="Reissue" isDangerous path="/reissue" onDone={onDone}>
-    <p>The key gets a new secret. The old one stops working at once.</p>
+  <Change<IssuedKey>
+    of={of}
+    label="Reissue"
+    isDangerous
+    path="/reissue"
+    body={(form) => ({ grace_seconds: numberOf(form, "grace_seconds") ?? null })}
+    onDone={onDone}
+  >
+    <p>The key gets a new secret. One that an earlier reissue has left valid stops working at once.</p>
+    <SelectField name="grace_seconds" label="The old secret" options={graces} value="" />
   </Change>
 )
 

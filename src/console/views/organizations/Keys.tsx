@@ -25,7 +25,7 @@ const stateOf = ({ cap_usd, expires_at, revoked_at, spent_usd }: Key): Status =>
     : { text: "live", tone: "good" }
 }
 
-const Name = ({ hint, name }: Key) => (
+const Name = ({ hint, name, previous_expires_at }: Key) => (
   <div>
     <Long text={name || "no name"} />
     {hint !== null && (
@@ -33,6 +33,12 @@ const Name = ({ hint, name }: Key) => (
         <br />
         <code class="soft">ggw_{hint}…</code>
       </>
+    )}
+    {previous_expires_at !== null && (
+      <small class="soft">
+        <br />
+        old secret until <Time at={previous_expires_at} />
+      </small>
     )}
   </div>
 )
@@ -101,7 +107,13 @@ export const Keys = ({ organization }: { readonly organization: Organization }) 
         columns={shown}
       />
       {issued && (
-        <SecretDialog title="The key" label="the key" secret={issued.key} onClose={() => setIssued(undefined)} />
+        <SecretDialog title="The key" label="the key" secret={issued.key} onClose={() => setIssued(undefined)}>
+          {issued.warnings?.map((warning) => (
+            <p key={warning} class="problem">
+              {warning}
+            </p>
+          ))}
+        </SecretDialog>
       )}
     </Section>
   )

@@ -7,5 +7,11 @@ export type Key = typeof KeySchema.Encoded
 export type ListedEntry = typeof ListedEntrySchema.Encoded
 export type Hold = typeof OpenHold.Encoded
 
+interface Warned {
+  readonly warnings?: ReadonlyArray<string>
+}
+
+export type ChangedKey = Key & Warned
+
 /** Null is the secret of a repeated request. */
-export type IssuedKey = Key & { readonly key: string | null }
+export type IssuedKey = Key & Warned & { readonly key: string | null }

@@ -1,8 +1,9 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, identity, Redacted, Struct } from "effect"
 import { ApiKeys, type IssuedKey } from "../../../services/access/ApiKeys.ts"
-import type { Key } from "../../../services/access/Key.ts"
+import type { Key, KeyLimits } from "../../../services/access/Key.ts"
 import * as Operations from "../../../services/admin/KeyOperations.ts"
+import { Catalog } from "../../../services/catalog/Catalog.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { answerOf, conflict, fieldRefused, invalid, notFound, recordOf } from "../Fields.ts"
 import { organizationOf } from "../Filters.ts"
@@ -20,6 +21,11 @@ export const KeysHandlers = HttpApiBuilder.group(
   "keys",
   Effect.fnUntraced(function* (handlers) {
     const keys = yield* ApiKeys
+    const catalog = yield* Catalog
+    const warned = (given: KeyLimits) => {
+      const warnings = Operations.warningsOf(given, catalog.current)
+      return warnings.length === 0 ? {} : { warnings }
+    }
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, organization, search, state } }) =>
         Effect.gen(function* () {
@@ -29,19 +35,26 @@ export const KeysHandlers = HttpApiBuilder.group(
         })
       )
       .handle("create", ({ payload }) =>
-        answerOf(Operations.create.run(payload), withSecret).pipe(
+        answerOf(Operations.create.run(payload), (record, value) => ({
+          ...withSecret(record, value),
+          ...warned(payload)
+        })).pipe(
           Effect.catchTags({ FieldRefused: fieldRefused, OrganizationNotFound: invalid("organization") })
         )
       )
       .handle("show", ({ path: { id } }) => Effect.catchTag(keys.find(id), "KeyNotFound", notFound))
       .handle("update", ({ path: { id }, payload }) =>
-        Effect.catchTags(recordOf(Operations.update.run(id, payload)), refusals)
+        answerOf(Operations.update.run(id, payload), (record) => ({ ...record, ...warned(payload) })).pipe(
+          Effect.catchTags(refusals)
+        )
       )
       .handle("revoke", ({ path: { id } }) =>
         Effect.catchTag(recordOf(Operations.revoke.run(id)), "KeyNotFound", notFound)
       )
-      .handle("reissue", ({ path: { id } }) =>
-        Effect.catchTags(answerOf(Operations.reissue.run(id), withSecret), Struct.omit(refusals, "FieldRefused"))
+      .handle("reissue", ({ path: { id }, payload }) =>
+        answerOf(Operations.reissue.run(id, payload || {}), withSecret).pipe(
+          Effect.catchTags(Struct.omit(refusals, "FieldRefused"))
+        )
       )
   })
 )

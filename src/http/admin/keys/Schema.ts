@@ -1,19 +1,29 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Key, limits } from "../../../services/access/Key.ts"
+import { Key, limits, reissuing } from "../../../services/access/Key.ts"
 import * as Operations from "../../../services/admin/KeyOperations.ts"
 import { field, Text } from "../../../services/resources/Body.ts"
 import { bodyOf } from "../../../services/resources/Input.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
+import { orNoBody } from "../Fields.ts"
 import { organizationParameter } from "../Filters.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
 const reference = Schema.Struct({ id: Schema.String.annotations({ description: "The key's id, not its secret." }) })
 
+const warned = {
+  warnings: Schema.optional(Schema.Array(Schema.String)).annotations({
+    description: "What was accepted and may be a mistake, such as a pattern that matches no model; left out where nothing."
+  })
+}
+
+const Changed = Schema.Struct({ ...Key.fields, ...warned }).annotations({ identifier: "ChangedKey" })
+
 const Issued = Schema.Struct({
   ...Key.fields,
+  ...warned,
   key: TextOrNull.annotations({
     description: "The secret, this once; null where an `Idempotency-Key` repeats the answer."
   })
@@ -59,7 +69,7 @@ const show = HttpApiEndpoint.get("show", "/keys/:id")
 const update = HttpApiEndpoint.patch("update", "/keys/:id")
   .setPath(reference)
   .setPayload(bodyOf(limits))
-  .addSuccess(Key)
+  .addSuccess(Changed)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.update.summary)
 
@@ -71,9 +81,14 @@ const revoke = HttpApiEndpoint.post("revoke", "/keys/:id/revoke")
 
 const reissue = HttpApiEndpoint.post("reissue", "/keys/:id/reissue")
   .setPath(reference)
+  .setPayload(orNoBody(bodyOf(reissuing)))
   .addSuccess(Issued)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.reissue.summary)
+  .annotate(OpenApi.Transform, ({ requestBody, ...operation }) => ({
+    ...operation,
+    requestBody: { ...requestBody, required: false }
+  }))
 
 export const KeysGroup = HttpApiGroup.make("keys")
   .add(list)
