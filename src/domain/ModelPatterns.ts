@@ -28,7 +28,5 @@ export const compileModelPatterns = (patterns: ReadonlyArray<string>): ModelMatc
 }
 
 /** Those that match no id. */
-export const unmatchedPatterns = (
-  patterns: ReadonlyArray<string>,
-  ids: ReadonlyArray<string>
-): ReadonlyArray<string> => patterns.filter((pattern) => !ids.some(compileModelPatterns([pattern])))
+export const unmatchedPatterns = (patterns: ReadonlyArray<string>, ids: ReadonlyArray<string>): ReadonlyArray<string> =>
+  patterns.filter((pattern) => !ids.some(compileModelPatterns([pattern])))

@@ -69,6 +69,46 @@ withLayer(Cli.layer)("gateway", (it) => {
     assert.isAtMost(Number(expires_at), before + 7 * 86_400 + 60)
   })
 
+  it.effect("keys: a pattern that matches no model is kept, with a warning on stderr", function* () {
+    const { run } = yield* Cli
+    yield* json("orgs", "create", "models")
+    const made = yield* run(["keys", "create", "--org", "models", "--models", "gpt-*, claud-*,x", "--json"])
+    assert.strictEqual(made.code, 0)
+    assert.strictEqual(made.stderr, "gateway: warning: No model of the catalog matches claud-*, x.\n")
+    const { id, models } = JSON.parse(made.stdout)
+    assert.deepStrictEqual(models, ["gpt-*", "claud-*", "x"])
+    const update = (models: string, env = {}) => run(["keys", "update", id, "--models", models, "--json"], env)
+    const broken = yield* update("claude-*", { CATALOG_FILE: "/nowhere.yaml" })
+    assert.deepStrictEqual(JSON.parse(broken.stdout).models, ["claude-*"])
+    assert.match(broken.stderr, /^gateway: warning: The models were not compared with the catalog/)
+    assert.deepInclude(yield* update("all"), { code: 0, stderr: "" })
+    assert.isNull((yield* list("keys", "list", "--org", "models"))[0]?.["models"])
+    for (const wrong of ["", "a b", "gpt?", "x".repeat(201), Array.from({ length: 101 }, (_, at) => `m${at}`).join()]) {
+      assert.include(yield* failure(["keys", "update", id, "--models", wrong]), "--models must be")
+    }
+  })
+
+  it.effect("keys: a reissue can leave the old secret valid for a while", function* () {
+    yield* json("orgs", "create", "grace")
+    const { id } = yield* json("keys", "create", "--org", "grace")
+    const reissue = (...given: ReadonlyArray<string>) => json("keys", "reissue", String(id), ...given)
+    const before = Math.floor(Date.now() / 1000)
+    const { key, previous_expires_at } = yield* reissue("--grace", "24h")
+    assert.isAtLeast(Number(previous_expires_at), before + 86_400 - 1)
+    assert.isAtMost(Number(previous_expires_at), before + 86_400 + 60)
+    const [listed] = yield* list("keys", "list", "--org", "grace")
+    assert.strictEqual(listed?.["previous_expires_at"], previous_expires_at)
+    for (const wrong of ["31d", "721h", "0s", "1.5h", "3600", "soon", "2099-01-01", ""]) {
+      assert.include(yield* failure(["keys", "reissue", String(id), "--grace", wrong]), "--grace must be a duration")
+    }
+    assert.include(yield* failure(["keys", "reissue", String(id), "--grace=-1h"]), "--grace")
+    assert.deepStrictEqual((yield* list("keys", "list", "--org", "grace"))[0], listed)
+    assert.strictEqual(listed?.["hint"], String(key).slice(4, 12))
+    assert.isNumber((yield* reissue("--grace", "30d"))["previous_expires_at"])
+    assert.isNull((yield* reissue())["previous_expires_at"])
+    assert.isNull((yield* reissue("--grace", "none"))["previous_expires_at"])
+  })
+
   it.effect("blocklist: ranges in canonical form, of both families", function* () {
     assert.deepInclude(yield* json("blocklist", "add", "192.168.1.7/24"), { id: "192.168.1.0/24" })
     yield* json("blocklist", "add", "2001:db8::1")

@@ -8,7 +8,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import { bearer, callAt, soon, talk } from "../harness/client/HttpCalls.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
-import { findBarriers, openConsole, overflow } from "./ConsolePage.ts"
+import { findBarriers, openConsole, overflow, waitForValue } from "./ConsolePage.ts"
 import { button, change, heading, loseAnswers, narrow, without } from "./ConsoleParts.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
@@ -91,6 +91,61 @@ withLayer(gateway)("keys and money in the console", (it) => {
       })
       yield* become(other, 401)
       assert.deepStrictEqual(without(problems), [])
+    }
+  )
+
+  it.scoped.skipIf(isSkipped)(
+    "a key is limited to models, with a warning where one is none, and reissued with a grace",
+    function* () {
+      const { id } = yield* made(5n * usd)
+      const { page, problems, url } = yield* openConsole({ hash: `#/organizations/${id}` })
+      const become = (secret: string, model: string, status: number) =>
+        soon(
+          Effect.map(callAt(`${url}/v1/chat/completions`, { body: talk(model), headers: bearer(secret) }), (answer) =>
+            assert.strictEqual(answer.status, status)
+          )
+        )
+      yield* Effect.promise(async () => {
+        await change(page, "Create key", { Name: "team", Models: "gpt-5.2, claud-*" })
+        await page
+          .getByRole("dialog", { name: "The key" })
+          .getByText("No model of the catalog matches claud-*.")
+          .waitFor()
+      })
+      const secret = yield* Effect.promise(() => copySecret(page))
+      yield* become(secret, "gpt-5.2", 200)
+      yield* become(secret, "gpt-5.4", 403)
+      yield* Effect.promise(async () => {
+        await row(page, "team").getByText("gpt-5.2, claud-*").waitFor()
+        await button(page, "Edit team").click()
+        await waitForValue(page.getByRole("dialog").getByLabel("Models", { exact: true }), "gpt-5.2, claud-*")
+        await page.getByRole("dialog").getByLabel("Models", { exact: true }).fill("gpt 5")
+        await page.getByRole("dialog").locator("button.primary").click()
+        await page.getByText("`models` must be a list of model ids or patterns").waitFor()
+        await page.getByRole("dialog").getByLabel("Models", { exact: true }).fill("gpt-*,gpd-*")
+        await page.getByRole("dialog").locator("button.primary").click()
+        await page.getByText("No model of the catalog matches gpd-*.").waitFor()
+      })
+      yield* become(secret, "gpt-5.4", 200)
+      const reissue = (grace: string) =>
+        Effect.promise(async () => {
+          await button(page, "Reissue team").click()
+          await page.getByRole("dialog").getByLabel("The old secret", { exact: true }).selectOption(grace)
+          await page.getByRole("dialog").locator("button.primary").click()
+          return copySecret(page)
+        })
+      const second = yield* reissue("works for 24 hours")
+      yield* become(second, "gpt-5.2", 200)
+      yield* become(secret, "gpt-5.2", 200)
+      yield* Effect.promise(async () => {
+        await row(page, "team").getByText("old secret until").waitFor()
+        assert.deepStrictEqual(await findBarriers(page), [])
+      })
+      yield* reissue("stops working at once")
+      yield* become(second, "gpt-5.2", 401)
+      yield* become(secret, "gpt-5.2", 401)
+      yield* Effect.promise(() => row(page, "team").getByText("old secret until").waitFor({ state: "detached" }))
+      assert.deepStrictEqual(without(problems, 400), [])
     }
   )
 

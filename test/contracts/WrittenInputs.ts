@@ -26,6 +26,20 @@ export const samplesOf = ({ kind, options: [option = ""] = [] }: Form): Samples 
       return { value: true, word: "on", wrongValues: ["true", 1, null], wrongWords: ["yes"] }
     case "choice":
       return { value: option, word: option, wrongValues: ["none of them", 1], wrongWords: ["none of them"] }
+    case "patterns":
+      return {
+        value: ["*", "*l*"],
+        word: "*,*l*",
+        wrongValues: ["*", [], [""], ["a b"], ["é"], [5], [long], Array.from({ length: 101 }, (_, at) => `m-${at}`)],
+        wrongWords: ["", ",", "a b", "a,,b", long]
+      }
+    case "duration":
+      return {
+        value: 90,
+        word: "90s",
+        wrongValues: [-1, 0, 0.5, "90s", 1e12],
+        wrongWords: ["0s", "1.5h", "90", "999999d", "2099-01-01"]
+      }
     case "choices":
       return { value: [option], word: option, wrongValues: [["none of them"], [], option], wrongWords: ["x,y"] }
   }

@@ -31,6 +31,7 @@ const api = page("docs/api.md")
 const placeholders: ReadonlyArray<Failure.Failure> = [
   new Failure.InvalidRequest({ message: "what is wrong", param: null }),
   new Failure.ModelNotFound({ model: "<id>", surface: "chat" }),
+  new Failure.ModelNotAllowed({ model: "<id>" }),
   new Failure.SpendLimitReached({ period: "day" }),
   new Failure.AllProvidersFailed({ provider: "<provider>", status: 503 })
 ]

@@ -10,7 +10,7 @@ const legal: Readonly<Record<number, ReadonlyArray<string>>> = {
   400: ["invalid_request_error null", "content_policy_violation null", "invalid_request_error context_length_exceeded"],
   401: ["authentication_error invalid_api_key"],
   402: ["insufficient_quota insufficient_quota", "insufficient_quota spend_limit_exceeded"],
-  403: ["permission_error insufficient_scope", "permission_error access_denied"],
+  403: ["permission_error insufficient_scope", "permission_error access_denied", "permission_error model_not_allowed"],
   404: ["not_found_error model_not_found", "not_found_error unknown_endpoint", "not_found_error null"],
   409: ["invalid_request_error idempotency_conflict"],
   413: ["invalid_request_error request_too_large"],

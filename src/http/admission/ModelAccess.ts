@@ -9,6 +9,4 @@ export const requireAllowed = (
   surface: Surface,
   model: Model | undefined
 ): Effect.Effect<void, ModelNotAllowed> =>
-  model?.surface !== surface || mayUseModel(caller, model.id)
-    ? Effect.void
-    : new ModelNotAllowed({ model: model.id })
+  model?.surface !== surface || mayUseModel(caller, model.id) ? Effect.void : new ModelNotAllowed({ model: model.id })

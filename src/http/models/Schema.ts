@@ -8,7 +8,10 @@ import { Authenticated } from "../schema/Headers.ts"
 export const ModelList = Schema.Struct({
   object: Schema.Literal("list"),
   data: Schema.Array(ListedModel)
-}).annotations({ identifier: "ModelList", description: "Every callable model that the key may use, in the catalog's order." })
+}).annotations({
+  identifier: "ModelList",
+  description: "Every callable model that the key may use, in the catalog's order."
+})
 
 export const ModelInfo = Schema.Struct({
   type: Schema.Literal("model"),

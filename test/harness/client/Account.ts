@@ -22,6 +22,7 @@ export const operator = administration
 export const openAccount = (options: {
   readonly nanoUsd?: bigint
   readonly scopes?: ReadonlyArray<KeyScope>
+  readonly models?: ReadonlyArray<string>
   readonly rpm?: number
   readonly cap?: { readonly amount: bigint; readonly period: CapPeriod }
   readonly fitHolds?: boolean
@@ -38,6 +39,7 @@ export const openAccount = (options: {
     const { record, secret } = yield* keys.create({
       org: id,
       scopes: options.scopes,
+      models: options.models,
       rpm: options.rpm,
       ...(options.cap && { cap_usd: NanoUsd(options.cap.amount), cap_period: options.cap.period })
     })

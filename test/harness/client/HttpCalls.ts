@@ -119,6 +119,10 @@ export const refusals = {
   capped: (period: string) => quota("spend_limit_exceeded", `This key has reached its ${period} spend limit.`),
   scope: permission("insufficient_scope", "API key lacks scope: chat"),
   scopeOf: (scope: string) => permission("insufficient_scope", `API key lacks scope: ${scope}`),
+  notAllowed: (id: string): Refusal => ({
+    ...permission("model_not_allowed", `API key may not use the model \`${id}\`.`),
+    param: "model"
+  }),
   denied: permission("access_denied", "Access denied."),
   noModel: (id: string, kind = "a chat"): Refusal => ({
     status: 404,

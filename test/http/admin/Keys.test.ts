@@ -3,7 +3,7 @@ import { Effect, Struct } from "effect"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
-import { assertRefused, badRequest, callAt } from "../../harness/client/HttpCalls.ts"
+import { assertRefused, badRequest, callAt, soon } from "../../harness/client/HttpCalls.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { asOperator, layer, MediaServer } from "../MediaServer.ts"
 
@@ -52,6 +52,68 @@ withLayer(layer)("keys at the admin API", (it) => {
     )
     assert.deepStrictEqual([rows[3]?.before, rows[3]?.after], [made, changed])
     for (const secret of [key, second]) assert.notInclude(JSON.stringify(rows), secret.slice(4 + 8))
+  })
+
+  it.effect("a reissue leaves the old secret valid for a grace, which a second one or a revocation ends", function* () {
+    const { admin } = yield* asOperator("write")
+    const { id: org } = yield* customer
+    const { id, key } = read(yield* admin("/keys", { body: { organization: org } }), 201)
+    const stranger = read(yield* admin("/keys", { body: { organization: (yield* customer).id } }), 201)
+    const reissue = (body?: unknown, headers = {}) =>
+      admin(`/keys/${id}/reissue`, { method: "POST", headers, ...(body !== undefined && { body }) })
+    const ends = (secret: string) => soon(Effect.map(models(secret), (status) => assert.strictEqual(status, 401)))
+
+    const problem = "`grace_seconds` must be an integer of 1 to 2592000 seconds, or null for it ends at once."
+    for (const grace_seconds of [31 * 86_400, 2_592_001, -1, 0, 0.5, "3600", [60], {}]) {
+      assertRefused(yield* reissue({ grace_seconds }), badRequest(problem, "grace_seconds"))
+    }
+    for (const body of ["[", '"x"', "5"]) assert.strictEqual((yield* reissue(body)).status, 400, body)
+    assert.strictEqual(yield* models(key), 200)
+    assert.isNull(read(yield* admin(`/keys/${id}`)).previous_expires_at)
+
+    const second = read(yield* reissue({ grace_seconds: 30 * 86_400 }))
+    assert.closeTo(second.previous_expires_at, Date.now() / 1000 + 30 * 86_400, 60)
+    for (const secret of [key, second.key]) assert.strictEqual(yield* models(secret), 200)
+    const listed = read(yield* admin(`/keys?organization=${org}&search=${key.slice(0, 12)}`)).data
+    assert.deepStrictEqual(listed, [read(yield* admin(`/keys/${id}`))])
+    const [row] = yield* (yield* Audit).list({ target: id, limit: 1 })
+    const { key: _, ...after } = second
+    assert.deepStrictEqual(row?.after, after)
+
+    const third = read(yield* reissue({ grace_seconds: 60 }))
+    yield* ends(key)
+    for (const secret of [second.key, third.key]) assert.strictEqual(yield* models(secret), 200)
+    for (const body of [undefined, { grace_seconds: null }, {}]) {
+      const before = read(yield* reissue({ grace_seconds: 60 })).key
+      const { key, previous_expires_at } = read(yield* reissue(body))
+      assert.isNull(previous_expires_at)
+      yield* ends(before)
+      assert.strictEqual(yield* models(key), 200)
+    }
+    for (const type of ["text/plain", "application/x-www-form-urlencoded", "application/octet-stream"]) {
+      assert.isNull(read(yield* reissue(undefined, { "content-type": type })).previous_expires_at, type)
+    }
+    const before = read(yield* reissue()).key
+    const last = read(yield* reissue({ grace_seconds: 60 })).key
+    assert.isNull(read(yield* admin(`/keys/${id}/revoke`, { method: "POST" })).previous_expires_at)
+    for (const secret of [before, last]) yield* ends(secret)
+    assert.strictEqual(yield* models(stranger.key), 200)
+  })
+
+  it.effect("a pattern that matches no model of the catalog is kept, with a warning", function* () {
+    const { admin } = yield* asOperator("write")
+    const { id: organization } = yield* customer
+    const made = read(yield* admin("/keys", { body: { organization, models: ["dra*", "dear", "drwa*", "x"] } }), 201)
+    const warnings = ["No model of the catalog matches drwa*, x."]
+    assert.deepStrictEqual([made.models, made.warnings], [["dra*", "dear", "drwa*", "x"], warnings])
+    assert.notProperty(read(yield* admin(`/keys/${made.id}`)), "warnings")
+    const change = (body: object) => admin(`/keys/${made.id}`, { method: "PATCH", body })
+    assert.notProperty(read(yield* change({ rpm: 5 })), "warnings")
+    assert.notProperty(read(yield* change({ models: ["draw"] })), "warnings")
+    assert.deepStrictEqual(read(yield* change({ models: ["Draw"] })).warnings, [
+      "No model of the catalog matches Draw."
+    ])
+    assert.notProperty(read(yield* change({ models: null })), "warnings")
   })
 
   it.effect("a repeated change shows no secret and makes no second key", function* () {

@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Redacted, Schema } from "effect"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
-import { openAccount } from "../../harness/client/Account.ts"
+import { type Account, openAccount } from "../../harness/client/Account.ts"
 import {
   type Answer,
   assertRefused,
@@ -10,6 +10,7 @@ import {
   call,
   chat,
   type Refusal,
+  rateOf,
   refusals,
   soon,
   talk
@@ -136,6 +137,47 @@ withLayer(served)("the API", (it) => {
     })
   })
 
+  it.effect("accepts both secrets for a grace, with one rate, one balance and one organization", function* () {
+    const keys = yield* ApiKeys
+    const sql = yield* SqlClient.SqlClient
+    const { first } = yield* Upstreams
+    const old = yield* openAccount({ rpm: 5 })
+    const other = yield* openAccount({ nanoUsd: 0n })
+    isFine(yield* models(bearer(old.secret)))
+    const { secret } = yield* keys.reissue(old.key, 3_600)
+    const renewed = { secret: Redacted.value(secret) }
+    for (const [remaining, account] of [old, renewed, old, renewed].entries()) {
+      yield* first.script(answers())
+      const answer = yield* chat(account, talk("talk"))
+      isFine(answer)
+      assert.deepStrictEqual(rateOf(answer), { limit: 5, remaining: 4 - remaining })
+    }
+    const credits = (account: { readonly secret: string }) =>
+      Effect.map(call("/v1/credits", { headers: bearer(account.secret) }), ({ text }) => text)
+    assert.strictEqual(yield* credits(old), yield* credits(renewed))
+    assert.notStrictEqual(yield* credits(other), yield* credits(old))
+    const in1s = sql`UPDATE api_keys SET previous_expires_at = now() + interval '1 second' WHERE id = ${old.key}`
+    yield* dies(old, in1s)
+    isFine(yield* models(bearer(renewed.secret)))
+  })
+
+  it.effect("refuses both secrets once the key is revoked, has expired, or is suspended", function* () {
+    const keys = yield* ApiKeys
+    const organizations = yield* Organizations
+    const ends = [
+      (account: Account) => Effect.asVoid(keys.revoke(account.key)),
+      (account: Account) => Effect.asVoid(keys.update(account.key, { expires_at: new Date("2020-01-01") })),
+      (account: Account) => Effect.asVoid(organizations.suspend(account.org))
+    ]
+    for (const end of ends) {
+      const old = yield* openAccount({})
+      const { secret } = yield* keys.reissue(old.key, 3_600)
+      isFine(yield* models(bearer(Redacted.value(secret))))
+      yield* dies(old, end(old))
+      yield* soon(Effect.map(models(bearer(Redacted.value(secret))), (answer) => assertRefused(answer, invalidKey)))
+    }
+  })
+
   it.effect("limits a key with scopes to their surfaces, and to no read", function* () {
     const { first } = yield* Upstreams
     for (const scopes of [undefined, ["chat"], ["images", "chat"]] as const) {
@@ -168,7 +210,8 @@ withLayer(served)("the API", (it) => {
     const { first } = yield* Upstreams
     const keys = yield* ApiKeys
     const account = yield* openAccount({})
-    const secrets = [account.secret, Redacted.value((yield* keys.reissue(account.key)).secret), "ggw_nobody-has-this"]
+    const reissued = yield* keys.reissue(account.key, 3_600)
+    const secrets = [account.secret, Redacted.value(reissued.secret), "ggw_nobody-has-this"]
     for (const secret of secrets) {
       yield* first.script(answers())
       yield* chat({ secret }, talk("talk"))

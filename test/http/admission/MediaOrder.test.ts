@@ -156,6 +156,21 @@ withLayer(layer)("the order of a request for an image or a video", (it) => {
     assert.strictEqual(yield* jobs, before)
   })
 
+  it.effect.each(endpoints)("refuses a model that the key may not use between the two, at $path", function* (endpoint) {
+    const { body, path, status } = endpoint
+    const before = yield* jobs
+    const poor = yield* openAccount({ nanoUsd: 0n, models: ["talk", "drawing"] })
+    const headers = { "idempotency-key": "" }
+    const refusal = refusals.notAllowed(body.model)
+    assertRefused(yield* post(poor, path, body, { headers }), refusal)
+    assertRefused(yield* post(poor, path, { ...body, resolution: "8K", image: gif }, { headers }), refusal)
+    const unknown = path === videos ? noVideoModel("nobody") : noImageModel("nobody")
+    assertRefused(yield* post(poor, path, { ...body, model: "nobody" }, { headers }), unknown)
+    assert.strictEqual(yield* jobs, before)
+    const answer = yield* post(yield* openAccount({ models: [`${body.model.slice(0, 2)}*`] }), path, body)
+    assert.strictEqual(answer.status, status, answer.text)
+  })
+
   const methods = ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"]
   it.effect.each<readonly [path: string, methods: ReadonlyArray<string>]>([
     ...[generations, edits].flatMap((path) => [[path, methods] as const, [`${path}/x`, ["POST"]] as const]),

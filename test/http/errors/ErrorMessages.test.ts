@@ -43,6 +43,7 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
     new Failure.ModelNotFound({ model: "x-1", surface }),
     refusals.noModel("x-1", surface === "image" ? "an image" : `a ${surface}`)
   ]),
+  ModelNotAllowed: [[new Failure.ModelNotAllowed({ model: "x-1" }), refusals.notAllowed("x-1")]],
   VideoNotFound: [[new Failure.VideoNotFound(), refusals.noVideo]],
   RequestNotFound: [[new Failure.RequestNotFound(), refusals.noRequest]],
   VideoNotFinished: [[new Failure.VideoNotFinished(), refusals.notFinished]],

@@ -1,5 +1,6 @@
-import { Effect } from "effect"
+import { Effect, Redacted } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { assertRefused, badRequest, type Refusal, refusals, type Sent } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/MediaClient.ts"
@@ -115,6 +116,19 @@ withLayer(served)("an idempotency key", (it) => {
     )
     assert.lengthOf([...new Set(links)], 2)
     for (const { spent } of customers) assert.strictEqual(yield* spent, usualPrice)
+  })
+
+  it.effect("replays nothing to a key that may not use the model", function* () {
+    const { first } = yield* Upstreams
+    const { create } = yield* ApiKeys
+    const customer = yield* Served.customer()
+    const keyFor = (models: ReadonlyArray<string>) =>
+      Effect.map(create({ org: customer.org, models }), ({ secret }) => ({ secret: Redacted.value(secret) }))
+    yield* first.script(paints())
+    const made = yield* draw(customer, asked("art"), keyed("k"))
+    const again = yield* draw(yield* keyFor(["a*"]), asked("art"), keyed("k"))
+    assert.deepStrictEqual([again.text, isReplay(again)], [made.text, true])
+    assertRefused(yield* draw(yield* keyFor(["other"]), asked("art"), keyed("k")), refusals.notAllowed("art"))
   })
 
   it.effect.each(["", "a b", "ä", "x".repeat(256)])("of %j is refused without an image", function* (key) {

@@ -1,5 +1,5 @@
-import { Schema } from "effect"
-import { NotFoundError } from "openai"
+import { Effect, Schema } from "effect"
+import { NotFoundError, PermissionDeniedError } from "openai"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, bearer, call, type Refusal, refusals } from "../../harness/client/HttpCalls.ts"
 import { asJson, calling, thrownBy } from "../../harness/client/OfficialClients.ts"
@@ -25,6 +25,39 @@ const unknown = (model: string): Refusal => ({
   code: "model_not_found",
   message: `The model \`${model}\` does not exist.`,
   param: "model"
+})
+
+const idsOf = (headers: Readonly<Record<string, string>>) =>
+  Effect.gen(function* () {
+    const { text } = yield* call("/v1/models", { headers })
+    return (yield* Schema.decodeUnknown(List)(text)).data.map((model) => model.id)
+  })
+
+withLayer(gateway({ talk: {}, [id]: {} }))("a key that is limited to models", (it) => {
+  it.effect("is shown those that it may use, in either shape, and is refused the others", function* () {
+    const all = [yield* openAccount({}), yield* openAccount({ models: ["*"] })]
+    for (const { secret } of all) assert.deepStrictEqual(yield* idsOf(bearer(secret)), ["talk", id, "picture"])
+    const headers = bearer((yield* openAccount({ models: ["vendor/*", "pic*", "none"] })).secret)
+    const anthropic = { ...headers, "anthropic-version": "2023-06-01" }
+    assert.deepStrictEqual(yield* idsOf(headers), [id, "picture"])
+    assert.deepStrictEqual(yield* idsOf(anthropic), [id])
+    assert.deepStrictEqual(yield* idsOf(bearer((yield* openAccount({ models: ["none"] })).secret)), [])
+    assert.strictEqual((yield* call(`/v1/models/${id}`, { headers })).status, 200)
+    assert.strictEqual((yield* call(`/v1/models/${id}`, { headers: anthropic })).status, 200)
+    assertRefused(yield* call("/v1/models/talk", { headers }), refusals.notAllowed("talk"))
+    assertRefused(yield* call("/v1/models/other", { headers }), unknown("other"))
+    const told = yield* call("/v1/models/talk", { headers: anthropic })
+    assert.deepInclude(JSON.parse(told.text).error, { type: "permission_error" })
+    assert.strictEqual(told.status, 403)
+    assert.strictEqual((yield* call("/v1/models/picture", { headers: anthropic })).status, 404)
+  })
+
+  it.effect("is told why by the official client", function* () {
+    const { openai } = yield* Served.customer({ models: ["talk"] })
+    const error = yield* thrownBy(() => openai.models.retrieve(id))
+    assert.instanceOf(error, PermissionDeniedError)
+    assert.strictEqual(error.code, "model_not_allowed")
+  })
 })
 
 withLayer(gateway({ talk: {}, [id]: {} }))("a model asked for by its id", (it) => {

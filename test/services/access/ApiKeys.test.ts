@@ -55,12 +55,14 @@ withLayer(services)("ApiKeys", (it) => {
       name: "",
       hint: Redacted.value(secret).slice(4, 12),
       scopes: null,
+      models: null,
       rpm: null,
       cap_usd: null,
       cap_period: null,
       spent_usd: 0n,
       created_at: bare.created_at,
       expires_at: null,
+      previous_expires_at: null,
       revoked_at: null,
       last_used_at: null
     })
@@ -103,6 +105,39 @@ withLayer(services)("ApiKeys", (it) => {
     assert.deepStrictEqual(fields(second.record), { ...fields(first.record), hint })
     assert.notStrictEqual(Redacted.value(second.secret), Redacted.value(first.secret))
     assert.strictEqual(yield* storedHash(first.record.id), sha256(second.secret))
+  })
+
+  it.effect("a reissue with a grace keeps the hash of one old secret, until it ends or the key does", function* () {
+    const keys = yield* ApiKeys
+    const sql = yield* SqlClient.SqlClient
+    const first = yield* key
+    const { id, org } = first.record
+    const previousHash = Effect.map(
+      sql`SELECT encode(previous_hash, 'hex') AS hash FROM api_keys WHERE id = ${id}`,
+      ([row]) => row?.["hash"]
+    )
+    const found = (secret: Redacted.Redacted) =>
+      Effect.map(keys.page({ org, search: Redacted.value(secret).slice(0, 12), limit: 9 }), ({ length }) => length)
+    const second = yield* keys.reissue(id, 3_600)
+    const ends = second.record.previous_expires_at
+    assert.closeTo((ends?.getTime() ?? 0) - Date.now(), 3_600_000, 60_000)
+    assert.deepStrictEqual([yield* storedHash(id), yield* previousHash], [sha256(second.secret), sha256(first.secret)])
+    assert.deepStrictEqual(yield* keys.find(id), second.record)
+    assert.deepStrictEqual([yield* found(first.secret), yield* found(second.secret)], [1, 1])
+
+    const third = yield* keys.reissue(id, 60)
+    assert.strictEqual(yield* previousHash, sha256(second.secret))
+    assert.deepStrictEqual([yield* found(first.secret), yield* found(second.secret)], [0, 1])
+    yield* sql`UPDATE api_keys SET previous_expires_at = now() - interval '1 second' WHERE id = ${id}`
+    assert.isNull((yield* keys.find(id)).previous_expires_at)
+    assert.strictEqual(yield* found(second.secret), 0)
+
+    assert.isNotNull((yield* keys.reissue(id, 60)).record.previous_expires_at)
+    assert.strictEqual(yield* previousHash, sha256(third.secret))
+    assert.isNull((yield* keys.reissue(id)).record.previous_expires_at)
+    assert.isNull(yield* previousHash)
+    yield* keys.reissue(id, 60)
+    assert.isNull((yield* keys.revoke(id)).previous_expires_at)
   })
 
   it.effect("a revoked key stays revoked: it keeps its moment, cannot be reissued and cannot be changed", function* () {

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
+import { mayUseModel } from "../../../src/domain/ApiKey.ts"
 import { parseRange } from "../../../src/services/access/AddressRange.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Auth } from "../../../src/services/access/Auth.ts"
@@ -27,13 +28,17 @@ const setup = Effect.gen(function* () {
     currentTimeNanos: Effect.sync(nanos),
     sleep: (duration) => real.sleep(duration)
   }
-  const auth = Context.get(yield* Layer.build(Layer.fresh(Auth.layer)).pipe(Effect.withClock(clock)), Auth)
+  const build = Effect.map(Layer.build(Layer.fresh(Auth.layer)).pipe(Effect.withClock(clock)), Context.get(Auth))
+  const [auth, ofAnother] = [yield* build, yield* build]
   const keys = yield* ApiKeys
   const { id: org } = yield* Effect.flatMap(Organizations, ({ create }) => create({ name: randomUUID() }))
   const issue = (expiresAt?: Date) => keys.create({ org, ...(expiresAt && { expiresAt }) })
   const recall = (secret: Redacted.Redacted) => auth.recall(Redacted.value(secret))
   const authenticate = (secret: Redacted.Redacted) => auth.authenticate(Option.some(secret))
-  return { auth, authenticate, issue, keys, recall, wait: (more: number) => (millis += more) }
+  /** By two gateways, which know nothing of each other. */
+  const byBoth = (secret: Redacted.Redacted) =>
+    Effect.forEach([auth, ofAnother], (one) => one.authenticate(Option.some(secret)))
+  return { auth, authenticate, byBoth, issue, keys, recall, wait: (more: number) => (millis += more) }
 })
 
 withLayer(services)("a caller", (it) => {
@@ -66,6 +71,71 @@ withLayer(services)("a caller", (it) => {
     wait(3_600_000)
     yield* authenticate((yield* issue()).secret)
     assert.isUndefined(recall(expiring.secret))
+  })
+
+  it.scoped("may use what its key's list says, on each gateway within a second of its change", function* () {
+    const { byBoth, issue, keys, wait } = yield* setup
+    const { record, secret } = yield* issue()
+    const judged = Effect.map(byBoth(secret), (callers) =>
+      callers.map((caller) => ["claude-1", "gpt-1"].map((id) => mayUseModel(caller, id)))
+    )
+    assert.deepStrictEqual(yield* judged, [
+      [true, true],
+      [true, true]
+    ])
+    yield* keys.update(record.id, { models: ["claude-*"] })
+    wait(900)
+    assert.deepStrictEqual(yield* judged, [
+      [true, false],
+      [true, false]
+    ])
+    yield* keys.update(record.id, { models: null })
+    wait(900)
+    assert.deepStrictEqual(yield* judged, [
+      [true, true],
+      [true, true]
+    ])
+  })
+
+  it.scoped("is let in by the secret before for the grace of a reissue, and not a moment longer", function* () {
+    const { byBoth, issue, keys, recall, wait } = yield* setup
+    const first = yield* issue()
+    const [known] = yield* byBoth(first.secret)
+    const second = yield* keys.reissue(first.record.id, 3_600)
+    wait(900)
+    for (const secret of [first.secret, second.secret]) {
+      for (const caller of yield* byBoth(secret)) assert.deepStrictEqual(caller, known)
+    }
+    wait(3_590_000)
+    yield* byBoth(first.secret)
+    assert.isDefined(recall(first.secret))
+    wait(10_000)
+    yield* byBoth(second.secret)
+    assert.isUndefined(recall(first.secret))
+    yield* Effect.flip(byBoth(first.secret))
+  })
+
+  it.scoped("is let in by one secret before at most, and by none once it is revoked", function* () {
+    const { byBoth, issue, keys, wait } = yield* setup
+    const secrets = [(yield* issue()).secret]
+    const { record } = yield* issue()
+    secrets.push((yield* keys.reissue(record.id, 3_600)).secret)
+    secrets.push((yield* keys.reissue(record.id, 3_600)).secret)
+    const [other, second, third] = secrets
+    if (other === undefined || second === undefined || third === undefined) return assert.fail()
+    const callers = yield* Effect.all([byBoth(second), byBoth(third)], { concurrency: "unbounded" })
+    for (const { key } of callers.flat()) assert.strictEqual(key, record.id)
+    const fourth = (yield* keys.reissue(record.id)).secret
+    wait(900)
+    for (const secret of [second, third]) yield* Effect.flip(byBoth(secret))
+    yield* byBoth(fourth)
+    const fifth = (yield* keys.reissue(record.id, 3_600)).secret
+    wait(900)
+    for (const secret of [fourth, fifth]) yield* byBoth(secret)
+    yield* keys.revoke(record.id)
+    wait(900)
+    for (const secret of [fourth, fifth]) yield* Effect.flip(byBoth(secret))
+    yield* byBoth(other)
   })
 
   it.scoped("is not recalled while any address is blocked, since that is judged first", function* () {

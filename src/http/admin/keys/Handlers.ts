@@ -38,9 +38,7 @@ export const KeysHandlers = HttpApiBuilder.group(
         answerOf(Operations.create.run(payload), (record, value) => ({
           ...withSecret(record, value),
           ...warned(payload)
-        })).pipe(
-          Effect.catchTags({ FieldRefused: fieldRefused, OrganizationNotFound: invalid("organization") })
-        )
+        })).pipe(Effect.catchTags({ FieldRefused: fieldRefused, OrganizationNotFound: invalid("organization") }))
       )
       .handle("show", ({ path: { id } }) => Effect.catchTag(keys.find(id), "KeyNotFound", notFound))
       .handle("update", ({ path: { id }, payload }) =>

@@ -15,7 +15,8 @@ const reference = Schema.Struct({ id: Schema.String.annotations({ description: "
 
 const warned = {
   warnings: Schema.optional(Schema.Array(Schema.String)).annotations({
-    description: "What was accepted and may be a mistake, such as a pattern that matches no model; left out where nothing."
+    description:
+      "What was accepted and may be a mistake, such as a pattern that matches no model; left out where nothing."
   })
 }
 
