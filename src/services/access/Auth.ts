@@ -96,8 +96,9 @@ export class Auth extends Context.Tag("gateway/Auth")<
         const revisionBefore = revision
         const askedAt = now()
         return Effect.flatMap(Effect.orDie(lookUp(hash)), (secret) => {
-          if (secret === undefined) return new InvalidApiKey()
-          const { fitHolds, id, models, orgId, rpm, scopes } = secret.row
+          if (Option.isNone(secret)) return new InvalidApiKey()
+          const { leftMs, row } = secret.value
+          const { fitHolds, id, models, orgId, rpm, scopes } = row
           const caller = {
             key: id,
             org: orgId,
@@ -106,7 +107,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
             rpm: rpm ?? undefined,
             fitHolds
           }
-          const found = { expiresAt: askedAt + (secret.leftMs ?? Infinity), caller }
+          const found = { expiresAt: askedAt + (leftMs ?? Infinity), caller }
           // Neither unknown keys nor one read while the revision moved are cached.
           if (revision === revisionBefore) keys.set(hash, found)
           return Effect.succeed(found)
@@ -171,13 +172,15 @@ interface Secret {
 }
 
 /** The key's own, or the one before where a reissue has left it valid. */
-const findSecret = (rows: ReadonlyArray<KeyRow>, hash: string): Secret | undefined => {
+const findSecret = (rows: ReadonlyArray<KeyRow>, hash: string): Option.Option<Secret> => {
   for (const row of rows) {
-    if (row.hash === hash) return { row, leftMs: row.leftMs }
-    const isPrevious = row.previousHash === hash && row.previousLeftMs !== null
-    if (isPrevious && row.previousLeftMs > 0) return { row, leftMs: row.previousLeftMs }
+    if (row.hash === hash) return Option.some({ row, leftMs: row.leftMs })
+    const { previousHash, previousLeftMs } = row
+    if (previousHash === hash && previousLeftMs !== null && previousLeftMs > 0) {
+      return Option.some({ row, leftMs: previousLeftMs })
+    }
   }
-  return undefined
+  return Option.none()
 }
 
 const decodeKeys = Schema.decodeUnknown(Schema.Array(KeyRow))

@@ -165,15 +165,15 @@ withLayer(served)("the API", (it) => {
     const keys = yield* ApiKeys
     const organizations = yield* Organizations
     const ends = [
-      (account: Account) => Effect.asVoid(keys.revoke(account.key)),
-      (account: Account) => Effect.asVoid(keys.update(account.key, { expires_at: new Date("2020-01-01") })),
-      (account: Account) => Effect.asVoid(organizations.suspend(account.org))
+      ({ key }: Account) => Effect.orDie(keys.revoke(key)),
+      ({ key }: Account) => Effect.orDie(keys.update(key, { expires_at: new Date("2020-01-01") })),
+      ({ org }: Account) => Effect.orDie(organizations.suspend(org))
     ]
     for (const end of ends) {
       const old = yield* openAccount({})
       const { secret } = yield* keys.reissue(old.key, 3_600)
       isFine(yield* models(bearer(Redacted.value(secret))))
-      yield* dies(old, end(old))
+      yield* dies(old, Effect.asVoid(end(old)))
       yield* soon(Effect.map(models(bearer(Redacted.value(secret))), (answer) => assertRefused(answer, invalidKey)))
     }
   })

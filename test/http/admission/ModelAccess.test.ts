@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { chatWays } from "../../harness/client/ChatWays.ts"
+import { chatCompletions, chatWays } from "../../harness/client/ChatWays.ts"
 import { assertRefused, badRequest, post, rateOf, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { logged } from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
@@ -74,13 +74,13 @@ withLayer(served)("a key that is limited to models", (it) => {
     const assertAnswered = (account: typeof other, status: number) =>
       Effect.gen(function* () {
         if (status === 200) yield* first.script(answers())
-        assert.strictEqual((yield* chatWays[0].send(account, talk("talk"))).status, status)
+        assert.strictEqual((yield* chatCompletions.send(account, talk("talk"))).status, status)
       })
     yield* assertAnswered(changing, 200)
     yield* update(changing.key, { models: ["claude-*"] })
     yield* soon(
       Effect.gen(function* () {
-        assertRefused(yield* chatWays[0].send(changing, talk("strict")), refusals.notAllowed("strict"))
+        assertRefused(yield* chatCompletions.send(changing, talk("strict")), refusals.notAllowed("strict"))
       })
     )
     yield* assertAnswered(changing, 403)
