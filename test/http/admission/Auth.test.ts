@@ -164,7 +164,7 @@ withLayer(served)("the API", (it) => {
   it.effect("refuses both secrets once the key is revoked, has expired, or is suspended", function* () {
     const keys = yield* ApiKeys
     const organizations = yield* Organizations
-    const ends = [
+    const ends: ReadonlyArray<(account: Account) => Effect.Effect<unknown>> = [
       ({ key }: Account) => Effect.orDie(keys.revoke(key)),
       ({ key }: Account) => Effect.orDie(keys.update(key, { expires_at: new Date("2020-01-01") })),
       ({ org }: Account) => Effect.orDie(organizations.suspend(org))
@@ -173,7 +173,7 @@ withLayer(served)("the API", (it) => {
       const old = yield* openAccount({})
       const { secret } = yield* keys.reissue(old.key, 3_600)
       isFine(yield* models(bearer(Redacted.value(secret))))
-      yield* dies(old, Effect.asVoid(end(old)))
+      yield* dies(old, end(old))
       yield* soon(Effect.map(models(bearer(Redacted.value(secret))), (answer) => assertRefused(answer, invalidKey)))
     }
   })
