@@ -22,6 +22,7 @@ import { Idempotency } from "./services/idempotency/Idempotency.ts"
 import { ImageGenerations } from "./services/images/ImageGenerations.ts"
 import { Instance } from "./services/instance/Instance.ts"
 import { Ledger } from "./services/ledger/Ledger.ts"
+import { ProcessHolds } from "./services/ledger/ProcessHolds.ts"
 import { Refunds } from "./services/ledger/Refunds.ts"
 import { fillUsage } from "./services/ledger/UsageFilling.ts"
 import { MediaStore } from "./services/media/MediaStore.ts"
@@ -162,6 +163,9 @@ const counting = Layer.scopedDiscard(
   )
 )
 
+export const refundJournal = ({ dataDir }: Settings) =>
+  DiskRefundJournal.layer({ directory: path.join(dataDir, "refunds"), former: path.join(dataDir, "voids") })
+
 const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => RouteHealth.publisher(id)))
 
 const services = ({ settings }: GatewayOptions) => {
@@ -169,10 +173,6 @@ const services = ({ settings }: GatewayOptions) => {
     requestTimeoutSeconds: Duration.toSeconds(settings.requestTimeout),
     firstByteTimeoutSeconds: Duration.toSeconds(settings.firstByteTimeout),
     streamTimeoutSeconds: Duration.toSeconds(settings.streamTimeout)
-  })
-  const journal = DiskRefundJournal.layer({
-    directory: path.join(settings.dataDir, "refunds"),
-    former: path.join(settings.dataDir, "voids")
   })
   const generations = Layer.mergeAll(
     ChatCompletions.layer,
@@ -190,13 +190,13 @@ const services = ({ settings }: GatewayOptions) => {
     WebhookDelivery.layer
   ] as const
   return Layer.mergeAll(readiness(settings), ...background).pipe(
-    Layer.provideMerge(Layer.merge(generations, administration)),
+    Layer.provideMerge(Layer.merge(generations, Layer.provide(administration, ProcessHolds.layer))),
     Layer.provideMerge(
       Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, Webhooks.layer, routing, media)
     ),
     Layer.provide(fetching(settings)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-    Layer.provideMerge(Layer.provide(Refunds.layer, [journal, RefundedVideos.layer])),
+    Layer.provideMerge(Layer.provide(Refunds.layer, [refundJournal(settings), RefundedVideos.layer])),
     // Rows of failed requests are written once their refunds are done, also at a stop.
     Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
     Layer.provideMerge(ProcessMetrics.layer(packageJson)),

@@ -9,6 +9,7 @@ import { CommandFailed } from "./cli/CommandFailed.ts"
 import { credits } from "./cli/Credits.ts"
 import { doctor } from "./cli/Doctor.ts"
 import { render } from "./cli/Help.ts"
+import { holds } from "./cli/Holds.ts"
 import * as Inputs from "./cli/Inputs.ts"
 import { keys } from "./cli/Keys.ts"
 import { ledger } from "./cli/Ledger.ts"
@@ -42,7 +43,7 @@ const groupsFor = (start: Serve) => {
   )
   return [
     { title: "RUN", commands: [serve, doctor, migrate, backup, restore, operators] },
-    { title: "CUSTOMERS", commands: [orgs, keys, credits, ledger, webhooks, blocklist] },
+    { title: "CUSTOMERS", commands: [orgs, keys, credits, ledger, holds, webhooks, blocklist] },
     { title: "MODELS AND PROVIDERS", commands: [catalog, providers, routes] },
     { title: "TRAFFIC", commands: [requests, usage, videos, media] }
   ] as const

@@ -6,6 +6,7 @@ import { readEnvironment, readSettings, sandboxMode } from "../Settings.ts"
 import { CurrentActor } from "../services/admin/Actor.ts"
 import { administration } from "../services/admin/Administration.ts"
 import { readCatalogFile } from "../services/catalog/Catalog.ts"
+import { ProcessHolds } from "../services/ledger/ProcessHolds.ts"
 import { adaptersOf, Providers } from "../services/routing/Providers.ts"
 import { ownFile } from "../services/runtime/OwnFiles.ts"
 import { RequestLog } from "../services/telemetry/RequestLog.ts"
@@ -68,9 +69,13 @@ const fetching = Layer.unwrapEffect(Effect.map(settings, Gateway.fetching))
 
 const actor = Layer.unwrapEffect(Effect.map(settings, ({ gatewayActor }) => CurrentActor.commandLine(gatewayActor)))
 
+const processHolds = Layer.unwrapEffect(
+  Effect.map(settings, (settings) => Layer.provide(ProcessHolds.layerJournal, Gateway.refundJournal(settings)))
+)
+
 export const operator = Layer.mergeAll(
   actor,
-  administration,
+  Layer.provide(administration, processHolds),
   RequestLog.layer,
   Webhooks.layer.pipe(Layer.provide(fetching))
 ).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))

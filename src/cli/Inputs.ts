@@ -1,6 +1,6 @@
 import { Args, Command, HelpDoc, Options } from "@effect/cli"
 import { Clock, Effect, Option, Predicate } from "effect"
-import { type Moment, moment, momentForms, toPast } from "../domain/Moment.ts"
+import { duration, durationForms, type Moment, moment, momentForms, toPast } from "../domain/Moment.ts"
 import { enteredUsd, type NanoUsd } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
@@ -23,6 +23,7 @@ const placeholders: Readonly<Record<string, string>> = {
   feed: "FILE",
   limit: "N",
   note: "TEXT",
+  "older-than": "DURATION",
   since: "WHEN",
   until: "WHEN",
   workers: "N"
@@ -60,6 +61,11 @@ export const period = {
   since: momentOption("since", `from when: ${momentForms}; default: the oldest that is kept`),
   until: momentOption("until", "up to and not including when; default: now")
 }
+
+export const olderThan = optional(
+  option("older-than", durationForms, duration),
+  "only those that have been open for so long, such as 10m; default: all"
+)
 
 type Period = { readonly [Name in keyof typeof period]: Moment | undefined }
 

@@ -1,6 +1,7 @@
 import type { ComponentType } from "preact"
 import { Audit } from "./views/audit/Audit.tsx"
 import { Settings } from "./views/control/SettingsView.tsx"
+import { Holds } from "./views/holds/Holds.tsx"
 import { Ledger } from "./views/ledger/Ledger.tsx"
 import { Now } from "./views/now/Now.tsx"
 import { Organization } from "./views/organizations/Organization.tsx"
@@ -31,6 +32,7 @@ export const views: ReadonlyArray<View> = [
   { path: "usage", title: "Usage", key: "u", view: Usage },
   { path: "organizations", title: "Organizations", key: "o", view: Organizations, detail: Organization },
   { path: "ledger", title: "Ledger", key: "l", view: Ledger },
+  { path: "holds", title: "Open holds", key: "h", view: Holds },
   { path: "videos", title: "Videos", key: "v", view: Videos, detail: Video },
   { path: "routes", title: "Routes", key: "t", view: Routes },
   { path: "webhooks", title: "Webhooks", key: "w", view: Webhooks },

@@ -9,17 +9,24 @@ const units = new Map([
   ["w", 604_800_000]
 ])
 
-export const momentForms = "a date, a date and time, Unix seconds, or a duration such as 90s, 30m, 1h, 7d or 2w"
+export const durationForms = "a duration such as 90s, 30m, 1h, 7d or 2w"
+export const momentForms = `a date, a date and time, Unix seconds, or ${durationForms}`
 
 /** The year 1: the database's calendar does not reach as far back as a date can. */
 const earliest = -62_135_596_800_000
 const farthest = 8.64e15
 
-/** Dates are UTC midnight; times without a zone are UTC. */
-export const moment = (text: string): Moment | undefined => {
+/** In milliseconds. */
+export const duration = (text: string): number | undefined => {
   const [, amount = "", unit = ""] = /^(\d{1,9})([smhdw])$/.exec(text) ?? []
   const length = units.get(unit)
-  if (length !== undefined) return { distance: Number(amount) * length }
+  return length === undefined ? undefined : Number(amount) * length
+}
+
+/** Dates are UTC midnight; times without a zone are UTC. */
+export const moment = (text: string): Moment | undefined => {
+  const distance = duration(text)
+  if (distance !== undefined) return { distance }
   if (/^\d{9,11}$/.test(text)) return { at: Number(text) * 1000 }
   const [, date, time = "T00:00:00", zone = "Z"] =
     /^(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(Z|[+-]\d{2}:\d{2})?$/i.exec(text) ?? []

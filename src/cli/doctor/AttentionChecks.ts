@@ -33,7 +33,7 @@ const checks: Readonly<Record<string, Check>> = {
     see: "gateway usage --by model,route --since 1d"
   },
   videos: { judge: warning, kinds: ["stuck_video"], fine: "none is late", see: "gateway videos list" },
-  holds: { judge: warning, kinds: ["old_hold"], fine: "none is old", see: "gateway ledger verify" },
+  holds: { judge: warning, kinds: ["old_hold"], fine: "none is old", see: "gateway holds" },
   webhooks: {
     judge: warning,
     kinds: ["webhook_failing", "webhook_failed"],

@@ -1,7 +1,7 @@
 import { Clock, Effect, ParseResult, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { type Moment, moment, momentForms, toPast } from "../../domain/Moment.ts"
+import { duration, durationForms, type Moment, moment, momentForms, toPast } from "../../domain/Moment.ts"
 import { Organizations } from "../../services/admin/Organizations.ts"
 import { parameter } from "../schema/Query.ts"
 import { invalid } from "./Fields.ts"
@@ -24,6 +24,18 @@ export const spanParameters = {
   since: momentParameter("since", `From when: ${momentForms}; the oldest if left out.`),
   until: momentParameter("until", "Up to and not including when; now if left out.")
 }
+
+const DurationText = Schema.transformOrFail(Schema.String, Schema.Number, {
+  strict: true,
+  decode: (text, _, ast) => {
+    const millis = duration(text)
+    return millis === undefined ? ParseResult.fail(new ParseResult.Type(ast, text)) : ParseResult.succeed(millis)
+  },
+  encode: (value, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, value, "requests are only decoded"))
+})
+
+export const durationParameter = (name: string, description: string) =>
+  parameter(name, DurationText, `must be ${durationForms}`, description)
 
 const longest = 1000
 

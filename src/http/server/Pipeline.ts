@@ -145,7 +145,8 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
             ),
           onSuccess: (answer) => finish({ answer, code: null })
         }
-      )
+      ),
+      record
     )
   }
 

@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Layer, Schema } from "effect"
-import { deadAfterSeconds, silentAfter } from "../instance/Instance.ts"
+import { Context, Effect, Layer, Schema } from "effect"
+import { beatAgeOf, InstanceState, stateOf } from "../instance/InstanceState.ts"
 import { TextOrNull, TimeOrNull, UnixSeconds } from "../resources/Record.ts"
 import { recordsOf } from "../sql/Statement.ts"
 
@@ -18,7 +18,7 @@ export const ServedCatalog = Schema.Struct({
 export const Instance = Schema.Struct({
   id: Schema.String,
   ...ServedCatalog.fields,
-  state: Schema.Literal("running", "silent", "stopped", "dead").annotations({
+  state: InstanceState.annotations({
     description: "`silent`: its heartbeat is late; `dead`: so late that others release its holds."
   }),
   started_at: UnixSeconds,
@@ -40,15 +40,9 @@ export class Instances extends Context.Tag("gateway/Instances")<
   static readonly layer = Layer.effect(
     Instances,
     Effect.map(SqlClient.SqlClient, (sql) => {
-      const age = sql.literal("extract(epoch FROM now() - i.beat_at)::float8")
       const list = recordsOf(Instance)(sql`
-        SELECT i.id, i.started_at, i.beat_at, i.stopped_at, round((${age})::numeric, 1)::float8 AS beat_age_seconds,
-          CASE
-            WHEN i.stopped_at IS NOT NULL THEN 'stopped'
-            WHEN i.swept_at IS NOT NULL OR ${age} > ${deadAfterSeconds} THEN 'dead'
-            WHEN ${age} > ${Duration.toSeconds(silentAfter)} THEN 'silent'
-            ELSE 'running'
-          END AS state,
+        SELECT i.id, i.started_at, i.beat_at, i.stopped_at, ${sql.literal(beatAgeOf("i"))} AS beat_age_seconds,
+          ${sql.literal(stateOf("i"))} AS state,
           c.host, c.pid, c.fingerprint, c.models, c.problem, c.generation, c.read_at
         FROM instances i LEFT JOIN instance_catalogs c ON c.instance_id = i.id
         WHERE coalesce(i.stopped_at, i.beat_at) > now() - interval '1 day'

@@ -33,15 +33,3 @@ export const ListedEntry = Schema.Struct({
   key_name: TextOrNull
 }).annotations({ identifier: "ListedEntry" })
 export type ListedEntry = typeof ListedEntry.Type
-
-export const OpenHold = Schema.Struct({
-  id: Schema.String,
-  org: OrgId,
-  org_name: Schema.String,
-  key_id: KeyId,
-  amount_usd: Usd,
-  state: Schema.Literal("open"),
-  created_at: UnixSeconds,
-  video: TextOrNull.annotations({ description: "The video that is being made." })
-}).annotations({ identifier: "OpenHold" })
-export type OpenHold = typeof OpenHold.Type

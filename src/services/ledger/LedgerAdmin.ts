@@ -4,9 +4,12 @@ import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { available, Balance, type OrgId } from "../../domain/Organization.ts"
 import { recordsOf, rowsOf } from "../sql/Statement.ts"
 import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
-import { Entry, entryColumns, type ListedEntry, type OpenHold } from "./Entry.ts"
+import { Entry, entryColumns, type ListedEntry } from "./Entry.ts"
 import { HoldContended } from "./HoldClosing.ts"
-import { type EntryQuery, type HoldQuery, makePages } from "./LedgerPages.ts"
+import { type EntryQuery, makePages } from "./LedgerPages.ts"
+import type { OpenHold } from "./OpenHold.ts"
+import { type HoldQuery, makeOpenHolds } from "./OpenHolds.ts"
+import { ProcessHolds } from "./ProcessHolds.ts"
 import { type Refund, refundPrefix, refundRequest, refundsOf } from "./RefundSql.ts"
 import { type Counts, type Proof, verify } from "./Verification.ts"
 
@@ -78,6 +81,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
     readonly adjust: (correction: Adjustment) => Effect.Effect<Entry, WouldOverdraw>
     /** Entries of all organizations, with names and requests; newest first. */
     readonly page: (query: EntryQuery) => Effect.Effect<ReadonlyArray<ListedEntry>>
+    /** Oldest first. */
     readonly openHolds: (query: HoldQuery) => Effect.Effect<ReadonlyArray<OpenHold>>
     /** Newest first. */
     readonly entries: (org: OrgId, options: { readonly limit: number }) => Effect.Effect<ReadonlyArray<Entry>>
@@ -177,7 +181,8 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         hold,
         verify: verifyEach(() => Effect.void),
         verifyEach,
-        ...makePages(sql)
+        ...makePages(sql),
+        openHolds: makeOpenHolds(sql, yield* ProcessHolds)
       })
     })
   )

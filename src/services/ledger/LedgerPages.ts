@@ -2,8 +2,8 @@ import type { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import { listing } from "../sql/Listing.ts"
-import { equals, inTimeRange, recordsOf, whenDefined } from "../sql/Statement.ts"
-import { Entry, entryColumns, ListedEntry, OpenHold } from "./Entry.ts"
+import { inTimeRange, recordsOf, whenDefined } from "../sql/Statement.ts"
+import { Entry, entryColumns, ListedEntry } from "./Entry.ts"
 import { refundsOf } from "./RefundSql.ts"
 
 export interface EntryQuery {
@@ -14,12 +14,6 @@ export interface EntryQuery {
   /** Unix milliseconds; `until` is exclusive. */
   readonly since?: number | undefined
   readonly until?: number | undefined
-  readonly after?: string | undefined
-  readonly limit: number
-}
-
-export interface HoldQuery {
-  readonly org?: OrgId | undefined
   readonly after?: string | undefined
   readonly limit: number
 }
@@ -65,24 +59,5 @@ export const makePages = (sql: SqlClient.SqlClient) => {
       ORDER BY entry.at DESC, entry.id DESC`)
   })
 
-  /** Oldest first; there are never many. */
-  const openHolds = Effect.fn("LedgerAdmin.openHolds")(({ after, limit, org }: HoldQuery) =>
-    recordsOf(OpenHold)(sql`
-      SELECT hold.id, hold.org_id AS org, organizations.name AS org_name, hold.key_id, hold.amount AS amount_usd, hold.state,
-        hold.created_at,
-        (SELECT videos.id FROM videos WHERE hold_id = hold.id) AS video
-      FROM all_holds AS hold JOIN organizations ON organizations.id = hold.org_id
-      WHERE ${sql.and([
-        sql`hold.state = 'open'`,
-        ...equals(sql, { "hold.org_id": org }),
-        ...whenDefined(
-          after,
-          (id) =>
-            sql`(hold.created_at, hold.id) > ((SELECT created_at FROM all_holds WHERE id = ${id}::uuid), ${id}::uuid)`
-        )
-      ])}
-      ORDER BY hold.created_at, hold.id LIMIT ${limit}`)
-  )
-
-  return { entries, page, openHolds }
+  return { entries, page }
 }

@@ -32,6 +32,8 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
     /** Not durable: the sweeper releases a dead instance's holds. */
     readonly release: (hold: Omit<Hold, "amount">) => Effect.Effect<void>
     readonly runAfter: (hold: string | undefined, effect: Effect.Effect<void>) => Effect.Effect<void>
+    /** Holds whose refund or release the database has not confirmed. */
+    readonly pendingHolds: Effect.Effect<ReadonlyArray<string>>
     readonly pendingVideos: Effect.Effect<ReadonlyArray<string>>
   }
 >() {
@@ -144,6 +146,7 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
             before.next.push(effect)
             return Effect.void
           }),
+        pendingHolds: Effect.sync(() => [...pending.keys()]),
         pendingVideos: Effect.sync(() => [...pending.values()].flatMap(({ entry }) => entry.video ?? []))
       })
     })

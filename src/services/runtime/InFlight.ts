@@ -1,20 +1,31 @@
 import { Context, type Duration, Effect, Fiber, Layer } from "effect"
 import { Aborted } from "../../domain/Failure.ts"
+import type { Surface } from "../../domain/Model.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { ensureSync } from "./Fibers.ts"
 import { type Listed, UnorderedList } from "./UnorderedList.ts"
 
 const abortWithin = "12 seconds"
 
+/** A request while it runs. */
+export interface RunningRequest {
+  readonly requestId: string
+  readonly surface: Surface
+  readonly model: string | undefined
+  readonly hold: string | undefined
+}
+
 interface Running extends Listed {
   readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
+  readonly request?: RunningRequest | undefined
 }
 
 export class InFlight extends Context.Tag("gateway/InFlight")<
   InFlight,
   {
     /** `work` must be uninterruptible except where an abort may end it. */
-    readonly track: <A, E, R>(work: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
+    readonly track: <A, E, R>(work: Effect.Effect<A, E, R>, request?: RunningRequest) => Effect.Effect<A, E, R>
+    readonly requests: () => ReadonlyArray<RunningRequest>
     /** A part that a stop does not wait for, such as receiving the body. */
     readonly receive: <A, E, R>(part: Effect.Effect<A, E, R>) => Effect.Effect<A, E | Aborted, R>
     /** Interrupts all running work without waiting; finalizers release its holds. */
@@ -46,9 +57,9 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     const interruptRunning = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
 
     return InFlight.of({
-      track: (work) =>
+      track: (work, request) =>
         Effect.withFiberRuntime((fiber) => {
-          const one = { fiber, index: -1 }
+          const one = { fiber, index: -1, request }
           running.add(one)
           showCount()
           return ensureSync(work, () => {
@@ -57,6 +68,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
             if (running.size === 0) onEmpty()
           })
         }),
+      requests: () => Array.from(running).flatMap(({ request }) => request ?? []),
       receive: (part) =>
         Effect.withFiberRuntime((fiber) => {
           if (draining) return new Aborted()

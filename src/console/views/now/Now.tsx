@@ -80,11 +80,15 @@ const Hours = ({ hours }: Pick<NowAnswer, "hours">) => {
 }
 
 const Holds = ({ holds: { amount_usd, oldest, open } }: Pick<NowAnswer, "holds">) => (
-  <Section title="Open holds">
+  <Section title="Open holds" actions={<a href={link(["holds"])}>All open holds</a>}>
     <div class="panel">
       <Facts>
         <Fact name="Open">{formatCount(open)}</Fact>
-        <Fact name="Held" usd={amount_usd} />
+        <Fact name="Held">
+          <a href={link(["holds"])}>
+            <Usd amount={amount_usd} />
+          </a>
+        </Fact>
         <Fact name="Oldest">
           {oldest && (
             <>

@@ -1,34 +1,27 @@
 import { usePages } from "../../api/usePages.ts"
 import { Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
-import { Time } from "../../parts/Time.tsx"
 import { link } from "../../Route.ts"
-import type { Hold, Organization } from "./records.ts"
+import { holdColumns, type OpenHold } from "../holds/holdColumns.tsx"
+import type { Organization } from "./records.ts"
 import { useFresh } from "./useFresh.ts"
 
 const listed = 10
 
 export const Holds = ({ organization }: { readonly organization: Organization }) => {
   const query = { organization: organization.id, state: "open" }
-  const holds = useFresh(usePages<Hold>("/ledger/holds", query, listed), organization, listed)
+  const holds = useFresh(usePages<OpenHold>("/ledger/holds", query, listed), organization, listed)
   return (
-    <Section title="Open holds">
+    <Section
+      title="Open holds"
+      actions={<a href={link(["holds"], { organization: organization.id })}>All open holds</a>}
+    >
       <PagedTable
         label="Open holds"
         pages={holds}
         empty="Nothing is held."
         rowKey={({ id }) => id}
-        columns={[
-          { title: "Held", kind: "custom", value: ({ created_at }) => <Time at={created_at} ago /> },
-          { title: "Amount", kind: "usd", value: ({ amount_usd }) => amount_usd },
-          {
-            title: "Video",
-            kind: "link",
-            value: ({ video }) => (video === null ? null : { href: link(["videos", video]), text: video })
-          },
-          { title: "Key", kind: "code", value: ({ key_id }) => key_id },
-          { title: "Hold", kind: "code", value: ({ id }) => id }
-        ]}
+        columns={holdColumns}
       />
     </Section>
   )

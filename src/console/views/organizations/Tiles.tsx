@@ -7,6 +7,7 @@ import { formatUtc } from "../../format/Moment.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { Usd } from "../../parts/Usd.tsx"
+import { link } from "../../Route.ts"
 import type { Organization } from "./records.ts"
 
 const days = 30
@@ -78,9 +79,9 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
           label="Balance"
           remark={
             held_usd > 0 && (
-              <>
+              <a href={link(["holds"], { organization: id })}>
                 <Usd amount={held_usd} /> held for what runs
-              </>
+              </a>
             )
           }
         >

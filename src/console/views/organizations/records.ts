@@ -1,11 +1,10 @@
 import type { Key as KeySchema } from "../../../services/access/Key.ts"
 import type { Organization as OrganizationSchema } from "../../../services/admin/Organization.ts"
-import type { ListedEntry as ListedEntrySchema, OpenHold } from "../../../services/ledger/Entry.ts"
+import type { ListedEntry as ListedEntrySchema } from "../../../services/ledger/Entry.ts"
 
 export type Organization = typeof OrganizationSchema.Encoded
 export type Key = typeof KeySchema.Encoded
 export type ListedEntry = typeof ListedEntrySchema.Encoded
-export type Hold = typeof OpenHold.Encoded
 
 interface Warned {
   readonly warnings?: ReadonlyArray<string>

@@ -1,10 +1,11 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, identity, Schema, Stream, Struct } from "effect"
-import { entryLines } from "../../../services/admin/EntryCsv.ts"
+import { entryLines, holdLines } from "../../../services/admin/LedgerCsv.ts"
 import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
-import type { ListedEntry, OpenHold } from "../../../services/ledger/Entry.ts"
+import type { ListedEntry } from "../../../services/ledger/Entry.ts"
 import { LedgerAdmin } from "../../../services/ledger/LedgerAdmin.ts"
+import type { OpenHold } from "../../../services/ledger/OpenHold.ts"
 import { type Counts, type Proof, Verification } from "../../../services/ledger/Verification.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { streamCsv } from "../Csv.ts"
@@ -55,13 +56,16 @@ export const LedgerHandlers = HttpApiBuilder.group(
       .handle("csv", ({ urlParams }) =>
         Effect.flatMap(filtersOf(urlParams), (query) => streamCsv("ledger.csv", entryLines(query)))
       )
-      .handle("holds", ({ urlParams: { after, limit = defaultListed, organization } }) =>
+      .handle("holds", ({ urlParams: { after, limit = defaultListed, older_than: olderThan, organization } }) =>
         Effect.gen(function* () {
           if (after !== undefined && !isUuid(after)) return yield* wrongCursor
           const org = yield* organizationOf(organization)
-          const rows = yield* ledger.openHolds({ after, limit: limit + 1, org })
+          const rows = yield* ledger.openHolds({ after, limit: limit + 1, olderThan, org })
           return cutPage(rows, limit, identity<OpenHold>, Struct.get("id"))
         })
+      )
+      .handle("holdsCsv", ({ urlParams: { older_than: olderThan, organization } }) =>
+        Effect.flatMap(organizationOf(organization), (org) => streamCsv("holds.csv", holdLines({ olderThan, org })))
       )
       .handle("invariants", () => Effect.succeed({ data: verification.invariants }))
       .handle("verify", () =>

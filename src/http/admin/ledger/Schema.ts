@@ -1,11 +1,12 @@
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { Entry, ListedEntry, OpenHold } from "../../../services/ledger/Entry.ts"
+import { Entry, ListedEntry } from "../../../services/ledger/Entry.ts"
+import { OpenHold } from "../../../services/ledger/OpenHold.ts"
 import { UnixSeconds } from "../../../services/resources/Record.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, ReportErrors } from "../Access.ts"
 import { csvBody } from "../Csv.ts"
-import { organizationParameter, spanParameters } from "../Filters.ts"
+import { durationParameter, organizationParameter, spanParameters } from "../Filters.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
 const filters = {
@@ -32,17 +33,28 @@ const csv = HttpApiEndpoint.get("csv", "/ledger.csv")
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Download the ledger's entries")
 
+const holdFilters = {
+  ...organizationParameter,
+  older_than: durationParameter("older_than", "Those that have been open for so long, such as 10m; all if left out.")
+}
+
 const holds = HttpApiEndpoint.get("holds", "/ledger/holds")
   .setUrlParams(
     Schema.Struct({
       ...pageParameters,
-      ...organizationParameter,
+      ...holdFilters,
       state: parameter("state", Schema.Literal("open"), "must be open", "Only those that are open are listed.")
     })
   )
   .addSuccess(pageOf(OpenHold, "OpenHolds"))
   .middleware(ReadAccess)
-  .annotate(OpenApi.Summary, "List what requests and videos under way hold, oldest first")
+  .annotate(OpenApi.Summary, "List open holds and what each waits for, oldest first")
+
+const holdsCsv = HttpApiEndpoint.get("holdsCsv", "/ledger/holds.csv")
+  .setUrlParams(Schema.Struct(holdFilters))
+  .addSuccess(csvBody("A line of names, then every open hold that matches."))
+  .middleware(ReadAccess)
+  .annotate(OpenApi.Summary, "Download the open holds")
 
 const names = HttpApiEndpoint.get("invariants", "/ledger/invariants")
   .addSuccess(Schema.Struct({ data: Schema.Array(Schema.String) }).annotations({ identifier: "Invariants" }))
@@ -83,6 +95,7 @@ export const LedgerGroup = HttpApiGroup.make("ledger")
   .add(list)
   .add(csv)
   .add(holds)
+  .add(holdsCsv)
   .add(names)
   .add(verify)
   .addError(ReportErrors)

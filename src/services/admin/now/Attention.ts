@@ -154,7 +154,7 @@ const oldHolds = (sql: SqlClient.SqlClient, now: Date) =>
           title: `A hold of ${hold.orgName} stays open`,
           detail: `${toUsdText(hold.amount)} USD have been held for ${hold.minutes} minutes.`,
           ...ownerOf(hold),
-          href: `#/ledger?organization=${hold.org}`
+          href: `#/holds?organization=${hold.org}`
         })
       )
   )

@@ -1,0 +1,17 @@
+import { Duration, Schema } from "effect"
+import { deadAfterSeconds, silentAfter } from "./Instance.ts"
+
+export const InstanceState = Schema.Literal("running", "silent", "stopped", "dead")
+
+const age = (instance: string) => `extract(epoch FROM now() - ${instance}.beat_at)::float8`
+
+/** SQL of the seconds since a row of `instances` had its last heartbeat. */
+export const beatAgeOf = (instance: string): string => `round((${age(instance)})::numeric, 1)::float8`
+
+/** SQL of an `InstanceState`, of a row of `instances`. */
+export const stateOf = (instance: string): string => `CASE
+  WHEN ${instance}.stopped_at IS NOT NULL THEN 'stopped'
+  WHEN ${instance}.swept_at IS NOT NULL OR ${age(instance)} > ${deadAfterSeconds} THEN 'dead'
+  WHEN ${age(instance)} > ${Duration.toSeconds(silentAfter)} THEN 'silent'
+  ELSE 'running'
+END`
