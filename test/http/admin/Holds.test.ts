@@ -94,55 +94,63 @@ withLayer(gateway)("open holds at the admin API", (it) => {
     assert.deepStrictEqual(yield* holds, [])
   })
 
-  it.scoped("holds of instances that are gone and refunds wait while a lock is on the organization", function* () {
-    const own = yield* prepared
-    const { customer, holds, org, sql } = own
-    const silent = yield* holdOfInstance(own)
-    const dead = yield* holdOfInstance(own)
-    const stopped = yield* holdOfInstance(own)
-    const orphan = yield* holdOne(own, 1n)
-    const lost = randomUUID()
-    yield* sql`INSERT INTO open_holds (id, org_id, key_id, amount, instance_id)
-      VALUES (${lost}, ${org}, ${own.key}, 5, gen_random_uuid())`
-    yield* sql`UPDATE organizations SET held = held + 5 WHERE id = ${org}`
-    const asked = chat(customer, talk(model, "[sandbox delay=8000] hi"))
-    const answer = yield* Effect.forkScoped(asked)
-    const placed = yield* eventually(holds, ({ length }) => length === 6)
-    const { unlock } = yield* lock(org)
-    const beatAgo = (seconds: number, id: string) =>
-      sql`UPDATE instances SET beat_at = now() - ${seconds} * interval '1 second' WHERE id = ${id}`
-    yield* beatAgo(20, silent.instance)
-    yield* beatAgo(60, dead.instance)
-    yield* sql`UPDATE instances SET stopped_at = now() WHERE id = ${stopped.instance}`
-    const found = new Map((yield* holds).map((hold) => [hold.id, hold]))
-    const waitOf = (id: string) => found.get(id)?.waits_for
-    assert.deepStrictEqual(
-      [waitOf(silent.id), waitOf(dead.id), waitOf(stopped.id), waitOf(orphan), waitOf(lost)],
-      ["request", "sweep", "sweep", "nothing", "nothing"]
-    )
-    assert.match(
-      found.get(silent.id)?.detail ?? "",
-      new RegExp(`^A request runs on the instance ${silent.instance}, w`)
-    )
-    assert.deepInclude(found.get(dead.id), { instance: dead.instance, model: null, surface: null, request_id: null })
-    assert.match(
-      found.get(dead.id)?.detail ?? "",
-      /has had no heartbeat for \d+(\.\d)? s: it is released within seconds/
-    )
-    assert.match(found.get(stopped.id)?.detail ?? "", /has stopped: it is released within seconds/)
+  it.scoped(
+    "holds of instances that are gone and refunds wait while a lock is on the organization",
+    function* () {
+      const own = yield* prepared
+      const { customer, holds, org, sql } = own
+      const silent = yield* holdOfInstance(own)
+      const dead = yield* holdOfInstance(own)
+      const stopped = yield* holdOfInstance(own)
+      const orphan = yield* holdOne(own, 1n)
+      const lost = randomUUID()
+      yield* sql`INSERT INTO open_holds (id, org_id, key_id, amount, instance_id)
+        VALUES (${lost}, ${org}, ${own.key}, 5, gen_random_uuid())`
+      yield* sql`UPDATE organizations SET held = held + 5 WHERE id = ${org}`
+      const asked = chat(customer, talk(model, "[sandbox delay=8000] hi"))
+      const answer = yield* Effect.forkScoped(asked)
+      const placed = yield* eventually(holds, ({ length }) => length === 6)
+      const { unlock } = yield* lock(org)
+      const beatAgo = (seconds: number, id: string) =>
+        sql`UPDATE instances SET beat_at = now() - ${seconds} * interval '1 second' WHERE id = ${id}`
+      yield* beatAgo(20, silent.instance)
+      yield* beatAgo(60, dead.instance)
+      yield* sql`UPDATE instances SET stopped_at = now() WHERE id = ${stopped.instance}`
+      const found = new Map((yield* holds).map((hold) => [hold.id, hold]))
+      const waitOf = (id: string) => found.get(id)?.waits_for
+      assert.deepStrictEqual(
+        [waitOf(silent.id), waitOf(dead.id), waitOf(stopped.id), waitOf(orphan), waitOf(lost)],
+        ["request", "sweep", "sweep", "nothing", "nothing"]
+      )
+      assert.match(
+        found.get(silent.id)?.detail ?? "",
+        new RegExp(`^A request runs on the instance ${silent.instance}, w`)
+      )
+      assert.deepInclude(found.get(dead.id), { instance: dead.instance, model: null, surface: null, request_id: null })
+      assert.match(
+        found.get(dead.id)?.detail ?? "",
+        /has had no heartbeat for \d+(\.\d)? s: it is released within seconds/
+      )
+      assert.match(found.get(stopped.id)?.detail ?? "", /has stopped: it is released within seconds/)
 
-    const request = placed.find(({ model: of }) => of === model)
-    const refunding = eventually(holds, (now) => now.find(({ id }) => id === request?.id)?.waits_for === "refund", "60 seconds")
-    const waiting = yield* refunding
-    assert.include(waiting.find(({ id }) => id === request?.id)?.detail, "giving the hold back is repeated")
-    assert.strictEqual((yield* Fiber.join(answer)).status, 500)
-    yield* unlock
-    const left = yield* eventually(holds, (now) => now.every(({ waits_for: wait }) => wait === "nothing"), "60 seconds")
-    assert.sameMembers(
-      left.map(({ id }) => id),
-      [orphan, lost]
-    )
-  })
+      const request = placed.find(({ model: of }) => of === model)
+      const requested = Effect.map(holds, (now) => now.find(({ id }) => id === request?.id))
+      const waiting = yield* eventually(requested, (hold) => hold?.waits_for === "refund", "60 seconds")
+      assert.include(waiting?.detail, "giving the hold back is repeated")
+      assert.strictEqual((yield* Fiber.join(answer)).status, 500)
+      yield* unlock
+      const left = yield* eventually(
+        holds,
+        (now) => now.every(({ waits_for: wait }) => wait === "nothing"),
+        "60 seconds"
+      )
+      assert.sameMembers(
+        left.map(({ id }) => id),
+        [orphan, lost]
+      )
+    },
+    180_000
+  )
 
   it.scoped("are filtered by age, and downloaded as the pages have them", function* () {
     const own = yield* prepared
