@@ -188,6 +188,8 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     point("ledger --hold", books.page({ limit: page, hold: open.id })),
     entry("open holds", books.openHolds({ limit: page })),
     entry("open holds --org", books.openHolds({ limit: page, org: busiest })),
+    entry("open holds --older-than", books.openHolds({ limit: page, olderThan: hour })),
+    entry("open holds after one", books.openHolds({ limit: page, after: open.id })),
     entry("providers", health),
     entry("blocklist list", blocked),
     entry("requests", log.list({ limit: page })),
