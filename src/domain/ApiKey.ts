@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import type { Surface } from "./Model.ts"
 import type { ModelMatcher } from "./ModelPatterns.ts"
+import type { NanoUsd } from "./Money.ts"
 import type { OrgId } from "./Organization.ts"
 
 export const KeyId = Schema.String.pipe(Schema.brand("KeyId"))
@@ -13,6 +14,16 @@ export const scopeOf: Readonly<Record<Surface, Scope>> = { chat: "chat", image: 
 
 export const CapPeriod = Schema.Literal("day", "week", "month", "total")
 export type CapPeriod = typeof CapPeriod.Type
+
+/** How much of a cap is taken in its period. */
+export interface CapSpend {
+  readonly cap: NanoUsd
+  readonly spent: NanoUsd
+  /** By open holds of videos. */
+  readonly held: NanoUsd
+  /** Undefined: the period does not end. */
+  readonly resetsAt: Date | undefined
+}
 
 export const keyPrefix = "ggw_"
 

@@ -1,6 +1,7 @@
 import { Data } from "effect"
-import type { CapPeriod, Scope } from "./ApiKey.ts"
+import type { CapPeriod, CapSpend, Scope } from "./ApiKey.ts"
 import type { Surface } from "./Model.ts"
+import type { NanoUsd } from "./Money.ts"
 import type { Role } from "./Operator.ts"
 
 export class InvalidRequest extends Data.TaggedError("InvalidRequest")<{
@@ -13,24 +14,44 @@ export class BodyTooSlow extends Data.TaggedError("BodyTooSlow")<{ readonly byte
 export class GatewayBusy extends Data.TaggedError("GatewayBusy")<{}> {}
 export class AddressBlocked extends Data.TaggedError("AddressBlocked")<{}> {}
 export class UnknownEndpoint extends Data.TaggedError("UnknownEndpoint")<{}> {}
-/** An unknown path that would be `meant` with `/v1` once at its beginning. */
-export class MisplacedVersion extends Data.TaggedError("MisplacedVersion")<{ readonly meant: string }> {}
+/** An unknown path beside one of the API. */
+export class MisspeltPath extends Data.TaggedError("MisspeltPath")<{ readonly meant: string }> {}
+/** A path of the API, with another method than it has. */
+export class UnknownMethod extends Data.TaggedError("UnknownMethod")<{
+  readonly path: string
+  readonly methods: ReadonlyArray<string>
+}> {}
 export class MissingApiKey extends Data.TaggedError("MissingApiKey")<{}> {}
 export class InvalidApiKey extends Data.TaggedError("InvalidApiKey")<{}> {}
+/** The key itself is valid. */
+export class OrganizationSuspended extends Data.TaggedError("OrganizationSuspended")<{}> {}
 export class RateLimited extends Data.TaggedError("RateLimited")<{}> {}
 export class InsufficientScope extends Data.TaggedError("InsufficientScope")<{ readonly scope: Scope }> {}
 export class ModelNotFound extends Data.TaggedError("ModelNotFound")<{
   readonly model: string
   /** Where the model was to be used; undefined: it was only looked up. */
   readonly surface: Surface | undefined
+  /** The model of that name on another surface. */
+  readonly elsewhere?: { readonly id: string; readonly surface: Surface } | undefined
+  /** Ids that may be meant. */
+  readonly suggestions?: ReadonlyArray<string> | undefined
 }> {}
 /** A known model that the key may not use. */
 export class ModelNotAllowed extends Data.TaggedError("ModelNotAllowed")<{ readonly model: string }> {}
 export class VideoNotFound extends Data.TaggedError("VideoNotFound")<{}> {}
 export class VideoNotFinished extends Data.TaggedError("VideoNotFinished")<{}> {}
 export class RequestNotFound extends Data.TaggedError("RequestNotFound")<{}> {}
-export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{}> {}
-export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{ readonly period: CapPeriod }> {}
+export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")<{
+  /** Undefined before the request is read. */
+  readonly needed: NanoUsd | undefined
+  readonly available: bigint
+  /** The request would run with a lower cap: `needed` is for the lowest. */
+  readonly isLeast?: boolean | undefined
+}> {}
+export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{
+  readonly period: CapPeriod
+  readonly spend?: CapSpend | undefined
+}> {}
 
 export class IdempotencyConflict extends Data.TaggedError("IdempotencyConflict")<{}> {}
 

@@ -1,7 +1,7 @@
 import { NodeStream } from "@effect/platform-node"
 import { Effect, Stream } from "effect"
 import { buildConnector, Client } from "undici"
-import { FetchFailed } from "../services/media/Fetcher.ts"
+import { FetchFailed, type UrlProblem } from "../services/media/Fetcher.ts"
 import { type Address, canonical, parseAddress } from "./Addresses.ts"
 
 const maxAddresses = 8
@@ -9,10 +9,19 @@ const nextAddressMillis = 1_000
 const detailLimit = 300
 
 /** Paths and queries may hold secrets: only the host is logged. */
-export const failed = (reason: FetchFailed["reason"], url: URL | undefined, what: string, status?: number) => {
+export const failed = (
+  reason: FetchFailed["reason"],
+  url: URL | undefined,
+  what: string,
+  status?: number,
+  problem?: UrlProblem
+) => {
   const detail = url === undefined ? what : `${url.host.slice(0, 255)}: ${what}`
-  return new FetchFailed({ reason, status, detail: detail.replaceAll(/\s+/g, " ").slice(0, detailLimit) })
+  return new FetchFailed({ reason, status, detail: detail.replaceAll(/\s+/g, " ").slice(0, detailLimit), problem })
 }
+
+export const refused = (problem: UrlProblem, url: URL | undefined, what: string, status?: number): FetchFailed =>
+  failed("refused", url, what, status, problem)
 
 export const broken = (url: URL, error: Error, status?: number): FetchFailed => {
   if (error instanceof FetchFailed) return error

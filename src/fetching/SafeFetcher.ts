@@ -4,7 +4,7 @@ import { Fetcher, type FetchFailed, type FetchRequest, type PostRequest } from "
 import * as Monotonic from "../services/runtime/Monotonic.ts"
 import { type Address, isPublic, parseAddress, within } from "./Addresses.ts"
 import * as Names from "./Dns.ts"
-import { broken, failed, type HopRequest, type HopResponse, send } from "./PinnedRequest.ts"
+import { failed, type HopRequest, type HopResponse, refused, send } from "./PinnedRequest.ts"
 
 export interface SafeFetcherOptions {
   readonly fetchAllow: ReadonlyArray<AddressRange>
@@ -29,10 +29,14 @@ const ownHeaders = (request: FetchRequest): Record<string, string> => {
 
 const read = (text: string, base?: URL): Effect.Effect<URL, FetchFailed> => {
   if (text.length > longestUrl || !URL.canParse(text, base?.href))
-    return Effect.fail(failed("refused", base, "not a URL"))
+    return Effect.fail(refused(base === undefined ? "url" : "redirect", base, "not a URL"))
   const url = new URL(text, base)
-  if (url.protocol !== "http:" && url.protocol !== "https:") return Effect.fail(failed("refused", base, "not http(s)"))
-  if (url.username !== "" || url.password !== "") return Effect.fail(failed("refused", url, "credentials in the URL"))
+  if (url.protocol !== "http:" && url.protocol !== "https:") {
+    return Effect.fail(refused(base === undefined ? "url" : "redirect", base, "not http(s)"))
+  }
+  if (url.username !== "" || url.password !== "") {
+    return Effect.fail(refused("credentials", url, "credentials in the URL"))
+  }
   return Effect.succeed(url)
 }
 
@@ -44,7 +48,7 @@ const resolveRedirect = (from: URL, { headers, status }: HopResponse) =>
     if (typeof location !== "string") return yield* failed("status", from, "a redirect to nowhere", status)
     const to = yield* read(location, from)
     if (from.protocol !== "https:" || to.protocol === "https:") return to
-    return yield* failed("refused", to, `redirected from https at ${from.host}`, status)
+    return yield* refused("redirect", to, `redirected from https at ${from.host}`, status)
   })
 
 const accept = (url: URL, response: HopResponse, limitBytes: number): Effect.Effect<HopResponse, FetchFailed> => {
@@ -68,11 +72,15 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
   const addressesOf = Effect.fnUntraced(function* (url: URL) {
     const literal = literalOf(url)
     if (literal !== undefined) return [literal]
-    const answers = yield* Effect.mapError(names(url.hostname), (error) => broken(url, error))
+    // Whether a private name exists is not told.
+    const problem = Names.isPrivate(url.hostname) ? "address" : "name"
+    const answers = yield* Effect.mapError(names(url.hostname), ({ message }) =>
+      failed("network", url, message, undefined, problem)
+    )
     const addresses: Array<Address> = []
     for (const answer of answers) {
       const address = parseAddress(answer)
-      if (address === undefined) return yield* failed("refused", url, `${answer} is no address`)
+      if (address === undefined) return yield* refused("address", url, `${answer} is no address`)
       addresses.push(address)
     }
     return addresses
@@ -84,14 +92,14 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     const isExempt = exempt[from]
     const forbidden = addresses.find((address) => !isExempt(address) && !isPublic(address))
     if (forbidden !== undefined) {
-      return yield* failed(
-        "refused",
+      return yield* refused(
+        "address",
         url,
         `${forbidden.toString()} is ${forbidden.range()}, not an address to fetch from`
       )
     }
     // The port is empty where it is the scheme's default.
-    if (url.port !== "" && !addresses.every(isExempt)) return yield* failed("refused", url, "not a default port")
+    if (url.port !== "" && !addresses.every(isExempt)) return yield* refused("port", url, "not a default port")
     return addresses
   })
 
@@ -99,7 +107,10 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     const url = yield* read(text)
     if (literalOf(url) === undefined) {
       if (url.port === "" && !Names.isPrivate(url.hostname)) return
-      if (ranges[from].length === 0) return yield* failed("refused", url, "a private name, or not a default port")
+      if (ranges[from].length === 0) {
+        const problem = Names.isPrivate(url.hostname) ? "address" : "port"
+        return yield* refused(problem, url, "a private name, or not a default port")
+      }
     }
     yield* Effect.timeoutFail(resolveAllowed(url, from), {
       duration: connectTimeout,
@@ -157,7 +168,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       url = yield* resolveRedirect(url, response)
       yield* Scope.close(hopScope, Exit.void)
     }
-    return yield* failed("refused", url, `more than ${maxRedirects} redirects`)
+    return yield* refused("redirect", url, `more than ${maxRedirects} redirects`)
   })
 
   const open = Effect.fnUntraced(function* (request: FetchRequest) {

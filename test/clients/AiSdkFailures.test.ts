@@ -1,6 +1,6 @@
 import { generateText, streamText } from "ai"
 import { Struct } from "effect"
-import { refusals } from "../harness/client/HttpCalls.ts"
+import { completeRefusal, refusals } from "../harness/client/HttpCalls.ts"
 import { calling, drained, leaving, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
@@ -45,7 +45,7 @@ withLayer(gateway)("the AI SDK when requests fail", (it) => {
 
   const assertCallError = (thrown: unknown, { retryable, told }: (typeof refusedCases)[number]) => {
     const error = callError(thrown)
-    const { code, message, param = null, status, type } = told
+    const { code, message, param = null, status, type } = completeRefusal(told, error.message)
     assert.deepStrictEqual(
       { status: error.statusCode, message: error.message, data: error.data, retryable: error.isRetryable },
       { status, message, data: { error: { message, type, param, code } }, retryable }

@@ -50,11 +50,11 @@ const refusedCases: ReadonlyArray<
   [
     "an invalid reference",
     { ...asked, image: [Buffer.from("<html>").toString("base64")] },
-    badRequest("Failed to process the reference image.", "image")
+    badRequest("Failed to process the reference image. It is not a whole PNG, JPEG, WebP or GIF.", "image")
   ],
   ["moderation", asked, refusals.moderated, [json(400, their("moderation_blocked"))]],
   ["a rejection", asked, refusals.rejected, [json(422, their("hush"))]],
-  ["no credits", asked, refusals.insufficient, [], { nanoUsd: usualPrice - 1n }],
+  ["no credits", asked, refusals.shortOf(usualPrice, usualPrice - 1n), [], { nanoUsd: usualPrice - 1n }],
   ["a cap", asked, refusals.capped("month"), [], { cap: { amount: 0n, period: "month" } }],
   ["no scope", asked, refusals.scopeOf("images"), [], { scopes: ["chat", "videos"] }],
   ["an unknown model", { ...asked, model: "nobody" }, refusals.noModel("nobody", "an image")],

@@ -89,12 +89,12 @@ withLayer(gateway)("the official client", (it) => {
   it.effect("gets a 404 for an unknown endpoint, even without a key", function* () {
     const { baseUrl, openai } = yield* Served.customer()
     const nobody = new OpenAI({ baseURL: baseUrl, apiKey: "none", maxRetries: 0 })
-    const told = refusals.noEndpoint
-    for (const call of [
-      () => openai.embeddings.create({ model: "talk", input: "hi" }),
-      () => nobody.models.delete("talk"),
-      () => nobody.get("/chat/completions")
-    ]) {
+    for (const [call, told] of [
+      [() => openai.embeddings.create({ model: "talk", input: "hi" }), refusals.noEndpoint],
+      [() => nobody.models.delete("talk"), refusals.wrongMethod("/v1/models/{id}", "GET")],
+      [() => nobody.get("/chat/completions"), refusals.wrongMethod("/v1/chat/completions", "POST")],
+      [() => nobody.completions.create({ model: "talk", prompt: "hi" }), refusals.meantPath("/v1/chat/completions")]
+    ] as const) {
       assertTold(yield* thrownBy(call), told)
     }
   })

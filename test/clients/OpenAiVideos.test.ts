@@ -130,7 +130,10 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
     assertTold(error, badRequest(message))
     const text = yield* calling(() => toFile(Buffer.from("no picture"), "a.png", { type: "image/png" }))
     const unread = yield* thrownBy(() => openai.videos.create({ ...asked, input_reference: text }))
-    assertTold(unread, badRequest("Failed to process the reference image.", "image"))
+    assertTold(
+      unread,
+      badRequest("Failed to process the reference image. It is not a whole PNG, JPEG, WebP or GIF.", "image")
+    )
   })
 
   it.effect("gets the first video again under its idempotency key", function* () {

@@ -57,7 +57,7 @@ export const ledgerJobsContract = (name: string, layer: Layer.Layer<Ledger | Led
       const { jobOf, ledger } = yield* arranged
       yield* ledger.job.hold(jobOf(6))
       const refused = yield* Effect.flip(ledger.job.hold(jobOf(5)))
-      assert.strictEqual(refused._tag, "InsufficientCredits")
+      assert.deepInclude(refused, { _tag: "InsufficientCredits", needed: usd(5), available: usd(4) })
       yield* ledger.job.hold(jobOf(4))
     })
 

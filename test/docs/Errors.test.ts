@@ -5,7 +5,7 @@ import { applyRules, unsupportedCombination } from "../../src/domain/ChatRules.t
 import * as Failure from "../../src/domain/Failure.ts"
 import { variantFor } from "../../src/domain/Image.ts"
 import type { Capability, ChatModel, ImageModel, ReferenceImage, VideoModel } from "../../src/domain/Model.ts"
-import { zero } from "../../src/domain/Money.ts"
+import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
 import { readJson } from "../../src/http/body/Body.ts"
@@ -32,7 +32,16 @@ const placeholders: ReadonlyArray<Failure.Failure> = [
   new Failure.InvalidRequest({ message: "what is wrong", param: null }),
   new Failure.ModelNotFound({ model: "<id>", surface: "chat" }),
   new Failure.ModelNotAllowed({ model: "<id>" }),
-  new Failure.SpendLimitReached({ period: "day" }),
+  new Failure.ModelNotFound({ model: "<id>", surface: "chat", suggestions: ["<other id>"] }),
+  new Failure.SpendLimitReached({
+    period: "day",
+    spend: {
+      cap: NanoUsd(10_000_000_000n),
+      spent: NanoUsd(10_000_000_000n),
+      held: zero,
+      resetsAt: new Date("2026-11-25T00:00:00Z")
+    }
+  }),
   new Failure.AllProvidersFailed({ provider: "<provider>", status: 503 })
 ]
 const ofOperators: ReadonlySet<string> = new Set([

@@ -1,8 +1,8 @@
 import { Effect, Layer, Stream } from "effect"
-import { Fetcher, FetchFailed, type FetchRequest } from "../../src/services/media/Fetcher.ts"
+import { Fetcher, FetchFailed, type FetchRequest, type UrlProblem } from "../../src/services/media/Fetcher.ts"
 
-export const fetchFailed = (reason: FetchFailed["reason"], status?: number) =>
-  new FetchFailed({ reason, status, detail: `${reason} of the fake` })
+export const fetchFailed = (reason: FetchFailed["reason"], status?: number, problem?: UrlProblem) =>
+  new FetchFailed({ reason, status, detail: `${reason} of the fake`, problem })
 
 /** URLs by script; one without a script leads nowhere. */
 export class FetcherFake {

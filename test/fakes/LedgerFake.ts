@@ -57,7 +57,7 @@ export const layer = Layer.effectContext(
         const available = account.balance - account.held
         const isGreedy = isShared && account.held > 0n && hold.amount > account.balance / balanceShares
         if (available <= 0n || hold.amount > available || isGreedy) {
-          return [Effect.fail(new InsufficientCredits()), now]
+          return [Effect.fail(new InsufficientCredits({ needed: hold.amount, available })), now]
         }
         return [
           Effect.succeed(hold),

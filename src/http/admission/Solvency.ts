@@ -24,6 +24,6 @@ export const makeSolvencyCheck = Effect.gen(function* () {
     if ((waits ? funds.balance : available(funds)) > 0n) return
     const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
     if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
-    return yield* new InsufficientCredits()
+    return yield* new InsufficientCredits({ needed: undefined, available: available(funds) })
   })
 })

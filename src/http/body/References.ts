@@ -2,21 +2,26 @@ import { Effect, Either } from "effect"
 import { isWithin } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { largestReference, longestUrl, maxReferences, type Reference } from "../../domain/Media.ts"
+import { nthImage, referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
 import { decodeBase64, fromBase64 } from "../../services/media/Base64.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { refuse, refuseAt } from "./Fields.ts"
+import { refuseAt } from "./Fields.ts"
 import { isAbsent, isArray, isObject, isString, type JsonObject } from "./Guards.ts"
 
 type Decoded<A> = Either.Either<A, InvalidRequest>
 
-const unusable = (): Decoded<never> => Either.left(refuse("image", "Failed to process the reference image."))
+const unusable = (problem: string, subject: string | undefined): Decoded<never> =>
+  Either.left(refuseReference("image", problem, subject))
 const wrong = (param: Field, path: string, problem: string): Decoded<never> =>
   Either.left(refuseAt(param, path, problem))
 
-const readBytes = (bytes: Uint8Array | undefined): Decoded<Reference> =>
-  bytes === undefined || bytes.length === 0 || bytes.length > largestReference
-    ? unusable()
+const readBytes = (bytes: Uint8Array | undefined, subject: string | undefined): Decoded<Reference> => {
+  if (bytes === undefined) return unusable(referenceProblems.neither, subject)
+  if (bytes.length === 0) return unusable(referenceProblems.empty, subject)
+  return bytes.length > largestReference
+    ? unusable(referenceProblems.large, subject)
     : Either.right({ _tag: "Bytes", bytes })
+}
 
 const dataUrl = /^data:[^,]*;base64,/i
 
@@ -27,28 +32,36 @@ export const base64In = (value: string): string | undefined => {
   return prefix === undefined ? value : value.slice(prefix.length)
 }
 
-const readString = (value: string): Decoded<Reference> => {
+const readString = (value: string, subject: string | undefined): Decoded<Reference> => {
   const base64 = base64In(value)
-  if (base64 !== undefined) return readBytes(fromBase64(base64))
-  return isWithin(longestUrl, value) && URL.canParse(value) ? Either.right({ _tag: "Url", url: value }) : unusable()
+  if (base64 !== undefined) {
+    return base64.length > longestText
+      ? unusable(referenceProblems.large, subject)
+      : readBytes(fromBase64(base64), subject)
+  }
+  return isWithin(longestUrl, value) && URL.canParse(value)
+    ? Either.right({ _tag: "Url", url: value })
+    : unusable(referenceProblems.url, subject)
 }
 
-const readImage = (value: unknown): Decoded<Reference> => {
-  if (value instanceof Uint8Array) return readBytes(value)
-  return isString(value) ? readString(value) : wrong("image", "image", "must be a string or an array of strings")
+const readImage = (value: unknown, subject: string | undefined): Decoded<Reference> => {
+  if (value instanceof Uint8Array) return readBytes(value, subject)
+  return isString(value)
+    ? readString(value, subject)
+    : wrong("image", "image", "must be a string or an array of strings")
 }
 
 /** The official clients send a reference without a file as `{image_url}` or `{file_id}`. */
-const readInputReference = (value: unknown): Decoded<Reference> => {
+const readInputReference = (value: unknown, subject: string | undefined): Decoded<Reference> => {
   const param = "input_reference"
-  if (value instanceof Uint8Array) return readBytes(value)
-  if (isString(value)) return readString(value)
+  if (value instanceof Uint8Array) return readBytes(value, subject)
+  if (isString(value)) return readString(value, subject)
   if (!isObject(value)) return wrong(param, param, "must be a string, a file or an object with `image_url`")
   if (!isAbsent(value.file_id)) {
     return wrong(param, `${param}.file_id`, "is not supported: send the image itself, or its URL as `image_url`")
   }
   return isString(value.image_url)
-    ? readString(value.image_url)
+    ? readString(value.image_url, subject)
     : wrong(param, `${param}.image_url`, "must be a string")
 }
 
@@ -61,7 +74,7 @@ export const readReferences = (param: Field, value: unknown): Decoded<ReadonlyAr
   if (isAbsent(value)) return Either.right([])
   const given = isArray(value) ? value : [value]
   return given.length <= maxReferences
-    ? Either.all(given.map(readers[param]))
+    ? Either.all(given.map((one, index) => readers[param](one, nthImage(index, given.length))))
     : wrong(param, param, `must hold at most ${maxReferences} images`)
 }
 
@@ -75,7 +88,7 @@ const noBytes = new Uint8Array()
 function* decodeText(text: string): EventLoop.Steps<unknown> {
   const base64 = base64In(text)
   if (base64 === undefined) return text
-  return base64.length > longestText ? noBytes : ((yield* decodeBase64(base64)) ?? noBytes)
+  return base64.length > longestText ? text : ((yield* decodeBase64(base64)) ?? noBytes)
 }
 
 const isLargeText = (value: unknown): value is string => isString(value) && value.length > smallText

@@ -3,7 +3,8 @@ import { readCallId } from "../../domain/Chat.ts"
 import { isWithin } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { longestUrl } from "../../domain/Media.ts"
-import { refuse, refuseAt } from "../body/Fields.ts"
+import { referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
+import { refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { readCacheMark } from "./CacheControl.ts"
 import { toolCallOf } from "./ChatTools.ts"
@@ -26,10 +27,13 @@ const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
 export const isReference = (url: string): boolean =>
   webUrl.test(url.slice(0, 8)) ? isWithin(longestUrl, url) && URL.canParse(url) : dataImage.test(url.slice(0, 200))
 
+export const refuseImage = (param: string, path: string): InvalidRequest =>
+  refuseReference(param, referenceProblems.neitherUrl, `The image of \`${path}\``)
+
 const readImage = (part: JsonObject, path: Path): Result<ImagePart> => {
   const image = part.image_url
   if (!isObject(image) || !isFilled(image.url)) return wrongIn(path, "image_url", "must be an object with a `url`")
-  if (!isReference(image.url)) return refuse("messages", "Failed to process the reference image.")
+  if (!isReference(image.url)) return refuseImage("messages", path())
   if (isAbsent(image.detail)) return { type: "image_url", image_url: { url: image.url } }
   return isDetail(image.detail)
     ? { type: "image_url", image_url: { url: image.url, detail: image.detail } }

@@ -2,7 +2,8 @@ import { Effect, Either } from "effect"
 import { mayUseModel } from "../../domain/ApiKey.ts"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import { applyRules } from "../../domain/ChatRules.ts"
-import { type Failure, type InvalidRequest, ModelNotAllowed, ModelNotFound } from "../../domain/Failure.ts"
+import { type Failure, type InvalidRequest, ModelNotAllowed, type ModelNotFound } from "../../domain/Failure.ts"
+import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import type { ChatTask } from "../../services/chat/ChatCharging.ts"
 import { proceed } from "../../services/runtime/Fibers.ts"
@@ -26,9 +27,12 @@ export const makeTaskReader = Effect.gen(function* () {
     bytes: number
   ): Effect.Effect<ChatTask, InvalidRequest | ModelNotAllowed | ModelNotFound> => {
     const model = catalog.current.find(asked.model)
-    if (model?.surface !== "chat") return new ModelNotFound({ model: asked.model, surface: "chat" })
+    if (model?.surface !== "chat") {
+      return unknownModel(catalog.current, asked.model, "chat", ({ id }) => mayUseModel(record.caller, id))
+    }
+    record.model = model.id
     if (!mayUseModel(record.caller, model.id)) return new ModelNotAllowed({ model: model.id })
-    const ruled = applyRules(model, asked)
+    const ruled = applyRules(model, asked.model === model.id ? asked : { ...asked, model: model.id })
     if (Either.isLeft(ruled)) return ruled.left
     const request = ruled.right
     const { fitHolds, org } = record.caller

@@ -1,8 +1,10 @@
 import { Match, Schema } from "effect"
-import { rateWindowSeconds } from "../../domain/ApiKey.ts"
-import type { Failure, ReasonCode } from "../../domain/Failure.ts"
+import { type CapSpend, rateWindowSeconds } from "../../domain/ApiKey.ts"
+import type { Failure, InsufficientCredits, ModelNotFound, ReasonCode } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { quoteModel } from "../../domain/Model.ts"
+import { toUsdText } from "../../domain/Money.ts"
+import { explainReference, referenceProblems } from "../../domain/ReferenceProblem.ts"
 
 export const ErrorType = Schema.Literal(
   "invalid_request_error",
@@ -102,6 +104,35 @@ const conflict = (code: ErrorCode, message: string): WireError => ({
 
 const kindOf: Record<Surface, string> = { chat: "a chat", image: "an image", video: "a video" }
 
+const pathOf: Record<Surface, string> = {
+  chat: "/v1/chat/completions",
+  image: "/v1/images/generations",
+  video: "/v1/videos"
+}
+
+const list = (items: ReadonlyArray<string>, conjunction: "and" | "or"): string =>
+  [items.slice(0, -1).join(", "), ...items.slice(-1)].filter((part) => part !== "").join(` ${conjunction} `)
+
+const modelHint = ({ elsewhere, suggestions = [] }: ModelNotFound): string => {
+  if (elsewhere !== undefined) {
+    const { id, surface } = elsewhere
+    return ` ${quoteModel(id)} is ${kindOf[surface]} model: use ${pathOf[surface]}.`
+  }
+  return suggestions.length === 0 ? "" : ` Did you mean ${list(suggestions.map(quoteModel), "or")}?`
+}
+
+const shortfall = ({ available, isLeast, needed }: InsufficientCredits): string => {
+  const bound = isLeast ? "at least" : "up to"
+  const need = needed === undefined ? "" : `The request needs ${bound} ${toUsdText(needed)} USD; `
+  return `${need}${toUsdText(available)} USD is available.`
+}
+
+const spentOf = ({ cap, held, resetsAt, spent }: CapSpend): string => {
+  const videos = held > 0n ? ` and ${toUsdText(held)} held for videos` : ""
+  const reset = resetsAt === undefined ? "" : `; it resets at ${resetsAt.toISOString().replace(".000", "")}`
+  return ` ${toUsdText(spent)} of ${toUsdText(cap)} USD are spent${videos}${reset}.`
+}
+
 /** Adapters name these fields only for a reference image that the provider could not read. */
 const imageParams: ReadonlySet<string | null> = new Set(["messages", "image"])
 
@@ -109,7 +140,7 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   InvalidRequest: ({ message, param }) => badRequest(message, param),
   UpstreamRejected: ({ param, reason, reasonCode }) => ({
     ...badRequest(
-      imageParams.has(param) ? "Failed to process the reference image." : "Upstream rejected the request.",
+      imageParams.has(param) ? explainReference(referenceProblems.provider) : "Upstream rejected the request.",
       param
     ),
     ...(reason === undefined ? undefined : { reason }),
@@ -119,20 +150,31 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
     answer(400, "content_policy_violation", null, "Content was rejected by the moderation system."),
   MissingApiKey: () => answer(401, "authentication_error", "invalid_api_key", "Missing API key."),
   InvalidApiKey: () => answer(401, "authentication_error", "invalid_api_key", "Invalid API key provided."),
-  InsufficientCredits: () => answer(402, "insufficient_quota", "insufficient_quota", "Insufficient credits."),
-  SpendLimitReached: ({ period }) =>
-    answer(402, "insufficient_quota", "spend_limit_exceeded", `This key has reached its ${period} spend limit.`),
+  OrganizationSuspended: () =>
+    answer(
+      401,
+      "authentication_error",
+      "invalid_api_key",
+      "Invalid API key provided. The organization of this key is suspended."
+    ),
+  InsufficientCredits: (failure) =>
+    answer(402, "insufficient_quota", "insufficient_quota", `Insufficient credits. ${shortfall(failure)}`),
+  SpendLimitReached: ({ period, spend }) =>
+    answer(
+      402,
+      "insufficient_quota",
+      "spend_limit_exceeded",
+      `This key has reached its ${period} spend limit.${spend === undefined ? "" : spentOf(spend)}`
+    ),
   InsufficientScope: ({ scope }) =>
     answer(403, "permission_error", "insufficient_scope", `API key lacks scope: ${scope}`),
   AddressBlocked: () => answer(403, "permission_error", "access_denied", "Access denied."),
-  ModelNotFound: ({ model, surface }) =>
-    answer(
-      404,
-      "not_found_error",
-      "model_not_found",
-      `The model ${quoteModel(model)} does not exist${surface === undefined ? "" : ` or is not ${kindOf[surface]} model`}.`,
-      "model"
-    ),
+  ModelNotFound: (failure) => {
+    const { model, surface } = failure
+    const other = surface === undefined ? "" : ` or is not ${kindOf[surface]} model`
+    const message = `The model ${quoteModel(model)} does not exist${other}.${modelHint(failure)}`
+    return answer(404, "not_found_error", "model_not_found", message, "model")
+  },
   ModelNotAllowed: ({ model }) =>
     answer(
       403,
@@ -143,7 +185,8 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
     ),
   VideoNotFound: () => answer(404, "not_found_error", null, "No such video."),
   UnknownEndpoint: () => unknownEndpoint(),
-  MisplacedVersion: ({ meant }) => unknownEndpoint(` Did you mean ${meant}?`),
+  MisspeltPath: ({ meant }) => unknownEndpoint(` Did you mean ${meant}?`),
+  UnknownMethod: ({ methods, path }) => unknownEndpoint(` ${path} takes ${list(methods, "and")}.`),
   BodyTooLarge: ({ limitBytes }) =>
     answer(413, "invalid_request_error", "request_too_large", `The request body is larger than ${limitBytes} bytes.`),
   BodyTooSlow: ({ bytesPerSecond }) => ({

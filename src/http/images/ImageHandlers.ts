@@ -1,7 +1,10 @@
 import { Effect, Either } from "effect"
-import { type Failure, type InvalidRequest, ModelNotFound } from "../../domain/Failure.ts"
+import { mayUseModel } from "../../domain/ApiKey.ts"
+import type { Failure, InvalidRequest } from "../../domain/Failure.ts"
 import type { ImageParams } from "../../domain/Image.ts"
 import { variantFor } from "../../domain/Image.ts"
+import type { Model } from "../../domain/Model.ts"
+import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { ImageGenerations, type ImageResult, type ImageTask } from "../../services/images/ImageGenerations.ts"
 import { Encoded, jsonChunks } from "../../services/media/Chunks.ts"
@@ -75,9 +78,12 @@ export const imageEndpoints = Effect.gen(function* () {
   const images = yield* ImageGenerations
   const limits = yield* Limits
 
-  const offerFor = (params: ImageParams): Either.Either<Pick<ImageTask, "model" | "variant" | "shape">, Failure> => {
+  const offerFor = (
+    params: ImageParams,
+    mayUse: (model: Model) => boolean
+  ): Either.Either<Pick<ImageTask, "model" | "variant" | "shape">, Failure> => {
     const model = catalog.current.find(params.model)
-    if (model?.surface !== "image") return Either.left(new ModelNotFound({ model: params.model, surface: "image" }))
+    if (model?.surface !== "image") return Either.left(unknownModel(catalog.current, params.model, "image", mayUse))
     return Either.map(variantFor(model, params), (choice) => ({ model, ...choice }))
   }
 
@@ -85,8 +91,9 @@ export const imageEndpoints = Effect.gen(function* () {
   const read = Effect.fnUntraced(function* ({ record }: Admitted, body: unknown, needsReference: boolean) {
     record.model = modelIn(body)
     const params = yield* decodeImageBody(body, { needsReference })
+    record.model = catalog.current.find(params.model)?.id ?? params.model
     yield* requireAllowed(record.caller, "image", catalog.current.find(params.model))
-    return { params, offer: offerFor(params) }
+    return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id)) }
   })
 
   const answer = Effect.fnUntraced(function* (

@@ -1,9 +1,9 @@
 import type { CacheControl, ImagePart, NativeOnly, Part, TextPart } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { refuse, refuseAt } from "../body/Fields.ts"
+import { refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { isReference } from "../chat/ChatMessages.ts"
+import { isReference, refuseImage } from "../chat/ChatMessages.ts"
 import { isRefusal, type Result, readEach } from "../chat/Result.ts"
 
 /** Lazy, since it is needed only for errors. */
@@ -60,7 +60,7 @@ const readImage = (block: JsonObject, path: Path): Result<ImagePart> => {
     return wrongIn(path, "source", "must have a `media_type` and `data` in base64")
   }
   const url = isInline ? `data:${String(source.media_type)};base64,${String(source.data)}` : source.url
-  if (!isFilled(url) || !isReference(url)) return refuse("messages", "Failed to process the reference image.")
+  if (!isFilled(url) || !isReference(url)) return refuseImage("messages", path())
   return { type: "image_url", image_url: { url }, ...cacheControlOf(block) }
 }
 

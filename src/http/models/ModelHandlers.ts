@@ -1,8 +1,9 @@
 import { HttpApiBuilder, type HttpServerRequest } from "@effect/platform"
 import { Effect } from "effect"
 import { type Caller, mayUseModel } from "../../domain/ApiKey.ts"
-import { ModelNotAllowed, ModelNotFound } from "../../domain/Failure.ts"
+import { ModelNotAllowed } from "../../domain/Failure.ts"
 import type { Model } from "../../domain/Model.ts"
+import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { listed, listing } from "../../services/catalog/Surfaces.ts"
 import { json, jsonText, respond } from "../Answer.ts"
@@ -36,12 +37,14 @@ export const ModelsHandlers = HttpApiBuilder.group(
     })
 
     const retrieve = Effect.fnUntraced(function* (id: string, request: HttpServerRequest.HttpServerRequest) {
+      const caller = yield* CurrentCaller
       const model = catalog.current.find(id)
       const shown = isOfAnthropic(request) ? modelInfo(model) : model && listed(model)
-      if (shown === undefined) {
-        return yield* new ModelNotFound({ model: id, surface: isOfAnthropic(request) ? "chat" : undefined })
+      if (model === undefined || shown === undefined) {
+        const surface = isOfAnthropic(request) ? "chat" : undefined
+        return yield* unknownModel(catalog.current, id, surface, (other) => mayUseModel(caller, other.id))
       }
-      if (!mayUseModel(yield* CurrentCaller, id)) return yield* new ModelNotAllowed({ model: id })
+      if (!mayUseModel(caller, model.id)) return yield* new ModelNotAllowed({ model: model.id })
       return json(200, shown)
     })
 

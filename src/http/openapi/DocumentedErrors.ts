@@ -1,11 +1,22 @@
 import { scopeOf } from "../../domain/ApiKey.ts"
 import * as Failure from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
+import { fromUsd, type NanoUsd, zero } from "../../domain/Money.ts"
 import { type Envelope, toWire, type WireError } from "../errors/ErrorMessages.ts"
 import { messagesError } from "../messages/Errors.ts"
 import { responsesError } from "../responses/Failure.ts"
 
 type Tag = Failure.Failure["_tag"]
+
+const usd = (text: string): NanoUsd => fromUsd(text) ?? zero
+
+const spend = { cap: usd("10"), spent: usd("10"), held: zero }
+const resets = {
+  day: new Date("2026-11-25T00:00:00Z"),
+  week: new Date("2026-11-30T00:00:00Z"),
+  month: new Date("2026-12-01T00:00:00Z"),
+  total: undefined
+}
 
 export const failuresOf = (
   surface: Surface | undefined
@@ -17,19 +28,24 @@ export const failuresOf = (
   ContentRejected: [new Failure.ContentRejected()],
   MissingApiKey: [new Failure.MissingApiKey()],
   InvalidApiKey: [new Failure.InvalidApiKey()],
-  InsufficientCredits: [new Failure.InsufficientCredits()],
+  OrganizationSuspended: [new Failure.OrganizationSuspended()],
+  InsufficientCredits: [new Failure.InsufficientCredits({ needed: usd("0.25"), available: usd("0.01") })],
   SpendLimitReached: (["day", "week", "month", "total"] as const).map(
-    (period) => new Failure.SpendLimitReached({ period })
+    (period) => new Failure.SpendLimitReached({ period, spend: { ...spend, resetsAt: resets[period] } })
   ),
   InsufficientScope: [new Failure.InsufficientScope({ scope: scopeOf[surface ?? "chat"] })],
   AddressBlocked: [new Failure.AddressBlocked()],
-  ModelNotFound: [new Failure.ModelNotFound({ model: "no-such-model", surface })],
+  ModelNotFound: [
+    new Failure.ModelNotFound({ model: "no-such-model", surface }),
+    new Failure.ModelNotFound({ model: "a-modell", surface, suggestions: ["a-model"] })
+  ],
   ModelNotAllowed: [new Failure.ModelNotAllowed({ model: "another-model" })],
   VideoNotFound: [new Failure.VideoNotFound()],
   RequestNotFound: [new Failure.RequestNotFound()],
   VideoNotFinished: [new Failure.VideoNotFinished()],
   UnknownEndpoint: [new Failure.UnknownEndpoint()],
-  MisplacedVersion: [new Failure.MisplacedVersion({ meant: "/v1/chat/completions" })],
+  MisspeltPath: [new Failure.MisspeltPath({ meant: "/v1/chat/completions" })],
+  UnknownMethod: [new Failure.UnknownMethod({ path: "/v1/chat/completions", methods: ["POST"] })],
   IdempotencyConflict: [new Failure.IdempotencyConflict()],
   BodyTooLarge: [new Failure.BodyTooLarge({ limitBytes: 33_554_432 })],
   BodyTooSlow: [new Failure.BodyTooSlow({ bytesPerSecond: 1000 })],
@@ -50,6 +66,9 @@ export const failuresOf = (
   TimedOut: [new Failure.TimedOut()]
 })
 
+/** In USD. */
+const amount = "\\d+(?:\\.\\d+)?"
+
 const anyText = "^[\\s\\S]+$"
 
 const patterns: { readonly [tag in Tag]?: string } = {
@@ -57,7 +76,10 @@ const patterns: { readonly [tag in Tag]?: string } = {
   NotSignedIn: anyText,
   NotFound: anyText,
   Conflict: anyText,
-  ModelNotFound: "^The model `[\\s\\S]*` does not exist(?: or is not (?:a chat|an image|a video) model)?\\.$",
+  InsufficientCredits: `^Insufficient credits\\. (?:The request needs (?:up to|at least) ${amount} USD; )?-?${amount} USD is available\\.$`,
+  SpendLimitReached: `^This key has reached its (?:day|week|month|total) spend limit\\.(?: ${amount} of ${amount} USD are spent(?: and ${amount} held for videos)?(?:; it resets at [\\dTZ:-]+)?\\.)?$`,
+  ModelNotFound:
+    "^The model `[\\s\\S]*` does not exist(?: or is not (?:a chat|an image|a video) model)?\\.(?: `.+` is (?:a chat|an image|a video) model: use /v1/[a-z/]+\\.| Did you mean `.+`\\?)?$",
   ModelNotAllowed: "^API key may not use the model `[\\s\\S]*`\\.$",
   BodyTooLarge: "^The request body is larger than \\d+ bytes\\.$",
   AllProvidersFailed: "^All providers failed \\(last: .+ (?:\\d{3}|network)\\)\\.$"

@@ -1,7 +1,7 @@
 import type { ImagePart, Part, TextPart } from "../../domain/Chat.ts"
-import { refuse, refuseAt } from "../body/Fields.ts"
+import { refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
-import { isReference } from "../chat/ChatMessages.ts"
+import { isReference, refuseImage } from "../chat/ChatMessages.ts"
 import { type Result, readEach } from "../chat/Result.ts"
 
 export const wrongInput = (path: string, problem: string) => refuseAt("input", path, problem)
@@ -24,7 +24,7 @@ export const readAssistantPart = (part: JsonObject, path: string): Result<TextPa
 const readImage = ({ detail, file_id, image_url: url }: JsonObject, path: string): Result<ImagePart> => {
   if (!isAbsent(file_id)) return wrongIn(path, "file_id", "is not supported: send the picture in `image_url`")
   if (!isFilled(url)) return wrongIn(path, "image_url", "is required and must be a string")
-  if (!isReference(url)) return refuse("input", "Failed to process the reference image.")
+  if (!isReference(url)) return refuseImage("input", path)
   if (isAbsent(detail)) return { type: "image_url", image_url: { url } }
   if (!isDetail(detail)) return wrongIn(path, "detail", "must be one of auto, low, high, original")
   return { type: "image_url", image_url: { url, detail: detail === "original" ? "high" : detail } }

@@ -1,7 +1,7 @@
 import { HttpApiMiddleware } from "@effect/platform"
 import { Context, Schema } from "effect"
 import type { Caller } from "../../domain/ApiKey.ts"
-import { InvalidApiKey, MissingApiKey } from "../../domain/Failure.ts"
+import { InvalidApiKey, MissingApiKey, OrganizationSuspended } from "../../domain/Failure.ts"
 import { onWire } from "../errors/Schemas.ts"
 
 export class CurrentCaller extends Context.Tag("gateway/http/CurrentCaller")<CurrentCaller, Caller>() {}
@@ -9,7 +9,9 @@ export class CurrentCaller extends Context.Tag("gateway/http/CurrentCaller")<Cur
 /** Not two security schemes: the last one's failure would win, and a missing key would look like a wrong one. */
 export class Authenticated extends HttpApiMiddleware.Tag<Authenticated>()("gateway/http/Authenticated", {
   provides: CurrentCaller,
-  failure: onWire(401, MissingApiKey, InvalidApiKey).annotations({ description: "The key is missing or not valid." })
+  failure: onWire(401, MissingApiKey, InvalidApiKey, OrganizationSuspended).annotations({
+    description: "The key is missing or not valid, or its organization is suspended."
+  })
 }) {}
 
 export const idempotencyKey = "idempotency-key"

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from "node:http"
 import { HttpApi, type HttpApiGroup } from "@effect/platform"
-import { MisplacedVersion, UnknownEndpoint } from "../../domain/Failure.ts"
+import { Array as Arr } from "effect"
 import { Api, ResourceApi, SiteApi } from "../Api.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
 import type { Addressed, Endpoint } from "../admission/Endpoint.ts"
@@ -52,9 +52,28 @@ const served = [
 
 const isVersioned = ({ path }: Row): boolean => path.startsWith(`${apiPrefix}/`)
 
-const known = [...site, ...rowsOf(Api)]
-  .filter(isVersioned)
-  .map(({ path, pattern }) => ({ shown: path.replaceAll(/:(\w+)/g, "{$1}"), pattern }))
+export interface PublishedPath {
+  /** Parameters are written `{id}`. */
+  readonly shown: string
+  readonly pattern: RegExp
+  readonly methods: ReadonlyArray<string>
+}
+
+/** What everyone may know of. */
+export const publishedPaths: ReadonlyArray<PublishedPath> = Object.values(
+  Arr.groupBy([...site, ...rowsOf(Api)].filter(isVersioned), ({ path }) => path)
+).map((rows) => ({
+  shown: rows[0].path.replaceAll(/:(\w+)/g, "{$1}"),
+  pattern: rows[0].pattern,
+  methods: rows.map(({ method }) => method)
+}))
+
+const rootOf = (path: string): string => path.split("/", 2).join("/")
+
+/** Where other things than the API are, of which some show themselves to operators alone. */
+const otherRoots = new Set(served.filter((row) => !isVersioned(row)).map(({ path }) => rootOf(path)))
+
+export const isBesideApi = (path: string): boolean => otherRoots.has(rootOf(path))
 
 /** HEAD is answered as GET, but not by the API of customers. */
 const hasMethod = (row: Row, method: string): boolean =>
@@ -94,11 +113,4 @@ export const makeGeneratingTable = (endpoints: ReadonlyArray<Endpoint>) => {
   const byPath = new Map(endpoints.map((endpoint) => [endpoint.path, endpoint]))
   return (method: string | undefined, target: string): Endpoint | undefined =>
     method === "POST" ? (byPath.get(target) ?? byPath.get(pathOf(target))) : undefined
-}
-
-export const unknownPath = (target: string): UnknownEndpoint | MisplacedVersion => {
-  const path = pathOf(target)
-  const versioned = path.replace(/^(?:\/v1(?=\/))*/, apiPrefix)
-  const meant = versioned === path ? undefined : known.find(({ pattern }) => pattern.test(versioned))
-  return meant === undefined ? new UnknownEndpoint() : new MisplacedVersion({ meant: meant.shown })
 }

@@ -20,8 +20,9 @@ import { contextMaker, RequestContext } from "../admission/RequestContext.ts"
 import { explain, makeReports, type Outcome } from "../admission/RequestOutcome.ts"
 import type { Exchange } from "../connections/Connections.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
-import { findServed, type ServedPath, unknownPath } from "./PathTable.ts"
+import { findServed, type ServedPath } from "./PathTable.ts"
 import { explainPlatform } from "./PlatformErrors.ts"
+import { unknownPath } from "./UnknownPath.ts"
 
 export interface PipelineOptions {
   readonly trustedProxies: number

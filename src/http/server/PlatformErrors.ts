@@ -2,7 +2,7 @@ import { HttpApiError, HttpServerError } from "@effect/platform"
 import { Cause, Option } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { unreadBody } from "../admin/Body.ts"
-import { unknownPath } from "./PathTable.ts"
+import { unknownPath } from "./UnknownPath.ts"
 
 const explainDecoding = (error: HttpApiError.HttpApiDecodeError): InvalidRequest => {
   const [

@@ -1,7 +1,9 @@
 import { HttpApiBuilder, HttpServerResponse } from "@effect/platform"
 import { Effect, Either } from "effect"
-import { hasScope, scopeOf } from "../../domain/ApiKey.ts"
-import { type Failure, InsufficientScope, InvalidRequest, ModelNotFound, VideoNotFound } from "../../domain/Failure.ts"
+import { hasScope, mayUseModel, scopeOf } from "../../domain/ApiKey.ts"
+import { type Failure, InsufficientScope, InvalidRequest, VideoNotFound } from "../../domain/Failure.ts"
+import type { Model } from "../../domain/Model.ts"
+import { unknownModel } from "../../domain/ModelNames.ts"
 import type { VideoParams } from "../../domain/Video.ts"
 import { secondsFor } from "../../domain/VideoRules.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
@@ -66,9 +68,12 @@ export const videoEndpoint = Effect.gen(function* () {
   const limits = yield* Limits
   const videos = yield* VideoJobs
 
-  const offerFor = (params: VideoParams): Either.Either<Pick<VideoCreation, "model" | "seconds">, Failure> => {
+  const offerFor = (
+    params: VideoParams,
+    mayUse: (model: Model) => boolean
+  ): Either.Either<Pick<VideoCreation, "model" | "seconds">, Failure> => {
     const model = catalog.current.find(params.model)
-    if (model?.surface !== "video") return Either.left(new ModelNotFound({ model: params.model, surface: "video" }))
+    if (model?.surface !== "video") return Either.left(unknownModel(catalog.current, params.model, "video", mayUse))
     return Either.map(secondsFor(model, params), (seconds) => ({ model, seconds }))
   }
 
@@ -78,8 +83,9 @@ export const videoEndpoint = Effect.gen(function* () {
     const body = yield* decodeReferences(received)
     record.model = modelIn(body)
     const params = yield* decodeVideoBody(body)
+    record.model = catalog.current.find(params.model)?.id ?? params.model
     yield* requireAllowed(record.caller, "video", catalog.current.find(params.model))
-    return { params, offer: offerFor(params) }
+    return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id)) }
   })
 
   const create = Effect.fnUntraced(function* (admitted: Admitted) {

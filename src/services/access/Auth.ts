@@ -3,7 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option, Redacted, Schema } from "effect"
 import ipaddr from "ipaddr.js"
 import { type Caller, KeyId, keyPrefix, Scope } from "../../domain/ApiKey.ts"
-import { InvalidApiKey, MissingApiKey } from "../../domain/Failure.ts"
+import { InvalidApiKey, MissingApiKey, OrganizationSuspended } from "../../domain/Failure.ts"
 import { compileModelPatterns } from "../../domain/ModelPatterns.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
@@ -14,6 +14,8 @@ import * as KeyUses from "./KeyUsage.ts"
 
 const trustForMillis = 900
 
+type AuthFailure = MissingApiKey | InvalidApiKey | OrganizationSuspended
+
 interface KnownKey {
   readonly expiresAt: number
   readonly caller: Caller
@@ -23,9 +25,7 @@ interface KnownKey {
 export class Auth extends Context.Tag("gateway/Auth")<
   Auth,
   {
-    readonly authenticate: (
-      presented: Option.Option<Redacted.Redacted>
-    ) => Effect.Effect<Caller, MissingApiKey | InvalidApiKey>
+    readonly authenticate: (presented: Option.Option<Redacted.Redacted>) => Effect.Effect<Caller, AuthFailure>
     readonly isBlocked: (address: string) => Effect.Effect<boolean>
     /** The caller where memory alone can tell: of a key that is known and fresh, while no address is blocked. */
     readonly recall: (secret: string) => Caller | undefined
@@ -77,11 +77,11 @@ export class Auth extends Context.Tag("gateway/Auth")<
             Effect.flatMap(
               sql`
                 SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, models, rpm, fit_holds,
+                  suspended_at IS NOT NULL AS is_suspended,
                   (extract(epoch FROM expires_at - now()) * 1000)::float8 AS left_ms,
                   encode(previous_hash, 'hex') AS previous_hash,
                   (extract(epoch FROM least(previous_expires_at, expires_at) - now()) * 1000)::float8 AS previous_left_ms
-                FROM api_keys JOIN organizations
-                  ON organizations.id = api_keys.org_id AND revoked_at IS NULL AND suspended_at IS NULL
+                FROM api_keys JOIN organizations ON organizations.id = api_keys.org_id AND revoked_at IS NULL
                 WHERE hash = ANY (ARRAY(SELECT decode(h, 'hex') FROM unnest(${hashes}::text[]) AS t (h)))
                   OR previous_hash = ANY (ARRAY(SELECT decode(h, 'hex') FROM unnest(${hashes}::text[]) AS t (h)))`,
               decodeKeys
@@ -90,14 +90,15 @@ export class Auth extends Context.Tag("gateway/Auth")<
           )
       })
 
-      const find = (hash: string): Effect.Effect<KnownKey, InvalidApiKey> => {
+      const find = (hash: string): Effect.Effect<KnownKey, AuthFailure> => {
         const known = keys.get(hash)
         if (known !== undefined) return Effect.succeed(known)
         const revisionBefore = revision
         const askedAt = now()
-        return Effect.flatMap(Effect.orDie(lookUp(hash)), (secret) => {
+        return Effect.flatMap(Effect.orDie(lookUp(hash)), (secret): Effect.Effect<KnownKey, AuthFailure> => {
           if (Option.isNone(secret)) return new InvalidApiKey()
           const { leftMs, row } = secret.value
+          if (row.isSuspended) return (leftMs ?? 1) > 0 ? new OrganizationSuspended() : new InvalidApiKey()
           const { fitHolds, id, models, orgId, rpm, scopes } = row
           const caller = {
             key: id,
@@ -120,9 +121,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
         return Effect.succeed(caller)
       }
 
-      const authenticate = (
-        presented: Option.Option<Redacted.Redacted>
-      ): Effect.Effect<Caller, MissingApiKey | InvalidApiKey> => {
+      const authenticate = (presented: Option.Option<Redacted.Redacted>): Effect.Effect<Caller, AuthFailure> => {
         const secret = Option.isSome(presented) ? Redacted.value(presented.value) : ""
         if (secret === "") return new MissingApiKey()
         if (!secret.startsWith(keyPrefix)) return new InvalidApiKey()
@@ -158,6 +157,7 @@ const KeyRow = Schema.Struct({
   models: Schema.NullOr(Schema.Array(Schema.String)),
   rpm: Schema.NullOr(Schema.Number),
   fitHolds: Schema.Boolean,
+  isSuspended: Schema.Boolean,
   leftMs: Schema.NullOr(Schema.Number),
   previousHash: Schema.NullOr(Schema.String),
   /** Null where there is no secret before. */

@@ -3,6 +3,7 @@ import { FileSystem } from "@effect/platform"
 import type { PlatformError } from "@effect/platform/Error"
 import { Context, Effect, Layer } from "effect"
 import type { Model, ProviderAccount } from "../../domain/Model.ts"
+import { vendorNameFinder } from "../../domain/ModelNames.ts"
 import type { Adapters } from "./AdapterFeatures.ts"
 import type { SourceFile } from "./CatalogSource.ts"
 import { compile, type Environment } from "./Compile.ts"
@@ -29,7 +30,9 @@ export interface CatalogProvider {
 /** A compiled catalog, which never changes. */
 export interface CatalogSnapshot {
   readonly models: ReadonlyArray<Model>
-  readonly find: (id: string) => Model | undefined
+  /** By its id, or by a name such as `openai/gpt-5.5` where the id is no other's end. */
+  readonly find: (name: string) => Model | undefined
+  readonly findId: (id: string) => Model | undefined
   /** Every model of the file, those that are off too. */
   readonly offers: ReadonlyArray<Offer>
   readonly off: ReadonlyArray<{ readonly id: string; readonly reason: string }>
@@ -55,12 +58,14 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
     Effect.map(readOffers(options), ({ all, providers }) => {
       const models = all.flatMap(({ callable }) => (callable === undefined ? [] : [callable]))
       const byId = new Map(models.map((model) => [model.id, model]))
+      const findVendorName = vendorNameFinder(models)
       const sandbox = all.some(({ sandboxed }) => sandboxed)
       const named = new Set(providers.map(({ account }) => account.name))
       const added = sandboxAccounts.filter(({ name }) => sandbox && !named.has(name))
       return {
         models,
-        find: (id) => byId.get(id),
+        find: (name) => byId.get(name) ?? findVendorName(name),
+        findId: (id) => byId.get(id),
         offers: all,
         off: all.flatMap(({ model, reason }) => (reason === undefined ? [] : [{ id: model.id, reason }])),
         sandbox,

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { InsufficientCredits } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
 import type { ChatModel, ChatPricing } from "../../domain/Model.ts"
 import * as Pricing from "../../domain/Pricing.ts"
@@ -47,11 +48,11 @@ export const makeChatCharging = Effect.gen(function* () {
   const fitHold = yield* makeHoldFitting(yield* (yield* ProviderRouter).requestTimeoutMillis)
 
   /** Places a hold that was refused, if the balance covers a lower cap. */
-  const fitToBalance = (task: ChatTask) => {
+  const fitToBalance = (task: ChatTask, refused: InsufficientCredits) => {
     const { model, record, request } = task
     const { key, org } = record.caller
     const since = Monotonic.millisOf(clock)
-    return Effect.map(fitHold(model, request, { id: record.id, org, key }, record), ({ cap, hold }) => {
+    return Effect.map(fitHold(model, request, { id: record.id, org, key }, record, refused), ({ cap, hold }) => {
       if (cap < request.maxTokens) {
         record.cap = cap
         record.notes.add("cap_lowered")
@@ -74,8 +75,8 @@ export const makeChatCharging = Effect.gen(function* () {
       const allowance = rate.allowance === undefined ? rate : undefined
       const admitted = ledger.admit({ id, org, key, upTo, rate: allowance, isShared })
       let admittedTask = task
-      const placeFitted = () =>
-        Effect.map(fitToBalance(task), (lowered) => {
+      const placeFitted = (refused: InsufficientCredits) =>
+        Effect.map(fitToBalance(task, refused), (lowered) => {
           admittedTask = lowered.task
           return lowered.hold
         })

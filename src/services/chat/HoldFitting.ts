@@ -72,23 +72,26 @@ export const makeHoldFitting = (requestTimeoutMillis: number) =>
       model: ChatModel,
       request: ChatRequest,
       wanted: Omit<HoldRequest, "upTo">,
-      record: RequestRecord
+      record: RequestRecord,
+      refused: InsufficientCredits
     ): Effect.Effect<FittedHold, HoldRefused> =>
       Effect.suspend(() => {
         const { org } = wanted
-        if ((queues.get(org)?.length ?? 0) >= maxWaiting) return new InsufficientCredits()
         const price = Pricing.holdPrice(model, request)
         const least = Pricing.holdFor(price, Math.min(price.cap, minOutput))
+        let { available: free } = refused
+        const refuse = () => new InsufficientCredits({ needed: least, available: free, isLeast: true })
+        if ((queues.get(org)?.length ?? 0) >= maxWaiting) return refuse()
         const until = now() + waitMillis
         const waiter: Waiter = { wake: () => {} }
         const queue = enter(org, waiter)
 
         const place = Effect.fnUntraced(function* () {
           const funds = yield* ledger.balance(org)
-          const free = NanoUsd(available(funds))
-          if (least > funds.balance || funds.balance <= 0n) return yield* new InsufficientCredits()
+          free = available(funds)
+          if (least > funds.balance || funds.balance <= 0n) return yield* refuse()
           if (free <= 0n || least > free) return undefined
-          const budget = budgetOf(price, least, free, funds.balance, funds.held === 0n && queue.length === 1)
+          const budget = budgetOf(price, least, NanoUsd(free), funds.balance, funds.held === 0n && queue.length === 1)
           const cap = Pricing.outputWithin(price, budget) ?? 0
           return yield* ledger.admit({ ...wanted, upTo: Pricing.holdFor(price, cap) }).pipe(
             Effect.map((hold) => ({ hold, cap })),
@@ -101,7 +104,7 @@ export const makeHoldFitting = (requestTimeoutMillis: number) =>
           while (true) {
             const fitted = queue[0] === waiter ? yield* place() : undefined
             if (fitted !== undefined) return fitted
-            if (now() >= until || record.departed) return yield* new InsufficientCredits()
+            if (now() >= until || record.departed) return yield* refuse()
             yield* pause(waiter)
           }
         })

@@ -2,6 +2,7 @@ import { type Context, Effect } from "effect"
 import type { ChatRequest, ImagePart, Message } from "../../domain/Chat.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import type { Picture } from "../../domain/Media.ts"
+import { nthImage } from "../../domain/ReferenceProblem.ts"
 import { base64Length, decodeBase64, toBase64 } from "../media/Base64.ts"
 import type { References } from "../media/References.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
@@ -53,24 +54,27 @@ export const prepareImages = Effect.fnUntraced(function* (
   inline: boolean
 ) {
   const since = yield* Monotonic.millis
-  const named = new Set<string>()
+  const images = [...imagesOf(request)]
+  /** With their places among the images. */
+  const named = new Map<string, number>()
   const rewritten = new Map<ImagePart, string>()
-  for (const image of imagesOf(request)) {
+  for (const [index, image] of images.entries()) {
     const { url } = image.image_url
     if (!isData(url)) {
-      named.add(url)
+      if (!named.has(url)) named.set(url, index)
       continue
     }
     const text = url.slice(url.indexOf(",") + 1)
     const bytes = (yield* EventLoop.run(decodeBase64(text), request.isLarge)) ?? new Uint8Array()
     // One at a time, so that only one is decoded at any moment.
-    const [picture] = yield* load([{ _tag: "Bytes", bytes }], "messages")
+    const [picture] = yield* load([{ _tag: "Bytes", bytes }], "messages", () => nthImage(index, images.length))
     if (picture === undefined) continue
     if (!isCanonical(text, bytes)) rewritten.set(image, dataUrl(picture))
     else if (!url.startsWith(prefixOf(picture))) rewritten.set(image, prefixOf(picture) + text)
   }
-  const urls = [...named]
-  if (!inline) yield* check(urls)
+  const urls = [...named.keys()]
+  const nameUrl = (index: number) => nthImage(named.get(urls[index] ?? "") ?? 0, images.length)
+  if (!inline) yield* check(urls, nameUrl)
   const messages =
     rewritten.size === 0 ? request.messages : replaceAll(request.messages, (image) => rewritten.get(image))
   if (!inline || urls.length === 0) return { request: { ...request, messages }, since }
@@ -80,7 +84,8 @@ export const prepareImages = Effect.fnUntraced(function* (
   }
   const pictures = yield* load(
     urls.map((url) => ({ _tag: "Url", url }) as const),
-    "messages"
+    "messages",
+    nameUrl
   )
   const fetched = new Map<string, string>()
   for (const [index, picture] of pictures.entries()) {

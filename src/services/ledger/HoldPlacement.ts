@@ -9,16 +9,23 @@ import { Prepared } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import * as HoldSql from "./HoldSql.ts"
 import { Refunds } from "./Refunds.ts"
+import { type FindSpend, makeSpendLookup } from "./SpentCap.ts"
 
 /** A larger hold before it in its batch can keep a hold from fitting. */
 const maxRounds = 20
 
 export type HoldRefused = InsufficientCredits | SpendLimitReached
 
-export const refuse = ({ period, verdict }: HoldSql.HoldResult): Effect.Effect<never, HoldRefused | RateLimited> => {
+export const refuse = (
+  { amount, key }: Hold,
+  { period, remaining, verdict }: HoldSql.HoldResult,
+  findSpend: FindSpend
+): Effect.Effect<never, HoldRefused | RateLimited> => {
   if (verdict === "limited") return new RateLimited()
   if (verdict === "fenced") return Effect.die(new HeartbeatLost())
-  return verdict === "capped" && period !== null ? new SpendLimitReached({ period }) : new InsufficientCredits()
+  return verdict === "capped" && period !== null
+    ? Effect.flatMap(findSpend(key), (spend) => new SpendLimitReached({ period, spend }))
+    : new InsufficientCredits({ needed: amount, available: remaining })
 }
 
 const mayHaveRun = (cause: Cause.Cause<unknown>) =>
@@ -28,6 +35,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
   const instance = yield* Instance
   const prepared = yield* Prepared
   const refunds = yield* Refunds
+  const findSpend = yield* makeSpendLookup
   /** True: a statement that failed may have placed the hold all the same. */
   const placing = new Map<string, boolean>()
 
@@ -70,7 +78,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
       })
       return Effect.flatMap(submitted, (placed): Effect.Effect<Hold, HoldRefused | RateLimited> => {
         if (rate !== undefined && placed.ordinal !== undefined) rate.allowance = allowanceAt(placed.ordinal, rate.limit)
-        if (placed.verdict !== "held") return refuse(placed)
+        if (placed.verdict !== "held") return refuse(hold, placed, findSpend)
         placing.delete(hold.id)
         return Effect.succeed(hold)
       })
@@ -86,7 +94,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
     Effect.flatMap(
       submitOnce({ ...hold, rateLimit: undefined }),
       (placed): Effect.Effect<void, HoldRefused | RateLimited> =>
-        placed.verdict === "held" ? Effect.void : refuse(placed)
+        placed.verdict === "held" ? Effect.void : refuse(hold, placed, findSpend)
     )
 
   return { place, restore }

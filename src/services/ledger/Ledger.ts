@@ -16,6 +16,7 @@ import * as HoldSql from "./HoldSql.ts"
 import { runSweeper } from "./HoldSweeper.ts"
 import type { Closed } from "./LedgerRows.ts"
 import { Refunds } from "./Refunds.ts"
+import { spendOf, spendOfKeys } from "./SpentCap.ts"
 
 export type { SettleOptions } from "./HoldClosing.ts"
 export type { HoldRefused } from "./HoldPlacement.ts"
@@ -148,13 +149,18 @@ const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
       HoldContended: (cause) => new SqlError.SqlError({ cause, message: "another statement is closing the hold" }),
       HoldMissing: Effect.die
     })
+  const findSpend = (key: KeyId) =>
+    runWith(sql, spendOfKeys([key])).pipe(
+      Effect.map((rows) => spendOf(rows, key)),
+      Effect.catchAll(() => Effect.succeed(undefined))
+    )
   return {
     hold: Effect.fn("Ledger.job.hold")(function* (wanted: Hold) {
       const hold = { ...wanted, amount: min(wanted.amount, maxStored) }
       const [placed] = yield* runWith(sql, HoldSql.place(null, [{ ...hold, rateLimit: undefined }]))
-      if (placed === undefined) return yield* new InsufficientCredits()
-      if (placed.verdict !== "held") return yield* Effect.catchTag(Placing.refuse(placed), "RateLimited", Effect.die)
-      return hold
+      if (placed === undefined) return yield* new InsufficientCredits({ needed: hold.amount, available: 0n })
+      if (placed.verdict === "held") return hold
+      return yield* Effect.catchTag(Placing.refuse(hold, placed, findSpend), "RateLimited", Effect.die)
     }, Effect.uninterruptible),
     settle: Effect.fn("Ledger.job.settle")(
       (hold: Hold, cost: NanoUsd) =>

@@ -1,10 +1,15 @@
 import { Context, Data, type Effect, type Stream } from "effect"
 
+/** What of a URL keeps it from being fetched; `name`: its host's has no address. */
+export type UrlProblem = "url" | "credentials" | "address" | "name" | "port" | "redirect"
+
 /** `refused`: scheme, port, address or redirects are not allowed. */
 export class FetchFailed extends Data.TaggedError("FetchFailed")<{
   readonly reason: "refused" | "status" | "too_large" | "timeout" | "network"
   readonly status: number | undefined
+  /** For operators: it may tell addresses. */
   readonly detail: string
+  readonly problem?: UrlProblem | undefined
 }> {}
 
 export interface FetchRequest {

@@ -1,7 +1,8 @@
 import { Context, Duration, Effect, Layer, Option } from "effect"
-import { InvalidRequest } from "../../domain/Failure.ts"
+import type { InvalidRequest } from "../../domain/Failure.ts"
 import { largestReference, maxReferences, type Picture, type Reference } from "../../domain/Media.ts"
-import { Fetcher } from "./Fetcher.ts"
+import { nthImage, referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
+import { Fetcher, type FetchFailed } from "./Fetcher.ts"
 import { pictureOf } from "./Pictures.ts"
 
 const within = Duration.seconds(30)
@@ -10,24 +11,41 @@ const atOnce = 4
 /** In bytes; a chat's pictures stay in its body, as base64. */
 const largestTogether = { image: maxReferences * largestReference, messages: 64 * 1024 * 1024 }
 
+/** What the customer is told of a reference that cannot be used, and what operators are. */
+interface Unusable {
+  readonly problem: string
+  readonly subject: string | undefined
+  readonly detail: string
+}
+
 const refuse =
   (param: "image" | "messages") =>
-  (detail: string): Effect.Effect<never, InvalidRequest> =>
-    Effect.zipRight(
-      Effect.logDebug("A reference image was refused", detail),
-      new InvalidRequest({ message: "Failed to process the reference image.", param })
-    )
+  ({ detail, problem, subject }: Unusable): Effect.Effect<never, InvalidRequest> =>
+    Effect.zipRight(Effect.logDebug("A reference image was refused", detail), refuseReference(param, problem, subject))
+
+const fetchProblem = ({ problem, reason, status }: FetchFailed): string => {
+  if (problem !== undefined) return referenceProblems[problem]
+  if (status !== undefined && reason === "status") return referenceProblems.status(status)
+  if (reason === "too_large") return referenceProblems.large
+  return reason === "timeout" ? referenceProblems.time : referenceProblems.network
+}
+
+const tookTooLong: Unusable = { problem: referenceProblems.time, subject: undefined, detail: "took too long" }
+
+/** Names one of the images of a request, by its place among them. */
+export type NameImage = (index: number) => string | undefined
 
 export class References extends Context.Tag("gateway/References")<
   References,
   {
-    /** Fails with `Failed to process the reference image.` unless each is a complete picture of at most 20 MiB. */
+    /** Fails with `Failed to process the reference image.` and why, unless each is a complete picture of at most 20 MiB. */
     readonly load: (
       references: ReadonlyArray<Reference>,
-      param: "image" | "messages"
+      param: "image" | "messages",
+      nameOf?: NameImage
     ) => Effect.Effect<ReadonlyArray<Picture>, InvalidRequest>
     /** Applies the rules of our own fetches to URLs that the provider fetches. */
-    readonly check: (urls: ReadonlyArray<string>) => Effect.Effect<unknown, InvalidRequest>
+    readonly check: (urls: ReadonlyArray<string>, nameOf?: NameImage) => Effect.Effect<unknown, InvalidRequest>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -35,7 +53,15 @@ export class References extends Context.Tag("gateway/References")<
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
 
-      const bytesOf = (reference: Reference): Effect.Effect<Uint8Array, string> =>
+      const unusableUrl =
+        (subject: string | undefined) =>
+        (failure: FetchFailed): Unusable => ({
+          problem: fetchProblem(failure),
+          subject,
+          detail: `${failure.reason}: ${failure.detail}`
+        })
+
+      const bytesOf = (reference: Reference, subject: string | undefined): Effect.Effect<Uint8Array, Unusable> =>
         reference._tag === "Bytes"
           ? Effect.succeed(reference.bytes)
           : fetcher
@@ -45,32 +71,46 @@ export class References extends Context.Tag("gateway/References")<
                 limitBytes: largestReference,
                 withinSeconds: Duration.toSeconds(within)
               })
-              .pipe(Effect.mapError(({ detail, reason }) => `${reason}: ${detail}`))
+              .pipe(Effect.mapError(unusableUrl(subject)))
 
       const load = Effect.fn("References.load")(
-        function* (references: ReadonlyArray<Reference>, param: "image" | "messages") {
+        function* (
+          references: ReadonlyArray<Reference>,
+          param: "image" | "messages",
+          nameOf: NameImage = (index) => nthImage(index, references.length)
+        ) {
           let together = 0
-          const one = Effect.fnUntraced(function* (reference: Reference) {
-            const bytes = yield* bytesOf(reference)
+          const one = Effect.fnUntraced(function* (reference: Reference, index: number) {
+            const subject = nameOf(index)
+            const fail = (problem: string) => Effect.fail<Unusable>({ problem, subject, detail: problem })
+            const bytes = yield* bytesOf(reference, subject)
             together += bytes.length
-            if (bytes.length > largestReference) return yield* Effect.fail("larger than 20 MiB")
-            if (together > largestTogether[param]) return yield* Effect.fail("too large together")
+            if (bytes.length > largestReference) return yield* fail(referenceProblems.large)
+            if (together > largestTogether[param]) {
+              return yield* fail(referenceProblems.largeTogether(largestTogether[param]))
+            }
             const picture = yield* pictureOf(bytes)
             return yield* Option.match(picture, {
-              onNone: () => Effect.fail("not a whole PNG, JPEG, WebP or GIF"),
+              onNone: () => fail(referenceProblems.format),
               onSome: Effect.succeed
             })
           })
           return yield* Effect.forEach(references, one, { concurrency: atOnce })
         },
-        Effect.timeoutFail({ duration: within, onTimeout: () => "took too long" }),
+        Effect.timeoutFail({ duration: within, onTimeout: () => tookTooLong }),
         (loading, _, param) => Effect.catchAll(loading, refuse(param))
       )
 
-      const check = (urls: ReadonlyArray<string>) =>
-        Effect.forEach(urls, (url) => fetcher.check({ url, from: "customer" }), { concurrency: atOnce }).pipe(
-          Effect.mapError(({ detail, reason }) => `${reason}: ${detail}`),
-          Effect.timeoutFail({ duration: within, onTimeout: () => "took too long" }),
+      const check = (
+        urls: ReadonlyArray<string>,
+        nameOf: NameImage = (index) => nthImage(index, urls.length)
+      ): Effect.Effect<unknown, InvalidRequest> =>
+        Effect.forEach(
+          urls,
+          (url, index) => Effect.mapError(fetcher.check({ url, from: "customer" }), unusableUrl(nameOf(index))),
+          { concurrency: atOnce }
+        ).pipe(
+          Effect.timeoutFail({ duration: within, onTimeout: () => tookTooLong }),
           Effect.catchAll(refuse("messages"))
         )
 

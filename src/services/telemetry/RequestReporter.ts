@@ -33,8 +33,7 @@ export class RequestReporter extends Context.Tag("gateway/RequestReporter")<
       const { write } = yield* RequestLines
       /** Customers may ask for any name, and each would be a series. */
       const labelOf = (model: string | undefined) => {
-        if (model === undefined) return ""
-        return catalog.current.find(model) === undefined ? "unknown" : model
+        return model === undefined ? "" : (catalog.current.find(model)?.id ?? "unknown")
       }
       return RequestReporter.of({
         report: (answered) => {

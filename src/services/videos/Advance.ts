@@ -32,7 +32,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
     const catalog = yield* Catalog
     const failpoint = yield* Failpoint
     const trace = yield* makeVideoTrace
-    const isSold = ({ model }: LeasedJob) => catalog.current.find(model)?.surface === "video"
+    const isSold = ({ model }: LeasedJob) => catalog.current.findId(model)?.surface === "video"
 
     const passOver = (job: LeasedJob, lacking: string) =>
       Effect.as(
@@ -65,7 +65,8 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
         return yield* fail(job, failure.class === "moderation" ? contentRejected : upstreamFailed)
       }
       if (!isSold(job)) return yield* passOverModel(job)
-      const hasFurtherRoute = catalog.current.find(job.model)?.routes.some(({ id }) => !job.tried.includes(id)) ?? false
+      const hasFurtherRoute =
+        catalog.current.findId(job.model)?.routes.some(({ id }) => !job.tried.includes(id)) ?? false
       return yield* hasFurtherRoute ? resubmit(job, job.doubts) : fail(job, upstreamFailed)
     })
 

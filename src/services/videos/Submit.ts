@@ -89,7 +89,7 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
 
     /** Never repeats a submit that may have arrived on its route, and asks only one more route after it. */
     const submit = Effect.fnUntraced(function* (job: LeasedJob, attempts: AttemptHistory, loaded?: Picture) {
-      const model = catalog.current.find(job.model)
+      const model = catalog.current.findId(job.model)
       if (model?.surface !== "video") return yield* new NoHealthyProvider()
       const reference = loaded ?? (yield* loadReference(job))
       let { doubts, spare } = job

@@ -1,5 +1,6 @@
 import type Anthropic from "@anthropic-ai/sdk"
 import { APIError } from "@anthropic-ai/sdk"
+import { completeRefusal } from "../../harness/client/HttpCalls.ts"
 import { ask, assertThrown } from "../../harness/client/MessagesClient.ts"
 import { assert } from "../../harness/It.ts"
 import type { Answer, Turn } from "../ChatHarness.ts"
@@ -107,7 +108,9 @@ export const messages: Inbound = {
     }
     return assert.fail("the stream ended well")
   },
-  assertRefused: (thrown, { message, status, type }, reason) => {
+  assertRefused: (thrown, refusal, reason) => {
+    const told = Object(Object(Object(thrown).error).error).message
+    const { message, status, type } = completeRefusal(refusal, told)
     assertThrown(thrown, status, types[type] ?? type, reason?.message ?? message)
   }
 }

@@ -3,7 +3,16 @@
 import { Predicate } from "effect"
 import { assert } from "../It.ts"
 import { maxOutput } from "../upstream/Upstreams.ts"
-import { type Answer, assertRefused, chatPath, envelopeOf, post, type Refusal } from "./HttpCalls.ts"
+import {
+  type Answer,
+  assertRefused,
+  chatPath,
+  completeRefusal,
+  envelopeOf,
+  messageIn,
+  post,
+  type Refusal
+} from "./HttpCalls.ts"
 
 interface Convention {
   readonly path: string
@@ -125,7 +134,7 @@ const wayOf = (convention: Convention) => {
     send,
     /** The refusal that chat completions would give, as this convention tells it. */
     assertRefused: (answer: Answer, refusal: Refusal) => {
-      const told = named(refusal)
+      const told = named(completeRefusal(refusal, messageIn(answer.text)))
       assertRefused(answer, told, envelope(told, answer.headers.get("x-request-id")))
     },
     whole,

@@ -4,6 +4,7 @@
  */
 
 import { Effect, Schedule } from "effect"
+import { toUsdText } from "../../../src/domain/Money.ts"
 import type { Envelope } from "../../../src/http/errors/ErrorMessages.ts"
 import { parseRange } from "../../../src/services/access/AddressRange.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
@@ -71,6 +72,8 @@ export interface Refusal {
   readonly type: Envelope["error"]["type"]
   readonly code: string | null
   readonly message: string
+  /** What follows the message, where a test does not say the whole of it. */
+  readonly more?: RegExp | undefined
   readonly param?: string | null
   /** The header of that name. */
   readonly retryAfter?: string
@@ -96,7 +99,21 @@ const authentication = (message: string): Refusal => ({
   code: "invalid_api_key",
   message
 })
-const quota = (code: string, message: string): Refusal => ({ status: 402, type: "insufficient_quota", code, message })
+const quota = (code: string, message: string, more?: RegExp): Refusal => ({
+  status: 402,
+  type: "insufficient_quota",
+  code,
+  message,
+  ...(more === undefined ? {} : { more })
+})
+const funds = /^ (?:The request needs (?:up to|at least) \d+(?:\.\d+)? USD; )?-?\d+(?:\.\d+)? USD is available\.$/
+const spend = /^ (?:\d+(?:\.\d+)?) of (?:\d+(?:\.\d+)?) USD are spent(?:; it resets at [\dTZ:-]{20})?\.$/
+const unknownEndpoint = (hint: string): Refusal => ({
+  status: 404,
+  type: "not_found_error",
+  code: "unknown_endpoint",
+  message: `Unknown endpoint.${hint}`
+})
 const unavailable = (message: string): Refusal => ({
   status: 503,
   type: "service_unavailable",
@@ -115,8 +132,15 @@ export const refusals = {
   rejected: badRequest("Upstream rejected the request."),
   missingKey: authentication("Missing API key."),
   invalidKey: authentication("Invalid API key provided."),
-  insufficient: quota("insufficient_quota", "Insufficient credits."),
-  capped: (period: string) => quota("spend_limit_exceeded", `This key has reached its ${period} spend limit.`),
+  suspended: authentication("Invalid API key provided. The organization of this key is suspended."),
+  insufficient: quota("insufficient_quota", "Insufficient credits.", funds),
+  /** In nano-USD. */
+  shortOf: (needed: bigint, available: bigint, bound = "up to") =>
+    quota(
+      "insufficient_quota",
+      `Insufficient credits. The request needs ${bound} ${toUsdText(needed)} USD; ${toUsdText(available)} USD is available.`
+    ),
+  capped: (period: string) => quota("spend_limit_exceeded", `This key has reached its ${period} spend limit.`, spend),
   scope: permission("insufficient_scope", "API key lacks scope: chat"),
   scopeOf: (scope: string) => permission("insufficient_scope", `API key lacks scope: ${scope}`),
   notAllowed: (id: string): Refusal => ({
@@ -124,14 +148,16 @@ export const refusals = {
     param: "model"
   }),
   denied: permission("access_denied", "Access denied."),
-  noModel: (id: string, kind = "a chat"): Refusal => ({
+  noModel: (id: string, kind = "a chat", hint = ""): Refusal => ({
     status: 404,
     type: "not_found_error",
     code: "model_not_found",
-    message: `The model \`${id}\` does not exist or is not ${kind} model.`,
+    message: `The model \`${id}\` does not exist or is not ${kind} model.${hint}`,
     param: "model"
   }),
-  noEndpoint: { status: 404, type: "not_found_error", code: "unknown_endpoint", message: "Unknown endpoint." },
+  noEndpoint: unknownEndpoint(""),
+  meantPath: (path: string) => unknownEndpoint(` Did you mean ${path}?`),
+  wrongMethod: (path: string, methods: string) => unknownEndpoint(` ${path} takes ${methods}.`),
   noVideo: { status: 404, type: "not_found_error", code: null, message: "No such video." },
   conflict: {
     ...badRequest("A request with the same `Idempotency-Key` is still in flight."),
@@ -172,8 +198,24 @@ export const envelopeOf = ({ code, message, param = null, type }: Refusal): unkn
   error: { message, type, param, code }
 })
 
+/** With the whole of the message, if what follows it is what may. */
+export const completeRefusal = <R extends Pick<Refusal, "message" | "more">>(refusal: R, told: unknown): R => {
+  const { message, more } = refusal
+  if (more === undefined || typeof told !== "string") return refusal
+  assert.strictEqual(told.slice(0, message.length), message)
+  assert.match(told.slice(message.length), more)
+  return { ...refusal, message: told, more: undefined }
+}
+
+/** Of an answer in any convention. */
+export const messageIn = (text: string): unknown => Object(Object(JSON.parse(text)).error).message
+
 /** The answer is this refusal and nothing else: status, envelope, id, and `retry-after` on a 429 or where it is said. */
-export const assertRefused = (answer: Answer, refusal: Refusal, envelope = envelopeOf(refusal)): void => {
+export const assertRefused = (
+  answer: Answer,
+  refusal: Refusal,
+  envelope = envelopeOf(completeRefusal(refusal, messageIn(answer.text)))
+): void => {
   const { headers, status, text } = answer
   const { retryAfter = refusal.status === 429 ? "60" : null } = refusal
   const expected: unknown = { status: refusal.status, body: envelope }

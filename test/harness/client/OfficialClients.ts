@@ -13,6 +13,7 @@ import {
 } from "openai"
 import type { ChatCompletionChunk } from "openai/resources/chat/completions"
 import { assert } from "../It.ts"
+import { completeRefusal } from "./HttpCalls.ts"
 
 export class Rejected extends Data.TaggedError("Rejected")<{ readonly cause: unknown }> {}
 
@@ -56,6 +57,7 @@ export interface Told {
   readonly code: string | null
   readonly param?: string | null
   readonly message: string
+  readonly more?: RegExp | undefined
 }
 
 const classes: Readonly<Record<number, unknown>> = {
@@ -70,7 +72,7 @@ const classes: Readonly<Record<number, unknown>> = {
 /** The client's own error class, with everything that the envelope says; without a status it broke a stream. */
 export const assertTold = (error: unknown, told: Told): APIError => {
   assert.instanceOf(error, APIError)
-  const { code, message, param = null, status = 0, type } = told
+  const { code, message, param = null, status = 0, type } = completeRefusal(told, Object(error.error).message)
   assert.strictEqual(error.constructor, status < 500 ? (classes[status] ?? APIError) : InternalServerError)
   assert.deepStrictEqual(
     { status: error.status, code: error.code, type: error.type, param: error.param, error: error.error },

@@ -92,7 +92,7 @@ withLayer(layer)("the body of an operator's request", (it) => {
     const { url } = yield* MediaServer
     assertRefused(yield* send("/v1/unknown", { body: long }), common.noEndpoint)
     assertRefused(yield* send("/v1/videos/vid_1", { method: "DELETE", body: long }), common.missingKey)
-    assertRefused(yield* send("/v1/models", { method: "PUT", body: long }), common.noEndpoint)
+    assertRefused(yield* send("/v1/models", { method: "PUT", body: long }), common.wrongMethod("/v1/models", "GET"))
     const { status } = yield* callAt(`${url}/healthz`, { method: "POST", body: long })
     assert.strictEqual(status, 404)
   })

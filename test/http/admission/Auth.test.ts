@@ -82,13 +82,14 @@ withLayer(served)("the API", (it) => {
   /** Lets the key in before, and refuses it within a second or so of what the operator did. */
   const dies = Effect.fnUntraced(function* <E, R>(
     account: { readonly secret: string },
-    what: Effect.Effect<unknown, E, R>
+    what: Effect.Effect<unknown, E, R>,
+    refusal: Refusal = invalidKey
   ) {
     const headers = bearer(account.secret)
     isFine(yield* models(headers))
     yield* what
-    yield* soon(Effect.map(models(headers), (answer) => assertRefused(answer, invalidKey)))
-    assertRefused(yield* chat(account, talk("talk")), invalidKey)
+    yield* soon(Effect.map(models(headers), (answer) => assertRefused(answer, refusal)))
+    assertRefused(yield* chat(account, talk("talk")), refusal)
   })
 
   describe.concurrent("what an operator does to a key", () => {
@@ -122,9 +123,32 @@ withLayer(served)("the API", (it) => {
     it.effect("refuses a suspended organization's keys until it is resumed", function* () {
       const organizations = yield* Organizations
       const account = yield* openAccount({})
-      yield* dies(account, organizations.suspend(account.org))
+      yield* dies(account, organizations.suspend(account.org), refusals.suspended)
       yield* organizations.resume(account.org)
       yield* soon(Effect.map(models(bearer(account.secret)), isFine))
+    })
+
+    it.effect("tells of the suspension with a key that would be valid, and with no other", function* () {
+      const keys = yield* ApiKeys
+      const { org, ...account } = yield* openAccount({})
+      const issue = (expires_at: Date | null = null) =>
+        Effect.map(keys.create({ org, expires_at }), ({ record, secret }) => ({
+          key: record.id,
+          secret: Redacted.value(secret)
+        }))
+      const [revoked, expired, later] = [
+        yield* issue(),
+        yield* issue(new Date(1)),
+        yield* issue(new Date("2999-01-01"))
+      ]
+      yield* keys.revoke(revoked.key)
+      yield* (yield* Organizations).suspend(org)
+      for (const { secret } of [account, later]) {
+        yield* soon(Effect.map(models(bearer(secret)), (answer) => assertRefused(answer, refusals.suspended)))
+      }
+      for (const secret of [revoked.secret, expired.secret, `${account.secret}x`]) {
+        assertRefused(yield* models(bearer(secret)), invalidKey)
+      }
     })
 
     it.effect("accepts a reissued key's new secret and refuses the old one", function* () {
@@ -164,17 +188,17 @@ withLayer(served)("the API", (it) => {
   it.effect("refuses both secrets once the key is revoked, has expired, or is suspended", function* () {
     const keys = yield* ApiKeys
     const organizations = yield* Organizations
-    const ends: ReadonlyArray<(account: Account) => Effect.Effect<unknown>> = [
-      ({ key }: Account) => Effect.orDie(keys.revoke(key)),
-      ({ key }: Account) => Effect.orDie(keys.update(key, { expires_at: new Date("2020-01-01") })),
-      ({ org }: Account) => Effect.orDie(organizations.suspend(org))
+    const ends: ReadonlyArray<readonly [end: (account: Account) => Effect.Effect<unknown>, refusal: Refusal]> = [
+      [({ key }) => Effect.orDie(keys.revoke(key)), invalidKey],
+      [({ key }) => Effect.orDie(keys.update(key, { expires_at: new Date("2020-01-01") })), invalidKey],
+      [({ org }) => Effect.orDie(organizations.suspend(org)), refusals.suspended]
     ]
-    for (const end of ends) {
+    for (const [end, refusal] of ends) {
       const old = yield* openAccount({})
       const { secret } = yield* keys.reissue(old.key, 3_600)
       isFine(yield* models(bearer(Redacted.value(secret))))
-      yield* dies(old, end(old))
-      yield* soon(Effect.map(models(bearer(Redacted.value(secret))), (answer) => assertRefused(answer, invalidKey)))
+      yield* dies(old, end(old), refusal)
+      yield* soon(Effect.map(models(bearer(Redacted.value(secret))), (answer) => assertRefused(answer, refusal)))
     }
   })
 

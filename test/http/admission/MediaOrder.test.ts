@@ -33,8 +33,13 @@ const endpoints = [
 ]
 const takingForms = endpoints.slice(1)
 
-const noImageModel = (id: string) => refusals.noModel(id, "an image")
-const noVideoModel = (id: string) => refusals.noModel(id, "a video")
+const elsewhere: Readonly<Record<string, string>> = {
+  talk: " `talk` is a chat model: use /v1/chat/completions.",
+  film: " `film` is a video model: use /v1/videos.",
+  draw: " `draw` is an image model: use /v1/images/generations."
+}
+const noImageModel = (id: string) => refusals.noModel(id, "an image", elsewhere[id])
+const noVideoModel = (id: string) => refusals.noModel(id, "a video", elsewhere[id])
 const modelRequired = badRequest("`model` is required.", "model")
 const promptRequired = badRequest("`prompt` is required.", "prompt")
 const imageRequired = badRequest("`image` is required.", "image")
@@ -120,7 +125,7 @@ const rows: ReadonlyArray<readonly [what: string, path: string, body: unknown, r
     "the reference before the seconds",
     videos,
     { ...film, input_reference: "", seconds: "8s" },
-    badRequest("Failed to process the reference image.", "image")
+    badRequest("Failed to process the reference image. It is empty or not valid base64.", "image")
   ],
   ["the seconds before another field", videos, { ...film, seconds: "8s", n: 2 }, seconds],
   ["the seconds before an unknown model", videos, { ...film, model: "nobody", seconds: 1.5 }, seconds],
@@ -172,6 +177,17 @@ withLayer(layer)("the order of a request for an image or a video", (it) => {
   })
 
   const methods = ["GET", "PUT", "DELETE", "PATCH", "OPTIONS"]
+  const taken: Readonly<Record<string, string>> = {
+    [generations]: "POST",
+    [edits]: "POST",
+    [videos]: "GET and POST",
+    [`${videos}/{id}`]: "GET and DELETE",
+    [`${videos}/{id}/content`]: "GET"
+  }
+  const refusalAt = (path: string) => {
+    const shown = path.replace("ID", "{id}")
+    return taken[shown] === undefined ? refusals.noEndpoint : refusals.wrongMethod(shown, taken[shown])
+  }
   it.effect.each<readonly [path: string, methods: ReadonlyArray<string>]>([
     ...[generations, edits].flatMap((path) => [[path, methods] as const, [`${path}/x`, ["POST"]] as const]),
     [videos, methods.slice(1)],
@@ -185,7 +201,7 @@ withLayer(layer)("the order of a request for an image or a video", (it) => {
     for (const method of wrong) {
       for (const headers of [{}, bearer(secret)]) {
         const answer = yield* callAt(address, { method, headers })
-        assertRefused(answer, refusals.noEndpoint)
+        assertRefused(answer, refusalAt(path))
         assert.isUndefined(rateOf(answer))
       }
     }

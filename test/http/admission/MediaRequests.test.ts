@@ -1,4 +1,5 @@
 import * as Failure from "../../../src/domain/Failure.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, badRequest, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
 import { logged } from "../../harness/gateway/ServedGateway.ts"
@@ -16,8 +17,11 @@ const endpoints = [
 
 const failures = [
   [new Failure.IdempotencyConflict(), refusals.conflict],
-  [new Failure.InsufficientCredits(), refusals.insufficient],
-  [new Failure.SpendLimitReached({ period: "day" }), refusals.capped("day")],
+  [new Failure.InsufficientCredits({ needed: NanoUsd(2n), available: 1n }), refusals.shortOf(2n, 1n)],
+  [
+    new Failure.SpendLimitReached({ period: "day" }),
+    { ...refusals.capped("day"), message: "This key has reached its day spend limit.", more: undefined }
+  ],
   [new Failure.ContentRejected(), refusals.moderated],
   [new Failure.UpstreamRejected({ param: null }), refusals.rejected],
   [

@@ -19,6 +19,8 @@ import { assert, describe, withLayer } from "../../harness/It.ts"
 import { gateway, onAbsent, Upstreams } from "../../harness/upstream/Upstreams.ts"
 import { ask } from "../connections/RawSocket.ts"
 
+const isPicture = " `picture` is an image model: use /v1/images/generations."
+
 const served = gateway(
   {
     talk: {},
@@ -46,6 +48,10 @@ const known: Readonly<Record<string, ReadonlyArray<string>>> = {
 const wrongMethods = Object.entries(known).flatMap(([path, allowed]) =>
   methods.filter((method) => !allowed.includes(method)).map((method) => ({ method, path }))
 )
+
+/** Of what is beside the API nothing is told. */
+const wrongMethodAt = (path: string): Refusal =>
+  path.startsWith("/v1/") ? refusals.wrongMethod(path, (known[path] ?? []).join(" and ")) : refusals.noEndpoint
 
 /** The refusals at a path, in its own words. */
 const assertRefusedAt = (path: string, ...refused: Parameters<typeof assertRefused>) =>
@@ -79,7 +85,12 @@ const bodies: ReadonlyArray<readonly [earlier: string, later: string, body: unkn
     badRequest("`temperature` must be a number from 0 to 2.", "temperature")
   ],
   ["unknown model", "its rules", { ...talk("nobody"), max_tokens: 9_000 }, refusals.noModel("nobody")],
-  ["another surface", "its rules", { ...talk("picture"), max_tokens: 9_000 }, refusals.noModel("picture")],
+  [
+    "another surface",
+    "its rules",
+    { ...talk("picture"), max_tokens: 9_000 },
+    refusals.noModel("picture", "a chat", isPicture)
+  ],
   ["a model without credential", "its rules", { ...talk("absent"), web_search: true }, refusals.noModel("absent")]
 ]
 
@@ -102,7 +113,7 @@ withLayer(served)("the order of a request", (it) => {
     for (const path of paths) {
       for (const method of ["GET", "POST"]) {
         const answer = yield* call(path, { method })
-        assertRefused(answer, refusals.noEndpoint)
+        assertRefused(answer, path === "/v1/chat" ? refusals.meantPath(chatPath) : refusals.noEndpoint)
         assert.isUndefined(rateOf(answer))
       }
     }
@@ -116,7 +127,7 @@ withLayer(served)("the order of a request", (it) => {
       if (method === "HEAD") {
         assert.strictEqual(answer.status, 404)
         assert.strictEqual(answer.headers.get("content-type"), "application/json; charset=utf-8")
-      } else assertRefusedAt(path, answer, refusals.noEndpoint)
+      } else assertRefusedAt(path, answer, wrongMethodAt(path))
       assert.isUndefined(rateOf(answer), key)
     }
   })

@@ -5,17 +5,26 @@ import { answers, gateway, Upstreams } from "../../harness/upstream/Upstreams.ts
 import { open } from "../connections/RawSocket.ts"
 
 const reads = ["/v1/models", "/v1/credits", "/v1/videos", "/v1/openapi.json"]
-const misspelt = ["/V1/models", "/v1/Models", "/v1/MODELS", "/v1/openapi.JSON", "/Healthz", "/READYZ", "/Metrics"]
+const misspelt = {
+  "/V1/models": "/v1/models",
+  "/v1/Models": "/v1/models",
+  "/v1/MODELS": "/v1/models",
+  "/v1/openapi.JSON": "/v1/openapi.json",
+  "/Healthz": undefined,
+  "/READYZ": undefined,
+  "/Metrics": undefined
+}
 const lenient = (path: string) => [path, `${path}/`, `/${path}`, path.replace("/v1/", "/v1//"), `${path}?x=1`]
 
 withLayer(gateway({ talk: {} }))("a path", (it) => {
   it.effect("is unknown in another letter case", function* () {
     const { secret } = yield* openAccount({})
-    for (const path of misspelt) {
-      assertRefused(yield* call(path, { headers: bearer(secret) }), refusals.noEndpoint)
+    for (const [path, meant] of Object.entries(misspelt)) {
+      const refusal = meant === undefined ? refusals.noEndpoint : refusals.meantPath(meant)
+      assertRefused(yield* call(path, { headers: bearer(secret) }), refusal)
     }
     for (const path of ["/v1/chat/Completions", "/V1/chat/completions"]) {
-      assertRefused(yield* call(path, { headers: bearer(secret), body: talk("talk") }), refusals.noEndpoint)
+      assertRefused(yield* call(path, { headers: bearer(secret), body: talk("talk") }), refusals.meantPath(chatPath))
     }
     yield* (yield* Upstreams).first.script(answers())
     assert.strictEqual((yield* chat({ secret }, talk("talk"))).status, 200)

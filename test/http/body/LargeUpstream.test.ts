@@ -1,3 +1,4 @@
+import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, badRequest, chat } from "../../harness/client/HttpCalls.ts"
 import { dataUrl, grown, png } from "../../harness/fixtures/TinyMedia.ts"
@@ -56,8 +57,13 @@ withLayer(served)("a large request", (it) => {
   })
 
   it.effect("whose pictures are invalid is refused", function* () {
-    const noPicture = badRequest("Failed to process the reference image.", "messages")
-    for (const bad of [`${url}!`, url.replace("iVBOR", "AAAAA"), `https://a.test/${"a".repeat(9_000)}`]) {
+    const { format, neitherUrl } = referenceProblems
+    for (const [bad, problem, subject] of [
+      [`${url}!`, format, "It"],
+      [url.replace("iVBOR", "AAAAA"), format, "It"],
+      [`https://a.test/${"a".repeat(9_000)}`, neitherUrl, "The image of `messages[0].content[0]`"]
+    ] as const) {
+      const noPicture = badRequest(explainReference(problem, subject), "messages")
       assertRefused(yield* chat(yield* openAccount({}), asked(bad)), noPicture)
     }
   })

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import { largestReference } from "../../../src/domain/Media.ts"
+import { referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { decodeReferences } from "../../../src/http/body/References.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import * as Image from "../images/ImageBodies.ts"
@@ -8,7 +9,8 @@ import * as Video from "../videos/VideoBodies.ts"
 const { base, gif, gifBytes } = Image
 const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
 const url = (value: string) => ({ _tag: "Url", url: value }) as const
-const unusable = "Failed to process the reference image."
+const unusable = (problem: string, subject = "It") => `Failed to process the reference image. ${subject} ${problem}.`
+const { empty, large, neither, url: noUrl } = referenceProblems
 const notImages = "`image` must be a string or an array of strings."
 const largeBase64 = Buffer.alloc(300 * 1024).toString("base64")
 const whole = Buffer.alloc(largestReference, 7)
@@ -102,15 +104,14 @@ for (const [surface, taken, refusals] of [
         notImages
       ],
       ["image", [Array.from({ length: 9 }, () => gif)], "`image` must hold at most 8 images."],
-      ["image", ["", " ", "A", "a b c!", "=", "AAAA=AAA", "AAAA====", "ä", "\0", ["", gif], [gif, ""]], unusable],
-      [
-        "image",
-        ["data:", "data:image/png", "data:image/png,abc", "data:image/png;base64,", "data:;base64,%41"],
-        unusable
-      ],
-      ["image", ["ftp://a.test/a.png", "file:///etc/passwd", "//a.test/a.png", "javascript:0"], unusable],
-      ["image", ["http://", "https://a b.test", "https://[::1", "http://a.test:99999/"], unusable],
-      ["image", [`https://a.test/${"a".repeat(8192)}`], unusable],
+      ["image", ["", " ", "=", [""], "data:image/png;base64,"], unusable(empty)],
+      ["image", [["", gif]], unusable(empty, "Image 1 of 2")],
+      ["image", [[gif, gif, ""]], unusable(empty, "Image 3 of 3")],
+      ["image", ["A", "a b c!", "AAAA=AAA", "AAAA====", "ä", "\0"], unusable(neither)],
+      ["image", ["data:", "data:image/png", "data:image/png,abc", "data:;base64,%41"], unusable(neither)],
+      ["image", ["ftp://a.test/a.png", "file:///etc/passwd", "//a.test/a.png", "javascript:0"], unusable(neither)],
+      ["image", ["http://", "https://a b.test", "https://[::1", "http://a.test:99999/"], unusable(noUrl)],
+      ["image", [`https://a.test/${"a".repeat(8192)}`], unusable(noUrl)],
       ["n", [0, 2, 10, -1, 1.5, "1", true, []], "`n` must be 1."]
     ])("is refused with the %s %j: %s", (field, values, message) => {
       for (const value of values) {
@@ -120,7 +121,7 @@ for (const [surface, taken, refusals] of [
 
     it("is refused with a reference image of more than 20 MiB", () => {
       const image = Buffer.alloc(largestReference + 1).toString("base64")
-      assert.deepStrictEqual(refusals[0]({ ...base, image }), ["InvalidRequest", "image", unusable])
+      assert.deepStrictEqual(refusals[0]({ ...base, image }), ["InvalidRequest", "image", unusable(large)])
     })
 
     it.each([

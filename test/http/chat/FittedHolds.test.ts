@@ -69,20 +69,21 @@ withLayer(gateway({ talk: {} }))("a chat whose hold is fitted", (it) => {
   })
 
   it.effect("is refused where its prompt with 1,024 tokens of output is not covered, to the nano-dollar", function* () {
-    assertRefused(yield* chat(yield* fitting(holdOf(leastOutput) - 1n), full), refusals.insufficient)
+    const [least, short] = [holdOf(leastOutput), holdOf(10)]
+    assertRefused(yield* chat(yield* fitting(least - 1n), full), refusals.shortOf(least, least - 1n, "at least"))
     const { first } = yield* Upstreams
     yield* first.script(answers())
-    const short = yield* chat(yield* fitting(holdOf(10)), { ...talk("talk"), max_tokens: 10 })
-    assert.deepStrictEqual([short.status, told(short)], [200, undefined])
+    const answer = yield* chat(yield* fitting(short), { ...talk("talk"), max_tokens: 10 })
+    assert.deepStrictEqual([answer.status, told(answer)], [200, undefined])
     assertRefused(
-      yield* chat(yield* fitting(holdOf(10) - 1n), { ...talk("talk"), max_tokens: 10 }),
-      refusals.insufficient
+      yield* chat(yield* fitting(short - 1n), { ...talk("talk"), max_tokens: 10 }),
+      refusals.shortOf(short, short - 1n, "at least")
     )
   })
 
   it.effect("is refused like any other where its organization has not asked for it", function* () {
     const customer = yield* Served.customer({ nanoUsd: holdOf(maxOutput) - 1n })
-    assertRefused(yield* chat(customer, full), refusals.insufficient)
+    assertRefused(yield* chat(customer, full), refusals.shortOf(holdOf(maxOutput), holdOf(maxOutput) - 1n))
     const { first } = yield* Upstreams
     yield* (yield* Organizations).update(customer.org, { fit_holds: true })
     yield* first.script(answers())

@@ -145,7 +145,7 @@ withLayer(served)("the hold of a chat", (it) => {
 
   it.effect("is refused on an empty balance even for a free model", function* () {
     yield* (yield* Upstreams).first.script(answers())
-    assertRefused(yield* chat(yield* Served.customer({ nanoUsd: 0n }), talk("free")), refusals.insufficient)
+    assertRefused(yield* chat(yield* Served.customer({ nanoUsd: 0n }), talk("free")), refusals.shortOf(0n, 0n))
     assert.strictEqual((yield* chat(yield* Served.customer({ nanoUsd: 1n }), talk("free"))).status, 200)
   })
 
@@ -158,7 +158,10 @@ withLayer(served)("the hold of a chat", (it) => {
         yield* first.script(answers())
         assert.strictEqual((yield* chat(customer, talk("talk"))).status, status)
       }
-      assertRefused(yield* chat(customer, talk("talk")), refusals.capped(period))
+      const refused = yield* chat(customer, talk("talk"))
+      assertRefused(refused, refusals.capped(period))
+      const reset = period === "total" ? "\\." : "; it resets at \\d{4}-\\d\\d-\\d\\dT00:00:00Z\\."
+      assert.match(refused.text, new RegExp(`limit\\. 0\\.00004 of 0\\.00003 USD are spent${reset}"`))
       assert.strictEqual(yield* customer.spent, 40_000n)
     }
   )

@@ -1,3 +1,4 @@
+import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { call, hi, imageUrl, png, refusal, said, taken } from "./ChatBodies.ts"
 
@@ -76,7 +77,7 @@ describe("the messages of a chat", () => {
     assert.deepStrictEqual(heard(...messages), read)
   })
 
-  const badImage = "Failed to process the reference image."
+  const badImage = explainReference(referenceProblems.neitherUrl, "The image of `messages[0].content[0]`")
   const badRole = "`messages[0].role` must be one of system, developer, user, assistant, tool."
   const noContent = "`messages[0].content` must be a string or an array of content parts."
   const noText = "`messages[0].content[0].text` must be a string."

@@ -1,4 +1,5 @@
 import { Predicate } from "effect"
+import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { make } from "../../fetching/ForeignServer.ts"
 import { assertRefused, badRequest, chat } from "../../harness/client/HttpCalls.ts"
 import { dataUrl, gif, png } from "../../harness/fixtures/TinyMedia.ts"
@@ -36,7 +37,10 @@ const urlsIn = (body: unknown): ReadonlyArray<unknown> => {
   })
 }
 
-const noPicture = badRequest("Failed to process the reference image.", "messages")
+const { address, credentials, format } = referenceProblems
+
+/** Of the second of two. */
+const noPicture = (problem: string) => badRequest(explainReference(problem, "Image 2 of 2"), "messages")
 
 withLayer(served)("a picture in a chat", (it) => {
   it.scoped("is fetched once for routes that inline images, and left to the others as a URL", function* () {
@@ -79,26 +83,29 @@ withLayer(served)("a picture in a chat", (it) => {
       else response.writeHead(200, { "content-type": "image/png" }).end("<html>")
     })
     const calls = first.calls.length + second.calls.length
-    const bad: ReadonlyArray<readonly [string, string]> = [
-      ["passing", dataUrl(Buffer.from("<html>"), "image/png")],
-      ["inlining", dataUrl(png.subarray(1), "image/png")],
-      ["inlining", `${host.url}/html`],
-      ["inlining", `${host.url}/inner`],
-      ["inlining", inner.url],
-      ["inlining", "http://169.254.169.254/latest/meta-data/"],
-      ["passing", "http://169.254.169.254/latest/meta-data/"],
-      ["both", "http://169.254.169.254/latest/meta-data/"],
-      ["passing", inner.url],
-      ["passing", "http://user:secret@pictures.example/a.png"],
-      ["passing", "https://pictures.example:8443/a.png"],
-      ["passing", "http://metadata.google.internal/"],
-      ["passing", "http://printer/a.png"],
-      ["sandboxed", host.url],
-      ["sandboxed", "http://169.254.169.254/latest/meta-data/"]
+    const bad: ReadonlyArray<readonly [model: string, url: string, problem: string | undefined]> = [
+      ["passing", dataUrl(Buffer.from("<html>"), "image/png"), format],
+      ["inlining", dataUrl(png.subarray(1), "image/png"), format],
+      ["inlining", `${host.url}/html`, format],
+      ["inlining", `${host.url}/inner`, address],
+      ["inlining", inner.url, address],
+      ["inlining", "http://169.254.169.254/latest/meta-data/", address],
+      ["passing", "http://169.254.169.254/latest/meta-data/", address],
+      ["both", "http://169.254.169.254/latest/meta-data/", address],
+      ["passing", inner.url, address],
+      ["passing", "http://user:secret@pictures.example/a.png", credentials],
+      // Whether there is a DNS server decides.
+      ["passing", "https://pictures.example:8443/a.png", undefined],
+      ["passing", "http://metadata.google.internal/", address],
+      ["passing", "http://printer/a.png", address],
+      ["sandboxed", host.url, format],
+      ["sandboxed", "http://169.254.169.254/latest/meta-data/", address]
     ]
-    for (const [model, url] of bad) {
+    const some = { ...badRequest("Failed to process the reference image. Image 2 of 2", "messages"), more: / .+\.$/ }
+    for (const [model, url, problem] of bad) {
       for (const stream of [false, true]) {
-        assertRefused(yield* chat(customer, { ...look(model, dataUrl(gif, "image/gif"), url), stream }), noPicture)
+        const answer = yield* chat(customer, { ...look(model, dataUrl(gif, "image/gif"), url), stream })
+        assertRefused(answer, problem === undefined ? some : noPicture(problem))
       }
     }
     assert.strictEqual(first.calls.length + second.calls.length, calls)

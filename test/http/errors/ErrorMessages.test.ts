@@ -1,6 +1,7 @@
 import { HttpApiSchema } from "@effect/platform"
 import { Schema } from "effect"
 import * as Failure from "../../../src/domain/Failure.ts"
+import { NanoUsd, zero } from "../../../src/domain/Money.ts"
 import * as Access from "../../../src/http/admin/Access.ts"
 import { brokenStream, Envelope, internalError, toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import * as Errors from "../../../src/http/errors/Schemas.ts"
@@ -9,6 +10,20 @@ import { badRequest, type Refusal, refusals } from "../../harness/client/HttpCal
 import { assert, describe, it } from "../../harness/It.ts"
 
 type Row = readonly [failure: Failure.Failure, refusal: Refusal]
+
+const short = (more: string): Refusal => ({
+  status: 402,
+  type: "insufficient_quota",
+  code: "insufficient_quota",
+  message: `Insufficient credits. ${more}`
+})
+const spend = { cap: NanoUsd(10_000_000_000n), spent: NanoUsd(10_000_000_000n), held: zero }
+const capped = (period: string, more: string): Refusal => ({
+  status: 402,
+  type: "insufficient_quota",
+  code: "spend_limit_exceeded",
+  message: `This key has reached its ${period} spend limit.${more}`
+})
 
 const unavailable = (message: string): Refusal => ({ status: 503, type: "service_unavailable", code: null, message })
 
@@ -22,36 +37,75 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
     ...["messages", "image"].map(
       (param): Row => [
         new Failure.UpstreamRejected({ param }),
-        badRequest("Failed to process the reference image.", param)
+        badRequest("Failed to process the reference image. It could not be used by the provider.", param)
       ]
     )
   ],
   ContentRejected: [[new Failure.ContentRejected(), refusals.moderated]],
   MissingApiKey: [[new Failure.MissingApiKey(), refusals.missingKey]],
   InvalidApiKey: [[new Failure.InvalidApiKey(), refusals.invalidKey]],
-  InsufficientCredits: [[new Failure.InsufficientCredits(), refusals.insufficient]],
-  SpendLimitReached: (["day", "week", "month", "total"] as const).map((period) => [
-    new Failure.SpendLimitReached({ period }),
-    refusals.capped(period)
-  ]),
+  OrganizationSuspended: [[new Failure.OrganizationSuspended(), refusals.suspended]],
+  InsufficientCredits: [
+    [
+      new Failure.InsufficientCredits({ needed: NanoUsd(250_000_000n), available: 10_000_000n }),
+      short("The request needs up to 0.25 USD; 0.01 USD is available.")
+    ],
+    [
+      new Failure.InsufficientCredits({ needed: NanoUsd(1n), available: -5_000_000_000n, isLeast: true }),
+      short("The request needs at least 0.000000001 USD; -5 USD is available.")
+    ],
+    [new Failure.InsufficientCredits({ needed: undefined, available: 0n }), short("0 USD is available.")]
+  ],
+  SpendLimitReached: [
+    ...(["day", "week", "month", "total"] as const).map(
+      (period): Row => [new Failure.SpendLimitReached({ period }), capped(period, "")]
+    ),
+    [
+      new Failure.SpendLimitReached({
+        period: "month",
+        spend: { ...spend, resetsAt: new Date("2026-12-01T00:00:00Z") }
+      }),
+      capped("month", " 10 of 10 USD are spent; it resets at 2026-12-01T00:00:00Z.")
+    ],
+    [
+      new Failure.SpendLimitReached({
+        period: "total",
+        spend: { ...spend, held: NanoUsd(500_000_000n), resetsAt: undefined }
+      }),
+      capped("total", " 10 of 10 USD are spent and 0.5 held for videos.")
+    ]
+  ],
   InsufficientScope: (["chat", "images", "videos"] as const).map((scope) => [
     new Failure.InsufficientScope({ scope }),
     refusals.scopeOf(scope)
   ]),
   AddressBlocked: [[new Failure.AddressBlocked(), refusals.denied]],
-  ModelNotFound: (["chat", "image", "video"] as const).map((surface) => [
-    new Failure.ModelNotFound({ model: "x-1", surface }),
-    refusals.noModel("x-1", surface === "image" ? "an image" : `a ${surface}`)
-  ]),
+  ModelNotFound: [
+    ...(["chat", "image", "video"] as const).map(
+      (surface): Row => [
+        new Failure.ModelNotFound({ model: "x-1", surface }),
+        refusals.noModel("x-1", surface === "image" ? "an image" : `a ${surface}`)
+      ]
+    ),
+    [
+      new Failure.ModelNotFound({ model: "v/x-1", surface: "chat", elsewhere: { id: "x-1", surface: "video" } }),
+      refusals.noModel("v/x-1", "a chat", " `x-1` is a video model: use /v1/videos.")
+    ],
+    [
+      new Failure.ModelNotFound({ model: "x-1", surface: "chat", suggestions: ["x-2", "x-3", "x-4"] }),
+      refusals.noModel("x-1", "a chat", " Did you mean `x-2`, `x-3` or `x-4`?")
+    ]
+  ],
   ModelNotAllowed: [[new Failure.ModelNotAllowed({ model: "x-1" }), refusals.notAllowed("x-1")]],
   VideoNotFound: [[new Failure.VideoNotFound(), refusals.noVideo]],
   RequestNotFound: [[new Failure.RequestNotFound(), refusals.noRequest]],
   VideoNotFinished: [[new Failure.VideoNotFinished(), refusals.notFinished]],
   UnknownEndpoint: [[new Failure.UnknownEndpoint(), refusals.noEndpoint]],
-  MisplacedVersion: [
+  MisspeltPath: [[new Failure.MisspeltPath({ meant: "/v1/models" }), refusals.meantPath("/v1/models")]],
+  UnknownMethod: [
     [
-      new Failure.MisplacedVersion({ meant: "/v1/models" }),
-      { ...refusals.noEndpoint, message: "Unknown endpoint. Did you mean /v1/models?" }
+      new Failure.UnknownMethod({ path: "/v1/videos", methods: ["GET", "POST"] }),
+      refusals.wrongMethod("/v1/videos", "GET and POST")
     ]
   ],
   BodyTooLarge: [[new Failure.BodyTooLarge({ limitBytes: 1024 }), refusals.tooLarge(1024)]],
@@ -208,7 +262,7 @@ describe("the published errors", () => {
     ...Access.ChangeErrors.members,
     ...Access.AccessErrors.members
   ]
-  const unrouted: ReadonlySet<string> = new Set(["UnknownEndpoint", "MisplacedVersion"])
+  const unrouted: ReadonlySet<string> = new Set(["UnknownEndpoint", "MisspeltPath", "UnknownMethod"])
   const sent = all.map(([failure]) => ({ tag: failure._tag, failure })).filter(({ tag }) => !unrouted.has(tag))
 
   it.each(sent)("describe $tag as it is on the wire", ({ failure }) => {

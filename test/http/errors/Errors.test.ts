@@ -19,6 +19,9 @@ import { assert, withLayer } from "../../harness/It.ts"
 import { answers, gateway, onAbsent, Upstreams } from "../../harness/upstream/Upstreams.ts"
 import { ask, open } from "../connections/RawSocket.ts"
 
+const isPicture = " `picture` is an image model: use /v1/images/generations."
+const meansTalk = " Did you mean `talk`?"
+
 const limit = 200_000
 const served = gateway(
   { talk: {}, plain: { family: "B", capabilities: [] }, absent: { routes: [onAbsent] } },
@@ -72,10 +75,10 @@ const refused: ReadonlyArray<
   ],
   ["one byte over the limit", {}, `${text}${" ".repeat(limit - text.length + 1)}`, refusals.tooLarge(limit)],
   ["an unknown model", {}, talk("nobody"), refusals.noModel("nobody")],
-  ["a model of another surface", {}, talk("picture"), refusals.noModel("picture")],
+  ["a model of another surface", {}, talk("picture"), refusals.noModel("picture", "a chat", isPicture)],
   ["a model without a credential", {}, talk("absent"), refusals.noModel("absent")],
-  ["an id that differs in case", {}, talk("Talk"), refusals.noModel("Talk")],
-  ["an id with a space", {}, talk("talk "), refusals.noModel("talk ")],
+  ["an id that differs in case", {}, talk("Talk"), refusals.noModel("Talk", "a chat", meansTalk)],
+  ["an id with a space", {}, talk("talk "), refusals.noModel("talk ", "a chat", meansTalk)],
   ["an id that is a word of JavaScript", {}, talk("__proto__"), refusals.noModel("__proto__")],
   ["an id that needs escaping", {}, talk('`"\n\u{1F600}'), refusals.noModel('`"\n\u{1F600}')],
   ["more than one answer", {}, { ...talk("talk"), n: 2 }, badRequest("`n` must be 1.", "n")],

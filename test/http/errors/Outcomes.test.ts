@@ -34,7 +34,11 @@ const chats = {
     [
       "an image that cannot be read",
       failing(400, { code: "invalid_image_url" }),
-      { ...rejected, message: "Failed to process the reference image.", param: "messages" }
+      {
+        ...rejected,
+        message: "Failed to process the reference image. It could not be used by the provider.",
+        param: "messages"
+      }
     ]
   ] satisfies ReadonlyArray<Failures.FinalFailure>
 }
@@ -74,7 +78,11 @@ const images = {
     [
       "a reference that it cannot read",
       failing(400, { code: "invalid_image_file" }),
-      { ...rejected, message: "Failed to process the reference image.", param: "image" }
+      {
+        ...rejected,
+        message: "Failed to process the reference image. It could not be used by the provider.",
+        param: "image"
+      }
     ]
   ] satisfies ReadonlyArray<Failures.FinalFailure>
 }

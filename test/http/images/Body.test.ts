@@ -4,7 +4,7 @@ import { assert, describe, it } from "../../harness/It.ts"
 import { filePart, textPart } from "../body/Forms.ts"
 import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "./ImageBodies.ts"
 
-const unusable = "Failed to process the reference image."
+const unusable = (problem: string) => `Failed to process the reference image. It ${problem}.`
 describe("the required fields of an image", () => {
   it("are enough", () => {
     assert.deepStrictEqual(taken(base), {
@@ -139,8 +139,13 @@ describe("a form for an image", () => {
     ],
     ["two prompts", [...parts, textPart("prompt", "another")], "prompt", "`prompt` must be one text, not several."],
     ["two models", [...parts, textPart("model", "m")], "model", "`model` must be one text, not several."],
-    ["an empty file", [...parts, filePart("image", "")], "image", unusable],
-    ["a file too large", [...parts, filePart("image", Buffer.alloc(largestReference + 1))], "image", unusable],
+    ["an empty file", [...parts, filePart("image", "")], "image", unusable("is empty or not valid base64")],
+    [
+      "a file too large",
+      [...parts, filePart("image", Buffer.alloc(largestReference + 1))],
+      "image",
+      unusable("is larger than 20 MiB")
+    ],
     [
       "nine files",
       [...parts, ...Array.from({ length: 9 }, () => filePart("image[]", gifBytes))],

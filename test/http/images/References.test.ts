@@ -1,5 +1,6 @@
 import { Context, Effect, Layer, Struct } from "effect"
 import { zero } from "../../../src/domain/Money.ts"
+import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { assertRefused, badRequest, refusals } from "../../harness/client/HttpCalls.ts"
 import { imageOf, isReplay } from "../../harness/client/MediaClient.ts"
 import { gif } from "../../harness/fixtures/TinyMedia.ts"
@@ -12,7 +13,7 @@ import { asked, painting, paints } from "../../harness/upstream/Replies.ts"
 import { Upstreams } from "../../harness/upstream/Upstreams.ts"
 import { formIn } from "../../providers/openai-images/Hosts.ts"
 
-const refused = badRequest("Failed to process the reference image.", "image")
+const { address, format, redirect, status } = referenceProblems
 
 /** A host of pictures on this machine, with what it was asked for. */
 class Pictures extends Context.Tag("test/Pictures")<
@@ -41,8 +42,9 @@ const pictures = Layer.scoped(
 const whole = (bytes: Uint8Array): Reply => steps({ type: "application/octet-stream" }, bytes)
 const moved = (to: string): Reply => text(302, "text/plain", "", { location: to })
 
-/** Asks with a reference that must be refused, whatever the reason: nothing is drawn, held or charged. */
-const assertUnusable = Effect.fnUntraced(function* (image: unknown) {
+/** Asks with a reference that must be refused: nothing is drawn, held or charged. */
+const assertUnusable = Effect.fnUntraced(function* (image: unknown, problem: string, subject = "It") {
+  const refused = badRequest(explainReference(problem, subject), "image")
   const { first } = yield* Upstreams
   const { funds, ...customer } = yield* Served.customer()
   const before = yield* funds
@@ -65,29 +67,31 @@ withLayer(gateway({ art: {} }).pipe(Layer.provideMerge(pictures)))(
   (it) => {
     it.effect.each(inside)("is refused from %s without a connection", function* (host) {
       const { calls, url } = yield* Pictures
-      yield* assertUnusable(`http://${host}:${new URL(url).port}/a.png`)
-      yield* assertUnusable(`http://${host}/a.png`)
+      yield* assertUnusable(`http://${host}:${new URL(url).port}/a.png`, address)
+      yield* assertUnusable(`http://${host}/a.png`, address)
       yield* Upstream.settled
       assert.lengthOf(calls, 0)
     })
 
-    it.effect.each(elsewhere)("is refused from %s", (url) => assertUnusable(url))
+    it.effect.each(elsewhere)("is refused from %s", (url) => assertUnusable(url, address))
 
     it.effect("is refused beside valid ones", () =>
-      Effect.flatMap(Pictures, ({ url }) => assertUnusable([painting.toString("base64"), `${url}/a.png`]))
+      Effect.flatMap(Pictures, ({ url }) =>
+        assertUnusable([painting.toString("base64"), `${url}/a.png`], address, "Image 2 of 2")
+      )
     )
   }
 )
 
 const exempt = gateway({ art: {}, plain: { edit: false } }, { FETCH_ALLOW: "127.0.0.0/8" })
 
-const bad: ReadonlyArray<readonly [what: string, reply: Reply]> = [
-  ["a 404", json(404, {})],
-  ["a page", text(200, "image/png", "<html>no</html>")],
-  ["half a picture", whole(painting.subarray(0, painting.length - 8))],
-  ["nothing", whole(Buffer.alloc(0))],
-  ["a way into this network", moved("http://169.254.169.254/latest")],
-  ["a file", moved("file:///etc/passwd")]
+const bad: ReadonlyArray<readonly [what: string, reply: Reply, problem: string]> = [
+  ["a 404", json(404, {}), status(404)],
+  ["a page", text(200, "image/png", "<html>no</html>"), format],
+  ["half a picture", whole(painting.subarray(0, painting.length - 8)), format],
+  ["nothing", whole(Buffer.alloc(0)), format],
+  ["a way into this network", moved("http://169.254.169.254/latest"), address],
+  ["a file", moved("file:///etc/passwd"), redirect]
 ]
 
 withLayer(exempt.pipe(Layer.provideMerge(pictures)))("a reference by URL, where loopback is exempt", (it) => {
@@ -121,10 +125,10 @@ withLayer(exempt.pipe(Layer.provideMerge(pictures)))("a reference by URL, where 
     assert.lengthOf(calls, 2)
   })
 
-  it.effect.each(bad)("is refused where it gives %s", function* ([, reply]) {
+  it.effect.each(bad)("is refused where it gives %s", function* ([, reply, problem]) {
     const { script, url } = yield* Pictures
     yield* script(reply, reply)
-    yield* assertUnusable(`${url}/a.png`)
+    yield* assertUnusable(`${url}/a.png`, problem)
   })
 
   it.effect("is not fetched before the model and the balance are checked", function* () {
@@ -132,7 +136,7 @@ withLayer(exempt.pipe(Layer.provideMerge(pictures)))("a reference by URL, where 
     const before = calls.length
     const poor = yield* Served.customer({ nanoUsd: 0n })
     const image = `${url}/a.png`
-    assertRefused(yield* draw(poor, asked("art", { image })), refusals.insufficient)
+    assertRefused(yield* draw(poor, asked("art", { image })), refusals.shortOf(usualPrice, 0n))
     const noEdit = badRequest("Image editing is not available for `plain`.", "image")
     assertRefused(yield* draw(poor, asked("plain", { image })), noEdit)
     yield* Upstream.settled

@@ -52,7 +52,7 @@ const failures: ReadonlyArray<
     "an invalid reference",
     "art",
     [],
-    badRequest("Failed to process the reference image.", "image"),
+    badRequest("Failed to process the reference image. It is not a whole PNG, JPEG, WebP or GIF.", "image"),
     { image: Buffer.from("<html>").toString("base64") }
   ]
 ]
@@ -157,7 +157,7 @@ withLayer(served)("an idempotency key", (it) => {
     const { first } = yield* Upstreams
     const cap = { amount: usualPrice, period: "day" } as const
     const { funds, ...customer } = yield* Served.customer({ nanoUsd: usualPrice - 1n, cap })
-    assertRefused(yield* draw(customer, asked("art"), keyed("k")), refusals.insufficient)
+    assertRefused(yield* draw(customer, asked("art"), keyed("k")), refusals.shortOf(usualPrice, usualPrice - 1n))
     yield* books.topUp({ org: customer.org, amount: NanoUsd(1n), note: "a nano-dollar" })
     yield* first.script(paints())
     const made = yield* draw(customer, asked("art"), keyed("k"))

@@ -1,5 +1,6 @@
 import { type ToolChoice, unsigned } from "../../../src/domain/Chat.ts"
 import type { ReasoningEffort } from "../../../src/domain/Model.ts"
+import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { decodeMessagesBody } from "../../../src/http/messages/Body.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { agreeing, judging } from "../openapi/Published.ts"
@@ -277,7 +278,7 @@ describe("a body of the Messages API", () => {
     [
       "has no picture in a picture",
       user({ ...png, source: { type: "url", url: "ftp://x" } }),
-      "Failed to process the reference image."
+      explainReference(referenceProblems.neitherUrl, "The image of `messages[0].content[0]`")
     ]
   ])("is refused where it %s, which JSON Schema cannot express", (_, body, message) => {
     assert.strictEqual(Object(judged(body))[2], message)

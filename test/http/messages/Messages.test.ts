@@ -1,6 +1,6 @@
 import { APIError } from "@anthropic-ai/sdk"
 import { Effect } from "effect"
-import { call, post, rateOf, soon, talk } from "../../harness/client/HttpCalls.ts"
+import { call, completeRefusal, post, rateOf, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { assertThrown, customer } from "../../harness/client/MessagesClient.ts"
 import { calling, drained, thrownBy } from "../../harness/client/OfficialClients.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
@@ -75,7 +75,8 @@ withLayer(served)("the Messages API", (it) => {
     const unknown = yield* thrownBy(() => wrong.messages.create(sdkBody))
     assertThrown(unknown, 401, "authentication_error", "Invalid API key provided.")
     const poor = yield* thrownWith({ nanoUsd: 0n })
-    assertThrown(poor, 402, "billing_error", "Insufficient credits.")
+    const { message } = completeRefusal(refusals.insufficient, Object(Object(Object(poor).error).error).message)
+    assertThrown(poor, 402, "billing_error", message)
     const scoped = yield* thrownWith({ scopes: ["images"] })
     assertThrown(scoped, 403, "permission_error", "API key lacks scope: chat")
     const missing = yield* thrownWith({}, { model: "nobody" })
@@ -107,15 +108,15 @@ withLayer(served)("the Messages API", (it) => {
   })
 
   it.effect.each([
-    ["GET", "/v1/messages", 404, "not_found_error"],
-    ["DELETE", "/v1/messages/msg_1", 404, "not_found_error"],
-    ["POST", "/v1/messages/batches", 404, "not_found_error"]
-  ] as const)("has its envelope for %s %s too", function* ([method, path, status, type]) {
+    ["GET", "/v1/messages", 404, "not_found_error", " /v1/messages takes POST."],
+    ["DELETE", "/v1/messages/msg_1", 404, "not_found_error", ""],
+    ["POST", "/v1/messages/batches", 404, "not_found_error", ""]
+  ] as const)("has its envelope for %s %s too", function* ([method, path, status, type, hint]) {
     const answer = yield* call(path, { method })
     assert.strictEqual(answer.status, status)
     assert.deepStrictEqual(JSON.parse(answer.text), {
       type: "error",
-      error: { type, message: "Unknown endpoint." },
+      error: { type, message: `Unknown endpoint.${hint}` },
       request_id: answer.headers.get("request-id")
     })
   })

@@ -38,7 +38,8 @@ withLayer(served)("the models for Anthropic's clients", (it) => {
       max_tokens: maxOutput
     })
     const missing = yield* thrownBy(() => anthropic.models.retrieve("picture"))
-    const message = "The model `picture` does not exist or is not a chat model."
+    const message =
+      "The model `picture` does not exist or is not a chat model. `picture` is an image model: use /v1/images/generations."
     assertThrown(missing, 404, "not_found_error", message)
   })
 

@@ -19,11 +19,11 @@ const List = Schema.parseJson(
   })
 )
 
-const unknown = (model: string): Refusal => ({
+const unknown = (model: string, hint = ""): Refusal => ({
   status: 404,
   type: "not_found_error",
   code: "model_not_found",
-  message: `The model \`${model}\` does not exist.`,
+  message: `The model \`${model}\` does not exist.${hint}`,
   param: "model"
 })
 
@@ -93,11 +93,19 @@ withLayer(gateway({ talk: {}, [id]: {} }))("a model asked for by its id", (it) =
   it.effect("is refused as unknown where the catalog does not have it, and needs a key", function* () {
     const { secret } = yield* openAccount({})
     const headers = bearer(secret)
-    for (const other of ["nope", "Talk", "vendor", "talk/x", "vendor/name.v1:free/more"]) {
+    for (const other of ["nope", "vendor", "talk/x", "vendor/name.v1:free/more"]) {
       assertRefused(yield* call(`/v1/models/${other}`, { headers }), unknown(other))
     }
+    assertRefused(yield* call("/v1/models/Talk", { headers }), unknown("Talk", " Did you mean `talk`?"))
+    const free = unknown("other/name.v1:fred", ` Did you mean \`${id}\`?`)
+    assertRefused(yield* call("/v1/models/other/name.v1:fred", { headers }), free)
     assertRefused(yield* call(`/v1/models/${"x".repeat(5000)}`, { headers }), unknown(`${"x".repeat(100)}…`))
     assertRefused(yield* call(`/v1/models/${id}`), refusals.missingKey)
+    assertRefused(
+      yield* call("/v1/models/talk", { method: "DELETE", headers }),
+      refusals.wrongMethod("/v1/models/{id}", "GET")
+    )
+    // The document's path has one segment for an id.
     assertRefused(yield* call(`/v1/models/${id}`, { method: "DELETE", headers }), refusals.noEndpoint)
   })
 })

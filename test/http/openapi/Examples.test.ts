@@ -19,6 +19,8 @@ import { assert, describe, it } from "../../harness/It.ts"
 import { modelNamed } from "./NamedModels.ts"
 import { document, validate } from "./Published.ts"
 
+const spend = { cap: NanoUsd(3n), spent: NanoUsd(4n), held: NanoUsd(0n) }
+
 const json = "application/json"
 const operations = Object.entries(document.paths).flatMap(([path, item]) =>
   Object.entries(item).map(([method, operation]: [string, OpenApi.OpenAPISpecOperation]) => ({
@@ -113,11 +115,17 @@ describe("the errors of the OpenAPI document", () => {
     new Failure.ContentRejected(),
     new Failure.MissingApiKey(),
     new Failure.InvalidApiKey(),
-    new Failure.InsufficientCredits(),
+    new Failure.OrganizationSuspended(),
+    new Failure.InsufficientCredits({ needed: undefined, available: -1n }),
+    new Failure.InsufficientCredits({ needed: NanoUsd(5n), available: 0n, isLeast: true }),
     new Failure.SpendLimitReached({ period: "week" }),
+    new Failure.SpendLimitReached({ period: "total", spend: { ...spend, resetsAt: undefined } }),
+    new Failure.SpendLimitReached({ period: "month", spend: { ...spend, held: NanoUsd(7n), resetsAt: new Date(0) } }),
     new Failure.InsufficientScope({ scope: "chat" }),
     new Failure.AddressBlocked(),
     new Failure.ModelNotFound({ model: "line\nbreak `and` more", surface: "chat" }),
+    new Failure.ModelNotFound({ model: "m", surface: "chat", elsewhere: { id: "a`b", surface: "video" } }),
+    new Failure.ModelNotFound({ model: "m", surface: "chat", suggestions: ["a", "b/c", "d"] }),
     new Failure.BodyTooLarge({ limitBytes: 1 }),
     new Failure.RateLimited(),
     new Failure.SettleFailed(),

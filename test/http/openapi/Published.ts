@@ -45,7 +45,7 @@ const remember = <A extends object>(body: A, parts: ReadonlyArray<Part>): A => {
 
 /** Refusals of bodies that JSON Schema cannot tell from accepted ones. */
 export const inexpressible: ReadonlyArray<readonly [what: string, in_: RegExp, message: RegExp]> = [
-  ["what a reference image holds", /./, /^Failed to process the reference image\.$/],
+  ["what a reference image holds", /./, /^Failed to process the reference image\. .+\.$/],
   ["a file of a form in the place of a text", /Form$/, /must be text, not a file|`input_reference\.image_url` must be/],
   [
     "a tool choice and the tools beside it",

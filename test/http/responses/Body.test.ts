@@ -1,4 +1,5 @@
 import { unsigned } from "../../../src/domain/Chat.ts"
+import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { agreeing } from "../openapi/Published.ts"
@@ -87,7 +88,7 @@ describe("a body of the Responses convention", () => {
     [
       items({ role: "user", content: [image({ image_url: "ftp://x" })] }),
       "input",
-      "Failed to process the reference image."
+      explainReference(referenceProblems.neitherUrl, "The image of `input[0].content[0]`")
     ],
     [items({ role: "system", content: [image()] }), "input", "`input[0].content[0].type` must be input_text."],
     [items(user, output("c")), "input", "`input[1].call_id` must answer a tool call earlier in the input."],

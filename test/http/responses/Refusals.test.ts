@@ -5,6 +5,8 @@ import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, gateway, onFirst, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
+const isPicture = " `picture` is an image model: use /v1/images/generations."
+
 const served = gateway(
   {
     talk: {},
@@ -47,7 +49,7 @@ withLayer(served)("a response that is refused", (it) => {
     assert.strictEqual((yield* ask(slow, say("talk"))).status, 200)
     assertRefused(yield* ask(slow, say("talk")), { ...refusals.limited, retryAfter: "60" })
     assertRefused(yield* ask(customer, say("nobody")), refusals.noModel("nobody"))
-    assertRefused(yield* ask(customer, say("picture")), refusals.noModel("picture"))
+    assertRefused(yield* ask(customer, say("picture")), refusals.noModel("picture", "a chat", isPicture))
     assertRefused(yield* ask(customer, say("talk", { input: "x".repeat(100_000) })), refusals.tooLarge(100_000))
     assertRefused(yield* ask(customer, "{"), badRequest("The body is not valid JSON."))
     assertRefused(yield* ask(customer, {}), badRequest("`model` is required.", "model"))
@@ -106,6 +108,9 @@ withLayer(served)("a response that is refused", (it) => {
       const headers = { authorization: `Bearer ${secret}` }
       assertRefused(yield* call(`${path}/${at}`, { method, headers }), refusals.noEndpoint)
     }
-    assertRefused(yield* call(path, { headers: { authorization: `Bearer ${secret}` } }), refusals.noEndpoint)
+    assertRefused(
+      yield* call(path, { headers: { authorization: `Bearer ${secret}` } }),
+      refusals.wrongMethod(path, "POST")
+    )
   })
 })

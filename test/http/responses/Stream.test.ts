@@ -185,7 +185,7 @@ describe("a response", () => {
     [brokenStream(new UpstreamFailed()), "server_error"],
     [brokenStream(new TimedOut()), "server_error"],
     [toWire(new NoHealthyProvider()).body, "server_error"],
-    [toWire(new InsufficientCredits()).body, "insufficient_quota"]
+    [toWire(new InsufficientCredits({ needed: undefined, available: 0n })).body, "insufficient_quota"]
   ])("that breaks ends with its failure: %j", async (envelope, code) => {
     for (const batch of [[], [thought("Hm."), said("Hi")]]) {
       const encoder = responses.encoder(name, requestOf())

@@ -42,6 +42,16 @@ const readable = (origin: string) => ({
   ...(origin === "*" ? {} : { vary: "origin" })
 })
 
+const methods: Readonly<Record<string, string>> = {
+  [chatPath]: "POST",
+  "/v1/images/generations": "POST",
+  "/v1/images/edits": "POST",
+  "/v1/videos": "GET and POST",
+  "/v1/videos/{id}/content": "GET",
+  "/v1/models": "GET",
+  "/v1/usage": "GET",
+  "/v1/openapi.json": "GET"
+}
 const paths = [
   chatPath,
   "/v1/images/generations",
@@ -118,7 +128,7 @@ withLayer(served(`${app},http://localhost:3000`))("a gateway with origins", (it)
   it.effect("tells other origins nothing, and caches that answers differ by origin", function* () {
     for (const origin of ["https://other.example", "null", `${app}.evil.example`, "http://app.example"]) {
       const answer = yield* preflight(chatPath, origin)
-      assertRefused(answer, refusals.noEndpoint)
+      assertRefused(answer, refusals.wrongMethod(chatPath, "POST"))
       assert.deepStrictEqual(corsOf(answer), { vary: "origin" })
     }
     assert.deepStrictEqual(corsOf(yield* call("/v1/models")), { vary: "origin" })
@@ -159,7 +169,9 @@ withLayer(served(""))("a gateway without origins", (it) => {
   it.effect("knows no preflight, and says nothing of origins", function* () {
     for (const path of paths) {
       const answer = yield* preflight(path, app)
-      assertRefused(answer, refusals.noEndpoint)
+      const shown = path.replace("vid_1", "{id}").replace("//v1/models/", "/v1/models")
+      const taken = methods[shown]
+      assertRefused(answer, taken === undefined ? refusals.noEndpoint : refusals.wrongMethod(shown, taken))
       assert.deepStrictEqual(corsOf(answer), {})
     }
     for (const [status, answer] of yield* variousAnswers(app)) {

@@ -29,14 +29,14 @@ withLayer(layer)("the pipeline", (it) => {
 
   it.effect("knows an endpoint by its own methods alone", function* () {
     const { url } = yield* MediaServer
-    for (const [method, path] of [
-      ["DELETE", "/v1/models"],
-      ["PUT", "/v1/videos"],
-      ["POST", "/v1/videos/made-up"],
-      ["GET", "/v1/chat/completions"],
-      ["POST", "/healthz"]
+    for (const [method, path, refusal] of [
+      ["DELETE", "/v1/models", refusals.wrongMethod("/v1/models", "GET")],
+      ["PUT", "/v1/videos", refusals.wrongMethod("/v1/videos", "GET and POST")],
+      ["POST", "/v1/videos/made-up", refusals.wrongMethod("/v1/videos/{id}", "GET and DELETE")],
+      ["GET", "/v1/chat/completions", refusals.wrongMethod("/v1/chat/completions", "POST")],
+      ["POST", "/healthz", refusals.noEndpoint]
     ] as const) {
-      assertRefused(yield* callAt(`${url}${path}`, { method }), refusals.noEndpoint)
+      assertRefused(yield* callAt(`${url}${path}`, { method }), refusal)
     }
   })
 })

@@ -6,7 +6,7 @@ import { base, refusal, taken } from "./VideoBodies.ts"
 
 const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
 const url = (value: string) => ({ _tag: "Url", url: value }) as const
-const unusable = "Failed to process the reference image."
+const unusable = (problem: string) => `Failed to process the reference image. It ${problem}.`
 const most = Number.MAX_SAFE_INTEGER
 
 describe("the required fields of a video", () => {
@@ -102,7 +102,9 @@ describe("the optional fields of a video", () => {
       "input_reference",
       "`input_reference` must hold at most 8 images."
     ],
-    ["input_reference", ["", "a b!", "http://", { image_url: "" }, { image_url: "ftp://a" }], "image", unusable]
+    ["input_reference", ["", { image_url: "" }], "image", unusable("is empty or not valid base64")],
+    ["input_reference", ["a b!", { image_url: "ftp://a" }], "image", unusable("is neither an http(s) URL nor base64")],
+    ["input_reference", ["http://"], "image", unusable("has a URL that is not valid or has more than 8192 characters")]
   ])("are refused where %s is %j", (field, values, param, message) => {
     for (const value of values) {
       assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", param, message])
@@ -111,7 +113,11 @@ describe("the optional fields of a video", () => {
 
   it("are refused where input_reference has more than 20 MiB", () => {
     const input = Buffer.alloc(largestReference + 1).toString("base64")
-    assert.deepStrictEqual(refusal({ ...base, input_reference: input }), ["InvalidRequest", "image", unusable])
+    assert.deepStrictEqual(refusal({ ...base, input_reference: input }), [
+      "InvalidRequest",
+      "image",
+      unusable("is larger than 20 MiB")
+    ])
   })
 
   it("are checked even where another of them wins", () => {

@@ -60,7 +60,7 @@ describe("a form for a video", () => {
     assert.deepStrictEqual(taken(bodyOfForm(type, body)), { ...asked, seconds: 12, references: [file] })
   })
 
-  const unusable = "Failed to process the reference image."
+  const unusable = (problem: string) => `Failed to process the reference image. It ${problem}.`
 
   it.each<[what: string, parts: ReadonlyArray<Buffer>, param: string, message: string]>([
     ["no model", parts.slice(1), "model", "`model` is required."],
@@ -73,8 +73,13 @@ describe("a form for a video", () => {
     ],
     ["two prompts", [...parts, textPart("prompt", "another")], "prompt", "`prompt` must be one text, not several."],
     ["two models", [...parts, textPart("model", "another")], "model", "`model` must be one text, not several."],
-    ["an empty file", [...parts, filePart("input_reference", "")], "image", unusable],
-    ["a text that is no image", [...parts, textPart("input_reference", "a b!")], "image", unusable],
+    ["an empty file", [...parts, filePart("input_reference", "")], "image", unusable("is empty or not valid base64")],
+    [
+      "a text that is no image",
+      [...parts, textPart("input_reference", "a b!")],
+      "image",
+      unusable("is neither an http(s) URL nor base64")
+    ],
     [
       "nine files",
       [...parts, ...Array.from({ length: 9 }, () => filePart("image[]", gifBytes))],

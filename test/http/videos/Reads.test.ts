@@ -114,7 +114,8 @@ withLayer(layer)("a video of the organization", (it) => {
   })
 
   it.effect.each(["%zz", "%", "vid_%ff", "vid_1/contents", "vid_1/content/x"])("is unknown at %s", function* (below) {
-    assertRefused(yield* get(yield* openAccount({}), `/${below}`), refusals.noEndpoint)
+    const refusal = below === "vid_1/contents" ? refusals.meantPath("/v1/videos/{id}/content") : refusals.noEndpoint
+    assertRefused(yield* get(yield* openAccount({}), `/${below}`), refusal)
   })
 
   it.effect.each<readonly [query: string, count: number]>([

@@ -1,5 +1,6 @@
 import { Effect, Exit, Fiber, Option, TestClock } from "effect"
 import type { ChatRequest, Part } from "../../../src/domain/Chat.ts"
+import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { FetcherFake, fetchFailed } from "../../fakes/FetcherFake.ts"
 import { fails, failure, hangs, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
 import { dataUrl, gif, grown, png } from "../../harness/fixtures/TinyMedia.ts"
@@ -22,10 +23,10 @@ const showing = (...urls: ReadonlyArray<string>): ChatRequest =>
     ]
   })
 
-const assertRefused = (failure: unknown) =>
+const assertRefused = (failure: unknown, problem: string, subject: string) =>
   assert.deepInclude(failure, {
     _tag: "InvalidRequest",
-    message: "Failed to process the reference image.",
+    message: explainReference(problem, subject),
     param: "messages"
   })
 
@@ -71,19 +72,20 @@ describe("a picture in a chat", () => {
     }).pipe(run)
   })
 
-  const bad: ReadonlyArray<readonly [string, string]> = [
-    ["HTML", dataUrl(Buffer.from("<html></html>"), "image/png")],
-    ["SVG", dataUrl(Buffer.from("<svg/>"), "image/svg+xml")],
-    ["a PNG cut short", dataUrl(png.subarray(0, -1), "image/png")],
-    ["no base64", "data:image/png;base64,%%%%"],
-    ["more than 20 MiB", dataUrl(grown(20 * 1024 * 1024 + 1), "image/png")]
+  const { format, large } = referenceProblems
+  const bad: ReadonlyArray<readonly [what: string, url: string, problem: string]> = [
+    ["HTML", dataUrl(Buffer.from("<html></html>"), "image/png"), format],
+    ["SVG", dataUrl(Buffer.from("<svg/>"), "image/svg+xml"), format],
+    ["a PNG cut short", dataUrl(png.subarray(0, -1), "image/png"), format],
+    ["no base64", "data:image/png;base64,%%%%", format],
+    ["more than 20 MiB", dataUrl(grown(20 * 1024 * 1024 + 1), "image/png"), large]
   ]
-  it.effect.each(bad)("that is invalid reaches no provider and costs nothing: %s", ([, url]) => {
+  it.effect.each(bad)("that is invalid reaches no provider and costs nothing: %s", ([, url, problem]) => {
     const { brought, run } = world()
     return Effect.gen(function* () {
       const { complete, ended, free, stream } = yield* bench([a], showing(dataUrl(gif, "image/gif"), url))
-      assertRefused(yield* Effect.flip(complete))
-      assertRefused(yield* Effect.flip(stream))
+      assertRefused(yield* Effect.flip(complete), problem, "Image 2 of 2")
+      assertRefused(yield* Effect.flip(stream), problem, "Image 2 of 2")
       assert.deepStrictEqual([brought, ended], [[], []])
       yield* free
     }).pipe(run)
@@ -145,12 +147,12 @@ describe("a picture's URL", () => {
   })
 
   it.effect("that leads to no picture is refused as invalid", () => {
-    const fetcher = new FetcherFake().on(one, png).on(two, fetchFailed("refused"))
+    const fetcher = new FetcherFake().on(one, png).on(two, fetchFailed("refused", undefined, "address"))
     const { brought, run } = world(undefined, fetcher)
     return Effect.gen(function* () {
       const { complete, ended, free, stream } = yield* bench([inlineB, a], asked)
-      assertRefused(yield* Effect.flip(complete))
-      assertRefused(yield* Effect.flip(stream))
+      assertRefused(yield* Effect.flip(complete), referenceProblems.address, "Image 2 of 4")
+      assertRefused(yield* Effect.flip(stream), referenceProblems.address, "Image 2 of 4")
       assert.deepStrictEqual([brought, ended], [[], []])
       yield* free
     }).pipe(run)

@@ -48,7 +48,10 @@ withLayer(ledgers)("an organization that is locked", (it) => {
     )
     const [placed, unaffordable, waited] = exits
     assert.isTrue(placed !== undefined && Exit.isSuccess(placed))
-    assert.deepStrictEqual(unaffordable, Exit.fail(new InsufficientCredits()))
+    assert.deepStrictEqual(
+      unaffordable,
+      Exit.fail(new InsufficientCredits({ needed: NanoUsd(200n * one), available: 90n * one }))
+    )
     assert.isTrue(waited !== undefined && Exit.isFailure(waited) && Option.isSome(outageIn(waited.cause)))
     yield* Deferred.succeed(over, undefined)
     yield* eventually(bench.openHolds(org), (open) => open === 0)

@@ -1,6 +1,8 @@
 import { Effect, Fiber, Layer, Option, TestClock } from "effect"
 import { largestReference, type Reference } from "../../../src/domain/Media.ts"
+import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
+import type { FetchFailed } from "../../../src/services/media/Fetcher.ts"
 import { References } from "../../../src/services/media/References.ts"
 import { FetcherFake, fetchFailed } from "../../fakes/FetcherFake.ts"
 import { make, ranges } from "../../fetching/ForeignServer.ts"
@@ -19,10 +21,10 @@ type Param = (typeof params)[number]
 const load = (references: ReadonlyArray<Reference>, param: Param = "image") =>
   Effect.flatMap(References, (service) => service.load(references, param))
 
-const refused = (references: ReadonlyArray<Reference>, param: Param = "image") =>
+const refused = (references: ReadonlyArray<Reference>, problem: string, param: Param = "image", subject = "It") =>
   // Were one taken, its megabytes would be written out as what the test met.
   Effect.map(Effect.flip(Effect.asVoid(load(references, param))), (failure) =>
-    assert.deepInclude(failure, { _tag: "InvalidRequest", message: "Failed to process the reference image.", param })
+    assert.deepInclude(failure, { _tag: "InvalidRequest", message: explainReference(problem, subject), param })
   )
 
 describe("references", () => {
@@ -51,29 +53,48 @@ describe("references", () => {
   })
 
   const html = Buffer.from("<!doctype html><title>Not here</title>")
-  const bad: ReadonlyArray<readonly [string, Reference]> = [
-    ["nothing", bytes(new Uint8Array(0))],
-    ["HTML", bytes(html)],
-    ["a PNG that is HTML", bytes(Buffer.concat([png.subarray(0, 8), html]))],
-    ["half a PNG", bytes(png.subarray(0, png.length / 2))],
-    ["more than 20 MiB", bytes(grown(largestReference + 1))],
-    ["a URL of HTML", url("https://a.test/page.png")],
-    ["a URL that leads nowhere", url("https://unknown.test/")],
-    ...(["refused", "status", "too_large", "timeout", "network"] as const).map(
-      (reason) => [`a URL that fails with ${reason}`, url(`https://a.test/${reason}`)] as const
+  const { format, large, largeTogether, network, time } = referenceProblems
+  const urls = ["url", "credentials", "address", "name", "port", "redirect"] as const
+  const failures: ReadonlyArray<readonly [name: string, failure: FetchFailed, problem: string]> = [
+    ["refused", fetchFailed("refused"), network],
+    ["status", fetchFailed("status", 404), "could not be fetched: the host answered with status 404"],
+    ["too_large", fetchFailed("too_large", 200), large],
+    ["timeout", fetchFailed("timeout"), time],
+    ["network", fetchFailed("network", 200), network],
+    ...urls.map((problem) => [problem, fetchFailed("refused", 302, problem), referenceProblems[problem]] as const)
+  ]
+  const bad: ReadonlyArray<readonly [string, Reference, string]> = [
+    ["nothing", bytes(new Uint8Array(0)), format],
+    ["HTML", bytes(html), format],
+    ["a PNG that is HTML", bytes(Buffer.concat([png.subarray(0, 8), html])), format],
+    ["half a PNG", bytes(png.subarray(0, png.length / 2)), format],
+    ["more than 20 MiB", bytes(grown(largestReference + 1)), large],
+    ["a URL of HTML", url("https://a.test/page.png"), format],
+    ["a URL that leads nowhere", url("https://unknown.test/"), network],
+    ...failures.map(
+      ([name, , problem]) => [`a URL that fails with ${name}`, url(`https://a.test/${name}`), problem] as const
     )
   ]
   const failing = () =>
-    (["refused", "status", "too_large", "timeout", "network"] as const).reduce(
-      (fetcher, reason) => fetcher.on(`https://a.test/${reason}`, Effect.fail(fetchFailed(reason))),
+    failures.reduce(
+      (fetcher, [name, failure]) => fetcher.on(`https://a.test/${name}`, Effect.fail(failure)),
       new FetcherFake().on("https://a.test/page.png", html)
     )
-  it.effect.each(bad)("are the customer's fault when one is %s", ([, reference]) =>
+  it.effect.each(bad)("are the customer's fault, who is told why, when one is %s", ([, reference, problem]) =>
     Effect.gen(function* () {
       for (const param of params) {
-        yield* refused([reference], param)
-        yield* refused([bytes(png), reference, bytes(png)], param)
+        yield* refused([reference], problem, param)
+        yield* refused([bytes(png), reference, bytes(png)], problem, param, "Image 2 of 3")
       }
+    }).pipe(over(failing()))
+  )
+
+  it.effect("that the provider fetches are judged by their URLs alone, each by its own", () =>
+    Effect.gen(function* () {
+      const { check } = yield* References
+      const failed = yield* Effect.flip(check(["https://a.test/fine.png", "https://a.test/address"]))
+      const message = explainReference(referenceProblems.address, "Image 2 of 2")
+      assert.deepInclude(failed, { message, param: "messages" })
     }).pipe(over(failing()))
   )
 
@@ -82,7 +103,8 @@ describe("references", () => {
       const largest = bytes(grown(largestReference))
       assert.lengthOf(yield* load(Array.from({ length: 8 }, () => largest)), 8)
       assert.lengthOf(yield* load([largest, largest, largest], "messages"), 3)
-      yield* refused([largest, largest, largest, largest], "messages")
+      const problem = largeTogether(64 * 1024 * 1024)
+      yield* refused([largest, largest, largest, largest], problem, "messages", "Image 4 of 4")
     }).pipe(over(new FetcherFake()))
   )
 
@@ -90,7 +112,7 @@ describe("references", () => {
     const urls = Array.from({ length: 8 }, (_, index) => `https://a.test/${index}`)
     const fetcher = urls.reduce((fake, one) => fake.on(one, Effect.never), new FetcherFake())
     return Effect.gen(function* () {
-      const loading = yield* Effect.fork(refused(urls.map(url)))
+      const loading = yield* Effect.fork(refused(urls.map(url), time))
       yield* TestClock.adjust("29 seconds")
       assert.deepStrictEqual([fetcher.mostBusy, fetcher.busy.size], [4, 4])
       assert.isTrue(Option.isNone(yield* Fiber.poll(loading)))
@@ -104,12 +126,15 @@ describe("references", () => {
     const fetcher = new FetcherFake()
       .on("https://a.test/never", Effect.never)
       .on("https://a.test/late", Effect.delay(fetchFailed("status", 404), "1 second"))
+    const problem = "could not be fetched: the host answered with status 404"
     return Effect.gen(function* () {
       const loading = yield* Effect.fork(load([url("https://a.test/never")]))
       yield* Effect.repeat(Effect.yieldNow(), { until: () => fetcher.busy.size > 0 })
       yield* Fiber.interrupt(loading)
       assert.strictEqual(fetcher.busy.size, 0)
-      const other = yield* Effect.fork(refused([url("https://a.test/never"), url("https://a.test/late")]))
+      const other = yield* Effect.fork(
+        refused([url("https://a.test/never"), url("https://a.test/late")], problem, "image", "Image 2 of 2")
+      )
       yield* TestClock.adjust("1 second")
       yield* Fiber.join(other)
       assert.strictEqual(fetcher.busy.size, 0)
@@ -125,8 +150,9 @@ describe("references", () => {
         else response.writeHead(200, { "content-type": "text/html" }).end(png)
       })
       assert.deepStrictEqual(yield* load([url(`${host.url}/picture`)]), [{ type: "image/png", bytes: png, ...dot }])
-      for (const path of ["/inner", "/html"]) yield* refused([url(host.url + path)])
-      yield* refused([url(inner.url)])
+      yield* refused([url(`${host.url}/inner`)], referenceProblems.address)
+      yield* refused([url(`${host.url}/html`)], format)
+      yield* refused([url(inner.url)], referenceProblems.address)
       assert.strictEqual(inner.connections(), 0)
     }).pipe(
       Effect.provide(

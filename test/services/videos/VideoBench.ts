@@ -87,6 +87,7 @@ const catalogOf = (sold: VideoModel) =>
     current: {
       models: [sold],
       find: (id) => (id === sold.id ? sold : undefined),
+      findId: (id) => (id === sold.id ? sold : undefined),
       offers: [],
       off: [],
       sandbox: false,
