@@ -15,13 +15,19 @@ export interface HoldQuery {
   readonly limit: number
 }
 
+/** A thousand years: the database's calendar ends, while a duration may be any. */
+const longestAge = 1000 * 365 * 86_400_000
+
 /** Oldest first. */
 export const makeOpenHolds = (sql: SqlClient.SqlClient, { refunds, requests }: typeof ProcessHolds.Service) => {
   const ids = ({ after, limit, olderThan, org }: HoldQuery) => sql`
     SELECT id FROM all_holds WHERE ${sql.and([
       sql`state = 'open'`,
       ...equals(sql, { org_id: org }),
-      ...whenDefined(olderThan, (millis) => sql`created_at <= now() - ${millis} * interval '1 millisecond'`),
+      ...whenDefined(olderThan, (millis) => {
+        const age = Math.min(millis, longestAge)
+        return sql`created_at <= now() - ${age} * interval '1 millisecond'`
+      }),
       ...whenDefined(
         after,
         (id) => sql`(created_at, id) > ((SELECT created_at FROM all_holds WHERE id = ${id}::uuid), ${id}::uuid)`

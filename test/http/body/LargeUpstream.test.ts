@@ -59,8 +59,8 @@ withLayer(served)("a large request", (it) => {
   it.effect("whose pictures are invalid is refused", function* () {
     const { format, neitherUrl } = referenceProblems
     for (const [bad, problem, subject] of [
-      [`${url}!`, format, "It"],
-      [url.replace("iVBOR", "AAAAA"), format, "It"],
+      [`${url}!`, format, "Image 1 of 2"],
+      [url.replace("iVBOR", "AAAAA"), format, "Image 1 of 2"],
       [`https://a.test/${"a".repeat(9_000)}`, neitherUrl, "The image of `messages[0].content[0]`"]
     ] as const) {
       const noPicture = badRequest(explainReference(problem, subject), "messages")
