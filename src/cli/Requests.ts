@@ -100,6 +100,8 @@ export const requests = Command.make(
       Inputs.option("address", Inputs.addressForms, parseRange),
       `the client's: ${Inputs.addressForms}; default: all`
     ),
+    user: Inputs.optional(Inputs.text("user"), "the end user that requests name; default: all"),
+    tag: Inputs.optional(Inputs.text("tag"), "the tag that requests have; default: all"),
     ...Inputs.period,
     limit: Inputs.optionalLimit(
       2_147_483_647,
@@ -109,18 +111,17 @@ export const requests = Command.make(
     follow: Inputs.flag("follow", "go on with new rows as they come, oldest first; with --json one document a line"),
     json: Inputs.json
   },
-  Effect.fnUntraced(function* ({ address, csv, follow: isFollowing, json, key, limit, model, org, status, ...period }) {
+  Effect.fnUntraced(function* ({ csv, follow: isFollowing, json, key, limit, org, since, until, ...filters }) {
+    const period = { since, until }
     if (csv && (json || isFollowing))
       return yield* new CommandFailed({ message: "--csv goes with neither --json nor --follow." })
     if (isFollowing && period.until !== undefined)
       return yield* new CommandFailed({ message: "--follow has no end: it does not go with --until." })
     const query = {
+      ...filters,
       ...(yield* Inputs.readPeriod(period)),
       org: yield* filterOf(org),
-      key: key === undefined ? undefined : KeyId.make(key),
-      model,
-      status,
-      address
+      key: key === undefined ? undefined : KeyId.make(key)
     }
     yield* Effect.flatMap(RequestLog, ({ checkSearch }) => checkSearch(query))
     if (csv) return yield* exportCsv(query, limit ?? Infinity)

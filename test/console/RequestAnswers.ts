@@ -17,6 +17,8 @@ export const request = (index: number, given: Partial<RequestRecord> = {}): Requ
   key_name: "production",
   address: "127.0.0.1",
   user_agent: "curl",
+  end_user: null,
+  tag: null,
   surface: "chat",
   model: "claude-opus-5",
   stream: false,

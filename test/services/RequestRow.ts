@@ -16,6 +16,8 @@ export const requestRow = RequestRow.make({
   keyId: KeyId.make("key_1"),
   address: null,
   userAgent: null,
+  endUser: null,
+  tag: null,
   model: "m",
   route: "m@p",
   preferredRoute: null,

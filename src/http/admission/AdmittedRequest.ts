@@ -6,6 +6,7 @@ import { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { BodyReceiver } from "../body/BodyReceiver.ts"
+import { tagOf } from "./Attribution.ts"
 import type { Admitted, Endpoint } from "./Endpoint.ts"
 import type { RequestContext } from "./RequestContext.ts"
 import { headersOf } from "./RequestOutcome.ts"
@@ -38,6 +39,7 @@ export const admittedMaker = (options: { readonly defaultRpm: number }) =>
         surface: endpoint.surface,
         caller,
         client: { address, userAgent: request.headers["user-agent"] },
+        tag: tagOf(request),
         limit: caller.rpm ?? options.defaultRpm,
         at,
         startedAt,

@@ -22,6 +22,8 @@ export interface ChatDialect {
   readonly idHeader?: string | undefined
   /** Requests that the balance does not cover run with a lower cap, whatever their organization's setting. */
   readonly fitsHold: boolean
+  /** Whether `metadata.user_id` names an end user. */
+  readonly namesUserInMetadata?: boolean | undefined
   readonly decode: (json: unknown, headers: IncomingHttpHeaders) => Either.Either<ChatRequest, InvalidRequest>
   readonly encodeAnswer: (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage) => unknown
   readonly encoder: (name: AnswerName, request: ChatRequest) => StreamEncoder

@@ -7,6 +7,7 @@ import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import type { ChatTask } from "../../services/chat/ChatCharging.ts"
 import { proceed } from "../../services/runtime/Fibers.ts"
+import { attribute } from "../admission/Attribution.ts"
 import type { Admitted } from "../admission/Endpoint.ts"
 import { Limits, readDocument } from "../body/Body.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
@@ -14,6 +15,7 @@ import { modelIn } from "../body/Guards.ts"
 import { largeChat, largeRequest } from "./ChatBody.ts"
 import type { ChatDialect } from "./ChatDialect.ts"
 import { conversationKeyOf } from "./ConversationKey.ts"
+import { withoutEndUser } from "./EndUser.ts"
 
 /** Reads a request of a dialect, and applies the rules of its model. */
 export const makeTaskReader = Effect.gen(function* () {
@@ -34,9 +36,9 @@ export const makeTaskReader = Effect.gen(function* () {
     if (!mayUseModel(record.caller, model.id)) return new ModelNotAllowed({ model: model.id })
     const ruled = applyRules(model, asked.model === model.id ? asked : { ...asked, model: model.id })
     if (Either.isLeft(ruled)) return ruled.left
-    const request = ruled.right
+    const request = withoutEndUser(ruled.right)
     const { fitHolds, org } = record.caller
-    const conversation = conversationKeyOf(model, request, { org, headers, bytes })
+    const conversation = conversationKeyOf(model, ruled.right, { org, headers, bytes })
     return Effect.succeed({
       model,
       request: conversation === undefined ? request : { ...request, conversation },
@@ -51,6 +53,8 @@ export const makeTaskReader = Effect.gen(function* () {
       ({ bytes, value }): Effect.Effect<ChatTask, InvalidRequest | ModelNotAllowed | ModelNotFound> => {
         const { record, request } = admitted
         record.model = modelIn(value)
+        const refusal = attribute(admitted, value, dialect.namesUserInMetadata)
+        if (refusal !== undefined) return refusal
         const decoded = dialect.decode(value, request.headers)
         if (Either.isLeft(decoded)) return decoded.left
         record.stream = decoded.right.stream

@@ -5,8 +5,9 @@ import { between, described, Filled, Integer, isWithin, matching, optional, upTo
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { GenerationErrors } from "../errors/Schemas.ts"
 import { problem } from "../schema/Decoding.ts"
-import { Authenticated } from "../schema/Headers.ts"
+import { Authenticated, GatewayTag } from "../schema/Headers.ts"
 import {
+  endUser,
   Flag,
   ImageUrl,
   JsonSchema,
@@ -180,7 +181,8 @@ export const ChatCompletionRequest = Schema.Struct({
   tool_choice: optional(ToolChoice, "Whether the model may or must call a function, or which one of `tools`."),
   response_format: optional(ResponseFormat, "Makes the answer JSON, or JSON of a schema. Not every model can."),
   prompt_cache_key: optional(CacheKey, "The same for requests that share a long beginning, which vendors may cache."),
-  prompt_cache_retention: optional(Retention, "How long a vendor that has the choice keeps a cached prompt.")
+  prompt_cache_retention: optional(Retention, "How long a vendor that has the choice keeps a cached prompt."),
+  ...endUser
 }).annotations({ identifier: "ChatCompletionRequest" })
 
 const description = `Answers with JSON, or with server-sent events when \`stream\` is true:
@@ -198,6 +200,7 @@ data: [DONE]
 A stream is whole only with its \`data: [DONE]\`; one that breaks ends with an event that has an \`error\`, and costs nothing.`
 
 export const completeChat = HttpApiEndpoint.post("complete", "/chat/completions")
+  .setHeaders(GatewayTag)
   .setPayload(ChatCompletionRequest)
   .addSuccess(ChatCompletion)
   .addError(GenerationErrors)

@@ -11,6 +11,7 @@ import { Encoded, jsonChunks } from "../../services/media/Chunks.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { json, jsonInPieces, resultHeaders } from "../Answer.ts"
+import { attribute } from "../admission/Attribution.ts"
 import type { Admitted, Endpoint } from "../admission/Endpoint.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
@@ -88,8 +89,11 @@ export const imageEndpoints = Effect.gen(function* () {
   }
 
   // A function of its own, so that the body is freed before the picture is made.
-  const read = Effect.fnUntraced(function* ({ record }: Admitted, body: unknown, needsReference: boolean) {
+  const read = Effect.fnUntraced(function* (admitted: Admitted, body: unknown, needsReference: boolean) {
+    const { record } = admitted
     record.model = modelIn(body)
+    const refusal = attribute(admitted, body)
+    if (refusal !== undefined) return yield* refusal
     const params = yield* decodeImageBody(body, { needsReference })
     record.model = catalog.current.find(params.model)?.id ?? params.model
     yield* requireAllowed(record.caller, "image", catalog.current.find(params.model))

@@ -3,9 +3,18 @@ import { Schema } from "effect"
 import { Anything, described, Filled, Integer, matching, optional } from "../../domain/Constraints.ts"
 import { Conflict, GenerationErrors } from "../errors/Schemas.ts"
 import { problem } from "../schema/Decoding.ts"
-import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
+import { Authenticated, MediaHeaders } from "../schema/Headers.ts"
 import { Files, References, RequiredReferences } from "../schema/References.ts"
-import { formN, formUnsupported, modelOf, n, promptFor, unsupported } from "../schema/SharedFields.ts"
+import {
+  endUser,
+  formEndUser,
+  formN,
+  formUnsupported,
+  modelOf,
+  n,
+  promptFor,
+  unsupported
+} from "../schema/SharedFields.ts"
 
 const model = modelOf("an image model")
 const prompt = promptFor("What the image shows, or what is to change.")
@@ -54,7 +63,8 @@ export const ImageGenerationRequest = Schema.Struct({
   resolution: optional(Resolution, texts.resolution),
   size: optional(Size, texts.size),
   aspect_ratio: optional(AspectRatio, texts.aspectRatio),
-  quality: described(Anything, texts.quality)
+  quality: described(Anything, texts.quality),
+  ...endUser
 }).annotations({ identifier: "ImageGenerationRequest" })
 
 export const ImageEditRequest = Schema.Struct({
@@ -76,7 +86,8 @@ const ImageEditForm = Schema.Struct({
   n: formN,
   stream: described(Schema.Literal("false", ""), texts.stream),
   mask: formUnsupported(insteadOf.mask),
-  images: formUnsupported(insteadOf.images)
+  images: formUnsupported(insteadOf.images),
+  ...formEndUser
 })
 
 export const ImageResponse = Schema.Struct({
@@ -92,7 +103,7 @@ export const ImageResponse = Schema.Struct({
 }).annotations({ identifier: "ImageResponse", description: "The image." })
 
 export const generateImage = HttpApiEndpoint.post("generate", "/images/generations")
-  .setHeaders(IdempotencyKey)
+  .setHeaders(MediaHeaders)
   .setPayload(ImageGenerationRequest)
   .addSuccess(ImageResponse)
   .annotateContext(
@@ -104,7 +115,7 @@ export const generateImage = HttpApiEndpoint.post("generate", "/images/generatio
   )
 
 export const editImage = HttpApiEndpoint.post("edit", "/images/edits")
-  .setHeaders(IdempotencyKey)
+  .setHeaders(MediaHeaders)
   .setPayload(
     Schema.Union(ImageEditRequest, HttpApiSchema.Multipart(ImageEditForm).annotations({ identifier: "ImageEditForm" }))
   )

@@ -10,6 +10,7 @@ export const messages: ChatDialect = {
   path: servedPath(createMessage),
   idPrefix: "msg",
   fitsHold: true,
+  namesUserInMetadata: true,
   idHeader: messagesIdHeader,
   decode: decodeMessagesBody,
   encodeAnswer: messageJson,

@@ -3,9 +3,10 @@ import { Schema } from "effect"
 import { Anything, atLeast, Filled, Integer, matching, optional } from "../../domain/Constraints.ts"
 import { CountTokensErrors, GenerationErrors } from "../errors/Schemas.ts"
 import { problem } from "../schema/Decoding.ts"
-import { Authenticated } from "../schema/Headers.ts"
+import { Authenticated, GatewayTag } from "../schema/Headers.ts"
 import {
   AnyObject,
+  endUser,
   Flag,
   JsonSchema,
   modelOf,
@@ -73,12 +74,17 @@ export const MessagesRequest = Schema.Struct({
   temperature: optional(numberFrom(0, 1), `Default 1. ${samplingOnly}`),
   top_p: optional(numberFrom(0, 1), samplingOnly),
   top_k: optional(Schema.Number.annotations(problem("must be a number")), "For routes that speak this API."),
-  metadata: optional(AnyObject.annotations(object), "For routes that speak this API.")
+  metadata: optional(
+    AnyObject.annotations(object),
+    "For routes that speak this API, but for `user_id`, which is kept as a `user` is."
+  ),
+  ...endUser
 }).annotations({ identifier: "MessagesRequest" })
 
 export const CountTokensRequest = Schema.Struct(prompt).annotations({ identifier: "CountTokensRequest" })
 
 export const createMessage = HttpApiEndpoint.post("create", "/messages")
+  .setHeaders(GatewayTag)
   .setPayload(MessagesRequest)
   .addSuccess(Message)
   .addError(GenerationErrors)

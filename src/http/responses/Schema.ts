@@ -3,8 +3,9 @@ import { Schema } from "effect"
 import { Filled, optional, upTo } from "../../domain/Constraints.ts"
 import { GenerationErrors } from "../errors/Schemas.ts"
 import { problem } from "../schema/Decoding.ts"
-import { Authenticated } from "../schema/Headers.ts"
+import { Authenticated, GatewayTag } from "../schema/Headers.ts"
 import {
+  endUser,
   Flag,
   JsonSchema,
   modelOf,
@@ -85,7 +86,8 @@ export const ResponsesRequest = Schema.Struct({
   prompt_cache_retention: optional(oneOf("in_memory", "24h"), "How long the provider keeps the cache, where it can."),
   store: optional(Flag, "Ignored: nothing is stored."),
   metadata: optional(Metadata, "Comes back in the answer."),
-  truncation: optional(Text, "Only for routes that speak this API.")
+  truncation: optional(Text, "Only for routes that speak this API."),
+  ...endUser
 }).annotations({ identifier: "ResponsesRequest" })
 
 const description = `The Responses convention, for clients and coding agents that speak it. Answers with JSON, or with server-sent events when \`stream\` is true:
@@ -104,6 +106,7 @@ data: {"type":"response.completed","sequence_number":8,"response":{…}}
 A stream is whole only with its \`response.completed\` or \`response.incomplete\`; one that breaks ends with \`response.failed\`, and costs nothing. Nothing is stored: \`GET\` and \`DELETE /responses/{id}\` are 404.`
 
 export const createResponse = HttpApiEndpoint.post("create", "/responses")
+  .setHeaders(GatewayTag)
   .setPayload(ResponsesRequest)
   .addSuccess(ResponseObject)
   .addError(GenerationErrors)

@@ -14,6 +14,23 @@ export class Authenticated extends HttpApiMiddleware.Tag<Authenticated>()("gatew
   })
 }) {}
 
+export const gatewayTag = "x-gateway-tag"
+export const tagPattern = /^[A-Za-z0-9._-]{1,64}$/
+
+/** Only described, as all headers are. */
+export const GatewayTag = Schema.Struct({
+  [gatewayTag]: Schema.optional(
+    Schema.String.annotations({
+      jsonSchema: {
+        type: "string",
+        pattern: tagPattern.source,
+        description:
+          "What to add this request's usage up by: see `/usage?by=tag`. No provider sees it. A wrong one is 400."
+      }
+    })
+  )
+})
+
 export const idempotencyKey = "idempotency-key"
 
 /** Only described: the services check it. */
@@ -28,3 +45,5 @@ export const IdempotencyKey = Schema.Struct({
     })
   )
 })
+
+export const MediaHeaders = Schema.Struct({ ...IdempotencyKey.fields, ...GatewayTag.fields })

@@ -1,6 +1,7 @@
 import type { OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import {
+  Anything,
   atLeast,
   atMost,
   between,
@@ -80,6 +81,17 @@ export const promptFor = (description: string) =>
     ...problem((value) => (isFilled(value) ? `must have at most ${longest} characters` : required(value))),
     description
   })
+
+const endUserText = "Who uses your product: the first 128 characters are kept with the request. No provider sees it."
+const otherEndUserText = "The same, where there is no `user`."
+export const endUser = {
+  user: described(Anything, endUserText),
+  safety_identifier: described(Anything, otherEndUserText)
+}
+export const formEndUser = {
+  user: described(Schema.String, endUserText),
+  safety_identifier: described(Schema.String, otherEndUserText)
+}
 
 export const n = optional(Schema.Literal(1).annotations(problem("must be 1")), "Only 1.")
 export const formN = described(Schema.Literal("1", ""), "Only 1.")

@@ -14,10 +14,10 @@ import {
   WrongQuery
 } from "../errors/Schemas.ts"
 import { problem } from "../schema/Decoding.ts"
-import { Authenticated, IdempotencyKey } from "../schema/Headers.ts"
+import { Authenticated, MediaHeaders } from "../schema/Headers.ts"
 import { parameter } from "../schema/Query.ts"
 import { Files, Frames, References } from "../schema/References.ts"
-import { formN, modelOf, n, promptFor } from "../schema/SharedFields.ts"
+import { endUser, formEndUser, formN, modelOf, n, promptFor } from "../schema/SharedFields.ts"
 
 const model = modelOf("a video model")
 const prompt = promptFor("The scene.")
@@ -56,7 +56,8 @@ export const VideoCreateRequest = Schema.Struct({
   seconds: optional(Length, texts.seconds),
   duration: optional(Length, texts.duration),
   webhook_url: optional(WebhookUrl, texts.webhookUrl),
-  n
+  n,
+  ...endUser
 }).annotations({ identifier: "VideoCreateRequest" })
 
 /** In a form an empty text means left out. */
@@ -71,7 +72,8 @@ const VideoCreateForm = Schema.Struct({
   "input_reference[image_url]": described(Schema.String, "The same for a frame that is no file."),
   "input_reference[file_id]": described(Schema.Literal(""), "Not supported."),
   webhook_url: described(FormWebhookUrl, texts.webhookUrl),
-  n: formN
+  n: formN,
+  ...formEndUser
 })
 
 export const Video = Schema.Struct({
@@ -155,7 +157,7 @@ export const VideoListQuery = Schema.Struct({
 })
 
 export const createVideo = HttpApiEndpoint.post("create", "/videos")
-  .setHeaders(IdempotencyKey)
+  .setHeaders(MediaHeaders)
   .setPayload(
     Schema.Union(
       VideoCreateRequest,

@@ -14,6 +14,7 @@ import { type Video, VideoJobs } from "../../services/videos/VideoJobs.ts"
 import { videoJson } from "../../services/videos/VideoObject.ts"
 import { json, respond, resultHeaders } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
+import { attribute } from "../admission/Attribution.ts"
 import type { Admitted, Endpoint } from "../admission/Endpoint.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
@@ -82,6 +83,8 @@ export const videoEndpoint = Effect.gen(function* () {
     const received = yield* readJsonOrForm(admitted, limits.mediaBodyBytes, videoForm)
     const body = yield* decodeReferences(received)
     record.model = modelIn(body)
+    const refusal = attribute(admitted, body)
+    if (refusal !== undefined) return yield* refusal
     const params = yield* decodeVideoBody(body)
     record.model = catalog.current.find(params.model)?.id ?? params.model
     yield* requireAllowed(record.caller, "video", catalog.current.find(params.model))

@@ -30,6 +30,10 @@ export const requestColumns = {
   key_id: KeyId,
   address: Text,
   user_agent: Text,
+  /** Who uses the customer's product, as the customer names them. */
+  end_user: Text,
+  /** What the customer's usage is added up by. */
+  tag: Text,
   model: Text,
   route: Text,
   /** The one that had the conversation's prompt cache. */
@@ -53,7 +57,8 @@ export const columnNames = Record.keys(requestColumns)
 
 /**
  * What `usage_parts()` counts of a row of the log and `add_usage()` adds to `usage_totals`, both in SQL: the newest are in
- * migrations 0024 and 0030, and name these columns and those of the type `usage_part`.
+ * migrations 0030 and 0037, and name these columns and those of the type `usage_part`. What has a tag is in `usage_tag_totals`
+ * once more.
  */
 export const totalColumns = [
   "requests",

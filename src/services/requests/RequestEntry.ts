@@ -21,6 +21,8 @@ export interface RequestEntry {
   readonly key: KeyId
   readonly address?: string | undefined
   readonly userAgent?: string | undefined
+  readonly endUser?: string | undefined
+  readonly tag?: string | undefined
   readonly model: string | undefined
   readonly route: string | undefined
   readonly preferredRoute?: string | undefined
@@ -72,6 +74,8 @@ export const toRow = (entry: RequestEntry): Readonly<Record<RequestColumn, unkno
   key_id: entry.key,
   address: toStorable(entry.address),
   user_agent: withoutControls(entry.userAgent),
+  end_user: entry.endUser === undefined ? null : storable(entry.endUser),
+  tag: entry.tag ?? null,
   model: toStorable(entry.model),
   route: entry.route ?? null,
   preferred_route: entry.preferredRoute ?? null,
@@ -107,7 +111,8 @@ const Essentials = Schema.Struct({
   model: Schema.NullOr(Schema.String),
   route: Schema.NullOr(Schema.String),
   provider: Schema.NullOr(Schema.String),
-  stream: Schema.Boolean
+  stream: Schema.Boolean,
+  tag: Schema.optional(Schema.NullOr(Schema.String))
 })
 const readEssentials = Schema.decodeUnknownOption(Schema.parseJson(Essentials))
 

@@ -15,6 +15,7 @@ interface Begun {
   readonly surface: Surface
   readonly caller: Caller
   readonly client?: { readonly address: string; readonly userAgent: string | undefined }
+  readonly tag?: string | undefined
   readonly limit: number
   /** Unix milliseconds. */
   readonly at: number
@@ -41,12 +42,15 @@ export class RequestRecord {
   readonly surface: Surface
   readonly caller: Caller
   readonly client: Begun["client"]
+  readonly tag: string | undefined
   readonly at: number
   readonly startedAt: number
   readonly trace: RequestTrace | undefined
   readonly attempts: AttemptHistory
   readonly notes = new Set<Note>()
   readonly rate: RateUnit
+  /** Who uses the customer's product, as the customer names them; of at most 128 characters. */
+  endUser: string | undefined
   model: string | undefined
   route: RouteBase | undefined
   stream = false
@@ -71,6 +75,7 @@ export class RequestRecord {
     this.surface = begun.surface
     this.caller = caller
     this.client = begun.client
+    this.tag = begun.tag
     this.at = begun.at
     this.startedAt = begun.startedAt
     this.trace = trace
@@ -105,6 +110,8 @@ export class RequestRecord {
       key: this.caller.key,
       address: this.client?.address,
       userAgent: this.client?.userAgent,
+      endUser: this.endUser,
+      tag: this.tag,
       model: this.model,
       route: this.route?.id,
       preferredRoute: this.attempts.preferredRoute,

@@ -18,6 +18,8 @@ export interface RequestQuery {
   readonly route?: string | undefined
   readonly surface?: string | undefined
   readonly code?: string | undefined
+  readonly user?: string | undefined
+  readonly tag?: string | undefined
   readonly address?: AddressRange | undefined
   readonly status?: StatusFilter | undefined
   /** The client's request id, or a row's own id. */
@@ -46,9 +48,9 @@ const isUuid = Schema.is(Schema.UUID)
 const timeOf = (sql: SqlClient.SqlClient, after: string) => sql`(SELECT at FROM request_log WHERE id = ${after})`
 
 const conditionsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
-  const { after, code, endedSince, id, key, model, org, route, status, surface } = query
+  const { after, code, endedSince, id, key, model, org, route, status, surface, tag, user } = query
   return [
-    ...equals(sql, { org_id: org, key_id: key, model, route, surface, code }),
+    ...equals(sql, { end_user: user, tag, org_id: org, key_id: key, model, route, surface, code }),
     ...whenDefined(status, (status) => withStatus(sql, status)),
     ...whenDefined(query.address, (range) => isWithin(sql, range)),
     ...whenDefined(id, (id) => (isUuid(id) ? sql`(request_id = ${id} OR id = ${id}::uuid)` : sql`request_id = ${id}`)),
@@ -59,11 +61,11 @@ const conditionsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
 }
 
 /** What no index has in the order of time. */
-const isByHours = ({ code, endedSince, id, key, model, org, route, status, surface }: RequestQuery) => {
-  if (code !== undefined || id !== undefined || endedSince !== undefined) return false
+const isByHours = ({ code, endedSince, id, key, model, org, route, status, surface, tag, user }: RequestQuery) => {
+  if (user !== undefined || code !== undefined || id !== undefined || endedSince !== undefined) return false
   if (route !== undefined || surface !== undefined || status === "error" || status === "5xx") return true
-  if (org === undefined && key === undefined) return model !== undefined && status === "ok"
-  return [org, key, model, status].filter((one) => one !== undefined).length > 1
+  if (tag === undefined && org === undefined && key === undefined) return model !== undefined && status === "ok"
+  return [org, key, model, status, tag].filter((one) => one !== undefined).length > 1
 }
 
 /** Series that have all matching requests, and perhaps others: a model that was not on sale yet counted as unknown. */
@@ -74,15 +76,30 @@ const seriesOf = (sql: SqlClient.SqlClient, { key, model, org, route, status, su
     ...whenDefined(status, (status) => (status === "ok" ? sql`status < 400` : withStatus(sql, status)))
   ])
 
+/** Of a tag there are series of their own; its part beyond a day's limit is in those of `other`. */
+const totalsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
+  const { tag } = query
+  if (tag === undefined) {
+    return { hours: "usage_hours", series: sql`SELECT id, key_id FROM usage_series WHERE ${seriesOf(sql, query)}` }
+  }
+  return {
+    hours: "usage_tag_hours",
+    series: sql`
+      SELECT tagged.id, key_id FROM usage_tag_series AS tagged JOIN usage_series ON usage_series.id = tagged.series_id
+      WHERE tag IN (${tag}, 'other') AND ${seriesOf(sql, query)}`
+  }
+}
+
 /** The newest hours that have such requests by the totals or uncounted, one after the other until the rows are enough. */
 const listByHours = (sql: SqlClient.SqlClient, query: RequestQuery) => {
   const { after, limit, since, until } = query
+  const { hours, series } = totalsOf(sql, query)
   return sql`
     WITH RECURSIVE bounds AS MATERIALIZED (
       SELECT date_trunc('hour', greatest(min(at), ${since === undefined ? null : new Date(since)}::timestamptz), 'UTC') AS oldest
       FROM request_log
     ), series AS MATERIALIZED (
-      SELECT id, key_id FROM usage_series WHERE ${seriesOf(sql, query)}
+      ${series}
     ), uncounted AS MATERIALIZED (
       SELECT DISTINCT date_trunc('hour', at, 'UTC') AS starts_at, key_id FROM ${sql.literal(uncountedRows)}
       WHERE ${sql.and(conditionsOf(sql, query))}
@@ -94,7 +111,7 @@ const listByHours = (sql: SqlClient.SqlClient, query: RequestQuery) => {
       SELECT next.hour, found + cardinality(here.listed), here.listed FROM hours, LATERAL (
         SELECT starts_at AS hour, array_agg(DISTINCT key_id) AS keys FROM (
           SELECT starts_at, key_id FROM series, LATERAL (
-            SELECT starts_at FROM usage_hours
+            SELECT starts_at FROM ${sql(hours)}
             WHERE series_id = series.id AND starts_at < hours.hour
               AND starts_at >= (SELECT oldest FROM bounds) AND requests > 0
             ORDER BY starts_at DESC LIMIT 1
@@ -126,11 +143,12 @@ const areTotalsReady = (sql: SqlClient.SqlClient, query: RequestQuery) =>
   )
 
 const listPlainly = (sql: SqlClient.SqlClient, query: RequestQuery) => {
-  const { code, id, key, limit, model, org, status, ...others } = query
+  const { code, id, key, limit, model, org, status, tag, user, ...others } = query
   // An id finds its rows whatever else is asked for, and a status may be rarer than a model.
-  const isFree = id !== undefined || ([code, key, org].every((one) => one === undefined) && status !== undefined)
+  const isFree =
+    id !== undefined || ([code, key, org, tag, user].every((one) => one === undefined) && status !== undefined)
   return sql`SELECT * FROM request_log ${listing(sql, {
-    equal: isFree ? {} : { code, key_id: key, org_id: org, model },
+    equal: isFree ? {} : { end_user: user, tag, code, key_id: key, org_id: org, model },
     where: conditionsOf(sql, isFree ? query : { ...others, status, limit }),
     by: ["at", "id"],
     limit

@@ -21,6 +21,8 @@ const replaced = [
   "attempts",
   "address",
   "user_agent",
+  "end_user",
+  "tag",
   "preferred_route",
   "provider_request_id",
   "first_byte_ms",
@@ -85,6 +87,8 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
           // Said first: what is there of those hours is compared with nothing from then on.
           return sql`UPDATE usage_bounds SET rows_from = greatest(rows_from, ${before})`.pipe(
             Effect.zipRight(Effect.repeat(some, { while: (removed) => removed.length === 5000 })),
+            // No row of these days can change any more.
+            Effect.zipLeft(sql`DELETE FROM usage_tags WHERE day < (${before} AT TIME ZONE 'UTC')::date`),
             Effect.map((removed) => removed.length),
             Effect.orDie
           )

@@ -156,6 +156,8 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
         key,
         hold: hold.id,
         requestId: record.requestId,
+        endUser: record.endUser,
+        tag: record.tag,
         trace: record.trace?.span.traceparent,
         model: model.id,
         seconds,

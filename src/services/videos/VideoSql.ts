@@ -17,6 +17,8 @@ export interface NewJob {
   readonly key: KeyId
   readonly hold: string
   readonly requestId: string
+  readonly endUser: string | undefined
+  readonly tag: string | undefined
   readonly trace: string | undefined
   readonly model: string
   readonly seconds: number
@@ -98,10 +100,10 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
     insert: (job: NewJob) =>
       sql`
         INSERT INTO videos (id, org_id, key_id, hold_id, request_id, trace, model, seconds, price, prompt, reference_url,
-          reference, webhook_url, deadline, lease, lease_until)
+          reference, webhook_url, end_user, tag, deadline, lease, lease_until)
         VALUES (${job.id}, ${job.org}, ${job.key}, ${job.hold}, ${job.requestId}, ${job.trace ?? null}, ${job.model},
           ${job.seconds}, ${job.price}, ${job.prompt}, ${job.referenceUrl ?? null}, ${job.reference ?? null},
-          ${job.webhookUrl ?? null},
+          ${job.webhookUrl ?? null}, ${job.endUser === undefined ? null : storable(job.endUser)}, ${job.tag ?? null},
           now() + ${job.timeoutSeconds} * interval '1 second', ${job.lease}, ${leaseEnd})
         ON CONFLICT (id) DO NOTHING`,
 

@@ -56,9 +56,10 @@ describe("images and videos in the OpenAPI document", () => {
   })
 
   it.each(endpoints)("have the idempotency key and the headers of answers at $path", ({ post, status }) => {
-    const [key, ...others] = post?.parameters ?? []
+    const [key, tag, ...others] = post?.parameters ?? []
     assert.lengthOf(others, 0)
     assert.deepInclude(key, { name: "idempotency-key", in: "header", required: false })
+    assert.deepInclude(tag, { name: "x-gateway-tag", in: "header", required: false })
     const pattern = Reflect.get(Object(key?.schema), "pattern")
     for (const [value, taken] of [
       ["a", true],

@@ -25,7 +25,8 @@ const models = { talk: {}, fails: { routes: [onFirst] } }
 const served = (corsOrigins: string) =>
   gateway(models, corsOrigins === "" ? { TRUST_PROXY: "1" } : { CORS_ORIGINS: corsOrigins, TRUST_PROXY: "1" })
 
-const sdkHeaders = "authorization,content-type,idempotency-key,x-request-id,x-stainless-retry-count,x-stainless-lang"
+const sdkHeaders =
+  "authorization,content-type,idempotency-key,x-request-id,x-gateway-tag,x-stainless-retry-count,x-stainless-lang"
 
 const preflight = (path: string, origin: string, more: Readonly<Record<string, string>> = {}) =>
   call(path, {

@@ -21,6 +21,7 @@ withLayer(Postgres.layer)("the columns of requests", (it) => {
 
   it.effect("are summed by the database in the totals that are named", function* () {
     assert.sameMembers([...totalColumns, "series_id", "span", "starts_at"], yield* namesOf("usage_totals"))
+    assert.sameMembers(yield* namesOf("usage_tag_totals"), yield* namesOf("usage_totals"))
     assert.includeMembers(yield* namesOf("usage_part"), [...totalColumns])
   })
 })

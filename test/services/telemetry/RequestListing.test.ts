@@ -19,14 +19,15 @@ const rows = (seed: number) => {
   const at = (unit: string) => `('2026-03-01T00:00:00Z'::timestamptz + ${unit})`
   return `
     SELECT setseed(${seed});
-    INSERT INTO request_log (id, request_id, at, surface, status, code, org_id, key_id, model, route, address, charge, total_ms, hold_id)
+    INSERT INTO request_log (id, request_id, at, surface, status, code, org_id, key_id, model, route, address, end_user, tag,
+      charge, total_ms, hold_id)
     SELECT gen_random_uuid(), 'r', at, CASE WHEN part < 0.1 THEN 'image' ELSE 'chat' END, status,
       CASE WHEN status <> 200 THEN 'upstream_error' WHEN part > 0.97 THEN 'stream_error' END, 'org' || key % 2, 'key' || key,
       CASE WHEN status = 404 THEN CASE WHEN part < 0.5 THEN 'late' WHEN part < 0.8 THEN 'never' END
         WHEN part > 0.9 AND at > '2026-03-05' THEN 'late' ELSE 'm' || i % 3 END,
       CASE WHEN status < 400 OR status >= 500 THEN 'm' || i % 3 || '@' || key END,
       (ARRAY[NULL, '203.0.113.9', '203.0.113.10', '203.0.114.9', '2001:db8::9', 'fe80::9%eth0', 'unknown'])[1 + i % 7],
-      0, 1, NULL
+      (ARRAY[NULL, 'ann', 'bob'])[1 + i % 3], (ARRAY[NULL, 'blue', 'blue', 'red', 'other'])[1 + i % 5], 0, 1, NULL
     FROM (
       SELECT i, random() AS part, floor(4 * random() * random())::int AS key,
         (ARRAY[200, 200, 200, 200, 404, 429, 502, 503])[1 + floor(8 * random())::int] AS status,
@@ -54,6 +55,8 @@ const queries = fc.record({
   model: optional("m0", "m1", "late", "never", "unknown"),
   route: optional("m0@0", "m1@3", "m2@2", "none"),
   surface: optional("chat", "image"),
+  user: fc.option(fc.constantFrom("ann", "nobody"), { nil: undefined, freq: 3 }),
+  tag: fc.option(fc.constantFrom("blue", "red", "other", "none"), { nil: undefined, freq: 2 }),
   code: fc.option(fc.constantFrom("upstream_error", "stream_error"), { nil: undefined, freq: 4 }),
   status: optional<RequestQuery["status"]>(200, 404, 503, "4xx", "5xx", "ok", "error"),
   address: fc.option(fc.constantFrom(...ranges.keys()), { nil: undefined, freq: 2 }),
@@ -71,6 +74,8 @@ const Row = Schema.Struct({
   route: Schema.NullOr(Schema.String),
   surface: Schema.String,
   address: Schema.NullOr(Schema.String),
+  endUser: Schema.NullOr(Schema.String),
+  tag: Schema.NullOr(Schema.String),
   status: Schema.Number,
   code: Schema.NullOr(Schema.String)
 })
@@ -83,13 +88,16 @@ const hasStatus = ({ code, status }: typeof Row.Type, wanted: RequestQuery["stat
 }
 
 const isAsked = (row: typeof Row.Type, query: RequestQuery) => {
-  const { address, code, key, model, org, route, since = -Infinity, status, surface, until = Infinity } = query
+  const { address, code, key, model, org, route, status, surface, tag, user } = query
+  const { since = -Infinity, until = Infinity } = query
   const pairs = [
     [org, row.orgId],
     [key, row.keyId],
     [model, row.model],
     [route, row.route],
     [surface, row.surface],
+    [user, row.endUser],
+    [tag, row.tag],
     [code, row.code]
   ]
   const at = row.at.getTime()
@@ -134,10 +142,13 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("a list of 
     yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, total_ms)
         SELECT gen_random_uuid(), 'r', ${new Date(begin)}::timestamptz + i * interval '5 hours', 'chat', 404, 'org0', 'key1', 'late', 0, 1
         FROM generate_series(0, 12) AS i`
+    // Of one day, an organization's other tags are counted together.
+    yield* sql`INSERT INTO usage_tags (day, org_id, tag, number)
+        SELECT '2026-03-07', 'org0', 'tag ' || i, i FROM generate_series(1, 1000) AS i`
     yield* sql.unsafe(rows(0.25))
-    yield* check(80, 1)
+    yield* check(120, 1)
     yield* countUsage
-    yield* check(40, 3)
+    yield* check(80, 3)
     assert.deepStrictEqual(yield* brokenTotals, [])
     // While the totals lack rows of before.
     yield* sql`UPDATE usage_bounds SET filled_from = ${new Date(begin + 100 * hour)}`

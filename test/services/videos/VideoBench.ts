@@ -146,6 +146,7 @@ const make = Effect.gen(function* () {
       requestId: "req_1",
       surface: "video",
       caller: { key, org, scopes: undefined, rpm: undefined },
+      tag: "blue",
       limit: 600,
       at: 0,
       startedAt: 0,

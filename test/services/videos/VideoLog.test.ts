@@ -12,7 +12,8 @@ import { assertDelivered, price, submitsOnly, type VideoBench, videoTest } from 
 const entryOf = (record: RequestRecord): RequestEntry => record.entry({ status: 202, code: null, endedAt: 9 })
 
 const rowOfJob = ({ sql }: VideoBench) => sql`
-  SELECT request_id, status, surface, model, route, provider, charge, total_ms FROM request_log`
+  SELECT request_id, status, surface, model, route, provider, charge, total_ms, end_user, tag
+  FROM request_log`
 
 const totals = ({ sql }: VideoBench) =>
   countUsage.pipe(
@@ -20,7 +21,16 @@ const totals = ({ sql }: VideoBench) =>
     Effect.zipRight(sql`SELECT sum(requests)::int AS requests, sum(charge)::bigint AS charge FROM usage_hours`)
   )
 
-const row = { requestId: "req_1", status: 202, surface: "video", model: "m", route: "m@a", provider: "a" }
+const row = {
+  requestId: "req_1",
+  status: 202,
+  surface: "video",
+  model: "m",
+  route: "m@a",
+  provider: "a",
+  endUser: "ann",
+  tag: "blue"
+}
 const charge = String(price)
 
 describe.concurrent("the row of a video", () => {
@@ -28,7 +38,7 @@ describe.concurrent("the row of a video", () => {
     const { job, process, sql, until } = bench
     const { stop, videos } = yield* process(submitsOnly)
     const asked = job()
-    asked.record.model = "m"
+    Object.assign(asked.record, { model: "m", endUser: "ann" })
     yield* videos.create(asked)
     yield* sql`INSERT INTO request_log SELECT * FROM json_populate_record(NULL::request_log, ${rowOf(entryOf(asked.record))}::json)`
     assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge: "0", totalMs: 9 }])
@@ -44,7 +54,7 @@ describe.concurrent("the row of a video", () => {
     const { job, process, sql, until } = bench
     const { videos } = yield* process()
     const asked = job()
-    asked.record.model = "m"
+    Object.assign(asked.record, { model: "m", endUser: "ann" })
     yield* videos.create(asked)
     yield* until(({ status }) => status === "completed")
     assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge, totalMs: 0 }])

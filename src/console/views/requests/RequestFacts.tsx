@@ -45,6 +45,8 @@ export const RequestFacts = ({ request }: { readonly request: RequestDetail }) =
         <Fact name="Surface">{request.stream ? `${request.surface}, streamed` : request.surface}</Fact>
         <Fact name="Model">{filtered("model", request.model)}</Fact>
         <Fact name="Route">{filtered("route", request.route)}</Fact>
+        <Fact name="Tag">{filtered("tag", request.tag)}</Fact>
+        <Fact name="End user">{filtered("user", request.end_user)}</Fact>
         <Fact name="Prompt cache">{request.preference}</Fact>
         <Fact name="Provider's request id" code={request.provider_request_id} />
         <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>

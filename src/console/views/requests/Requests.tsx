@@ -25,6 +25,8 @@ const filters: ReadonlyArray<Filter> = [
   { kind: "text", name: "model", label: "Model" },
   { kind: "text", name: "route", label: "Route", placeholder: "model@provider" },
   { kind: "select", name: "surface", label: "Surface", options: ["chat", "image", "video"] },
+  { kind: "text", name: "tag", label: "Tag" },
+  { kind: "text", name: "user", label: "End user" },
   { kind: "text", name: "code", label: "Error code" },
   { kind: "text", name: "address", label: "Address", placeholder: "address or CIDR" },
   { kind: "text", name: "search", label: "Request id", placeholder: "req_…" }
@@ -42,8 +44,8 @@ const isRead = (list: HTMLElement | null): boolean =>
 export const Requests = () => {
   const { query } = useRoute()
   const { since, until } = useRange()
-  const { address, code, key, model, organization, route, search, status, surface } = query
-  const asked = { organization, key, model, route, status, surface, code, address, search, since, until }
+  const { address, code, key, model, organization, route, search, status, surface, tag, user } = query
+  const asked = { organization, key, model, route, status, surface, tag, user, code, address, search, since, until }
   const [isPaused, setPaused] = useState(false)
   const list = useRef<HTMLDivElement>(null)
   // A search for an address looks through many rows.

@@ -39,6 +39,8 @@ export const requestParameters = {
 
 const filters = {
   ...requestParameters,
+  user: textParameter("user", "The end user that the request named, as it is kept."),
+  tag: textParameter("tag", "The request's tag."),
   code: textParameter("code", "The error's code, such as `rate_limit_exceeded` or `stream_error`."),
   address: parameter(
     "address",

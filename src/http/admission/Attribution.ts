@@ -1,0 +1,42 @@
+import type { IncomingMessage } from "node:http"
+import type { InvalidRequest } from "../../domain/Failure.ts"
+import { refuse } from "../body/Fields.ts"
+import { isFilled, isObject } from "../body/Guards.ts"
+import { gatewayTag, tagPattern } from "../schema/Headers.ts"
+import type { Admitted } from "./Endpoint.ts"
+
+const longestEndUser = 128
+
+/** In characters. A part of a text would keep all of it in memory. */
+const cut = (text: string): string =>
+  text.length <= longestEndUser
+    ? text
+    : Array.from(text.slice(0, 2 * longestEndUser))
+        .slice(0, longestEndUser)
+        .join("")
+
+/** Undefined without a tag, and where it is not valid. */
+export const tagOf = ({ headers }: IncomingMessage): string | undefined => {
+  const tag = headers[gatewayTag]
+  return typeof tag === "string" && tagPattern.test(tag) ? tag : undefined
+}
+
+const endUserIn = (body: unknown, isInMetadata: boolean): string | undefined => {
+  if (!isObject(body)) return undefined
+  const { metadata, safety_identifier, user } = body
+  const id = isInMetadata && isObject(metadata) ? metadata.user_id : undefined
+  const name = [user, safety_identifier, id].find(isFilled)
+  return name === undefined ? undefined : cut(name)
+}
+
+/** Records whom a request is for, whom a dialect may name in the metadata too; fails where its tag is not valid. */
+export const attribute = (
+  { record, request }: Pick<Admitted, "record" | "request">,
+  body: unknown,
+  isInMetadata = false
+): InvalidRequest | undefined => {
+  record.endUser = endUserIn(body, isInMetadata)
+  return record.tag === undefined && request.headers[gatewayTag] !== undefined
+    ? refuse(null, "`x-gateway-tag` must be 1 to 64 of A-Z, a-z, 0-9, dots, underscores and dashes.")
+    : undefined
+}
