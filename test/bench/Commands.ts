@@ -45,6 +45,7 @@ import {
   type Size,
   secretOf
 } from "./GrownDatabase.ts"
+import { rareTag } from "./GrownTags.ts"
 
 /** The services, and beside them none that would look at the database by itself meanwhile. */
 export const services = Layer.mergeAll(
@@ -148,6 +149,11 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       customers.sum({ org: ordinary, by: "model", since: month, until: now }),
       size.rows / 10
     ),
+    entry(
+      "GET /v1/usage of a month by tag",
+      customers.sum({ org: ordinary, by: "tag", since: month, until: now }),
+      size.rows / 10
+    ),
     point("GET /v1/usage/requests/{id}", Effect.ignore(customers.find(busiest, request.requestId))),
     point("readiness", pending),
 
@@ -212,6 +218,13 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("requests --key --status (rare)", log.list({ limit: page, key: busiestKey, status: rareStatus })),
     entry("requests --key --model (rare)", log.list({ limit: page, key: busiestKey, model: rareModel })),
     entry("requests --model --status (rare)", log.list({ limit: page, model: "chat-1", status: rareStatus })),
+    entry("requests --tag (frequent)", log.list({ limit: page, tag: "team-0" })),
+    entry("requests --tag (rare)", log.list({ limit: page, tag: rareTag })),
+    entry("requests --tag --org of a former customer", log.list({ limit: page, tag: "team-0", org: former })),
+    entry("requests --tag --status (rare)", log.list({ limit: page, tag: "team-0", status: rareStatus })),
+    entry("requests --tag (rare) --key", log.list({ limit: page, tag: rareTag, key: busiestKey })),
+    entry("requests --user", log.list({ limit: page, user: "user-1" })),
+    entry("requests --user --tag --org", log.list({ limit: page, user: "user-1", tag: "team-0", org: busiest })),
     ofAnHour("requests --follow", log.list({ limit: 10_000, since: now - 1.2 * hour, endedSince: now - 60_000 })),
     ofAnHour("usage --since 1h", usage.report({ by: "model", since: now - hour })),
     entry("videos list", desk.list({ limit: page })),

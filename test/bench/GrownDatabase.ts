@@ -4,6 +4,7 @@ import type * as Pg from "pg"
 import { KeyId, keyPrefix } from "../../src/domain/ApiKey.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { totalColumns as sums } from "../../src/services/requests/RequestColumns.ts"
+import { attribution, tagTotals } from "./GrownTags.ts"
 
 export interface Size {
   /** Of holds and of the request log, each; about as many ledger entries. */
@@ -140,7 +141,7 @@ const balances = `
 const log = ({ rows }: Size) => `
   INSERT INTO request_log (
     id, request_id, at, surface, status, code, org_id, key_id, model, route, provider, attempts, prompt_tokens,
-    completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms)
+    completion_tokens, cached_tokens, reasoning_tokens, hold_id, charge, cost, first_byte_ms, total_ms, end_user, tag)
   SELECT (left(id::text, 24) || right(md5(id::text), 12))::uuid, 'req_' || md5(id::text), created_at AS at, surface,
     CASE WHEN NOT is_failed THEN 200 WHEN right(id::text, 3) = 'ace' THEN ${rareStatus}
       WHEN pick < 0.6 THEN 502 WHEN pick < 0.8 THEN 503 ELSE 499 END,
@@ -151,7 +152,7 @@ const log = ({ rows }: Size) => `
       'ms', 700) || CASE WHEN is_failed AND pick < 0.3 THEN '{"cost_nano": "1000"}' ELSE '{}' END::jsonb),
     (2000 * pick)::int, (500 * pick)::int, 0, 0, id,
     CASE WHEN is_failed THEN 0 ELSE coalesce(charged, 0) END,
-    CASE WHEN NOT is_failed THEN charged / 2 END, (200 + 2000 * pick)::int, 1000 + (4000 * pick)::int
+    CASE WHEN NOT is_failed THEN charged / 2 END, (200 + 2000 * pick)::int, 1000 + (4000 * pick)::int, ${attribution}
   FROM (
     SELECT *, CASE
         WHEN right(id::text, 5) = '0beef' THEN '${rareModel}'
@@ -170,7 +171,7 @@ const log = ({ rows }: Size) => `
   SELECT gen_random_uuid(), 'req_' || md5('refused' || i), now() - random() * interval '${days} days', 'chat',
     (ARRAY[404, 429, 402, 400])[1 + i % 4], 'refused', 'org_' || md5('org' || 1 + key % ${organizations}),
     'key_' || md5('key' || key), CASE i % 4 WHEN 0 THEN 'guess-' || i WHEN 2 THEN 'chat-1' END, NULL, NULL, '[]', NULL, NULL,
-    NULL, NULL, NULL, 0, NULL, NULL, 2
+    NULL, NULL, NULL, 0, NULL, NULL, 2, NULL, NULL
   FROM (
     SELECT i, ${drawnKey("true")} AS key FROM generate_series(1, ${Math.round(rows / 50)}) AS i OFFSET 0
   ) AS drawn
@@ -183,15 +184,16 @@ const series = "org_id, key_id, model, route, provider, surface, status, is_sold
 const totals = `
   CREATE TEMP TABLE parts AS
   SELECT hour, org_id, key_id, CASE WHEN is_sold OR model = '' THEN model ELSE 'unknown' END AS model, route, provider,
-    surface, status, is_sold, ${added}
+    surface, status, is_sold, tag, ${added}
   FROM (SELECT p.* FROM request_log AS r, usage_parts(1, ROW(r.*)::request_log) AS p) AS parts
-  GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9;
+  GROUP BY 1, 2, 3, 4, 5, 6, 7, 8, 9, 10;
   INSERT INTO usage_series (${series}) SELECT DISTINCT ${series} FROM parts;
   ANALYZE usage_series;
   INSERT INTO usage_totals (span, series_id, starts_at, ${sums.join(", ")})
-  SELECT 'hour', id, hour, ${sums.join(", ")} FROM parts JOIN usage_series USING (${series}) ORDER BY hour;
+  SELECT 'hour', id, hour, ${added} FROM parts JOIN usage_series USING (${series}) GROUP BY 1, 2, 3 ORDER BY hour;
   INSERT INTO usage_totals (span, series_id, starts_at, ${sums.join(", ")})
   SELECT 'day', series_id, date_trunc('day', starts_at, 'UTC'), ${added} FROM usage_hours GROUP BY 1, 2, 3 ORDER BY 3;
+  ${tagTotals(series)}
   UPDATE usage_bounds SET logged_from = '-infinity';
   DROP TABLE parts`
 

@@ -54,6 +54,8 @@ withLayer(suite)("gateway", (it) => {
       provider: "p",
       address: "203.0.113.9",
       user_agent: "openai/6",
+      end_user: "ann",
+      tag: "blue",
       provider_request_id: "theirs",
       attempts: [{ ...failed, cost_nano: "250000000" }, answered],
       ...usage,
@@ -85,6 +87,9 @@ withLayer(suite)("gateway", (it) => {
     assert.deepStrictEqual(yield* ids("--status", "429"), ["second"])
     assert.deepStrictEqual(yield* ids("--address", "203.0.113.9"), ["first"])
     assert.deepStrictEqual(yield* ids("--address", "203.0.113.0/24", "--key", "key_2"), [])
+    assert.deepStrictEqual(yield* ids("--tag", "blue"), ["first"])
+    assert.deepStrictEqual(yield* ids("--tag", "blue", "--user", "ann", "--org", "caller"), ["first"])
+    assert.deepStrictEqual(yield* ids("--tag", "blue", "--user", "bob"), [])
     assert.deepStrictEqual(yield* ids("--since", "2026-03-02"), ["other", "second"])
     assert.deepStrictEqual(yield* ids("--limit", "1"), ["other"])
 
@@ -102,6 +107,8 @@ withLayer(suite)("gateway", (it) => {
         key_id: "key_1",
         address: "203.0.113.9",
         user_agent: "openai/6",
+        end_user: "ann",
+        tag: "blue",
         surface: "chat",
         model: "m",
         stream: false,
@@ -118,6 +125,12 @@ withLayer(suite)("gateway", (it) => {
       }
     )
     assert.match(yield* text("requests"), /^2026-03-01T00:00:00Z +200 +- +caller +m +1\.5 +5 +14 +m@p +2 +first$/m)
+    const byTag = yield* list("usage", "--org", "caller", "--by", "tag,model")
+    const named = byTag.map((row) => [row["tag"], row["model"], row["requests"], row["spend_usd"]])
+    assert.deepStrictEqual(named, [
+      ["blue", "m", 1, 1.5],
+      [null, null, 1, 0]
+    ])
     const [byModel] = yield* list("usage", "--org", "caller", "--until", "2026-03-02")
     assert.deepInclude(byModel, {
       model: "m",

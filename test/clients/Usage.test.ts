@@ -16,6 +16,7 @@ const Sums = Schema.Struct({
   data: Schema.Array(
     Schema.Struct({
       model: Schema.optional(Schema.NullOr(Schema.String)),
+      tag: Schema.optional(Schema.NullOr(Schema.String)),
       requests: Schema.Int,
       prompt_tokens: Schema.Int,
       completion_tokens: Schema.Int,
@@ -27,6 +28,8 @@ const Sums = Schema.Struct({
 const Found = Schema.Struct({
   status: Schema.Int,
   code: Schema.NullOr(Schema.String),
+  end_user: Schema.NullOr(Schema.String),
+  tag: Schema.NullOr(Schema.String),
   stream: Schema.Boolean,
   completion_tokens: Schema.NullOr(Schema.Int),
   hold_usd: Schema.NullOr(Schema.Number),
@@ -44,7 +47,9 @@ withLayer(gateway)("the usage of what the official client asked for", (it) => {
   it.effect("is what the ledger says, and each request is found by its id", function* () {
     const sql = yield* SqlClient.SqlClient
     const { openai, org, spent } = yield* Served.customer()
-    const chat = yield* calling(() => openai.chat.completions.create({ model, messages: [...messages] }).withResponse())
+    const tagged = (tag: string) => ({ headers: { "x-gateway-tag": tag } })
+    const talk = { model, messages: [...messages], user: "ann" }
+    const chat = yield* calling(() => openai.chat.completions.create(talk, tagged("words")).withResponse())
     const streamed = yield* calling(() =>
       openai.chat.completions.create({ model, messages: [...messages], stream: true }).withResponse()
     )
@@ -55,7 +60,7 @@ withLayer(gateway)("the usage of what the official client asked for", (it) => {
         .withResponse()
     )
     yield* drained(broken.data)
-    yield* calling(() => openai.images.generate({ model: "gpt-image-1.5", prompt: "A cat" }))
+    yield* calling(() => openai.images.generate({ model: "gpt-image-1.5", prompt: "A cat" }, tagged("cats")))
     const failed = yield* Effect.promise(() =>
       openai.images
         .generate({ model: "gpt-image-1.5", prompt: "[sandbox status=503]" })
@@ -68,7 +73,7 @@ withLayer(gateway)("the usage of what the official client asked for", (it) => {
     const ended = yield* Effect.forEach(["", " [sandbox fail]"], (fault) =>
       Effect.gen(function* () {
         const { data, response } = yield* calling(() =>
-          openai.videos.create({ ...video, prompt: video.prompt + fault }).withResponse()
+          openai.videos.create({ ...video, prompt: video.prompt + fault }, tagged("cats")).withResponse()
         )
         yield* untilOver(calling(() => openai.videos.retrieve(data.id)))
         return response.headers.get("x-request-id")
@@ -79,7 +84,7 @@ withLayer(gateway)("the usage of what the official client asked for", (it) => {
         SELECT -sum(amount) AS sum FROM ledger_entries WHERE org_id = ${org} AND kind <> 'top_up'`
     assert.strictEqual(entered?.sum, charged.toString())
     const count = 8
-    for (const by of ["day", "model", "key"]) {
+    for (const by of ["day", "model", "key", "tag"]) {
       const sums = yield* read(openai, `/usage?by=${by}`, Sums).pipe(
         // A row may follow its answer.
         Effect.repeat({ until: ({ data }) => data.reduce((all, { requests }) => all + requests, 0) === count })
@@ -87,11 +92,19 @@ withLayer(gateway)("the usage of what the official client asked for", (it) => {
       const nano = sums.data.reduce((all, { charge_usd }) => all + Math.round(charge_usd * 1e9), 0)
       assert.strictEqual(BigInt(nano), charged, by)
     }
+    const entries = yield* sql<{ readonly tag: string | null; readonly charge: string }>`
+      SELECT tag, -sum(amount) AS charge FROM ledger_entries AS entry JOIN request_log AS log USING (hold_id)
+      WHERE entry.org_id = ${org} GROUP BY tag ORDER BY 2 DESC, 1`
+    const { data: byTag } = yield* read(openai, "/usage?by=tag", Sums)
+    assert.deepStrictEqual(
+      byTag.map(({ charge_usd, tag }) => ({ tag, charge: String(Math.round(charge_usd * 1e9)) })),
+      entries.map(({ charge, tag }) => ({ tag, charge }))
+    )
     const found = (id: string | null) => read(openai, `/usage/requests/${id}`, Found)
     const whole = yield* found(chat.response.headers.get("x-request-id"))
     assert.deepStrictEqual(
-      [whole.status, whole.stream, whole.attempts.map(({ outcome }) => outcome)],
-      [200, false, ["ok"]]
+      [whole.status, whole.stream, whole.attempts.map(({ outcome }) => outcome), whole.end_user, whole.tag],
+      [200, false, ["ok"], "ann", "words"]
     )
     assert.strictEqual(whole.completion_tokens, chat.data.usage?.completion_tokens)
     assert.isAbove(whole.hold_usd ?? 0, whole.charge_usd)

@@ -19,7 +19,13 @@ const writers = 3
 class Undone extends Data.TaggedError("Undone")<{}> {}
 
 type Command =
-  | { readonly do: "insert"; readonly by: number; readonly at: ReadonlyArray<number>; readonly model: string }
+  | {
+      readonly do: "insert"
+      readonly by: number
+      readonly at: ReadonlyArray<number>
+      readonly model: string
+      readonly tag: string | undefined
+    }
   | { readonly do: "change"; readonly by: number; readonly row: number; readonly status: number }
   | { readonly do: "end"; readonly by: number; readonly how: "COMMIT" | "ROLLBACK" }
   | { readonly do: "count"; readonly most: number }
@@ -37,7 +43,8 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       do: fc.constant<"insert">("insert"),
       by,
       at: fc.array(moment, { minLength: 1, maxLength: 4 }),
-      model: fc.constantFrom("m", "n")
+      model: fc.constantFrom("m", "n"),
+      tag: fc.constantFrom(undefined, "blue", "red", "other")
     })
   },
   { weight: 5, arbitrary: fc.record({ do: fc.constant<"change">("change"), by, row: fc.nat(20), status }) },
@@ -55,7 +62,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
 )
 
 const query: fc.Arbitrary<UsageQuery> = fc.record({
-  by: fc.constantFrom<"model" | "hour" | "day">("model", "hour", "day"),
+  by: fc.constantFrom<"model" | "hour" | "day" | "tag">("model", "hour", "day", "tag"),
   since: fc.option(moment, { nil: undefined }),
   until: fc.option(
     moment.map((at) => at + 1),
@@ -68,7 +75,11 @@ const services = Usage.layer.pipe(Layer.provideMerge(Postgres.layer))
 /** Counts nothing; half of the time belongs to before there were totals. */
 const reset = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`TRUNCATE request_log, usage_series, usage_totals, uncounted_requests RESTART IDENTITY`
+  yield* sql`TRUNCATE request_log, usage_series, usage_totals, usage_tags, usage_tag_series, usage_tag_totals,
+    uncounted_requests RESTART IDENTITY`
+  // The second day has room for one tag more.
+  yield* sql`INSERT INTO usage_tags (day, org_id, tag, number)
+    SELECT '2026-03-02', 'org', 'tag ' || i, i FROM generate_series(1, 999) AS i`
   yield* sql`UPDATE usage_bounds SET filled_from = ${new Date(begin + (hours / 2) * hour)}`
   yield* leaveUncounted
 })
@@ -104,7 +115,7 @@ const run = Effect.fnUntraced(function* (
         yield* begin(command.by)
         return yield* insertBy(
           clientOf(command.by),
-          command.at.map((at) => ({ at, id: randomUUID(), model: command.model, status: 404 }))
+          command.at.map((at) => ({ at, id: randomUUID(), model: command.model, tag: command.tag, status: 404 }))
         )
       case "change": {
         const client = clientOf(command.by)
@@ -133,7 +144,7 @@ const run = Effect.fnUntraced(function* (
   yield* countUsage
   yield* fillUsage
   assert.strictEqual(yield* queued, 0)
-  yield* assertExact({ by: "day" })
+  yield* assertExact({ by: "day" }, { by: "tag" })
 })
 
 const runs = Math.ceil(Number(process.env["MODEL_RUNS"] ?? 400) / 20)
@@ -163,6 +174,7 @@ describe.concurrent("the totals of usage", () => {
           at: begin + ((writer * 7 + round * 5 + index * 3) % hours) * hour,
           key: `key ${(writer + index) % 3}`,
           model: `model ${(round + index) % 4}`,
+          tag: index % 3 === 0 ? `tag ${index}` : undefined,
           status: index % 4 === 0 ? 404 : 200
         }))
         const change = sql`UPDATE request_log SET charge = charge + 1, status = 499 WHERE id IN (
@@ -176,7 +188,12 @@ describe.concurrent("the totals of usage", () => {
     yield* Effect.raceFirst(
       Effect.all(times(5).map(write), { concurrency: "unbounded", discard: true }),
       Effect.all(
-        [often(countUsage), often(countUsage), often(sql`SELECT fill_usage()`), often(assertExact({ by: "hour" }))],
+        [
+          often(countUsage),
+          often(countUsage),
+          often(sql`SELECT fill_usage()`),
+          often(assertExact({ by: "hour" }, { by: "tag" }))
+        ],
         { concurrency: "unbounded", discard: true }
       )
     )

@@ -42,6 +42,8 @@ export const accountExamples = (model: ChatModel): Readonly<Record<string, Examp
         stream: false,
         status: 200,
         code: null,
+        end_user: "user-7",
+        tag: "search",
         ...countsOf(customerCounts, exampleUsage),
         hold_usd: toUsd(hold),
         charge_usd: toUsd(charge),

@@ -31,12 +31,17 @@ const noInstant = "must be a date such as 2026-11-01, or a time such as 2026-11-
 export const UsageQuery = Schema.Struct({
   by: parameter(
     "by",
-    Schema.Literal("day", "model", "key"),
-    "must be one of day, model, key",
+    Schema.Literal("day", "model", "key", "tag"),
+    "must be one of day, model, key, tag",
     "What to add up by, `day` if left out."
   ),
   from: parameter("from", Instant, noInstant, "A date or an RFC 3339 time; 30 days before `to` if left out."),
-  to: parameter("to", Instant, noInstant, "The same, exclusive; now if left out. At most 366 days after `from`.")
+  to: parameter(
+    "to",
+    Instant,
+    noInstant,
+    "The same, exclusive; now if left out. At most 366 days after `from`, 31 with `by=tag`."
+  )
 })
 
 const describe = <A>(counts: ReadonlyArray<RequestCount>, value: Schema.Schema<A>) =>
@@ -55,6 +60,10 @@ const Sum = Schema.Struct({
   ),
   key: described(Schema.String, "The key's id; with `by=key`."),
   key_name: described(Schema.NullOr(Schema.String), "With `by=key`."),
+  tag: described(
+    Schema.NullOr(Schema.String),
+    "With `by=tag`; null: requests without one. Tags after the first 1,000 of a day are `other`."
+  ),
   requests: Integer.annotations({ description: "Also those that were refused or failed." }),
   ...describe(customerSums, Integer),
   charge_usd: Schema.Number.annotations({ description: "What was charged, less what was given back." })
@@ -81,6 +90,8 @@ const Request = Schema.Struct({
     description:
       "The error's code; `stream_error` for a stream that broke, `client_closed` where the client left first."
   }),
+  end_user: Schema.NullOr(Schema.String).annotations({ description: "Whom the request named as its user." }),
+  tag: Schema.NullOr(Schema.String).annotations({ description: "Its `x-gateway-tag`." }),
   ...describe(customerCounts, Tokens),
   prompt_tokens: Tokens.annotations({ description: uncounted }),
   hold_usd: Schema.NullOr(Schema.Number),

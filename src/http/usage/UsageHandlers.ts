@@ -18,13 +18,16 @@ import type { UsageQuery } from "./Schema.ts"
 const day = 86_400_000
 const defaultDays = 30
 const maxDays = 366
+/** A tag is a row, of which there may be 1,000 a day. */
+const maxTagDays = 31
 
-export const rangeOf = ({ from, to }: typeof UsageQuery.Type, now: number) => {
+export const rangeOf = ({ by, from, to }: typeof UsageQuery.Type, now: number) => {
   const until = to ?? now
   const since = from ?? Math.max(0, Math.floor(until / day - defaultDays) * day)
   if (since >= until) return Either.left(refuseAt("from", "from", "must be before `to`"))
-  return until - since > maxDays * day
-    ? Either.left(refuse("from", `\`from\` and \`to\` must be at most ${maxDays} days apart.`))
+  const [days, where] = by === "tag" ? [maxTagDays, " with `by=tag`"] : [maxDays, ""]
+  return until - since > days * day
+    ? Either.left(refuse("from", `\`from\` and \`to\` must be at most ${days} days apart${where}.`))
     : Either.right({ since, until })
 }
 
@@ -73,6 +76,8 @@ const requestJson = (request: CustomerRequest) => ({
   stream: request.stream,
   status: request.status,
   code: request.code,
+  end_user: request.endUser,
+  tag: request.tag,
   ...tokensOf(request),
   hold_usd: request.hold === null ? null : toUsd(request.hold),
   charge_usd: toUsd(request.charge),

@@ -41,6 +41,7 @@ export const UsageRecord = Schema.Struct({
   route: Group,
   surface: Group,
   status: Group,
+  tag: Group,
   name: Group,
   key_name: Group,
   org_name: Group,

@@ -1,23 +1,6 @@
-import type { SqlClient, Statement } from "@effect/sql"
-import { totalColumns } from "../requests/RequestColumns.ts"
-import type { Row } from "../sql/Statement.ts"
+import type { SqlClient } from "@effect/sql"
 import { refundedByHold } from "./RefundSql.ts"
-
-export interface Invariant {
-  readonly name: string
-  readonly check: Statement.Statement<Row>
-}
-
-/** Both the totals and the rows are complete from here on. */
-const comparable = "(SELECT greatest(filled_from, rows_from) FROM usage_bounds)"
-const added = totalColumns.map((name) => `sum(${name}) AS ${name}`).join(", ")
-const [totalled, counted] = ["totals", "counted"].map((from) =>
-  totalColumns.map((name) => `coalesce(${from}.${name}, 0)`).join(", ")
-)
-/** Totals merge names that were not on sale; one may be on sale later. */
-const identity =
-  "org_id, key_id, CASE WHEN is_sold THEN model ELSE '' END AS model, route, provider, surface, status, is_sold"
-const identities = "1, 2, 3, 4, 5, 6, 7, 8, 9"
+import { comparable, type Invariant, totalsInvariants } from "./TotalsInvariants.ts"
 
 export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
   {
@@ -183,38 +166,12 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
       FROM holds LEFT JOIN videos ON videos.hold_id = holds.id
       WHERE holds.state = 'open' AND holds.instance_id IS NULL AND coalesce(videos.step, 'over') = 'over'`
   },
-  {
-    name: "an hour's totals are the sums of its requests",
-    check: sql.unsafe(`
-      WITH totals AS (
-        SELECT hour, ${identity}, ${added} FROM (
-          SELECT starts_at AS hour, * FROM usage_hours JOIN usage_series ON usage_series.id = series_id
-        ) AS hours WHERE hour >= ${comparable} GROUP BY ${identities}
-      ), counted AS (
-        SELECT hour, ${identity}, ${added} FROM (
-          SELECT p.* FROM request_log AS r, usage_parts(1, ROW(r.*)::request_log) AS p
-          WHERE r.at >= ${comparable} AND r.id NOT IN (SELECT id FROM uncounted_requests)
-        ) AS parts GROUP BY ${identities}
-      )
-      SELECT *, totals.charge AS totalled, counted.charge AS counted FROM totals
-      FULL JOIN counted USING (hour, org_id, key_id, model, route, provider, surface, status, is_sold)
-      WHERE (${totalled}) IS DISTINCT FROM (${counted})`)
-  },
+  ...totalsInvariants(sql),
   {
     name: "a request that is to be counted is in the request log, and is counted once",
     check: sql`
       SELECT id AS log_id, count(*)::int AS times FROM uncounted_requests GROUP BY id
       HAVING count(*) > 1 OR NOT EXISTS (SELECT FROM request_log WHERE request_log.id = uncounted_requests.id)`
-  },
-  {
-    name: "a day's totals are the sums of its hours",
-    check: sql.unsafe(`
-      WITH totals AS (SELECT series_id, starts_at, ${added} FROM usage_days GROUP BY 1, 2), counted AS (
-        SELECT series_id, date_trunc('day', starts_at, 'UTC') AS starts_at, ${added} FROM usage_hours GROUP BY 1, 2
-      )
-      SELECT series_id, starts_at AS day, totals.requests, totals.charge AS totalled, counted.charge AS counted
-      FROM totals FULL JOIN counted USING (series_id, starts_at)
-      WHERE (${totalled}) IS DISTINCT FROM (${counted})`)
   },
   {
     name: "the request log says what each hold was charged, less what was given back",

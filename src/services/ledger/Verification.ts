@@ -1,7 +1,8 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Context, Data, Duration, Effect, Layer, Queue, Schema, Scope, Stream, Struct, Take } from "effect"
 import { OwnConnection, type Row, rowsOf } from "../sql/Statement.ts"
-import { type Invariant, invariants } from "./Invariants.ts"
+import { invariants } from "./Invariants.ts"
+import type { Invariant } from "./TotalsInvariants.ts"
 
 export interface Proof {
   readonly invariant: string

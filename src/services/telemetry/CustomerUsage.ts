@@ -11,10 +11,22 @@ import { RequestRow } from "./RequestLog.ts"
 import { UsageRow } from "./Usage.ts"
 import { report } from "./UsageSql.ts"
 
-export type CustomerGrouping = "day" | "model" | "key"
+export type CustomerGrouping = "day" | "model" | "key" | "tag"
 
 const CustomerRequest = Schema.Struct({
-  ...Struct.pick(RequestRow.fields, "requestId", "at", "status", "code", "surface", "model", "stream", "attempts"),
+  ...Struct.pick(
+    RequestRow.fields,
+    "requestId",
+    "at",
+    "status",
+    "code",
+    "surface",
+    "model",
+    "stream",
+    "endUser",
+    "tag",
+    "attempts"
+  ),
   ...Struct.pick(RequestRow.fields, ...Record.values(countFields)),
   hold: Schema.NullOr(NanoUsdFromRow),
   ...Struct.pick(RequestRow.fields, "charge", "firstByteMs", "totalMs")

@@ -3,10 +3,22 @@ import { Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { totalColumns } from "../requests/RequestColumns.ts"
+import { taggedParts } from "../requests/TaggedParts.ts"
 import { equals, whenDefined } from "../sql/Statement.ts"
 import { type Range, rangesOf, type UsageRanges } from "./UsageRanges.ts"
 
-export const Grouping = Schema.Literal("model", "key", "day", "hour", "provider", "org", "route", "surface", "status")
+export const Grouping = Schema.Literal(
+  "model",
+  "key",
+  "day",
+  "hour",
+  "provider",
+  "org",
+  "route",
+  "surface",
+  "status",
+  "tag"
+)
 export type Grouping = typeof Grouping.Type
 
 export const UsageSort = Schema.Literal("charge", "requests", "cost", "margin")
@@ -47,9 +59,11 @@ const names: Readonly<Record<Grouping, string>> = {
   org: "org_id",
   route: "nullif(route, '')",
   surface: "surface",
-  status: "status::text"
+  status: "status::text",
+  tag: "nullif(tag, '')"
 }
 
+const isByTag = ({ by, thenBy }: UsageQuery) => by === "tag" || thenBy === "tag"
 const isOfTime = (by: Grouping | undefined) => by === "day" || by === "hour"
 
 const labelOf = (by: Grouping | undefined, column: string) =>
@@ -59,6 +73,7 @@ const labelOf = (by: Grouping | undefined, column: string) =>
 
 // Numbers of any length are dear to add up once more.
 const added = totalColumns.map((name) => `sum(${name})::bigint AS ${name}`).join(", ")
+const signed = totalColumns.map((name) => `sign * ${name} AS ${name}`).join(", ")
 const columns = [...totalColumns, "refusals"]
 const orderOf = ({ by, sort, thenBy }: UsageQuery) => {
   if (sort !== undefined) return `${sort} DESC NULLS LAST, "group", subgroup`
@@ -102,6 +117,10 @@ export const uncountedRows = `(
   SELECT r.* FROM uncounted_requests, LATERAL (SELECT * FROM request_log WHERE id = uncounted_requests.id OFFSET 0) AS r
 ) AS uncounted`
 
+/** The names of a group's part without a tag. */
+const untagged = ({ by, thenBy }: UsageQuery) =>
+  `${by === "tag" ? "NULL" : "name"}, ${thenBy === "tag" ? "NULL" : "subname"}`
+
 const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, rows }: UsageRanges) => {
   const { ofRequest, ofRoute } = filtersOf(sql, query)
   // A list of ids is cheaper than a join for nearly all series; one NULL in it would scan through.
@@ -116,21 +135,35 @@ const sourcesOf = (sql: SqlClient.SqlClient, query: UsageQuery, { days, hours, r
     ) AS added JOIN (SELECT DISTINCT kind, name, subname, is_sold, is_refusal FROM kinds) AS named USING (kind)`
   const readFrom = (table: string, ranges: ReadonlyArray<Range>) =>
     sql`SELECT * FROM ${sql.literal(table)} WHERE ${sql.and([inRanges(sql, "at", ranges), ...ofRequest])}`
+  const parts = sql`
+    SELECT p.* FROM (${readFrom(uncountedRows, [...days, ...hours])} UNION ALL ${readFrom("request_log", rows)}) AS r,
+      usage_parts(1, ROW(r.*)::request_log) AS p`
   const ofRows = sql`
     SELECT ${sql.literal(identity(query))}, hour, ${sql.literal(totalColumns.join(", "))} FROM (
-      SELECT p.* FROM (${readFrom(uncountedRows, [...days, ...hours])} UNION ALL ${readFrom("request_log", rows)}) AS r,
-        usage_parts(1, ROW(r.*)::request_log) AS p
+      ${isByTag(query) ? sql`${sql.literal(taggedParts.before)}${parts}${sql.literal(taggedParts.after)}` : parts}
     ) AS parts WHERE ${sql.and([sql`true`, ...ofRoute])}`
+  const sums = `SELECT ${isByTime ? "starts_at" : "NULL::timestamptz"} AS hour, ${added}`
+  // What has a tag is no part of what has none. Each is found by its key whatever the planner believes of their number.
+  const ofTags = (table: string, ranges: ReadonlyArray<Range>) => sql`
+    SELECT place.name, place.subname, is_sold, is_refusal, hour, ${sql.literal(signed)} FROM (
+      SELECT tagged_id, ${sql.literal(identity(query))} FROM usage_series, LATERAL (
+        SELECT id AS tagged_id, tag FROM usage_tag_series WHERE series_id = usage_series.id OFFSET 0
+      ) AS tagged WHERE ${sql.and([sql`true`, ...ofRequest, ...ofRoute])}
+    ) AS series, LATERAL (
+      ${sql.literal(sums)} FROM ${sql(table)} WHERE series_id = tagged_id AND ${inRanges(sql, "starts_at", ranges)} GROUP BY 1
+    ) AS totals, LATERAL (VALUES (name, subname, 1), (${sql.literal(untagged(query))}, -1)) AS place (name, subname, sign)`
   const sources = [
     ofTotals("usage_days", days),
     ofRows,
-    ...(hours.length === 0 ? [] : [ofTotals("usage_hours", hours)])
+    ...(hours.length === 0 ? [] : [ofTotals("usage_hours", hours)]),
+    ...(isByTag(query) ? [ofTags("usage_tag_days", days), ofTags("usage_tag_hours", hours)] : [])
   ]
   // Numbers are added up by: names are dear to compare.
   return sql`kinds AS MATERIALIZED (
-    SELECT id, dense_rank() OVER (ORDER BY name, subname, is_sold, is_refusal) AS kind, name, subname, is_sold, is_refusal
+    SELECT *, dense_rank() OVER (ORDER BY name, subname, is_sold, is_refusal) AS kind
     FROM (
-      SELECT id, ${sql.literal(identity(query))} FROM usage_series WHERE ${sql.and([sql`true`, ...ofRequest, ...ofRoute])}
+      SELECT id, ${sql.literal(identity(query))} FROM (SELECT *, '' AS tag FROM usage_series) AS untagged
+      WHERE ${sql.and([sql`true`, ...ofRequest, ...ofRoute])}
     ) AS series
   ), of_series AS MATERIALIZED (
     SELECT array_agg(coalesce(kind, 0) ORDER BY id) AS kinds

@@ -102,7 +102,7 @@ withLayer(layer)("usage at the admin API", (it) => {
     const admin = yield* reader
     const { next } = read(yield* admin(`/usage?organization=${(yield* used).org}&limit=1`))
     const groups =
-      "must be one or two of model, key, day, hour, provider, org, route, surface, status, such as org,model."
+      "must be one or two of model, key, day, hour, provider, org, route, surface, status, tag, such as org,model."
     for (const [query, param, problem] of [
       ["by=teapot", "by", groups],
       ["by=org,org", "by", groups],

@@ -28,17 +28,19 @@ interface Row {
   readonly model?: string
   readonly charge?: bigint
   readonly tokens?: number
+  readonly tag?: string
   readonly attempts?: ReadonlyArray<object>
 }
 
 const log = Effect.fnUntraced(function* ({ key, org }: Account, row: Row) {
   const sql = yield* SqlClient.SqlClient
-  const { at, attempts = [], charge = 0n, model = null, requestId = "r", status = 200, tokens = null } = row
+  const { at, attempts = [], charge = 0n, model = null, requestId = "r", status = 200, tag = null, tokens = null } = row
   yield* sql`
     INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, prompt_tokens,
-      completion_tokens, cached_tokens, attempts, first_byte_ms, total_ms)
+      completion_tokens, cached_tokens, attempts, first_byte_ms, total_ms, end_user, tag)
     VALUES (${randomUUID()}, ${requestId}, ${at}, 'chat', ${status}, ${org}, ${key}, ${model}, ${charge},
-      ${tokens && 3 * tokens}, ${tokens && 2 * tokens}, ${tokens}, ${JSON.stringify(attempts)}::text::jsonb, 3, 5)`
+      ${tokens && 3 * tokens}, ${tokens && 2 * tokens}, ${tokens}, ${JSON.stringify(attempts)}::text::jsonb, 3, 5,
+      ${tag && "ann"}, ${tag})`
 })
 
 const dataOf = ({ status, text }: { readonly status: number; readonly text: string }) => {
@@ -53,7 +55,7 @@ withLayer(layer)("the usage of an organization", (it) => {
     const account = yield* openAccount({ scopes: ["chat"] })
     yield* log(account, { at: "2026-01-01T23:59:59.999Z", model: "m", charge: 1n, tokens: 3 })
     yield* log(account, { at: "2026-01-02T00:00:00Z", model: "m", charge: 20_000_000_005n, tokens: 4 })
-    yield* log(account, { at: "2026-01-02T12:00:00Z", model: "n", charge: 7n })
+    yield* log(account, { at: "2026-01-02T12:00:00Z", model: "n", charge: 7n, tag: "blue" })
     yield* log(account, { at: "2026-01-02T13:00:00Z", model: "none", status: 404 })
     yield* log(account, { at: "2026-01-03T00:00:00Z", model: "m", charge: 1_000n })
     yield* log(yield* openAccount({}), { at: "2026-01-02T00:00:00Z", model: "m", charge: 99n })
@@ -65,7 +67,7 @@ withLayer(layer)("the usage of an organization", (it) => {
     return { requests, prompt_tokens: 3 * tokens, completion_tokens: 2 * tokens, ...cached, charge_usd }
   }
 
-  it.effect("is added up by day, model and key, of its own requests only", function* () {
+  it.effect("is added up by day, model, key and tag, of its own requests only", function* () {
     const account = yield* opened
     assert.deepStrictEqual(dataOf(yield* ask(account, `?${range}`)), [
       { day: "2026-01-01", ...sum(1, 3, 0.000_000_001) },
@@ -78,6 +80,10 @@ withLayer(layer)("the usage of an organization", (it) => {
     ])
     assert.deepStrictEqual(dataOf(yield* ask(account, `?by=key&${range}`)), [
       { key: account.key, key_name: "", ...sum(4, 7, 20.000_000_013) }
+    ])
+    assert.deepStrictEqual(dataOf(yield* ask(account, `?by=tag&${range}`)), [
+      { tag: null, ...sum(3, 7, 20.000_000_006) },
+      { tag: "blue", ...sum(1, 0, 0.000_000_007) }
     ])
   })
 
@@ -122,9 +128,10 @@ withLayer(layer)("the usage of an organization", (it) => {
   })
 
   it.effect.each<readonly [query: string, param: string, message: string]>([
-    ["?by=provider", "by", "`by` must be one of day, model, key."],
-    ["?by=", "by", "`by` must be one of day, model, key."],
-    ["?by=day&by=key", "by", "`by` must be one of day, model, key."],
+    ["?by=provider", "by", "`by` must be one of day, model, key, tag."],
+    ["?by=", "by", "`by` must be one of day, model, key, tag."],
+    ["?by=day&by=key", "by", "`by` must be one of day, model, key, tag."],
+    ["?by=tag&from=2026-01-01&to=2026-02-02", "from", "`from` and `to` must be at most 31 days apart with `by=tag`."],
     ["?from=yesterday", "from", `\`from\` ${form}`],
     ["?from=2026-02-30", "from", `\`from\` ${form}`],
     ["?from=2026-13-01", "from", `\`from\` ${form}`],
@@ -180,7 +187,8 @@ withLayer(layer)("a request of an organization", (it) => {
       { route: "m@other", provider: "other", outcome: "ok", ms: 3 }
     ]
     const requestId = `own-${randomUUID()}`
-    yield* log(account, { at: "2026-01-02T00:00:00Z", requestId, model: "new", charge: 5n, tokens: 2, attempts })
+    const newest = { at: "2026-01-02T00:00:00Z", requestId, model: "new", tag: "blue" }
+    yield* log(account, { ...newest, charge: 5n, tokens: 2, attempts })
     yield* log(account, { at: "2026-01-01T00:00:00Z", requestId, model: "old" })
     yield* log(other, { at: "2026-01-03T00:00:00Z", requestId, model: "foreign" })
     const answer = yield* ask(account, `/requests/${requestId}`)
@@ -197,6 +205,8 @@ withLayer(layer)("a request of an organization", (it) => {
           stream: false,
           status: 200,
           code: null,
+          end_user: "ann",
+          tag: "blue",
           prompt_tokens: 6,
           completion_tokens: 4,
           cached_tokens: 2,

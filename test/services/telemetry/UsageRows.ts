@@ -18,6 +18,7 @@ export interface LogRow {
   readonly charge?: bigint
   readonly hold?: string
   readonly code?: string
+  readonly tag?: string | undefined
 }
 
 export const insertBy = (sql: SqlClient.SqlClient, rows: ReadonlyArray<LogRow>) => {
@@ -34,6 +35,7 @@ export const insertBy = (sql: SqlClient.SqlClient, rows: ReadonlyArray<LogRow>) 
     route: row.route ?? null,
     charge: row.charge ?? 1n,
     hold_id: row.hold ?? null,
+    tag: row.tag ?? null,
     total_ms: 1
   }))
   return sql`INSERT INTO request_log ${sql.insert(values)}`

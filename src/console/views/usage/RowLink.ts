@@ -8,8 +8,12 @@ const filters: Readonly<Partial<Record<Dimension, string>>> = {
   model: "model",
   route: "route",
   surface: "surface",
-  status: "status"
+  status: "status",
+  tag: "tag"
 }
+
+/** Names of several. */
+const collective: Readonly<Partial<Record<Dimension, string>>> = { model: "unknown", tag: "other" }
 
 const seconds: Readonly<Partial<Record<Dimension, number>>> = { day: 86_400, hour: 3600 }
 
@@ -29,7 +33,7 @@ export const requestsOf = (row: UsageRow, by: ReadonlyArray<Dimension>, query: Q
   const { and: _and, by: _by, sort: _sort, ...kept } = query
   const chosen = by.map((dimension) => {
     const value = row[dimension]
-    const isNamed = value !== null && value !== undefined && !(dimension === "model" && value === "unknown")
+    const isNamed = value !== null && value !== undefined && value !== collective[dimension]
     return isNamed ? filterOf(dimension, value) : undefined
   })
   return chosen.includes(undefined) ? undefined : link(["requests"], Object.assign({ ...kept }, ...chosen))

@@ -1,6 +1,17 @@
 import type { UsagePage } from "../../../http/admin/usage/Schema.ts"
 
-export const dimensions = ["org", "key", "model", "route", "provider", "surface", "status", "day", "hour"] as const
+export const dimensions = [
+  "org",
+  "key",
+  "model",
+  "route",
+  "provider",
+  "surface",
+  "status",
+  "tag",
+  "day",
+  "hour"
+] as const
 export type Dimension = (typeof dimensions)[number]
 
 /** Amounts in USD; the totals are those of everything that matches, whatever the page. */

@@ -19,6 +19,7 @@ export const titles: Readonly<Record<Dimension, string>> = {
   provider: "Provider",
   surface: "Surface",
   status: "Status",
+  tag: "Tag",
   day: "Day (UTC)",
   hour: "Hour (UTC)"
 }
