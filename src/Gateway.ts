@@ -11,6 +11,7 @@ import * as Registry from "./providers/Registry.ts"
 import { type Settings, sandboxMode } from "./Settings.ts"
 import { Auth } from "./services/access/Auth.ts"
 import { RateLimiter } from "./services/access/RateLimiter.ts"
+import { TokenLimiter } from "./services/access/TokenLimiter.ts"
 import { administration } from "./services/admin/Administration.ts"
 import { Operators } from "./services/admin/Operators.ts"
 import { Catalog, type CatalogOptions, requireModels } from "./services/catalog/Catalog.ts"
@@ -168,6 +169,8 @@ export const refundJournal = ({ dataDir }: Settings) =>
 
 const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => RouteHealth.publisher(id)))
 
+const access = Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenLimiter.layer)
+
 const services = ({ settings }: GatewayOptions) => {
   const routing = ProviderRouter.layer({
     requestTimeoutSeconds: Duration.toSeconds(settings.requestTimeout),
@@ -192,7 +195,7 @@ const services = ({ settings }: GatewayOptions) => {
   return Layer.mergeAll(readiness(settings), ...background).pipe(
     Layer.provideMerge(Layer.merge(generations, Layer.provide(administration, ProcessHolds.layer))),
     Layer.provideMerge(
-      Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenCounter.layer, Webhooks.layer, routing, media)
+      Layer.mergeAll(access, TokenCounter.layer, Webhooks.layer, routing, media)
     ),
     Layer.provide(fetching(settings)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),

@@ -31,6 +31,9 @@ export const rateWindowSeconds = 60
 
 export const maxRpm = 2_147_483_647
 
+/** Of requests at once, and of tokens a minute. */
+export const maxKeyLimit = 1_000_000_000
+
 /** In UTF-16 units. */
 export const longestKeyName = 200
 
@@ -43,6 +46,10 @@ export interface Caller {
   readonly models?: ModelMatcher | undefined
   /** Requests a minute; undefined: the default. */
   readonly rpm: number | undefined
+  /** Tokens a minute; undefined: no limit. */
+  readonly tpm?: number | undefined
+  /** Requests and videos at once; undefined: no limit. */
+  readonly concurrency?: number | undefined
   /** Its organization wants chats to run with a lower cap where the balance does not cover theirs. */
   readonly fitHolds?: boolean | undefined
 }

@@ -48,6 +48,11 @@ export class InsufficientCredits extends Data.TaggedError("InsufficientCredits")
   /** The request would run with a lower cap: `needed` is for the lowest. */
   readonly isLeast?: boolean | undefined
 }> {}
+export class TokensLimited extends Data.TaggedError("TokensLimited")<{
+  readonly limit: number
+  readonly retryAfterSeconds: number
+}> {}
+export class ConcurrencyLimited extends Data.TaggedError("ConcurrencyLimited")<{ readonly limit: number }> {}
 export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{
   readonly period: CapPeriod
   readonly spend?: CapSpend | undefined

@@ -115,14 +115,17 @@ export interface HoldPrice {
   readonly prompt: bigint
   readonly outputToken: bigint
   readonly cap: number
+  /** The bound of its prompt. */
+  readonly promptTokens: number
 }
 
 export const holdPrice = (model: ChatModel, request: ChatRequest): HoldPrice => {
-  const prompt = promptBound(model, request)
-  const tiers = [ratesAt(model.pricing, 0), ratesAt(model.pricing, prompt)]
+  const promptTokens = promptBound(model, request)
+  const tiers = [ratesAt(model.pricing, 0), ratesAt(model.pricing, promptTokens)]
   return {
+    promptTokens,
     prompt:
-      BigInt(prompt) * max(...tiers.map(maxPromptRate)) +
+      BigInt(promptTokens) * max(...tiers.map(maxPromptRate)) +
       searchTotal(model.pricing, request.webSearch ? model.maxWebSearches : 0),
     outputToken: max(...tiers.map((rates) => rates.completion)),
     cap: Math.max(0, Math.min(request.maxTokens, outputCap(model, request)))

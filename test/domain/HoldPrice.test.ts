@@ -5,7 +5,8 @@ import { assert, describe, it } from "../harness/It.ts"
 const price: fc.Arbitrary<Pricing.HoldPrice> = fc.record({
   prompt: fc.bigInt({ min: 0n, max: 10n ** 17n }),
   outputToken: fc.oneof(fc.constant(0n), fc.bigInt({ min: 0n, max: 10n ** 11n })),
-  cap: fc.oneof(fc.nat(3), fc.nat(128_000))
+  cap: fc.oneof(fc.nat(3), fc.nat(128_000)),
+  promptTokens: fc.nat(200_000)
 })
 const budget = fc.oneof(fc.bigInt({ min: 0n, max: 10n }), fc.bigInt({ min: 0n, max: 10n ** 13n }))
 

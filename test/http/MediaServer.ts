@@ -5,6 +5,7 @@ import * as Server from "../../src/http/server/Server.ts"
 import { Readiness } from "../../src/http/system/SystemHandlers.ts"
 import { Auth } from "../../src/services/access/Auth.ts"
 import { RateLimiter } from "../../src/services/access/RateLimiter.ts"
+import { TokenLimiter } from "../../src/services/access/TokenLimiter.ts"
 import { Catalog } from "../../src/services/catalog/Catalog.ts"
 import { ChatCompletions } from "../../src/services/chat/ChatCompletions.ts"
 import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
@@ -129,7 +130,8 @@ export const layer = Layer.unwrapEffect(
       Layer.mock(ChatCompletions, {}),
       CustomerUsage.layer,
       Auth.layer,
-      RateLimiter.layer
+      RateLimiter.layer,
+      TokenLimiter.layer
     ).pipe(
       Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
       Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),

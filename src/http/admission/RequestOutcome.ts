@@ -18,11 +18,16 @@ export interface Outcome {
   readonly code: string | null
 }
 
-export const headersOf = ({ cap, rate: { allowance }, requestId }: RequestRecord): Record<string, string> => {
+export const headersOf = ({ cap, rate: { allowance }, requestId, tokens }: RequestRecord): Record<string, string> => {
   const headers: Record<string, string> = { "x-request-id": requestId }
   if (allowance !== undefined) {
     headers["x-ratelimit-limit"] = String(allowance.limit)
     headers["x-ratelimit-remaining"] = String(allowance.remaining)
+  }
+  if (tokens?.allowance !== undefined) {
+    headers["x-ratelimit-limit-tokens"] = String(tokens.limit)
+    headers["x-ratelimit-remaining-tokens"] = String(tokens.allowance.remaining)
+    headers["x-ratelimit-reset-tokens"] = `${tokens.allowance.resetSeconds}s`
   }
   if (cap !== undefined) headers["x-gateway-max-output-tokens"] = String(cap)
   return headers

@@ -38,6 +38,8 @@ export const ErrorCode = Schema.Literal(
   "request_too_large",
   "context_length_exceeded",
   "rate_limit_exceeded",
+  "tokens_limit_exceeded",
+  "concurrency_limit_exceeded",
   "internal_error",
   "upstream_error",
   "no_provider_available",
@@ -206,6 +208,24 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
     ...answer(429, "rate_limit_error", "rate_limit_exceeded", "Rate limit exceeded."),
     // The worst case of the window's remainder.
     headers: { "retry-after": String(rateWindowSeconds) }
+  }),
+  TokensLimited: ({ limit, retryAfterSeconds }) => ({
+    ...answer(
+      429,
+      "rate_limit_error",
+      "tokens_limit_exceeded",
+      `Rate limit exceeded: ${limit} tokens per minute for this key.`
+    ),
+    headers: { "retry-after": String(retryAfterSeconds) }
+  }),
+  ConcurrencyLimited: ({ limit }) => ({
+    ...answer(
+      429,
+      "rate_limit_error",
+      "concurrency_limit_exceeded",
+      `Too many requests at once for this key; the limit is ${limit}.`
+    ),
+    headers: { "retry-after": "1" }
   }),
   SettleFailed: () => outage,
   UpstreamFailed: () => upstreamError,

@@ -6,6 +6,7 @@ import {
   AllProvidersFailed,
   BodyTooLarge,
   BodyTooSlow,
+  ConcurrencyLimited,
   ContentRejected,
   type Failure,
   GatewayBusy,
@@ -21,6 +22,7 @@ import {
   SettleFailed,
   SpendLimitReached,
   TimedOut,
+  TokensLimited,
   UnknownEndpoint,
   UpstreamAuthFailed,
   UpstreamFailed,
@@ -72,7 +74,10 @@ export const Conflict = onWire(409, IdempotencyConflict).annotations({
   description: "A request with the same `Idempotency-Key` is still in flight."
 })
 export const TooLarge = onWire(413, BodyTooLarge).annotations({ description: "The body is too large." })
-const TooManyRequests = onWire(429, RateLimited).annotations({ description: "The key's request rate is spent." })
+const TooManyRequests = onWire(429, RateLimited, TokensLimited, ConcurrencyLimited).annotations({
+  description: "The key's requests or tokens of this minute are spent, or too many of its requests run at once."
+})
+const RateSpent = onWire(429, RateLimited).annotations({ description: "The key's request rate is spent." })
 export const Internal = onWire(500, SettleFailed).annotations({ description: "The gateway failed." })
 const BadGateway = onWire(502, UpstreamFailed, UpstreamAuthFailed).annotations({
   description: "The provider returned an error."
@@ -100,7 +105,7 @@ export const CountTokensErrors = Schema.Union(
   ForbiddenModel,
   NoSuchModel,
   TooLarge,
-  TooManyRequests,
+  RateSpent,
   Internal,
   Unavailable
 )

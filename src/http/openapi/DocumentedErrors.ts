@@ -51,6 +51,8 @@ export const failuresOf = (
   BodyTooSlow: [new Failure.BodyTooSlow({ bytesPerSecond: 1000 })],
   GatewayBusy: [new Failure.GatewayBusy()],
   RateLimited: [new Failure.RateLimited()],
+  TokensLimited: [new Failure.TokensLimited({ limit: 100_000, retryAfterSeconds: 42 })],
+  ConcurrencyLimited: [new Failure.ConcurrencyLimited({ limit: 5 })],
   SettleFailed: [new Failure.SettleFailed()],
   UpstreamFailed: [new Failure.UpstreamFailed()],
   UpstreamAuthFailed: [new Failure.UpstreamAuthFailed()],
@@ -82,6 +84,8 @@ const patterns: { readonly [tag in Tag]?: string } = {
     "^The model `[\\s\\S]*` does not exist(?: or is not (?:a chat|an image|a video) model)?\\.(?: `.+` is (?:a chat|an image|a video) model: use /v1/[a-z/]+\\.| Did you mean `.+`\\?)?$",
   ModelNotAllowed: "^API key may not use the model `[\\s\\S]*`\\.$",
   BodyTooLarge: "^The request body is larger than \\d+ bytes\\.$",
+  TokensLimited: "^Rate limit exceeded: \\d+ tokens per minute for this key\\.$",
+  ConcurrencyLimited: "^Too many requests at once for this key; the limit is \\d+\\.$",
   AllProvidersFailed: "^All providers failed \\(last: .+ (?:\\d{3}|network)\\)\\.$"
 }
 

@@ -18,7 +18,10 @@ const requestId = {
 }
 const rate = {
   "x-ratelimit-limit": countHeader("Requests per minute that the key may make."),
-  "x-ratelimit-remaining": countHeader("Requests left in the current minute.")
+  "x-ratelimit-remaining": countHeader("Requests left in the current minute."),
+  "x-ratelimit-limit-tokens": countHeader("Tokens per minute that the key may use, where it has such a limit."),
+  "x-ratelimit-remaining-tokens": countHeader("Tokens left in the current minute."),
+  "x-ratelimit-reset-tokens": textHeader("Seconds until the current minute of tokens ends, such as `42s`.")
 }
 const sandbox = { "x-gateway-sandbox": textHeader("`true` if the sandbox made the answer up.") }
 const lowered = {

@@ -76,7 +76,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
           Effect.map(
             Effect.flatMap(
               sql`
-                SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, models, rpm, fit_holds,
+                SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, models, rpm, tpm, concurrency, fit_holds,
                   suspended_at IS NOT NULL AS is_suspended,
                   (extract(epoch FROM expires_at - now()) * 1000)::float8 AS left_ms,
                   encode(previous_hash, 'hex') AS previous_hash,
@@ -99,13 +99,15 @@ export class Auth extends Context.Tag("gateway/Auth")<
           if (Option.isNone(secret)) return new InvalidApiKey()
           const { leftMs, row } = secret.value
           if (row.isSuspended) return (leftMs ?? 1) > 0 ? new OrganizationSuspended() : new InvalidApiKey()
-          const { fitHolds, id, models, orgId, rpm, scopes } = row
+          const { concurrency, fitHolds, id, models, orgId, rpm, scopes, tpm } = row
           const caller = {
             key: id,
             org: orgId,
             scopes: scopes ?? undefined,
             models: models === null ? undefined : compileModelPatterns(models),
             rpm: rpm ?? undefined,
+            tpm: tpm ?? undefined,
+            concurrency: concurrency ?? undefined,
             fitHolds
           }
           const found = { expiresAt: askedAt + (leftMs ?? Infinity), caller }
@@ -156,6 +158,8 @@ const KeyRow = Schema.Struct({
   scopes: Schema.NullOr(Schema.Array(Scope)),
   models: Schema.NullOr(Schema.Array(Schema.String)),
   rpm: Schema.NullOr(Schema.Number),
+  tpm: Schema.NullOr(Schema.Number),
+  concurrency: Schema.NullOr(Schema.Number),
   fitHolds: Schema.Boolean,
   isSuspended: Schema.Boolean,
   leftMs: Schema.NullOr(Schema.Number),

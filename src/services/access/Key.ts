@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { CapPeriod, KeyId, longestGraceDays, longestKeyName, maxRpm, Scope } from "../../domain/ApiKey.ts"
+import { CapPeriod, KeyId, longestGraceDays, longestKeyName, maxKeyLimit, maxRpm, Scope } from "../../domain/ApiKey.ts"
 import { longestModelPattern, maxModelPatterns, modelPattern } from "../../domain/ModelPatterns.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { duration } from "../resources/DurationInput.ts"
@@ -35,6 +35,20 @@ export const limits = {
       description: "Requests a minute, by default the setting DEFAULT_RPM",
       label: "Requests a minute",
       column: "Per minute"
+    })
+  ),
+  tpm: Input.orNone(
+    { word: "none", means: "no limit" },
+    Input.integer(1, maxKeyLimit, {
+      description: "Tokens a minute that its chats may use",
+      label: "Tokens a minute"
+    })
+  ),
+  concurrency: Input.orNone(
+    { word: "none", means: "no limit" },
+    Input.integer(1, maxKeyLimit, {
+      description: "Requests at once, with videos that are being made",
+      label: "Requests at once"
     })
   ),
   cap_usd: Input.orNone(
@@ -74,6 +88,8 @@ export const Key = Schema.Struct({
   scopes: limits.scopes.record,
   models: limits.models.record,
   rpm: limits.rpm.record,
+  tpm: limits.tpm.record,
+  concurrency: limits.concurrency.record,
   cap_usd: limits.cap_usd.record,
   cap_period: limits.cap_period.record,
   spent_usd: Usd.annotations({ description: "In the running period of the cap; without one, ever." }),

@@ -50,9 +50,10 @@ export const makeChatCharging = Effect.gen(function* () {
   /** Places a hold that was refused, if the balance covers a lower cap. */
   const fitToBalance = (task: ChatTask, refused: InsufficientCredits) => {
     const { model, record, request } = task
-    const { key, org } = record.caller
+    const { concurrency, key, org } = record.caller
     const since = Monotonic.millisOf(clock)
-    return Effect.map(fitHold(model, request, { id: record.id, org, key }, record, refused), ({ cap, hold }) => {
+    const wanted = { id: record.id, org, key, concurrency }
+    return Effect.map(fitHold(model, request, wanted, record, refused), ({ cap, hold }) => {
       if (cap < request.maxTokens) {
         record.cap = cap
         record.notes.add("cap_lowered")
@@ -66,14 +67,16 @@ export const makeChatCharging = Effect.gen(function* () {
   const withHold = <A, E>(task: ChatTask, use: (held: Hold, task: ChatTask) => Effect.Effect<A, E>) =>
     uninterruptibly(() => {
       const { fitsHold: isShared = false, model, record, request } = task
-      const { caller, rate } = record
-      const { key, org } = caller
+      const { caller, rate, tokens: tokenUse } = record
+      const { concurrency, key, org } = caller
       record.trace?.resolve(model.id, request.stream)
-      const upTo = Pricing.chatHold(model, request)
+      const price = Pricing.holdPrice(model, request)
+      const upTo = Pricing.holdFor(price, price.cap)
       // The same id lets a refund find the log's row by its hold.
       const id = record.id
       const allowance = rate.allowance === undefined ? rate : undefined
-      const admitted = ledger.admit({ id, org, key, upTo, rate: allowance, isShared })
+      const tokens = tokenUse && { use: tokenUse, amount: price.promptTokens + price.cap }
+      const admitted = ledger.admit({ id, org, key, upTo, rate: allowance, isShared, concurrency, tokens })
       let admittedTask = task
       const placeFitted = (refused: InsufficientCredits) =>
         Effect.map(fitToBalance(task, refused), (lowered) => {
@@ -110,7 +113,11 @@ export const makeChatCharging = Effect.gen(function* () {
       const { departed } = record
       const row = rowOf(record.entry({ status: 200, code: null, endedAt: Monotonic.millisOf(clock) }))
       return Effect.flatMap(
-        withSpan(record.trace?.span, "settle", ledger.settle(held, cost, { row })),
+        withSpan(
+          record.trace?.span,
+          "settle",
+          ledger.settle(held, cost, { row, usedTokens: billed.prompt + billed.completion })
+        ),
         (settlement) => {
           record.settled(settlement)
           // That row does not know of a client that left meanwhile.

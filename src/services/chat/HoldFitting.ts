@@ -71,7 +71,7 @@ export const makeHoldFitting = (requestTimeoutMillis: number) =>
     return (
       model: ChatModel,
       request: ChatRequest,
-      wanted: Omit<HoldRequest, "upTo">,
+      wanted: Omit<HoldRequest, "upTo" | "tokens">,
       record: RequestRecord,
       refused: InsufficientCredits
     ): Effect.Effect<FittedHold, HoldRefused> =>
@@ -93,7 +93,8 @@ export const makeHoldFitting = (requestTimeoutMillis: number) =>
           if (free <= 0n || least > free) return undefined
           const budget = budgetOf(price, least, NanoUsd(free), funds.balance, funds.held === 0n && queue.length === 1)
           const cap = Pricing.outputWithin(price, budget) ?? 0
-          return yield* ledger.admit({ ...wanted, upTo: Pricing.holdFor(price, cap) }).pipe(
+          const tokens = record.tokens && { use: record.tokens, amount: price.promptTokens + cap }
+          return yield* ledger.admit({ ...wanted, upTo: Pricing.holdFor(price, cap), tokens }).pipe(
             Effect.map((hold) => ({ hold, cap })),
             // Another request was faster; the rate unit was taken before.
             Effect.catchTags({ InsufficientCredits: () => Effect.succeed(undefined), RateLimited: Effect.die })

@@ -28,6 +28,8 @@ export interface SettleOptions {
   /** Must be safe to repeat. */
   readonly effect?: Effect.Effect<unknown, SqlError.SqlError> | undefined
   readonly row?: string | undefined
+  /** Of the tokens that the hold took; the others are given back. */
+  readonly usedTokens?: number | undefined
 }
 
 interface Charge extends SettleSql.Charge {

@@ -1,32 +1,75 @@
 import { type Array as Arr, Cause, Effect, Option } from "effect"
-import { InsufficientCredits, RateLimited, SpendLimitReached } from "../../domain/Failure.ts"
+import {
+  ConcurrencyLimited,
+  InsufficientCredits,
+  RateLimited,
+  SpendLimitReached,
+  TokensLimited
+} from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
 import { allowanceAt, type RateUnit } from "../access/RateLimiter.ts"
+import type { TokenRequest } from "../access/TokenLimiter.ts"
 import { Instance } from "../instance/Instance.ts"
 import { brief, retryRarely, stepTimeout } from "../sql/DatabaseRetry.ts"
 import { HeartbeatLost, isLockTimeout, isTimeUp, NotAsked } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 import * as HoldSql from "./HoldSql.ts"
+import type { HoldLimits, TokenWindow } from "./LimitSql.ts"
 import { Refunds } from "./Refunds.ts"
 import { type FindSpend, makeSpendLookup } from "./SpentCap.ts"
 
-/** A larger hold before it in its batch can keep a hold from fitting. */
+/** A larger hold before it in its batch, or one that was refused, can keep a hold from fitting. */
 const maxRounds = 20
 
-export type HoldRefused = InsufficientCredits | SpendLimitReached
+export type HoldRefused = InsufficientCredits | SpendLimitReached | TokensLimited | ConcurrencyLimited
+
+/** Limits of a hold's key, and what it takes of them. */
+export interface LimitedUse {
+  /** Holds of the key at once. */
+  readonly concurrency?: number | undefined
+  readonly tokens?: TokenRequest | undefined
+}
+
+export const limitsOf = ({ concurrency, tokens }: LimitedUse): HoldLimits | undefined =>
+  concurrency === undefined && tokens === undefined
+    ? undefined
+    : { concurrency, tpm: tokens?.use.limit, tokens: tokens?.amount ?? 0 }
 
 export const refuse = (
-  { amount, key }: Hold,
-  { period, remaining, verdict }: HoldSql.HoldResult,
+  { amount, key, limits }: Hold & { readonly limits?: HoldLimits | undefined },
+  { period, remaining, tokens, verdict }: HoldSql.HoldResult,
   findSpend: FindSpend
 ): Effect.Effect<never, HoldRefused | RateLimited> => {
-  if (verdict === "limited") return new RateLimited()
-  if (verdict === "fenced") return Effect.die(new HeartbeatLost())
-  return verdict === "capped" && period !== null
-    ? Effect.flatMap(findSpend(key), (spend) => new SpendLimitReached({ period, spend }))
-    : new InsufficientCredits({ needed: amount, available: remaining })
+  switch (verdict) {
+    case "limited":
+      return new RateLimited()
+    case "tokens":
+      return new TokensLimited({
+        limit: limits?.tpm ?? 0,
+        retryAfterSeconds: Math.max(1, tokens?.resetSeconds ?? 0)
+      })
+    case "concurrency":
+      return new ConcurrencyLimited({ limit: limits?.concurrency ?? 0 })
+    case "fenced":
+      return Effect.die(new HeartbeatLost())
+    default:
+      return verdict === "capped" && period !== null
+        ? Effect.flatMap(findSpend(key), (spend) => new SpendLimitReached({ period, spend }))
+        : new InsufficientCredits({ needed: amount, available: remaining })
+  }
 }
+
+const noteTokens = ({ use }: TokenRequest, isHeld: boolean, { resetSeconds, used, window }: TokenWindow): void => {
+  use.allowance = { remaining: Math.max(0, use.limit - used), resetSeconds }
+  use.window = isHeld ? window : undefined
+}
+
+/** Whether what was placed of its batch has left room for it. */
+const mayFit = ({ amount, isShared = false }: HoldSql.RatedHold, result: HoldSql.HoldResult): boolean =>
+  result.verdict === "insufficient"
+    ? !isShared && result.remaining > 0n && amount <= result.remaining
+    : result.isWithinLimits
 
 const mayHaveRun = (cause: Cause.Cause<unknown>) =>
   !Option.exists(Cause.failureOption(cause), (error) => error instanceof NotAsked || isLockTimeout(error))
@@ -46,16 +89,22 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
   /** No statement with it can have run. */
   const isNew = ({ id }: Hold): boolean => placing.get(id) === false
 
-  const submitOnce = yield* StatementBatcher.make({
-    name: "hold",
-    maxSize: 256,
-    timeout: stepTimeout,
-    lanes,
-    run: (batch: Arr.NonEmptyReadonlyArray<HoldSql.RatedHold>) =>
-      Effect.flatMap(instance.id, (id) => prepared.run(HoldSql.place(id, batch, batch.every(isNew)))).pipe(
-        Effect.tapErrorCause((cause) => Effect.sync(() => batch.forEach(({ id }) => noteFailure(id, cause))))
-      )
-  })
+  const batcher = (name: string) =>
+    StatementBatcher.make({
+      name,
+      maxSize: 256,
+      timeout: stepTimeout,
+      lanes,
+      run: (batch: Arr.NonEmptyReadonlyArray<HoldSql.RatedHold>) =>
+        Effect.flatMap(instance.id, (id) => prepared.run(HoldSql.place(id, batch, batch.every(isNew)))).pipe(
+          Effect.tapErrorCause((cause) => Effect.sync(() => batch.forEach(({ id }) => noteFailure(id, cause))))
+        )
+    })
+  const submitPlain = yield* batcher("hold")
+  const submitLimited = yield* batcher("hold_limited")
+
+  const submitOnce = (hold: HoldSql.RatedHold) =>
+    hold.limits === undefined ? submitPlain(hold) : submitLimited(hold)
 
   /** Without its rate unit, which the first round took. */
   const submit = (
@@ -63,22 +112,24 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
     rounds = maxRounds
   ): Effect.Effect<HoldSql.HoldResult, Effect.Effect.Error<ReturnType<typeof submitOnce>>> =>
     Effect.flatMap(retryRarely(submitOnce(hold), { schedule: brief, while: (error) => !isTimeUp(error) }), (result) => {
-      const { ordinal, remaining, verdict } = result
-      const mayFit = verdict === "insufficient" && remaining > 0n && hold.amount <= remaining
-      if (!mayFit || hold.isShared === true || rounds === 0) return Effect.succeed(result)
+      if (rounds === 0 || !mayFit(hold, result)) return Effect.succeed(result)
+      const { ordinal } = result
       return Effect.map(submit({ ...hold, rateLimit: undefined }, rounds - 1), (again) => ({ ...again, ordinal }))
     })
 
-  const place = (hold: Hold, rate: RateUnit | undefined, isShared = false) =>
+  const place = (hold: Hold, rate: RateUnit | undefined, isShared = false, use: LimitedUse = {}) =>
     Effect.suspend(() => {
       placing.set(hold.id, false)
-      const submitted = Effect.catchAllCause(submit({ ...hold, rateLimit: rate?.limit, isShared }), (cause) => {
+      const limits = limitsOf(use)
+      const submitted = Effect.catchAllCause(submit({ ...hold, rateLimit: rate?.limit, isShared, limits }), (cause) => {
         noteFailure(hold.id, cause)
         return Effect.orDie(Effect.failCause(cause))
       })
       return Effect.flatMap(submitted, (placed): Effect.Effect<Hold, HoldRefused | RateLimited> => {
         if (rate !== undefined && placed.ordinal !== undefined) rate.allowance = allowanceAt(placed.ordinal, rate.limit)
-        if (placed.verdict !== "held") return refuse(hold, placed, findSpend)
+        const isHeld = placed.verdict === "held"
+        if (use.tokens !== undefined && placed.tokens !== undefined) noteTokens(use.tokens, isHeld, placed.tokens)
+        if (!isHeld) return refuse({ ...hold, limits }, placed, findSpend)
         placing.delete(hold.id)
         return Effect.succeed(hold)
       })

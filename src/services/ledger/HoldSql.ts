@@ -6,6 +6,7 @@ import { addUnits } from "../access/RateLimiter.ts"
 import { deadAfterSeconds } from "../instance/Instance.ts"
 import { lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
+import * as LimitSql from "./LimitSql.ts"
 
 /** Always true; the commit does not wait for the disk, because a lost hold is no money. */
 const mayBeLost = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`
@@ -14,17 +15,30 @@ export interface RatedHold extends Hold {
   readonly rateLimit: number | undefined
   /** Beside other open holds it takes no more than its share of the balance. */
   readonly isShared?: boolean | undefined
+  /** Placed by a statement of its own, together with others that have limits. */
+  readonly limits?: LimitSql.HoldLimits | undefined
 }
 
 export interface HoldResult {
   /** `fenced`: this instance counts as dead. */
-  readonly verdict: "held" | "insufficient" | "capped" | "fenced" | "limited"
+  readonly verdict: "held" | "insufficient" | "capped" | "fenced" | "limited" | "tokens" | "concurrency"
   readonly period: CapPeriod | null
   readonly remaining: NanoUsd
   readonly ordinal: number | undefined
+  readonly tokens: LimitSql.TokenWindow | undefined
+  /** Refused by a limit of its key that has room for it after all: holds before it were not placed. */
+  readonly isWithinLimits: boolean
 }
 
-const verdicts = { held: true, insufficient: true, capped: true, fenced: true, limited: true } as const
+const verdicts = {
+  held: true,
+  insufficient: true,
+  capped: true,
+  fenced: true,
+  limited: true,
+  tokens: true,
+  concurrency: true
+} as const
 const periods = { day: true, week: true, month: true, total: true } as const
 
 const readHoldResult = (row: Row): HoldResult => {
@@ -34,13 +48,16 @@ const readHoldResult = (row: Row): HoldResult => {
     verdict,
     period,
     remaining: amountIn(remaining, row),
-    ordinal: typeof ordinal === "string" ? Number(ordinal) : undefined
+    ordinal: typeof ordinal === "string" ? Number(ordinal) : undefined,
+    tokens: LimitSql.readTokenWindow(row),
+    isWithinLimits: row["may_fit"] === true
   }
 }
 
-const input = `
-  SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $7::boolean[])
-    WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, is_shared, ord)`
+const inputOf = (isLimited: boolean) => `
+  SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $7::boolean[]${isLimited ? `, ${LimitSql.limitArrays}` : ""})
+    WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, is_shared, ${isLimited ? `${LimitSql.limitColumns}, ` : ""}ord)`
+const input = inputOf(false)
 
 const isAlive = `$6::uuid IS NULL OR EXISTS (
   SELECT FROM instances
@@ -67,9 +84,9 @@ const cappedOf = (condition: string) => `
 const fitsBalance = `up_to - amount < available AND up_to <= available
   AND (NOT is_shared OR amount <= share OR (held = 0 AND up_to = amount))`
 
-const placeText = (forInstance: boolean) => `
-  WITH input AS (${input}), known AS (
-    SELECT id FROM ${forInstance ? "open_holds" : "holds"} WHERE id = ANY ($1::uuid[])
+const placeText = (forInstance: boolean, isLimited: boolean) => `
+  WITH input AS (${inputOf(isLimited)}), known AS (
+    SELECT id${isLimited ? ", created_at" : ""} FROM ${forInstance ? "open_holds" : "holds"} WHERE id = ANY ($1::uuid[])
   ), taken_units AS (
     INSERT INTO rate_windows AS w (key_id, started_at, used)
     SELECT key_id, now(), count(*) FROM input
@@ -78,7 +95,7 @@ const placeText = (forInstance: boolean) => `
     ${addUnits}
     RETURNING key_id, used
   ), numbered AS (
-    SELECT input.*, known.id IS NOT NULL AS known,
+    SELECT input.*, known.id IS NOT NULL AS known,${isLimited ? " known.created_at AS placed_at," : ""}
       CASE WHEN rate_limit IS NOT NULL AND known.id IS NOT NULL
         THEN (SELECT coalesce(max(used), 1) FROM rate_windows WHERE rate_windows.key_id = input.key_id)
       WHEN rate_limit IS NOT NULL THEN taken_units.used
@@ -92,17 +109,17 @@ const placeText = (forInstance: boolean) => `
     SELECT ${isAlive} AS yes
   ), capped AS (
     ${cappedOf("id IN (SELECT key_id FROM input)")}
-  ), asked AS (
+  ), ${isLimited ? LimitSql.judgeLimits : ""}asked AS (
     SELECT input.*, payers.available, payers.held, payers.share, capped.cap_period,
       coalesce(input.ordinal > input.rate_limit, false) AS limited,
       coalesce(sum(input.amount) FILTER (WHERE NOT input.known AND capped.id IS NULL
-          AND coalesce(input.ordinal <= input.rate_limit, true))
+          AND coalesce(input.ordinal <= input.rate_limit, true)${isLimited ? LimitSql.isWithinLimits : ""})
         OVER (PARTITION BY input.org_id ORDER BY input.ord), 0) AS up_to
-    FROM numbered AS input JOIN payers ON payers.id = input.org_id
+    FROM ${isLimited ? "judged" : "numbered"} AS input JOIN payers ON payers.id = input.org_id
     LEFT JOIN capped ON capped.id = input.key_id
   ), admitted AS (
     SELECT * FROM asked
-    WHERE NOT known AND NOT limited AND cap_period IS NULL AND (SELECT yes FROM alive) AND ${fitsBalance}
+    WHERE NOT known AND NOT limited AND cap_period IS NULL AND (SELECT yes FROM alive) AND ${fitsBalance}${isLimited ? LimitSql.isWithinLimits : ""}
   ), taken AS (
     SELECT org_id, sum(amount)::bigint AS amount FROM admitted GROUP BY org_id
   ), reserved AS (
@@ -110,21 +127,22 @@ const placeText = (forInstance: boolean) => `
   ), placed AS (
     INSERT INTO ${forInstance ? "open_holds" : "holds"} (id, org_id, key_id, amount, instance_id)
     SELECT id, org_id, key_id, amount, $6 FROM admitted
-  )
+  )${isLimited ? LimitSql.takeTokens : ""}
   SELECT CASE
       WHEN asked.known OR admitted.id IS NOT NULL THEN 'held'
       WHEN asked.limited THEN 'limited'
-      WHEN asked.cap_period IS NOT NULL THEN 'capped'
+      WHEN asked.cap_period IS NOT NULL THEN 'capped'${isLimited ? LimitSql.limitVerdicts : ""}
       WHEN NOT (SELECT yes FROM alive) THEN 'fenced'
       ELSE 'insufficient'
     END AS verdict,
     asked.cap_period AS period,
     asked.ordinal::text AS ordinal,
-    (asked.available - coalesce(taken.amount, 0))::text AS remaining
-  FROM asked LEFT JOIN admitted ON admitted.id = asked.id LEFT JOIN taken ON taken.org_id = asked.org_id
+    (asked.available - coalesce(taken.amount, 0))::text AS remaining${isLimited ? LimitSql.limitResults : ""}
+  FROM asked LEFT JOIN admitted ON admitted.id = asked.id LEFT JOIN taken ON taken.org_id = asked.org_id${isLimited ? LimitSql.joinTaken : ""}
   ORDER BY asked.ord`
-const placeForInstance = placeText(true)
-const placeForJobs = placeText(false)
+const placeForInstance = placeText(true, false)
+const placeForJobs = placeText(false, false)
+const limitedTexts = { instance: placeText(true, true), jobs: placeText(false, true) }
 
 /** As `placeForInstance` in one pass, for holds that no statement can have placed before. */
 const placeNew = `
@@ -174,20 +192,33 @@ const placeNew = `
     (available - coalesce(sum(amount) FILTER (WHERE fits) OVER (PARTITION BY org_id), 0))::bigint::text AS remaining
   FROM judged ORDER BY ord`
 
-/** Locks windows, then organizations in order of id, so that batches cannot deadlock; a repeated hold counts once. */
-export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>, areNew = false): Query<HoldResult> => ({
-  text: instance === null ? placeForJobs : areNew ? placeNew : placeForInstance,
-  values: [
-    batch.map(({ id }) => id),
-    batch.map(({ org }) => org),
-    batch.map(({ key }) => key),
-    batch.map(({ amount }) => amount),
-    batch.map(({ rateLimit }) => rateLimit ?? null),
-    instance,
-    batch.map(({ isShared = false }) => isShared)
-  ],
-  read: readHoldResult
-})
+const textFor = (instance: string | null, isLimited: boolean, areNew: boolean): string => {
+  if (isLimited) return instance === null ? limitedTexts.jobs : limitedTexts.instance
+  if (instance === null) return placeForJobs
+  return areNew ? placeNew : placeForInstance
+}
+
+/**
+ * Locks windows, then organizations in order of id, so that batches cannot deadlock; a repeated hold counts once. Of a
+ * `batch` all have limits, or none.
+ */
+export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>, areNew = false): Query<HoldResult> => {
+  const isLimited = batch[0]?.limits !== undefined
+  return {
+    text: textFor(instance, isLimited, areNew),
+    values: [
+      batch.map(({ id }) => id),
+      batch.map(({ org }) => org),
+      batch.map(({ key }) => key),
+      batch.map(({ amount }) => amount),
+      batch.map(({ rateLimit }) => rateLimit ?? null),
+      instance,
+      batch.map(({ isShared = false }) => isShared),
+      ...(isLimited ? LimitSql.limitValues(batch) : [])
+    ],
+    read: readHoldResult
+  }
+}
 
 /** Takes the id of a hold whose statement may still run, so that it is never placed; changes no placed hold. */
 export const tombstone = (

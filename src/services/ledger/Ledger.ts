@@ -6,8 +6,9 @@ import type { Hold, Settlement } from "../../domain/Hold.ts"
 import { maxStored, min, type NanoUsd } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
+import { TokenLimiter, type TokenRequest } from "../access/TokenLimiter.ts"
 import * as Metrics from "../metrics/Metrics.ts"
-import { uninterruptibly } from "../runtime/Fibers.ts"
+import { proceed, uninterruptibly } from "../runtime/Fibers.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { runWith } from "../sql/Statement.ts"
 import * as Closing from "./HoldClosing.ts"
@@ -24,7 +25,7 @@ export type { HoldRefused } from "./HoldPlacement.ts"
 /** Connections that may wait for the locks of organizations. */
 const lanesAtOnce = 3
 
-export interface HoldRequest {
+export interface HoldRequest extends Placing.LimitedUse {
   readonly id?: string
   readonly org: OrgId
   readonly key: KeyId
@@ -56,7 +57,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     readonly balance: (org: OrgId) => Effect.Effect<Balance>
     /** Holds that outlive the process: plain statements for the caller's transaction, which may be repeated. */
     readonly job: {
-      readonly hold: (hold: Hold) => Effect.Effect<Hold, Placing.HoldRefused | SqlError.SqlError>
+      /** `concurrency`: as many holds as the key may have at once. */
+      readonly hold: (hold: Hold, concurrency?: number) => Effect.Effect<Hold, Placing.HoldRefused | SqlError.SqlError>
       /** Idempotent; call `Closing.countSettlement` after the commit. */
       readonly settle: (hold: Hold, cost: NanoUsd) => Effect.Effect<Settlement, SqlError.SqlError>
       readonly release: (hold: Hold) => Effect.Effect<void, SqlError.SqlError>
@@ -69,6 +71,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
       const refunds = yield* Refunds
+      const tokenLimiter = yield* TokenLimiter
       const lanes = {
         laneOf: ({ org }: { readonly org: OrgId }) => org,
         permits: yield* Effect.makeSemaphore(lanesAtOnce)
@@ -76,28 +79,37 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const { place, restore } = yield* Placing.make(lanes)
       const closing = yield* Closing.make(lanes, restore)
       yield* runSweeper
-      // A closing scope needs a statement only if its hold is still open.
-      const open = new Set<string>()
+      // A closing scope needs a statement only if its hold is still open. With the tokens that it took.
+      const open = new Map<string, TokenRequest | undefined>()
 
-      const admit = ({ id, isShared, key, org, rate, upTo }: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
-        uninterruptibly(() =>
-          Effect.map(
-            place({ id: id ?? ids.uuid(), org, key, amount: min(upTo, maxStored) }, rate, isShared),
-            (hold) => {
-              open.add(hold.id)
-              return hold
-            }
-          )
-        )
+      const admit = (request: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
+        uninterruptibly(() => {
+          const { id, isShared, key, org, rate, tokens, upTo } = request
+          const wanted = { id: id ?? ids.uuid(), org, key, amount: min(upTo, maxStored) }
+          return Effect.map(place(wanted, rate, isShared, request), (hold) => {
+            open.set(hold.id, tokens)
+            return hold
+          })
+        })
+
+      const takeOpen = ({ id }: Hold): TokenRequest | undefined => {
+        const tokens = open.get(id)
+        open.delete(id)
+        return tokens
+      }
+
+      const giveBackTokens = ({ key }: Hold, tokens: TokenRequest | undefined, used = 0): Effect.Effect<void> =>
+        tokens === undefined ? Effect.void : tokenLimiter.giveBack(key, tokens.use, tokens.amount - used)
 
       const release = (hold: Hold) =>
-        Effect.suspend(() =>
-          open.delete(hold.id)
-            ? Effect.catchAllCause(Effect.asVoid(closing.release(hold)), () => refunds.release(hold)).pipe(
-                Effect.uninterruptible
-              )
-            : Effect.void
-        )
+        Effect.suspend(() => {
+          if (!open.has(hold.id)) return Effect.void
+          const tokens = takeOpen(hold)
+          const closed = Effect.catchAllCause(Effect.asVoid(closing.release(hold)), () => refunds.release(hold))
+          return Effect.uninterruptible(
+            tokens === undefined ? closed : Effect.zipRight(closed, giveBackTokens(hold, tokens))
+          )
+        })
 
       const giveBack = (hold: Hold, cause: Cause.Cause<unknown>) =>
         Effect.logError("Closing failed; the hold is given back", cause).pipe(
@@ -109,16 +121,13 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const settle = (hold: Hold, cost: NanoUsd, alongside: Closing.SettleOptions = {}) =>
         uninterruptibly(() =>
           Effect.matchCauseEffect(closing.settle(hold, cost, alongside), {
-            onFailure: (cause) => {
-              open.delete(hold.id)
-              return giveBack(hold, cause)
-            },
+            onFailure: (cause) => Effect.zipRight(giveBackTokens(hold, takeOpen(hold)), giveBack(hold, cause)),
             onSuccess: (closed) => {
-              open.delete(hold.id)
+              const tokens = takeOpen(hold)
               const settlement = Closing.settlementOf(hold, cost, closed)
               Closing.countSettlement(settlement)
-              return Effect.succeed<Settlement>(
-                alongside.row === undefined ? settlement : { ...settlement, logged: true }
+              return proceed(giveBackTokens(hold, tokens, alongside.usedTokens), () =>
+                Effect.succeed<Settlement>(alongside.row === undefined ? settlement : { ...settlement, logged: true })
               )
             }
           })
@@ -140,7 +149,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         balance: Effect.fn("Ledger.balance")((org: OrgId) => Effect.orDie(balanceOf(org)), Effect.uninterruptible)
       })
     })
-  )
+  ).pipe(Layer.provide(TokenLimiter.layer))
 }
 
 const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
@@ -155,12 +164,13 @@ const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
       Effect.catchAll(() => Effect.succeed(undefined))
     )
   return {
-    hold: Effect.fn("Ledger.job.hold")(function* (wanted: Hold) {
+    hold: Effect.fn("Ledger.job.hold")(function* (wanted: Hold, concurrency?: number) {
       const hold = { ...wanted, amount: min(wanted.amount, maxStored) }
-      const [placed] = yield* runWith(sql, HoldSql.place(null, [{ ...hold, rateLimit: undefined }]))
+      const limits = Placing.limitsOf({ concurrency })
+      const [placed] = yield* runWith(sql, HoldSql.place(null, [{ ...hold, rateLimit: undefined, limits }]))
       if (placed === undefined) return yield* new InsufficientCredits({ needed: hold.amount, available: 0n })
       if (placed.verdict === "held") return hold
-      return yield* Effect.catchTag(Placing.refuse(hold, placed, findSpend), "RateLimited", Effect.die)
+      return yield* Effect.catchTag(Placing.refuse({ ...hold, limits }, placed, findSpend), "RateLimited", Effect.die)
     }, Effect.uninterruptible),
     settle: Effect.fn("Ledger.job.settle")(
       (hold: Hold, cost: NanoUsd) =>

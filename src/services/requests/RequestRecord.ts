@@ -3,6 +3,7 @@ import type { Usage } from "../../domain/Chat.ts"
 
 import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
+import type { TokenUse } from "../access/TokenLimiter.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { RequestTrace } from "../tracing/RequestTrace.ts"
 import type { RequestEntry } from "./RequestEntry.ts"
@@ -51,6 +52,8 @@ export class RequestRecord {
   readonly rate: RateUnit
   /** Who uses the customer's product, as the customer names them; of at most 128 characters. */
   endUser: string | undefined
+  /** Undefined for keys without a limit of tokens. */
+  readonly tokens: TokenUse | undefined
   model: string | undefined
   route: RouteBase | undefined
   stream = false
@@ -81,6 +84,8 @@ export class RequestRecord {
     this.trace = trace
     this.attempts = new AttemptHistory(caller.org, trace?.identify(caller.org))
     this.rate = { limit: begun.limit, allowance: undefined }
+    this.tokens =
+      caller.tpm === undefined ? undefined : { limit: caller.tpm, window: undefined, allowance: undefined }
   }
 
   /** Failed attempts included. */

@@ -104,15 +104,16 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     })
   })
 
-  const checkFunds = (hold: Hold) =>
-    inTime(hold.org, sql.withTransaction(Effect.zipRight(ledger.job.hold(hold), new RolledBack()))).pipe(
+  const checkFunds = (hold: Hold, concurrency: number | undefined) =>
+    inTime(hold.org, sql.withTransaction(Effect.zipRight(ledger.job.hold(hold, concurrency), new RolledBack()))).pipe(
       Effect.catchTag("RolledBack", () => Effect.void),
       Effect.catchTag("SqlError", Effect.die)
     )
 
-  const storeReference = Effect.fnUntraced(function* ({ references: [reference] }: VideoParams, hold: Hold) {
+  const storeReference = Effect.fnUntraced(function* ({ params, record }: VideoCreation, hold: Hold) {
+    const [reference] = params.references
     if (reference?._tag !== "Bytes") return undefined
-    yield* checkFunds(hold)
+    yield* checkFunds(hold, record.caller.concurrency)
     const [picture] = yield* references.load([reference], "image")
     if (picture === undefined) return undefined
     const { bytes: body, type } = picture
@@ -133,7 +134,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
   /** A repeated request conflicts until the scope closes. */
   const create = Effect.fnUntraced(function* (creation: VideoCreation) {
     const { params, model, record, seconds } = creation
-    const { key, org } = record.caller
+    const { concurrency, key, org } = record.caller
     record.trace?.resolve(model.id)
     const webhookUrl = yield* checkWebhook(params)
     const claim = yield* claimKey(creation)
@@ -144,12 +145,12 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     // The same id lets the charge find the log's row.
     const hold = { id: record.id, org, key, amount: price }
     const lease = ids.uuid()
-    const stored = yield* storeReference(params, hold)
+    const stored = yield* storeReference(creation, hold)
     record.hold = hold.id
     // The job may have been written by a transaction without an answer.
     let mayBeWritten = false
     const writeJob = Effect.gen(function* () {
-      yield* ledger.job.hold(hold)
+      yield* ledger.job.hold(hold, concurrency)
       yield* rows.insert({
         id,
         org,

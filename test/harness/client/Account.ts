@@ -24,6 +24,8 @@ export const openAccount = (options: {
   readonly scopes?: ReadonlyArray<KeyScope>
   readonly models?: ReadonlyArray<string>
   readonly rpm?: number
+  readonly tpm?: number
+  readonly concurrency?: number
   readonly cap?: { readonly amount: bigint; readonly period: CapPeriod }
   readonly fitHolds?: boolean
 }) =>
@@ -41,6 +43,8 @@ export const openAccount = (options: {
       scopes: options.scopes,
       models: options.models,
       rpm: options.rpm,
+      tpm: options.tpm,
+      concurrency: options.concurrency,
       ...(options.cap && { cap_usd: NanoUsd(options.cap.amount), cap_period: options.cap.period })
     })
     return { org: id, key: record.id, secret: Redacted.value(secret) } satisfies Account

@@ -118,6 +118,28 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
   GatewayBusy: [[new Failure.GatewayBusy(), unavailable("The gateway is busy; retry later.")]],
   IdempotencyConflict: [[new Failure.IdempotencyConflict(), refusals.conflict]],
   RateLimited: [[new Failure.RateLimited(), refusals.limited]],
+  TokensLimited: [
+    [
+      new Failure.TokensLimited({ limit: 90_000, retryAfterSeconds: 42 }),
+      {
+        status: 429,
+        type: "rate_limit_error",
+        code: "tokens_limit_exceeded",
+        message: "Rate limit exceeded: 90000 tokens per minute for this key."
+      }
+    ]
+  ],
+  ConcurrencyLimited: [
+    [
+      new Failure.ConcurrencyLimited({ limit: 5 }),
+      {
+        status: 429,
+        type: "rate_limit_error",
+        code: "concurrency_limit_exceeded",
+        message: "Too many requests at once for this key; the limit is 5."
+      }
+    ]
+  ],
   NotSignedIn: [
     [
       new Failure.NotSignedIn({ message: "No." }),
@@ -181,6 +203,8 @@ const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
   IdempotencyConflict: { "x-should-retry": "false" },
   VideoNotFinished: { "x-should-retry": "false" },
   RateLimited: { "retry-after": "60" },
+  TokensLimited: { "retry-after": "42" },
+  ConcurrencyLimited: { "retry-after": "1" },
   SignInLimited: { "retry-after": "7" },
   Aborted: { "retry-after": "5" },
   SettleFailed: { "retry-after": "5" }

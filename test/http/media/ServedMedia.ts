@@ -10,6 +10,7 @@ import * as Dispatch from "../../../src/http/server/Dispatch.ts"
 import { listener } from "../../../src/http/server/Listener.ts"
 import { Auth } from "../../../src/services/access/Auth.ts"
 import { RateLimiter } from "../../../src/services/access/RateLimiter.ts"
+import { TokenLimiter } from "../../../src/services/access/TokenLimiter.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
@@ -60,6 +61,7 @@ const ofGenerations = Layer.mergeAll(
   Layer.mock(Instance, { isAdmitting: () => true }),
   LedgerFake.layer,
   Layer.mock(RateLimiter, {}),
+  Layer.mock(TokenLimiter, {}),
   Layer.mock(Refunds, {}),
   Layer.mock(RequestLog, {})
 )

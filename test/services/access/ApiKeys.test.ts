@@ -57,6 +57,8 @@ withLayer(services)("ApiKeys", (it) => {
       scopes: null,
       models: null,
       rpm: null,
+      tpm: null,
+      concurrency: null,
       cap_usd: null,
       cap_period: null,
       spent_usd: 0n,

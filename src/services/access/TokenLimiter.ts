@@ -1,0 +1,120 @@
+import { SqlClient } from "@effect/sql"
+import { type Array as Arr, Context, Effect, Layer, Schema } from "effect"
+import { type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
+import { lockTimeout } from "../sql/Statement.ts"
+import * as StatementBatcher from "../sql/StatementBatcher.ts"
+
+export interface TokenAllowance {
+  readonly remaining: number
+  /** Until the window ends; 0 where none has begun. */
+  readonly resetSeconds: number
+}
+
+/** A request of a key that has a limit of tokens a minute. */
+export interface TokenUse {
+  readonly limit: number
+  /** When the window began from which it took its tokens, in microseconds. */
+  window: string | undefined
+  allowance: TokenAllowance | undefined
+}
+
+/** What a hold takes: the bound of its prompt and its cap. */
+export interface TokenRequest {
+  readonly use: TokenUse
+  readonly amount: number
+}
+
+interface ReturnedTokens {
+  readonly key: KeyId
+  readonly window: string
+  readonly amount: number
+}
+
+/** The beginning of a window as a number that is the same in every session. */
+export const windowId = (startedAt: string) => `(extract(epoch FROM ${startedAt}) * 1000000)::bigint`
+
+/** Whole seconds until a window ends; 0 where there is none. */
+export const windowLeft = (startedAt: string) =>
+  `greatest(0, least(${rateWindowSeconds}, ceil(extract(epoch FROM ${startedAt} - now()) + ${rateWindowSeconds})))::integer`
+
+/** Nobody waits longer for tokens that the end of the window gives back anyway. */
+const returnTimeout = "1 second"
+
+const Returned = Schema.Array(
+  Schema.Struct({ keyId: Schema.String, window: Schema.String, used: Schema.NumberFromString })
+)
+const Window = Schema.Array(Schema.Struct({ used: Schema.NumberFromString, left: Schema.Number }))
+
+/** Fixed windows as those of `RateLimiter`; holds take from them. */
+export class TokenLimiter extends Context.Tag("gateway/TokenLimiter")<
+  TokenLimiter,
+  {
+    /** Gives back what a request took and did not use, unless its window is over; never fails. */
+    readonly giveBack: (key: KeyId, use: TokenUse, amount: number) => Effect.Effect<void>
+    readonly peek: (key: KeyId, limit: number) => Effect.Effect<TokenAllowance>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    TokenLimiter,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const decodeReturned = Schema.decodeUnknown(Returned)
+      const decodeWindow = Schema.decodeUnknown(Window)
+      const windowOf = sql.literal(windowId("w.started_at"))
+
+      const giveBackAll = Effect.fnUntraced(function* (items: Arr.NonEmptyReadonlyArray<ReturnedTokens>) {
+        // In the order of keys, as holds take them.
+        const rows = yield* sql`
+          WITH returned AS (
+            SELECT key_id, started, sum(amount)::bigint AS amount
+            FROM unnest(${items.map(({ key }) => key)}::text[], ${items.map(({ window }) => window)}::bigint[],
+              ${items.map(({ amount }) => amount)}::bigint[]) AS t (key_id, started, amount)
+            GROUP BY key_id, started
+          ), locked AS (
+            SELECT w.key_id FROM token_windows AS w
+            WHERE ${lockTimeout(sql, "many")} AND w.key_id = ANY (${items.map(({ key }) => key)}::text[])
+            ORDER BY w.key_id FOR NO KEY UPDATE
+          )
+          UPDATE token_windows AS w SET used = greatest(0, w.used - returned.amount) FROM returned
+          WHERE w.key_id = returned.key_id AND ${windowOf} = returned.started AND (SELECT count(*) FROM locked) >= 0
+          RETURNING w.key_id, returned.started::text AS window, w.used`
+        const left = new Map((yield* decodeReturned(rows)).map(({ keyId, used, window }) => [keyId + window, used]))
+        return items.map(({ key, window }) => ({ used: left.get(key + window) }))
+      })
+      const submit = yield* StatementBatcher.make({
+        name: "give_back_tokens",
+        maxSize: 256,
+        timeout: returnTimeout,
+        lanes: { laneOf: ({ key }: ReturnedTokens) => key, permits: yield* Effect.makeSemaphore(1) },
+        run: giveBackAll
+      })
+
+      const windowsOf = Effect.fnUntraced(function* (key: KeyId) {
+        const rows = yield* sql`
+          SELECT used, ${sql.literal(windowLeft("started_at"))} AS "left" FROM token_windows
+          WHERE key_id = ${key} AND started_at > now() - ${rateWindowSeconds} * interval '1 second'`
+        return yield* decodeWindow(rows)
+      }, Effect.uninterruptible)
+
+      return TokenLimiter.of({
+        giveBack: (key, use, amount) => {
+          const { limit, window } = use
+          if (amount <= 0 || window === undefined) return Effect.void
+          return Effect.matchCauseEffect(submit({ key, window, amount }), {
+            onFailure: (cause) => Effect.logDebug("Tokens stay taken until their window ends", cause),
+            onSuccess: ({ used }) =>
+              Effect.sync(() => {
+                if (used === undefined || use.allowance === undefined) return
+                use.allowance = { ...use.allowance, remaining: Math.max(0, limit - used) }
+              })
+          })
+        },
+        peek: (key, limit) =>
+          Effect.map(Effect.orDie(windowsOf(key)), ([window]) => ({
+            remaining: Math.max(0, limit - (window?.used ?? 0)),
+            resetSeconds: window?.left ?? 0
+          }))
+      })
+    })
+  )
+}
