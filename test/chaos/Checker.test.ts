@@ -7,7 +7,7 @@ import { contentOf, usageOf } from "./Providers.ts"
 import type { HoldRow, Rows } from "./Rows.ts"
 import { type Customer, credits, prices } from "./World.ts"
 
-const customer: Customer = { organization: 0, orgId: "org", keyId: "key", secret: "s", isCapped: false }
+const customer: Customer = { organization: 0, orgId: "org", keyId: "key", secret: "s", isCapped: false, limits: { tpm: 9 } }
 const base = { organization: 0, keyId: "key", side: "left", sentAt: 1_000, endedAt: 2_000 } as const
 
 const answer = (status: number, body: unknown, replayed = false): Outcome => ({
@@ -68,6 +68,7 @@ const booked = (holds: ReadonlyArray<HoldRow>, rest: Partial<Rows> = {}): Rows =
     log: [logged],
     videos: [done],
     keys: [],
+    excesses: [],
     ...rest
   }
 }
@@ -98,6 +99,8 @@ describe("the history checker", () => {
   it("finds nothing where all is well", () => {
     assert.deepStrictEqual(checked({}, booked(holds)), [])
     assert.deepStrictEqual(checked(failing, booked([released, imageHold, videoHold], { log: [] })), [])
+    const limited = { calls: withOutcome(chat, failed(429, "tokens_limit_exceeded")) }
+    assert.deepStrictEqual(checked(limited, booked([imageHold, videoHold], { log: [] })), [])
     const refunded = { ...chatHold, refunded: Checker.priceOf(1) }
     assert.deepStrictEqual(checked(failing, booked([refunded, imageHold, videoHold], { log: [] })), [])
   })
@@ -140,6 +143,18 @@ describe("the history checker", () => {
       "a job is submitted at most once a route",
       { services: [...history.services, { n: 3, account: "first", kind: "video", at: 1_600, fault: undefined }] },
       booked(holds)
+    ],
+    [
+      "a request too many at once",
+      "a key stays within its limits",
+      {},
+      booked(holds, { excesses: [{ keyId: "key", what: "6 at once" }] })
+    ],
+    [
+      "a refusal by a limit that the key does not have",
+      "no request fails but for a fault",
+      { calls: withOutcome(chat, failed(429, "concurrency_limit_exceeded")) },
+      booked([released, imageHold, videoHold], { log: [] })
     ],
     ["another status in the log", "the log has the status that the client got", {}, booked(holds, failure)],
     [

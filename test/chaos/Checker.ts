@@ -158,6 +158,13 @@ const books = function* (rows: Rows): Generator<Finding> {
   }
 }
 
+/** No key was given more than its limits allow, at any moment. */
+const limits = function* ({ excesses }: Rows): Generator<Finding> {
+  for (const { keyId, what } of excesses) {
+    yield { rule: "a key stays within its limits", detail: `${keyId}: ${what}`, about: [] }
+  }
+}
+
 /** What the log says of a request is what its client saw. */
 const logs = function* ({ calls }: History, { log }: Rows): Generator<Finding> {
   const byOrder = new Map(log.map((row) => [orderIn(row.requestId), row]))
@@ -178,6 +185,7 @@ export const ofRows = (history: History, rows: Rows): ReadonlyArray<Finding> => 
   ...chats(history, rows),
   ...images(history, rows),
   ...videos(history, rows),
+  ...limits(rows),
   ...logs(history, rows)
 ]
 

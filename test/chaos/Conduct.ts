@@ -37,6 +37,13 @@ const causes: Readonly<Record<number, ReadonlyArray<Window["scope"]>>> = {
 const errorOf = (body: unknown) =>
   Predicate.isRecord(body) && Predicate.isRecord(body["error"]) ? body["error"] : undefined
 
+/** The refusal is that of a limit which the key has. */
+const isLimited = (body: unknown, customer: Customer | undefined): boolean => {
+  const code = errorOf(body)?.["code"]
+  if (code === "tokens_limit_exceeded") return customer?.limits.tpm !== undefined
+  return code === "concurrency_limit_exceeded" && customer?.limits.concurrency !== undefined
+}
+
 /** A history of a hundred thousand calls is not gone through for each of them. */
 interface Known {
   readonly history: History
@@ -73,6 +80,7 @@ const explanation = (
   if (status >= 500) return (status === 500 ? undefined : stormy) ?? within(causes[status] ?? [])
   const customer = customers.find(({ keyId }) => keyId === call.keyId)
   if (status === 402 && (customer?.isCapped === true || call.organization === credits.length - 1)) return "no credit"
+  if (status === 429 && isLimited(outcome.body, customer)) return "a limit of its key"
   if (status === 404 && call.video !== undefined && call.video.organization !== call.organization) return "not its own"
   return status === 409 && (timesAsked.get(orderedBy(call))?.length ?? 0) > 1 ? "a repeat" : undefined
 }

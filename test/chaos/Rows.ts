@@ -47,13 +47,17 @@ const Kept = Schema.Struct({
   holdId: Schema.NullOr(Schema.String)
 })
 
+/** What a key was given above its limits. */
+const Excess = Schema.Struct({ keyId: Schema.String, what: Schema.String })
+
 const Snapshot = Schema.Struct({
   holds: Schema.Array(Hold),
   entries: Schema.Array(Entry),
   organizations: Schema.Array(Organization),
   log: Schema.Array(Logged),
   videos: Schema.Array(Video),
-  keys: Schema.Array(Kept)
+  keys: Schema.Array(Kept),
+  excesses: Schema.Array(Excess)
 })
 
 /** What the database says at one moment, every row of it. Amounts are nano-USD. */
@@ -71,10 +75,11 @@ const queries: Readonly<Record<keyof Rows, string>> = {
   log: `SELECT request_id AS "requestId", org_id AS "orgId", status, code, hold_id AS "holdId", charge::text FROM request_log`,
   videos: `SELECT id, org_id AS "orgId", request_id AS "requestId", prompt, status, step, hold_id AS "holdId",
       accepted_at IS NOT NULL AS accepted FROM videos`,
-  keys: `SELECT org_id AS "orgId", key, state, hold_id AS "holdId" FROM idempotency_keys`
+  keys: `SELECT org_id AS "orgId", key, state, hold_id AS "holdId" FROM idempotency_keys`,
+  excesses: `SELECT key_id AS "keyId", what FROM excesses`
 }
 
-const names = ["holds", "entries", "organizations", "log", "videos", "keys"] as const
+const names = ["holds", "entries", "organizations", "log", "videos", "keys", "excesses"] as const
 
 const withClient = <A>(url: string, use: (client: Pg.Client) => Promise<A>) =>
   Effect.promise(async () => {

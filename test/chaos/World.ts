@@ -9,6 +9,7 @@ import * as GatewayProcess from "../harness/gateway/GatewayProcess.ts"
 import { freePort } from "../harness/Listening.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 import * as FaultProxy from "./FaultProxy.ts"
+import { watchLimits } from "./LimitWatch.ts"
 import * as Postmaster from "./Postmaster.ts"
 import * as Providers from "./Providers.ts"
 import { accounts, type Side, sides } from "./Schedule.ts"
@@ -77,6 +78,17 @@ export interface Customer {
   readonly keyId: string
   readonly secret: string
   readonly isCapped: boolean
+  readonly limits: Limits
+}
+
+interface Limits {
+  readonly tpm?: number
+  readonly concurrency?: number
+}
+
+/** Of the first keys of an organization; what a chat holds and uses grows with its number. */
+const limitsOf: Readonly<Record<number, ReadonlyArray<Limits>>> = {
+  1: [{ tpm: 10_000 }, { concurrency: 1 }, { tpm: 30_000, concurrency: 2 }]
 }
 
 /** What each organization was given, in nano-USD; the last one's does not last. */
@@ -90,9 +102,10 @@ const openAccounts = Effect.gen(function* () {
     const { org } = yield* openAccount({ nanoUsd })
     for (let seat = 0; seat < (customersOf[organization] ?? 1); seat++) {
       const isCapped = organization === 0 && seat === 0
+      const limits = limitsOf[organization]?.[seat] ?? {}
       const cap = isCapped ? { cap_usd: NanoUsd(400_000_000n), cap_period: "total" as const } : {}
-      const { record, secret } = yield* keys.create({ org, scopes: undefined, rpm: 1_000_000, ...cap })
-      customers.push({ organization, orgId: org, keyId: record.id, secret: Redacted.value(secret), isCapped })
+      const { record, secret } = yield* keys.create({ org, scopes: undefined, rpm: 1_000_000, ...limits, ...cap })
+      customers.push({ organization, orgId: org, keyId: record.id, secret: Redacted.value(secret), isCapped, limits })
     }
   }
   return customers
@@ -179,7 +192,7 @@ export const make = Effect.fnUntraced(function* (options: { readonly seed: strin
   })
   for (const side of sides) yield* gateways[side].start
   const customers = yield* Effect.provide(
-    openAccounts,
+    Effect.zipRight(watchLimits, openAccounts),
     Layer.provideMerge(operator, Layer.orDie(Database.layerUrl(Redacted.make(database.url))))
   )
   return { database, providers, doors, lines, gateways, customers }

@@ -27,7 +27,10 @@ withLayer(serving)("plans that were made while tables had one page", (it) => {
       yield* runWith(sql, SettleSql.settle(charges, "many", rows))
       const unused = holds.map((hold) => ({ ...hold, id: ids.uuid() }))
       yield* runWith(sql, HoldSql.place(process, unused, true))
-      yield* runWith(sql, ReleaseSql.release(unused.map(({ id }) => id)))
+      const limits = { concurrency: 9_000, tpm: 1_000_000, tokens: 1 }
+      const limited = holds.map((hold) => ({ ...hold, id: ids.uuid(), limits }))
+      yield* runWith(sql, HoldSql.place(process, limited))
+      yield* runWith(sql, ReleaseSql.release([...unused, ...limited].map(({ id }) => id)))
     })
     const reads = sql`SELECT jsonb_build_array(relname, seq_tup_read::int) AS read FROM pg_stat_xact_user_tables`.pipe(
       Effect.flatMap((rows) => Reads(rows.map(({ read }) => read)))

@@ -1,11 +1,13 @@
 import { Effect, FastCheck as fc } from "effect"
+import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { OrgId } from "../../../src/domain/Organization.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { runWith } from "../../../src/services/sql/Statement.ts"
 import { moneyOf } from "../../harness/database/Money.ts"
 import { account, ledgers } from "../../harness/database/MoneyProcess.ts"
-import { assert, withLayer } from "../../harness/It.ts"
+import { assert, describe, it, withLayer } from "../../harness/It.ts"
 
 const holds = fc.array(
   fc.record({
@@ -24,11 +26,14 @@ const cases = fc.record({
   isFenced: fc.oneof({ weight: 5, arbitrary: fc.constant(false) }, { weight: 1, arbitrary: fc.constant(true) })
 })
 
-withLayer(ledgers)("the statement for new holds", (it) => {
-  it.effect("places, refuses and counts as the one for holds that may be there already", function* () {
+/** Limits that nothing reaches. */
+const ample = { concurrency: 1_000_000_000, tpm: 1_000_000_000, tokens: 1 }
+
+withLayer(ledgers)("the statement for new holds", (test) => {
+  test.effect("places, refuses and counts as the one for holds that may be there already", function* () {
     const alive = yield* (yield* Instance).id
     for (const { balances, batches, caps, isFenced } of fc.sample(cases, { numRuns: 60, seed: 1 })) {
-      const judged = yield* Effect.forEach([true, false], (areNew) =>
+      const judged = yield* Effect.forEach(["new", "any", "limited"] as const, (kind) =>
         Effect.gen(function* () {
           const payers = yield* Effect.forEach(balances, account)
           const { bench, ids, sql } = payers[0] ?? assert.fail()
@@ -39,14 +44,36 @@ withLayer(ledgers)("the statement for new holds", (it) => {
           const results = yield* Effect.forEach(batches, (batch) => {
             const placing = batch.map(({ amount, payer, ...hold }) => {
               const { key, org } = payers[payer] ?? assert.fail()
-              return { ...hold, id: ids.uuid(), key, org, amount: NanoUsd(amount) }
+              const limits = kind === "limited" ? ample : undefined
+              return { ...hold, id: ids.uuid(), key, org, amount: NanoUsd(amount), limits }
             })
-            return runWith(sql, HoldSql.place(isFenced ? ids.uuid() : alive, placing, areNew))
+            const placed = runWith(sql, HoldSql.place(isFenced ? ids.uuid() : alive, placing, kind === "new"))
+            return Effect.map(placed, (results) => results.map((result) => ({ ...result, tokens: undefined })))
           })
           return { results, money: yield* Effect.forEach(payers, ({ org }) => moneyOf(org)) }
         })
       )
       assert.deepStrictEqual(judged[0], judged[1])
+      assert.deepStrictEqual(judged[0], judged[2])
     }
+  })
+})
+
+describe("the statement for holds of keys without limits", () => {
+  const hold = { id: "h", org: OrgId.make("o"), key: KeyId.make("k"), amount: NanoUsd(1n), rateLimit: 9 }
+  const limits = { concurrency: 1, tpm: undefined, tokens: 0 }
+  const ways = [
+    ["new holds", "instance", true],
+    ["any holds", "instance", false],
+    ["jobs", null, false]
+  ] as const
+
+  it.each(ways)("knows nothing of limits, for %s", (_, instance, areNew) => {
+    const { text, values } = HoldSql.place(instance, [hold], areNew)
+    assert.notMatch(text, /token|place_limit|places_of|lacks|\$8/)
+    assert.strictEqual(values.length, 7)
+    const limited = HoldSql.place(instance, [{ ...hold, limits }], areNew)
+    assert.match(limited.text, /token_windows_of.*places_of|places_of.*token_windows_of/s)
+    assert.strictEqual(limited.values.length, 10)
   })
 })

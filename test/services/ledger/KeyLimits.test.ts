@@ -1,0 +1,227 @@
+import { SqlError } from "@effect/sql/SqlError"
+import { Context, Effect, Either, Layer } from "effect"
+import type { Hold } from "../../../src/domain/Hold.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import type { RateUnit } from "../../../src/services/access/RateLimiter.ts"
+import type { TokenUse } from "../../../src/services/access/TokenLimiter.ts"
+import { Instance } from "../../../src/services/instance/Instance.ts"
+import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
+import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
+import { Ledger } from "../../../src/services/ledger/Ledger.ts"
+import { Prepared, runWith } from "../../../src/services/sql/Statement.ts"
+import { times } from "../../harness/database/Money.ts"
+import { account, anotherProcess, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+
+const cent = NanoUsd(10_000_000n)
+
+const useOf = (limit: number): TokenUse => ({ limit, window: undefined, allowance: undefined })
+
+const customer = Effect.fnUntraced(function* (credits: bigint = 100n * one) {
+  const opened = yield* account(credits)
+  const { key, ledger, org, sql } = opened
+  const used = Effect.map(
+    sql<{ readonly used: string }>`SELECT used FROM token_windows WHERE key_id = ${key}`,
+    ([window]) => (window === undefined ? undefined : Number(window.used))
+  )
+  /** The window is as old as it is after so many more seconds. */
+  const age = (seconds: number) =>
+    sql`UPDATE token_windows SET started_at = started_at - ${seconds} * interval '1 second' WHERE key_id = ${key}`
+  const admit = (options: { readonly concurrency?: number; readonly tpm?: number; readonly tokens?: number }) =>
+    Effect.suspend(() => {
+      const use = useOf(options.tpm ?? 0)
+      const tokens = options.tpm === undefined ? undefined : { use, amount: options.tokens ?? 1 }
+      const admitted = ledger.admit({ org, key, upTo: cent, concurrency: options.concurrency, tokens })
+      return Effect.map(admitted, (hold) => ({ hold, use }))
+    })
+  return { ...opened, used, age, admit }
+})
+
+const openOf = (outcomes: ReadonlyArray<Either.Either<unknown, unknown>>) => outcomes.filter(Either.isRight).length
+
+withLayer(ledgers)("the limits of a key", (it) => {
+  it.scoped("admit as many holds at once as there are places, over two processes", function* () {
+    const { admit, bench, key, ledger, org } = yield* customer()
+    const other = Context.get(yield* anotherProcess, Ledger)
+    const outcomes = yield* Effect.forEach(
+      times(100),
+      (index) => Effect.either((index % 2 === 0 ? ledger : other).admit({ org, key, upTo: cent, concurrency: 5 })),
+      { concurrency: "unbounded" }
+    )
+    assert.strictEqual(openOf(outcomes), 5)
+    assert.strictEqual(yield* bench.openHolds(org), 5)
+    for (const outcome of outcomes) {
+      if (Either.isLeft(outcome)) assert.deepInclude(outcome.left, { _tag: "ConcurrencyLimited", limit: 5 })
+    }
+    const [first] = outcomes.filter(Either.isRight)
+    if (first !== undefined) yield* Effect.zipRight(ledger.release(first.right), other.release(first.right))
+    yield* admit({ concurrency: 5 })
+    assert.strictEqual((yield* Effect.flip(admit({ concurrency: 5 })))._tag, "ConcurrencyLimited")
+    yield* admit({ concurrency: 6 })
+  })
+
+  it.effect("count what was placed before there was a limit, and jobs until they close", function* () {
+    const { admit, ids, key, ledger, org } = yield* customer()
+    const jobOf = () => ({ id: ids.uuid(), org, key, amount: cent })
+    yield* admit({})
+    const job = yield* ledger.job.hold(jobOf(), 2)
+    assert.deepStrictEqual(yield* ledger.job.hold(job, 2), job)
+    for (const refused of [yield* Effect.flip(admit({ concurrency: 2 })), yield* Effect.flip(ledger.job.hold(jobOf(), 2))])
+      assert.deepInclude(refused, { _tag: "ConcurrencyLimited", limit: 2 })
+    yield* ledger.job.settle(job, cent)
+    yield* admit({ concurrency: 2 })
+    assert.strictEqual((yield* Effect.flip(ledger.job.hold(jobOf(), 2)))._tag, "ConcurrencyLimited")
+  })
+
+  it.effect("have the places of a dead process again once its holds are swept", function* () {
+    const { admit, ids, key, org, sql } = yield* customer()
+    const dead = ids.uuid()
+    yield* sql`INSERT INTO instances (id) VALUES (${dead})`
+    yield* runWith(sql, HoldSql.place(dead, [{ id: ids.uuid(), org, key, amount: cent, rateLimit: undefined }]))
+    assert.strictEqual((yield* Effect.flip(admit({ concurrency: 1 })))._tag, "ConcurrencyLimited")
+    yield* sql`UPDATE instances SET beat_at = now() - interval '1 minute' WHERE id = ${dead}`
+    yield* sweep
+    yield* admit({ concurrency: 1 })
+  })
+
+  it.effect("take the tokens of a hold, and give back what it did not use", function* () {
+    const { admit, ledger, used } = yield* customer()
+    const { hold, use } = yield* admit({ tpm: 100, tokens: 70 })
+    assert.deepStrictEqual(use.allowance, { remaining: 30, resetSeconds: 60 })
+    const refused = yield* Effect.flip(admit({ tpm: 100, tokens: 31 }))
+    assert.deepInclude(refused, { _tag: "TokensLimited", limit: 100 })
+    yield* ledger.settle(hold, cent, { usedTokens: 20 })
+    assert.strictEqual(use.allowance?.remaining, 80)
+    assert.strictEqual(yield* used, 20)
+    const second = yield* admit({ tpm: 100, tokens: 80 })
+    assert.strictEqual(yield* used, 100)
+    yield* ledger.release(second.hold)
+    yield* ledger.release(second.hold)
+    assert.strictEqual(yield* used, 20)
+    const third = yield* admit({ tpm: 100, tokens: 10 })
+    yield* ledger.settle(third.hold, cent, { usedTokens: 1_000 })
+    assert.strictEqual(yield* used, 30)
+  })
+
+  it.effect("let any one request pass in an untouched window, and no other with it", function* () {
+    const { admit, ledger, used } = yield* customer()
+    const outcomes = yield* Effect.forEach(times(8), () => Effect.either(admit({ tpm: 100, tokens: 5_000 })), {
+      concurrency: "unbounded"
+    })
+    assert.strictEqual(openOf(outcomes), 1)
+    assert.strictEqual(yield* used, 5_000)
+    assert.strictEqual((yield* Effect.flip(admit({ tpm: 100, tokens: 1 })))._tag, "TokensLimited")
+    const [first] = outcomes.filter(Either.isRight)
+    if (first !== undefined) yield* ledger.release(first.right.hold)
+    assert.strictEqual(yield* used, 0)
+    yield* admit({ tpm: 100, tokens: 101 })
+  })
+
+  it.effect("give nothing back to a window that the hold has not taken from", function* () {
+    const { admit, age, ledger, used } = yield* customer()
+    const { hold } = yield* admit({ tpm: 100, tokens: 90 })
+    yield* age(60)
+    const next = yield* admit({ tpm: 100, tokens: 50 })
+    assert.deepStrictEqual(next.use.allowance, { remaining: 50, resetSeconds: 60 })
+    yield* ledger.release(hold)
+    assert.strictEqual(yield* used, 50)
+    yield* age(20)
+    const { use } = yield* admit({ tpm: 100, tokens: 1 })
+    assert.deepStrictEqual(use.allowance, { remaining: 49, resetSeconds: 40 })
+  })
+
+  it.effect("are judged one after the other, and what is refused takes nothing", function* () {
+    const { bench, key, ledger, org, used } = yield* customer()
+    const refusal = (rate: RateUnit, concurrency: number, tokens: number, upTo = cent) =>
+      Effect.map(
+        Effect.flip(ledger.admit({ org, key, upTo, rate, concurrency, tokens: { use: useOf(10), amount: tokens } })),
+        ({ _tag }) => _tag
+      )
+    const rate = { limit: 9, allowance: undefined }
+    yield* ledger.admit({ org, key, upTo: cent, tokens: { use: useOf(10), amount: 8 } })
+    const rich = NanoUsd(1_000n * one)
+    assert.strictEqual(yield* refusal(rate, 1, 5, rich), "TokensLimited")
+    assert.strictEqual(yield* refusal(rate, 1, 2, rich), "ConcurrencyLimited")
+    assert.strictEqual(yield* refusal(rate, 2, 2, rich), "InsufficientCredits")
+    yield* bench.cap(key, NanoUsd(0n), "day")
+    assert.strictEqual(yield* refusal(rate, 1, 5, rich), "SpendLimitReached")
+    assert.strictEqual(yield* refusal({ ...rate, limit: 1 }, 1, 5, rich), "RateLimited")
+    assert.strictEqual(yield* used, 8)
+    assert.strictEqual(yield* bench.openHolds(org), 1)
+  })
+
+  it.effect("refuse nothing for what others of the batch did not get", function* () {
+    const { key, ledger, org } = yield* customer()
+    const wanted = [900, 20, 900, 20, 20, 20]
+    yield* ledger.admit({ org, key, upTo: cent, tokens: { use: useOf(100), amount: 10 } })
+    const byTokens = yield* Effect.forEach(
+      wanted,
+      (amount) => Effect.either(ledger.admit({ org, key, upTo: cent, tokens: { use: useOf(100), amount } })),
+      { concurrency: "unbounded" }
+    )
+    assert.deepStrictEqual(
+      byTokens.map(Either.isRight),
+      wanted.map((amount) => amount === 20)
+    )
+    const poor = yield* customer(10n * one)
+    const sizes = [100n, 1n, 100n, 100n, 1n, 1n]
+    const byPlaces = yield* Effect.forEach(
+      sizes,
+      (size) =>
+        Effect.either(
+          poor.ledger.admit({ org: poor.org, key: poor.key, upTo: NanoUsd(size * one), concurrency: 3 })
+        ),
+      { concurrency: "unbounded" }
+    )
+    assert.deepStrictEqual(
+      byPlaces.map(Either.isRight),
+      sizes.map((size) => size === 1n)
+    )
+  })
+})
+
+/** The answer to the first statement that places limited holds is lost, and no other. */
+const forgettingOnce = Layer.map(Postgres.layer, (context) => {
+  const lost = new SqlError({ cause: new Error("connection lost"), message: "connection lost" })
+  const { run } = Context.get(context, Prepared)
+  let isFirst = true
+  return Context.add(context, Prepared, {
+    run: (query) => {
+      if (!isFirst || !query.text.includes("taken_tokens AS")) return run(query)
+      isFirst = false
+      return Effect.zipRight(run(query), lost)
+    }
+  })
+})
+
+withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("a statement that comes again", (it) => {
+  it.effect("takes no second place and no tokens twice, and these can be given back", function* () {
+    const { admit, bench, ledger, org, used } = yield* customer()
+    const { hold, use } = yield* admit({ concurrency: 1, tpm: 100, tokens: 60 })
+    assert.strictEqual(use.allowance?.remaining, 40)
+    assert.strictEqual(yield* used, 60)
+    assert.strictEqual(yield* bench.openHolds(org), 1)
+    yield* ledger.release(hold)
+    assert.strictEqual(yield* used, 0)
+  })
+
+  it.effect("gives back nothing to a window that began after the hold", function* () {
+    const { age, ids, key, org, sql } = yield* customer()
+    const instance = yield* (yield* Instance).id
+    const limits = { concurrency: undefined, tpm: 100, tokens: 60 }
+    const wanted: Hold = { id: ids.uuid(), org, key, amount: cent }
+    const place = Effect.map(
+      runWith(sql, HoldSql.place(instance, [{ ...wanted, rateLimit: undefined, limits }])),
+      ([placed]) => placed?.tokens ?? assert.fail("no window")
+    )
+    assert.isString((yield* place).window)
+    assert.isString((yield* place).window)
+    yield* age(60)
+    const { used, window } = yield* place
+    assert.deepStrictEqual({ used, window }, { used: 0, window: undefined })
+    const next = { ...wanted, id: ids.uuid(), rateLimit: undefined, limits }
+    yield* runWith(sql, HoldSql.place(instance, [next]))
+    assert.deepInclude(yield* place, { used: 60, window: undefined })
+  })
+})
