@@ -194,9 +194,7 @@ const services = ({ settings }: GatewayOptions) => {
   ] as const
   return Layer.mergeAll(readiness(settings), ...background).pipe(
     Layer.provideMerge(Layer.merge(generations, Layer.provide(administration, ProcessHolds.layer))),
-    Layer.provideMerge(
-      Layer.mergeAll(access, TokenCounter.layer, Webhooks.layer, routing, media)
-    ),
+    Layer.provideMerge(Layer.mergeAll(access, TokenCounter.layer, Webhooks.layer, routing, media)),
     Layer.provide(fetching(settings)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
     Layer.provideMerge(Layer.provide(Refunds.layer, [refundJournal(settings), RefundedVideos.layer])),

@@ -7,7 +7,14 @@ import { contentOf, usageOf } from "./Providers.ts"
 import type { HoldRow, Rows } from "./Rows.ts"
 import { type Customer, credits, prices } from "./World.ts"
 
-const customer: Customer = { organization: 0, orgId: "org", keyId: "key", secret: "s", isCapped: false, limits: { tpm: 9 } }
+const customer: Customer = {
+  organization: 0,
+  orgId: "org",
+  keyId: "key",
+  secret: "s",
+  isCapped: false,
+  limits: { tpm: 9 }
+}
 const base = { organization: 0, keyId: "key", side: "left", sentAt: 1_000, endedAt: 2_000 } as const
 
 const answer = (status: number, body: unknown, replayed = false): Outcome => ({

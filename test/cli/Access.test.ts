@@ -28,11 +28,14 @@ withLayer(Cli.layer)("gateway", (it) => {
   it.effect("keys: every limit can be set, changed and taken away", function* () {
     yield* json("orgs", "create", "limits")
     const limits = ["--name", "ci", "--scopes", "images,chat", "--rpm", "60", "--cap", "5.25", "--cap-period", "month"]
-    const made = yield* json("keys", "create", "--org", "limits", ...limits, "--expires", "2040-05-06")
+    const counts = ["--tpm", "90000", "--concurrency", "5"]
+    const made = yield* json("keys", "create", "--org", "limits", ...limits, ...counts, "--expires", "2040-05-06")
     assert.deepInclude(made, {
       name: "ci",
       scopes: ["images", "chat"],
       rpm: 60,
+      tpm: 90_000,
+      concurrency: 5,
       cap_usd: 5.25,
       cap_period: "month",
       expires_at: Date.UTC(2040, 4, 6) / 1000
@@ -52,13 +55,21 @@ withLayer(Cli.layer)("gateway", (it) => {
       "all",
       "--rpm",
       "default",
+      "--tpm",
+      "none",
+      "--concurrency",
+      "none",
       "--cap",
       "none",
       "--expires",
       "never"
     )
     assert.deepInclude(bare, { name: "", scopes: null, rpm: null, cap_usd: null, cap_period: null, expires_at: null })
+    assert.deepInclude(bare, { tpm: null, concurrency: null })
     const id = String(made["id"])
+    for (const wrong of ["0", "1.5", "1000000001"]) {
+      assert.include(yield* failure(["keys", "update", id, "--tpm", wrong]), "--tpm must be an integer from 1 to")
+    }
     assert.include(yield* failure(["keys", "update", id]), "Nothing to change")
     assert.include(yield* failure(["keys", "update", id, "--cap", "3"]), "--cap-period")
     assert.include(yield* failure(["keys", "update", id, "--cap-period", "day"]), "--cap")

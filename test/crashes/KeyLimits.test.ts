@@ -8,8 +8,8 @@ import { ageHeartbeats, eventually, times, waitUntil } from "../harness/database
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { silent } from "../harness/upstream/FakeUpstream.ts"
-import { after, completion } from "../harness/upstream/Replies.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
+import { after, completion } from "../harness/upstream/Replies.ts"
 
 /** The models of the deployment and the films of a farm in one catalog. */
 const withFilms = Effect.fnUntraced(function* (farm: string) {

@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, FastCheck as fc, type Layer, Runtime, Schema } from "effect"
 import type { Hold } from "../../src/domain/Hold.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
+import type { TokenUse } from "../../src/services/access/TokenLimiter.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { account, anotherProcess, ledgers, one } from "../harness/database/MoneyProcess.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -28,7 +29,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant<"step">("step"), seconds: fc.constantFrom(20, 60) }) }
 )
 
-const runs = Number(process.env["MODEL_RUNS"] ?? 150)
+const runs = Number(process.env["MODEL_RUNS"] ?? 100)
 const seed = process.env["MODEL_SEED"] === undefined ? {} : { seed: Number(process.env["MODEL_SEED"]) }
 
 const Windows = Schema.decodeUnknown(Schema.Array(Schema.Struct({ used: Schema.NumberFromString })))
@@ -43,7 +44,7 @@ const runCommands = Effect.fnUntraced(function* (both: Processes, commands: Read
   const { bench, ids, key, org } = yield* account(1_000n * one)
   const sql = yield* SqlClient.SqlClient
   const model = new LimitsModel()
-  const held: Array<{ readonly hold: Hold; readonly by: number }> = []
+  const held: Array<{ readonly hold: Hold; readonly by: number; readonly use?: TokenUse }> = []
   const at = (by: number) => both[by] ?? both[0]
   const chosen = (number: number) => {
     const index = number % Math.max(1, held.length)
@@ -51,19 +52,15 @@ const runCommands = Effect.fnUntraced(function* (both: Processes, commands: Read
     return expected === undefined || actual === undefined ? undefined : { expected, ...actual }
   }
 
-  const ask = (by: number, amount: number) =>
-    Effect.either(
-      at(by).admit({
-        org,
-        key,
-        upTo: NanoUsd(1n),
-        concurrency: limits.concurrency,
-        tokens: { use: { limit: limits.tpm, window: undefined, allowance: undefined }, amount }
-      })
-    )
+  const ask = (by: number, amount: number) => {
+    const use: TokenUse = { limit: limits.tpm, window: undefined, allowance: undefined }
+    const { concurrency } = limits
+    const admitted = at(by).admit({ org, key, upTo: NanoUsd(1n), concurrency, tokens: { use, amount } })
+    return Effect.either(Effect.map(admitted, (hold) => ({ hold, use })))
+  }
   const note = (by: number, amount: number, outcome: Effect.Effect.Success<ReturnType<typeof ask>>): void => {
     if (Either.isLeft(outcome)) return
-    held.push({ hold: outcome.right, by })
+    held.push({ ...outcome.right, by })
     model.admit(amount)
   }
 
@@ -89,6 +86,9 @@ const runCommands = Effect.fnUntraced(function* (both: Processes, commands: Read
     if (command.do === "burst") return yield* burst(command.tokens)
     if (command.do === "step") {
       model.step(command.seconds)
+      // A window is known by its beginning.
+      const moved = BigInt(command.seconds) * 1_000_000n
+      for (const { use } of held) if (use?.window !== undefined) use.window = String(BigInt(use.window) - moved)
       yield* sql`UPDATE token_windows SET started_at = started_at - ${command.seconds} * interval '1 second'
         WHERE key_id = ${key}`
       return

@@ -7,6 +7,12 @@ import * as Input from "../resources/Input.ts"
 import { patterns } from "../resources/PatternsInput.ts"
 import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
 
+const countOrNone = (about: Input.About) =>
+  Input.orNone(
+    { word: "none", means: "no limit" },
+    { ...Input.integer(1, maxKeyLimit, about), problem: `must be an integer from 1 to ${maxKeyLimit}` }
+  )
+
 /**
  * What a key may do, as operators write it. Bodies, commands, forms, columns and the audit follow from here; the column in
  * the database has the same name, without `_usd`.
@@ -37,20 +43,11 @@ export const limits = {
       column: "Per minute"
     })
   ),
-  tpm: Input.orNone(
-    { word: "none", means: "no limit" },
-    Input.integer(1, maxKeyLimit, {
-      description: "Tokens a minute that its chats may use",
-      label: "Tokens a minute"
-    })
-  ),
-  concurrency: Input.orNone(
-    { word: "none", means: "no limit" },
-    Input.integer(1, maxKeyLimit, {
-      description: "Requests at once, with videos that are being made",
-      label: "Requests at once"
-    })
-  ),
+  tpm: countOrNone({ description: "Tokens a minute that its chats may use", label: "Tokens a minute" }),
+  concurrency: countOrNone({
+    description: "Requests at once, with videos that are being made",
+    label: "Requests at once"
+  }),
   cap_usd: Input.orNone(
     { word: "none", means: "no cap" },
     Input.usd("nonNegative", { description: "The most USD it may spend in a period", label: "May spend, in USD" })

@@ -103,8 +103,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
   const submitPlain = yield* batcher("hold")
   const submitLimited = yield* batcher("hold_limited")
 
-  const submitOnce = (hold: HoldSql.RatedHold) =>
-    hold.limits === undefined ? submitPlain(hold) : submitLimited(hold)
+  const submitOnce = (hold: HoldSql.RatedHold) => (hold.limits === undefined ? submitPlain(hold) : submitLimited(hold))
 
   /** Without its rate unit, which the first round took. */
   const submit = (

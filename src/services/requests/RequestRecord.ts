@@ -84,8 +84,7 @@ export class RequestRecord {
     this.trace = trace
     this.attempts = new AttemptHistory(caller.org, trace?.identify(caller.org))
     this.rate = { limit: begun.limit, allowance: undefined }
-    this.tokens =
-      caller.tpm === undefined ? undefined : { limit: caller.tpm, window: undefined, allowance: undefined }
+    this.tokens = caller.tpm === undefined ? undefined : { limit: caller.tpm, window: undefined, allowance: undefined }
   }
 
   /** Failed attempts included. */

@@ -23,11 +23,20 @@ withLayer(layer)("keys at the admin API", (it) => {
     const { id: org, name: org_name } = yield* customer
     const { key, ...made } = read(yield* admin("/keys", { body: { organization: org_name, name: "ci" } }), 201)
     assert.match(key, /^ggw_[\w-]{43}$/)
-    const limits = { name: "ci", scopes: null, rpm: null, cap_usd: null, cap_period: null, expires_at: null }
+    const counts = { rpm: null, tpm: null, concurrency: null }
+    const limits = { name: "ci", scopes: null, ...counts, cap_usd: null, cap_period: null, expires_at: null }
     assert.deepInclude(made, { org, org_name, hint: key.slice(4, 12), spent_usd: 0, revoked_at: null, ...limits })
     assert.strictEqual(yield* models(key), 200)
 
-    const change = { name: "cd", scopes: ["chat"], rpm: 5, cap_usd: 1.5, cap_period: "day", expires_at: 4_000_000_000 }
+    const changedCounts = { rpm: 5, tpm: 90_000, concurrency: 1_000_000_000 }
+    const change = {
+      name: "cd",
+      scopes: ["chat"],
+      ...changedCounts,
+      cap_usd: 1.5,
+      cap_period: "day",
+      expires_at: 4_000_000_000
+    }
     const changed = read(yield* admin(`/keys/${made.id}`, { method: "PATCH", body: change }))
     assert.deepStrictEqual(changed, { ...made, ...change })
     assert.deepStrictEqual(read(yield* admin(`/keys/${made.id}`)), changed)
@@ -171,6 +180,16 @@ withLayer(layer)("keys at the admin API", (it) => {
       [{ scopes: [] }, "`scopes` must be a list of chat, images and videos, or null for all.", "scopes"],
       [{ rpm: 0 }, "`rpm` must be an integer of at least 1, or null for the default.", "rpm"],
       [{ rpm: 1.5 }, "`rpm` must be an integer of at least 1, or null for the default.", "rpm"],
+      ...["tpm", "concurrency"].flatMap((name) =>
+        [0, -1, 1.5, 1_000_000_001, "5"].map(
+          (value) =>
+            [
+              { [name]: value },
+              `\`${name}\` must be an integer from 1 to 1000000000, or null for no limit.`,
+              name
+            ] as const
+        )
+      ),
       [{ cap_usd: 1 }, period, "cap_period"],
       [{ cap_period: "day" }, "`cap_period` needs `cap_usd`.", "cap_usd"],
       [{ cap_usd: null, cap_period: "day" }, "Without a cap there is no `cap_period`.", "cap_period"],

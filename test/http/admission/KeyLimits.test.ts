@@ -4,7 +4,17 @@ import { exposedHeaders } from "../../../src/http/server/Cors.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
 import { chatWays } from "../../harness/client/ChatWays.ts"
-import { type Answer, assertRefused, chat, post, type Refusal, rateOf, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
+import {
+  type Answer,
+  assertRefused,
+  chat,
+  post,
+  type Refusal,
+  rateOf,
+  refusals,
+  soon,
+  talk
+} from "../../harness/client/HttpCalls.ts"
 import { waitUntil } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
@@ -45,9 +55,8 @@ const picture = { model: "picture", prompt: "a cat" }
 
 const usedBy = ({ key }: Account) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
-    Effect.map(
-      sql<{ readonly used: string }>`SELECT used FROM token_windows WHERE key_id = ${key}`,
-      ([window]) => Number(window?.used ?? -1)
+    Effect.map(sql<{ readonly used: string }>`SELECT used FROM token_windows WHERE key_id = ${key}`, ([window]) =>
+      Number(window?.used ?? -1)
     )
   )
 
@@ -75,7 +84,11 @@ withLayer(served)("the limits of a key", (it) => {
     const stream = yield* chat(account, { ...hundred, stream: true })
     assert.deepStrictEqual(tokensOf(stream), { limit: 10_000, remaining: 10_000 - usual.total_tokens - held })
     const left = { limit: 10_000, remaining: 10_000 - 2 * usual.total_tokens }
-    for (const [status, body] of [[400, "{"], [404, talk("nobody")], [402, { ...hundred, max_tokens: 8_000, messages: talk("talk", "x".repeat(99_000)).messages }]] as const) {
+    for (const [status, body] of [
+      [400, "{"],
+      [404, talk("nobody")],
+      [402, { ...hundred, max_tokens: 8_000, messages: talk("talk", "x".repeat(99_000)).messages }]
+    ] as const) {
       const refused = yield* chat(account, body)
       assert.strictEqual(refused.status, status, refused.text)
       assert.deepStrictEqual(tokensOf(refused), left)

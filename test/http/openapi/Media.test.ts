@@ -72,7 +72,8 @@ describe("images and videos in the OpenAPI document", () => {
       assert.strictEqual(new RegExp(String(pattern)).test(value), taken, value)
     }
     const headers = (of: number) => Object.keys(Reflect.get(Object(post?.responses[of]), "headers"))
-    const rated = ["x-request-id", "x-ratelimit-limit", "x-ratelimit-remaining"]
+    const ofTokens = ["limit", "remaining", "reset"].map((name) => `x-ratelimit-${name}-tokens`)
+    const rated = ["x-request-id", "x-ratelimit-limit", "x-ratelimit-remaining", ...ofTokens]
     assert.deepStrictEqual(headers(status), [...rated, "x-gateway-sandbox", "idempotency-replayed"])
     assert.deepStrictEqual(headers(400), rated)
     assert.deepStrictEqual(headers(401), ["x-request-id"])

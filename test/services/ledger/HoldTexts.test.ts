@@ -30,33 +30,37 @@ const cases = fc.record({
 const ample = { concurrency: 1_000_000_000, tpm: 1_000_000_000, tokens: 1 }
 
 withLayer(ledgers)("the statement for new holds", (test) => {
-  test.effect("places, refuses and counts as the one for holds that may be there already", function* () {
-    const alive = yield* (yield* Instance).id
-    for (const { balances, batches, caps, isFenced } of fc.sample(cases, { numRuns: 60, seed: 1 })) {
-      const judged = yield* Effect.forEach(["new", "any", "limited"] as const, (kind) =>
-        Effect.gen(function* () {
-          const payers = yield* Effect.forEach(balances, account)
-          const { bench, ids, sql } = payers[0] ?? assert.fail()
-          for (const [index, { key }] of payers.entries()) {
-            const cap = caps[index]
-            if (cap !== undefined && cap !== null) yield* bench.cap(key, NanoUsd(cap), "day")
-          }
-          const results = yield* Effect.forEach(batches, (batch) => {
-            const placing = batch.map(({ amount, payer, ...hold }) => {
-              const { key, org } = payers[payer] ?? assert.fail()
-              const limits = kind === "limited" ? ample : undefined
-              return { ...hold, id: ids.uuid(), key, org, amount: NanoUsd(amount), limits }
+  test.effect(
+    "places, refuses and counts as the one for holds that may be there already",
+    function* () {
+      const alive = yield* (yield* Instance).id
+      for (const { balances, batches, caps, isFenced } of fc.sample(cases, { numRuns: 60, seed: 1 })) {
+        const judged = yield* Effect.forEach(["new", "any", "limited"] as const, (kind) =>
+          Effect.gen(function* () {
+            const payers = yield* Effect.forEach(balances, account)
+            const { bench, ids, sql } = payers[0] ?? assert.fail()
+            for (const [index, { key }] of payers.entries()) {
+              const cap = caps[index]
+              if (cap !== undefined && cap !== null) yield* bench.cap(key, NanoUsd(cap), "day")
+            }
+            const results = yield* Effect.forEach(batches, (batch) => {
+              const placing = batch.map(({ amount, payer, ...hold }) => {
+                const { key, org } = payers[payer] ?? assert.fail()
+                const limits = kind === "limited" ? ample : undefined
+                return { ...hold, id: ids.uuid(), key, org, amount: NanoUsd(amount), limits }
+              })
+              const placed = runWith(sql, HoldSql.place(isFenced ? ids.uuid() : alive, placing, kind === "new"))
+              return Effect.map(placed, (results) => results.map((result) => ({ ...result, tokens: undefined })))
             })
-            const placed = runWith(sql, HoldSql.place(isFenced ? ids.uuid() : alive, placing, kind === "new"))
-            return Effect.map(placed, (results) => results.map((result) => ({ ...result, tokens: undefined })))
+            return { results, money: yield* Effect.forEach(payers, ({ org }) => moneyOf(org)) }
           })
-          return { results, money: yield* Effect.forEach(payers, ({ org }) => moneyOf(org)) }
-        })
-      )
-      assert.deepStrictEqual(judged[0], judged[1])
-      assert.deepStrictEqual(judged[0], judged[2])
-    }
-  })
+        )
+        assert.deepStrictEqual(judged[0], judged[1])
+        assert.deepStrictEqual(judged[0], judged[2])
+      }
+    },
+    180_000
+  )
 })
 
 describe("the statement for holds of keys without limits", () => {

@@ -67,7 +67,10 @@ withLayer(ledgers)("the limits of a key", (it) => {
     yield* admit({})
     const job = yield* ledger.job.hold(jobOf(), 2)
     assert.deepStrictEqual(yield* ledger.job.hold(job, 2), job)
-    for (const refused of [yield* Effect.flip(admit({ concurrency: 2 })), yield* Effect.flip(ledger.job.hold(jobOf(), 2))])
+    for (const refused of [
+      yield* Effect.flip(admit({ concurrency: 2 })),
+      yield* Effect.flip(ledger.job.hold(jobOf(), 2))
+    ])
       assert.deepInclude(refused, { _tag: "ConcurrencyLimited", limit: 2 })
     yield* ledger.job.settle(job, cent)
     yield* admit({ concurrency: 2 })
@@ -169,9 +172,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
     const byPlaces = yield* Effect.forEach(
       sizes,
       (size) =>
-        Effect.either(
-          poor.ledger.admit({ org: poor.org, key: poor.key, upTo: NanoUsd(size * one), concurrency: 3 })
-        ),
+        Effect.either(poor.ledger.admit({ org: poor.org, key: poor.key, upTo: NanoUsd(size * one), concurrency: 3 })),
       { concurrency: "unbounded" }
     )
     assert.deepStrictEqual(
