@@ -237,6 +237,8 @@ describe("the errors of the docs", () => {
     )
     assert.deepStrictEqual([...new Set(sent)].toSorted(), [
       "connection: close",
+      "retry-after: 1",
+      "retry-after: 42",
       "retry-after: 5",
       "retry-after: 60",
       "x-should-retry: false"
