@@ -77,6 +77,11 @@ const answer = (
 const badRequest = (message: string, param: string | null = null): WireError =>
   answer(400, "invalid_request_error", null, message, param)
 
+const limited = (code: ErrorCode, message: string, retryAfter: number): WireError => ({
+  ...answer(429, "rate_limit_error", code, message),
+  headers: { "retry-after": String(retryAfter) }
+})
+
 const upstreamError = answer(502, "api_error", "upstream_error", "The upstream provider returned an error.")
 const timedOut = answer(504, "api_error", "timeout", "The request exceeded the allowed time.")
 
@@ -209,24 +214,12 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
     // The worst case of the window's remainder.
     headers: { "retry-after": String(rateWindowSeconds) }
   }),
-  TokensLimited: ({ limit, retryAfterSeconds }) => ({
-    ...answer(
-      429,
-      "rate_limit_error",
-      "tokens_limit_exceeded",
-      `Rate limit exceeded: ${limit} tokens per minute for this key.`
-    ),
-    headers: { "retry-after": String(retryAfterSeconds) }
-  }),
-  ConcurrencyLimited: ({ limit }) => ({
-    ...answer(
-      429,
-      "rate_limit_error",
-      "concurrency_limit_exceeded",
-      `Too many requests at once for this key; the limit is ${limit}.`
-    ),
-    headers: { "retry-after": "1" }
-  }),
+  TokensLimited: ({ limit, retryAfterSeconds }) => {
+    const message = `Rate limit exceeded: ${limit} tokens per minute for this key.`
+    return limited("tokens_limit_exceeded", message, retryAfterSeconds)
+  },
+  ConcurrencyLimited: ({ limit }) =>
+    limited("concurrency_limit_exceeded", `Too many requests at once for this key; the limit is ${limit}.`, 1),
   SettleFailed: () => outage,
   UpstreamFailed: () => upstreamError,
   UpstreamAuthFailed: () => answer(502, "api_error", "upstream_error", "Upstream authentication failed."),

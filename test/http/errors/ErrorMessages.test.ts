@@ -25,6 +25,7 @@ const capped = (period: string, more: string): Refusal => ({
   message: `This key has reached its ${period} spend limit.${more}`
 })
 
+const limited = (code: string, message: string): Refusal => ({ status: 429, type: "rate_limit_error", code, message })
 const unavailable = (message: string): Refusal => ({ status: 503, type: "service_unavailable", code: null, message })
 
 const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = {
@@ -121,23 +122,13 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
   TokensLimited: [
     [
       new Failure.TokensLimited({ limit: 90_000, retryAfterSeconds: 42 }),
-      {
-        status: 429,
-        type: "rate_limit_error",
-        code: "tokens_limit_exceeded",
-        message: "Rate limit exceeded: 90000 tokens per minute for this key."
-      }
+      limited("tokens_limit_exceeded", "Rate limit exceeded: 90000 tokens per minute for this key.")
     ]
   ],
   ConcurrencyLimited: [
     [
       new Failure.ConcurrencyLimited({ limit: 5 }),
-      {
-        status: 429,
-        type: "rate_limit_error",
-        code: "concurrency_limit_exceeded",
-        message: "Too many requests at once for this key; the limit is 5."
-      }
+      limited("concurrency_limit_exceeded", "Too many requests at once for this key; the limit is 5.")
     ]
   ],
   NotSignedIn: [
