@@ -98,7 +98,15 @@ const reasonOfVideo = ({ progress, video_status, video_step }: OpenHoldRow): Rea
 
 /** `request`: what runs under the hold, where this process runs it. */
 export const explainHold = (row: OpenHoldRow, isPending: boolean, request: RunningRequest | undefined): OpenHold => {
-  const { beat_age_seconds, instance_name, instance_state, progress, video_status, video_step, ...known } = row
+  const known = Struct.omit(
+    row,
+    "beat_age_seconds",
+    "instance_name",
+    "instance_state",
+    "progress",
+    "video_status",
+    "video_step"
+  )
   const reason = isPending ? refund : row.instance === null ? reasonOfVideo(row) : reasonOfInstance(row)
   return {
     ...known,

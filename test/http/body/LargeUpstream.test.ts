@@ -61,7 +61,7 @@ withLayer(served)("a large request", (it) => {
     for (const [bad, problem, subject] of [
       [`${url}!`, format, "Image 1 of 2"],
       [url.replace("iVBOR", "AAAAA"), format, "Image 1 of 2"],
-      [`https://a.test/${"a".repeat(9_000)}`, neitherUrl, "The image of `messages[0].content[0]`"]
+      [`https://a.test/${"a".repeat(9_000)}`, neitherUrl, "The image of `messages[3].content[1]`"]
     ] as const) {
       const noPicture = badRequest(explainReference(problem, subject), "messages")
       assertRefused(yield* chat(yield* openAccount({}), asked(bad)), noPicture)
