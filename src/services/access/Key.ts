@@ -1,11 +1,12 @@
 import { Schema } from "effect"
-import { CapPeriod, KeyId, longestGraceDays, longestKeyName, maxKeyLimit, maxRpm, Scope } from "../../domain/ApiKey.ts"
+import { KeyId, longestGraceDays, longestKeyName, maxKeyLimit, maxRpm, Scope } from "../../domain/ApiKey.ts"
 import { longestModelPattern, maxModelPatterns, modelPattern } from "../../domain/ModelPatterns.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { duration } from "../resources/DurationInput.ts"
 import * as Input from "../resources/Input.ts"
 import { patterns } from "../resources/PatternsInput.ts"
 import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
+import { cap } from "./Cap.ts"
 
 const countOrNone = (about: Input.About) =>
   Input.orNone(
@@ -48,18 +49,7 @@ export const limits = {
     description: "Requests at once, with videos that are being made",
     label: "Requests at once"
   }),
-  cap_usd: Input.orNone(
-    { word: "none", means: "no cap" },
-    Input.usd("nonNegative", { description: "The most USD it may spend in a period", label: "May spend, in USD" })
-  ),
-  cap_period: Input.orNull(
-    Input.choice(CapPeriod, {
-      description: "The period of the cap, by UTC",
-      label: "Period (UTC)",
-      needs: "cap_usd",
-      suggested: "month"
-    })
-  ),
+  ...cap,
   expires_at: Input.orNone(
     { word: "never", means: "never" },
     Input.time({ description: "When it stops working", label: "Expires", column: "Expires" })

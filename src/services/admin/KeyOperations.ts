@@ -1,6 +1,7 @@
 import { Clock, Effect } from "effect"
 import { unmatchedPatterns } from "../../domain/ModelPatterns.ts"
 import { ApiKeys, type IssuedKey } from "../access/ApiKeys.ts"
+import { capFrom } from "../access/Cap.ts"
 import { Key, type KeyLimits, type reissuing } from "../access/Key.ts"
 import type { CatalogSnapshot } from "../catalog/Catalog.ts"
 import { FieldRefused } from "../resources/FieldRefused.ts"
@@ -13,30 +14,6 @@ const keys = auditResource({
   record: Key,
   find: (id) => Effect.flatMap(ApiKeys, ({ find }) => find(id))
 })
-
-const periods = "day, week, month or total"
-
-/** A cap and its period are there together. */
-const capFrom = ({ cap_period, cap_usd }: KeyLimits, present?: Key) => {
-  const given = cap_period ?? undefined
-  if (cap_usd === undefined && given === undefined) return Effect.succeed({})
-  if (cap_usd === null) {
-    return given === undefined
-      ? Effect.succeed({ cap_usd, cap_period: null })
-      : new FieldRefused({ field: "cap_period", explain: (name) => `Without a cap there is no ${name("cap_period")}.` })
-  }
-  const cap = { cap_usd: cap_usd ?? present?.cap_usd, cap_period: given ?? present?.cap_period }
-  if (cap.cap_usd === undefined || cap.cap_usd === null) {
-    return new FieldRefused({ field: "cap_usd", explain: (name) => `${name("cap_period")} needs ${name("cap_usd")}.` })
-  }
-  if (cap.cap_period === undefined || cap.cap_period === null) {
-    return new FieldRefused({
-      field: "cap_period",
-      explain: (name) => `${name("cap_usd")} needs ${name("cap_period", periods)}.`
-    })
-  }
-  return Effect.succeed(cap)
-}
 
 const limitsFrom = Effect.fnUntraced(function* (given: KeyLimits, present?: Key) {
   const now = yield* Clock.currentTimeMillis
