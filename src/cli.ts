@@ -66,6 +66,13 @@ const explainFor =
     return error instanceof CommandFailed ? error.message : explain(error)
   }
 
+const isAbout =
+  (option: string) =>
+  (error: unknown): boolean =>
+    option.startsWith("--") &&
+    ValidationError.isValidationError(error) &&
+    inOneLine(HelpDoc.toAnsiText(error.error)).endsWith(`: '${option}'`)
+
 const asksForHelp = (args: ReadonlyArray<string>) => args.length === 0 || args.includes("--help") || args.includes("-h")
 
 const wordsOf = (args: ReadonlyArray<string>) =>
@@ -96,8 +103,20 @@ export const run = (argv: ReadonlyArray<string>, options: { readonly serve: Serv
       Command.withDescription(description),
       Command.withSubcommands([...running.commands, ...customers.commands, ...models.commands, ...traffic.commands])
     )
-    const cli = Command.run(command, { name: "gateway", version: packageJson.version, executable: "gateway" })
-    yield* Effect.withConsole(cli(argv), consoleFor(own))
+    const about = { name: "gateway", version: packageJson.version, executable: "gateway" }
+    const parse = Command.run(
+      Command.transformHandler(command, () => Effect.void),
+      about
+    )
+    // What an option at the end, without its value, says of an empty one tells what it accepts.
+    const last = args.at(-1) ?? ""
+    const run = Effect.catchIf(Command.run(command, about)(argv), isAbout(last), (error) =>
+      Effect.matchEffect(parse([...argv, ""]), {
+        onFailure: (other) => Effect.fail(explainFor(args)(other).startsWith(`${last} `) ? other : error),
+        onSuccess: () => new CommandFailed({ message: `${last} needs a value.` })
+      })
+    )
+    yield* Effect.withConsole(run, consoleFor(own))
   }).pipe(
     (program) => exitCode(program, explainFor(argv.slice(2))),
     Effect.provide(Layer.mergeAll(NodeContext.layer, CliConfig.layer({ isCaseSensitive: true, showBuiltIns: false })))

@@ -14,6 +14,14 @@ describe("gateway", () => {
     [["orgs", "list", "--bogus"], "Received unknown argument: '--bogus'"],
     [["orgs", "list", "--JSON"], "Received unknown argument: '--JSON'"],
     [["orgs", "update", "a", "--fit-holds", "yes"], "--fit-holds must be one of on, off."],
+    [["orgs", "update", "a", "--fit-holds"], "--fit-holds must be one of on, off."],
+    [
+      ["orgs", "update", "a", "--fit-holds", "on", "--cap"],
+      "--cap must be an amount in USD, 0 or more, such as 12.50,"
+    ],
+    [["orgs", "update", "a", "--cap-period", "year"], "--cap-period must be one of day, week, month, total."],
+    [["keys", "list", "--org"], "--org needs a value."],
+    [["credits", "add", "a", "5", "--ref"], "--ref must be a text that is not blank, of at most 800 characters."],
     [["orgs", "create", "a", "--credits", "-5"], "--credits must be an amount in USD, 0 or more,"],
     [["keys", "create"], "Expected to find option: '--org'"],
     [["keys", "create", "--org", "a", "--scopes", "chat,audio"], "--scopes must be"],
