@@ -1,13 +1,13 @@
 import { Command, Options, Prompt } from "@effect/cli"
 import { Effect, Struct } from "effect"
-import { settings } from "../services/admin/Organization.ts"
+import { type OrganizationSettings, settings } from "../services/admin/Organization.ts"
 import * as Operations from "../services/admin/OrganizationOperations.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { change, command, findAnyOrganization, findOrganization } from "./Commands.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-import { requireChange, writtenOption, writtenOptions } from "./WrittenOptions.ts"
+import { explainRefused, requireChange, writtenOption, writtenOptions } from "./WrittenOptions.ts"
 
 const nameArgument = Inputs.word("NAME", "a name that no other organization has")
 
@@ -24,6 +24,9 @@ const create = change(
   (given) => Operations.create.run(given)
 )
 
+const held = ["id", "name", "suspended", "balance_usd", "held_usd", "available_usd"]
+const capped = ["cap_usd", "cap_period", "cap_spent_usd"]
+
 const list = command(
   "list",
   "List the organizations.",
@@ -31,7 +34,7 @@ const list = command(
   Effect.fnUntraced(function* () {
     const { list } = yield* Organizations
     return Output.list(yield* list, {
-      columns: ["id", "name", "suspended", "balance_usd", "held_usd", "available_usd", "created_at"],
+      columns: [...held, ...capped, "created_at"],
       none: "There are no organizations."
     })
   })
@@ -54,11 +57,14 @@ const resume = change("resume", `${Operations.resume.summary}.`, { org: Inputs.o
   Operations.resume.run(org)
 )
 
+const changeOf = (org: string, changes: OrganizationSettings) =>
+  Effect.catchTag(Operations.update.run(org, changes), "FieldRefused", explainRefused)
+
 const rename = change(
   "rename",
   "Give an organization another name.",
   { org: Inputs.orgArgument, name: nameArgument },
-  ({ name, org }) => Operations.update.run(org, { name })
+  ({ name, org }) => changeOf(org, { name })
 )
 
 const notify = change(
@@ -70,16 +76,16 @@ const notify = change(
       Options.withDescription("the balance in USD, or none for no events")
     )
   },
-  ({ below, org }) => Operations.update.run(org, { notify_below_usd: below })
+  ({ below, org }) => changeOf(org, { notify_below_usd: below })
 )
 
 const update = change(
   "update",
-  "Change how an organization's requests are held.",
+  "Change what an organization may spend, and how its requests are held; what is left out stays.",
   { org: Inputs.orgArgument, given: writtenOptions(Struct.omit(settings, "name", "notify_below_usd")) },
   Effect.fnUntraced(function* ({ given, org }) {
     yield* requireChange(given)
-    return yield* Operations.update.run(org, given)
+    return yield* changeOf(org, given)
   })
 )
 

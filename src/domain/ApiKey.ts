@@ -52,6 +52,8 @@ export interface Caller {
   readonly concurrency?: number | undefined
   /** Its organization wants chats to run with a lower cap where the balance does not cover theirs. */
   readonly fitHolds?: boolean | undefined
+  /** Its organization has a spending cap. */
+  readonly isOrgCapped?: boolean | undefined
 }
 
 /** Of the secret that a reissue replaces. */

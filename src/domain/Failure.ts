@@ -54,6 +54,8 @@ export class TokensLimited extends Data.TaggedError("TokensLimited")<{
 }> {}
 export class ConcurrencyLimited extends Data.TaggedError("ConcurrencyLimited")<{ readonly limit: number }> {}
 export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{
+  /** Undefined: that of the key. */
+  readonly of?: "key" | "organization" | undefined
   readonly period: CapPeriod
   readonly spend?: CapSpend | undefined
 }> {}

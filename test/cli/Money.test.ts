@@ -27,6 +27,17 @@ withLayer(suite)("gateway", (it) => {
     assert.deepStrictEqual(yield* json("orgs", "resume", "acme"), made)
     assert.deepStrictEqual(yield* json("orgs", "update", "acme", "--fit-holds", "on"), { ...made, fit_holds: true })
     assert.deepStrictEqual(yield* json("orgs", "update", "acme", "--fit-holds", "off"), made)
+    const capped = { cap_usd: 7.5, cap_period: "total", cap_spent_usd: 0 }
+    const update = (...options: ReadonlyArray<string>) => json("orgs", "update", "acme", ...options)
+    assert.deepStrictEqual(yield* update("--cap", "7.5", "--cap-period", "total"), { ...made, ...capped })
+    assert.match(
+      yield* text("orgs", "list"),
+      / CAP_USD +CAP_PERIOD +CAP_SPENT_USD .*\norg_\w+ +acme .* 7\.5 +total +0 /
+    )
+    assert.deepStrictEqual(yield* update("--cap", "8"), { ...made, ...capped, cap_usd: 8 })
+    assert.deepStrictEqual(yield* update("--cap", "none"), made)
+    const needed = "--cap needs --cap-period day, week, month or total."
+    assert.strictEqual(yield* failure(["orgs", "update", "acme", "--cap", "5"]), needed)
     yield* json("orgs", "create", "two words")
     const names = (yield* list("orgs", "list")).map(({ name }) => name)
     assert.deepStrictEqual(names, ["acme", "two words"])

@@ -69,6 +69,19 @@ withLayer(gateway)("keys and money in the console", (it) => {
       yield* act(async () => {
         await change(page, "Edit backend", { "May spend, in USD": "" })
         await row(page, "backend").getByText("live").waitFor()
+      })
+      yield* become(secret, 200)
+      yield* act(async () => {
+        await change(page, "Edit", { "May spend, in USD": "0.000000001" })
+        await page.getByText("cap reached", { exact: true }).waitFor()
+        await page.getByText("Spent of its cap").waitFor()
+        await page.getByText("resets in").waitFor()
+        assert.deepStrictEqual(await findBarriers(page), [])
+      })
+      yield* become(secret, 402)
+      yield* act(async () => {
+        await change(page, "Edit", { "May spend, in USD": "" })
+        await page.getByText("active", { exact: true }).waitFor()
         await change(page, "Suspend")
         await page.getByText("suspended", { exact: true }).waitFor()
       })

@@ -42,6 +42,7 @@ const placeholders: ReadonlyArray<Failure.Failure> = [
       resetsAt: new Date("2026-11-25T00:00:00Z")
     }
   }),
+  new Failure.SpendLimitReached({ of: "organization", period: "month" }),
   new Failure.AllProvidersFailed({ provider: "<provider>", status: 503 })
 ]
 const ofOperators: ReadonlySet<string> = new Set([

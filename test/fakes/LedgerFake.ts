@@ -51,7 +51,7 @@ export const layer = Layer.effectContext(
         )
         const spent = jobs.reduce((sum, { amount }) => sum + amount, now.spent.get(hold.key) ?? 0n)
         if (cap !== undefined && spent >= cap.amount) {
-          return [Effect.fail(new SpendLimitReached({ period: cap.period })), now]
+          return [Effect.fail(new SpendLimitReached({ of: "key", period: cap.period })), now]
         }
         const account = now.accounts.get(hold.org) ?? none
         const available = account.balance - account.held
@@ -117,6 +117,12 @@ export const layer = Layer.effectContext(
         Effect.map(Ref.get(state), (now) => {
           const { balance, held } = now.accounts.get(org) ?? none
           return { balance: NanoUsd(balance), held: NanoUsd(held) }
+        }),
+      funds: (org) =>
+        Effect.map(Ref.get(state), (now) => {
+          const { balance, held } = now.accounts.get(org) ?? none
+          const cap = { cap: null, capPeriod: null, capSpent: null, capResetsAt: null }
+          return { balance: NanoUsd(balance), held: NanoUsd(held), ...cap }
         })
     })
     const bench = LedgerBench.of({

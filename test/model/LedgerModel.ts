@@ -26,12 +26,17 @@ export type Command =
 
 export const sweptAfterSeconds = 45
 
-export const orgs = [{ balance: 100n }, { balance: 7n }] as const
+interface Cap {
+  readonly amount: bigint
+  readonly period: CapPeriod
+}
 
-export const keys: ReadonlyArray<{
-  readonly org: number
-  readonly cap: { readonly amount: bigint; readonly period: CapPeriod } | undefined
-}> = [
+export const orgs: ReadonlyArray<{ readonly balance: bigint; readonly cap?: Cap }> = [
+  { balance: 100n, cap: { amount: 45n, period: "week" } },
+  { balance: 7n }
+]
+
+export const keys: ReadonlyArray<{ readonly org: number; readonly cap: Cap | undefined }> = [
   { org: 0, cap: undefined },
   { org: 0, cap: { amount: 30n, period: "total" } },
   { org: 1, cap: { amount: 20n, period: "month" } }
@@ -50,7 +55,7 @@ export interface ModelHold {
   orphanedFor: number | undefined
 }
 
-export type Verdict = "held" | "insufficient" | "capped"
+export type Verdict = "held" | "insufficient" | "key capped" | "organization capped"
 
 /** What the ledger must do, one command at a time. */
 export class LedgerModel {
@@ -76,17 +81,32 @@ export class LedgerModel {
     })
   }
 
+  /** What is counted for the cap of each organization. */
+  get capSpent() {
+    return orgs.map(({ cap }, org) => (cap === undefined ? null : this.#paid(this.#ofOrg(org))))
+  }
+
   /** Settled spend of each key. */
   get spent() {
     return keys.map((_, key) => this.#paid(this.holds.filter((hold) => hold.key === key)))
   }
 
+  #reaches(cap: Cap | undefined, holds: ReadonlyArray<ModelHold>): boolean {
+    const jobs = holds.filter(({ isJob, state }) => isJob && state === "open")
+    return cap !== undefined && cap.amount <= jobs.reduce((sum, { amount }) => sum + amount, this.#paid(holds))
+  }
+
   verdictOf(key: number, amount: bigint, isShared = false): Verdict {
-    const cap = keys[key]?.cap
-    const jobs = this.holds.filter((hold) => hold.key === key && hold.isJob && hold.state === "open")
-    const spent = jobs.reduce((sum, hold) => sum + hold.amount, this.spent[key] ?? 0n)
-    if (cap !== undefined && cap.amount <= spent) return "capped"
-    const account = this.accounts[keys[key]?.org ?? 0] ?? { balance: 0n, held: 0n }
+    const { cap, org } = keys[key] ?? { cap: undefined, org: 0 }
+    if (
+      this.#reaches(
+        cap,
+        this.holds.filter((hold) => hold.key === key)
+      )
+    )
+      return "key capped"
+    if (this.#reaches(orgs[org]?.cap, this.#ofOrg(org))) return "organization capped"
+    const account = this.accounts[org] ?? { balance: 0n, held: 0n }
     const available = account.balance - account.held
     const isGreedy = isShared && account.held > 0n && amount > account.balance / 4n
     return available <= 0n || amount > available || isGreedy ? "insufficient" : "held"

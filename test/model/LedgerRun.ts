@@ -26,6 +26,7 @@ export const processes = Effect.all([process, process])
 export type Processes = Effect.Effect.Success<typeof processes>
 
 const Accounts = Schema.Array(Schema.Struct({ balance: Schema.BigInt, held: Schema.BigInt }))
+const CapSpends = Schema.Array(Schema.Struct({ capSpent: Schema.NullOr(Schema.BigInt) }))
 const Spends = Schema.Array(Schema.Struct({ spent: Schema.BigInt }))
 const Holds = Schema.Array(
   Schema.Struct({
@@ -46,9 +47,15 @@ const arrange = Effect.fnUntraced(function* (both: Processes) {
   const books = yield* LedgerAdmin
   const ids = yield* Ids
   const owners = orgs.map(() => OrgId.make(ids.prefixed("org")))
-  const payers = keys.map(({ org }) => ({ key: KeyId.make(ids.prefixed("key")), org: owners[org] ?? OrgId.make("") }))
+  const payers = keys.map(({ org }) => ({
+    key: KeyId.make(ids.prefixed("key")),
+    org: owners[org] ?? OrgId.make(""),
+    isOrgCapped: orgs[org]?.cap !== undefined
+  }))
   for (const [index, id] of owners.entries()) {
-    yield* sql`INSERT INTO organizations (id, name) VALUES (${id}, ${id})`
+    const cap = orgs[index]?.cap
+    yield* sql`INSERT INTO organizations (id, name, cap, cap_period)
+      VALUES (${id}, ${id}, ${cap?.amount ?? null}, ${cap?.period ?? null})`
     yield* books.topUp({ org: id, amount: NanoUsd(orgs[index]?.balance ?? 0n) })
   }
   for (const [index, { key, org }] of payers.entries()) {
@@ -64,6 +71,11 @@ const arrange = Effect.fnUntraced(function* (both: Processes) {
       sql`SELECT balance, held FROM unnest(${owners}::text[]) WITH ORDINALITY AS t (id, place)
         JOIN organizations USING (id) ORDER BY place`,
       Schema.decodeUnknown(Accounts)
+    ),
+    capSpent: Effect.flatMap(
+      sql`SELECT cap_spent FROM unnest(${owners}::text[]) WITH ORDINALITY AS t (id, place)
+        JOIN organizations USING (id) ORDER BY place`,
+      Schema.decodeUnknown(CapSpends)
     ),
     spent: Effect.flatMap(
       sql`SELECT coalesce(sum(spent), 0)::bigint AS spent FROM unnest(${keyIds}::text[]) WITH ORDINALITY AS t (key_id, place)
@@ -89,9 +101,12 @@ const arrange = Effect.fnUntraced(function* (both: Processes) {
   }
 })
 
-const verdictOf = (exit: Either.Either<unknown, { readonly _tag: string }>): Verdict => {
+const verdictOf = (
+  exit: Either.Either<unknown, { readonly _tag: string; readonly of?: "key" | "organization" | undefined }>
+): Verdict => {
   if (Either.isRight(exit)) return "held"
-  return exit.left._tag === "SpendLimitReached" ? "capped" : "insufficient"
+  const { of } = exit.left
+  return of === undefined ? "insufficient" : `${of} capped`
 }
 
 /** Statements about jobs are repeated by their callers. */
@@ -113,7 +128,7 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
     const [expected, actual] = [model.holds[index], held[index]]
     return expected === undefined || actual === undefined ? undefined : { expected, actual }
   }
-  const payer = (key: number) => world.payers[key] ?? { key: KeyId.make(""), org: OrgId.make("") }
+  const payer = (key: number) => world.payers[key] ?? { key: KeyId.make(""), org: OrgId.make(""), isOrgCapped: false }
 
   const hold = Effect.fnUntraced(function* (by: number, key: number, amount: bigint, isShared = false) {
     const scope = yield* Scope.make()
@@ -161,8 +176,9 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
       }
     } else if (command.do === "hold for a job") {
       const expected = model.verdictOf(command.key, BigInt(command.amount))
-      const wanted = { id: ids.uuid(), ...payer(command.key), amount: NanoUsd(BigInt(command.amount)) }
-      const made = yield* Effect.either(at(command.by).ledger.job.hold(wanted))
+      const { isOrgCapped, key, org } = payer(command.key)
+      const wanted = { id: ids.uuid(), key, org, amount: NanoUsd(BigInt(command.amount)) }
+      const made = yield* Effect.either(at(command.by).ledger.job.hold(wanted, undefined, isOrgCapped))
       assert.strictEqual(verdictOf(made), expected)
       if (Either.isRight(made)) {
         held.push({ hold: made.right, scope: yield* Scope.make() })
@@ -222,6 +238,10 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
     yield* run(command)
     assert.deepEqual(yield* world.accounts, model.accounts)
   }
+  assert.deepEqual(
+    (yield* world.capSpent).map(({ capSpent }) => capSpent),
+    model.capSpent
+  )
   assert.deepEqual(
     (yield* world.spent).map(({ spent }) => spent),
     model.spent

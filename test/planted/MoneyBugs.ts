@@ -8,6 +8,13 @@ const model = "test/model/LedgerModel.test.ts"
 
 export const moneyBugs: ReadonlyArray<Bug> = [
   {
+    name: "an organization's cap is compared without the open holds of its jobs",
+    file: "src/services/ledger/LimitSql.ts",
+    find: "payers.cap_spent + job_holds_of(payers.id)",
+    replace: "payers.cap_spent",
+    caughtBy: [model, "test/services/ledger/OrganizationCaps.test.ts"]
+  },
+  {
     name: "a hold is charged whether or not it was released",
     file: settleSql,
     find: "WHERE ${isOpen} AND hold.released_at IS NULL",

@@ -1,14 +1,15 @@
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import { type Caller, scopeOf } from "../../domain/ApiKey.ts"
-import { InsufficientCredits } from "../../domain/Failure.ts"
+import { InsufficientCredits, SpendLimitReached } from "../../domain/Failure.ts"
+import { reachedPeriod } from "../../domain/Funds.ts"
 import { available } from "../../domain/Organization.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
 import type { Endpoint } from "./Endpoint.ts"
 import { idempotencyKeyOf } from "./RequestContext.ts"
 
-/** Checks the balance before a large body is received; a replay passes, since it costs nothing. */
+/** Checks the organization's cap and balance before a large body is received; a replay passes, since it costs nothing. */
 export const makeSolvencyCheck = Effect.gen(function* () {
   const idempotency = yield* Idempotency
   const ledger = yield* Ledger
@@ -18,12 +19,15 @@ export const makeSolvencyCheck = Effect.gen(function* () {
     { fitsHold = false, surface }: Endpoint,
     request: IncomingMessage
   ) {
-    const funds = yield* ledger.balance(org)
+    const funds = yield* ledger.funds(org)
+    const period = reachedPeriod(funds)
     const endpoint = scopeOf[surface]
     const waits = fitsHold || (fitHolds && endpoint === "chat")
-    if ((waits ? funds.balance : available(funds)) > 0n) return
+    if (period === undefined && (waits ? funds.balance : available(funds)) > 0n) return
     const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
     if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
-    return yield* new InsufficientCredits({ needed: undefined, available: available(funds) })
+    return yield* period === undefined
+      ? new InsufficientCredits({ needed: undefined, available: available(funds) })
+      : new SpendLimitReached({ of: "organization", period })
   })
 })

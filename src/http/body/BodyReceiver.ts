@@ -5,7 +5,8 @@ import {
   BodyTooLarge,
   type BodyTooSlow,
   type GatewayBusy,
-  type InsufficientCredits
+  type InsufficientCredits,
+  type SpendLimitReached
 } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { BodyBuffer, type BodyCutOff, looseBytes } from "./BodyBuffer.ts"
@@ -18,7 +19,9 @@ const smallBytes = mib
 const collectedBytes = 64 * mib
 const collectionSeconds = 10
 
-export type ReceiveFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy | InsufficientCredits
+type Insolvent = InsufficientCredits | SpendLimitReached
+
+export type ReceiveFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy | Insolvent
 
 export interface Incoming {
   readonly request: IncomingMessage
@@ -47,7 +50,7 @@ export class BodyReceiver {
   body(
     request: IncomingMessage,
     org: OrgId,
-    admitLarge: Effect.Effect<void, InsufficientCredits>,
+    admitLarge: Effect.Effect<void, Insolvent>,
     whileReceiving: (
       receiving: Effect.Effect<Buffer, ReceiveFailure>
     ) => Effect.Effect<Buffer, ReceiveFailure> = identity
@@ -92,7 +95,7 @@ export class BodyReceiver {
     request: IncomingMessage,
     limitBytes: number,
     memory: BodyMemory,
-    admitLarge: Effect.Effect<void, InsufficientCredits>
+    admitLarge: Effect.Effect<void, Insolvent>
   ): Effect.Effect<Buffer, ReceiveFailure> {
     const announced = Number(request.headers["content-length"])
     if (announced > limitBytes) return new BodyTooLarge({ limitBytes })

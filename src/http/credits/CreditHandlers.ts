@@ -15,13 +15,16 @@ export const CreditsHandlers = HttpApiBuilder.group(
     return handlers.handleRaw("show", () =>
       Effect.gen(function* () {
         const { org } = yield* CurrentCaller
-        const funds = yield* ledger.balance(org)
+        const funds = yield* ledger.funds(org)
         return respond(
           json(200, {
             object: "credits",
             available_usd: toUsd(available(funds)),
             balance_usd: toUsd(funds.balance),
-            held_usd: toUsd(funds.held)
+            held_usd: toUsd(funds.held),
+            cap_usd: funds.cap === null ? null : toUsd(funds.cap),
+            cap_spent_usd: funds.capSpent === null ? null : toUsd(funds.capSpent),
+            cap_resets_at: funds.capResetsAt && Math.floor(funds.capResetsAt.getTime() / 1000)
           })
         )
       })

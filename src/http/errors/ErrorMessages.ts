@@ -166,12 +166,12 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
     ),
   InsufficientCredits: (failure) =>
     answer(402, "insufficient_quota", "insufficient_quota", `Insufficient credits. ${shortfall(failure)}`),
-  SpendLimitReached: ({ period, spend }) =>
+  SpendLimitReached: ({ of = "key", period, spend }) =>
     answer(
       402,
       "insufficient_quota",
       "spend_limit_exceeded",
-      `This key has reached its ${period} spend limit.${spend === undefined ? "" : spentOf(spend)}`
+      `This ${of} has reached its ${period} spend limit.${spend === undefined ? "" : spentOf(spend)}`
     ),
   InsufficientScope: ({ scope }) =>
     answer(403, "permission_error", "insufficient_scope", `API key lacks scope: ${scope}`),

@@ -47,7 +47,8 @@ const BadRequest = onWire(400, InvalidRequest, BodyTooSlow, UpstreamRejected, Co
   description: "The request is wrong, or was refused by moderation or by the provider."
 })
 const PaymentRequired = onWire(402, InsufficientCredits, SpendLimitReached).annotations({
-  description: "The balance cannot cover the request, or the key's spending cap is exhausted."
+  description:
+    "The balance cannot cover the request, or the spending cap of the key or of its organization is exhausted."
 })
 const Blocked = onWire(403, AddressBlocked).annotations({ description: "The client's address is blocked." })
 export const Forbidden = onWire(403, InsufficientScope, AddressBlocked).annotations({

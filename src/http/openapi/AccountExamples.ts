@@ -60,7 +60,10 @@ export const accountExamples = (model: ChatModel): Readonly<Record<string, Examp
         object: "credits",
         available_usd: toUsd(balance - hold),
         balance_usd: toUsd(balance),
-        held_usd: toUsd(hold)
+        held_usd: toUsd(hold),
+        cap_usd: 250,
+        cap_spent_usd: toUsd(NanoUsd(chargeBefore + charge)),
+        cap_resets_at: 1_796_083_200
       }
     }
   }

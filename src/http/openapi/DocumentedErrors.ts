@@ -30,9 +30,10 @@ export const failuresOf = (
   InvalidApiKey: [new Failure.InvalidApiKey()],
   OrganizationSuspended: [new Failure.OrganizationSuspended()],
   InsufficientCredits: [new Failure.InsufficientCredits({ needed: usd("0.25"), available: usd("0.01") })],
-  SpendLimitReached: (["day", "week", "month", "total"] as const).map(
-    (period) => new Failure.SpendLimitReached({ period, spend: { ...spend, resetsAt: resets[period] } })
-  ),
+  SpendLimitReached: (["day", "week", "month", "total"] as const).flatMap((period) => [
+    new Failure.SpendLimitReached({ period, spend: { ...spend, resetsAt: resets[period] } }),
+    new Failure.SpendLimitReached({ of: "organization", period })
+  ]),
   InsufficientScope: [new Failure.InsufficientScope({ scope: scopeOf[surface ?? "chat"] })],
   AddressBlocked: [new Failure.AddressBlocked()],
   ModelNotFound: [
@@ -79,7 +80,7 @@ const patterns: { readonly [tag in Tag]?: string } = {
   NotFound: anyText,
   Conflict: anyText,
   InsufficientCredits: `^Insufficient credits\\. (?:The request needs (?:up to|at least) ${amount} USD; )?-?${amount} USD is available\\.$`,
-  SpendLimitReached: `^This key has reached its (?:day|week|month|total) spend limit\\.(?: ${amount} of ${amount} USD are spent(?: and ${amount} held for videos)?(?:; it resets at [\\dTZ:-]+)?\\.)?$`,
+  SpendLimitReached: `^This (?:key|organization) has reached its (?:day|week|month|total) spend limit\\.(?: ${amount} of ${amount} USD are spent(?: and ${amount} held for videos)?(?:; it resets at [\\dTZ:-]+)?\\.)?$`,
   ModelNotFound:
     "^The model `[\\s\\S]*` does not exist(?: or is not (?:a chat|an image|a video) model)?\\.(?: `.+` is (?:a chat|an image|a video) model: use /v1/[a-z/]+\\.| Did you mean `.+`\\?)?$",
   ModelNotAllowed: "^API key may not use the model `[\\s\\S]*`\\.$",

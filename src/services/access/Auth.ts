@@ -77,7 +77,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
             Effect.flatMap(
               sql`
                 SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, models, rpm, tpm, concurrency, fit_holds,
-                  suspended_at IS NOT NULL AS is_suspended,
+                  suspended_at IS NOT NULL AS is_suspended, organizations.cap IS NOT NULL AS is_org_capped,
                   (extract(epoch FROM expires_at - now()) * 1000)::float8 AS left_ms,
                   encode(previous_hash, 'hex') AS previous_hash,
                   (extract(epoch FROM least(previous_expires_at, expires_at) - now()) * 1000)::float8 AS previous_left_ms
@@ -99,7 +99,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
           if (Option.isNone(secret)) return new InvalidApiKey()
           const { leftMs, row } = secret.value
           if (row.isSuspended) return (leftMs ?? 1) > 0 ? new OrganizationSuspended() : new InvalidApiKey()
-          const { concurrency, fitHolds, id, models, orgId, rpm, scopes, tpm } = row
+          const { concurrency, fitHolds, id, isOrgCapped, models, orgId, rpm, scopes, tpm } = row
           const caller = {
             key: id,
             org: orgId,
@@ -108,7 +108,8 @@ export class Auth extends Context.Tag("gateway/Auth")<
             rpm: rpm ?? undefined,
             tpm: tpm ?? undefined,
             concurrency: concurrency ?? undefined,
-            fitHolds
+            fitHolds,
+            isOrgCapped
           }
           const found = { expiresAt: askedAt + (leftMs ?? Infinity), caller }
           // Neither unknown keys nor one read while the revision moved are cached.
@@ -161,6 +162,7 @@ const KeyRow = Schema.Struct({
   tpm: Schema.NullOr(Schema.Number),
   concurrency: Schema.NullOr(Schema.Number),
   fitHolds: Schema.Boolean,
+  isOrgCapped: Schema.Boolean,
   isSuspended: Schema.Boolean,
   leftMs: Schema.NullOr(Schema.Number),
   previousHash: Schema.NullOr(Schema.String),

@@ -1,7 +1,8 @@
 import { Schema } from "effect"
 import { OrgId } from "../../domain/Organization.ts"
+import { cap } from "../access/Cap.ts"
 import * as Input from "../resources/Input.ts"
-import { UnixSeconds, Usd } from "../resources/Record.ts"
+import { TimeOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
 
 /**
  * What operators write of an organization. Bodies, commands, forms and the audit follow from here; the column in the
@@ -23,7 +24,8 @@ export const settings = {
   fit_holds: Input.flag({
     description: "Whether chats run with a lower cap where the balance does not cover theirs",
     label: "Run chats with a lower cap where the balance does not cover theirs"
-  })
+  }),
+  ...cap
 } as const
 
 export type OrganizationSettings = Input.Written<typeof settings>
@@ -38,6 +40,10 @@ export const Organization = Schema.Struct({
   held_usd: Usd,
   available_usd: Usd,
   fit_holds: settings.fit_holds.record,
-  notify_below_usd: Schema.optional(settings.notify_below_usd.record)
+  notify_below_usd: Schema.optional(settings.notify_below_usd.record),
+  cap_usd: settings.cap_usd.record,
+  cap_period: settings.cap_period.record,
+  cap_spent_usd: Schema.NullOr(Usd).annotations({ description: "In the running period of the cap; null without one." }),
+  cap_resets_at: TimeOrNull.annotations({ description: "When the next period begins; null where none does." })
 }).annotations({ identifier: "Organization" })
 export type Organization = typeof Organization.Type

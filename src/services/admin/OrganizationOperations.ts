@@ -1,5 +1,6 @@
 import { Effect, identity } from "effect"
 import type { NanoUsd } from "../../domain/Money.ts"
+import { capFrom } from "../access/Cap.ts"
 import { Organization, type OrganizationSettings } from "../admin/Organization.ts"
 import { auditResource, operation } from "./Operation.ts"
 import { Organizations } from "./Organizations.ts"
@@ -20,8 +21,14 @@ export const create = operation(
 )
 
 export const update = operation("Change an organization", (reference: string, changes: OrganizationSettings) =>
-  organizations.change("update", reference, changes, (id) =>
-    Effect.flatMap(Organizations, ({ update }) => update(id, changes))
+  organizations.change(
+    "update",
+    reference,
+    changes,
+    Effect.fnUntraced(function* (id) {
+      const { find, update } = yield* Organizations
+      return yield* update(id, { ...changes, ...(yield* capFrom(changes, yield* find(id))) })
+    })
   )
 )
 

@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import type { Fragment } from "@effect/sql/Statement"
 import { Context, Data, Effect, Layer } from "effect"
 import { type NanoUsd, toUsdText, zero } from "../../domain/Money.ts"
+import { capResetsAt, capSpent } from "../ledger/CapSql.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { assignmentsOf, selectList } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
@@ -91,7 +92,8 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
       const records = recordsOf(Organization)
       const columns = sql.literal(
         `${selectList(["id", ...Object.keys(settings), "created_at", "deleted_at", "balance_usd", "held_usd"])},
-        suspended_at IS NOT NULL AS suspended, balance - held AS available_usd`
+        suspended_at IS NOT NULL AS suspended, balance - held AS available_usd,
+        ${capSpent} AS cap_spent_usd, ${capResetsAt} AS cap_resets_at`
       )
 
       const insert = (name: string) => sql`

@@ -50,9 +50,9 @@ export const makeChatCharging = Effect.gen(function* () {
   /** Places a hold that was refused, if the balance covers a lower cap. */
   const fitToBalance = (task: ChatTask, refused: InsufficientCredits) => {
     const { model, record, request } = task
-    const { concurrency, key, org } = record.caller
+    const { concurrency, isOrgCapped, key, org } = record.caller
     const since = Monotonic.millisOf(clock)
-    const wanted = { id: record.id, org, key, concurrency }
+    const wanted = { id: record.id, org, key, concurrency, isOrgCapped }
     return Effect.map(fitHold(model, request, wanted, record, refused), ({ cap, hold }) => {
       if (cap < request.maxTokens) {
         record.cap = cap
@@ -68,7 +68,7 @@ export const makeChatCharging = Effect.gen(function* () {
     uninterruptibly(() => {
       const { fitsHold: isShared = false, model, record, request } = task
       const { caller, rate, tokens: tokenUse } = record
-      const { concurrency, key, org } = caller
+      const { concurrency, isOrgCapped, key, org } = caller
       record.trace?.resolve(model.id, request.stream)
       const price = Pricing.holdPrice(model, request)
       const upTo = Pricing.holdFor(price, price.cap)
@@ -76,7 +76,7 @@ export const makeChatCharging = Effect.gen(function* () {
       const id = record.id
       const allowance = rate.allowance === undefined ? rate : undefined
       const tokens = tokenUse && { use: tokenUse, amount: price.promptTokens + price.cap }
-      const admitted = ledger.admit({ id, org, key, upTo, rate: allowance, isShared, concurrency, tokens })
+      const admitted = ledger.admit({ id, org, key, upTo, rate: allowance, isShared, concurrency, tokens, isOrgCapped })
       let admittedTask = task
       const placeFitted = (refused: InsufficientCredits) =>
         Effect.map(fitToBalance(task, refused), (lowered) => {

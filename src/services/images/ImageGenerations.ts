@@ -192,9 +192,9 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         record.trace?.resolve(task.model.id)
         const claim = yield* claimKey(task)
         if (claim?._tag === "Replay") return yield* readKept(record, claim.result)
-        const { concurrency, key, org } = record.caller
+        const { concurrency, isOrgCapped, key, org } = record.caller
         // The same id lets a refund find the log's row.
-        const held = yield* ledger.hold({ id: record.id, org, key, upTo: variant.price, concurrency })
+        const held = yield* ledger.hold({ id: record.id, org, key, upTo: variant.price, concurrency, isOrgCapped })
         record.hold = held.id
         record.trace?.admit()
         yield* failpoint.reach("after_hold")

@@ -24,21 +24,22 @@ const maxRounds = 20
 
 export type HoldRefused = InsufficientCredits | SpendLimitReached | TokensLimited | ConcurrencyLimited
 
-/** Limits of a hold's key, and what it takes of them. */
+/** Limits of a hold's key and organization, and what it takes of them. */
 export interface LimitedUse {
   /** Holds of the key at once. */
   readonly concurrency?: number | undefined
   readonly tokens?: TokenRequest | undefined
+  readonly isOrgCapped?: boolean | undefined
 }
 
-export const limitsOf = ({ concurrency, tokens }: LimitedUse): HoldLimits | undefined =>
-  concurrency === undefined && tokens === undefined
+export const limitsOf = ({ concurrency, isOrgCapped = false, tokens }: LimitedUse): HoldLimits | undefined =>
+  concurrency === undefined && tokens === undefined && !isOrgCapped
     ? undefined
     : { concurrency, tpm: tokens?.use.limit, tokens: tokens?.amount ?? 0 }
 
 export const refuse = (
   { amount, key, limits }: Hold & { readonly limits?: HoldLimits | undefined },
-  { period, remaining, tokens, verdict }: HoldSql.HoldResult,
+  { cappedBy: of, period, remaining, tokens, verdict }: HoldSql.HoldResult,
   findSpend: FindSpend
 ): Effect.Effect<never, HoldRefused | RateLimited> => {
   switch (verdict) {
@@ -54,9 +55,11 @@ export const refuse = (
     case "fenced":
       return Effect.die(new HeartbeatLost())
     default:
-      return verdict === "capped" && period !== null
-        ? Effect.flatMap(findSpend(key), (spend) => new SpendLimitReached({ period, spend }))
-        : new InsufficientCredits({ needed: amount, available: remaining })
+      if (verdict !== "capped" || period === null)
+        return new InsufficientCredits({ needed: amount, available: remaining })
+      return of === "organization"
+        ? new SpendLimitReached({ of, period })
+        : Effect.flatMap(findSpend(key), (spend) => new SpendLimitReached({ of, period, spend }))
   }
 }
 

@@ -23,6 +23,7 @@ export interface HoldResult {
   /** `fenced`: this instance counts as dead. */
   readonly verdict: "held" | "insufficient" | "capped" | "fenced" | "limited" | "tokens" | "concurrency"
   readonly period: CapPeriod | null
+  readonly cappedBy: LimitSql.CappedBy
   readonly remaining: NanoUsd
   readonly ordinal: number | undefined
   readonly tokens: LimitSql.TokenWindow | undefined
@@ -47,6 +48,7 @@ const readHoldResult = (row: Row): HoldResult => {
   return {
     verdict,
     period,
+    cappedBy: LimitSql.readCappedBy(row),
     remaining: amountIn(remaining, row),
     ordinal: typeof ordinal === "string" ? Number(ordinal) : undefined,
     tokens: LimitSql.readTokenWindow(row),
@@ -57,15 +59,14 @@ const readHoldResult = (row: Row): HoldResult => {
 const inputOf = (isLimited: boolean) => `
   SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $7::boolean[]${isLimited ? `, ${LimitSql.limitArrays}` : ""})
     WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, is_shared, ${isLimited ? `${LimitSql.limitColumns}, ` : ""}ord)`
-const input = inputOf(false)
 
 const isAlive = `$6::uuid IS NULL OR EXISTS (
   SELECT FROM instances
   WHERE id = $6 AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
 )`
 
-const lockPayers = (conditions: string) => `
-  SELECT id, balance - held AS available, held, balance / ${balanceShares} AS share FROM organizations
+const lockPayers = (conditions: string, isLimited: boolean) => `
+  SELECT id, balance - held AS available, held, balance / ${balanceShares} AS share${isLimited ? LimitSql.payerColumns : ""} FROM organizations
   WHERE ${conditions} AND (SELECT count(*) FROM taken_units) >= 0
   ORDER BY id FOR NO KEY UPDATE`
 
@@ -104,10 +105,10 @@ const placeText = (forInstance: boolean, isLimited: boolean) => `
       END AS ordinal
     FROM input LEFT JOIN known ON known.id = input.id LEFT JOIN taken_units USING (key_id)
   ), payers AS (
-    ${lockPayers(`${lockTimeoutSql(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""} AND id IN (SELECT org_id FROM input)`)}
+    ${lockPayers(`${lockTimeoutSql(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""} AND id IN (SELECT org_id FROM input)`, isLimited)}
   ), alive AS (
     SELECT ${isAlive} AS yes
-  ), capped AS (
+  ), ${isLimited ? "capped_keys" : "capped"} AS (
     ${cappedOf("id IN (SELECT key_id FROM input)")}
   ), ${isLimited ? LimitSql.judgeLimits : ""}asked AS (
     SELECT input.*, payers.available, payers.held, payers.share, capped.cap_period,
@@ -146,14 +147,14 @@ const limitedTexts = { instance: placeText(true, true), jobs: placeText(false, t
 
 /** As `placeForInstance` in one pass, for holds that no statement can have placed before. */
 const placeNew = `
-  WITH input AS (${input}), taken_units AS (
+  WITH input AS (${inputOf(false)}), taken_units AS (
     INSERT INTO rate_windows AS w (key_id, started_at, used)
     SELECT key_id, now(), count(*) FROM input WHERE ${lockTimeoutSql("many")} AND rate_limit IS NOT NULL
     GROUP BY key_id ORDER BY key_id
     ${addUnits}
     RETURNING key_id, used
   ), payers AS (
-    ${lockPayers(`${lockTimeoutSql("many")} AND ${mayBeLost} AND id = ANY ($2::text[])`)}
+    ${lockPayers(`${lockTimeoutSql("many")} AND ${mayBeLost} AND id = ANY ($2::text[])`, false)}
   ), capped AS (
     ${cappedOf("id = ANY ($3::text[])")}
   ), numbered AS (

@@ -85,6 +85,16 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
       WHERE coalesce(s.spent, 0) <> coalesce(c.charged, 0)`
   },
   {
+    name: "what is counted for an organization's cap is what its keys have spent from the beginning of the period on",
+    check: sql`
+      SELECT organizations.id AS org_id, cap_since::text, cap_spent, sum(key_spend.spent) AS spent
+      FROM organizations
+      LEFT JOIN api_keys ON api_keys.org_id = organizations.id
+      LEFT JOIN key_spend ON key_spend.key_id = api_keys.id AND key_spend.day >= cap_since
+      WHERE organizations.cap IS NOT NULL
+      GROUP BY organizations.id HAVING cap_spent IS DISTINCT FROM coalesce(sum(key_spend.spent), 0)`
+  },
+  {
     name: "refunds give back no more than their hold was charged",
     check: sql`
       SELECT refund.hold_id, refund.org_id, refund.amount, hold.charged

@@ -2,6 +2,7 @@ import { SqlClient, SqlError, SqlSchema } from "@effect/sql"
 import { type Cause, Context, Effect, Layer, Metric, type Scope } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import { InsufficientCredits, type RateLimited, SettleFailed } from "../../domain/Failure.ts"
+import { Funds } from "../../domain/Funds.ts"
 import type { Hold, Settlement } from "../../domain/Hold.ts"
 import { maxStored, min, type NanoUsd } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
@@ -11,6 +12,7 @@ import * as Metrics from "../metrics/Metrics.ts"
 import { proceed, uninterruptibly } from "../runtime/Fibers.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { runWith } from "../sql/Statement.ts"
+import { capResetsAt, capSpent } from "./CapSql.ts"
 import * as Closing from "./HoldClosing.ts"
 import * as Placing from "./HoldPlacement.ts"
 import * as HoldSql from "./HoldSql.ts"
@@ -55,10 +57,15 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     /** Whether a hold placed by this process is neither settled nor released. */
     readonly isOpen: (hold: Hold) => boolean
     readonly balance: (org: OrgId) => Effect.Effect<Balance>
+    readonly funds: (org: OrgId) => Effect.Effect<Funds>
     /** Holds that outlive the process: plain statements for the caller's transaction, which may be repeated. */
     readonly job: {
       /** `concurrency`: as many holds as the key may have at once. */
-      readonly hold: (hold: Hold, concurrency?: number) => Effect.Effect<Hold, Placing.HoldRefused | SqlError.SqlError>
+      readonly hold: (
+        hold: Hold,
+        concurrency?: number,
+        isOrgCapped?: boolean
+      ) => Effect.Effect<Hold, Placing.HoldRefused | SqlError.SqlError>
       /** Idempotent; call `Closing.countSettlement` after the commit. */
       readonly settle: (hold: Hold, cost: NanoUsd) => Effect.Effect<Settlement, SqlError.SqlError>
       readonly release: (hold: Hold) => Effect.Effect<void, SqlError.SqlError>
@@ -139,6 +146,15 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         execute: (org) => sql`SELECT balance, held FROM organizations WHERE id = ${org}`
       })
 
+      const fundsOf = SqlSchema.single({
+        Request: OrgId,
+        Result: Funds,
+        execute: (org) => sql`
+          SELECT balance, held, cap, cap_period, ${sql.literal(capSpent)} AS cap_spent,
+            ${sql.literal(capResetsAt)} AS cap_resets_at
+          FROM organizations WHERE id = ${org}`
+      })
+
       return Ledger.of({
         hold: (request) => Effect.acquireRelease(Effect.catchTag(admit(request), "RateLimited", Effect.die), release),
         admit,
@@ -146,7 +162,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         release,
         isOpen: ({ id }) => open.has(id),
         job: jobs(sql),
-        balance: Effect.fn("Ledger.balance")((org: OrgId) => Effect.orDie(balanceOf(org)), Effect.uninterruptible)
+        balance: Effect.fn("Ledger.balance")((org: OrgId) => Effect.orDie(balanceOf(org)), Effect.uninterruptible),
+        funds: Effect.fn("Ledger.funds")((org: OrgId) => Effect.orDie(fundsOf(org)), Effect.uninterruptible)
       })
     })
   ).pipe(Layer.provide(TokenLimiter.layer))
@@ -164,9 +181,9 @@ const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
       Effect.catchAll(() => Effect.succeed(undefined))
     )
   return {
-    hold: Effect.fn("Ledger.job.hold")(function* (wanted: Hold, concurrency?: number) {
+    hold: Effect.fn("Ledger.job.hold")(function* (wanted: Hold, concurrency?: number, isOrgCapped?: boolean) {
       const hold = { ...wanted, amount: min(wanted.amount, maxStored) }
-      const limits = Placing.limitsOf({ concurrency })
+      const limits = Placing.limitsOf({ concurrency, isOrgCapped })
       const [placed] = yield* runWith(sql, HoldSql.place(null, [{ ...hold, rateLimit: undefined, limits }]))
       if (placed === undefined) return yield* new InsufficientCredits({ needed: hold.amount, available: 0n })
       if (placed.verdict === "held") return hold

@@ -1,6 +1,7 @@
 import { addUnits } from "../access/RateLimiter.ts"
 import { windowId, windowLeft } from "../access/TokenLimiter.ts"
 import type { Row } from "../sql/Statement.ts"
+import { capSpent } from "./CapSql.ts"
 
 /** Of a hold's key; undefined is no limit. */
 export interface HoldLimits {
@@ -29,6 +30,13 @@ export const readTokenWindow = ({ token_window, tokens_left_for, tokens_used }: 
       }
     : undefined
 
+export type CappedBy = "key" | "organization"
+
+export const readCappedBy = ({ capped_by }: Row): CappedBy => (capped_by === "organization" ? "organization" : "key")
+
+/** What this text reads of a payer's row, which is locked, so that its cap is exact. */
+export const payerColumns = `, cap, cap_period, ${capSpent} AS cap_spent`
+
 /** The columns of the input that only this text has, and their values. */
 export const limitColumns = "tokens, token_limit, place_limit"
 export const limitArrays = "$8::bigint[], $9::bigint[], $10::bigint[]"
@@ -41,17 +49,26 @@ export const limitValues = (holds: ReadonlyArray<{ readonly limits?: HoldLimits 
 const keysWith = (limit: string) =>
   `ARRAY(SELECT DISTINCT key_id FROM input WHERE ${limit} IS NOT NULL AND (SELECT count(*) FROM payers) >= 0)`
 
+/** Keys that have reached their cap, and those of organizations that have reached theirs. */
+const capped = `capped AS (
+    SELECT id, cap_period, 'key' AS capped_by FROM capped_keys
+    UNION ALL
+    SELECT DISTINCT input.key_id, payers.cap_period, 'organization' FROM input JOIN payers ON payers.id = input.org_id
+    WHERE payers.cap IS NOT NULL AND input.key_id NOT IN (SELECT id FROM capped_keys)
+      AND payers.cap <= payers.cap_spent + job_holds_of(payers.id)
+  )`
+
 /**
  * Judges the holds of `numbered` by the limits of their keys in the order of refusal, into `judged`: each `lacks` nothing that
  * holds before it in the batch have left, were all of these placed. What a key has used is read after the locks of `payers`.
  */
-export const judgeLimits = `places AS MATERIALIZED (
+export const judgeLimits = `${capped}, places AS MATERIALIZED (
     SELECT * FROM places_of(${keysWith("place_limit")})
   ), windows AS MATERIALIZED (
     SELECT * FROM token_windows_of(${keysWith("token_limit")})
   ), candidates AS (
     SELECT numbered.*, coalesce(places.places, 0) AS places_used, coalesce(windows.used, 0) AS tokens_used,
-      windows.started_at AS window_start,
+      windows.started_at AS window_start, capped.capped_by,
       NOT known AND capped.id IS NULL AND coalesce(ordinal <= rate_limit, true) AS is_candidate
     FROM numbered LEFT JOIN places ON places.key_id = numbered.key_id LEFT JOIN windows ON windows.key_id = numbered.key_id
     LEFT JOIN capped ON capped.id = numbered.key_id
@@ -92,6 +109,7 @@ const windowAfter = "coalesce(asked.window_start, CASE WHEN taken_of_keys.tokens
 
 /** `may_fit`: what was placed has left room for a hold that was refused. */
 export const limitResults = `,
+    asked.capped_by,
     CASE WHEN asked.lacks_tokens THEN ${tokensAfter} + asked.tokens <= asked.token_limit OR ${tokensAfter} = 0
       WHEN asked.lacks_place THEN asked.places_used + coalesce(taken_of_keys.places, 0) < asked.place_limit
     END AS may_fit,

@@ -3,7 +3,7 @@ import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { requestColumns } from "../requests/RequestColumns.ts"
 import { lockTimeoutSql, type Query, type Waiter } from "../sql/Statement.ts"
-import { lowCredits, notify, reachedCaps } from "../webhooks/CrossingSql.ts"
+import { lowCredits, notify, reachedCaps, reachedOrganizationCaps } from "../webhooks/CrossingSql.ts"
 import { type Closed, knownHolds, readClosed } from "./LedgerRows.ts"
 
 export interface Charge {
@@ -16,7 +16,10 @@ export interface Charge {
 /** But for those that the settlement decides. */
 const logColumns = Record.keys(Struct.omit(requestColumns, "id", "charge", "notes")).join(", ")
 
-const notices = notify("SELECT id FROM payers", `${lowCredits} UNION ALL ${reachedCaps}`)
+const notices = notify(
+  "SELECT id FROM payers",
+  `${lowCredits} UNION ALL ${reachedCaps} UNION ALL ${reachedOrganizationCaps}`
+)
 
 /** By the ids as they are given: joined to the input alone, a plan may go through all that was ever open. */
 const isOpen = "hold.id = ANY ($1::uuid[]) AND hold.id = input.id AND (SELECT count(*) FROM payers) > 0"
@@ -52,7 +55,7 @@ const settleText = (closeHolds: string, waiter: Waiter, notifies: boolean) => `
       SELECT org_id, sum(amount)::bigint AS held, sum(charged)::bigint AS charged FROM closed GROUP BY org_id
     ) AS sums
     WHERE organizations.id = sums.org_id
-    RETURNING organizations.id, balance, organizations.held, notify_below, sums.charged
+    RETURNING organizations.id, balance, organizations.held, notify_below, sums.charged, cap, cap_period, cap_spent
   ), ${notifies ? `${notices}, ` : ""}known AS (${knownHolds}), outcome AS (
     SELECT input.id, input.ord, coalesce(CASE WHEN closed.id IS NOT NULL THEN 'settled' END, known.state, 'missing') AS state,
       coalesce(closed.charged, known.charged) AS charged

@@ -104,8 +104,11 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     })
   })
 
-  const checkFunds = (hold: Hold, concurrency: number | undefined) =>
-    inTime(hold.org, sql.withTransaction(Effect.zipRight(ledger.job.hold(hold, concurrency), new RolledBack()))).pipe(
+  const placeHold = (hold: Hold, { caller: { concurrency, isOrgCapped } }: RequestRecord) =>
+    ledger.job.hold(hold, concurrency, isOrgCapped)
+
+  const checkFunds = (hold: Hold, record: RequestRecord) =>
+    inTime(hold.org, sql.withTransaction(Effect.zipRight(placeHold(hold, record), new RolledBack()))).pipe(
       Effect.catchTag("RolledBack", () => Effect.void),
       Effect.catchTag("SqlError", Effect.die)
     )
@@ -113,7 +116,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
   const storeReference = Effect.fnUntraced(function* ({ params, record }: VideoCreation, hold: Hold) {
     const [reference] = params.references
     if (reference?._tag !== "Bytes") return undefined
-    yield* checkFunds(hold, record.caller.concurrency)
+    yield* checkFunds(hold, record)
     const [picture] = yield* references.load([reference], "image")
     if (picture === undefined) return undefined
     const { bytes: body, type } = picture
@@ -134,7 +137,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
   /** A repeated request conflicts until the scope closes. */
   const create = Effect.fnUntraced(function* (creation: VideoCreation) {
     const { params, model, record, seconds } = creation
-    const { concurrency, key, org } = record.caller
+    const { key, org } = record.caller
     record.trace?.resolve(model.id)
     const webhookUrl = yield* checkWebhook(params)
     const claim = yield* claimKey(creation)
@@ -150,7 +153,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     // The job may have been written by a transaction without an answer.
     let mayBeWritten = false
     const writeJob = Effect.gen(function* () {
-      yield* ledger.job.hold(hold, concurrency)
+      yield* placeHold(hold, record)
       yield* rows.insert({
         id,
         org,

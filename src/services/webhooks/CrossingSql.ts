@@ -10,6 +10,11 @@ export const lowCredits = `
   ) AS data
   FROM moved WHERE moved.balance < moved.notify_below AND moved.balance + moved.charged >= moved.notify_below`
 
+/** The percentages of a cap that are told, and what they come to. */
+const shares = (cap: string) => `(
+    VALUES (80, ${cap} - ${cap} / 5), (100, ${cap})
+  ) AS share (percent, amount)`
+
 /** Rows of `spent` hold a key's spend of the day after the charges of `closed`; looks at keys with endpoints alone. */
 export const reachedCaps = `
   SELECT charges.org_id, 'cap.reached' AS type, json_build_object(
@@ -26,10 +31,17 @@ export const reachedCaps = `
     SELECT coalesce(sum(key_spend.spent), 0) AS spent FROM key_spend WHERE key_spend.key_id = charges.key_id
       AND key_spend.day >= cap_period_start(api_keys.cap_period) AND key_spend.day <> spent.day
   ) AS before
-  CROSS JOIN LATERAL (
-    VALUES (80, api_keys.cap - api_keys.cap / 5), (100, api_keys.cap)
-  ) AS share (percent, amount)
+  CROSS JOIN LATERAL ${shares("api_keys.cap")}
   WHERE before.spent + spent.spent >= share.amount AND before.spent + spent.spent - charges.charged < share.amount`
+
+/** As `reachedCaps`, of organizations; rows of `moved` hold what one has spent after it was charged `charged`. */
+export const reachedOrganizationCaps = `
+  SELECT moved.id AS org_id, 'cap.reached' AS type, json_build_object(
+    'key_id', NULL, 'key_name', NULL, 'percent', share.percent, 'cap_usd', ${usd("moved.cap")},
+    'cap_period', moved.cap_period, 'spent_usd', ${usd("moved.cap_spent")}
+  ) AS data
+  FROM moved CROSS JOIN LATERAL ${shares("moved.cap")}
+  WHERE moved.cap_spent >= share.amount AND moved.cap_spent - moved.charged < share.amount`
 
 /** Expressions that write `notices` for the endpoints of organizations; they cost next to nothing where there are none. */
 export const notify = (organizations: string, notices: string) => `

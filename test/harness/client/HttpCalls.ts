@@ -141,6 +141,8 @@ export const refusals = {
       `Insufficient credits. The request needs ${bound} ${toUsdText(needed)} USD; ${toUsdText(available)} USD is available.`
     ),
   capped: (period: string) => quota("spend_limit_exceeded", `This key has reached its ${period} spend limit.`, spend),
+  orgCapped: (period: string) =>
+    quota("spend_limit_exceeded", `This organization has reached its ${period} spend limit.`),
   scope: permission("insufficient_scope", "API key lacks scope: chat"),
   scopeOf: (scope: string) => permission("insufficient_scope", `API key lacks scope: ${scope}`),
   notAllowed: (id: string): Refusal => ({

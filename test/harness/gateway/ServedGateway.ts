@@ -81,7 +81,10 @@ const Credits = Schema.Struct({
   object: Schema.Literal("credits"),
   available_usd: Schema.Number,
   balance_usd: Schema.Number,
-  held_usd: Schema.Number
+  held_usd: Schema.Number,
+  cap_usd: Schema.NullOr(Schema.Number),
+  cap_spent_usd: Schema.NullOr(Schema.Number),
+  cap_resets_at: Schema.NullOr(Schema.Number)
 })
 
 /** A JSON number of USD as nano-USD, which it has at most nine decimals for. */

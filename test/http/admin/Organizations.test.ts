@@ -18,9 +18,9 @@ withLayer(layer)("organizations at the admin API", (it) => {
       { available_usd, balance_usd, held_usd },
       { available_usd: 2.5, balance_usd: 2.5, held_usd: 0 }
     )
-    const changed = { name: `${name} 2`, notify_below_usd: 1, fit_holds: true }
+    const changed = { name: `${name} 2`, notify_below_usd: 1, fit_holds: true, cap_usd: 7.5, cap_period: "total" }
     const updated = read(yield* admin(`/organizations/${id}`, { method: "PATCH", body: changed }))
-    assert.deepStrictEqual(updated, { ...made, ...changed })
+    assert.deepStrictEqual(updated, { ...made, ...changed, cap_spent_usd: 0 })
     assert.isTrue(read(yield* admin(`/organizations/${id}/suspend`, { method: "POST" })).suspended)
     assert.isFalse(read(yield* admin(`/organizations/${id}/resume`, { method: "POST" })).suspended)
     const inUse = yield* admin(`/organizations/${id}`, { method: "DELETE" })
@@ -39,6 +39,32 @@ withLayer(layer)("organizations at the admin API", (it) => {
     )
     assert.deepStrictEqual(rows[2]?.before, made)
     assert.deepStrictEqual(rows[2]?.after, updated)
+  })
+
+  it.effect("a cap and its period come, stay and go together", function* () {
+    const { admin } = yield* asOperator("write")
+    const made = read(yield* admin("/organizations", { body: { name: randomUUID() } }), 201)
+    const none = { cap_usd: null, cap_period: null, cap_spent_usd: null, cap_resets_at: null }
+    assert.deepInclude(made, none)
+    const change = (body: object) => admin(`/organizations/${made.id}`, { method: "PATCH", body })
+    for (const [body, message, param] of [
+      [{ cap_usd: 1 }, "`cap_usd` needs `cap_period`: day, week, month or total.", "cap_period"],
+      [{ cap_period: "day" }, "`cap_period` needs `cap_usd`.", "cap_usd"],
+      [{ cap_usd: null, cap_period: "day" }, "Without a cap there is no `cap_period`.", "cap_period"],
+      [{ cap_period: "year" }, "`cap_period` must be one of day, week, month, total.", "cap_period"]
+    ] as const) {
+      assertRefused(yield* change(body), badRequest(message, param))
+    }
+    const capped = read(yield* change({ cap_usd: "0.000000001", cap_period: "month" }))
+    assert.deepInclude(capped, { cap_usd: 1e-9, cap_period: "month", cap_spent_usd: 0 })
+    assert.isAbove(capped.cap_resets_at, Date.now() / 1000)
+    assert.deepInclude(read(yield* change({ cap_usd: 2 })), { cap_usd: 2, cap_period: "month" })
+    assert.deepInclude(read(yield* change({ cap_period: "total" })), {
+      cap_usd: 2,
+      cap_period: "total",
+      cap_resets_at: null
+    })
+    assert.deepStrictEqual(read(yield* change({ cap_usd: null })), made)
   })
 
   it.effect("a repeated write with its key answers the first result and changes nothing", function* () {

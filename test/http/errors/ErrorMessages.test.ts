@@ -61,6 +61,9 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
     ...(["day", "week", "month", "total"] as const).map(
       (period): Row => [new Failure.SpendLimitReached({ period }), capped(period, "")]
     ),
+    ...(["day", "week", "month", "total"] as const).map(
+      (period): Row => [new Failure.SpendLimitReached({ of: "organization", period }), refusals.orgCapped(period)]
+    ),
     [
       new Failure.SpendLimitReached({
         period: "month",

@@ -121,6 +121,7 @@ describe("the errors of the OpenAPI document", () => {
     new Failure.SpendLimitReached({ period: "week" }),
     new Failure.SpendLimitReached({ period: "total", spend: { ...spend, resetsAt: undefined } }),
     new Failure.SpendLimitReached({ period: "month", spend: { ...spend, held: NanoUsd(7n), resetsAt: new Date(0) } }),
+    new Failure.SpendLimitReached({ of: "organization", period: "total" }),
     new Failure.InsufficientScope({ scope: "chat" }),
     new Failure.AddressBlocked(),
     new Failure.ModelNotFound({ model: "line\nbreak `and` more", surface: "chat" }),

@@ -108,12 +108,22 @@ withLayer(services)("Organizations", (it) => {
   it.effect("every setting can be set, left alone and taken away", function* () {
     const organizations = yield* Organizations
     const made = yield* organizations.create({ name: "changing" })
-    const changes = { name: "So\u0308hne", notify_below_usd: NanoUsd(5n), fit_holds: true }
+    const cap = { cap_usd: NanoUsd(7n), cap_period: "total" } as const
+    const changes = { name: "So\u0308hne", notify_below_usd: NanoUsd(5n), fit_holds: true, ...cap }
+    const before = yield* revision
     const set = yield* organizations.update("changing", changes)
-    assert.deepStrictEqual(set, { ...made, ...changes, name: "Söhne" })
+    assert.isAbove(yield* revision, before)
+    assert.deepStrictEqual(set, { ...made, ...changes, name: "Söhne", cap_spent_usd: 0n })
     assert.deepStrictEqual(yield* organizations.update(made.id, {}), set)
     const rest = Struct.omit(set, "notify_below_usd")
     assert.deepStrictEqual(yield* organizations.update(made.id, { notify_below_usd: null }), rest)
+    const uncapped = { cap_usd: null, cap_period: null }
+    assert.deepStrictEqual(yield* organizations.update(made.id, uncapped), {
+      ...rest,
+      ...uncapped,
+      cap_spent_usd: null
+    })
+    assert.deepStrictEqual(yield* organizations.update(made.id, cap), rest)
     yield* organizations.create({ name: "taken" })
     for (const [name, tag] of [
       ["taken", "NameTaken"],

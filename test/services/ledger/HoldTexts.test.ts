@@ -74,7 +74,7 @@ describe("the statement for holds of keys without limits", () => {
 
   it.each(ways)("knows nothing of limits, for %s", (_, instance, areNew) => {
     const { text, values } = HoldSql.place(instance, [hold], areNew)
-    assert.notMatch(text, /token|place_limit|places_of|lacks|\$8/)
+    assert.notMatch(text, /token|place_limit|places_of|job_holds_of|cap_spent|lacks|\$8/)
     assert.strictEqual(values.length, 7)
     const limited = HoldSql.place(instance, [{ ...hold, limits }], areNew)
     assert.match(limited.text, /token_windows_of.*places_of|places_of.*token_windows_of/s)

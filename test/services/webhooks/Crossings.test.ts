@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Exit, Layer, Schema } from "effect"
+import { Effect, Exit, Layer, Schema, Struct } from "effect"
 import { type CapPeriod, KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
@@ -210,5 +210,30 @@ withLayer(layer)("cap.reached", (it) => {
       (yield* notices).map(({ data }) => data["percent"]),
       [80, 80]
     )
+  })
+
+  it.scoped("is written for the organization's cap, too, with no key", function* () {
+    const { charge, notices, org, sql } = yield* customer()
+    yield* sql`UPDATE organizations SET cap = ${usd(5)}, cap_period = 'month' WHERE id = ${org}`
+    const spent = yield* charge(3.9)
+    assert.deepStrictEqual(yield* notices, [])
+    yield* charge(0.1)
+    yield* charge(1.5)
+    const written = yield* notices
+    assert.deepStrictEqual(
+      written.map(({ data, type }) => [type, Struct.omit(data, "spent_usd")]),
+      [80, 100].map((percent) => [
+        "cap.reached",
+        { key_id: null, key_name: null, percent, cap_usd: 5, cap_period: "month" }
+      ])
+    )
+    // The probes of the endpoint cost some nano-dollars.
+    assert.deepStrictEqual(
+      written.map(({ data }) => Math.floor(Number(data["spent_usd"]) * 1e6)),
+      [4_000_000, 5_500_000]
+    )
+    yield* refundFailed(sql, spent)
+    yield* charge(2.4)
+    assert.lengthOf(yield* notices, 3)
   })
 })

@@ -12,6 +12,7 @@ import type { Column } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import { CreateKey, EditKey, ReissueKey, RevokeKey } from "./KeyDialogs.tsx"
+import { OfCap } from "./OfCap.tsx"
 import type { IssuedKey, Key, Organization } from "./records.ts"
 import { useFresh } from "./useFresh.ts"
 
@@ -48,9 +49,8 @@ const Spent = ({ cap_period, cap_usd, spent_usd }: Key) => (
     <Usd amount={spent_usd} />
     {cap_usd !== null && (
       <>
-        {" of "}
-        <Usd amount={cap_usd} />
-        <span class="soft">{cap_period === "total" ? " in all" : ` a ${cap_period}`}</span>
+        {" "}
+        <OfCap cap={cap_usd} period={cap_period} />
         <progress max={1} value={cap_usd === 0 ? 1 : Math.min(1, spent_usd / cap_usd)} aria-label="Spent of the cap" />
       </>
     )}

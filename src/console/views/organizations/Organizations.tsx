@@ -9,9 +9,12 @@ import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
 import type { Organization } from "./records.ts"
 
-export const stateOf = ({ deleted_at, suspended }: Organization): Status => {
+export const stateOf = ({ cap_spent_usd, cap_usd, deleted_at, suspended }: Organization): Status => {
   if (deleted_at !== undefined) return { text: "deleted", tone: "soft" }
-  return suspended ? { text: "suspended", tone: "warn" } : { text: "active", tone: "good" }
+  if (suspended) return { text: "suspended", tone: "warn" }
+  return cap_usd !== null && cap_spent_usd !== null && cap_spent_usd >= cap_usd
+    ? { text: "cap reached", tone: "warn" }
+    : { text: "active", tone: "good" }
 }
 
 const Create = () => (

@@ -6,8 +6,10 @@ import { formatCount, formatShort, formatUsd } from "../../format/Amount.ts"
 import { formatUtc } from "../../format/Moment.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { Section } from "../../parts/Page.tsx"
+import { Time } from "../../parts/Time.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import { link } from "../../Route.ts"
+import { OfCap } from "./OfCap.tsx"
 import type { Organization } from "./records.ts"
 
 const days = 30
@@ -28,6 +30,25 @@ const Tile = ({
     <dd class="change soft">{remark}</dd>
   </div>
 )
+
+const Cap = ({ cap_period, cap_resets_at, cap_spent_usd, cap_usd }: Organization) =>
+  cap_usd === null ? null : (
+    <Tile
+      label="Spent of its cap"
+      remark={
+        <>
+          <OfCap cap={cap_usd} period={cap_period} />
+          {cap_resets_at !== null && (
+            <>
+              , resets <Time at={cap_resets_at} ago />
+            </>
+          )}
+        </>
+      }
+    >
+      <Usd amount={cap_spent_usd} />
+    </Tile>
+  )
 
 /** At the pace of the days since it was made, at most 30; undefined where nothing was spent. */
 const daysLeft = ({ available_usd, created_at }: Organization, spent: number): number | undefined => {
@@ -87,6 +108,7 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
         >
           <Usd amount={balance_usd} />
         </Tile>
+        <Cap {...organization} />
         <Tile label={`Spent in ${days} days`} remark={totals && `${formatCount(totals.requests)} requests`}>
           <Usd amount={totals?.spend_usd} />
         </Tile>

@@ -1,0 +1,254 @@
+import { Context, Effect, Layer } from "effect"
+import type { CapPeriod } from "../../../src/domain/ApiKey.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { Organizations } from "../../../src/services/admin/Organizations.ts"
+import { Ledger } from "../../../src/services/ledger/Ledger.ts"
+import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
+import { brokenBy, times } from "../../harness/database/Money.ts"
+import { account, anotherProcess, ledgers, one } from "../../harness/database/MoneyProcess.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+
+/** An organization of a hundred USD with two keys. */
+const customer = Effect.gen(function* () {
+  const { admin, bench, ids, key, ledger, org, sql } = yield* account(100n * one)
+  const { find, update } = yield* Organizations
+  const other = yield* bench.organization(0n)
+  yield* sql`UPDATE api_keys SET org_id = ${org} WHERE id = ${other.key}`
+  const keys = [key, other.key] as const
+  const charge = (amount: bigint, by: 0 | 1 = 0) =>
+    Effect.flatMap(ledger.admit({ org, key: keys[by], upTo: NanoUsd(amount) }), (hold) =>
+      Effect.as(ledger.settle(hold, NanoUsd(amount)), hold.id)
+    )
+  return {
+    admin,
+    bench,
+    charge,
+    ids,
+    keys,
+    ledger,
+    org,
+    sql,
+    setCap: (amount: bigint, period?: CapPeriod) => update(org, { cap_usd: NanoUsd(amount), cap_period: period }),
+    takeCap: update(org, { cap_usd: null, cap_period: null }),
+    spent: Effect.map(Effect.orDie(find(org)), ({ cap_spent_usd }) => cap_spent_usd),
+    /** As if all that was charged had been so before. */
+    rollBack: (days: number) =>
+      sql.withTransaction(
+        Effect.all([
+          sql`SET LOCAL session_replication_role = replica`,
+          sql`UPDATE key_spend SET day = day - ${days}::integer WHERE key_id = ANY (${keys}::text[])`,
+          sql`UPDATE ledger_entries SET at = at - ${days} * interval '1 day' WHERE org_id = ${org} AND kind = 'charge'`,
+          sql`UPDATE organizations SET cap_since = cap_since - ${days}::integer WHERE id = ${org}`
+        ])
+      )
+  }
+})
+
+const counted =
+  "what is counted for an organization's cap is what its keys have spent from the beginning of the period on"
+
+withLayer(Layer.provideMerge(Organizations.layer, ledgers))("what is counted for an organization's cap", (it) => {
+  it.effect("is nothing without a cap, and with one what all its keys were charged, before and after", function* () {
+    const { admin, bench, charge, setCap, spent, takeCap } = yield* customer
+    yield* charge(1n)
+    yield* charge(2n, 1)
+    assert.isNull(yield* spent)
+    for (const period of ["day", "week", "month", "total"] as const) {
+      assert.deepInclude(yield* setCap(50n, period), { cap_usd: 50n, cap_period: period, cap_spent_usd: 3n })
+    }
+    yield* charge(4n)
+    yield* charge(8n, 1)
+    yield* charge(0n)
+    assert.strictEqual(yield* spent, 15n)
+    assert.strictEqual((yield* setCap(20n)).cap_spent_usd, 15n)
+    assert.isTrue(yield* bench.proved)
+    assert.deepInclude(yield* takeCap, { cap_usd: null, cap_period: null, cap_spent_usd: null, cap_resets_at: null })
+    yield* charge(16n)
+    assert.isNull(yield* spent)
+    assert.strictEqual((yield* setCap(20n, "total")).cap_spent_usd, 31n)
+    assert.deepStrictEqual((yield* admin.verify).violations, [])
+  })
+
+  it.effect("neither payments and corrections are, nor what is held or released", function* () {
+    const { admin, bench, keys, ledger, org, setCap, spent } = yield* customer
+    yield* setCap(50n, "day")
+    const hold = yield* ledger.admit({ org, key: keys[0], upTo: NanoUsd(9n) })
+    yield* admin.topUp({ org, amount: NanoUsd(5n) })
+    yield* admin.adjust({ org, amount: NanoUsd(-7n), note: "n", force: false })
+    yield* ledger.release(hold)
+    assert.strictEqual(yield* spent, 0n)
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("counts a job's charge, and several of one batch", function* () {
+    const { bench, ids, keys, ledger, org, setCap, spent, sql } = yield* customer
+    yield* setCap(50n, "month")
+    const job = { id: ids.uuid(), org, key: keys[1], amount: NanoUsd(7n) }
+    yield* sql.withTransaction(ledger.job.hold(job))
+    yield* sql.withTransaction(ledger.job.settle(job, NanoUsd(7n)))
+    const holds = yield* Effect.forEach(times(30), (index) =>
+      ledger.admit({ org, key: keys[index % 2 === 0 ? 0 : 1], upTo: NanoUsd(3n) })
+    )
+    yield* Effect.forEach(holds, (hold) => ledger.settle(hold, NanoUsd(2n)), { concurrency: "unbounded" })
+    assert.strictEqual(yield* spent, 67n)
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("begins anew with the period, and leaves a charge that comes late to the one before", function* () {
+    const { bench, charge, org, rollBack, setCap, spent, sql } = yield* customer
+    yield* setCap(50n, "day")
+    yield* charge(5n)
+    yield* rollBack(1)
+    assert.strictEqual(yield* spent, 0n)
+    assert.isTrue(yield* bench.proved)
+    yield* charge(3n)
+    assert.strictEqual(yield* spent, 3n)
+    yield* sql`UPDATE organizations SET cap_since = cap_since + 1, cap_spent = 0 WHERE id = ${org}`
+    yield* charge(4n, 1)
+    assert.strictEqual(yield* spent, 0n)
+    assert.isTrue(yield* bench.proved)
+    assert.strictEqual((yield* setCap(50n, "total")).cap_spent_usd, 12n)
+    yield* rollBack(400)
+    yield* charge(1n)
+    assert.strictEqual(yield* spent, 13n)
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("gets back a refund of a charge in the period, whole or in parts, and of no other", function* () {
+    const { admin, bench, charge, rollBack, setCap, spent, sql } = yield* customer
+    const before = yield* charge(2n)
+    yield* setCap(50n, "day")
+    yield* rollBack(1)
+    const [failed, partly] = [yield* charge(5n), yield* charge(7n, 1)]
+    assert.strictEqual(yield* spent, 12n)
+    yield* refundFailed(sql, failed)
+    assert.strictEqual(yield* spent, 7n)
+    yield* admin.refund({ row: partly, hold: partly, amount: NanoUsd(3n), note: "n" })
+    assert.strictEqual(yield* spent, 4n)
+    assert.isTrue(yield* bench.proved)
+    yield* refundFailed(sql, before)
+    assert.strictEqual(yield* spent, 4n)
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("misses nothing of what is charged and refunded while a cap is set, changed and taken away", function* () {
+    const { admin, charge, setCap, takeCap } = yield* customer
+    const traffic = Effect.forEach(
+      times(120),
+      (index) =>
+        Effect.tap(charge(BigInt(1 + (index % 5)), index % 2 === 0 ? 0 : 1), (id) =>
+          index % 7 === 0 ? admin.refund({ row: id, hold: id, amount: undefined, note: "n" }) : Effect.void
+        ),
+      { concurrency: 8 }
+    )
+    const changes = Effect.all([
+      setCap(9n, "day"),
+      takeCap,
+      setCap(9n, "week"),
+      setCap(8n),
+      setCap(7n, "total"),
+      takeCap
+    ])
+    yield* Effect.all([traffic, Effect.replicateEffect(changes, 5)], { concurrency: "unbounded" })
+    const last = yield* setCap(9n, "month")
+    const expected = times(120).reduce((sum, index) => sum + (index % 7 === 0 ? 0 : 1 + (index % 5)), 0)
+    assert.strictEqual(last.cap_spent_usd, BigInt(expected))
+    assert.deepStrictEqual((yield* admin.verify).violations, [])
+  })
+
+  it.effect("is verified, and set right by setting the cap again", function* () {
+    const { admin, charge, org, setCap, sql } = yield* customer
+    yield* setCap(9n, "week")
+    yield* charge(3n)
+    const wrong = sql`UPDATE organizations SET cap_spent = cap_spent + 1 WHERE id = ${org}`
+    assert.deepStrictEqual<unknown>(yield* brokenBy(wrong), [counted])
+    yield* wrong
+    assert.strictEqual((yield* setCap(9n)).cap_spent_usd, 3n)
+    assert.deepStrictEqual((yield* admin.verify).violations, [])
+  })
+})
+
+withLayer(Layer.provideMerge(Organizations.layer, ledgers))("an organization's cap", (it) => {
+  /** The tag of what refuses a hold, and whose cap it is. */
+  const refusal = <A, E extends { readonly _tag: string }, R>(hold: Effect.Effect<A, E, R>) =>
+    Effect.map(Effect.flip(hold), (failure) => ({ _tag: failure._tag, ...("of" in failure && { of: failure.of }) }))
+  const reached = { _tag: "SpendLimitReached", of: "organization" }
+
+  it.scoped("refuses the holds of all its keys once it is reached, in every process, and no others", function* () {
+    const { bench, charge, ids, keys, ledger, org, rollBack, setCap, sql } = yield* customer
+    const other = Context.get(yield* anotherProcess, Ledger)
+    const admit = (by: 0 | 1, process = ledger) =>
+      process.admit({ org, key: keys[by], upTo: NanoUsd(1n), isOrgCapped: true })
+    const job = (by: 0 | 1) => ({ id: ids.uuid(), org, key: keys[by], amount: NanoUsd(1n) })
+    const isReached = Effect.gen(function* () {
+      for (const by of [0, 1] as const) {
+        for (const process of [ledger, other]) assert.deepStrictEqual(yield* refusal(admit(by, process)), reached)
+        assert.deepStrictEqual(yield* refusal(ledger.job.hold(job(by), undefined, true)), reached)
+      }
+    })
+    yield* charge(5n)
+    yield* setCap(12n, "week")
+    yield* ledger.release(yield* admit(0))
+    yield* other.release(yield* admit(1, other))
+    yield* ledger.job.release(yield* ledger.job.hold(job(1), undefined, true))
+    const last = yield* charge(7n, 1)
+    yield* isReached
+    yield* bench.cap(keys[0], NanoUsd(0n), "day")
+    assert.deepStrictEqual(yield* refusal(admit(0)), { ...reached, of: "key" })
+    yield* sql`UPDATE api_keys SET cap = NULL, cap_period = NULL WHERE id = ${keys[0]}`
+    yield* setCap(13n)
+    yield* admit(1, other)
+    yield* setCap(12n)
+    yield* isReached
+    yield* refundFailed(sql, last)
+    yield* admit(0)
+    yield* charge(7n)
+    yield* isReached
+    yield* rollBack(7)
+    yield* admit(1)
+    const { org: elsewhere, key } = yield* bench.organization(one)
+    yield* ledger.admit({ org: elsewhere, key, upTo: one, isOrgCapped: true })
+  })
+
+  it.effect("counts open jobs of all its keys from the start, and not what requests hold", function* () {
+    const { bench, charge, ids, keys, ledger, org, setCap } = yield* customer
+    const job = { id: ids.uuid(), org, key: keys[1], amount: NanoUsd(4n) }
+    const admit = (upTo: bigint) => ledger.admit({ org, key: keys[0], upTo: NanoUsd(upTo), isOrgCapped: true })
+    yield* setCap(5n, "total")
+    yield* charge(1n)
+    const request = yield* admit(50n)
+    yield* ledger.job.hold(job, undefined, true)
+    assert.deepStrictEqual(yield* ledger.job.hold(job, undefined, true), job)
+    assert.deepStrictEqual(yield* refusal(admit(1n)), reached)
+    yield* ledger.job.release(job)
+    yield* ledger.release(yield* admit(1n))
+    yield* ledger.release(request)
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("is judged after rate and key, before tokens, places and balance", function* () {
+    const { bench, keys, ledger, org, setCap } = yield* customer
+    const [key] = keys
+    const rate = { limit: 9, allowance: undefined }
+    const use = { limit: 1, window: undefined, allowance: undefined }
+    yield* ledger.admit({ org, key, upTo: NanoUsd(1n), tokens: { use, amount: 1 } })
+    const full = {
+      org,
+      key,
+      upTo: NanoUsd(1_000n * one),
+      concurrency: 1,
+      tokens: { use, amount: 1 },
+      isOrgCapped: true
+    }
+    yield* setCap(0n, "day")
+    assert.deepStrictEqual(yield* refusal(ledger.admit({ ...full, rate })), reached)
+    yield* bench.cap(key, NanoUsd(0n), "day")
+    assert.deepStrictEqual(yield* refusal(ledger.admit({ ...full, rate })), { ...reached, of: "key" })
+    assert.deepStrictEqual(yield* refusal(ledger.admit({ ...full, rate: { ...rate, limit: 1 } })), {
+      _tag: "RateLimited"
+    })
+    yield* bench.cap(key, NanoUsd(1n), "day")
+    yield* setCap(1n)
+    assert.deepStrictEqual(yield* refusal(ledger.admit({ ...full, rate })), { _tag: "TokensLimited" })
+  })
+})
