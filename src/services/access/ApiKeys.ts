@@ -7,7 +7,7 @@ import type { OrgId } from "../../domain/Organization.ts"
 import { assignmentsOf, selectList } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { containing, recordsOf, storable, whenDefined } from "../sql/Statement.ts"
+import { containing, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Key, type KeyLimits, limits } from "./Key.ts"
 
 export interface KeyQuery {
@@ -48,7 +48,7 @@ const states = {
 const hintOf = (secret: string) => secret.slice(keyPrefix.length, keyPrefix.length + 8)
 
 const searching = (sql: SqlClient.SqlClient, search: string) => {
-  const text = storable(search)
+  const text = toStorable(search)
   const hint = text.startsWith(keyPrefix) ? hintOf(text) : text
   return sql`(id = ${text} OR hint = ${hint} OR (previous_hint = ${hint} AND previous_expires_at > now())
     OR name ILIKE ${containing(text)})`
@@ -84,7 +84,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
           WHERE key_id = api_keys.id AND day >= cap_period_start(coalesce(cap_period, 'total'))) AS spent_usd`)
 
       const find = Effect.fn("ApiKeys.find")(function* (id: string) {
-        const [found] = yield* records(sql`SELECT ${columns} FROM api_keys WHERE id = ${storable(id)}`)
+        const [found] = yield* records(sql`SELECT ${columns} FROM api_keys WHERE id = ${toStorable(id)}`)
         return found ?? (yield* new KeyNotFound({ id }))
       })
 
@@ -125,7 +125,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
               where: [
                 ...whenDefined(state, (state) => sql.literal(states[state])),
                 ...whenDefined(search, (search) => searching(sql, search)),
-                ...whenDefined(after, (id) => sql`id < ${storable(id)}`)
+                ...whenDefined(after, (id) => sql`id < ${toStorable(id)}`)
               ],
               by: ["id"],
               limit

@@ -5,7 +5,7 @@ import { InvalidRequest } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { listing } from "../sql/Listing.ts"
-import { inTimeRange, recordsOf, rowsOf, storable, whenDefined } from "../sql/Statement.ts"
+import { inTimeRange, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
 import { AuditRow } from "./AuditRow.ts"
 
@@ -132,7 +132,7 @@ export class Audit extends Context.Tag("gateway/Audit")<
         )
 
       const lock = (id: string) =>
-        Effect.orDie(sql`SELECT pg_advisory_xact_lock(hashtextextended(${storable(`audit ${id}`)}, 0))`)
+        Effect.orDie(sql`SELECT pg_advisory_xact_lock(hashtextextended(${toStorable(`audit ${id}`)}, 0))`)
 
       /** A name is looked up under its own lock, and what it names once more under that of the id. */
       const findLocked = <Record, E, R>(

@@ -6,7 +6,7 @@ import { capResetsAt, capSpent } from "../ledger/CapSql.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { assignmentsOf, selectList } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { containing, recordsOf, storable, whenDefined } from "../sql/Statement.ts"
+import { containing, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Organization, type OrganizationSettings, settings } from "./Organization.ts"
 
 export class NameTaken extends Data.TaggedError("NameTaken")<{ readonly name: string }> {
@@ -100,7 +100,7 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
         INSERT INTO organizations (id, name) VALUES (${ids.prefixed("org")}, ${name})
         ON CONFLICT (name) DO NOTHING RETURNING ${columns}`
       const selectAny = (reference: string) => {
-        const known = storable(reference).normalize()
+        const known = toStorable(reference).normalize()
         return sql`SELECT ${columns} FROM organizations WHERE (id = ${known} OR name = ${known})`
       }
       const select = (reference: string) => sql`${selectAny(reference)} AND deleted_at IS NULL`
@@ -179,8 +179,8 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
           records(sql`
             SELECT ${columns} FROM organizations WHERE ${sql.and([
               sql.literal(state === undefined ? "deleted_at IS NULL" : states[state]),
-              ...whenDefined(search, (text) => sql`(id = ${storable(text)} OR name ILIKE ${containing(text)})`),
-              ...whenDefined(after, (id) => sql`id < ${storable(id)}`)
+              ...whenDefined(search, (text) => sql`(id = ${toStorable(text)} OR name ILIKE ${containing(text)})`),
+              ...whenDefined(after, (id) => sql`id < ${toStorable(id)}`)
             ])}
             ORDER BY id DESC LIMIT ${limit}`)
         ),

@@ -4,7 +4,7 @@ import { Cause, Context, Effect, Layer, Schedule, Schema } from "effect"
 import { Catalog } from "../catalog/Catalog.ts"
 import { Instance } from "../instance/Instance.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
-import { storable } from "../sql/Statement.ts"
+import { toStorable } from "../sql/Statement.ts"
 
 const Controls = Schema.Struct({
   generation: Schema.Number,
@@ -75,7 +75,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
           generation,
           fingerprint,
           models: models.length,
-          problem: problem?.split("\n").map(storable).join("\n") ?? null
+          problem: problem?.split("\n").map(toStorable).join("\n") ?? null
         }
         yield* sql`
           INSERT INTO instance_catalogs ${sql.insert(row)} ON CONFLICT (instance_id) DO UPDATE

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
 import { TextOrNull, TimeOrNull } from "../resources/Record.ts"
-import { recordsOf, storable } from "../sql/Statement.ts"
+import { recordsOf, toStorable } from "../sql/Statement.ts"
 
 /** What operators told of a route. */
 export const RouteControl = Schema.Struct({
@@ -42,7 +42,7 @@ export class RouteControls extends Context.Tag("gateway/RouteControls")<
         disable: Effect.fn("RouteControls.disable")((route: string, note?: string) =>
           change(sql`
             INSERT INTO route_controls (route, disabled_at, note)
-            VALUES (${route}, now(), ${note === undefined ? null : storable(note)})
+            VALUES (${route}, now(), ${note === undefined ? null : toStorable(note)})
             ON CONFLICT (route) DO UPDATE SET disabled_at = coalesce(route_controls.disabled_at, now()),
               note = coalesce(EXCLUDED.note, route_controls.note)
             RETURNING ${columns}`)

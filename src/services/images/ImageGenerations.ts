@@ -62,7 +62,7 @@ type Kept = typeof Kept.Type
 const decodeKept = Schema.decodeUnknown(Kept)
 const longestRevision = 32_768
 
-const toStorable = (text: string): string =>
+const toStoredRevision = (text: string): string =>
   text
     .slice(0, longestRevision)
     .replaceAll("\u0000", " ")
@@ -165,7 +165,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           media: name,
           size,
           format: params.responseFormat,
-          revisedPrompt: revisedPrompt === undefined ? null : toStorable(revisedPrompt),
+          revisedPrompt: revisedPrompt === undefined ? null : toStoredRevision(revisedPrompt),
           sandbox: isSandbox(route)
         }
         yield* failpoint.reach("before_settle")

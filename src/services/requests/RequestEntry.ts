@@ -5,7 +5,7 @@ import type { Surface } from "../../domain/Model.ts"
 import { maxStored } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { AttemptEntry } from "../routing/AttemptHistory.ts"
-import { storable } from "../sql/Statement.ts"
+import { toStorable } from "../sql/Statement.ts"
 import type { RequestColumn } from "./RequestColumns.ts"
 import { requestCounts } from "./RequestCounts.ts"
 
@@ -42,8 +42,8 @@ export interface RequestEntry {
 
 const isPlain = (text: string): boolean => text.length <= 200 && /^[ -~]*$/.test(text)
 
-const toStorable = (text: string | undefined): string | null =>
-  text === undefined ? null : isPlain(text) ? text : storable(text.slice(0, 200))
+const toLogText = (text: string | undefined): string | null =>
+  text === undefined ? null : isPlain(text) ? text : toStorable(text.slice(0, 200))
 
 const withoutControls = (text: string | undefined): string | null => {
   if (text === undefined) return null
@@ -72,11 +72,11 @@ export const toRow = (entry: RequestEntry): Readonly<Record<RequestColumn, unkno
   code: entry.code,
   org_id: entry.org,
   key_id: entry.key,
-  address: toStorable(entry.address),
+  address: toLogText(entry.address),
   user_agent: withoutControls(entry.userAgent),
-  end_user: entry.endUser === undefined ? null : storable(entry.endUser),
+  end_user: entry.endUser === undefined ? null : toStorable(entry.endUser),
   tag: entry.tag ?? null,
-  model: toStorable(entry.model),
+  model: toLogText(entry.model),
   route: entry.route ?? null,
   preferred_route: entry.preferredRoute ?? null,
   provider: entry.provider ?? null,
@@ -88,7 +88,7 @@ export const toRow = (entry: RequestEntry): Readonly<Record<RequestColumn, unkno
     status,
     ms,
     provider_request_id: providerRequestId,
-    detail: toStorable(detail) ?? undefined,
+    detail: toLogText(detail) ?? undefined,
     cost_nano: amount(cost)
   })),
   provider_request_id: entry.attempts.findLast((it) => it.providerRequestId !== undefined)?.providerRequestId ?? null,

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schedule, Schema } from "effect"
 import { deadAfterSeconds } from "../instance/Instance.ts"
-import { rowsOf, storable } from "../sql/Statement.ts"
+import { rowsOf, toStorable } from "../sql/Statement.ts"
 import type { RouteReport } from "./CircuitRegistry.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"
 
@@ -123,7 +123,7 @@ const toRow = (one: RouteReport) => ({
   model: one.model,
   circuit: one.circuit,
   open_until: one.openUntil,
-  last_error: one.lastError === undefined ? undefined : storable(one.lastError),
+  last_error: one.lastError === undefined ? undefined : toStorable(one.lastError),
   last_error_at: one.lastErrorAt,
   latency_ms: one.latencyMs,
   requests: one.requests,

@@ -74,10 +74,10 @@ export const lockTimeoutSql = (waiter: Waiter) =>
 export const lockTimeout = (sql: SqlClient.SqlClient, waiter: Waiter) => sql.literal(lockTimeoutSql(waiter))
 
 /** PostgreSQL takes neither NUL nor a lone surrogate. */
-export const storable = (text: string): string => text.replace(/[\p{Cc}\p{Cs}]/gu, "?")
+export const toStorable = (text: string): string => text.replace(/[\p{Cc}\p{Cs}]/gu, "?")
 
 /** A pattern of `LIKE` that finds the text itself, whatever is in it. */
 export const containing = (text: string): string =>
-  `%${storable(text)
+  `%${toStorable(text)
     .normalize()
     .replace(/[\\%_]/g, "\\$&")}%`

@@ -47,7 +47,7 @@ export type Kept = typeof Kept.Type
 const decodeKept = Schema.decodeUnknown(Kept)
 
 /** PostgreSQL's text has neither NUL nor lone surrogates. */
-const toStorable = (text: string): string => text.replaceAll("\u0000", " ").replace(/\p{Cs}/gu, "\ufffd")
+const toStoredPrompt = (text: string): string => text.replaceAll("\u0000", " ").replace(/\p{Cs}/gu, "\ufffd")
 
 class RolledBack extends Data.TaggedError("RolledBack")<{}> {}
 
@@ -166,7 +166,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
         model: model.id,
         seconds,
         price,
-        prompt: toStorable(params.prompt),
+        prompt: toStoredPrompt(params.prompt),
         referenceUrl: reference?._tag === "Url" ? reference.url : undefined,
         reference: stored?.name,
         webhookUrl,

@@ -4,7 +4,7 @@ import type { KeyId } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { AttemptEntry } from "../routing/AttemptHistory.ts"
-import { storable } from "../sql/Statement.ts"
+import { toStorable } from "../sql/Statement.ts"
 import { type Lease, LeasedJob, type LeasedTransition, transitions, type VideoError } from "./VideoState.ts"
 
 export const leaseSeconds = 25
@@ -62,7 +62,7 @@ const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
   JSON.stringify(
     attempts.map(({ detail, providerRequestId, ...attempt }) => ({
       ...attempt,
-      detail: detail === undefined ? undefined : storable(detail.slice(0, longestDetail)),
+      detail: detail === undefined ? undefined : toStorable(detail.slice(0, longestDetail)),
       provider_request_id: providerRequestId
     }))
   )

@@ -1,6 +1,6 @@
 import type { SqlClient, SqlError } from "@effect/sql"
 import { Effect, type ParseResult, Schema } from "effect"
-import { storable } from "../sql/Statement.ts"
+import { toStorable } from "../sql/Statement.ts"
 
 /** Longer than a try with its statements takes. */
 const leaseSeconds = 60
@@ -49,7 +49,7 @@ export interface DeliveryQueue {
 
 export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
   const decode = Schema.decodeUnknown(Schema.Array(Leased))
-  const failureOf = ({ failure = "" }: Try) => storable(failure.slice(0, longestFailure))
+  const failureOf = ({ failure = "" }: Try) => toStorable(failure.slice(0, longestFailure))
   const setTried = ({ status }: Try) =>
     sql`tries = tries + 1, tried_at = now(), lease = NULL, status = ${status ?? null}`
   return {
