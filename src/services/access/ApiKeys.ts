@@ -7,7 +7,7 @@ import type { OrgId } from "../../domain/Organization.ts"
 import { assignmentsOf, selectList } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { containing, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
+import { recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Key, type KeyLimits, limits } from "./Key.ts"
 
 export interface KeyQuery {
@@ -51,7 +51,7 @@ const searching = (sql: SqlClient.SqlClient, search: string) => {
   const text = toStorable(search)
   const hint = text.startsWith(keyPrefix) ? hintOf(text) : text
   return sql`(id = ${text} OR hint = ${hint} OR (previous_hint = ${hint} AND previous_expires_at > now())
-    OR name ILIKE ${containing(text)})`
+    OR name ILIKE ${toLikePattern(text)})`
 }
 
 export class ApiKeys extends Context.Tag("gateway/ApiKeys")<

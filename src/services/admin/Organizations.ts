@@ -6,7 +6,7 @@ import { capResetsAt, capSpent } from "../ledger/CapSql.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { assignmentsOf, selectList } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { containing, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
+import { recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Organization, type OrganizationSettings, settings } from "./Organization.ts"
 
 export class NameTaken extends Data.TaggedError("NameTaken")<{ readonly name: string }> {
@@ -179,7 +179,7 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
           records(sql`
             SELECT ${columns} FROM organizations WHERE ${sql.and([
               sql.literal(state === undefined ? "deleted_at IS NULL" : states[state]),
-              ...whenDefined(search, (text) => sql`(id = ${toStorable(text)} OR name ILIKE ${containing(text)})`),
+              ...whenDefined(search, (text) => sql`(id = ${toStorable(text)} OR name ILIKE ${toLikePattern(text)})`),
               ...whenDefined(after, (id) => sql`id < ${toStorable(id)}`)
             ])}
             ORDER BY id DESC LIMIT ${limit}`)

@@ -77,7 +77,7 @@ export const lockTimeout = (sql: SqlClient.SqlClient, waiter: Waiter) => sql.lit
 export const toStorable = (text: string): string => text.replace(/[\p{Cc}\p{Cs}]/gu, "?")
 
 /** A pattern of `LIKE` that finds the text itself, whatever is in it. */
-export const containing = (text: string): string =>
+export const toLikePattern = (text: string): string =>
   `%${toStorable(text)
     .normalize()
     .replace(/[\\%_]/g, "\\$&")}%`
