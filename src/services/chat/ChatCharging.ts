@@ -119,7 +119,7 @@ export const makeChatCharging = Effect.gen(function* () {
           ledger.settle(held, cost, { row, usedTokens: billed.prompt + billed.completion })
         ),
         (settlement) => {
-          record.settled(settlement)
+          record.addSettlement(settlement)
           // That row does not know of a client that left meanwhile.
           if (record.departed !== departed) record.isLogged = false
           countTokens(billed)

@@ -173,7 +173,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         record.firstByteAt = endedAt
         const row = rowOf(record.entry({ status: 200, code: null, endedAt }))
         const settle = ledger.settle(held, variant.price, { effect: claim?.keep(kept, held.id), row })
-        record.settled(yield* withSpan(record.trace?.span, "settle", settle))
+        record.addSettlement(yield* withSpan(record.trace?.span, "settle", settle))
         // How it was answered follows.
         record.isLogged = false
         yield* failpoint.reach("after_settle")

@@ -1,6 +1,6 @@
 import type { Caller } from "../../domain/ApiKey.ts"
 import type { Usage } from "../../domain/Chat.ts"
-
+import type { Settlement } from "../../domain/Hold.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import type { TokenUse } from "../access/TokenLimiter.ts"
@@ -23,16 +23,6 @@ interface Begun {
   /** On the monotonic clock. */
   readonly startedAt: number
   readonly trace?: RequestTrace | undefined
-}
-
-/** What its hold came to. */
-interface Settled {
-  readonly charged: bigint
-  /** The cost was above the hold. */
-  readonly exceeded: boolean
-  /** The hold had been released: nothing was charged. */
-  readonly lost: boolean
-  readonly logged?: boolean
 }
 
 /** Filled in by each stage, so that the log has a row wherever the request ends. */
@@ -92,7 +82,7 @@ export class RequestRecord {
     return this.attempts.list.reduce((sum, { cost = 0n }) => sum + cost, this.cost ?? 0n)
   }
 
-  settled({ charged, exceeded, logged, lost }: Settled): void {
+  addSettlement({ charged, exceeded, logged, lost }: Settlement): void {
     this.charge = charged
     this.isLogged = logged === true
     if (exceeded) this.notes.add("hold_exceeded")
