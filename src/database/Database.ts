@@ -27,7 +27,7 @@ const parse = (url: Redacted.Redacted): Effect.Effect<Connections.Server, Databa
 
 class Pool extends Context.Tag("gateway/database/Pool")<Pool, Pg.Pool>() {}
 
-const prepared = (pool: Pg.Pool) =>
+const makePrepared = (pool: Pg.Pool) =>
   Prepared.of({
     run: ({ read, text, values }) =>
       Effect.async((resume) => {
@@ -72,7 +72,7 @@ const layerFrom = (server: Connections.Server, options: Options) => {
     Effect.map(Pool, (acquired) =>
       clientOf(acquired).pipe(
         Layer.tap((context) => Effect.sync(() => failLostTransactions(Context.get(context, PgClient.PgClient)))),
-        Layer.merge(Layer.succeed(Prepared, prepared(acquired)))
+        Layer.merge(Layer.succeed(Prepared, makePrepared(acquired)))
       )
     )
   ).pipe(

@@ -17,13 +17,13 @@ export interface Migration {
 
 export type Applied = Omit<Migration, "sql">
 
-const refused = (message: string) => new MigrationRefused({ message })
+const refusal = (message: string) => new MigrationRefused({ message })
 
 export const ownDirectory = () => ownFile("migrations")
 
 const parse = (directory: string, file: string): Effect.Effect<Migration, MigrationRefused> => {
   const number = /^(\d{4})_[a-z0-9_]+\.sql$/.exec(file)?.[1]
-  if (number === undefined) return refused(`${file} in ${directory} is not named like 0001_name.sql.`)
+  if (number === undefined) return refusal(`${file} in ${directory} is not named like 0001_name.sql.`)
   const sql = readFileSync(path.join(directory, file), "utf8").replaceAll("\r\n", "\n")
   const checksum = createHash("sha256").update(sql).digest("hex")
   return Effect.succeed({ id: Number(number), name: path.basename(file, ".sql"), sql, checksum })
@@ -32,12 +32,12 @@ const parse = (directory: string, file: string): Effect.Effect<Migration, Migrat
 export const read = Effect.fn("MigrationFiles.read")(function* (directory: string) {
   const files = yield* Effect.try({
     try: () => readdirSync(directory).filter((file) => file.endsWith(".sql")),
-    catch: (error) => refused(`The migrations cannot be read (${String(error)}).`)
+    catch: (error) => refusal(`The migrations cannot be read (${String(error)}).`)
   })
   const migrations = yield* Effect.forEach(files.toSorted(), (file) => parse(directory, file))
   for (const [index, { id, name }] of migrations.entries()) {
     const previous = migrations[index - 1]
-    if (previous?.id === id) return yield* refused(`${previous.name}.sql and ${name}.sql have the same number.`)
+    if (previous?.id === id) return yield* refusal(`${previous.name}.sql and ${name}.sql have the same number.`)
   }
   return migrations
 })
@@ -57,17 +57,17 @@ const contradiction = (known: ReadonlyArray<Migration>, record: Applied) => {
 }
 
 /** In order; fails where the database and the files contradict each other. */
-export const outstanding = (known: ReadonlyArray<Migration>, applied: ReadonlyArray<Applied>) =>
+export const findOutstanding = (known: ReadonlyArray<Migration>, applied: ReadonlyArray<Applied>) =>
   Effect.gen(function* () {
     for (const record of applied) {
       const message = contradiction(known, record)
-      if (message !== undefined) return yield* refused(message)
+      if (message !== undefined) return yield* refusal(message)
     }
     const done = new Set(applied.map(({ id }) => id))
     const missing = known.filter(({ id }) => !done.has(id))
     const late = missing.find(({ id }) => applied.some((record) => record.id > id))
     if (late !== undefined) {
-      return yield* refused(`${late.name}.sql comes too late: a higher number is already applied. Renumber it.`)
+      return yield* refusal(`${late.name}.sql comes too late: a higher number is already applied. Renumber it.`)
     }
     return missing
   })

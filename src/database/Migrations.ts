@@ -6,7 +6,14 @@ import * as Pg from "pg"
 import { isLockTimeout } from "../services/sql/Outage.ts"
 import { reason } from "./Connections.ts"
 import { Database } from "./Database.ts"
-import { type Applied, type Migration, MigrationRefused, outstanding, ownDirectory, read } from "./MigrationFiles.ts"
+import {
+  type Applied,
+  findOutstanding,
+  type Migration,
+  MigrationRefused,
+  ownDirectory,
+  read
+} from "./MigrationFiles.ts"
 
 /** Applies each `NNNN_name.sql` once, with its record in one transaction, by one process at a time. */
 export class Migrations extends Context.Tag("gateway/Migrations")<
@@ -158,7 +165,7 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
   )
 
   const isUpToDate = applied.pipe(
-    Effect.flatMap((records) => outstanding(known, records)),
+    Effect.flatMap((records) => findOutstanding(known, records)),
     Effect.map((missing) => missing.length === 0)
   )
 
@@ -177,17 +184,17 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
        )`
       )
       const { rows } = yield* query(connection, selectRecords)
-      const missing = yield* outstanding(known, yield* decodeRecords(rows))
+      const missing = yield* findOutstanding(known, yield* decodeRecords(rows))
       return yield* Effect.forEach(missing.filter(isWanted), apply(connection))
     }).pipe(Effect.scoped)
 
   return Migrations.of({
     migrate: Effect.gen(function* () {
-      const missing = yield* outstanding(known, yield* applied)
+      const missing = yield* findOutstanding(known, yield* applied)
       return missing.length === 0 ? [] : yield* migrateLocked(() => true)
     }).pipe(Effect.withSpan("Migrations.migrate")),
     migrateLike: Effect.fn("Migrations.migrateLike")(function* (other: ReadonlyArray<Applied>) {
-      yield* outstanding(known, other)
+      yield* findOutstanding(known, other)
       const ids = new Set(other.map(({ id }) => id))
       const own = yield* applied
       if (own.some(({ id }) => !ids.has(id))) {
@@ -198,7 +205,7 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
       if (own.length < ids.size) yield* migrateLocked(({ id }) => ids.has(id))
     }),
     outstanding: applied.pipe(
-      Effect.flatMap((records) => outstanding(known, records)),
+      Effect.flatMap((records) => findOutstanding(known, records)),
       Effect.map((missing) => missing.map(({ name }) => name))
     ),
     pending: Effect.map(applied, (records) => {

@@ -62,7 +62,7 @@ const lineOf = (value: Header | Table | End) => `${JSON.stringify(value)}\n`
 
 async function* container(client: Pg.Client, rows: Record<string, number>): AsyncGenerator<Buffer> {
   const hash = createHash("sha256")
-  const hashed = (text: string | Buffer) => {
+  const addToHash = (text: string | Buffer) => {
     const bytes = typeof text === "string" ? Buffer.from(text) : text
     hash.update(bytes)
     return bytes
@@ -71,14 +71,14 @@ async function* container(client: Pg.Client, rows: Record<string, number>): Asyn
   const created = await client.query("SELECT to_char(now() AT TIME ZONE 'UTC', 'YYYY-MM-DD\"T\"HH24:MI:SS\"Z\"') AS at")
   const [{ at }] = Schema.decodeUnknownSync(Schema.Tuple(Schema.Struct({ at: Schema.String })))(created.rows)
   const header = { format: "generation-gateway backup", version: 1, created_at: at, migrations: migrations.rows }
-  yield hashed(lineOf(Schema.decodeUnknownSync(Header)(header)))
+  yield addToHash(lineOf(Schema.decodeUnknownSync(Header)(header)))
   const found = await client.query(selectTables)
   for (const { columns, name } of orderTables(Schema.decodeUnknownSync(Tables)(found.rows))) {
-    yield hashed(lineOf({ table: name, columns }))
+    yield addToHash(lineOf({ table: name, columns }))
     const copied = client.query(Copy.to(`COPY ${quote(name)} (${columns.map(quote).join(", ")}) TO STDOUT`))
-    for await (const chunk of copied) if (Buffer.isBuffer(chunk)) yield hashed(chunk)
+    for await (const chunk of copied) if (Buffer.isBuffer(chunk)) yield addToHash(chunk)
     rows[name] = copied.rowCount
-    yield hashed(endOfRows)
+    yield addToHash(endOfRows)
   }
   yield Buffer.from(lineOf({ rows, sha256: hash.digest("hex") }))
 }

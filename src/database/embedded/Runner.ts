@@ -52,16 +52,16 @@ export const run = (
   Effect.async((resume) => {
     let stdout = ""
     let stderr = ""
-    const failed = (error: Error) => resume(Effect.succeed({ code: -1, stdout, complaint: error.message }))
+    const fail = (error: Error) => resume(Effect.succeed({ code: -1, stdout, complaint: error.message }))
     let child: ChildProcess
     try {
       child = start(runner, command, { cwd, stdio: "pipe" })
     } catch (error) {
-      return failed(error instanceof Error ? error : new Error(String(error)))
+      return fail(error instanceof Error ? error : new Error(String(error)))
     }
     child.stdout?.on("data", (chunk) => (stdout += String(chunk)))
     child.stderr?.on("data", (chunk) => (stderr += String(chunk)))
-    child.on("error", failed)
+    child.on("error", fail)
     child.on("close", (code) => resume(Effect.succeed({ code: code ?? -1, stdout, complaint: firstLine(stderr) })))
     child.stdin?.on("error", () => {})
     child.stdin?.end(input)
