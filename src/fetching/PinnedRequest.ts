@@ -9,7 +9,7 @@ const nextAddressMillis = 1_000
 const detailLimit = 300
 
 /** Paths and queries may hold secrets: only the host is logged. */
-export const failed = (
+export const failure = (
   reason: FetchFailed["reason"],
   url: URL | undefined,
   what: string,
@@ -20,18 +20,18 @@ export const failed = (
   return new FetchFailed({ reason, status, detail: detail.replaceAll(/\s+/g, " ").slice(0, detailLimit), problem })
 }
 
-export const refused = (problem: UrlProblem, url: URL | undefined, what: string, status?: number): FetchFailed =>
-  failed("refused", url, what, status, problem)
+export const refusal = (problem: UrlProblem, url: URL | undefined, what: string, status?: number): FetchFailed =>
+  failure("refused", url, what, status, problem)
 
-export const broken = (url: URL, error: Error, status?: number): FetchFailed => {
+export const networkFailure = (url: URL, error: Error, status?: number): FetchFailed => {
   if (error instanceof FetchFailed) return error
   const code = "code" in error && typeof error.code === "string" ? `${error.code} ` : ""
   const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
-  return failed("network", url, code + text, status)
+  return failure("network", url, code + text, status)
 }
 
-const brokenBy = (url: URL, status?: number) => (error: unknown) =>
-  broken(url, error instanceof Error ? error : new Error(String(error)), status)
+const toNetworkFailure = (url: URL, status?: number) => (error: unknown) =>
+  networkFailure(url, error instanceof Error ? error : new Error(String(error)), status)
 
 export interface HopRequest {
   readonly url: URL
@@ -103,11 +103,11 @@ export const send = Effect.fnUntraced(function* (request: HopRequest) {
       const method = post === undefined ? "GET" : "POST"
       return client.request({ path: url.pathname + url.search, method, headers, body: post ?? null, signal })
     },
-    catch: brokenBy(url)
+    catch: toNetworkFailure(url)
   })
   // Without a listener the error would end the process.
   body.on("error", () => undefined)
-  const toFailure = brokenBy(url, status)
+  const toFailure = toNetworkFailure(url, status)
   const response: HopResponse = {
     status,
     headers: received,

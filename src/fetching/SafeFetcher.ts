@@ -4,7 +4,7 @@ import { Fetcher, type FetchFailed, type FetchRequest, type PostRequest } from "
 import * as Monotonic from "../services/runtime/Monotonic.ts"
 import { type Address, isPublic, parseAddress, within } from "./Addresses.ts"
 import * as Names from "./Dns.ts"
-import { failed, type HopRequest, type HopResponse, refused, send } from "./PinnedRequest.ts"
+import { failure, type HopRequest, type HopResponse, refusal, send } from "./PinnedRequest.ts"
 
 export interface SafeFetcherOptions {
   readonly fetchAllow: ReadonlyArray<AddressRange>
@@ -29,13 +29,13 @@ const ownHeaders = (request: FetchRequest): Record<string, string> => {
 
 const read = (text: string, base?: URL): Effect.Effect<URL, FetchFailed> => {
   if (text.length > longestUrl || !URL.canParse(text, base?.href))
-    return Effect.fail(refused(base === undefined ? "url" : "redirect", base, "not a URL"))
+    return Effect.fail(refusal(base === undefined ? "url" : "redirect", base, "not a URL"))
   const url = new URL(text, base)
   if (url.protocol !== "http:" && url.protocol !== "https:") {
-    return Effect.fail(refused(base === undefined ? "url" : "redirect", base, "not http(s)"))
+    return Effect.fail(refusal(base === undefined ? "url" : "redirect", base, "not http(s)"))
   }
   if (url.username !== "" || url.password !== "") {
-    return Effect.fail(refused("credentials", url, "credentials in the URL"))
+    return Effect.fail(refusal("credentials", url, "credentials in the URL"))
   }
   return Effect.succeed(url)
 }
@@ -45,21 +45,21 @@ const literalOf = (url: URL): Address | undefined => parseAddress(url.hostname.r
 const resolveRedirect = (from: URL, { headers, status }: HopResponse) =>
   Effect.gen(function* () {
     const { location } = headers
-    if (typeof location !== "string") return yield* failed("status", from, "a redirect to nowhere", status)
+    if (typeof location !== "string") return yield* failure("status", from, "a redirect to nowhere", status)
     const to = yield* read(location, from)
     if (from.protocol !== "https:" || to.protocol === "https:") return to
-    return yield* refused("redirect", to, `redirected from https at ${from.host}`, status)
+    return yield* refusal("redirect", to, `redirected from https at ${from.host}`, status)
   })
 
 const accept = (url: URL, response: HopResponse, limitBytes: number): Effect.Effect<HopResponse, FetchFailed> => {
   const { headers, status } = response
-  if (status !== 200) return Effect.fail(failed("status", url, `status ${status}`, status))
+  if (status !== 200) return Effect.fail(failure("status", url, `status ${status}`, status))
   const { "content-encoding": encoding = "identity", "content-length": length } = headers
   if (String(encoding).trim().toLowerCase() !== "identity") {
-    return Effect.fail(failed("network", url, "compressed, which was not asked for", status))
+    return Effect.fail(failure("network", url, "compressed, which was not asked for", status))
   }
   return Number(length) > limitBytes
-    ? Effect.fail(failed("too_large", url, `announces more than ${limitBytes} bytes`, status))
+    ? Effect.fail(failure("too_large", url, `announces more than ${limitBytes} bytes`, status))
     : Effect.succeed(response)
 }
 
@@ -75,12 +75,12 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     // Whether a private name exists is not told.
     const problem = Names.isPrivate(url.hostname) ? "address" : "name"
     const answers = yield* Effect.mapError(names(url.hostname), ({ message }) =>
-      failed("network", url, message, undefined, problem)
+      failure("network", url, message, undefined, problem)
     )
     const addresses: Array<Address> = []
     for (const answer of answers) {
       const address = parseAddress(answer)
-      if (address === undefined) return yield* refused("address", url, `${answer} is no address`)
+      if (address === undefined) return yield* refusal("address", url, `${answer} is no address`)
       addresses.push(address)
     }
     return addresses
@@ -92,14 +92,14 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     const isExempt = exempt[from]
     const forbidden = addresses.find((address) => !isExempt(address) && !isPublic(address))
     if (forbidden !== undefined) {
-      return yield* refused(
+      return yield* refusal(
         "address",
         url,
         `${forbidden.toString()} is ${forbidden.range()}, not an address to fetch from`
       )
     }
     // The port is empty where it is the scheme's default.
-    if (url.port !== "" && !addresses.every(isExempt)) return yield* refused("port", url, "not a default port")
+    if (url.port !== "" && !addresses.every(isExempt)) return yield* refusal("port", url, "not a default port")
     return addresses
   })
 
@@ -109,12 +109,12 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       if (url.port === "" && !Names.isPrivate(url.hostname)) return
       if (ranges[from].length === 0) {
         const problem = Names.isPrivate(url.hostname) ? "address" : "port"
-        return yield* refused(problem, url, "a private name, or not a default port")
+        return yield* refusal(problem, url, "a private name, or not a default port")
       }
     }
     yield* Effect.timeoutFail(resolveAllowed(url, from), {
       duration: connectTimeout,
-      onTimeout: () => failed("timeout", url, "took too long to look up")
+      onTimeout: () => failure("timeout", url, "took too long to look up")
     })
   })
 
@@ -126,7 +126,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     Effect.suspend(() => {
       let isConnected = false
       const late = Effect.suspend(() =>
-        isConnected ? Effect.never : Effect.fail(failed("timeout", url, "took too long to connect to"))
+        isConnected ? Effect.never : Effect.fail(failure("timeout", url, "took too long to connect to"))
       )
       const headers = { accept: "*/*", "user-agent": "generation-gateway", ...more, "accept-encoding": "identity" }
       const onConnect = () => {
@@ -147,7 +147,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       const url = yield* read(text)
       const { status } = yield* Effect.timeoutFail(hop({ url, headers, post: body }, resolveAllowed(url, "customer")), {
         duration: Duration.seconds(withinSeconds),
-        onTimeout: () => failed("timeout", url, `no answer within ${withinSeconds} s`)
+        onTimeout: () => failure("timeout", url, `no answer within ${withinSeconds} s`)
       })
       return status
     }).pipe(Effect.scoped)
@@ -168,12 +168,12 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       url = yield* resolveRedirect(url, response)
       yield* Scope.close(hopScope, Exit.void)
     }
-    return yield* refused("redirect", url, `more than ${maxRedirects} redirects`)
+    return yield* refusal("redirect", url, `more than ${maxRedirects} redirects`)
   })
 
   const open = Effect.fnUntraced(function* (request: FetchRequest) {
     const url = yield* read(request.url)
-    const late = failed("timeout", url, `not whole within ${request.withinSeconds} s`)
+    const late = failure("timeout", url, `not whole within ${request.withinSeconds} s`)
     const deadline = (yield* Monotonic.millis) + request.withinSeconds * 1_000
     const { body, fail, status } = yield* Effect.timeoutFail(follow(url, request), {
       duration: Duration.seconds(request.withinSeconds),
@@ -191,7 +191,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       bytes += chunk.length
       return bytes <= request.limitBytes
         ? Effect.succeed(chunk)
-        : Effect.fail(failed("too_large", url, `more than ${request.limitBytes} bytes`, status))
+        : Effect.fail(failure("too_large", url, `more than ${request.limitBytes} bytes`, status))
     })
   })
 
