@@ -7,7 +7,7 @@ import { Arguments, records, Text } from "../chat/WireSchema.ts"
 import { amendFailure, decodeFailure as decodeConvention } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asCount, asFields, asText, type Fields, parseJson } from "../client/Json.ts"
-import { loggable } from "../client/Upstream.ts"
+import { toLoggable } from "../client/Upstream.ts"
 
 const reasons: ReadonlyMap<unknown, FinishReason> = new Map([
   ["max_tokens", "length"],
@@ -109,7 +109,7 @@ export const decodeFailure = (
 ): ProviderFailure => {
   const failure = decodeConvention(account, response, nowMillis)
   const error = readError(response.body)
-  const detail = loggable(account, `${error.code} ${failure.detail}`)
+  const detail = toLoggable(account, `${error.code} ${failure.detail}`)
   return amendFailure(failure, { ...classify(failure.status, error), detail })
 }
 

@@ -4,7 +4,7 @@ import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import type { UpstreamHeaders, UpstreamResponse } from "./Exchange.ts"
 import { parseJson } from "./Json.ts"
-import { loggable } from "./Upstream.ts"
+import { toLoggable } from "./Upstream.ts"
 
 /** Lower-case `words`, in order of weight. */
 export interface HostError {
@@ -187,12 +187,12 @@ export const decodeFailure = (
   return new ProviderFailure({
     ...classify(answer, nowMillis, imageParam),
     status: answer.status < 400 ? (error?.status ?? answer.status) : answer.status,
-    detail: loggable(account, detailOf(answer, error))
+    detail: toLoggable(account, detailOf(answer, error))
   })
 }
 
 export const protocolFailure = (account: ProviderAccount, status: number, what: string): ProviderFailure =>
-  new ProviderFailure({ class: "retry", status, detail: loggable(account, what) })
+  new ProviderFailure({ class: "retry", status, detail: toLoggable(account, what) })
 
 /** Names where it was thrown, and nothing of its message, which may hold output. */
 const describeDefect = (defect: unknown): string => {
@@ -211,7 +211,7 @@ export const unsentFailure = ({ id, provider }: RouteBase, what: string): Provid
     class: "retry",
     status: undefined,
     unsent: true,
-    detail: loggable(provider, `${id}: ${what}`)
+    detail: toLoggable(provider, `${id}: ${what}`)
   })
 
 type FailureFields = ConstructorParameters<typeof ProviderFailure>[0]

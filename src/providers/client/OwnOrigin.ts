@@ -2,7 +2,7 @@ import { Redacted } from "effect"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import type { FetchFailed, FetchRequest } from "../../services/media/Fetcher.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { loggable, type UpstreamRequest } from "./Upstream.ts"
+import { toLoggable, type UpstreamRequest } from "./Upstream.ts"
 
 /** The credential goes nowhere else. */
 const ownOrigin = (account: ProviderAccount, authorization: UpstreamRequest["authorization"]): FetchRequest["own"] => {
@@ -37,5 +37,5 @@ export const fetchFailure =
       class: classOf[reason],
       status: status ?? 200,
       spent: "whole",
-      detail: loggable(account, `the result could not be fetched: ${reason} ${detail}`)
+      detail: toLoggable(account, `the result could not be fetched: ${reason} ${detail}`)
     })

@@ -35,7 +35,7 @@ export interface UpstreamStream extends UpstreamHead {
 }
 
 /** Bounded, on one line, without the account's credential. */
-export const loggable = (account: ProviderAccount, text: string): string => {
+export const toLoggable = (account: ProviderAccount, text: string): string => {
   const secret = account.credential === undefined ? "" : Redacted.value(account.credential)
   const source = text.slice(0, detailSource)
   const clean = secret === "" ? source : source.replaceAll(secret, "[credential]")
@@ -76,7 +76,7 @@ const toFailure =
       status: received,
       unsent,
       ofRequest: isMalformed(error) || (isLarge && !unsent),
-      detail: loggable(account, `${codeOf(error)} ${text}`)
+      detail: toLoggable(account, `${codeOf(error)} ${text}`)
     })
   }
 

@@ -8,7 +8,7 @@ import {
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asFields, asList, asRecords, asText, parsePruned } from "../client/Json.ts"
-import { loggable } from "../client/Upstream.ts"
+import { toLoggable } from "../client/Upstream.ts"
 
 interface FalError {
   readonly type: string | undefined
@@ -67,7 +67,7 @@ export const decodeFailure = (
   return new ProviderFailure({
     ...classify(response, error, nowMillis),
     status: response.status,
-    detail: loggable(account, `${response.status} ${words === "" ? fallback : words}`)
+    detail: toLoggable(account, `${response.status} ${words === "" ? fallback : words}`)
   })
 }
 

@@ -8,7 +8,7 @@ import { Encoded as Base64 } from "../../services/media/Chunks.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import { unsentFailure } from "../client/Classification.ts"
 import type { OptionsDecoder } from "../client/RouteOptions.ts"
-import { loggable } from "../client/Upstream.ts"
+import { toLoggable } from "../client/Upstream.ts"
 import type { Fields, JobOptions, ShapeAs } from "./Options.ts"
 
 export interface Submission {
@@ -32,7 +32,7 @@ const tooMany = ({ id, provider }: RouteBase) =>
       class: "request",
       status: undefined,
       param: "image",
-      detail: loggable(provider, `${id} takes one reference image`),
+      detail: toLoggable(provider, `${id} takes one reference image`),
       unsent: true
     })
   )

@@ -17,7 +17,7 @@ import { protocolFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parsePruned } from "../client/Json.ts"
 import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
-import { loggable, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
+import { toLoggable, Upstream, type UpstreamRequest } from "../client/Upstream.ts"
 import { decodeSafely, failWith, isSuccess } from "../client/UpstreamResponse.ts"
 import { decodeHandleText, encodeHandle, type Handle } from "./Handle.ts"
 import { encodeImage, encodeVideo, type InputFormat, type Submission } from "./Input.ts"
@@ -69,7 +69,7 @@ const retry = <A, E>(effect: Effect.Effect<A, E>, mayRetry: (failure: E) => bool
 
 /** The job may have been taken; without a status, because the response was not the host's own. */
 const unknownOutcome = (account: ProviderAccount, failure: "network" | "timeout", what: string): ProviderFailure =>
-  new ProviderFailure({ class: failure, status: undefined, ofRequest: true, detail: loggable(account, what) })
+  new ProviderFailure({ class: failure, status: undefined, ofRequest: true, detail: toLoggable(account, what) })
 
 const submitFailure = (account: ProviderAccount) => (failure: ProviderFailure) => {
   if (failure.status === undefined) return failure
@@ -141,7 +141,7 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
     decodeSafely(provider, response, () => Effect.succeed(format.decodeProgress(provider, response)))
 
   const logUnknown = ({ provider }: RouteBase, status: string) => {
-    const word = loggable(provider, status).slice(0, longestWord)
+    const word = toLoggable(provider, status).slice(0, longestWord)
     if (unknownWords.has(word) || unknownWords.size >= maxWords) return Effect.void
     unknownWords.add(word)
     return Effect.logWarning(`${format.name} at ${provider.name} has jobs of an unknown status, ${word}: they run on`)

@@ -3,7 +3,7 @@ import { ProviderFailure } from "../../services/routing/Provider.ts"
 import { type Classification, classify as classifyConvention } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asFields, asRecords, asText, parsePruned } from "../client/Json.ts"
-import { loggable } from "../client/Upstream.ts"
+import { toLoggable } from "../client/Upstream.ts"
 
 /** Models have no code for refused content, only their own words. */
 const moderated =
@@ -13,7 +13,7 @@ export const predictionFailure = (account: ProviderAccount, status: number, erro
   new ProviderFailure({
     class: moderated.test(error) ? "moderation" : "retry",
     status,
-    detail: loggable(account, `the prediction failed: ${error}`)
+    detail: toLoggable(account, `the prediction failed: ${error}`)
   })
 
 interface Refusal {
@@ -58,6 +58,6 @@ export const decodeFailure = (
   return new ProviderFailure({
     ...classify(response, refusal, nowMillis),
     status: response.status,
-    detail: loggable(account, `${response.status} ${refusal.text || response.body}`)
+    detail: toLoggable(account, `${response.status} ${refusal.text || response.body}`)
   })
 }

@@ -100,7 +100,7 @@ export const make = (options: S3Options, timeouts: S3Timeouts) =>
     }
     const signingKeys = new Map<string, ArrayBuffer>()
 
-    const loggable = (text: string) =>
+    const toLoggable = (text: string) =>
       Object.values(credentials)
         .reduce((clean, secret) => clean.replaceAll(secret, "[credential]"), text.slice(0, 10 * detailLimit))
         .replaceAll(/\s+/g, " ")
@@ -111,7 +111,7 @@ export const make = (options: S3Options, timeouts: S3Timeouts) =>
       const code = error instanceof Error && "code" in error ? String(error.code) : ""
       const message = error instanceof Error ? error.message : String(error)
       return new S3Failed({
-        detail: loggable(`the store cannot be reached: ${code} ${message}`),
+        detail: toLoggable(`the store cannot be reached: ${code} ${message}`),
         status: undefined,
         code: undefined,
         transient: true
@@ -124,7 +124,7 @@ export const make = (options: S3Options, timeouts: S3Timeouts) =>
       const words = code === undefined ? text : `${code}: ${elementOf(text, "Message") ?? ""}`
       const answered = `the store answered ${status} to ${request.method}`
       return new S3Failed({
-        detail: loggable(words === "" ? answered : `${answered}: ${words}`),
+        detail: toLoggable(words === "" ? answered : `${answered}: ${words}`),
         status,
         code,
         transient: transient ?? isTransient(status, code)

@@ -1,5 +1,5 @@
 import { Effect, Option } from "effect"
-import { loggable, Upstream } from "../../../src/providers/client/Upstream.ts"
+import { toLoggable, Upstream } from "../../../src/providers/client/Upstream.ts"
 import { type CurrentAttempt, mayDependOnRequest, ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
@@ -208,6 +208,6 @@ describe("Upstream", () => {
 
   it("keeps the credential out of what is logged", () => {
     const text = `tried\nwith  ${secret} and again ${secret}`
-    assert.strictEqual(loggable(account(nobody), text), "tried with [credential] and again [credential]")
+    assert.strictEqual(toLoggable(account(nobody), text), "tried with [credential] and again [credential]")
   })
 })
