@@ -49,11 +49,11 @@ const Answer = Schema.Struct({
 })
 
 export const decodeAnswer = answerDecoder(Answer, "no content", ({ content, stop_reason, usage }) => {
-  const joined = (type: "text" | "thinking") =>
+  const joinBlocks = (type: "text" | "thinking") =>
     content.map((block) => (block.type === type ? block[type] : "")).join("")
   return {
-    text: joined("text"),
-    reasoning: joined("thinking"),
+    text: joinBlocks("text"),
+    reasoning: joinBlocks("thinking"),
     calls: content
       .filter(({ type }) => type === "tool_use")
       .map(({ id, input, name }) => ({ id, name, arguments: input })),

@@ -152,23 +152,23 @@ export const classify = (
   const after = retryAfterSeconds(answer.headers, nowMillis)
   const body = parseJson(answer.body)
   const error = body === undefined ? undefined : readHostError(body)
-  const classified = (failure: FailureClass, param?: string): Classification => ({
+  const classificationOf = (failure: FailureClass, param?: string): Classification => ({
     class: failure,
     retryAfterSeconds: after,
     param,
     ...(failure === "limit" && tooLargeForLimit.test(error?.message ?? "") && { ofRequest: true })
   })
-  if (body === undefined) return classified(classOfText(answer.status, answer.body))
+  if (body === undefined) return classificationOf(classOfText(answer.status, answer.body))
   const status = answer.status < 400 ? (error?.status ?? answer.status) : answer.status
-  if (error === undefined) return classified(classOfStatus(status))
-  if (status === 403 && (error.moderated || violation.test(error.message))) return classified("moderation")
+  if (error === undefined) return classificationOf(classOfStatus(status))
+  if (status === 403 && (error.moderated || violation.test(error.message))) return classificationOf("moderation")
   for (const word of error.words) {
     const known = isSensitive(word) ? "moderation" : classOfWord.get(word)
-    if (known !== undefined) return classified(known)
-    if (isImageWord(word)) return classified("request", imageParam)
+    if (known !== undefined) return classificationOf(known)
+    if (isImageWord(word)) return classificationOf("request", imageParam)
   }
   const byStatus = classOfStatus(status)
-  return classified(byStatus === "request" && error.words.includes("model_not_found") ? "retry" : byStatus)
+  return classificationOf(byStatus === "request" && error.words.includes("model_not_found") ? "retry" : byStatus)
 }
 
 /** A body of a good status may be output, which is never logged. */

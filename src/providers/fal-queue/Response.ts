@@ -56,22 +56,22 @@ export const decodeResult = (
   response: UpstreamResponse,
   refusal: ProviderFailure
 ): Either.Either<Progress, ProviderFailure> => {
-  const failed = (failure: ProviderFailure) => Either.right({ state: "failed", failure } as const)
+  const failWith = (failure: ProviderFailure) => Either.right({ state: "failed", failure } as const)
   if (!isSuccess(response)) {
     if (isEarly(response)) return Either.right({ state: "in_progress" })
-    return isOutcome(response, refusal) ? failed(refusal) : Either.left(refusal)
+    return isOutcome(response, refusal) ? failWith(refusal) : Either.left(refusal)
   }
   const { status } = response
   const body = parsePruned(response.body)
   if (body === undefined) return Either.left(protocolFailure(account, status, "no JSON"))
   const fields = asFields(body)
   if (asList(fields.has_nsfw_concepts).includes(true)) {
-    return failed(new ProviderFailure({ class: "moderation", status, detail: "has_nsfw_concepts" }))
+    return failWith(new ProviderFailure({ class: "moderation", status, detail: "has_nsfw_concepts" }))
   }
   const media = decodeMedia(body)
   if (media !== undefined) return Either.right({ state: "done", media })
   const isPending = fields.status === "IN_QUEUE" || fields.status === "IN_PROGRESS"
-  return isPending ? Either.right({ state: "in_progress" }) : failed(refusal)
+  return isPending ? Either.right({ state: "in_progress" }) : failWith(refusal)
 }
 
 export const isCompleted = (body: unknown): boolean => Predicate.isRecord(body) && body.status === "ALREADY_COMPLETED"

@@ -41,13 +41,13 @@ export const encodePrediction = (request: ImageRequest, options: Options) => ({
 type Decoded = Either.Either<ImageAnswer, ProviderFailure>
 
 /** The host charges for a picture that cannot be read. */
-const unreadable = (detail: string) =>
+const pictureFailure = (detail: string) =>
   Either.left(new ProviderFailure({ class: "retry", status: 200, spent: "whole", detail }))
 
 const decodePicture = (text: string, prompt: unknown): Decoded => {
   const bytes = fromBase64(text)
-  if (bytes === undefined) return unreadable("a picture that is no base64")
-  if (bytes.length === 0) return unreadable("an empty picture")
+  if (bytes === undefined) return pictureFailure("a picture that is no base64")
+  if (bytes.length === 0) return pictureFailure("an empty picture")
   return Either.right({ bytes, revisedPrompt: asText(prompt) || undefined })
 }
 

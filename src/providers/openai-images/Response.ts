@@ -23,18 +23,18 @@ export const makeDecoder = (
   fail: (error: unknown) => Effect.Effect<never, ProviderFailure>
 ) => {
   /** Quotes nothing of the response. */
-  const broken = (what: string) => protocolFailure(provider, status, what)
-  const moderated = () => new ProviderFailure({ class: "moderation", status, detail: "moderated" })
+  const protocolError = (what: string) => protocolFailure(provider, status, what)
+  const moderation = () => new ProviderFailure({ class: "moderation", status, detail: "moderated" })
 
   const decodeBytes = (text: string, revisedPrompt: string | undefined): Decoded => {
     const picture = fromBase64(text.replace(dataUrl, ""))
-    if (picture === undefined) return broken("a picture that is no base64")
-    return picture.length === 0 ? broken("an empty picture") : Effect.succeed({ picture, revisedPrompt })
+    if (picture === undefined) return protocolError("a picture that is no base64")
+    return picture.length === 0 ? protocolError("an empty picture") : Effect.succeed({ picture, revisedPrompt })
   }
 
   const decodeItem = (item: Fields): Decoded | undefined => {
     if (item.error) return fail({ error: item.error })
-    if (item.respect_moderation === false) return moderated()
+    if (item.respect_moderation === false) return moderation()
     const revisedPrompt = asText(item.revised_prompt) || undefined
     const text = asText(item.b64_json)
     const url = asText(item.url)
@@ -44,15 +44,15 @@ export const makeDecoder = (
   }
 
   return (body: unknown): Decoded => {
-    if (!Predicate.isRecord(body)) return broken("an answer that is no JSON object")
+    if (!Predicate.isRecord(body)) return protocolError("an answer that is no JSON object")
     const { code, data, error, message, respect_moderation } = body
     if (error) return fail({ error })
     if (!Array.isArray(data) && code !== undefined) return fail({ code, message })
-    if (Array.isArray(data) && respect_moderation === false) return moderated()
+    if (Array.isArray(data) && respect_moderation === false) return moderation()
     for (const item of asRecords(data)) {
       const found = decodeItem(item)
       if (found !== undefined) return found
     }
-    return broken("an answer without a picture")
+    return protocolError("an answer without a picture")
   }
 }

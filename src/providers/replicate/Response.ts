@@ -33,24 +33,24 @@ export const decodeProgress = (
 ): Reported | undefined => {
   const { error, logs, output, status } = asFields(parsePruned(response.body))
   if (typeof status !== "string") return undefined
-  const failed = (what: string): Progress => {
+  const failWith = (what: string): Progress => {
     return { state: "failed", failure: predictionFailure(account, response.status, what) }
   }
   switch (status) {
     case "succeeded": {
       const url = asText(Array.isArray(output) ? output[0] : output)
       return url === ""
-        ? failed("it succeeded without an output")
+        ? failWith("it succeeded without an output")
         : { state: "done", media: { url, revisedPrompt: undefined } }
     }
     case "failed":
-      return failed(errorText(error))
+      return failWith(errorText(error))
     case "starting":
     case "queued":
       return { state: "queued" }
     case "processing":
       return { state: "in_progress", percent: percentIn(asText(logs)) }
     default:
-      return isFailed(status) ? failed(error ? errorText(error) : status) : { state: "unknown", status }
+      return isFailed(status) ? failWith(error ? errorText(error) : status) : { state: "unknown", status }
   }
 }
