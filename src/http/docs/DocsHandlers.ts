@@ -1,7 +1,7 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
-import { listed } from "../../services/catalog/Surfaces.ts"
+import { listModel } from "../../services/catalog/Surfaces.ts"
 import { json, jsonText, respond, respondTagged } from "../Answer.ts"
 import { about, SiteApi } from "../Api.ts"
 import { type OwnNames, requireLoopback } from "../admission/Loopback.ts"
@@ -21,11 +21,11 @@ export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boole
     Effect.fnUntraced(function* (handlers) {
       const baseUrl = `${options.publicUrl}${apiPrefix}`
       const catalog = yield* Catalog
-      const contract = perSnapshot(catalog, ({ models }) => JSON.stringify(openApiDocument(models, listed, baseUrl)))
+      const contract = perSnapshot(catalog, ({ models }) => JSON.stringify(openApiDocument(models, listModel, baseUrl)))
       const adminContract = yield* Effect.cached(Effect.sync(() => JSON.stringify(adminDocument())))
       const reference = perSnapshot(catalog, async ({ models }) => {
         const { referencePage } = await import("./Reference.ts")
-        return referencePage(openApiDocument(models, listed, baseUrl))
+        return referencePage(openApiDocument(models, listModel, baseUrl))
       })
       const home = Effect.promise(async () => (await import("./Home.ts")).homePage({ ...about, baseUrl }))
 

@@ -5,7 +5,7 @@ import { ModelNotAllowed } from "../../domain/Failure.ts"
 import type { Model } from "../../domain/Model.ts"
 import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
-import { listed, listing } from "../../services/catalog/Surfaces.ts"
+import { listModel, listModels } from "../../services/catalog/Surfaces.ts"
 import { json, jsonText, respond } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
@@ -24,7 +24,7 @@ export const ModelsHandlers = HttpApiBuilder.group(
   "models",
   Effect.fnUntraced(function* (handlers) {
     const catalog = yield* Catalog
-    const body = perSnapshot(catalog, ({ models }) => JSON.stringify(listing(models)))
+    const body = perSnapshot(catalog, ({ models }) => JSON.stringify(listModels(models)))
 
     const list = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
       const caller = yield* CurrentCaller
@@ -33,13 +33,13 @@ export const ModelsHandlers = HttpApiBuilder.group(
       }
       return caller.models === undefined
         ? jsonText(200, yield* body)
-        : json(200, listing(allowedTo(caller, catalog.current.models)))
+        : json(200, listModels(allowedTo(caller, catalog.current.models)))
     })
 
     const retrieve = Effect.fnUntraced(function* (id: string, request: HttpServerRequest.HttpServerRequest) {
       const caller = yield* CurrentCaller
       const model = catalog.current.find(id)
-      const shown = isOfAnthropic(request) ? modelInfo(model) : model && listed(model)
+      const shown = isOfAnthropic(request) ? modelInfo(model) : model && listModel(model)
       if (model === undefined || shown === undefined) {
         const surface = isOfAnthropic(request) ? "chat" : undefined
         return yield* unknownModel(catalog.current, id, surface, (other) => mayUseModel(caller, other.id))

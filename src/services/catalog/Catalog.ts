@@ -161,7 +161,7 @@ export const readOffers = Effect.fn("Catalog.readOffers")(function* (options: Ca
   return { all, providers, entries }
 })
 
-const unreadable = (error: PlatformError): string =>
+const explainUnreadable = (error: PlatformError): string =>
   error._tag === "SystemError" && error.reason === "NotFound"
     ? "there is no such file; CATALOG_FILE names the catalog"
     : `cannot be read as CATALOG_FILE: ${error.description ?? error.message}`
@@ -172,7 +172,8 @@ export const readCatalogFile = Effect.fn("Catalog.readFile")(function* (path: st
     .readFileString(path)
     .pipe(
       Effect.catchAll(
-        (error) => new CatalogInvalid({ problems: [{ file: path, line: 1, key: "", message: unreadable(error) }] })
+        (error) =>
+          new CatalogInvalid({ problems: [{ file: path, line: 1, key: "", message: explainUnreadable(error) }] })
       )
     )
   return { file: path, text }

@@ -27,7 +27,7 @@ import {
   list,
   type NonEmpty,
   type Report,
-  required,
+  requireValue,
   type Surface
 } from "./Surface.ts"
 
@@ -136,7 +136,7 @@ const compileChat = (entry: ChatModelEntry, base: BaseOf, { families }: EntryCon
     created: entry.created ?? 0,
     family: entry.family,
     contextLength: entry.context_length,
-    maxOutput: required(maxOutput, "max_output"),
+    maxOutput: requireValue(maxOutput, "max_output"),
     ownMaxOutput: entry.max_output,
     ...rules,
     capabilities: whole,

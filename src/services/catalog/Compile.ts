@@ -3,7 +3,7 @@ import type { Model, ProviderAccount, RouteOptions } from "../../domain/Model.ts
 import type { ProviderEntry } from "./CatalogFormat.ts"
 import { contextOf, type Entries, sandboxAdapter } from "./CatalogRules.ts"
 import { routeOptions } from "./CatalogSource.ts"
-import { type BaseOf, required } from "./Surface.ts"
+import { type BaseOf, requireValue } from "./Surface.ts"
 import { onEntry } from "./Surfaces.ts"
 
 export type Environment = Readonly<Record<string, string | undefined>>
@@ -45,7 +45,7 @@ const makeBaseOf = (model: string, upstreams: Compiled["upstreams"]): BaseOf => 
   return (entry) => {
     const nth = (seen.get(entry.provider) ?? 0) + 1
     seen.set(entry.provider, nth)
-    const provider = required(upstreams.get(entry.provider), entry.provider)
+    const provider = requireValue(upstreams.get(entry.provider), entry.provider)
     return {
       id: `${model}@${entry.provider}${nth === 1 ? "" : `#${nth}`}`,
       provider: provider.account,

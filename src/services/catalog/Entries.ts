@@ -41,7 +41,10 @@ const section = (value: unknown, key: string): unknown =>
 
 const record = (value: unknown): Readonly<Record<string, unknown>> => (Predicate.isReadonlyRecord(value) ? value : {})
 
-const wellFormed = <A, I>(schema: Schema.Schema<A, I>, named: Readonly<Record<string, unknown>>): Map<string, A> => {
+const decodeWellFormed = <A, I>(
+  schema: Schema.Schema<A, I>,
+  named: Readonly<Record<string, unknown>>
+): Map<string, A> => {
   const decode = Schema.decodeUnknownOption(schema, strict)
   return new Map(
     Object.entries(named).flatMap(([name, value]) =>
@@ -56,8 +59,8 @@ const entriesOf = (value: unknown, adapters: Adapters): Entries => {
   const models = section(value, "models")
   const decode = Schema.decodeUnknownOption(ModelEntry, strict)
   return {
-    providers: wellFormed(ProviderEntry, providers),
-    families: wellFormed(FamilyEntry, families),
+    providers: decodeWellFormed(ProviderEntry, providers),
+    families: decodeWellFormed(FamilyEntry, families),
     models: Arr.filterMap(Array.isArray(models) ? models : [], (model, index) =>
       Option.map(decode(model), (entry) => ({ index, entry }))
     ),

@@ -14,7 +14,7 @@ import {
   list,
   type NonEmpty,
   type Report,
-  required,
+  requireValue,
   type Surface
 } from "./Surface.ts"
 
@@ -143,7 +143,7 @@ const imageCost = (
 const compileImage = (entry: ImageModelEntry, base: BaseOf): ImageModel => {
   const edit = entry.edit ?? false
   const [first, ...others] = variantsOf(entry)
-  const variants = [required(first, "pricing"), ...others] as const
+  const variants = [requireValue(first, "pricing"), ...others] as const
   const ratios = ratiosOf(variants)
   return {
     id: entry.id,

@@ -67,7 +67,7 @@ export const checkNarrowing =
   }
 
 /** Going on without a guaranteed value would give a model away. */
-export const required = <A>(value: A | undefined, what: string): A => {
+export const requireValue = <A>(value: A | undefined, what: string): A => {
   if (value === undefined) throw new Error(`${what} is missing: the catalog's rules were not checked`)
   return value
 }

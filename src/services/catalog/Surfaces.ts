@@ -30,7 +30,7 @@ export const onEntry = <A>(
   return use(videoSurface, entry)
 }
 
-export const listed = (model: Model): ListedModel => ({
+export const listModel = (model: Model): ListedModel => ({
   id: model.id,
   object: "model",
   created: model.created,
@@ -39,4 +39,4 @@ export const listed = (model: Model): ListedModel => ({
   ...onModel(model, (surface, own) => surface.list(own))
 })
 
-export const listing = (models: ReadonlyArray<Model>) => ({ object: "list", data: models.map(listed) })
+export const listModels = (models: ReadonlyArray<Model>) => ({ object: "list", data: models.map(listModel) })

@@ -12,7 +12,7 @@ import {
   findRepeats,
   type NonEmpty,
   type Report,
-  required,
+  requireValue,
   type Surface
 } from "./Surface.ts"
 
@@ -83,7 +83,7 @@ const checkVideo = (report: Report, at: Path, entry: VideoModelEntry) => {
 
 const clipPricing = (entry: NonNullable<VideoModelEntry["routes"][number]["cost"]>): VideoPricing =>
   entry.per_second_usd === undefined
-    ? { per: "video", price: required(entry.per_video_usd, "per_video_usd") }
+    ? { per: "video", price: requireValue(entry.per_video_usd, "per_video_usd") }
     : { per: "second", price: entry.per_second_usd }
 
 const secondsAs = (written: VideoModelEntry["routes"][number]["seconds_as"]): SecondsAs => {
@@ -92,7 +92,7 @@ const secondsAs = (written: VideoModelEntry["routes"][number]["seconds_as"]): Se
   return written.endsWith("s") ? "suffixed" : "text"
 }
 
-const ascending = (
+const sortSeconds = (
   seconds: readonly [number, ...ReadonlyArray<number>]
 ): readonly [number, ...ReadonlyArray<number>] => {
   const [first = seconds[0], ...rest] = seconds.toSorted((a, b) => a - b)
@@ -101,7 +101,7 @@ const ascending = (
 
 const compileVideo = (entry: VideoModelEntry, base: BaseOf): VideoModel => {
   const referenceImage = entry.reference_image ?? "none"
-  const allowed = ascending(entry.seconds.allowed)
+  const allowed = sortSeconds(entry.seconds.allowed)
   const { official } = entry.pricing
   return {
     id: entry.id,
@@ -117,7 +117,7 @@ const compileVideo = (entry: VideoModelEntry, base: BaseOf): VideoModel => {
         ...base(route),
         referenceImage: narrowed,
         imageModel: narrowed === "none" ? undefined : (route.image_model ?? route.model),
-        seconds: route.seconds === undefined ? allowed : ascending(route.seconds),
+        seconds: route.seconds === undefined ? allowed : sortSeconds(route.seconds),
         secondsAs: secondsAs(route.seconds_as),
         cost: route.cost && clipPricing(route.cost)
       }

@@ -5,7 +5,7 @@ import { promisify } from "node:util"
 import { Effect } from "effect"
 import { referencePage } from "../../../src/http/docs/Reference.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
-import { listed } from "../../../src/services/catalog/Surfaces.ts"
+import { listModel } from "../../../src/services/catalog/Surfaces.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, call, refusals } from "../../harness/client/HttpCalls.ts"
 import { png } from "../../harness/fixtures/TinyMedia.ts"
@@ -106,7 +106,7 @@ describe("the reference", () => {
   it("shows what a catalog names as text", () => {
     const hostile = `<script>alert("1")</script>'&`
     const { text } = referencePage(
-      openApiDocument([modelNamed({ id: hostile, surface: "chat" })], listed, "https://api.test/v1")
+      openApiDocument([modelNamed({ id: hostile, surface: "chat" })], listModel, "https://api.test/v1")
     )
     assert.lengthOf(text.match(/<script>/g) ?? [], 1)
     assert.include(text, "&#60;script&#62;alert(&#34;1&#34;)&#60;/script&#62;&#39;&#38;")
@@ -118,7 +118,7 @@ describe("the reference", () => {
       { id: "i", surface: "image" }
     ] as const
     const samples = samplesIn(
-      referencePage(openApiDocument(models.map(modelNamed), listed, "https://api.test/v1")).text,
+      referencePage(openApiDocument(models.map(modelNamed), listModel, "https://api.test/v1")).text,
       "python"
     )
     const including = (part: string) => samples.filter((sample) => sample.includes(part))

@@ -12,7 +12,7 @@ import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { responsesError } from "../../../src/http/responses/Failure.ts"
 import { decodeVideoBody } from "../../../src/http/videos/VideoHandlers.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
-import { listed } from "../../../src/services/catalog/Surfaces.ts"
+import { listModel } from "../../../src/services/catalog/Surfaces.ts"
 import { chatModel } from "../../domain/PricedChats.ts"
 import { builtIn, options } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -77,16 +77,16 @@ describe("the examples of the OpenAPI document", () => {
 describe("the examples of a running catalog", () => {
   const answerOf = (models: ReadonlyArray<Model>, path: string): unknown =>
     examplesOf(
-      openApiDocument(models, listed, "https://api.test/v1").paths[path]?.get?.responses[200]?.content?.[json]
+      openApiDocument(models, listModel, "https://api.test/v1").paths[path]?.get?.responses[200]?.content?.[json]
     )[0]
 
   it.effect("show its own models with their own numbers", function* () {
     const { models } = yield* Catalog.make(options({ text: builtIn, sandbox: true }))
     const first = models[0] ?? assert.fail("no model")
-    assert.deepStrictEqual(answerOf(models, "/models/{id}"), listed(first))
+    assert.deepStrictEqual(answerOf(models, "/models/{id}"), listModel(first))
     const shown = Reflect.get(Object(answerOf(models, "/models")), "data")
     const ids = Array.from(shown, (one) => Reflect.get(Object(one), "id"))
-    const expected = ids.map((id) => listed(models.find((model) => model.id === id) ?? assert.fail(String(id))))
+    const expected = ids.map((id) => listModel(models.find((model) => model.id === id) ?? assert.fail(String(id))))
     assert.deepStrictEqual(shown, expected)
     assert.strictEqual(ids[0], first.id)
   })
@@ -99,7 +99,7 @@ describe("the examples of a running catalog", () => {
     const video = { ...modelNamed({ id: "film", surface: "video" }), referenceImage: "none" } as const
     const models = [chat, video]
     assert.deepInclude(answerOf(models, "/usage/requests/{request_id}"), { model: "bare", charge_usd: 0.012 })
-    const { paths } = openApiDocument(models, listed, "https://api.test/v1")
+    const { paths } = openApiDocument(models, listModel, "https://api.test/v1")
     const asked = (path: string) => Object.keys(Object(paths[path]?.post?.requestBody?.content[json])["examples"] ?? {})
     assert.deepStrictEqual(asked("/chat/completions"), ["text", "stream"])
     assert.deepStrictEqual(asked("/videos"), ["text"])

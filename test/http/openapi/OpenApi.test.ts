@@ -3,7 +3,7 @@ import { UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts"
 import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
-import { listed } from "../../../src/services/catalog/Surfaces.ts"
+import { listModel } from "../../../src/services/catalog/Surfaces.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { modelNamed } from "./NamedModels.ts"
 import { published } from "./Published.ts"
@@ -103,7 +103,7 @@ describe("the OpenAPI document", () => {
     assert.isTrue(accepts("ResponsesRequest", { model: "c-2", input: "hi" }))
     assert.isFalse(accepts("ResponsesRequest", { model: "v-1", input: "hi" }))
     const other = JSON.stringify(
-      openApiDocument([modelNamed({ id: "c-9", surface: "chat" })], listed, "https://api.test/v1")
+      openApiDocument([modelNamed({ id: "c-9", surface: "chat" })], listModel, "https://api.test/v1")
     )
     assert.include(other, '"enum":["c-9"]')
     assert.notInclude(other, "c-1")

@@ -5,13 +5,13 @@ import type { Model } from "../../../src/domain/Model.ts"
 import { type JsonObject } from "../../../src/http/body/Guards.ts"
 import { type Part, readForm } from "../../../src/http/body/Multipart.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
-import { listed } from "../../../src/services/catalog/Surfaces.ts"
+import { listModel } from "../../../src/services/catalog/Surfaces.ts"
 import { assert } from "../../harness/It.ts"
 import { modelNamed } from "./NamedModels.ts"
 
 /** The OpenAPI document of a catalog, and what its schemas say of a value. */
 export const published = (models: ReadonlyArray<Pick<Model, "id" | "surface">>) => {
-  const document = openApiDocument(models.map(modelNamed), listed, "https://api.test/v1")
+  const document = openApiDocument(models.map(modelNamed), listModel, "https://api.test/v1")
   const ajv = new Ajv2020({ strict: false, strictNumbers: true, formats: { binary: true } })
   ajv.addSchema({ $id: "document", ...JSON.parse(JSON.stringify(document)) })
   const validate = (pointer: string, value: unknown): boolean => ajv.validate({ $ref: `document#${pointer}` }, value)

@@ -1,5 +1,5 @@
 import type { ListedModel } from "../../../src/domain/ListedModel.ts"
-import { listing } from "../../../src/services/catalog/Surfaces.ts"
+import { listModels } from "../../../src/services/catalog/Surfaces.ts"
 import { edited, keys, load } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
@@ -8,7 +8,7 @@ const field = (model: ListedModel | undefined, name: string) => model?.params.fi
 describe("the list of models", () => {
   it.effect("shows prices, savings and the fields of each surface", function* () {
     const { models } = yield* load({ environment: keys })
-    const { data, object } = listing(models)
+    const { data, object } = listModels(models)
     assert.strictEqual(object, "list")
     const [talk, draw, film] = data
     assert.deepStrictEqual(talk?.pricing, {
@@ -111,7 +111,7 @@ describe("the list of models", () => {
       .replace("[low, medium, high]", "binary")
       .replace("official: {prompt_per_1m_usd: 2,", "official: {prompt_per_1m_usd: 1.5,")
       .replace("allowed: [8, 4, 6], default: 8", "allowed: [10, 5], default: 5")
-    const [talk, , film] = listing((yield* load({ environment: keys, text })).models).data
+    const [talk, , film] = listModels((yield* load({ environment: keys, text })).models).data
     assert.deepStrictEqual(talk?.params, [
       { key: "max_tokens", type: "number", default: 1000, min: 1, max: 1000, step: 1 },
       { key: "reasoning_effort", type: "select", options: ["low", "medium", "high", "xhigh"] },
@@ -137,7 +137,7 @@ describe("the list of models", () => {
       `{resolution: 4K, aspect_ratios: ["1:1", "16:9"], price_usd: 0.12}
       - {resolution: 4K, aspect_ratios: ["9:16"], price_usd: 0.11}`
     )
-    const [, draw] = listing((yield* load({ environment: keys, text })).models).data
+    const [, draw] = listModels((yield* load({ environment: keys, text })).models).data
     assert.deepStrictEqual(draw?.pricing, {
       per_image_usd: 0.04,
       per_image_4k_usd: 0.11,
@@ -157,7 +157,7 @@ describe("the list of models", () => {
 
   it.effect("shows what the routes that are left can do", function* () {
     const { SECOND_KEY, CLIPS_KEY } = keys
-    const [talk] = listing((yield* load({ environment: { SECOND_KEY, CLIPS_KEY } })).models).data
+    const [talk] = listModels((yield* load({ environment: { SECOND_KEY, CLIPS_KEY } })).models).data
     assert.deepInclude(talk, {
       architecture: { input_modalities: ["text"], output_modalities: ["text"] },
       capabilities: ["tools"]
