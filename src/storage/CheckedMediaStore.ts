@@ -6,7 +6,7 @@ type Service = Context.Tag.Service<MediaStore>
 const within = "10 seconds"
 
 /** Adds `check`: `write` fails where nothing can be written; a success holds for `holds`. */
-export const checked = (
+export const withCheck = (
   store: Omit<Service, "check">,
   write: Effect.Effect<unknown, MediaStoreFailed>,
   holds: Duration.DurationInput

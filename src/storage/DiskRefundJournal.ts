@@ -11,7 +11,7 @@ const encode = Schema.encodeSync(Entry)
 const decode = Schema.decodeUnknown(Entry)
 const extension = ".json"
 
-const failed = Effect.mapError(({ detail }: { readonly detail: string }) => new JournalFailed({ message: detail }))
+const mapFailure = Effect.mapError(({ detail }: { readonly detail: string }) => new JournalFailed({ message: detail }))
 
 interface Options {
   readonly directory: string
@@ -61,16 +61,16 @@ const make = ({ directory, former }: Options, ids: typeof Ids.Service) => {
 
   return RefundJournal.of({
     add: (entry) =>
-      failed(Effect.zipRight(write(fileIn(directory, entry.hold), encode(entry)), syncDirectory(directory))).pipe(
+      mapFailure(Effect.zipRight(write(fileIn(directory, entry.hold), encode(entry)), syncDirectory(directory))).pipe(
         Effect.uninterruptible
       ),
     remove: (hold) =>
-      failed(
+      mapFailure(
         Effect.forEach(directories, (folder) => runIo(() => rm(fileIn(folder, hold), { force: true })), {
           discard: true
         })
       ),
-    entries: failed(Effect.forEach(directories, filesIn)).pipe(
+    entries: mapFailure(Effect.forEach(directories, filesIn)).pipe(
       Effect.flatMap((files) => Effect.forEach(files.flat(), read)),
       Effect.map((entries) => entries.flatMap((entry) => (entry._tag === "Some" ? [entry.value] : [])))
     )

@@ -5,7 +5,7 @@ import { formatMediaName, parseMediaName } from "../domain/Media.ts"
 import { largestRead, MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
 import { makeFolders } from "../services/runtime/Folders.ts"
 import { Ids } from "../services/runtime/Ids.ts"
-import { checked } from "./CheckedMediaStore.ts"
+import { withCheck } from "./CheckedMediaStore.ts"
 import { runIo, runIoOnFile, syncDirectory } from "./disk/Io.ts"
 import { links } from "./Links.ts"
 import { forEachPart } from "./UploadParts.ts"
@@ -146,7 +146,7 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
       yield* runIo(() => handle.sync())
     }).pipe(Effect.scoped)
 
-    return yield* checked(store, tryWriting, "1 second")
+    return yield* withCheck(store, tryWriting, "1 second")
   })
 
 /** `<directory>/public` may be served, `<directory>/private` never. */

@@ -2,7 +2,7 @@ import { Effect, Layer, Option, Predicate, Stream } from "effect"
 import { formatMediaName, parseMediaName } from "../domain/Media.ts"
 import { MediaStore, MediaStoreFailed, type NewMedia } from "../services/media/MediaStore.ts"
 import { Ids } from "../services/runtime/Ids.ts"
-import { checked } from "./CheckedMediaStore.ts"
+import { withCheck } from "./CheckedMediaStore.ts"
 import { links } from "./Links.ts"
 import * as Client from "./s3/Client.ts"
 import * as Upload from "./s3/Upload.ts"
@@ -11,7 +11,7 @@ const cacheControl = { public: "public, max-age=31536000, immutable", private: "
 
 const isMissing = ({ code, status }: Client.S3Failed) => status === 404 && (code === undefined || code === "NoSuchKey")
 
-const failed = ({ detail }: Client.S3Failed) => new MediaStoreFailed({ detail })
+const toStoreFailure = ({ detail }: Client.S3Failed) => new MediaStoreFailed({ detail })
 
 const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
   Effect.gen(function* () {
@@ -36,14 +36,14 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
             : Effect.scoped(upload.inParts(file, Predicate.isUint8Array(body) ? Stream.make(body) : body))
           return Effect.as(stored, key)
         }).pipe(
-          Effect.mapError((error) => (error instanceof Client.S3Failed ? failed(error) : error)),
+          Effect.mapError((error) => (error instanceof Client.S3Failed ? toStoreFailure(error) : error)),
           Effect.withSpan("MediaStore.put")
         ),
       ...links(options.publicUrl),
       has: Effect.fn("MediaStore.has")(
         find,
         Effect.catchIf(isMissing, () => Effect.succeed(false)),
-        Effect.mapError(failed)
+        Effect.mapError(toStoreFailure)
       ),
       read: Effect.fn("MediaStore.read")(
         function* (name: string) {
@@ -52,7 +52,7 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
           return Option.some(body)
         },
         Effect.catchIf(isMissing, () => Effect.succeed(Option.none())),
-        Effect.mapError(failed)
+        Effect.mapError(toStoreFailure)
       ),
       remove: Effect.fn("MediaStore.remove")(
         function* (name: string) {
@@ -61,11 +61,11 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
           return true
         },
         Effect.catchIf(isMissing, () => Effect.succeed(false)),
-        Effect.mapError(failed)
+        Effect.mapError(toStoreFailure)
       )
     }
     const nothing = { type: "image/png", visibility: "private", body: new Uint8Array() } as const
-    return yield* checked(store, Effect.flatMap(store.put(nothing), store.remove), "30 seconds")
+    return yield* withCheck(store, Effect.flatMap(store.put(nothing), store.remove), "30 seconds")
   })
 
 export const layer = (

@@ -3,7 +3,7 @@ import { open } from "node:fs/promises"
 import path from "node:path"
 import { Deferred, Effect, TestClock } from "effect"
 import { MediaStore } from "../../src/services/media/MediaStore.ts"
-import { checked } from "../../src/storage/CheckedMediaStore.ts"
+import { withCheck } from "../../src/storage/CheckedMediaStore.ts"
 import { withTimeLimit } from "../../src/storage/disk/Io.ts"
 import { MediaStoreFake } from "../fakes/MediaStoreFake.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -16,7 +16,7 @@ const away = Effect.fail(MediaStoreFake.away)
 const make = Effect.gen(function* () {
   const fake = new MediaStoreFake()
   const below = yield* Effect.provide(MediaStore, fake.layer)
-  const store = yield* checked(below, Effect.flatMap(below.put(png), below.remove), "30 seconds")
+  const store = yield* withCheck(below, Effect.flatMap(below.put(png), below.remove), "30 seconds")
   return { fake, store }
 })
 

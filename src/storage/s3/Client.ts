@@ -107,7 +107,7 @@ export const make = (options: S3Options, timeouts: S3Timeouts) =>
         .trim()
         .slice(0, detailLimit)
 
-    const broken = (error: unknown) => {
+    const toFailure = (error: unknown) => {
       const code = error instanceof Error && "code" in error ? String(error.code) : ""
       const message = error instanceof Error ? error.message : String(error)
       return new S3Failed({
@@ -169,7 +169,7 @@ export const make = (options: S3Options, timeouts: S3Timeouts) =>
             clearTimeout(timer)
           }
         },
-        catch: broken
+        catch: toFailure
       })
 
     const ask = (request: S3Request): Effect.Effect<S3Answer, S3Failed> =>

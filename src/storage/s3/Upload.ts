@@ -17,7 +17,7 @@ const noSuchUpload = "NoSuchUpload"
 const escape = (text: string): string =>
   text.replaceAll("&", "&amp;").replaceAll("<", "&lt;").replaceAll(">", "&gt;").replaceAll('"', "&quot;")
 
-const unusable = (detail: string) => new S3Failed({ detail, status: 200, code: undefined, transient: false })
+const failure = (detail: string) => new S3Failed({ detail, status: 200, code: undefined, transient: false })
 
 const manifest = (etags: ReadonlyArray<string>) => {
   const parts = etags.map((etag, at) => `<Part><PartNumber>${at + 1}</PartNumber><ETag>${escape(etag)}</ETag></Part>`)
@@ -43,7 +43,7 @@ export const make = ({ retryTransient, ask, refusal }: S3Client) => {
     retryTransient(
       Effect.flatMap(ask({ method: "POST", key, headers, query: { uploads: "" } }), ({ body }) => {
         const id = elementOf(body.toString("utf8"), "UploadId")
-        return id === undefined || id === "" ? unusable("the store began an upload without an id") : Effect.succeed(id)
+        return id === undefined || id === "" ? failure("the store began an upload without an id") : Effect.succeed(id)
       })
     )
 
@@ -53,7 +53,7 @@ export const make = ({ retryTransient, ask, refusal }: S3Client) => {
         ask({ method: "PUT", key, query: { partNumber: String(number), uploadId }, body }),
         ({ header }) => {
           const etag = header("etag")
-          return etag === undefined ? unusable("the store took a part without an etag") : Effect.succeed(etag)
+          return etag === undefined ? failure("the store took a part without an etag") : Effect.succeed(etag)
         }
       )
     )
@@ -96,7 +96,7 @@ export const make = ({ retryTransient, ask, refusal }: S3Client) => {
       )
       const use = Effect.fnUntraced(function* (part: Uint8Array, isLast: boolean) {
         if (uploadId === undefined && isLast) return yield* whole(upload, part)
-        if (etags.length === maxParts) return yield* unusable(`the file has more than ${maxParts} parts`)
+        if (etags.length === maxParts) return yield* failure(`the file has more than ${maxParts} parts`)
         uploadId ??= yield* createUpload(upload)
         etags.push(yield* sendPart(key, uploadId, etags.length + 1, part))
         if (isLast) yield* complete(key, uploadId, etags).pipe(Effect.onExit(removeUncertain(key)))
