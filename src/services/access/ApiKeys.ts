@@ -47,7 +47,7 @@ const states = {
 
 const hintOf = (secret: string) => secret.slice(keyPrefix.length, keyPrefix.length + 8)
 
-const searching = (sql: SqlClient.SqlClient, search: string) => {
+const matchSearch = (sql: SqlClient.SqlClient, search: string) => {
   const text = toStorable(search)
   const hint = text.startsWith(keyPrefix) ? hintOf(text) : text
   return sql`(id = ${text} OR hint = ${hint} OR (previous_hint = ${hint} AND previous_expires_at > now())
@@ -124,7 +124,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
               equal: { org_id: org },
               where: [
                 ...whenDefined(state, (state) => sql.literal(states[state])),
-                ...whenDefined(search, (search) => searching(sql, search)),
+                ...whenDefined(search, (search) => matchSearch(sql, search)),
                 ...whenDefined(after, (id) => sql`id < ${toStorable(id)}`)
               ],
               by: ["id"],

@@ -76,7 +76,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
       const ids = yield* Ids
       const records = recordsOf(Operator)
       const columns = sql.literal("operators.id, name, role, operators.created_at, used_at, revoked_at")
-      const hashed = (secret: Redacted.Redacted) => sql`decode(${secretHash(Redacted.value(secret))}, 'hex')`
+      const hashOf = (secret: Redacted.Redacted) => sql`decode(${secretHash(Redacted.value(secret))}, 'hex')`
 
       const find = Effect.fn("Operators.find")(function* (reference: string) {
         const [found] = yield* records(sql`
@@ -96,7 +96,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
         const token = Redacted.make(ids.secret(tokenPrefix))
         const [operator] = yield* records(sql`
           INSERT INTO operators (id, name, role, token_hash)
-          VALUES (${ids.prefixed("opr")}, ${name}, ${wanted.role}, ${hashed(token)})
+          VALUES (${ids.prefixed("opr")}, ${name}, ${wanted.role}, ${hashOf(token)})
           ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING ${columns}`)
         return { operator: operator ?? (yield* new OperatorNameTaken({ name })), token }
       })
@@ -123,14 +123,14 @@ export class Operators extends Context.Tag("gateway/Operators")<
         const secret = Redacted.make(ids.secret(""))
         yield* Effect.orDie(sql`
           INSERT INTO operator_links (hash, operator_id, expires_at)
-          VALUES (${hashed(secret)}, ${id}, now() + ${linkHours} * interval '1 hour')`)
+          VALUES (${hashOf(secret)}, ${id}, now() + ${linkHours} * interval '1 hour')`)
         return secret
       })
 
       const byToken = Effect.fn("Operators.byToken")(function* (token: Redacted.Redacted) {
         if (!Redacted.value(token).startsWith(tokenPrefix)) return undefined
         const [found] = yield* records(sql`
-          SELECT ${columns} FROM operators WHERE token_hash = ${hashed(token)} AND revoked_at IS NULL`)
+          SELECT ${columns} FROM operators WHERE token_hash = ${hashOf(token)} AND revoked_at IS NULL`)
         if (found !== undefined) {
           yield* Effect.orDie(sql`
             UPDATE operators SET used_at = now()
@@ -145,7 +145,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
         const secret = Redacted.make(ids.secret(""))
         const [opened] = yield* recordsOf(Expiring)(sql`
           INSERT INTO operator_sessions (hash, operator_id, expires_at)
-          SELECT ${hashed(secret)}, id, now() + ${sessionHours} * interval '1 hour' FROM operators
+          SELECT ${hashOf(secret)}, id, now() + ${sessionHours} * interval '1 hour' FROM operators
           WHERE id = ${operator.id} AND revoked_at IS NULL RETURNING expires_at`)
         return opened && { operator, secret, expires_at: opened.expires_at }
       })
@@ -153,7 +153,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
       const takeLink = Effect.fnUntraced(function* (secret: Redacted.Redacted) {
         const [operator] = yield* records(sql`
           WITH taken AS (
-            DELETE FROM operator_links WHERE hash = ${hashed(secret)} RETURNING operator_id, expires_at > now() AS is_valid
+            DELETE FROM operator_links WHERE hash = ${hashOf(secret)} RETURNING operator_id, expires_at > now() AS is_valid
           )
           SELECT ${columns} FROM operators JOIN taken ON operator_id = id WHERE is_valid AND revoked_at IS NULL`)
         return operator
@@ -163,7 +163,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
         const [found] = yield* recordsOf(Schema.Struct({ ...Operator.fields, ...Expiring.fields }))(sql`
           SELECT ${columns}, operator_sessions.expires_at
           FROM operator_sessions JOIN operators ON operators.id = operator_id
-          WHERE hash = ${hashed(secret)} AND expires_at > now() AND revoked_at IS NULL`)
+          WHERE hash = ${hashOf(secret)} AND expires_at > now() AND revoked_at IS NULL`)
         return found && { operator: found, expires_at: found.expires_at }
       })
 
@@ -179,7 +179,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
         openByToken: (token) => open(byToken(token)),
         openByLink: (secret) => open(takeLink(secret)),
         close: (secret) =>
-          Effect.asVoid(Effect.orDie(sql`DELETE FROM operator_sessions WHERE hash = ${hashed(secret)}`)),
+          Effect.asVoid(Effect.orDie(sql`DELETE FROM operator_sessions WHERE hash = ${hashOf(secret)}`)),
         prune: Effect.orDie(
           Effect.zipRight(
             sql`DELETE FROM operator_sessions WHERE expires_at < now()`,

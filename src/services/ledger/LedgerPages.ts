@@ -19,7 +19,7 @@ export interface EntryQuery {
 }
 
 export const makePages = (sql: SqlClient.SqlClient) => {
-  const listed = ({ after, kind, limit, org, ...range }: EntryQuery) =>
+  const entryListing = ({ after, kind, limit, org, ...range }: EntryQuery) =>
     listing(sql, {
       equal: { org_id: org },
       where: [
@@ -41,7 +41,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
   /** Newest first. */
   const entries = (org: OrgId, { limit }: { readonly limit: number }) =>
     recordsOf(Entry)(sql`
-      SELECT ${sql.literal(entryColumns("ledger_entries"))} FROM ledger_entries ${listed({ org, limit })}`)
+      SELECT ${sql.literal(entryColumns("ledger_entries"))} FROM ledger_entries ${entryListing({ org, limit })}`)
 
   // The planner expects few ids of an array, and looks the requests of these up.
   const page = Effect.fn("LedgerAdmin.page")((query: EntryQuery) => {
@@ -52,7 +52,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
         coalesce(log.request_id, (SELECT request_id FROM videos WHERE hold_id = entry.paid_hold)) AS request_id
       FROM (
         SELECT *, coalesce(hold_id, substring(ref FROM '^refund:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})')::uuid) AS paid_hold
-        FROM ledger_entries WHERE id = ANY (ARRAY(SELECT id FROM ${from} AS entries ${listed(query)}))
+        FROM ledger_entries WHERE id = ANY (ARRAY(SELECT id FROM ${from} AS entries ${entryListing(query)}))
       ) AS entry
       JOIN organizations ON organizations.id = entry.org_id
       LEFT JOIN request_log AS log ON log.id = entry.paid_hold AND log.hold_id = log.id

@@ -59,7 +59,7 @@ export type WrittenBody<Of extends Inputs> = {
   readonly [Name in keyof Of]?: Schema.Schema.Encoded<Of[Name]["body"]> | undefined
 }
 
-const listed = (words: ReadonlyArray<string>, last: "and" | "or") =>
+const joinWords = (words: ReadonlyArray<string>, last: "and" | "or") =>
   `${words.slice(0, -1).join(", ")} ${last} ${words.at(-1)}`
 
 export const text = (longest: number, about: About): Input<typeof Schema.String, Schema.Schema<string>> => ({
@@ -144,7 +144,7 @@ export const choice = <const Options extends Words>(
   const isOne = Schema.is(of)
   return {
     ...about,
-    description: `${about.description}: ${listed(of.literals, "or")}`,
+    description: `${about.description}: ${joinWords(of.literals, "or")}`,
     record: of,
     body: of,
     problem: `must be one of ${of.literals.join(", ")}`,
@@ -160,7 +160,7 @@ export const choices = <const Options extends Words>(
   about: About
 ): Input<Schema.Array$<Schema.Literal<[...Options]>>, Schema.Schema<ReadonlyArray<Options[number]>>> => {
   const isOne = Schema.is(of)
-  const all = listed(of.literals, "and")
+  const all = joinWords(of.literals, "and")
   return {
     ...about,
     description: `${about.description}, of ${all}`,

@@ -183,7 +183,7 @@ const readBounds = (sql: SqlClient.SqlClient) =>
   )
 
 /** Groups are few, which the planner cannot know: sorting all rows by them takes twice as long. */
-const hashed = <A, E>(sql: SqlClient.SqlClient, statement: Effect.Effect<A, E>) =>
+const withHashAggregation = <A, E>(sql: SqlClient.SqlClient, statement: Effect.Effect<A, E>) =>
   sql`SELECT set_config('enable_sort', 'off', true), set_config('work_mem', '32MB', true)`.pipe(
     Effect.zipRight(statement),
     sql.withTransaction
@@ -229,5 +229,5 @@ export const report = (sql: SqlClient.SqlClient, query: UsageQuery, unknown: "un
       SELECT *, ${sql.literal(labelOf(by, '"group"'))} AS label, ${sql.literal(labelOf(thenBy, "subgroup"))} AS sublabel
       FROM placed, (SELECT ${start} AS start) AS page
       WHERE is_total OR place > start AND place <= coalesce(start + ${limit ?? null}::bigint + 1, place) ORDER BY place`
-    return hashed(sql, found)
+    return withHashAggregation(sql, found)
   })

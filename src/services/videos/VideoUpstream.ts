@@ -20,7 +20,7 @@ export interface Render {
 const timeout = (detail: string) => new ProviderFailure({ class: "timeout", status: undefined, detail })
 const noVideo = new ProviderFailure({ class: "retry", status: 200, detail: "the clip is no MP4 video" })
 
-const checked = <E, R>(clip: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E | ProviderFailure, R> =>
+const requireMp4 = <E, R>(clip: Stream.Stream<Uint8Array, E, R>): Stream.Stream<Uint8Array, E | ProviderFailure, R> =>
   Stream.unwrapScoped(
     Effect.gen(function* () {
       const pull = yield* Stream.toPull(clip)
@@ -60,7 +60,7 @@ export const makeUpstream = Effect.gen(function* () {
   const download = Effect.fnUntraced(function* ({ handle, route }: Render, { leftMs }: LeasedJob) {
     const adapter = yield* router.renderer(route)
     const within = Math.min(Math.max(leftMs, 0), longestDownloadMs)
-    const body = checked(adapter.download(route, handle))
+    const body = requireMp4(adapter.download(route, handle))
     return yield* Effect.timeoutFail(store.put({ type: "video/mp4", visibility: "public", body }), {
       duration: within,
       onTimeout: () => timeout(`the clip was not there within ${within} ms`)

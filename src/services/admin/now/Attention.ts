@@ -99,7 +99,7 @@ interface Undeliveries {
   readonly isOfTime: Statement.Fragment
 }
 
-const undelivered = (sql: SqlClient.SqlClient, { chosen, isOfTime, kind, said }: Undeliveries) =>
+const findUndelivered = (sql: SqlClient.SqlClient, { chosen, isOfTime, kind, said }: Undeliveries) =>
   Effect.map(
     rowsOf(Undelivered)(sql`
       SELECT d.org_id AS org, o.name AS org_name, d.url, count(*)::int AS events,
@@ -120,7 +120,7 @@ const undelivered = (sql: SqlClient.SqlClient, { chosen, isOfTime, kind, said }:
   )
 
 const failingWebhooks = (sql: SqlClient.SqlClient, now: Date) =>
-  undelivered(sql, {
+  findUndelivered(sql, {
     kind: "webhook_failing",
     said: "tried for more than an hour",
     chosen: "next_at IS NOT NULL AND tries > 0 ORDER BY next_at",
@@ -128,7 +128,7 @@ const failingWebhooks = (sql: SqlClient.SqlClient, now: Date) =>
   })
 
 const failedWebhooks = (sql: SqlClient.SqlClient, now: Date) =>
-  undelivered(sql, {
+  findUndelivered(sql, {
     kind: "webhook_failed",
     said: "given up",
     chosen: "state = 'failed' ORDER BY id DESC",
