@@ -69,7 +69,7 @@ export const invalid =
     new InvalidRequest({ message, param })
 
 /** As bodies name their fields. */
-export const fieldRefused = ({ explain, field }: FieldRefused) => {
+export const refuseField = ({ explain, field }: FieldRefused) => {
   const message = explain((name, values) => `\`${name}\`${values === undefined ? "" : `: ${values}`}`)
   return new InvalidRequest({ message, param: field })
 }

@@ -109,7 +109,7 @@ const readKey = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ headers: 
   sent === undefined ? Effect.succeed(undefined) : keyFrom(sent)
 )
 
-const changing = (needed: Role) =>
+const makeWriteAccess = (needed: Role) =>
   Effect.map(make, (authenticate) =>
     Effect.flatMap(authenticate(needed), ({ actor }) =>
       Effect.map(readKey, (key) => ({ ...actor, idempotencyKey: key }))
@@ -124,6 +124,6 @@ export const AccessLayer = Layer.mergeAll(
     )
   ),
   Layer.effect(ReadAccess, reading),
-  Layer.effect(WriteAccess, changing("write")),
-  Layer.effect(OwnerAccess, changing("owner"))
+  Layer.effect(WriteAccess, makeWriteAccess("write")),
+  Layer.effect(OwnerAccess, makeWriteAccess("owner"))
 )

@@ -37,7 +37,7 @@ const explanations: Readonly<Record<JsonUnreadable["reason"], string>> = {
   numberBytes: `A number in the body must have ${atMost(bodyLimits.numberBytes)} characters.`
 }
 
-const unreadable = ({ reason }: JsonUnreadable): InvalidRequest => refuse(null, explanations[reason])
+const explainUnreadable = ({ reason }: JsonUnreadable): InvalidRequest => refuse(null, explanations[reason])
 
 const byteOrderMark = Buffer.from("\ufeff")
 
@@ -49,9 +49,9 @@ const parseSmall = (bytes: Buffer): Effect.Effect<unknown, InvalidRequest> => {
     const value: unknown = JSON.parse(bytes.toString("utf8"))
     return nestsWithin(bodyLimits.levels, value)
       ? Effect.succeed(value)
-      : unreadable(new JsonUnreadable({ reason: "levels" }))
+      : explainUnreadable(new JsonUnreadable({ reason: "levels" }))
   } catch {
-    return unreadable(new JsonUnreadable({ reason: "syntax" }))
+    return explainUnreadable(new JsonUnreadable({ reason: "syntax" }))
   }
 }
 
@@ -61,7 +61,7 @@ export const parseBody = (body: Buffer): Effect.Effect<unknown, InvalidRequest> 
   const bytes = withoutMark(body)
   return bytes.length <= smallDocument
     ? parseSmall(bytes)
-    : EventLoop.runInSlices(parseJson(bytes, bodyLimits)).pipe(Effect.flatten, Effect.mapError(unreadable))
+    : EventLoop.runInSlices(parseJson(bytes, bodyLimits)).pipe(Effect.flatten, Effect.mapError(explainUnreadable))
 }
 
 const isForm = (contentType: string): boolean =>

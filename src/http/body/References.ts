@@ -10,16 +10,16 @@ import { isAbsent, isArray, isObject, isString, type JsonObject } from "./Guards
 
 type Decoded<A> = Either.Either<A, InvalidRequest>
 
-const unusable = (problem: string, subject: string | undefined): Decoded<never> =>
+const unusableImage = (problem: string, subject: string | undefined): Decoded<never> =>
   Either.left(refuseReference("image", problem, subject))
 const wrong = (param: Field, path: string, problem: string): Decoded<never> =>
   Either.left(refuseAt(param, path, problem))
 
 const readBytes = (bytes: Uint8Array | undefined, subject: string | undefined): Decoded<Reference> => {
-  if (bytes === undefined) return unusable(referenceProblems.neither, subject)
-  if (bytes.length === 0) return unusable(referenceProblems.empty, subject)
+  if (bytes === undefined) return unusableImage(referenceProblems.neither, subject)
+  if (bytes.length === 0) return unusableImage(referenceProblems.empty, subject)
   return bytes.length > largestReference
-    ? unusable(referenceProblems.large, subject)
+    ? unusableImage(referenceProblems.large, subject)
     : Either.right({ _tag: "Bytes", bytes })
 }
 
@@ -36,12 +36,12 @@ const readString = (value: string, subject: string | undefined): Decoded<Referen
   const base64 = base64In(value)
   if (base64 !== undefined) {
     return base64.length > longestText
-      ? unusable(referenceProblems.large, subject)
+      ? unusableImage(referenceProblems.large, subject)
       : readBytes(fromBase64(base64), subject)
   }
   return isWithin(longestUrl, value) && URL.canParse(value)
     ? Either.right({ _tag: "Url", url: value })
-    : unusable(referenceProblems.url, subject)
+    : unusableImage(referenceProblems.url, subject)
 }
 
 const readImage = (value: unknown, subject: string | undefined): Decoded<Reference> => {

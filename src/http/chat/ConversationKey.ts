@@ -43,7 +43,7 @@ const beginningOf = (message: Message | undefined): string => {
   return text
 }
 
-const opening = ({ messages }: ChatRequest): string => {
+const openingOf = ({ messages }: ChatRequest): string => {
   const first = (role: Message["role"]) => beginningOf(messages.find((message) => message.role === role))
   return `${first("system")}\n${first("user")}`
 }
@@ -57,5 +57,5 @@ export const conversationKeyOf = (
   if (routes.length < 2) return undefined
   const given = request.promptCacheKey || headerOf(headers) || sessionIn(request)
   if (given === undefined && bytes < minCached) return undefined
-  return hash("sha256", `${org}\n${id}\n${given?.slice(0, maxHashed) ?? opening(request)}`, "base64")
+  return hash("sha256", `${org}\n${id}\n${given?.slice(0, maxHashed) ?? openingOf(request)}`, "base64")
 }

@@ -7,6 +7,7 @@ import { GenerationErrors } from "../errors/Schemas.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, GatewayTag } from "../schema/Headers.ts"
 import {
+  documentEvents,
   endUser,
   Flag,
   ImageUrl,
@@ -18,7 +19,6 @@ import {
   StopTexts,
   samplingOnly,
   stopsProblem,
-  streaming,
   TokenCap,
   textOr,
   unsupported
@@ -209,7 +209,7 @@ export const completeChat = HttpApiEndpoint.post("complete", "/chat/completions"
       identifier: "createChatCompletion",
       summary: "Create a chat completion",
       description,
-      ...streaming("ChatStreamEvent")
+      ...documentEvents("ChatStreamEvent")
     })
   )
 

@@ -67,14 +67,15 @@ export const fieldsOf = (schemas: Schemas) => {
     return literal === undefined ? "Fields" : `${literal[0]}: ${JSON.stringify(literal[1].enum?.[0])}`
   }
 
-  const nested = (schema: JsonSchema, above: ReadonlyArray<string>): ReadonlyArray<Html> =>
+  const foldNested = (schema: JsonSchema, above: ReadonlyArray<string>): ReadonlyArray<Html> =>
     variants(schema).flatMap((variant): ReadonlyArray<Html> => {
       const name = nameOf(variant)
       if (name !== undefined && above.includes(name)) return []
       const within = name === undefined ? above : [...above, name]
       const target = resolve(variant)
-      if (target.items !== undefined) return nested(target.items, within)
-      if (target !== variant && target.anyOf !== undefined && target.type === undefined) return nested(target, within)
+      if (target.items !== undefined) return foldNested(target.items, within)
+      if (target !== variant && target.anyOf !== undefined && target.type === undefined)
+        return foldNested(target, within)
       if (target.properties === undefined) return []
       return [html`<details><summary>${name ?? titleOf(target)}</summary>${list(target, within)}</details>`]
     })
@@ -90,7 +91,7 @@ ${markdown(schema.description ?? resolve(schema).description)}
 ${values({ anyOf: present.map(resolve) })}
 ${limits.length === 0 || isEmpty(resolve(schema)) ? undefined : html`<p class="limits">${limits.join(", ")}</p>`}
 ${fallback === undefined ? undefined : html`<p class="limits">Default <code>${JSON.stringify(fallback)}</code></p>`}
-${nested(schema, above)}
+${foldNested(schema, above)}
 </li>`
   }
 
@@ -107,7 +108,7 @@ ${nested(schema, above)}
       const name = nameOf(schema)
       const target = resolve(schema)
       if (target.properties !== undefined) return list(target, name === undefined ? [] : [name])
-      return html`${markdown(target.description)}${nested(target, name === undefined ? [] : [name])}`
+      return html`${markdown(target.description)}${foldNested(target, name === undefined ? [] : [name])}`
     }
   }
 }

@@ -18,7 +18,7 @@ export interface SampleRequest {
 }
 
 const quote = (text: string): string => `'${text.replaceAll("'", "'\\''")}'`
-const indented = (text: string, by: string): string => text.replaceAll("\n", `\n${by}`)
+const indent = (text: string, by: string): string => text.replaceAll("\n", `\n${by}`)
 
 const curl = ({ answer, form, hasIdempotencyKey, json, method, url }: SampleRequest): string => {
   const flags = { json: "", stream: " -N", file: " -L -o video.mp4" }[answer]
@@ -53,7 +53,7 @@ const python = ({ answer, form, hasIdempotencyKey, json, method, url }: SampleRe
     return `        ${JSON.stringify(name)}: ${isFile ? `open(${value}, "rb")` : `(None, ${value})`},\n`
   })
   const content = [
-    json === undefined ? "" : `    json=${indented(pythonValue(json), "    ")},\n`,
+    json === undefined ? "" : `    json=${indent(pythonValue(json), "    ")},\n`,
     form.length === 0 ? "" : `    files={\n${parts.join("")}    },\n`,
     answer === "stream" ? "    stream=True,\n" : ""
   ]
@@ -97,7 +97,7 @@ const javaScript = ({ answer, form, hasIdempotencyKey, json, method, url }: Samp
   const options = [
     ...(method === "GET" ? [] : [`method: "${method}"`]),
     `headers: {\n    ${headers.join(",\n    ")}\n  }`,
-    ...(json === undefined ? [] : [`body: JSON.stringify(${indented(scriptValue(json), "  ")})`]),
+    ...(json === undefined ? [] : [`body: JSON.stringify(${indent(scriptValue(json), "  ")})`]),
     ...(form.length === 0 ? [] : ["body: form"])
   ]
   const read = {

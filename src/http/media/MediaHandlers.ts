@@ -30,7 +30,7 @@ const refusals = new Map([
   [416, "The requested range cannot be satisfied."]
 ])
 
-const refused = (status: number, message: string, contentRange: string | undefined) =>
+const fileRefusal = (status: number, message: string, contentRange: string | undefined) =>
   respond(
     wireError(
       { status, body: { error: { message, type: "invalid_request_error", param: null, code: null } } },
@@ -64,7 +64,7 @@ const serve = (options: {
       if (response.headersSent) return void response.destroy()
       for (const name of response.getHeaderNames()) if (!own.has(name)) response.removeHeader(name)
       const refusal = refusals.get(status)
-      if (refusal !== undefined) return resume(Effect.succeed(refused(status, refusal, more?.["Content-Range"])))
+      if (refusal !== undefined) return resume(Effect.succeed(fileRefusal(status, refusal, more?.["Content-Range"])))
       resume(
         status === 404 ? new UnknownEndpoint() : Effect.dieMessage(`a file of the media cannot be sent: ${message}`)
       )

@@ -6,6 +6,7 @@ import { problem } from "../schema/Decoding.ts"
 import { Authenticated, GatewayTag } from "../schema/Headers.ts"
 import {
   AnyObject,
+  documentEvents,
   endUser,
   Flag,
   JsonSchema,
@@ -15,7 +16,6 @@ import {
   StopTexts,
   samplingOnly,
   stopsProblem,
-  streaming,
   TokenCap,
   textOr
 } from "../schema/SharedFields.ts"
@@ -94,7 +94,7 @@ export const createMessage = HttpApiEndpoint.post("create", "/messages")
       summary: "Create a message",
       description:
         "The Messages API of Anthropic's clients, Claude Code among them, for every chat model. Answers with JSON, or with server-sent events from `message_start` to `message_stop` when `stream` is true; a stream that breaks ends with an `error` event, and costs nothing.",
-      ...streaming("MessagesStreamEvent")
+      ...documentEvents("MessagesStreamEvent")
     })
   )
 

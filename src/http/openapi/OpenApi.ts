@@ -142,7 +142,7 @@ type Operation = OpenApi.OpenAPISpecOperation
 type Response = OpenApi.OpenApiSpecResponse
 
 const withExamples = ({ requestBody, ...operation }: Operation, { answer, request = {} }: Examples): Operation => {
-  const asked = (media: Media, type: string): Media => {
+  const documentExamples = (media: Media, type: string): Media => {
     const examples = Record.map(request[type] ?? {}, (value) => ({ value }))
     return Object.assign({}, media, { examples })
   }
@@ -157,7 +157,10 @@ const withExamples = ({ requestBody, ...operation }: Operation, { answer, reques
     ...(requestBody === undefined
       ? {}
       : {
-          requestBody: { ...requestBody, content: Record.map<string, Media, Media>({ ...requestBody.content }, asked) }
+          requestBody: {
+            ...requestBody,
+            content: Record.map<string, Media, Media>({ ...requestBody.content }, documentExamples)
+          }
         }),
     responses: Record.map<string, Response, Response>({ ...operation.responses }, documentResponse)
   }

@@ -5,6 +5,7 @@ import { GenerationErrors } from "../errors/Schemas.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, GatewayTag } from "../schema/Headers.ts"
 import {
+  documentEvents,
   endUser,
   Flag,
   JsonSchema,
@@ -12,7 +13,6 @@ import {
   numberFrom,
   oneOf,
   samplingOnly,
-  streaming,
   TokenCap,
   unsupported
 } from "../schema/SharedFields.ts"
@@ -115,7 +115,7 @@ export const createResponse = HttpApiEndpoint.post("create", "/responses")
       identifier: "createResponse",
       summary: "Create a response",
       description,
-      ...streaming("ResponseStreamEvent")
+      ...documentEvents("ResponseStreamEvent")
     })
   )
 

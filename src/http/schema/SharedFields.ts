@@ -58,7 +58,7 @@ export const stopsProblem = (otherwise: string) =>
   problem((value) => (isArray(value) && value.every(isFilled) ? `must hold at most ${maxStops} strings` : otherwise))
 
 /** Documents the events of an operation that can stream. */
-export const streaming = (events: string): Pick<Parameters<typeof OpenApi.annotations>[0], "transform"> => ({
+export const documentEvents = (events: string): Pick<Parameters<typeof OpenApi.annotations>[0], "transform"> => ({
   transform: (operation) => {
     operation.responses[200].content["text/event-stream"] = { schema: { $ref: `#/components/schemas/${events}` } }
     return operation

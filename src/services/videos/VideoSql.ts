@@ -103,7 +103,7 @@ export const makeVideoSql = (sql: SqlClient.SqlClient) => {
           reference, webhook_url, end_user, tag, deadline, lease, lease_until)
         VALUES (${job.id}, ${job.org}, ${job.key}, ${job.hold}, ${job.requestId}, ${job.trace ?? null}, ${job.model},
           ${job.seconds}, ${job.price}, ${job.prompt}, ${job.referenceUrl ?? null}, ${job.reference ?? null},
-          ${job.webhookUrl ?? null}, ${job.endUser === undefined ? null : storable(job.endUser)}, ${job.tag ?? null},
+          ${job.webhookUrl ?? null}, ${job.endUser === undefined ? null : toStorable(job.endUser)}, ${job.tag ?? null},
           now() + ${job.timeoutSeconds} * interval '1 second', ${job.lease}, ${leaseEnd})
         ON CONFLICT (id) DO NOTHING`,
 

@@ -5,11 +5,11 @@ import type { Key, KeyLimits } from "../../../services/access/Key.ts"
 import * as Operations from "../../../services/admin/KeyOperations.ts"
 import { Catalog } from "../../../services/catalog/Catalog.ts"
 import { AdminApi } from "../AdminApi.ts"
-import { answerOf, conflict, fieldRefused, invalid, notFound, recordOf } from "../Fields.ts"
+import { answerOf, conflict, invalid, notFound, recordOf, refuseField } from "../Fields.ts"
 import { organizationOf } from "../Filters.ts"
 import { cutPage, defaultListed } from "../Page.ts"
 
-const refusals = { KeyNotFound: notFound, KeyRevoked: conflict(null), FieldRefused: fieldRefused }
+const refusals = { KeyNotFound: notFound, KeyRevoked: conflict(null), FieldRefused: refuseField }
 
 const withSecret = (record: Key, value: IssuedKey | undefined) => ({
   ...record,
@@ -38,7 +38,7 @@ export const KeysHandlers = HttpApiBuilder.group(
         answerOf(Operations.create.run(payload), (record, value) => ({
           ...withSecret(record, value),
           ...warned(payload)
-        })).pipe(Effect.catchTags({ FieldRefused: fieldRefused, OrganizationNotFound: invalid("organization") }))
+        })).pipe(Effect.catchTags({ FieldRefused: refuseField, OrganizationNotFound: invalid("organization") }))
       )
       .handle("show", ({ path: { id } }) => Effect.catchTag(keys.find(id), "KeyNotFound", notFound))
       .handle("update", ({ path: { id }, payload }) =>
