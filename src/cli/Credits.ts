@@ -9,9 +9,9 @@ import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 import { requestArgument } from "./requests/Show.ts"
 
-const filled = (name: string, longest: number) =>
+const filledOption = (name: string, longest: number) =>
   Inputs.option(name, `a text that is not blank, of at most ${longest} characters`, Inputs.filledTo(longest))
-const note = filled("note", longestNote)
+const note = filledOption("note", longestNote)
 
 const add = command(
   "add",
@@ -19,7 +19,10 @@ const add = command(
   {
     org: Inputs.orgArgument,
     amount: Inputs.argument("USD", Inputs.usd.positive, Inputs.positiveUsd),
-    ref: Inputs.optional(filled("ref", longestRef), "the payment's own reference; the same one is never added twice"),
+    ref: Inputs.optional(
+      filledOption("ref", longestRef),
+      "the payment's own reference; the same one is never added twice"
+    ),
     note: Inputs.optional(note, "why, for the ledger")
   },
   Effect.fnUntraced(function* (payment) {

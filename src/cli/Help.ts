@@ -73,7 +73,7 @@ const usageOf = (command: Descriptor, path: ReadonlyArray<string>): string => {
   return ["gateway", ...path, ...usage.split(" ").slice(1)].join(" ")
 }
 
-const named = (commands: Group["commands"]): ReadonlyArray<readonly [string, Descriptor]> =>
+const commandsByName = (commands: Group["commands"]): ReadonlyArray<readonly [string, Descriptor]> =>
   commands.flatMap(({ descriptor }) =>
     Array.from(CommandDescriptor.getNames(descriptor), (name) => [name, descriptor] as const)
   )
@@ -87,7 +87,7 @@ const sectionOf = (title: string, commands: ReadonlyArray<readonly [string, Desc
 const overview = (description: string, groups: ReadonlyArray<Group>) =>
   [
     description,
-    ...groups.map(({ commands, title }) => sectionOf(title, named(commands))),
+    ...groups.map(({ commands, title }) => sectionOf(title, commandsByName(commands))),
     "gateway COMMAND --help tells more of a command; --json prints JSON."
   ].join("\n")
 
@@ -108,7 +108,7 @@ export const render = (
 ): string | undefined => {
   const [name, second] = words
   if (name === undefined) return overview(description, groups)
-  const command = new Map(groups.flatMap(({ commands }) => named(commands))).get(name)
+  const command = new Map(groups.flatMap(({ commands }) => commandsByName(commands))).get(name)
   if (command === undefined) return undefined
   const page = read(command)
   const children = childrenOf(command, page)

@@ -30,7 +30,7 @@ const warningsOf = (given: KeyLimits) =>
       })
     : Effect.succeed([])
 
-const issued = ({ record, value }: Changed<IssuedKey, Key>) => {
+const showIssued = ({ record, value }: Changed<IssuedKey, Key>) => {
   const { id, ...rest } = shown(record)
   const secret = value && { key: Redacted.value(value.secret) }
   return Output.record({ id, ...secret, ...rest }, "Keep the key: it is not shown again.")
@@ -44,7 +44,7 @@ const create = command(
   { org: Inputs.orgOption, given },
   Effect.fnUntraced(
     function* ({ given, org }) {
-      const created = issued(yield* Operations.create.run({ organization: org, ...given }))
+      const created = showIssued(yield* Operations.create.run({ organization: org, ...given }))
       return { ...created, warnings: yield* warningsOf(given) }
     },
     Effect.catchTag("FieldRefused", explainRefused)
@@ -93,7 +93,7 @@ const reissue = command(
   "reissue",
   `${Operations.reissue.summary}.`,
   { id, given: writtenOptions(reissuing) },
-  ({ given, id }) => Effect.map(Operations.reissue.run(id, given), issued)
+  ({ given, id }) => Effect.map(Operations.reissue.run(id, given), showIssued)
 )
 
 export const keys = Inputs.group("keys", "The keys that customers call with.").pipe(

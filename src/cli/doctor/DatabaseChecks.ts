@@ -97,22 +97,22 @@ const checkLedger = Effect.gen(function* () {
     : problem("ledger", `${violations.length} rows break it, such as "${first.invariant}": gateway ledger verify`)
 })
 
-const failed = (check: string, cause: Cause.Cause<unknown>) => problem(check, explain(Cause.squash(cause)))
+const problemOf = (check: string, cause: Cause.Cause<unknown>) => problem(check, explain(Cause.squash(cause)))
 
-const failedAs =
+const orProblem =
   (check: string) =>
   <E, R>(self: Effect.Effect<Finding, E, R>): Effect.Effect<Finding, never, R> =>
-    Effect.catchAllCause(self, (cause) => Effect.succeed(failed(check, cause)))
+    Effect.catchAllCause(self, (cause) => Effect.succeed(problemOf(check, cause)))
 
 const checkAll = Effect.fnUntraced(function* (settings: Settings) {
   const { findings, server } = yield* checkServer
-  const migrations = yield* failedAs("migrations")(checkMigrations(settings))
+  const migrations = yield* orProblem("migrations")(checkMigrations(settings))
   if (migrations.state !== "ok") return [...findings, migrations]
-  const connections = yield* failedAs("connections")(checkConnections(server, settings))
-  const ledger = yield* failedAs("ledger")(Effect.provide(checkLedger, LedgerAdmin.layer))
+  const connections = yield* orProblem("connections")(checkConnections(server, settings))
+  const ledger = yield* orProblem("ledger")(Effect.provide(checkLedger, LedgerAdmin.layer))
   const attention = yield* checkAttention.pipe(
     Effect.provide(administration),
-    Effect.catchAllCause((cause) => Effect.succeed([failed("routes", cause)]))
+    Effect.catchAllCause((cause) => Effect.succeed([problemOf("routes", cause)]))
   )
   return [...findings, connections, migrations, ledger, ...attention]
 })
@@ -129,6 +129,6 @@ export const checkDatabase = Effect.fn("Doctor.checkDatabase")(function* (settin
   )
   return yield* checkAll(settings).pipe(
     Effect.provide(database),
-    Effect.catchAllCause((cause) => Effect.succeed([failed("database", cause)]))
+    Effect.catchAllCause((cause) => Effect.succeed([problemOf("database", cause)]))
   )
 })

@@ -21,7 +21,7 @@ export const list = (words: ReadonlyArray<string>) =>
 
 const count = (findings: ReadonlyArray<Finding>, state: State) => findings.filter((one) => one.state === state).length
 
-const counted = (number: number, noun: string) => `${number} ${noun}${number === 1 ? "" : "s"}`
+const pluralize = (number: number, noun: string) => `${number} ${noun}${number === 1 ? "" : "s"}`
 
 export const report = (findings: ReadonlyArray<Finding>): Output.Output => {
   const [problems, warnings] = [count(findings, "problem"), count(findings, "warning")]
@@ -30,6 +30,6 @@ export const report = (findings: ReadonlyArray<Finding>): Output.Output => {
   return {
     document: { healthy: problems === 0, problems, warnings, data: findings },
     text: lines.join("\n"),
-    failure: problems === 0 ? undefined : `The doctor found ${counted(problems, "problem")}.`
+    failure: problems === 0 ? undefined : `The doctor found ${pluralize(problems, "problem")}.`
   }
 }

@@ -78,10 +78,10 @@ const get = (url: string) =>
     Effect.option
   )
 
-const reachable = (host: string) => (host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host)
+const reachableHost = (host: string) => (host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host)
 
 const askGateway = Effect.fnUntraced(function* ({ host, port }: Settings) {
-  const url = `http://${reachable(host)}:${port}`
+  const url = `http://${reachableHost(host)}:${port}`
   const ready = Option.flatMap(yield* get(`${url}/readyz`), Schema.decodeOption(Health))
   const metrics = yield* get(`${url}/metrics`)
   const version = Option.map(metrics, (text) => /^gateway_build_info\{[^}]*version="([^"]+)"/m.exec(text)?.[1])

@@ -109,7 +109,7 @@ export const routeRows = (
 
 type Listed = readonly [what: string, listed: bigint | undefined, fed: bigint | undefined]
 
-const listed = (model: Model, fed: FeedModel, orPrice: boolean): ReadonlyArray<Listed> => {
+const listPricesOf = (model: Model, fed: FeedModel, orPrice: boolean): ReadonlyArray<Listed> => {
   const or = (official: bigint | undefined, price: bigint) => official ?? (orPrice ? price : undefined)
   if (model.surface === "chat") {
     const { official, pricing } = model
@@ -154,7 +154,7 @@ export const modelAgainst = (
   fed: FeedModel,
   { orPrice, ownCap }: { readonly orPrice: boolean; readonly ownCap: number | undefined }
 ): Comparison => {
-  const prices = listed(model, fed, orPrice).flatMap(([what, catalog, feed]) =>
+  const prices = listPricesOf(model, fed, orPrice).flatMap(([what, catalog, feed]) =>
     catalog === undefined || feed === undefined ? [] : [{ what, catalog, feed }]
   )
   const capped = model.surface === "chat" ? limits(model, fed, ownCap) : []

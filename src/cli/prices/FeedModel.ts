@@ -120,5 +120,5 @@ export class Fields {
   }
 }
 
-export const ascending = (tiers: ReadonlyArray<FeedTier>): ReadonlyArray<FeedTier> =>
+export const sortTiers = (tiers: ReadonlyArray<FeedTier>): ReadonlyArray<FeedTier> =>
   tiers.toSorted((a, b) => a.above - b.above)

@@ -1,13 +1,13 @@
 import { Either, Predicate } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
 import {
-  ascending,
   type Decoded,
   type FeedModel,
   type FeedTier,
   Fields,
   makers,
   type PriceList,
+  sortTiers,
   vendorNames
 } from "./FeedModel.ts"
 
@@ -54,7 +54,7 @@ const model = (entry: string, value: unknown): Decoded<FeedModel> =>
     const search = yield* fields.find("search_context_cost_per_query")
     return {
       entry,
-      tiers: ascending(tiers),
+      tiers: sortTiers(tiers),
       perImage,
       perSecond,
       webSearch: search && (yield* search.nano("search_context_size_medium", 1_000)),

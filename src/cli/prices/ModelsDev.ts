@@ -1,6 +1,5 @@
 import { Either, Predicate } from "effect"
 import {
-  ascending,
   type Decoded,
   type FeedModel,
   type FeedTier,
@@ -8,6 +7,7 @@ import {
   hostOf,
   makers,
   type PriceList,
+  sortTiers,
   vendorNames
 } from "./FeedModel.ts"
 
@@ -48,7 +48,7 @@ const model = (entry: string, value: unknown): Decoded<FeedModel> =>
     const context = limit && (yield* limit.tokens("context"))
     return {
       entry,
-      tiers: cost === undefined ? [] : ascending(yield* tiersOf(cost)),
+      tiers: cost === undefined ? [] : sortTiers(yield* tiersOf(cost)),
       perImage: undefined,
       perSecond: undefined,
       webSearch: undefined,
