@@ -5,7 +5,7 @@ export type Theme = (typeof themes)[number]
 
 const name = "gateway-theme"
 
-const stored = (): Theme => {
+const readTheme = (): Theme => {
   try {
     return themes.find((theme) => theme === localStorage.getItem(name)) ?? "auto"
   } catch {
@@ -13,7 +13,7 @@ const stored = (): Theme => {
   }
 }
 
-const current = makeStore<Theme>(stored())
+const current = makeStore<Theme>(readTheme())
 const show = (theme: Theme) => document.documentElement.setAttribute("data-theme", theme)
 
 show(current.get())

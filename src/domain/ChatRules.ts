@@ -25,7 +25,7 @@ const imageInput = "Image input"
 
 type Refusal = { readonly param: string; readonly message: string }
 
-const unavailable = (param: string, { id }: ChatModel, what = `\`${param}\``): Refusal => ({
+const availabilityRefusal = (param: string, { id }: ChatModel, what = `\`${param}\``): Refusal => ({
   param,
   message: `${what} is not available for ${quoteModel(id)}.`
 })
@@ -33,7 +33,7 @@ const unavailable = (param: string, { id }: ChatModel, what = `\`${param}\``): R
 const effortRefusal = (model: ChatModel, { effortIsHint, reasoningEffort }: ChatRequest): Refusal | undefined => {
   const param = "reasoning_effort"
   if (reasoningEffort === undefined || effortIsHint === true || model.reasoning === "binary") return undefined
-  if (model.reasoning === "none") return unavailable(param, model)
+  if (model.reasoning === "none") return availabilityRefusal(param, model)
   if (model.reasoning.includes(reasoningEffort)) return undefined
   return { param, message: `\`${param}\` must be one of ${model.reasoning.join(", ")} for ${quoteModel(model.id)}.` }
 }
@@ -49,7 +49,7 @@ const capRefusal = (
 const refusalOf = (model: ChatModel, request: ChatRequest): Refusal | undefined => {
   for (const need of needs(request)) {
     if (need === "reasoning" || model.capabilities.has(need)) continue
-    return need === "vision" ? unavailable("messages", model, imageInput) : unavailable(need, model)
+    return need === "vision" ? availabilityRefusal("messages", model, imageInput) : availabilityRefusal(need, model)
   }
   return effortRefusal(model, request) ?? capRefusal(model, request)
 }
@@ -148,7 +148,7 @@ export const reduceTo = (request: ChatRequest, param: string): ChatRequest => {
 /** No route serves the field, whatever else the request asks for. */
 export const unsupportedField = (model: ChatModel, param: string, { native }: ChatRequest): InvalidRequest => {
   const only = native?.only?.param === param ? native.only.what : undefined
-  return new InvalidRequest(unavailable(param, model, only ?? (param === "messages" ? imageInput : undefined)))
+  return new InvalidRequest(availabilityRefusal(param, model, only ?? (param === "messages" ? imageInput : undefined)))
 }
 
 /** `param` is one field too many of a combination that no route serves. */

@@ -11,4 +11,4 @@ export const Balance = Schema.Struct({
 })
 export type Balance = typeof Balance.Type
 
-export const available = (of: Balance): bigint => of.balance - of.held
+export const availableOf = (of: Balance): bigint => of.balance - of.held

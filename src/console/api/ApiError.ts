@@ -31,7 +31,7 @@ const text = (value: unknown): string | null => (typeof value === "string" ? val
 
 const envelope = (message: string): Envelope => ({ error: { message, type: "api_error", param: null, code: null } })
 
-export const unreachable = () => new ApiError(0, envelope("The gateway cannot be reached."))
+export const unreachableError = () => new ApiError(0, envelope("The gateway cannot be reached."))
 
 export const errorOf = async (response: Response): Promise<ApiError> => {
   const body: unknown = await response.json().catch(() => undefined)

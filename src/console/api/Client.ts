@@ -1,6 +1,6 @@
 import { searchOf } from "../Route.ts"
 import { makeStore } from "../Store.ts"
-import { ApiError, errorOf, unreachable } from "./ApiError.ts"
+import { ApiError, errorOf, unreachableError } from "./ApiError.ts"
 
 export type Method = "POST" | "PATCH" | "DELETE"
 export type QueryValues = Parameters<typeof searchOf>[0]
@@ -13,7 +13,7 @@ export const addressOf = (path: string, query: QueryValues = {}): string => `adm
 
 const call = async (address: string, options: RequestInit): Promise<Response> => {
   const response = await fetch(address, { ...options, credentials: "same-origin" }).catch((error: unknown) => {
-    throw options.signal?.aborted ? error : unreachable()
+    throw options.signal?.aborted ? error : unreachableError()
   })
   if (response.ok) return response
   if (response.status === 401) refusals.set(refusals.get() + 1)
@@ -44,7 +44,7 @@ export const write = async <A>(method: Method, path: string, body: unknown, idem
       await new Promise((resolve) => setTimeout(resolve, delay))
     }
   }
-  throw unreachable()
+  throw unreachableError()
 }
 
 /** Calls with each line of JSON as it comes; fails where the answer breaks off. */

@@ -1,5 +1,5 @@
 import { useCallback, useEffect, useRef, useState } from "preact/hooks"
-import { ApiError, unreachable } from "./ApiError.ts"
+import { ApiError, unreachableError } from "./ApiError.ts"
 import { addressOf, get, type QueryValues } from "./Client.ts"
 import { usePolling } from "./usePolling.ts"
 
@@ -23,7 +23,7 @@ interface State<A> {
   readonly isLoading: boolean
 }
 
-export const asApiError = (error: unknown): ApiError => (error instanceof ApiError ? error : unreachable())
+export const asApiError = (error: unknown): ApiError => (error instanceof ApiError ? error : unreachableError())
 
 /** Nothing is loaded where the path is undefined; data of another path is never shown. */
 export const useResource = <A>(

@@ -3,7 +3,7 @@ import { Effect } from "effect"
 import { type Caller, scopeOf } from "../../domain/ApiKey.ts"
 import { InsufficientCredits, SpendLimitReached } from "../../domain/Failure.ts"
 import { reachedPeriod } from "../../domain/Funds.ts"
-import { available } from "../../domain/Organization.ts"
+import { availableOf } from "../../domain/Organization.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
 import type { Endpoint } from "./Endpoint.ts"
@@ -23,11 +23,11 @@ export const makeSolvencyCheck = Effect.gen(function* () {
     const period = reachedPeriod(funds)
     const endpoint = scopeOf[surface]
     const waits = fitsHold || (fitHolds && endpoint === "chat")
-    if (period === undefined && (waits ? funds.balance : available(funds)) > 0n) return
+    if (period === undefined && (waits ? funds.balance : availableOf(funds)) > 0n) return
     const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
     if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
     return yield* period === undefined
-      ? new InsufficientCredits({ needed: undefined, available: available(funds) })
+      ? new InsufficientCredits({ needed: undefined, available: availableOf(funds) })
       : new SpendLimitReached({ of: "organization", period })
   })
 })

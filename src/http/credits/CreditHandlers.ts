@@ -1,7 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect } from "effect"
 import { toUsd } from "../../domain/Money.ts"
-import { available } from "../../domain/Organization.ts"
+import { availableOf } from "../../domain/Organization.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
 import { json, respond } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
@@ -19,7 +19,7 @@ export const CreditsHandlers = HttpApiBuilder.group(
         return respond(
           json(200, {
             object: "credits",
-            available_usd: toUsd(available(funds)),
+            available_usd: toUsd(availableOf(funds)),
             balance_usd: toUsd(funds.balance),
             held_usd: toUsd(funds.held),
             cap_usd: funds.cap === null ? null : toUsd(funds.cap),

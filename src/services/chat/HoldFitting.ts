@@ -4,7 +4,7 @@ import { InsufficientCredits } from "../../domain/Failure.ts"
 import { balanceShares, type Hold } from "../../domain/Hold.ts"
 import type { ChatModel } from "../../domain/Model.ts"
 import { max, min, NanoUsd } from "../../domain/Money.ts"
-import { available } from "../../domain/Organization.ts"
+import { availableOf } from "../../domain/Organization.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import { type HoldRefused, type HoldRequest, Ledger } from "../ledger/Ledger.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
@@ -88,7 +88,7 @@ export const makeHoldFitting = (requestTimeoutMillis: number) =>
 
         const place = Effect.fnUntraced(function* () {
           const funds = yield* ledger.balance(org)
-          free = available(funds)
+          free = availableOf(funds)
           if (least > funds.balance || funds.balance <= 0n) return yield* refuse()
           if (free <= 0n || least > free) return undefined
           const budget = budgetOf(price, least, NanoUsd(free), funds.balance, funds.held === 0n && queue.length === 1)

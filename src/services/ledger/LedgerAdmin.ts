@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Schema } from "effect"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
-import { available, Balance, type OrgId } from "../../domain/Organization.ts"
+import { availableOf, Balance, type OrgId } from "../../domain/Organization.ts"
 import { recordsOf, rowsOf } from "../sql/Statement.ts"
 import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
 import { Entry, entryColumns, type ListedEntry } from "./Entry.ts"
@@ -134,7 +134,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         if (entry !== undefined) return entry
         const [left] = yield* rowsOf(Balance)(sql`SELECT balance, held FROM organizations WHERE id = ${org}`)
         if (left === undefined) return yield* Effect.dieMessage(`there is no organization ${org}`)
-        return yield* new WouldOverdraw({ available: available(left) })
+        return yield* new WouldOverdraw({ available: availableOf(left) })
       })
 
       const hold = Effect.fn("LedgerAdmin.hold")(function* (id: string) {
