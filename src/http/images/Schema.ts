@@ -4,7 +4,7 @@ import { Anything, described, Filled, Integer, matching, optional } from "../../
 import { Conflict, GenerationErrors } from "../errors/Schemas.ts"
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, MediaHeaders } from "../schema/Headers.ts"
-import { Files, References, RequiredReferences } from "../schema/References.ts"
+import { Files, References, RequiredReferences } from "../schema/ReferenceSchemas.ts"
 import {
   endUser,
   formEndUser,

@@ -16,7 +16,7 @@ import {
 import { problem } from "../schema/Decoding.ts"
 import { Authenticated, MediaHeaders } from "../schema/Headers.ts"
 import { parameter } from "../schema/Query.ts"
-import { Files, Frames, References } from "../schema/References.ts"
+import { Files, Frames, References } from "../schema/ReferenceSchemas.ts"
 import { endUser, formEndUser, formN, modelOf, n, promptFor } from "../schema/SharedFields.ts"
 
 const model = modelOf("a video model")

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { largestReference } from "../../../src/domain/Media.ts"
 import { referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
-import { decodeReferences } from "../../../src/http/body/References.ts"
+import { decodeReferences } from "../../../src/http/body/ReferenceFields.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import * as Image from "../images/ImageBodies.ts"
 import * as Video from "../videos/VideoBodies.ts"

@@ -2,7 +2,7 @@ import { Either, Schema } from "effect"
 import { atMost, described } from "../../domain/Constraints.ts"
 import { maxReferences } from "../../domain/Media.ts"
 import { refuseAt } from "../body/Fields.ts"
-import { readReferences } from "../body/References.ts"
+import { readReferences } from "../body/ReferenceFields.ts"
 import { readWith } from "./Decoding.ts"
 import { urlLimit } from "./SharedFields.ts"
 
