@@ -27,7 +27,7 @@ import { ProcessHolds } from "./services/ledger/ProcessHolds.ts"
 import { Refunds } from "./services/ledger/Refunds.ts"
 import { fillUsage } from "./services/ledger/UsageFilling.ts"
 import { MediaStore } from "./services/media/MediaStore.ts"
-import { References } from "./services/media/References.ts"
+import { ReferenceImages } from "./services/media/ReferenceImages.ts"
 import * as ProcessMetrics from "./services/metrics/ProcessMetrics.ts"
 import { ProviderRouter } from "./services/routing/ProviderRouter.ts"
 import { adaptersOf, Providers } from "./services/routing/Providers.ts"
@@ -183,7 +183,7 @@ const services = ({ settings }: GatewayOptions) => {
     VideoJobs.layer({ timeout: settings.videoTimeout }),
     CustomerUsage.layer
   )
-  const media = Layer.merge(MediaStores.layer(settings.media), References.layer)
+  const media = Layer.merge(MediaStores.layer(settings.media), ReferenceImages.layer)
   const background = [
     publishedHealth,
     filling,

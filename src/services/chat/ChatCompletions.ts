@@ -13,7 +13,7 @@ import type { Hold } from "../../domain/Hold.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { HoldRefused } from "../ledger/HoldPlacement.ts"
 import { Ledger } from "../ledger/Ledger.ts"
-import { References } from "../media/References.ts"
+import { ReferenceImages } from "../media/ReferenceImages.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
@@ -54,7 +54,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const router = yield* ProviderRouter
       const tokens = yield* TokenCounter
       const failpoint = yield* Failpoint
-      const references = yield* References
+      const references = yield* ReferenceImages
       const deadlines = yield* Deadlines.make
       const clock = yield* Effect.clock
       const { holding, measure, settle } = yield* makeChatCharging

@@ -4,7 +4,7 @@ import { InvalidRequest } from "../../domain/Failure.ts"
 import type { Picture } from "../../domain/Media.ts"
 import { nthImage } from "../../domain/ReferenceProblem.ts"
 import { base64Length, decodeBase64, toBase64 } from "../media/Base64.ts"
-import type { References } from "../media/References.ts"
+import type { ReferenceImages } from "../media/ReferenceImages.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 
@@ -49,7 +49,7 @@ const replaceAll = (messages: ReadonlyArray<Message>, replace: Replace): Readonl
 
 /** Checks every picture, and fetches each URL once where a route wants it inlined. */
 export const prepareImages = Effect.fnUntraced(function* (
-  { check, load }: Context.Tag.Service<References>,
+  { check, load }: Context.Tag.Service<ReferenceImages>,
   request: ChatRequest,
   inline: boolean
 ) {

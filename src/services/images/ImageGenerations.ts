@@ -15,7 +15,7 @@ import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
 import { type FirstClaim, Idempotency } from "../idempotency/Idempotency.ts"
 import { type HoldRefused, Ledger } from "../ledger/Ledger.ts"
 import { MediaStore, type MediaStoreFailed } from "../media/MediaStore.ts"
-import { References } from "../media/References.ts"
+import { ReferenceImages } from "../media/ReferenceImages.ts"
 import { rowOf } from "../requests/RequestEntry.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { ProviderRouter, type RoutedImage } from "../routing/ProviderRouter.ts"
@@ -83,7 +83,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
     Effect.gen(function* () {
       const idempotency = yield* Idempotency
       const ledger = yield* Ledger
-      const references = yield* References
+      const references = yield* ReferenceImages
       const router = yield* ProviderRouter
       const store = yield* MediaStore
       const failpoint = yield* Failpoint

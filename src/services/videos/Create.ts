@@ -13,7 +13,7 @@ import { Ledger } from "../ledger/Ledger.ts"
 import { Refunds } from "../ledger/Refunds.ts"
 import { Fetcher } from "../media/Fetcher.ts"
 import { MediaStore } from "../media/MediaStore.ts"
-import { References } from "../media/References.ts"
+import { ReferenceImages } from "../media/ReferenceImages.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { Ids } from "../runtime/Ids.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
@@ -61,7 +61,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
   const idempotency = yield* Idempotency
   const ids = yield* Ids
   const ledger = yield* Ledger
-  const references = yield* References
+  const references = yield* ReferenceImages
   const store = yield* MediaStore
   const views = makeVideoViews(sql)
 

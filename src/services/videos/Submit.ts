@@ -4,7 +4,7 @@ import type { Picture } from "../../domain/Media.ts"
 import { Catalog } from "../catalog/Catalog.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { pictureOf } from "../media/Pictures.ts"
-import { References } from "../media/References.ts"
+import { ReferenceImages } from "../media/ReferenceImages.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import type { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { FailureClass, ProviderFailure } from "../routing/Provider.ts"
@@ -44,7 +44,7 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
   Effect.gen(function* () {
     const catalog = yield* Catalog
     const router = yield* ProviderRouter
-    const references = yield* References
+    const references = yield* ReferenceImages
     const store = yield* MediaStore
     const failpoint = yield* Failpoint
     /** A stop waits for these leases. */

@@ -5,7 +5,7 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
 import type { ChatSink } from "../../../src/services/chat/ChatSink.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { References } from "../../../src/services/media/References.ts"
+import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
 import { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { ClientDeparture } from "../../../src/services/runtime/ClientDeparture.ts"
@@ -71,7 +71,7 @@ export const openChat = Effect.fnUntraced(function* (credits: bigint) {
 export const chatsOver = (fake: Pick<ProviderFake, "layer">) =>
   ChatCompletions.layer.pipe(
     // A chat without pictures must not look for any.
-    Layer.provide(Layer.mock(References, {})),
+    Layer.provide(Layer.mock(ReferenceImages, {})),
     Layer.provideMerge(
       Layer.mergeAll(Layer.provide(ProviderRouter.layer(), fake.layer), LedgerFake.layer, TokensFake.layer)
     )

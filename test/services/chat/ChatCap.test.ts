@@ -3,7 +3,7 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { References } from "../../../src/services/media/References.ts"
+import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { answer, hangs, model, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
@@ -22,7 +22,7 @@ const priced = { ...rest, pricing: { ...pricing, prompt: perToken, completion: p
 
 const chatOver = (count: typeof TokenCounter.Service.count) =>
   ChatCompletions.layer.pipe(
-    Layer.provide(Layer.mock(References, {})),
+    Layer.provide(Layer.mock(ReferenceImages, {})),
     Layer.provide(Layer.provide(ProviderRouter.layer(), tooLong.layer)),
     Layer.provide(Layer.succeed(TokenCounter, TokenCounter.of({ count, prompt: () => Effect.succeed(100) }))),
     Layer.provideMerge(LedgerFake.layer)

@@ -3,7 +3,7 @@ import type { ChatRequest } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { References } from "../../../src/services/media/References.ts"
+import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
 import { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
@@ -44,7 +44,7 @@ const running = (
   Effect.flatMap(bench(credits), Effect.fnUntraced(body)).pipe(
     Effect.provide(
       ChatCompletions.layer.pipe(
-        Layer.provide(Layer.mock(References, {})),
+        Layer.provide(Layer.mock(ReferenceImages, {})),
         Layer.provideMerge(
           Layer.mergeAll(
             Layer.provide(ProviderRouter.layer({ requestTimeoutSeconds }), fake.on(a, hangs).layer),

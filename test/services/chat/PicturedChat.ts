@@ -5,7 +5,7 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ChatCompletions } from "../../../src/services/chat/ChatCompletions.ts"
 import type { ChatSink } from "../../../src/services/chat/ChatSink.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { References } from "../../../src/services/media/References.ts"
+import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Providers } from "../../../src/services/routing/Providers.ts"
 import { ClientDeparture } from "../../../src/services/runtime/ClientDeparture.ts"
@@ -44,7 +44,7 @@ export const world = (provider = new ProviderFake(), fetcher = new FetcherFake()
   const providers = Layer.succeed(Providers, new Map([["fake", { adapter: "fake", chat }]]))
   const run = Effect.provide(
     ChatCompletions.layer.pipe(
-      Layer.provide(Layer.provide(References.layer, fetcher.layer)),
+      Layer.provide(Layer.provide(ReferenceImages.layer, fetcher.layer)),
       Layer.provide(Layer.provide(ProviderRouter.layer(), providers)),
       Layer.provideMerge(Layer.mergeAll(LedgerFake.layer, TokensFake.layer))
     )

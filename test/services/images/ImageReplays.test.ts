@@ -5,7 +5,7 @@ import { zero } from "../../../src/domain/Money.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { ImageGenerations } from "../../../src/services/images/ImageGenerations.ts"
 import { MediaStore } from "../../../src/services/media/MediaStore.ts"
-import { References } from "../../../src/services/media/References.ts"
+import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
 import { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
@@ -35,7 +35,7 @@ const repeated = Effect.fnUntraced(function* (format: "url" | "b64_json") {
   const result = { created: 7, media, format, size: "1x1", revisedPrompt: null, sandbox: false }
   const layer = ImageGenerations.layer.pipe(
     Layer.provide(Layer.mock(Idempotency, { claim: () => Effect.succeed({ _tag: "Replay", result }) })),
-    Layer.provide(Layer.mergeAll(LedgerFake.layer, Layer.mock(References, {}), Layer.mock(ProviderRouter, {}))),
+    Layer.provide(Layer.mergeAll(LedgerFake.layer, Layer.mock(ReferenceImages, {}), Layer.mock(ProviderRouter, {}))),
     Layer.provide(Layer.succeed(MediaStore, store))
   )
   const images = yield* Effect.provide(ImageGenerations, layer)

@@ -17,7 +17,7 @@ import type { VideoModel } from "../../../src/domain/Model.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { References } from "../../../src/services/media/References.ts"
+import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
 import { RequestRecord } from "../../../src/services/requests/RequestRecord.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Failpoint, type FailpointName } from "../../../src/services/runtime/Failpoint.ts"
@@ -118,7 +118,7 @@ const make = Effect.gen(function* () {
     const base = Layer.mergeAll(
       MoneyProcess.process.pipe(Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(options.url ?? url))))),
       ProviderRouter.layer().pipe(Layer.provide((options.provider ?? provider).layer)),
-      References.layer.pipe(Layer.provideMerge(fetcher.layer)),
+      ReferenceImages.layer.pipe(Layer.provideMerge(fetcher.layer)),
       catalogOf(model),
       store.layer,
       reach === undefined ? Layer.empty : Layer.succeed(Failpoint, { reach }),

@@ -35,8 +35,8 @@ const tookTooLong: Unusable = { problem: referenceProblems.time, subject: undefi
 /** Names one of the images of a request, by its place among them. */
 export type NameImage = (index: number) => string | undefined
 
-export class References extends Context.Tag("gateway/References")<
-  References,
+export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
+  ReferenceImages,
   {
     /** Fails with `Failed to process the reference image.` and why, unless each is a complete picture of at most 20 MiB. */
     readonly load: (
@@ -49,7 +49,7 @@ export class References extends Context.Tag("gateway/References")<
   }
 >() {
   static readonly layer = Layer.effect(
-    References,
+    ReferenceImages,
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
 
@@ -73,7 +73,7 @@ export class References extends Context.Tag("gateway/References")<
               })
               .pipe(Effect.mapError(unusableUrl(subject)))
 
-      const load = Effect.fn("References.load")(
+      const load = Effect.fn("ReferenceImages.load")(
         function* (
           references: ReadonlyArray<Reference>,
           param: "image" | "messages",
@@ -114,7 +114,7 @@ export class References extends Context.Tag("gateway/References")<
           Effect.catchAll(refuse("messages"))
         )
 
-      return References.of({ load, check })
+      return ReferenceImages.of({ load, check })
     })
   )
 }

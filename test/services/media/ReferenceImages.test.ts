@@ -3,7 +3,7 @@ import { largestReference, type Reference } from "../../../src/domain/Media.ts"
 import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
 import type { FetchFailed } from "../../../src/services/media/Fetcher.ts"
-import { References } from "../../../src/services/media/References.ts"
+import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
 import { FetcherFake, fetchFailed } from "../../fakes/FetcherFake.ts"
 import { make, ranges } from "../../fetching/ForeignServer.ts"
 import { gif, grown, png } from "../../harness/fixtures/TinyMedia.ts"
@@ -13,13 +13,13 @@ const url = (text: string): Reference => ({ _tag: "Url", url: text })
 const dot = { width: 1, height: 1 }
 const bytes = (body: Uint8Array): Reference => ({ _tag: "Bytes", bytes: body })
 
-const over = (fetcher: FetcherFake) => Effect.provide(Layer.provide(References.layer, fetcher.layer))
+const over = (fetcher: FetcherFake) => Effect.provide(Layer.provide(ReferenceImages.layer, fetcher.layer))
 
 const params = ["image", "messages"] as const
 type Param = (typeof params)[number]
 
 const load = (references: ReadonlyArray<Reference>, param: Param = "image") =>
-  Effect.flatMap(References, (service) => service.load(references, param))
+  Effect.flatMap(ReferenceImages, (service) => service.load(references, param))
 
 const refused = (references: ReadonlyArray<Reference>, problem: string, param: Param = "image", subject = "It") =>
   // Were one taken, its megabytes would be written out as what the test met.
@@ -157,7 +157,7 @@ describe("references", () => {
     }).pipe(
       Effect.provide(
         Layer.provide(
-          References.layer,
+          ReferenceImages.layer,
           SafeFetcher.layer({
             fetchAllow: ranges("127.0.0.1"),
             resultFetchAllow: ranges("127.0.0.2"),
