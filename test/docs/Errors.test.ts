@@ -8,7 +8,7 @@ import type { Capability, ChatModel, ImageModel, ReferenceImage, VideoModel } fr
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
-import { readJson } from "../../src/http/body/Body.ts"
+import { readJson } from "../../src/http/body/BodyReader.ts"
 import { BodyReceiver } from "../../src/http/body/BodyReceiver.ts"
 import { readForm } from "../../src/http/body/Multipart.ts"
 import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"

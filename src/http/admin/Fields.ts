@@ -4,7 +4,7 @@ import { Conflict, InvalidRequest, NotFound } from "../../domain/Failure.ts"
 import { longestNote, longestRef } from "../../domain/LedgerText.ts"
 import { type AddressRange, parseRange } from "../../services/access/AddressRange.ts"
 import type { Changed } from "../../services/admin/Audit.ts"
-import { filledTo } from "../../services/resources/Body.ts"
+import { filledTo } from "../../services/resources/BodyFields.ts"
 import type { FieldRefused } from "../../services/resources/FieldRefused.ts"
 
 const problemTo = (longest: number) => `must be a text that is not blank, of at most ${longest} characters`

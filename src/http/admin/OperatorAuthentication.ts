@@ -11,7 +11,7 @@ import { type OwnNames, requireLoopback } from "../admission/Loopback.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 import { LoopbackAccess, OwnerAccess, ReadAccess, WriteAccess } from "./Access.ts"
-import { requireReadableBody } from "./Body.ts"
+import { requireReadableBody } from "./AdminBody.ts"
 
 export const sessionCookie = "gateway_session"
 

@@ -1,8 +1,8 @@
 import type { ChatDialect } from "../chat/ChatDialect.ts"
 import { servedPath } from "../schema/ServedPath.ts"
 import { messageJson, showsThinking } from "./Answer.ts"
-import { decodeMessagesBody } from "./Body.ts"
 import { encodeMessagesError, messagesIdHeader } from "./Errors.ts"
+import { decodeMessagesBody } from "./MessagesBody.ts"
 import { createMessage } from "./Schema.ts"
 import { MessagesEncoder } from "./Stream.ts"
 

@@ -1,7 +1,7 @@
 import { HttpApiError, HttpServerError } from "@effect/platform"
 import { Cause, Option } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { unreadBody } from "../admin/Body.ts"
+import { unreadBody } from "../admin/AdminBody.ts"
 import { unknownPath } from "./UnknownPath.ts"
 
 const explainDecoding = (error: HttpApiError.HttpApiDecodeError): InvalidRequest => {

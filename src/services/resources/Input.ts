@@ -1,7 +1,7 @@
 import { SchemaAST as AST, Record, Schema } from "effect"
 import { moment, momentForms, toFuture } from "../../domain/Moment.ts"
 import { enteredUsd, type NanoUsd } from "../../domain/Money.ts"
-import { Text, usdWhere } from "./Body.ts"
+import { Text, usdWhere } from "./BodyFields.ts"
 import { UnixSeconds, Usd } from "./Record.ts"
 
 /** What is said of a value that operators write. */

@@ -1,5 +1,5 @@
 import { Effect } from "effect"
-import { parseBody } from "../../../src/http/body/Body.ts"
+import { parseBody } from "../../../src/http/body/BodyReader.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const nest = (levels: number) => "[".repeat(levels) + "]".repeat(levels)

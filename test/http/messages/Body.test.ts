@@ -1,7 +1,7 @@
 import { type ToolChoice, unsigned } from "../../../src/domain/Chat.ts"
 import type { ReasoningEffort } from "../../../src/domain/Model.ts"
 import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
-import { decodeMessagesBody } from "../../../src/http/messages/Body.ts"
+import { decodeMessagesBody } from "../../../src/http/messages/MessagesBody.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { agreeing, judging } from "../openapi/Published.ts"
 

@@ -1,6 +1,6 @@
 import { Either } from "effect"
 import { promptBound } from "../../../src/domain/Pricing.ts"
-import { decodeMessagesBody } from "../../../src/http/messages/Body.ts"
+import { decodeMessagesBody } from "../../../src/http/messages/MessagesBody.ts"
 import { chatModel } from "../../domain/PricedChats.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 

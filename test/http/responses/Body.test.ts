@@ -1,6 +1,6 @@
 import { unsigned } from "../../../src/domain/Chat.ts"
 import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
-import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
+import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { agreeing } from "../openapi/Published.ts"
 

@@ -1,6 +1,6 @@
 import { Either } from "effect"
 import { promptBound } from "../../../src/domain/Pricing.ts"
-import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
+import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { chatModel } from "../../domain/PricedChats.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 

@@ -1,7 +1,7 @@
 import { Either, FastCheck as fc } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
-import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { responseJson } from "../../../src/http/responses/Response.ts"
+import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 

@@ -11,8 +11,8 @@ import {
   UpstreamRejected
 } from "../../../src/domain/Failure.ts"
 import { brokenStream, toWire } from "../../../src/http/errors/ErrorMessages.ts"
-import { decodeResponsesBody } from "../../../src/http/responses/Body.ts"
 import { responseJson } from "../../../src/http/responses/Response.ts"
+import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { accepts } from "../openapi/Published.ts"

@@ -91,7 +91,7 @@ describe("references", () => {
 
   it.effect("that the provider fetches are judged by their URLs alone, each by its own", () =>
     Effect.gen(function* () {
-      const { check } = yield* References
+      const { check } = yield* ReferenceImages
       const failed = yield* Effect.flip(check(["https://a.test/fine.png", "https://a.test/address"]))
       const message = explainReference(referenceProblems.address, "Image 2 of 2")
       assert.deepInclude(failed, { message, param: "messages" })

@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { RefundRecord, TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import { Entry } from "../../../services/ledger/Entry.ts"
-import { field, optionalField, Text, usdWhere } from "../../../services/resources/Body.ts"
+import { field, optionalField, Text, usdWhere } from "../../../services/resources/BodyFields.ts"
 import { ChangeErrors, WriteAccess } from "../Access.ts"
 import { Filled, filledProblem, Reference, referenceProblem, usdProblem } from "../Fields.ts"
 

@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Role } from "../../../domain/Operator.ts"
-import { optionalField } from "../../../services/resources/Body.ts"
+import { optionalField } from "../../../services/resources/BodyFields.ts"
 import { UnixSeconds } from "../../../services/resources/Record.ts"
 import { BadRequest, Forbidden, LoopbackAccess, TooManyAttempts, Unauthenticated } from "../Access.ts"
 

@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import * as Operations from "../../../services/admin/WebhookOperations.ts"
-import { field, Text } from "../../../services/resources/Body.ts"
+import { field, Text } from "../../../services/resources/BodyFields.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { Delivery, Endpoint } from "../../../services/webhooks/Endpoint.ts"
 import { parameter } from "../../schema/Query.ts"

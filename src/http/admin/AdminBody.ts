@@ -3,7 +3,7 @@ import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Option } from "effect"
 import { BodyTooLarge, type Failure, InvalidRequest } from "../../domain/Failure.ts"
 import { keepConnectionOfUnread } from "../../node/UnreadRequest.ts"
-import { isMultipart, requireNoForm } from "../body/Body.ts"
+import { isMultipart, requireNoForm } from "../body/BodyReader.ts"
 
 /** The limit of bodies that the platform reads: the admin API's. */
 export const adminBodyBytes = 262_144
