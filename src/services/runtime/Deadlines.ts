@@ -1,9 +1,8 @@
 import { Effect, type Exit } from "effect"
 import { runChild } from "./Fibers.ts"
 import * as Monotonic from "./Monotonic.ts"
-import { type Listed, UnorderedList } from "./UnorderedList.ts"
 
-interface Timer extends Listed {
+interface Timer {
   readonly at: number
   readonly act: () => void
 }
@@ -11,7 +10,7 @@ interface Timer extends Listed {
 /** One shared timer, for the earliest: `schedule` costs 0.6 µs, `bound` 8, and `Effect.timeoutFail` 25. */
 export const make = Effect.gen(function* () {
   const clock = yield* Effect.clock
-  const timers = new UnorderedList<Timer>()
+  const timers = new Set<Timer>()
   let armedUntil = Infinity
   let rearm = () => {}
 
@@ -50,7 +49,7 @@ export const make = Effect.gen(function* () {
 
   /** Returns its cancellation. */
   const schedule = (at: number, act: () => void): (() => void) => {
-    const timer = { at, act, index: -1 }
+    const timer = { at, act }
     timers.add(timer)
     if (at < armedUntil) rearm()
     return () => void timers.delete(timer)

@@ -3,7 +3,6 @@ import { Aborted } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { ensureSync } from "./Fibers.ts"
-import { type Listed, UnorderedList } from "./UnorderedList.ts"
 
 const abortWithin = "12 seconds"
 
@@ -15,7 +14,7 @@ export interface RunningRequest {
   readonly hold: string | undefined
 }
 
-interface Running extends Listed {
+interface Running {
   readonly fiber: Fiber.RuntimeFiber<unknown, unknown>
   readonly request?: RunningRequest | undefined
 }
@@ -38,8 +37,8 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
   }
 >() {
   static readonly layer = Layer.sync(InFlight, () => {
-    const running = new UnorderedList<Running>()
-    const receiving = new UnorderedList<Running>()
+    const running = new Set<Running>()
+    const receiving = new Set<Running>()
     let stopping = false
     let draining = false
     let onEmpty = () => {}
@@ -53,13 +52,13 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       stopping = true
       draining = true
     })
-    const fibersOf = (roster: UnorderedList<Running>) => Array.from(roster, ({ fiber }) => fiber)
+    const fibersOf = (roster: ReadonlySet<Running>) => Array.from(roster, ({ fiber }) => fiber)
     const interruptRunning = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
 
     return InFlight.of({
       track: (work, request) =>
         Effect.withFiberRuntime((fiber) => {
-          const one = { fiber, index: -1, request }
+          const one = { fiber, request }
           running.add(one)
           showCount()
           return ensureSync(work, () => {
@@ -72,7 +71,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
       receive: (part) =>
         Effect.withFiberRuntime((fiber) => {
           if (draining) return new Aborted()
-          const one = { fiber, index: -1 }
+          const one = { fiber }
           receiving.add(one)
           return ensureSync(Effect.interruptible(part), () => receiving.delete(one))
         }),

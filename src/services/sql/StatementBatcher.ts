@@ -1,7 +1,6 @@
 import { Array as Arr, Cause, Duration, Effect, Exit, Option, type Scope } from "effect"
 import * as Metrics from "../metrics/Metrics.ts"
 import * as EventLoop from "../runtime/EventLoop.ts"
-import { type Listed, UnorderedList } from "../runtime/UnorderedList.ts"
 import { isLockTimeout, isOutage, NoAnswer, NotAsked } from "./Outage.ts"
 
 const tickMillis = 250
@@ -44,7 +43,7 @@ export const make = <Item, Result, E, R>({
   R | Scope.Scope
 > =>
   Effect.gen(function* () {
-    interface Pending extends Listed {
+    interface Pending {
       readonly item: Item
       readonly resume: (outcome: Exit.Exit<Result, E | NoAnswer | NotAsked>) => void
       readonly since: number
@@ -60,7 +59,7 @@ export const make = <Item, Result, E, R>({
     let newest: { readonly since: number } | undefined
     let isGathering = false
     let isClosed = false
-    const waiting = new UnorderedList<Pending>()
+    const waiting = new Set<Pending>()
     const blocked = new Map<string, Array<Pending>>()
     // One clock: a timer for each item would cost more than batching saves.
     let ticks = 0
@@ -219,7 +218,7 @@ export const make = <Item, Result, E, R>({
 
     return (item) =>
       Effect.async((resume) => {
-        const pending = { item, resume, since: ticks, isRunning: false, hasFailed: false, index: -1 }
+        const pending = { item, resume, since: ticks, isRunning: false, hasFailed: false }
         waiting.add(pending)
         queue.push(pending)
         gather()
