@@ -1,6 +1,6 @@
 import { Effect, Exit } from "effect"
 import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
-import { makeKeyedTurns } from "../../services/runtime/KeyedTurns.ts"
+import { makeBoundedKeyedSemaphore } from "../../services/runtime/KeyedSemaphore.ts"
 import { json } from "../Answer.ts"
 import type { Admitted, Endpoint } from "../admission/Endpoint.ts"
 import { makeTaskReader } from "../chat/ChatTasks.ts"
@@ -18,7 +18,7 @@ const waiting = 64
 export const countTokensEndpoint = Effect.gen(function* () {
   const chat = yield* ChatCompletions
   const read = yield* makeTaskReader
-  const takeTurn = makeKeyedTurns(atOnce, waiting)
+  const withPermitOf = makeBoundedKeyedSemaphore(atOnce, waiting)
 
   const count = (admitted: Admitted) =>
     Effect.flatMap(read(messages, admitted), (task) => Effect.zipRight(admitted.checkSolvency, chat.countTokens(task)))
@@ -32,7 +32,7 @@ export const countTokensEndpoint = Effect.gen(function* () {
     answer: (admitted) => {
       const { departure, headers, record } = admitted
       record.isLogged = true
-      const counting = departure.interrupts(takeTurn(record.caller.org)(count(admitted)))
+      const counting = departure.interrupts(withPermitOf(record.caller.org)(count(admitted)))
       return Effect.flatMap(counting, (exit) =>
         departure.isOver && Exit.isInterrupted(exit)
           ? Effect.succeed(undefined)

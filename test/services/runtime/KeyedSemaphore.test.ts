@@ -1,9 +1,9 @@
 import { Deferred, Effect, Fiber } from "effect"
-import { makeKeyedTurns } from "../../../src/services/runtime/KeyedTurns.ts"
+import { makeBoundedKeyedSemaphore } from "../../../src/services/runtime/KeyedSemaphore.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const prepared = Effect.gen(function* () {
-  const turns = makeKeyedTurns(2, 3)
+  const turns = makeBoundedKeyedSemaphore(2, 3)
   const gate = yield* Deferred.make<void>()
   const begun: Array<string> = []
   const run = (key: string, name: string) =>
@@ -18,7 +18,7 @@ const prepared = Effect.gen(function* () {
   return { begun, open: Deferred.succeed(gate, undefined), run, start }
 })
 
-describe("turns of a key", () => {
+describe("the permits of a key", () => {
   it.effect("let so many run at once, and the others in order of arrival", function* () {
     const { begun, open, start } = yield* prepared
     const fibers = yield* start("a", "1", "2", "3", "4")
