@@ -1,7 +1,7 @@
 import { isUtf8 } from "node:buffer"
 import { Either } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import { runAtOnce, type Steps } from "../../services/runtime/EventLoop.ts"
+import type { Steps } from "../../services/runtime/EventLoop.ts"
 import { refuse } from "./Fields.ts"
 import { type JsonObject } from "./Guards.ts"
 
@@ -124,9 +124,6 @@ export function* parseForm(contentType: string, body: Buffer): Steps<Decoded<Rea
   }
   return Either.right(parts)
 }
-
-export const readForm = (contentType: string, body: Buffer): Decoded<ReadonlyArray<Part>> =>
-  runAtOnce(parseForm(contentType, body))
 
 /** Repeated names and `image[]` become arrays; empty texts are left out. */
 export const formObject = (parts: ReadonlyArray<Part>): JsonObject => {

@@ -1,5 +1,8 @@
 import { Either } from "effect"
-import { readForm } from "../../../src/http/body/Multipart.ts"
+import { parseForm } from "../../../src/http/body/Multipart.ts"
+import { runAtOnce } from "../../../src/services/runtime/EventLoop.ts"
+
+export const readForm = (contentType: string, body: Buffer) => runAtOnce(parseForm(contentType, body))
 
 /** One part of a form, its headers as given. */
 export const rawPart = (headers: string, content: string | Uint8Array): Buffer =>

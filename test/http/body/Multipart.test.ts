@@ -1,7 +1,7 @@
 import { Either, FastCheck } from "effect"
-import { formObject, readForm } from "../../../src/http/body/Multipart.ts"
+import { formObject } from "../../../src/http/body/Multipart.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { encoded, filePart, formOf, formType, rawPart, readParts, textPart } from "./Forms.ts"
+import { encoded, filePart, formOf, formType, rawPart, readForm, readParts, textPart } from "./Forms.ts"
 
 const one = formOf([textPart("a", "1")])
 

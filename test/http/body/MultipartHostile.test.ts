@@ -1,7 +1,6 @@
 import { Either, FastCheck } from "effect"
-import { readForm } from "../../../src/http/body/Multipart.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import { boundary, filePart, formOf, formType, rawPart, readParts, textPart } from "./Forms.ts"
+import { boundary, filePart, formOf, formType, rawPart, readForm, readParts, textPart } from "./Forms.ts"
 
 const malformed = "The form is not valid multipart/form-data."
 const noBoundary =

@@ -3,10 +3,11 @@ import { Either } from "effect"
 import type { InvalidRequest } from "../../../src/domain/Failure.ts"
 import type { Model } from "../../../src/domain/Model.ts"
 import { type JsonObject } from "../../../src/http/body/Guards.ts"
-import { type Part, readForm } from "../../../src/http/body/Multipart.ts"
+import type { Part } from "../../../src/http/body/Multipart.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
 import { listModel } from "../../../src/services/catalog/Surfaces.ts"
 import { assert } from "../../harness/It.ts"
+import { readForm } from "../body/Forms.ts"
 import { modelNamed } from "./NamedModels.ts"
 
 /** The OpenAPI document of a catalog, and what its schemas say of a value. */
