@@ -4,7 +4,7 @@ import { demoOrganization, type FirstSecrets, firstOperator } from "./FirstStart
 import type { Settings } from "./Settings.ts"
 import { linkHours } from "./services/admin/Operators.ts"
 
-export interface Started {
+interface Started {
   readonly settings: Settings
   readonly url: string
   readonly models: ReadonlyArray<Model>

@@ -46,7 +46,7 @@ import { Webhooks } from "./services/webhooks/Webhooks.ts"
 import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
 
-export interface GatewayOptions {
+interface GatewayOptions {
   readonly settings: Settings
   /** The file and the credentials, as they are now. */
   readonly readCatalog: Effect.Effect<Pick<CatalogOptions, "source" | "environment">, CatalogInvalid>

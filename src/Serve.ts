@@ -81,7 +81,7 @@ const tracing = (settings: Settings) => {
   )
 }
 
-export class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string }> {}
+class CannotListen extends Data.TaggedError("CannotListen")<{ readonly message: string }> {}
 
 const cannotListen = ({ host, port }: Settings, cause: unknown) => {
   const reason = cause instanceof Error ? cause.message : String(cause)

@@ -53,7 +53,7 @@ const remember = (url: string, positions: ReadonlyMap<string, Position>) => {
 }
 
 /** Replaces positions in bundled files by those in their sources, such as `src/main.ts:12:3`. */
-export const nameSources = (text: string): string => {
+const nameSources = (text: string): string => {
   if (!text.includes("file://")) return text
   const unknown = new Map<string, Map<string, Position>>()
   for (const [position, url = "", line, column] of text.matchAll(generated)) {

@@ -4,8 +4,6 @@ import { duration, durationForms, type Moment, moment, momentForms, toPast } fro
 import { enteredUsd, type NanoUsd } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
-export { moment, momentForms, toFuture } from "../domain/Moment.ts"
-
 export const word = (name: string, description: string) => Args.text({ name }).pipe(Args.withDescription(description))
 
 export const flag = (name: string, description: string) =>

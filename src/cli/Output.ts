@@ -4,7 +4,7 @@ import { CommandFailed } from "./CommandFailed.ts"
 import * as Table from "./Table.ts"
 
 /** Bigints are amounts in nano-USD. */
-export type Value =
+type Value =
   | string
   | number
   | boolean

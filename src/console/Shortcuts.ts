@@ -8,7 +8,7 @@ const isTyping = (target: EventTarget | null): boolean =>
 /** Time to press the second key after `g`. */
 const chordMillis = 1500
 
-export type Opened = "search" | "shortcuts"
+type Opened = "search" | "shortcuts"
 
 const opens: Readonly<Record<string, Opened>> = { "/": "search", "?": "shortcuts" }
 

@@ -14,7 +14,7 @@ import { Video } from "./views/videos/Video.tsx"
 import { Videos } from "./views/videos/Videos.tsx"
 import { Webhooks } from "./views/webhooks/Webhooks.tsx"
 
-export interface View {
+interface View {
   /** The first part of the hash's path. */
   readonly path: string
   readonly title: string

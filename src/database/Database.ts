@@ -10,7 +10,7 @@ import { Embedded } from "./Embedded.ts"
 import type { EmbeddedUnavailable } from "./embedded/Binaries.ts"
 
 /** One line for the operator, without the password. */
-export class DatabaseUnavailable extends Data.TaggedError("DatabaseUnavailable")<{ readonly message: string }> {}
+class DatabaseUnavailable extends Data.TaggedError("DatabaseUnavailable")<{ readonly message: string }> {}
 
 export type Options = Partial<Connections.Limits>
 

@@ -10,7 +10,7 @@ import * as Runner from "./embedded/Runner.ts"
 import * as Supervisor from "./embedded/Supervisor.ts"
 
 /** The server asks the kernel who connects. */
-export interface Address {
+interface Address {
   readonly host: string
   readonly port: number
   readonly user: string

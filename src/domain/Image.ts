@@ -33,7 +33,7 @@ export interface ImageRequest {
   readonly references: ReadonlyArray<Picture>
 }
 
-export interface ImageChoice {
+interface ImageChoice {
   /** What is paid for. */
   readonly variant: ImageVariant
   /** The variant's, if the request names one and the model's are known. */

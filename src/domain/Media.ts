@@ -35,7 +35,7 @@ export const largestReference = 20 * 1024 * 1024
 export const largestPicture = 64 * 1024 * 1024
 
 /** `private` media are never linked or served. */
-export type Visibility = "public" | "private"
+type Visibility = "public" | "private"
 
 export interface MediaName {
   readonly visibility: Visibility

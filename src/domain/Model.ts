@@ -19,7 +19,7 @@ export interface TokenPrices {
 }
 
 /** A missing cached or cache-write price is the tier's prompt price, a missing hour's price its cache-write price. */
-export interface TierPrices extends TokenPrices {
+interface TierPrices extends TokenPrices {
   readonly cachedPrompt: NanoUsd | undefined
   readonly cacheWrite: NanoUsd | undefined
   readonly cacheWriteHour?: NanoUsd | undefined

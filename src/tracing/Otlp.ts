@@ -6,7 +6,7 @@ import { makeEncode } from "./Encoding.ts"
 import { type ExporterOptions, makeExporter } from "./Exporter.ts"
 import { makeSampler, type SamplerName } from "./Sampler.ts"
 
-export interface OtlpOptions extends Pick<ExporterOptions, "url" | "headers"> {
+interface OtlpOptions extends Pick<ExporterOptions, "url" | "headers"> {
   readonly protocol: "http/protobuf" | "http/json"
   readonly resource: Readonly<Record<string, string>>
   readonly sampler: SamplerName

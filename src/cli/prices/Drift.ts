@@ -3,7 +3,7 @@ import { ratesAt } from "../../domain/Pricing.ts"
 import { clipPrice } from "../../domain/Video.ts"
 import type { FeedModel, FeedTier } from "./FeedModel.ts"
 
-export interface Row {
+interface Row {
   readonly unit: string
   readonly price: bigint
   readonly cost: bigint | undefined
@@ -143,7 +143,7 @@ const limits = (model: ChatModel, fed: FeedModel, ownCap: number | undefined): R
   return found
 }
 
-export interface Comparison {
+interface Comparison {
   readonly compared: number
   readonly differences: ReadonlyArray<Difference>
 }

@@ -13,7 +13,7 @@ export interface Feed {
   readonly prices: PriceList
 }
 
-export interface Match {
+interface Match {
   readonly model: string
   readonly route: string | undefined
   readonly entry: string
@@ -21,7 +21,7 @@ export interface Match {
   readonly drifted: number
 }
 
-export interface Drift extends Difference {
+interface Drift extends Difference {
   readonly model: string
   readonly route: string | undefined
   readonly entry: string

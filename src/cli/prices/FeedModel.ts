@@ -2,7 +2,7 @@ import { Data, Either, Predicate } from "effect"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 
 /** A field that is read and holds something else than expected. */
-export class FieldInvalid extends Data.TaggedError("FieldInvalid")<{ readonly message: string }> {}
+class FieldInvalid extends Data.TaggedError("FieldInvalid")<{ readonly message: string }> {}
 
 export type Decoded<A> = Either.Either<A, FieldInvalid>
 

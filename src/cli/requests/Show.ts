@@ -17,7 +17,7 @@ export const requestArgument = Inputs.word(
 
 const maxShown = 100
 
-export const findRequests = Effect.fnUntraced(function* (id: string) {
+const findRequests = Effect.fnUntraced(function* (id: string) {
   const { list } = yield* RequestLog
   const rows = yield* list({ id, limit: maxShown })
   return rows.length === 0 ? yield* new CommandFailed({ message: `There is no request ${id} in the log.` }) : rows

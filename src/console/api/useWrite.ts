@@ -3,7 +3,7 @@ import type { ApiError } from "./ApiError.ts"
 import { type Method, makeIdempotencyKey, write } from "./Client.ts"
 import { asApiError } from "./useResource.ts"
 
-export interface Write<A> {
+interface Write<A> {
   readonly isBusy: boolean
   readonly error: ApiError | undefined
   /** Undefined where it failed; a repeat of what got no answer has the same idempotency key. */

@@ -5,7 +5,7 @@ const group = (digits: string): string => digits.replace(/\B(?=(?:\d{3})+$)/g, "
 
 export const formatCount = (count: number): string => group(String(Math.round(count)))
 
-export interface UsdParts {
+interface UsdParts {
   readonly sign: "" | "−"
   /** Dollars and whole cents. */
   readonly main: string

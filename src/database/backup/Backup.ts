@@ -15,7 +15,7 @@ import { type End, endOfRows, Header, type Table } from "./Container.ts"
 /** One line for the operator. */
 export class BackupFailed extends Data.TaggedError("BackupFailed")<{ readonly message: string }> {}
 
-export interface BackupReport {
+interface BackupReport {
   readonly file: string
   readonly bytes: number
   readonly rows: Readonly<Record<string, number>>

@@ -11,7 +11,7 @@ import { Migrations } from "../Migrations.ts"
 import { BackupFailed, quote } from "./Backup.ts"
 import { ContainerReader, Damaged, End, Header, Table } from "./Container.ts"
 
-export interface RestoreReport {
+interface RestoreReport {
   readonly createdAt: string
   readonly rows: Readonly<Record<string, number>>
 }

@@ -36,7 +36,7 @@ export const start = (
   })
 }
 
-export interface Outcome {
+interface Outcome {
   readonly code: number
   readonly stdout: string
   readonly complaint: string

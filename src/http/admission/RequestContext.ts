@@ -24,7 +24,7 @@ const normalise = (entry: string): string | undefined => {
 }
 
 /** Only the entries that our own proxies wrote are believed; a broken header means the socket's address. */
-export const clientAddress = (
+const clientAddress = (
   socketAddress: string | undefined,
   forwardedFor: string | ReadonlyArray<string> | undefined,
   trustedProxies: number

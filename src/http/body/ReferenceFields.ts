@@ -25,7 +25,7 @@ const readBytes = (bytes: Uint8Array | undefined, subject: string | undefined): 
 
 const dataUrl = /^data:[^,]*;base64,/i
 
-export const base64In = (value: string): string | undefined => {
+const base64In = (value: string): string | undefined => {
   if (/^https?:\/\//i.test(value)) return undefined
   // Only the start: the rest is megabytes of base64.
   const [prefix] = dataUrl.exec(value.slice(0, 300)) ?? []

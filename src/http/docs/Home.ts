@@ -2,7 +2,7 @@ import { codeBlock, html } from "./Html.ts"
 import { makePage, type Page } from "./Page.ts"
 import { home } from "./Style.ts"
 
-export interface About {
+interface About {
   readonly title: string
   readonly version: string
   readonly description: string

@@ -1,4 +1,4 @@
-export const base = `
+const base = `
 :root {
   --back: #fff; --text: #1c2430; --soft: #566275; --line: #dde2ea; --panel: #f5f7fa; --accent: #0b5fce; --warn: #a0410d;
   --get: #0b6b3a; --post: #0b5fce; --delete: #b3261e;

@@ -19,7 +19,7 @@ export const ErrorType = Schema.Literal(
 )
 export type ErrorType = typeof ErrorType.Type
 
-export const ErrorCode = Schema.Literal(
+const ErrorCode = Schema.Literal(
   "invalid_api_key",
   "insufficient_quota",
   "spend_limit_exceeded",
@@ -45,7 +45,7 @@ export const ErrorCode = Schema.Literal(
   "no_provider_available",
   "timeout"
 )
-export type ErrorCode = typeof ErrorCode.Type
+type ErrorCode = typeof ErrorCode.Type
 
 export const Envelope = Schema.Struct({
   error: Schema.Struct({

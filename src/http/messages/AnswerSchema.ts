@@ -2,7 +2,7 @@ import { Schema } from "effect"
 import { Anything, Integer } from "../../domain/Constraints.ts"
 import { AnyObject, Tokens } from "../schema/SharedFields.ts"
 
-export const messagesErrorTypes = [
+const messagesErrorTypes = [
   "invalid_request_error",
   "authentication_error",
   "billing_error",

@@ -17,7 +17,7 @@ export const wrongIn = (path: Path, field: string, problem: string) => wrongAt(`
 const sources: ReadonlySet<unknown> = new Set(["base64", "url", "file"])
 
 /** The token count of a document of unknown length: the whole context. */
-export const unbounded = Number.POSITIVE_INFINITY
+const unbounded = Number.POSITIVE_INFINITY
 
 /** What a native route gets beside the translated conversation. */
 export class NativeShare {

@@ -81,7 +81,7 @@ export const MessagesRequest = Schema.Struct({
   ...endUser
 }).annotations({ identifier: "MessagesRequest" })
 
-export const CountTokensRequest = Schema.Struct(prompt).annotations({ identifier: "CountTokensRequest" })
+const CountTokensRequest = Schema.Struct(prompt).annotations({ identifier: "CountTokensRequest" })
 
 export const createMessage = HttpApiEndpoint.post("create", "/messages")
   .setHeaders(GatewayTag)

@@ -79,7 +79,7 @@ export const readTools = (given: unknown, share: NativeShare): Result<ReadTools>
   return { tools, names, webSearch }
 }
 
-export interface ReadChoice {
+interface ReadChoice {
   readonly toolChoice: ToolChoice | undefined
   readonly parallelToolCalls: boolean | undefined
 }

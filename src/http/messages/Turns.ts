@@ -16,7 +16,7 @@ import {
   wrongIn
 } from "./Blocks.ts"
 
-export interface Conversation {
+interface Conversation {
   readonly messages: ReadonlyArray<Message>
   readonly share: NativeShare
 }

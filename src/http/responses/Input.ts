@@ -184,7 +184,7 @@ const readItem = (conversation: Conversation, item: unknown, path: string) => {
   }
 }
 
-export interface ReadInput {
+interface ReadInput {
   readonly messages: ReadonlyArray<Message>
   readonly extraTokens: number
 }

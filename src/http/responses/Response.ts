@@ -60,7 +60,7 @@ export const cutBy = (finish: FinishReason | undefined): "max_output_tokens" | "
   return finish === "content_filter" ? finish : undefined
 }
 
-export type Kind = "msg" | "rs" | "fc" | "ctc"
+type Kind = "msg" | "rs" | "fc" | "ctc"
 
 /** Derived from the response's id, which saves further randomness. */
 export const itemId = ({ id }: AnswerName, kind: Kind, index: number): string =>
@@ -98,7 +98,7 @@ export const customInput = (text: string): string => {
   return isString(input) ? input : text
 }
 
-export interface CallItem extends ClientTool {
+interface CallItem extends ClientTool {
   readonly id: string
   readonly callId: string
   readonly status: string

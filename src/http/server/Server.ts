@@ -24,7 +24,7 @@ import { AdminRoutes } from "./AdminRoutes.ts"
 import * as Dispatch from "./Dispatch.ts"
 import { listener } from "./Listener.ts"
 
-export interface ServerOptions extends Dispatch.DispatchOptions {
+interface ServerOptions extends Dispatch.DispatchOptions {
   readonly host: string
   readonly port: number
   readonly publicUrl: string

@@ -25,7 +25,7 @@ export const argumentsText = (given: unknown): string | undefined =>
   typeof given === "string" ? given : encodeArguments(given)
 
 /** An answer's parts as a host gives them: empty texts are absent ones. */
-export interface AnswerParts {
+interface AnswerParts {
   readonly text: string
   /** Shown where there is no text. */
   readonly refusal?: string

@@ -7,7 +7,7 @@ const maxMarks = 4
 /** Some 512 tokens: no model caches less. */
 export const minCharacters = 2_048
 
-export interface Markable {
+interface Markable {
   readonly cache_control?: CacheControl | undefined
 }
 

@@ -57,7 +57,7 @@ export interface NativeFormat<Options, Quirks> extends NativeFields {
 }
 
 /** `Quirks`: differences between hosts, or accounts, of this wire. */
-export interface ChatFormat<Options, Quirks extends object = {}>
+interface ChatFormat<Options, Quirks extends object = {}>
   extends Pick<ChatAdapter, "features" | "inlines" | "declines"> {
   readonly options: OptionsDecoder<Options>
   readonly unencodable?: (request: ChatRequest) => string | undefined

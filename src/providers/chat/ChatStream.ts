@@ -23,7 +23,7 @@ export interface ChatDecoder {
   readonly isCountable?: (() => boolean) | undefined
 }
 
-export interface StreamFailures {
+interface StreamFailures {
   readonly decode: (event: Fields) => ProviderFailure | undefined
   readonly protocol: (what: string) => ProviderFailure
   readonly defect: (thrown: unknown) => ProviderFailure

@@ -8,7 +8,7 @@ export interface SseEvent {
   readonly data: string
 }
 
-export interface SseReader {
+interface SseReader {
   /** False once an event has passed 10 MiB: nothing more can be read. */
   readonly feed: (bytes: Uint8Array) => boolean
   readonly end: () => void

@@ -44,7 +44,7 @@ class Exchange {
 
 export type Received = number | undefined
 
-export interface BrokenExchange {
+interface BrokenExchange {
   readonly broke: Error | "too large"
   readonly received: Received
   readonly unsent: boolean

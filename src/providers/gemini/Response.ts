@@ -74,7 +74,7 @@ export const blockIn = ({ promptFeedback }: Fields): string | undefined =>
   asText(asFields(promptFeedback).blockReason) || undefined
 
 /** Each query once, however often the model repeats it. */
-export const queriesOf = (candidate: unknown): ReadonlyArray<string> =>
+const queriesOf = (candidate: unknown): ReadonlyArray<string> =>
   asList(asFields(asFields(candidate).groundingMetadata).webSearchQueries).flatMap((query) => asText(query) || [])
 
 const countSearches = (queries: ReadonlySet<string>, { search_fee: fee = "search" }: Options): number =>

@@ -7,7 +7,7 @@ import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asRecords, asText, type Fields } from "../client/Json.ts"
 
 /** A picture, or where it is. */
-export interface Found {
+interface Found {
   readonly picture: Uint8Array | string
   readonly revisedPrompt: string | undefined
 }

@@ -10,7 +10,7 @@ import { listing } from "../sql/Listing.ts"
 import { recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Key, type KeyLimits, limits } from "./Key.ts"
 
-export interface KeyQuery {
+interface KeyQuery {
   readonly org?: OrgId | undefined
   /** An id, the beginning of a secret, or a part of a name. */
   readonly search?: string | undefined

@@ -5,7 +5,7 @@ import { stepTimeout } from "../sql/DatabaseRetry.ts"
 import { lockTimeout } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 
-export interface Allowance {
+interface Allowance {
   readonly limit: number
   readonly remaining: number
   readonly admitted: boolean

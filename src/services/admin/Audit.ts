@@ -21,12 +21,12 @@ interface Audited<A, Record, Encoded> {
   readonly orgOf?: ((record: Record) => string | undefined) | undefined
 }
 
-export interface Creation<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded> {
+interface Creation<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded> {
   readonly run: Effect.Effect<A, E, R>
 }
 
 /** A change of an existing resource. */
-export interface Change<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded> {
+interface Change<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded> {
   /** As the request names it, by id or by name. */
   readonly target: string
   readonly find: (reference: string) => Effect.Effect<Record | undefined, E, R>
@@ -40,7 +40,7 @@ export interface Changed<A, Record> {
   readonly value: A | undefined
 }
 
-export interface AuditQuery {
+interface AuditQuery {
   readonly actor?: string | undefined
   /** One action, or all of a resource such as `keys`. */
   readonly action?: string | undefined

@@ -4,7 +4,7 @@ import { Audit } from "./Audit.ts"
 
 const DeletedMedia = Schema.Struct({ id: Schema.String, deleted: Schema.Boolean })
 
-export class MediaNotFound extends Data.TaggedError("MediaNotFound")<{ readonly name: string }> {
+class MediaNotFound extends Data.TaggedError("MediaNotFound")<{ readonly name: string }> {
   override get message() {
     return `There is no ${this.name} in the media store.`
   }

@@ -29,7 +29,7 @@ export interface Session {
   readonly expires_at: Date
 }
 
-export interface OpenedSession extends Session {
+interface OpenedSession extends Session {
   readonly secret: Redacted.Redacted
 }
 

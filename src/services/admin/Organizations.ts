@@ -38,7 +38,7 @@ export class OrganizationInUse extends Data.TaggedError("OrganizationInUse")<{ r
   }
 }
 
-export interface OrganizationQuery {
+interface OrganizationQuery {
   /** An id, or a part of a name. */
   readonly search?: string | undefined
   /** Undefined: all that are not deleted. */

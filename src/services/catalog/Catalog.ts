@@ -20,7 +20,7 @@ export interface CatalogOptions {
   readonly adapters: Adapters
 }
 
-export interface CatalogProvider {
+interface CatalogProvider {
   readonly account: ProviderAccount
   /** Undefined where no credential is needed. */
   readonly variable: string | undefined

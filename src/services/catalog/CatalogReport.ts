@@ -3,7 +3,7 @@ import type { Offer } from "./Offer.ts"
 import type { Margin } from "./Surface.ts"
 import { onModel } from "./Surfaces.ts"
 
-export interface ReportedRoute {
+interface ReportedRoute {
   readonly id: string
   readonly provider: string
   readonly preference: number

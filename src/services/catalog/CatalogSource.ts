@@ -30,7 +30,7 @@ export interface SourceFile {
 
 export type Path = ReadonlyArray<PropertyKey>
 
-export interface Parsed {
+interface Parsed {
   /** Numbers as `Numeral`; undefined where the text is no YAML. */
   readonly value: unknown
   readonly problems: ReadonlyArray<Problem>

@@ -8,7 +8,7 @@ import { onEntry } from "./Surfaces.ts"
 
 export type Environment = Readonly<Record<string, string | undefined>>
 
-export interface Upstream {
+interface Upstream {
   readonly account: ProviderAccount
   /** Undefined where no credential is needed. */
   readonly variable: string | undefined

@@ -27,7 +27,7 @@ import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
 
-export type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFailure | SettleFailed
+type ChatFailure = HoldRefused | InvalidRequest | RateLimited | RoutingFailure | SettleFailed
 
 const headAfterMillis = 25_000
 /** Without its client. */

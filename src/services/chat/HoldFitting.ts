@@ -17,7 +17,7 @@ const maxWaitMillis = 60_000
 const pauseMillis = 250
 const maxWaiting = 64
 
-export interface FittedHold {
+interface FittedHold {
   readonly hold: Hold
   /** The output that the hold covers. */
   readonly cap: number

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import type { TokenCounter } from "./TokenCounter.ts"
 
-export type Count = typeof TokenCounter.Service.count
+type Count = typeof TokenCounter.Service.count
 
 interface Piece {
   readonly text: string

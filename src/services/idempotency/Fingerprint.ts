@@ -3,13 +3,7 @@ import { Effect } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import type { Reference } from "../../domain/Media.ts"
 
-export type Json =
-  | null
-  | boolean
-  | number
-  | string
-  | ReadonlyArray<Json>
-  | { readonly [name: string]: Json | undefined }
+type Json = null | boolean | number | string | ReadonlyArray<Json> | { readonly [name: string]: Json | undefined }
 
 /** The order of fields does not count; an undefined field is absent. */
 const canonicalize = (value: Json): string => {

@@ -21,7 +21,6 @@ import type { Closed } from "./LedgerRows.ts"
 import { Refunds } from "./Refunds.ts"
 import { spendOf, spendOfKeys } from "./SpentCap.ts"
 
-export type { SettleOptions } from "./HoldClosing.ts"
 export type { HoldRefused } from "./HoldPlacement.ts"
 
 /** Connections that may wait for the locks of organizations. */

@@ -48,7 +48,7 @@ export class NothingToRefund extends Data.TaggedError("NothingToRefund")<{
   readonly remaining: bigint
 }> {}
 
-export interface Violation {
+interface Violation {
   readonly invariant: string
   readonly row: Readonly<Record<string, unknown>>
 }
@@ -60,14 +60,14 @@ export interface TopUp {
   readonly note?: string | undefined
 }
 
-export interface Adjustment {
+interface Adjustment {
   readonly org: OrgId
   readonly amount: NanoUsd
   readonly note: string
   readonly force: boolean
 }
 
-export interface VerificationResult extends Counts {
+interface VerificationResult extends Counts {
   readonly violations: ReadonlyArray<Violation>
 }
 

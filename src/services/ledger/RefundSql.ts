@@ -18,7 +18,7 @@ export const refundedByHold = `
  * Expressions `charged`, whose `remaining` can be given back, and `entered`, the entry; without an amount it gives back
  * all that remains. A refund's reference counts those before it, so of two at a time one enters nothing.
  */
-export const giveBack = (sql: SqlClient.SqlClient, hold: string, amount: NanoUsd | null, note: string) => sql`
+const giveBack = (sql: SqlClient.SqlClient, hold: string, amount: NanoUsd | null, note: string) => sql`
   payer AS (
     SELECT id FROM organizations
     WHERE ${lockTimeout(sql, "one")} AND id IN (SELECT org_id FROM all_holds WHERE id = ${hold}) FOR NO KEY UPDATE

@@ -76,8 +76,8 @@ type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}
   : Name
 
 /** What the client calls a column in its rows. */
-export function toField<Name extends string>(column: Name): CamelCase<Name>
-export function toField(column: string): string {
+function toField<Name extends string>(column: Name): CamelCase<Name>
+function toField(column: string): string {
   return String.snakeToCamel(column)
 }
 

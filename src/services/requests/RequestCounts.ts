@@ -85,7 +85,7 @@ export const requestCounts = {
   })
 }
 
-export type CountColumn = keyof typeof requestCounts
+type CountColumn = keyof typeof requestCounts
 export type RequestCount = (typeof requestCounts)[CountColumn]
 
 const counts: ReadonlyArray<RequestCount> = Object.values(requestCounts)

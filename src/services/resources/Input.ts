@@ -21,7 +21,7 @@ export interface About {
 }
 
 /** What takes a value away: null in bodies, `word` in commands, an empty field in forms. */
-export interface None {
+interface None {
   readonly word: string
   readonly means: string
 }
@@ -55,7 +55,7 @@ export type Written<Of extends Inputs> = {
   readonly [Name in keyof Of]?: Schema.Schema.Type<Of[Name]["body"]> | undefined
 }
 
-export type WrittenBody<Of extends Inputs> = {
+type WrittenBody<Of extends Inputs> = {
   readonly [Name in keyof Of]?: Schema.Schema.Encoded<Of[Name]["body"]> | undefined
 }
 

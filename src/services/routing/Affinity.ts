@@ -2,7 +2,7 @@
 const rememberedMillis = 600_000
 const maxInGeneration = 25_000
 
-export interface LastRoute {
+interface LastRoute {
   readonly route: string
   /** When the conversation came to the route. */
   readonly since: number

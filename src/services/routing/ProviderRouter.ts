@@ -24,7 +24,7 @@ export interface RoutedImage {
   readonly revisedPrompt: string | undefined
 }
 
-export interface Submission {
+interface Submission {
   readonly model: VideoModel
   readonly request: VideoRequest
   readonly attempts: AttemptHistory
@@ -34,7 +34,7 @@ export interface Submission {
   readonly mayTryNext: (failure: ProviderFailure) => boolean
 }
 
-export interface RoutedRender {
+interface RoutedRender {
   readonly route: VideoRoute
   readonly handle: VideoHandle
 }

@@ -4,7 +4,7 @@ import { GatewayBusy } from "../../domain/Failure.ts"
 export type KeyedSemaphore = (key: string) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E, R>
 
 /** Fails where too many of the key wait already. */
-export type BoundedKeyedSemaphore = (
+type BoundedKeyedSemaphore = (
   key: string
 ) => <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.Effect<A, E | GatewayBusy, R>
 

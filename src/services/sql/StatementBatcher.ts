@@ -15,7 +15,7 @@ export interface Lanes<Item> {
   readonly permits: Effect.Semaphore
 }
 
-export interface Options<Item, Result, E, R> {
+interface Options<Item, Result, E, R> {
   /** Its runs are measured under this name. */
   readonly name?: string
   readonly maxSize: number

@@ -33,7 +33,7 @@ const CustomerRequest = Schema.Struct({
 })
 export type CustomerRequest = typeof CustomerRequest.Type
 
-export interface CustomerUsageQuery {
+interface CustomerUsageQuery {
   readonly org: OrgId
   readonly by: CustomerGrouping
   /** Unix milliseconds; `until` is exclusive. */

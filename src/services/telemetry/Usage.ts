@@ -27,7 +27,7 @@ export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
   isTotal: Schema.Boolean
 }) {}
 
-export interface UsageReport {
+interface UsageReport {
   readonly rows: ReadonlyArray<UsageRow>
   /** Totals of all matching rows, not of the page. */
   readonly totals: UsageRow

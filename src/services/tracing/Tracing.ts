@@ -5,7 +5,7 @@ import { format, parse, type TraceContext } from "./TraceContext.ts"
 export type SpanKind = "internal" | "server" | "client"
 
 /** Ids, names and amounts; never bodies, keys or a customer's words. */
-export type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
+type Attributes = Readonly<Record<string, string | number | boolean | undefined>>
 
 export interface Tracer {
   /** Unix time in nanoseconds. */

@@ -44,7 +44,7 @@ export class VideoJob extends Schema.Class<VideoJob>("VideoJob")({
   leaseUntil: Schema.NullOr(Schema.DateFromSelf)
 }) {}
 
-export interface JobQuery {
+interface JobQuery {
   readonly org?: OrgId | undefined
   readonly model?: string | undefined
   readonly status?: VideoJob["status"] | undefined

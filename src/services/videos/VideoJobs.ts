@@ -35,14 +35,14 @@ const transactionsAtOnce = 3
 const removalTimeout = "5 seconds"
 const removalEvery = "1 minute"
 
-export interface CreatedVideo {
+interface CreatedVideo {
   readonly video: Video
   readonly replayed: boolean
 }
 
 export type VideoFailure = InvalidRequest | IdempotencyConflict | HoldRefused | RoutingFailure
 
-export interface Options {
+interface Options {
   readonly timeout: Duration.DurationInput
   /** The customer's wait for a provider to take the render, by default 10 seconds. */
   readonly answerWithin?: Duration.DurationInput | undefined

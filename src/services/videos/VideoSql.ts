@@ -11,7 +11,7 @@ export const leaseSeconds = 25
 
 const decodeJobs = Schema.decodeUnknown(Schema.Array(LeasedJob))
 
-export interface NewJob {
+interface NewJob {
   readonly id: string
   readonly org: OrgId
   readonly key: KeyId
@@ -32,24 +32,24 @@ export interface NewJob {
 }
 
 /** Job ids not to claim: at all, or until they are over or late. */
-export interface Exceptions {
+interface Exceptions {
   readonly except?: ReadonlyArray<string>
   readonly passedOver?: ReadonlyArray<string>
 }
 
 /** A sandbox handle holds the prompt. */
-export interface Completion {
+interface Completion {
   readonly media: string
   readonly cost: bigint | undefined
   readonly isSandbox: boolean
 }
-export interface Failing {
+interface Failing {
   readonly error: VideoError
   readonly cancelling: boolean
   readonly isSandbox: boolean
 }
 
-export interface Submitting extends Pick<LeasedJob, "doubts" | "spare"> {
+interface Submitting extends Pick<LeasedJob, "doubts" | "spare"> {
   readonly id: string
   readonly route: string
 }

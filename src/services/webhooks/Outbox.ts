@@ -4,7 +4,7 @@ import type { OrgId } from "../../domain/Organization.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { newSecret } from "./Signature.ts"
 
-export interface Notice {
+interface Notice {
   readonly org: OrgId
   readonly type: "video.completed" | "video.failed"
   /** Given with the request; gets the notice beside the organization's endpoints. */

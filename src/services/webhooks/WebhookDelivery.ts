@@ -27,7 +27,7 @@ const gone = 410
 export type Send = (leased: Leased) => Effect.Effect<Try>
 
 /** One try: a signed POST, which follows no redirect. */
-export const makeSend = Effect.map(
+const makeSend = Effect.map(
   Fetcher,
   ({ post }): Send =>
     ({ createdAt, data, eventId: id, secret, type, url }) =>

@@ -9,7 +9,7 @@ import { type Delivery, Endpoint, ListedDelivery } from "./Endpoint.ts"
 import * as Outbox from "./Outbox.ts"
 import { newSecret } from "./Signature.ts"
 
-export interface EndpointQuery {
+interface EndpointQuery {
   readonly org?: OrgId | undefined
   readonly after?: string | undefined
   readonly limit: number

@@ -22,7 +22,7 @@ export interface S3Timeouts {
   readonly pause: Duration.DurationInput
 }
 
-export interface S3Request {
+interface S3Request {
   readonly method: "GET" | "HEAD" | "PUT" | "POST" | "DELETE"
   readonly key: string
   readonly query?: Readonly<Record<string, string>>
@@ -31,7 +31,7 @@ export interface S3Request {
   readonly body?: Uint8Array
 }
 
-export interface S3Answer {
+interface S3Answer {
   readonly header: (name: string) => string | undefined
   readonly body: Buffer
 }

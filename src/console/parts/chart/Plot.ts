@@ -1,7 +1,7 @@
 import UPlot from "uplot"
 import { formatLocal, formatUtc } from "../../format/Moment.ts"
 
-export interface Series {
+interface Series {
   readonly label: string
   readonly kind: "bar" | "line"
   /** A colour of the style sheet; the numbered ones tell categories apart. */

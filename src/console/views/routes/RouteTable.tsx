@@ -17,7 +17,7 @@ const circuits: Readonly<Record<RouteRecord["circuit"], readonly [text: string, 
   open: ["open", "bad"]
 }
 
-export type RouteState = RouteRecord["circuit"] | "disabled"
+type RouteState = RouteRecord["circuit"] | "disabled"
 
 export const stateOf = ({ circuit, disabled_at }: RouteRecord): RouteState =>
   disabled_at === null ? circuit : "disabled"

@@ -22,7 +22,7 @@ export const ServedRoute = Schema.Struct({
   loss: Schema.Boolean.annotations({ description: "Whether a price is below its cost." })
 }).annotations({ identifier: "ServedRoute" })
 
-export const RoutesAnswer = Schema.Struct({
+const RoutesAnswer = Schema.Struct({
   sandbox: Schema.Boolean.annotations({ description: "Whether models without a credential get made-up answers." }),
   ...pageOf(ServedRoute, "Routes").fields
 }).annotations({ identifier: "Routes" })

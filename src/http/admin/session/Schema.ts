@@ -13,7 +13,7 @@ export const SessionRecord = Schema.Struct({
   version: Schema.String
 }).annotations({ identifier: "Session" })
 
-export const Credential = Schema.Struct({
+const Credential = Schema.Struct({
   link: optionalField("link", Schema.NonEmptyString, "must be a text", "The secret of a one-time link."),
   token: optionalField("token", Schema.NonEmptyString, "must be a text", "An operator's token.")
 })

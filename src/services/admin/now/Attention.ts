@@ -161,7 +161,7 @@ const oldHolds = (sql: SqlClient.SqlClient, now: Date) =>
 
 const nameOf = ({ host, id, pid }: Instance) => (host === null ? id : `${host}:${pid}`)
 
-export const catalogProblems = (instances: ReadonlyArray<Instance>): ReadonlyArray<Attention> => {
+const catalogProblems = (instances: ReadonlyArray<Instance>): ReadonlyArray<Attention> => {
   const running = instances.filter(({ state }) => state === "running")
   const refused = running.flatMap(
     (one): ReadonlyArray<Attention> =>

@@ -10,7 +10,7 @@ import type { RequestRow } from "../../telemetry/RequestLog.ts"
 import type { VideoJob } from "../../videos/VideoAdmin.ts"
 import { costOf } from "./Record.ts"
 
-export const PricePart = Schema.Struct({
+const PricePart = Schema.Struct({
   unit: Schema.String,
   quantity: Schema.Number,
   rate_usd: Usd,
