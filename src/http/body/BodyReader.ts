@@ -6,10 +6,10 @@ import { nestsWithin } from "../../domain/Json.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { proceed } from "../../services/runtime/Fibers.ts"
 import type { Incoming, ReceiveFailure } from "./BodyReceiver.ts"
-import { refuse } from "./Fields.ts"
 import { type JsonObject } from "./Guards.ts"
 import { type JsonLimits, JsonUnreadable, parseJson } from "./JsonParser.ts"
 import { type Part, parseForm } from "./Multipart.ts"
+import { refuse } from "./Refusals.ts"
 
 export class Limits extends Context.Tag("gateway/http/Limits")<
   Limits,

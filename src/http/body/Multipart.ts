@@ -2,8 +2,8 @@ import { isUtf8 } from "node:buffer"
 import { Either } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
-import { refuse } from "./Fields.ts"
 import { type JsonObject } from "./Guards.ts"
+import { refuse } from "./Refusals.ts"
 
 const maxParts = 100
 const largestHeadBytes = 16 * 1024

@@ -5,8 +5,8 @@ import { largestReference, longestUrl, maxReferences, type Reference } from "../
 import { nthImage, referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
 import { decodeBase64, fromBase64 } from "../../services/media/Base64.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { refuseAt } from "./Fields.ts"
 import { isAbsent, isArray, isObject, isString, type JsonObject } from "./Guards.ts"
+import { refuseAt } from "./Refusals.ts"
 
 type Decoded<A> = Either.Either<A, InvalidRequest>
 

@@ -1,8 +1,8 @@
 import { Schema } from "effect"
 import type { CacheControl } from "../../domain/Chat.ts"
 import { optional } from "../../domain/Constraints.ts"
-import { refuseAt } from "../body/Fields.ts"
 import { isAbsent, isObject, isOneOf, type JsonObject } from "../body/Guards.ts"
+import { refuseAt } from "../body/Refusals.ts"
 import { type Result } from "./Result.ts"
 
 export const CacheMark = Schema.Struct({

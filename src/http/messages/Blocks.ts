@@ -1,8 +1,8 @@
 import type { CacheControl, ImagePart, NativeOnly, Part, TextPart } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
-import { refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
+import { refuseAt } from "../body/Refusals.ts"
 import { isReference, refuseImage } from "../chat/ChatMessages.ts"
 import { isRefusal, type Result, readEach } from "../chat/Result.ts"
 

@@ -1,6 +1,6 @@
 import type { ImagePart, Part, TextPart } from "../../domain/Chat.ts"
-import { refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
+import { refuseAt } from "../body/Refusals.ts"
 import { isReference, refuseImage } from "../chat/ChatMessages.ts"
 import { type Result, readEach } from "../chat/Result.ts"
 

@@ -1,6 +1,6 @@
 import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
-import { refuse, refuseAt } from "../body/Fields.ts"
 import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
+import { refuse, refuseAt } from "../body/Refusals.ts"
 import { readFunction, readJsonSchema } from "../chat/ChatTools.ts"
 import { isRefusal, type Result } from "../chat/Result.ts"
 import { declaredTools, isCallable, ToolNames } from "./ToolNames.ts"

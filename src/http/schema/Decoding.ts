@@ -1,7 +1,7 @@
 import { Either, ParseResult, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { refuse, refuseAt } from "../body/Fields.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
+import { refuse, refuseAt } from "../body/Refusals.ts"
 
 const problemId = Symbol.for("gateway/http/problem")
 

@@ -1,8 +1,8 @@
 import { Either, Schema } from "effect"
 import { atMost, described } from "../../domain/Constraints.ts"
 import { maxReferences } from "../../domain/Media.ts"
-import { refuseAt } from "../body/Fields.ts"
 import { readReferences } from "../body/ReferenceFields.ts"
+import { refuseAt } from "../body/Refusals.ts"
 import { readWith } from "./Decoding.ts"
 import { urlLimit } from "./SharedFields.ts"
 

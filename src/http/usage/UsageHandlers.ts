@@ -11,7 +11,7 @@ import type { UsageRow } from "../../services/telemetry/Usage.ts"
 import { json, jsonText, respond } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
 import { isRequestId } from "../admission/RequestContext.ts"
-import { refuse, refuseAt } from "../body/Fields.ts"
+import { refuse, refuseAt } from "../body/Refusals.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
 import type { UsageQuery } from "./Schema.ts"
 
