@@ -7,12 +7,12 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { BodyReceiver } from "../body/BodyReceiver.ts"
 import { tagOf } from "./Attribution.ts"
-import type { Admitted, Endpoint } from "./Endpoint.ts"
+import type { AdmittedRequest, Endpoint } from "./Endpoint.ts"
 import type { RequestContext } from "./RequestContext.ts"
 import { headersOf } from "./RequestOutcome.ts"
 import { makeSolvencyCheck } from "./Solvency.ts"
 
-interface Working extends Admitted {
+interface ReleasableRequest extends AdmittedRequest {
   /** Frees the memory of the body. */
   readonly release: () => void
 }
@@ -32,7 +32,7 @@ export const admittedMaker = (options: { readonly defaultRpm: number }) =>
       response: ServerResponse,
       { address, at, requestId, startedAt, trace }: typeof RequestContext.Service,
       caller: Caller
-    ): Working => {
+    ): ReleasableRequest => {
       const record = new RequestRecord({
         id: ids.uuid(),
         requestId,

@@ -10,14 +10,14 @@ import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import type { Incoming } from "../body/BodyReceiver.ts"
 
 /** What a request is counted as, and the words of its errors. */
-export interface Addressed extends Pick<AnsweredRequest, "path" | "surface"> {
+export interface EndpointBase extends Pick<AnsweredRequest, "path" | "surface"> {
   /** Undefined: the envelope as it is. */
   readonly encodeError?: EncodeError | undefined
   /** A further header for the id of a request. */
   readonly idHeader?: string | undefined
 }
 
-export interface Admitted extends Incoming {
+export interface AdmittedRequest extends Incoming {
   readonly record: RequestRecord
   readonly response: ServerResponse
   readonly departure: ClientDeparture
@@ -27,12 +27,12 @@ export interface Admitted extends Incoming {
 }
 
 /** One that generates. */
-export interface Endpoint extends Addressed {
+export interface Endpoint extends EndpointBase {
   readonly path: string
   readonly surface: Surface
   /** A small request takes its rate unit and its hold in one statement. */
   readonly admitsWithHold: boolean
   /** Its requests may wait until others of their organization have closed their holds. */
   readonly fitsHold?: boolean | undefined
-  readonly answer: (admitted: Admitted) => Effect.Effect<Answer | undefined, Failure | BodyCutOff>
+  readonly answer: (admitted: AdmittedRequest) => Effect.Effect<Answer | undefined, Failure | BodyCutOff>
 }

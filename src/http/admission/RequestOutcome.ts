@@ -9,7 +9,7 @@ import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import * as Answer from "../Answer.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { errorResponse } from "../errors/ErrorResponse.ts"
-import type { Addressed } from "./Endpoint.ts"
+import type { EndpointBase } from "./Endpoint.ts"
 import type { RequestContext } from "./RequestContext.ts"
 
 export interface Outcome {
@@ -35,7 +35,7 @@ export const headersOf = ({ cap, rate: { allowance }, requestId, tokens }: Reque
 
 export const explain = (
   cause: Cause.Cause<Failure | BodyCutOff>,
-  { encodeError }: Addressed,
+  { encodeError }: EndpointBase,
   record: RequestRecord,
   response: ServerResponse
 ): Effect.Effect<Outcome> => {
@@ -62,7 +62,7 @@ export const makeReports = Effect.gen(function* () {
 
   /** Reports and logs how an admitted request ended. */
   const conclude = (
-    { path, surface }: Addressed,
+    { path, surface }: EndpointBase,
     { method = "" }: IncomingMessage,
     record: RequestRecord,
     { answer, code }: Outcome
@@ -78,7 +78,7 @@ export const makeReports = Effect.gen(function* () {
 
   /** For a request that has no row in the log. */
   const reportAnswer = (
-    { path, surface }: Addressed,
+    { path, surface }: EndpointBase,
     { method = "" }: IncomingMessage,
     { requestId, startedAt, trace }: typeof RequestContext.Service,
     answered: { readonly status: number; readonly code: string | null }
@@ -89,7 +89,7 @@ export const makeReports = Effect.gen(function* () {
 
   /** Reports and returns the answer to a request that failed before it was admitted, or that generates nothing. */
   const refuse = (
-    endpoint: Addressed,
+    endpoint: EndpointBase,
     request: IncomingMessage,
     context: typeof RequestContext.Service,
     cause: Cause.Cause<unknown>

@@ -5,7 +5,7 @@ import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
 import { proceed } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { type Answer, json } from "../Answer.ts"
-import type { Admitted, Endpoint } from "../admission/Endpoint.ts"
+import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import type { ChatDialect } from "./ChatDialect.ts"
 import { makeTaskReader } from "./ChatTasks.ts"
@@ -18,7 +18,10 @@ export const chatEndpoints = Effect.fnUntraced(function* (dialects: ReadonlyArra
   const read = yield* makeTaskReader
   const clock = yield* Effect.clock
 
-  const answer = (dialect: ChatDialect, admitted: Admitted): Effect.Effect<Answer | undefined, Failure | BodyCutOff> =>
+  const answer = (
+    dialect: ChatDialect,
+    admitted: AdmittedRequest
+  ): Effect.Effect<Answer | undefined, Failure | BodyCutOff> =>
     proceed(read(dialect, admitted), (task) => {
       const { departure, headers, record, response } = admitted
       const name = {

@@ -8,7 +8,7 @@ import { Catalog } from "../../services/catalog/Catalog.ts"
 import type { ChatTask } from "../../services/chat/ChatCharging.ts"
 import { proceed } from "../../services/runtime/Fibers.ts"
 import { attribute } from "../admission/Attribution.ts"
-import type { Admitted } from "../admission/Endpoint.ts"
+import type { AdmittedRequest } from "../admission/Endpoint.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { Limits, readDocument } from "../body/BodyReader.ts"
 import { modelIn } from "../body/Guards.ts"
@@ -25,7 +25,7 @@ export const makeTaskReader = Effect.gen(function* () {
   const toTask = (
     { fitsHold }: Pick<ChatDialect, "fitsHold">,
     asked: ChatRequest,
-    { record, request: { headers } }: Admitted,
+    { record, request: { headers } }: AdmittedRequest,
     bytes: number
   ): Effect.Effect<ChatTask, InvalidRequest | ModelNotAllowed | ModelNotFound> => {
     const model = catalog.current.find(asked.model)
@@ -47,7 +47,7 @@ export const makeTaskReader = Effect.gen(function* () {
     })
   }
 
-  return (dialect: ChatDialect, admitted: Admitted): Effect.Effect<ChatTask, Failure | BodyCutOff> =>
+  return (dialect: ChatDialect, admitted: AdmittedRequest): Effect.Effect<ChatTask, Failure | BodyCutOff> =>
     proceed(
       readDocument(admitted, limits.chatBodyBytes),
       ({ bytes, value }): Effect.Effect<ChatTask, InvalidRequest | ModelNotAllowed | ModelNotFound> => {

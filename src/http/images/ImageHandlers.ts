@@ -12,7 +12,7 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
 import { json, jsonInPieces, resultHeaders } from "../Answer.ts"
 import { attribute } from "../admission/Attribution.ts"
-import type { Admitted, Endpoint } from "../admission/Endpoint.ts"
+import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
 import { Limits, readJson, readJsonOrForm } from "../body/BodyReader.ts"
@@ -89,7 +89,7 @@ export const imageEndpoints = Effect.gen(function* () {
   }
 
   // A function of its own, so that the body is freed before the picture is made.
-  const read = Effect.fnUntraced(function* (admitted: Admitted, body: unknown, needsReference: boolean) {
+  const read = Effect.fnUntraced(function* (admitted: AdmittedRequest, body: unknown, needsReference: boolean) {
     const { record } = admitted
     record.model = modelIn(body)
     const refusal = attribute(admitted, body)
@@ -101,7 +101,7 @@ export const imageEndpoints = Effect.gen(function* () {
   })
 
   const answer = Effect.fnUntraced(function* (
-    { headers, record, request }: Admitted,
+    { headers, record, request }: AdmittedRequest,
     { offer, params }: Effect.Effect.Success<ReturnType<typeof read>>
   ) {
     const repeated = { params, idempotencyKey: idempotencyKeyOf(request), record }
@@ -118,13 +118,13 @@ export const imageEndpoints = Effect.gen(function* () {
       : jsonInPieces(200, jsonChunks(imageJson(result), ids.unguessable()), all)
   })
 
-  const generate = (admitted: Admitted) =>
+  const generate = (admitted: AdmittedRequest) =>
     readJson(admitted, limits.mediaBodyBytes).pipe(
       Effect.flatMap(decodeReferences),
       Effect.flatMap((body) => read(admitted, body, false)),
       Effect.flatMap((asked) => answer(admitted, asked))
     )
-  const edit = (admitted: Admitted) =>
+  const edit = (admitted: AdmittedRequest) =>
     readJsonOrForm(admitted, limits.mediaBodyBytes, imageForm).pipe(
       Effect.flatMap(decodeReferences),
       Effect.flatMap((body) => read(admitted, body, true)),

@@ -2,7 +2,7 @@ import { Effect, Exit } from "effect"
 import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
 import { makeBoundedKeyedSemaphore } from "../../services/runtime/KeyedSemaphore.ts"
 import { json } from "../Answer.ts"
-import type { Admitted, Endpoint } from "../admission/Endpoint.ts"
+import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
 import { makeTaskReader } from "../chat/ChatTasks.ts"
 import { servedPath } from "../schema/ServedPath.ts"
 import { encodeMessagesError } from "./Errors.ts"
@@ -20,7 +20,7 @@ export const countTokensEndpoint = Effect.gen(function* () {
   const read = yield* makeTaskReader
   const withPermitOf = makeBoundedKeyedSemaphore(atOnce, waiting)
 
-  const count = (admitted: Admitted) =>
+  const count = (admitted: AdmittedRequest) =>
     Effect.flatMap(read(messages, admitted), (task) => Effect.zipRight(admitted.checkSolvency, chat.countTokens(task)))
 
   const endpoint: Endpoint = {

@@ -3,7 +3,7 @@ import { HttpApi, type HttpApiGroup } from "@effect/platform"
 import { Array as Arr } from "effect"
 import { Api, ResourceApi, SiteApi } from "../Api.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
-import type { Addressed, Endpoint } from "../admission/Endpoint.ts"
+import type { Endpoint, EndpointBase } from "../admission/Endpoint.ts"
 import { encodeMessagesError, isOfMessages, messagesIdHeader } from "../messages/Errors.ts"
 import { Authenticated } from "../schema/Headers.ts"
 import { apiPrefix } from "../schema/ServedPath.ts"
@@ -79,7 +79,7 @@ export const isBesideApi = (path: string): boolean => otherRoots.has(rootOf(path
 const hasMethod = (row: Row, method: string): boolean =>
   row.method === method || (method === "HEAD" && row.method === "GET" && !isVersioned(row))
 
-export interface ServedPath extends Addressed {
+export interface ServedPath extends EndpointBase {
   /** Whether there is an endpoint for the method too. */
   readonly isServed: boolean
   readonly needsKey: boolean

@@ -14,7 +14,7 @@ import * as Answer from "../Answer.ts"
 import { adminBodyBytes } from "../admin/AdminBody.ts"
 import { admittedMaker } from "../admission/AdmittedRequest.ts"
 import { presentedKey, presentedSecret } from "../admission/CallerAuthentication.ts"
-import type { Addressed, Endpoint } from "../admission/Endpoint.ts"
+import type { Endpoint, EndpointBase } from "../admission/Endpoint.ts"
 import { makeRateUnits } from "../admission/RateUnits.ts"
 import { contextMaker, RequestContext } from "../admission/RequestContext.ts"
 import { explain, makeReports, type Outcome } from "../admission/RequestOutcome.ts"
@@ -31,12 +31,12 @@ export interface PipelineOptions {
 
 type Context = typeof RequestContext.Service
 
-interface Matched<E extends Addressed> extends Exchange {
+interface Matched<E extends EndpointBase> extends Exchange {
   readonly endpoint: E
 }
 
 /** The steps in which what generates differs from all else. */
-interface Way<E extends Addressed, Client, A, B, R> {
+interface Way<E extends EndpointBase, Client, A, B, R> {
   readonly enter: (matched: Matched<E>, context: Context) => Effect.Effect<Client, Failure>
   readonly handle: (matched: Matched<E>, context: Context, client: Client) => Effect.Effect<A, unknown, R>
   readonly answer: (matched: Matched<E>, context: Context, answer: A) => Effect.Effect<B>
@@ -72,7 +72,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
   const { conclude, refuse, reportAnswer } = yield* makeReports
 
   /** Its id, its client's address, its trace. */
-  const begin = ({ endpoint, request, response }: Matched<Addressed>): Context => {
+  const begin = ({ endpoint, request, response }: Matched<EndpointBase>): Context => {
     const context = contextOf(request, untraced.has(endpoint.surface) ? undefined : endpoint)
     context.trace?.announce(response)
     if (endpoint.idHeader !== undefined) response.setHeader(endpoint.idHeader, context.requestId)
@@ -98,7 +98,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
   }
 
   /** A key that is known and fresh while no address is blocked waits for nothing. */
-  const enterWithKey = ({ request }: Matched<Addressed>, { address }: Context): Effect.Effect<Caller, Failure> => {
+  const enterWithKey = ({ request }: Matched<EndpointBase>, { address }: Context): Effect.Effect<Caller, Failure> => {
     const recalled = recallKey(request)
     return recalled === undefined
       ? Effect.flatMap(checkBlockList(address), () => checkKey(request))
@@ -214,7 +214,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
     }
   })
 
-  const walk = <E extends Addressed, Client, A, B, R>(
+  const walk = <E extends EndpointBase, Client, A, B, R>(
     way: Way<E, Client, A, B, R>,
     matched: Matched<E>
   ): Effect.Effect<B, never, R> =>

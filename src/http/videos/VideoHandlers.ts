@@ -15,7 +15,7 @@ import { videoJson } from "../../services/videos/VideoObject.ts"
 import { json, respond, resultHeaders } from "../Answer.ts"
 import { ResourceApi } from "../Api.ts"
 import { attribute } from "../admission/Attribution.ts"
-import type { Admitted, Endpoint } from "../admission/Endpoint.ts"
+import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
 import { idempotencyKeyOf } from "../admission/RequestContext.ts"
 import { Limits, readJsonOrForm } from "../body/BodyReader.ts"
@@ -78,7 +78,7 @@ export const videoEndpoint = Effect.gen(function* () {
     return Either.map(secondsFor(model, params), (seconds) => ({ model, seconds }))
   }
 
-  const read = Effect.fnUntraced(function* (admitted: Admitted) {
+  const read = Effect.fnUntraced(function* (admitted: AdmittedRequest) {
     const { record } = admitted
     const received = yield* readJsonOrForm(admitted, limits.mediaBodyBytes, videoForm)
     const body = yield* decodeReferences(received)
@@ -91,7 +91,7 @@ export const videoEndpoint = Effect.gen(function* () {
     return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id)) }
   })
 
-  const create = Effect.fnUntraced(function* (admitted: Admitted) {
+  const create = Effect.fnUntraced(function* (admitted: AdmittedRequest) {
     const { headers, record, request } = admitted
     const { offer, params } = yield* read(admitted)
     const repeated = { params, idempotencyKey: idempotencyKeyOf(request), record }
