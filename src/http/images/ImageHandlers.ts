@@ -122,13 +122,13 @@ export const imageEndpoints = Effect.gen(function* () {
     readJson(admitted, limits.mediaBodyBytes).pipe(
       Effect.flatMap(decodeReferences),
       Effect.flatMap((body) => read(admitted, body, false)),
-      Effect.flatMap((asked) => answer(admitted, asked))
+      Effect.flatMap((decoded) => answer(admitted, decoded))
     )
   const edit = (admitted: AdmittedRequest) =>
     readJsonOrForm(admitted, limits.mediaBodyBytes, imageForm).pipe(
       Effect.flatMap(decodeReferences),
       Effect.flatMap((body) => read(admitted, body, true)),
-      Effect.flatMap((asked) => answer(admitted, asked))
+      Effect.flatMap((decoded) => answer(admitted, decoded))
     )
 
   return {

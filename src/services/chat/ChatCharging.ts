@@ -138,5 +138,5 @@ export const makeChatCharging = Effect.gen(function* () {
       return Effect.succeed(measured)
     })
 
-  return { holding: withHold, measure, settle }
+  return { withHold, measure, settle }
 })

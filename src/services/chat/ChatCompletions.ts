@@ -57,7 +57,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const references = yield* ReferenceImages
       const deadlines = yield* Deadlines.make
       const clock = yield* Effect.clock
-      const { holding, measure, settle } = yield* makeChatCharging
+      const { withHold, measure, settle } = yield* makeChatCharging
 
       const prepareRequest = ({ model, request, since }: ChatTask): Effect.Effect<PreparedRequest, InvalidRequest> =>
         Effect.map(
@@ -71,10 +71,8 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           departure.isOver && Exit.isInterrupted(exit) ? Effect.succeed(undefined) : exit
         )
 
-      const complete = (asked: ChatTask) =>
-        proceed(router.admit(asked.model, asked.request), () =>
-          holding(asked, (held, task) => completeHeld(task, held))
-        )
+      const complete = (task: ChatTask) =>
+        proceed(router.admit(task.model, task.request), () => withHold(task, (held, task) => completeHeld(task, held)))
 
       const completeHeld = (task: ChatTask, held: Hold) => {
         const { model, record, request } = task
@@ -209,10 +207,10 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           : sink.finish(measured.billed)
       })
 
-      const stream = (asked: ChatTask, sink: ChatSink) =>
-        proceed(router.admit(asked.model, asked.request), () =>
-          holding(
-            asked,
+      const stream = (task: ChatTask, sink: ChatSink) =>
+        proceed(router.admit(task.model, task.request), () =>
+          withHold(
+            task,
             Effect.fnUntraced(function* (held, task) {
               const prepared = hasImage(task.request) ? yield* prepareWhileConnected(task, sink.departure) : asIs(task)
               if (prepared === undefined) return
