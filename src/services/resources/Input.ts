@@ -192,7 +192,7 @@ export const time = (about: About): Input<typeof UnixSeconds, Schema.Schema<Date
   form: { kind: "time" }
 })
 
-/** A value that can be taken away. */
+/** A value that can be taken away; answers and bodies have null then. */
 export const orNone = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
   none: None,
   input: Input<Answered, Sent>
@@ -206,7 +206,7 @@ export const orNone = <Answered extends Schema.Schema.All, Sent extends Schema.S
   none
 })
 
-/** A value that can be taken away, and that answers leave out then. */
+/** As `orNone`, but answers leave the field out then. */
 export const orAbsent = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
   none: None,
   input: Input<Answered, Sent>
@@ -216,7 +216,7 @@ export const orAbsent = <Answered extends Schema.Schema.All, Sent extends Schema
   problem: `${input.problem}, or null`
 })
 
-/** A value that is null where another one is, and is taken away with it. */
+/** A value that goes with another one: null where that is, without a word of its own to take it away. */
 export const orNull = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
   input: Input<Answered, Sent>
 ): Input<Schema.NullOr<Answered>, Schema.NullOr<Sent>> => ({
