@@ -1,9 +1,9 @@
 import type { IncomingMessage } from "node:http"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import { refuse } from "../body/Fields.ts"
 import { isFilled, isObject } from "../body/Guards.ts"
+import { refuse } from "../body/Refusals.ts"
 import { gatewayTag, tagPattern } from "../schema/Headers.ts"
-import type { Admitted } from "./Endpoint.ts"
+import type { AdmittedRequest } from "./Endpoint.ts"
 
 const longestEndUser = 128
 
@@ -31,7 +31,7 @@ const endUserIn = (body: unknown, isInMetadata: boolean): string | undefined => 
 
 /** Records whom a request is for, whom a dialect may name in the metadata too; fails where its tag is not valid. */
 export const attribute = (
-  { record, request }: Pick<Admitted, "record" | "request">,
+  { record, request }: Pick<AdmittedRequest, "record" | "request">,
   body: unknown,
   isInMetadata = false
 ): InvalidRequest | undefined => {
