@@ -4,7 +4,7 @@ import type { Organization } from "../../../services/admin/Organization.ts"
 import * as Operations from "../../../services/admin/OrganizationOperations.ts"
 import { Organizations } from "../../../services/admin/Organizations.ts"
 import { AdminApi } from "../AdminApi.ts"
-import { conflict, fieldRefused, invalid, notFound, recordOf } from "../Fields.ts"
+import { conflict, invalid, notFound, recordOf, refuseField } from "../Fields.ts"
 import { cutPage, defaultListed } from "../Page.ts"
 
 const nameRefusals = { NameTaken: conflict("name"), NameRefused: invalid("name") }
@@ -27,7 +27,7 @@ export const OrganizationsHandlers = HttpApiBuilder.group(
       .handle("show", ({ path: { org } }) => Effect.catchTags(organizations.findAny(org), unknown))
       .handle("update", ({ path: { org }, payload }) =>
         recordOf(Operations.update.run(org, payload)).pipe(
-          Effect.catchTags({ ...nameRefusals, ...unknown, FieldRefused: fieldRefused })
+          Effect.catchTags({ ...nameRefusals, ...unknown, FieldRefused: refuseField })
         )
       )
       .handle("suspend", ({ path: { org } }) => Effect.catchTags(recordOf(Operations.suspend.run(org)), unknown))
