@@ -44,8 +44,7 @@ const groupsFor = (start: Serve) => {
   return [
     { title: "RUN", commands: [serve, doctor, migrate, backup, restore, operators] },
     { title: "CUSTOMERS", commands: [orgs, keys, credits, ledger, holds, webhooks, blocklist] },
-    { title: "MODELS AND PROVIDERS", commands: [catalog, providers, routes] },
-    { title: "TRAFFIC", commands: [requests, usage, videos, media] }
+    { title: "MODELS AND TRAFFIC", commands: [catalog, providers, routes, requests, usage, videos, media] }
   ] as const
 }
 
@@ -98,10 +97,10 @@ export const run = (argv: ReadonlyArray<string>, options: { readonly serve: Serv
       const settings = args[0] === "serve" ? `\n\nSETTINGS, with their defaults\n\n${describeSettings()}` : ""
       if (help !== undefined) return yield* Console.log(help + settings)
     }
-    const [running, customers, models, traffic] = groups
+    const [running, customers, traffic] = groups
     const command = Command.make("gateway").pipe(
       Command.withDescription(description),
-      Command.withSubcommands([...running.commands, ...customers.commands, ...models.commands, ...traffic.commands])
+      Command.withSubcommands([...running.commands, ...customers.commands, ...traffic.commands])
     )
     const about = { name: "gateway", version: packageJson.version, executable: "gateway" }
     const parse = Command.run(

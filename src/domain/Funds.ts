@@ -1,6 +1,6 @@
 import { Schema } from "effect"
-import { CapPeriod } from "./ApiKey.ts"
-import { NanoUsdFromRow } from "./Money.ts"
+import { CapPeriod, type CapSpend } from "./ApiKey.ts"
+import { NanoUsdFromRow, zero } from "./Money.ts"
 import { Balance } from "./Organization.ts"
 
 /** What an organization has, and its spending cap; without a cap its fields are null. */
@@ -15,6 +15,13 @@ export const Funds = Schema.Struct({
 })
 export type Funds = typeof Funds.Type
 
-/** The period of a cap that is spent. */
-export const reachedPeriod = ({ cap, capPeriod, capSpent }: Funds): CapPeriod | undefined =>
-  cap !== null && capPeriod !== null && capSpent !== null && capSpent >= cap ? capPeriod : undefined
+/** A cap that is spent, and what it comes to. */
+export const reachedCap = ({
+  cap,
+  capPeriod,
+  capResetsAt,
+  capSpent
+}: Funds): { readonly period: CapPeriod; readonly spend: CapSpend } | undefined =>
+  cap !== null && capPeriod !== null && capSpent !== null && capSpent >= cap
+    ? { period: capPeriod, spend: { cap, spent: capSpent, held: zero, resetsAt: capResetsAt ?? undefined } }
+    : undefined

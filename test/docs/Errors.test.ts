@@ -8,6 +8,7 @@ import type { Capability, ChatModel, ImageModel, ReferenceImage, VideoModel } fr
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
+import { refuseTag } from "../../src/http/admission/Attribution.ts"
 import { readJson } from "../../src/http/body/BodyReader.ts"
 import { BodyReceiver } from "../../src/http/body/BodyReceiver.ts"
 import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
@@ -33,16 +34,19 @@ const placeholders: ReadonlyArray<Failure.Failure> = [
   new Failure.ModelNotFound({ model: "<id>", surface: "chat" }),
   new Failure.ModelNotAllowed({ model: "<id>" }),
   new Failure.ModelNotFound({ model: "<id>", surface: "chat", suggestions: ["<other id>"] }),
-  new Failure.SpendLimitReached({
-    period: "day",
-    spend: {
-      cap: NanoUsd(10_000_000_000n),
-      spent: NanoUsd(10_000_000_000n),
-      held: zero,
-      resetsAt: new Date("2026-11-25T00:00:00Z")
-    }
-  }),
-  new Failure.SpendLimitReached({ of: "organization", period: "month" }),
+  ...(["key", "organization"] as const).map(
+    (of) =>
+      new Failure.SpendLimitReached({
+        of,
+        period: "day",
+        spend: {
+          cap: NanoUsd(10_000_000_000n),
+          spent: NanoUsd(10_000_000_000n),
+          held: zero,
+          resetsAt: new Date("2026-11-25T00:00:00Z")
+        }
+      })
+  ),
   new Failure.AllProvidersFailed({ provider: "<provider>", status: 503 })
 ]
 const ofOperators: ReadonlySet<string> = new Set([
@@ -255,7 +259,8 @@ describe("the errors of the docs", () => {
       refusedBody(`[${"0,".repeat(100_000)}0]`),
       refusedBody("a=b", { "content-type": "application/x-www-form-urlencoded" }),
       refusedBody("{}", { "content-encoding": "gzip" }),
-      Effect.flip(keyFrom(""))
+      Effect.flip(keyFrom("")),
+      Effect.succeed(refuseTag())
     ])
     const documented = table(section(api, "Messages of 400"), "`message`").map((row) => row.slice(0, 2).join(" | "))
     const produced = [...bodies, ...complaints, ...imageComplaints, ...videoComplaints, ...queryComplaints].map(

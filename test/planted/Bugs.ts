@@ -106,7 +106,7 @@ export const bugs: ReadonlyArray<Bug> = [
   {
     name: "counts of an organization take no turns",
     file: "src/http/messages/CountTokens.ts",
-    find: "takeTurn(record.caller.org)(count(admitted))",
+    find: "withPermitOf(record.caller.org)(count(admitted))",
     replace: "count(admitted)",
     caughtBy: ["test/http/messages/CountTokens.test.ts"]
   },

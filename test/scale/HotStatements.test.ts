@@ -78,7 +78,7 @@ const requests = [
 ] as const
 
 /** On a crowded machine requests of several organizations share a batch in one round of many. */
-const maxRounds = 200
+const maxRounds = 40
 
 const matching = (text: string) => hotStatements.filter(({ texts }) => texts.some((one) => one.test(text)))
 

@@ -58,6 +58,14 @@ export const hotStatements: ReadonlyArray<HotStatement> = [
     needs: "a batch for each shard; the organization in rate_windows"
   },
   {
+    name: "tokens given back, of keys with such a limit",
+    texts: [/UPDATE token_windows AS w SET used = greatest/],
+    extent: "several",
+    why: "a batch of keys",
+    needs: "a batch for each shard; the organization in token_windows",
+    isRare: true
+  },
+  {
     name: "rows of the log without a charge, or completed",
     texts: [/^INSERT INTO request_log/, /^UPDATE request_log/],
     extent: "several",
@@ -135,7 +143,7 @@ export const hotStatements: ReadonlyArray<HotStatement> = [
   {
     name: "removal of what is old",
     texts: [
-      /^DELETE FROM (?:request_log|videos|webhook_deliveries|idempotency_keys) /,
+      /^DELETE FROM (?:request_log|usage_tags|videos|webhook_deliveries|idempotency_keys) /,
       /^UPDATE idempotency_keys SET key = NULL/,
       /^SELECT id, reference FROM videos/
     ],

@@ -29,6 +29,9 @@ const endUserIn = (body: unknown, isInMetadata: boolean): string | undefined => 
   return name === undefined ? undefined : cut(name)
 }
 
+export const refuseTag = (): InvalidRequest =>
+  refuse(null, "`x-gateway-tag` must be 1 to 64 of A-Z, a-z, 0-9, dots, underscores and dashes.")
+
 /** Records whom a request is for, whom a dialect may name in the metadata too; fails where its tag is not valid. */
 export const attribute = (
   { record, request }: Pick<AdmittedRequest, "record" | "request">,
@@ -36,7 +39,5 @@ export const attribute = (
   isInMetadata = false
 ): InvalidRequest | undefined => {
   record.endUser = endUserIn(body, isInMetadata)
-  return record.tag === undefined && request.headers[gatewayTag] !== undefined
-    ? refuse(null, "`x-gateway-tag` must be 1 to 64 of A-Z, a-z, 0-9, dots, underscores and dashes.")
-    : undefined
+  return record.tag === undefined && request.headers[gatewayTag] !== undefined ? refuseTag() : undefined
 }

@@ -2,7 +2,7 @@ import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import { type Caller, scopeOf } from "../../domain/ApiKey.ts"
 import { InsufficientCredits, SpendLimitReached } from "../../domain/Failure.ts"
-import { reachedPeriod } from "../../domain/Funds.ts"
+import { reachedCap } from "../../domain/Funds.ts"
 import { availableOf } from "../../domain/Organization.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
 import { Ledger } from "../../services/ledger/Ledger.ts"
@@ -20,14 +20,14 @@ export const makeSolvencyCheck = Effect.gen(function* () {
     request: IncomingMessage
   ) {
     const funds = yield* ledger.funds(org)
-    const period = reachedPeriod(funds)
+    const reached = reachedCap(funds)
     const endpoint = scopeOf[surface]
     const waits = fitsHold || (fitHolds && endpoint === "chat")
-    if (period === undefined && (waits ? funds.balance : availableOf(funds)) > 0n) return
+    if (reached === undefined && (waits ? funds.balance : availableOf(funds)) > 0n) return
     const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
     if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
-    return yield* period === undefined
+    return yield* reached === undefined
       ? new InsufficientCredits({ needed: undefined, available: availableOf(funds) })
-      : new SpendLimitReached({ of: "organization", period })
+      : new SpendLimitReached({ of: "organization", ...reached })
   })
 })

@@ -30,10 +30,11 @@ export const failuresOf = (
   InvalidApiKey: [new Failure.InvalidApiKey()],
   OrganizationSuspended: [new Failure.OrganizationSuspended()],
   InsufficientCredits: [new Failure.InsufficientCredits({ needed: usd("0.25"), available: usd("0.01") })],
-  SpendLimitReached: (["day", "week", "month", "total"] as const).flatMap((period) => [
-    new Failure.SpendLimitReached({ period, spend: { ...spend, resetsAt: resets[period] } }),
-    new Failure.SpendLimitReached({ of: "organization", period })
-  ]),
+  SpendLimitReached: (["day", "week", "month", "total"] as const).flatMap((period) =>
+    (["key", "organization"] as const).map(
+      (of) => new Failure.SpendLimitReached({ of, period, spend: { ...spend, resetsAt: resets[period] } })
+    )
+  ),
   InsufficientScope: [new Failure.InsufficientScope({ scope: scopeOf[surface ?? "chat"] })],
   AddressBlocked: [new Failure.AddressBlocked()],
   ModelNotFound: [

@@ -76,7 +76,8 @@ export class TokenLimiter extends Context.Tag("gateway/TokenLimiter")<
             ORDER BY w.key_id FOR NO KEY UPDATE
           )
           UPDATE token_windows AS w SET used = greatest(0, w.used - returned.amount) FROM returned
-          WHERE w.key_id = returned.key_id AND ${windowOf} = returned.started AND (SELECT count(*) FROM locked) >= 0
+          WHERE w.key_id = returned.key_id AND ${windowOf} = returned.started
+            AND w.started_at > now() - ${rateWindowSeconds} * interval '1 second' AND (SELECT count(*) FROM locked) >= 0
           RETURNING w.key_id, returned.started::text AS window, w.used`
         const left = new Map((yield* decodeReturned(rows)).map(({ keyId, used, window }) => [keyId + window, used]))
         return items.map(({ key, window }) => ({ used: left.get(key + window) }))

@@ -38,7 +38,7 @@ export const limitsOf = ({ concurrency, isOrgCapped = false, tokens }: LimitedUs
     : { concurrency, tpm: tokens?.use.limit, tokens: tokens?.amount ?? 0 }
 
 export const refuse = (
-  { amount, key, limits }: Hold & { readonly limits?: HoldLimits | undefined },
+  { amount, key, limits, org }: Hold & { readonly limits?: HoldLimits | undefined },
   { cappedBy: of, period, remaining, tokens, verdict }: HoldSql.HoldResult,
   findSpend: FindSpend
 ): Effect.Effect<never, HoldRefused | RateLimited> => {
@@ -57,9 +57,10 @@ export const refuse = (
     default:
       if (verdict !== "capped" || period === null)
         return new InsufficientCredits({ needed: amount, available: remaining })
-      return of === "organization"
-        ? new SpendLimitReached({ of, period })
-        : Effect.flatMap(findSpend(key), (spend) => new SpendLimitReached({ of, period, spend }))
+      return Effect.flatMap(
+        findSpend(of === "organization" ? org : key),
+        (spend) => new SpendLimitReached({ of, period, spend })
+      )
   }
 }
 

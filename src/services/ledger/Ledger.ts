@@ -19,7 +19,7 @@ import * as HoldSql from "./HoldSql.ts"
 import { runSweeper } from "./HoldSweeper.ts"
 import type { Closed } from "./LedgerRows.ts"
 import { Refunds } from "./Refunds.ts"
-import { spendOf, spendOfKeys } from "./SpentCap.ts"
+import { spendOf, spendOfPayers } from "./SpentCap.ts"
 
 export type { HoldRefused } from "./HoldPlacement.ts"
 
@@ -174,9 +174,9 @@ const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {
       HoldContended: (cause) => new SqlError.SqlError({ cause, message: "another statement is closing the hold" }),
       HoldMissing: Effect.die
     })
-  const findSpend = (key: KeyId) =>
-    runWith(sql, spendOfKeys([key])).pipe(
-      Effect.map((rows) => spendOf(rows, key)),
+  const findSpend = (payer: KeyId | OrgId) =>
+    runWith(sql, spendOfPayers([payer])).pipe(
+      Effect.map((rows) => spendOf(rows, payer)),
       Effect.catchAll(() => Effect.succeed(undefined))
     )
   return {

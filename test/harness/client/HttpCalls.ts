@@ -142,7 +142,7 @@ export const refusals = {
     ),
   capped: (period: string) => quota("spend_limit_exceeded", `This key has reached its ${period} spend limit.`, spend),
   orgCapped: (period: string) =>
-    quota("spend_limit_exceeded", `This organization has reached its ${period} spend limit.`),
+    quota("spend_limit_exceeded", `This organization has reached its ${period} spend limit.`, spend),
   scope: permission("insufficient_scope", "API key lacks scope: chat"),
   scopeOf: (scope: string) => permission("insufficient_scope", `API key lacks scope: ${scope}`),
   notAllowed: (id: string): Refusal => ({

@@ -18,11 +18,11 @@ const short = (more: string): Refusal => ({
   message: `Insufficient credits. ${more}`
 })
 const spend = { cap: NanoUsd(10_000_000_000n), spent: NanoUsd(10_000_000_000n), held: zero }
-const capped = (period: string, more: string): Refusal => ({
+const capped = (period: string, more: string, of = "key"): Refusal => ({
   status: 402,
   type: "insufficient_quota",
   code: "spend_limit_exceeded",
-  message: `This key has reached its ${period} spend limit.${more}`
+  message: `This ${of} has reached its ${period} spend limit.${more}`
 })
 
 const limited = (code: string, message: string): Refusal => ({ status: 429, type: "rate_limit_error", code, message })
@@ -62,7 +62,10 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
       (period): Row => [new Failure.SpendLimitReached({ period }), capped(period, "")]
     ),
     ...(["day", "week", "month", "total"] as const).map(
-      (period): Row => [new Failure.SpendLimitReached({ of: "organization", period }), refusals.orgCapped(period)]
+      (period): Row => [
+        new Failure.SpendLimitReached({ of: "organization", period, spend: { ...spend, resetsAt: undefined } }),
+        capped(period, " 10 of 10 USD are spent.", "organization")
+      ]
     ),
     [
       new Failure.SpendLimitReached({

@@ -1,6 +1,7 @@
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import type { CapPeriod } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd, zero } from "../../../src/domain/Money.ts"
+import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import type { HoldRefused } from "../../../src/services/ledger/Ledger.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { account, ledgers, one } from "../../harness/database/MoneyProcess.ts"
@@ -8,7 +9,7 @@ import { assert, withLayer } from "../../harness/It.ts"
 
 const spendIn = (refused: HoldRefused) => (refused._tag === "SpendLimitReached" ? refused.spend : undefined)
 
-withLayer(ledgers)("a cap that is reached", (it) => {
+withLayer(Layer.provideMerge(Organizations.layer, ledgers))("a cap that is reached", (it) => {
   it.effect.each(["day", "week", "month", "total"] as const)(
     "is told with what was spent, and when the %s ends",
     function* (period: CapPeriod) {
@@ -27,6 +28,27 @@ withLayer(ledgers)("a cap that is reached", (it) => {
       if (ends !== null) assert.isAbove(ends.getTime(), Date.now())
     }
   )
+
+  it.effect("of an organization is told in the same way", function* () {
+    const { key, ledger, org } = yield* account(100n * one)
+    const { update } = yield* Organizations
+    yield* update(org, { cap_usd: NanoUsd(2n * one), cap_period: "total" })
+    const { uuid } = yield* Ids
+    const film = () => ledger.job.hold({ id: uuid(), org, key, amount: one }, undefined, true)
+    yield* film()
+    const pay = Effect.flatMap(ledger.admit({ org, key, upTo: one, isOrgCapped: true }), (hold) =>
+      ledger.settle(hold, one)
+    )
+    yield* pay
+    const refused = [yield* Effect.flip(pay), yield* Effect.flip(film())]
+    for (const failure of refused) {
+      assert.deepInclude(failure, {
+        _tag: "SpendLimitReached",
+        of: "organization",
+        spend: { cap: NanoUsd(2n * one), spent: one, held: one, resetsAt: undefined }
+      })
+    }
+  })
 
   it.effect("is told with the holds of its videos, also to a video", function* () {
     const { bench, key, ledger, org } = yield* account(100n * one)
