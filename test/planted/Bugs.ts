@@ -1,13 +1,15 @@
 import type { Bug } from "./Bug.ts"
 import { departureBugs } from "./DepartureBugs.ts"
+import { limitBugs } from "./LimitBugs.ts"
 import { moneyBugs } from "./MoneyBugs.ts"
 import { streamBugs } from "./StreamBugs.ts"
 import { usageBugs } from "./UsageBugs.ts"
 import { workBugs } from "./WorkBugs.ts"
 
-/** Bugs of money first, then of streams, of reports, of routing and of decoding. */
+/** Bugs of money and its limits first, then of streams, of reports, of routing and of decoding. */
 export const bugs: ReadonlyArray<Bug> = [
   ...moneyBugs,
+  ...limitBugs,
   ...workBugs,
   ...departureBugs,
   ...streamBugs,
