@@ -41,7 +41,7 @@ export const limitBugs: ReadonlyArray<Bug> = [
       SELECT key_id FROM open_holds WHERE released_at IS NULL
       UNION ALL SELECT key_id FROM holds WHERE state = 'open' AND instance_id IS NULL
     ) AS open WHERE key_id = ANY (\${keysWith("place_limit")}) GROUP BY key_id`,
-    caughtBy: [keyLimits]
+    caughtBy: [model]
   },
   {
     name: "tokens are counted as they were before the statement waited",
@@ -183,7 +183,7 @@ export const limitBugs: ReadonlyArray<Bug> = [
     file: "src/http/admission/Solvency.ts",
     find: "if (reached === undefined && (waits",
     replace: "if ((waits",
-    caughtBy: ["test/http/admission/OrganizationCaps.test.ts", "test/http/admission/Solvency.test.ts"]
+    caughtBy: ["test/http/admission/OrganizationCaps.test.ts"]
   },
   {
     name: "a pattern allows each model that begins like it",

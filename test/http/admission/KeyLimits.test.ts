@@ -120,6 +120,8 @@ withLayer(served)("the limits of a key", (it) => {
         assert.deepStrictEqual(tokensOf(refused), { limit: 100, remaining: 100 - usual.total_tokens })
         assert.isAtLeast(Number(refused.headers.get("retry-after")), 1)
       }
+      // Pictures neither take nor need any, not even while they run.
+      assert.strictEqual((yield* draw(account, picture)).status, 200)
       assert.strictEqual(yield* usedBy(account), usual.total_tokens)
     }
   })

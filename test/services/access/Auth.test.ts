@@ -32,7 +32,7 @@ const setup = Effect.gen(function* () {
   const [auth, ofAnother] = [yield* build, yield* build]
   const keys = yield* ApiKeys
   const { id: org } = yield* Effect.flatMap(Organizations, ({ create }) => create({ name: randomUUID() }))
-  const issue = (expiresAt?: Date) => keys.create({ org, ...(expiresAt && { expiresAt }) })
+  const issue = (expires_at?: Date) => keys.create({ org, expires_at })
   const recall = (secret: Redacted.Redacted) => auth.recall(Redacted.value(secret))
   const authenticate = (secret: Redacted.Redacted) => auth.authenticate(Option.some(secret))
   /** By two gateways, which know nothing of each other. */
@@ -60,17 +60,24 @@ withLayer(services)("a caller", (it) => {
 
   it.scoped("is not recalled once its key is revoked or has expired", function* () {
     const { authenticate, issue, keys, recall, wait } = yield* setup
-    const [revoked, expiring] = [yield* issue(), yield* issue(new Date(Date.now() + 3_600_000))]
+    const [revoked, expiring, lasting] = [
+      yield* issue(),
+      yield* issue(new Date(Date.now() + 3_600_000)),
+      yield* issue()
+    ]
     yield* authenticate(revoked.secret)
     yield* keys.revoke(revoked.record.id)
     wait(900)
     yield* Effect.flip(authenticate(revoked.secret))
     assert.isUndefined(recall(revoked.secret))
-    yield* authenticate(expiring.secret)
+    for (const { secret } of [expiring, lasting]) yield* authenticate(secret)
     assert.isDefined(recall(expiring.secret))
     wait(3_600_000)
-    yield* authenticate((yield* issue()).secret)
+    // By now the memory is fresh again, and knows both.
+    yield* authenticate(lasting.secret)
+    assert.isDefined(recall(lasting.secret))
     assert.isUndefined(recall(expiring.secret))
+    yield* Effect.flip(authenticate(expiring.secret))
   })
 
   it.scoped("may use what its key's list says, on each gateway within a second of its change", function* () {
@@ -113,6 +120,16 @@ withLayer(services)("a caller", (it) => {
     yield* byBoth(second.secret)
     assert.isUndefined(recall(first.secret))
     yield* Effect.flip(byBoth(first.secret))
+  })
+
+  it.scoped("is let in by the secret before no longer than by its key", function* () {
+    const { byBoth, issue, keys, recall, wait } = yield* setup
+    const { record, secret } = yield* issue(new Date(Date.now() + 60_000))
+    yield* keys.reissue(record.id, 3_600)
+    yield* byBoth(secret)
+    assert.isDefined(recall(secret))
+    wait(60_000)
+    yield* Effect.flip(byBoth(secret))
   })
 
   it.scoped("is let in by one secret before at most, and by none once it is revoked", function* () {
