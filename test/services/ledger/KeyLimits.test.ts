@@ -155,7 +155,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
   })
 
   it.effect("refuse nothing for what others of the batch did not get", function* () {
-    const { key, ledger, org } = yield* customer()
+    const { key, ledger, org, used } = yield* customer()
     const wanted = [900, 20, 900, 20, 20, 20]
     yield* ledger.admit({ org, key, upTo: cent, tokens: { use: useOf(100), amount: 10 } })
     const byTokens = yield* Effect.forEach(
@@ -167,6 +167,7 @@ withLayer(ledgers)("the limits of a key", (it) => {
       byTokens.map(Either.isRight),
       wanted.map((amount) => amount === 20)
     )
+    assert.strictEqual(yield* used, 90)
     const poor = yield* customer(10n * one)
     const sizes = [100n, 1n, 100n, 100n, 1n, 1n]
     const byPlaces = yield* Effect.forEach(
