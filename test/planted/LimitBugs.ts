@@ -51,13 +51,6 @@ export const limitBugs: ReadonlyArray<Bug> = [
     caughtBy: [model]
   },
   {
-    name: "places are counted before the organization is locked",
-    file: limitSql,
-    find: " AND (SELECT count(*) FROM payers) >= 0)`",
-    replace: ")`",
-    caughtBy: [keyLimits]
-  },
-  {
     name: "tokens are given back twice",
     file: tokenLimiter,
     find: "w.used - returned.amount",
