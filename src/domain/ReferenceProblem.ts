@@ -12,7 +12,7 @@ export const referenceProblems = {
   largeTogether: (bytes: number) => `makes the images larger than ${bytes / mib} MiB together`,
   format: "is not a whole PNG, JPEG, WebP or GIF",
   address: "is at an address that is not public",
-  name: "is at a host whose name has no address",
+  name: "is at a host that has no public address",
   url: `has a URL that is not valid or has more than ${longestUrl} characters`,
   credentials: "has a URL with a user name or password",
   port: "is not at the default port of its scheme",

@@ -72,15 +72,14 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
   const addressesOf = Effect.fnUntraced(function* (url: URL) {
     const literal = literalOf(url)
     if (literal !== undefined) return [literal]
-    // Whether a private name exists is not told.
-    const problem = Names.isPrivate(url.hostname) ? "address" : "name"
+    // Told like a name of a private address, so that nobody learns which private names exist.
     const answers = yield* Effect.mapError(names(url.hostname), ({ message }) =>
-      failure("network", url, message, undefined, problem)
+      failure("network", url, message, undefined, "name")
     )
     const addresses: Array<Address> = []
     for (const answer of answers) {
       const address = parseAddress(answer)
-      if (address === undefined) return yield* refusal("address", url, `${answer} is no address`)
+      if (address === undefined) return yield* refusal("name", url, `${answer} is no address`)
       addresses.push(address)
     }
     return addresses
@@ -93,7 +92,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     const forbidden = addresses.find((address) => !isExempt(address) && !isPublic(address))
     if (forbidden !== undefined) {
       return yield* refusal(
-        "address",
+        literalOf(url) === undefined ? "name" : "address",
         url,
         `${forbidden.toString()} is ${forbidden.range()}, not an address to fetch from`
       )
@@ -108,7 +107,7 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
     if (literalOf(url) === undefined) {
       if (url.port === "" && !Names.isPrivate(url.hostname)) return
       if (ranges[from].length === 0) {
-        const problem = Names.isPrivate(url.hostname) ? "address" : "port"
+        const problem = Names.isPrivate(url.hostname) ? "name" : "port"
         return yield* refusal(problem, url, "a private name, or not a default port")
       }
     }

@@ -94,9 +94,11 @@ export const imageEndpoints = Effect.gen(function* () {
     record.model = modelIn(body)
     const refusal = attribute(admitted, body)
     if (refusal !== undefined) return yield* refusal
-    const params = yield* decodeImageBody(body, { needsReference })
-    record.model = catalog.current.find(params.model)?.id ?? params.model
-    yield* requireAllowed(record.caller, "image", catalog.current.find(params.model))
+    const decoded = yield* decodeImageBody(body, { needsReference })
+    const found = catalog.current.find(decoded.model)
+    const params = found?.surface === "image" ? { ...decoded, model: found.id } : decoded
+    record.model = found?.id ?? decoded.model
+    yield* requireAllowed(record.caller, "image", found)
     return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id)) }
   })
 

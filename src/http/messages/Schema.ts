@@ -99,6 +99,7 @@ export const createMessage = HttpApiEndpoint.post("create", "/messages")
   )
 
 export const countTokens = HttpApiEndpoint.post("countTokens", "/messages/count_tokens")
+  .setHeaders(GatewayTag)
   .setPayload(CountTokensRequest)
   .addSuccess(TokenCount)
   .addError(CountTokensErrors)

@@ -85,9 +85,11 @@ export const videoEndpoint = Effect.gen(function* () {
     record.model = modelIn(body)
     const refusal = attribute(admitted, body)
     if (refusal !== undefined) return yield* refusal
-    const params = yield* decodeVideoBody(body)
-    record.model = catalog.current.find(params.model)?.id ?? params.model
-    yield* requireAllowed(record.caller, "video", catalog.current.find(params.model))
+    const decoded = yield* decodeVideoBody(body)
+    const found = catalog.current.find(decoded.model)
+    const params = found?.surface === "video" ? { ...decoded, model: found.id } : decoded
+    record.model = found?.id ?? decoded.model
+    yield* requireAllowed(record.caller, "video", found)
     return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id)) }
   })
 

@@ -77,7 +77,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
       const records = recordsOf(Key)
       const columns =
         sql.literal(`${selectList(["id", ...Object.keys(limits), "hint", "created_at", "revoked_at"])}, org_id AS org,
-        CASE WHEN revoked_at IS NULL AND previous_expires_at > now() THEN previous_expires_at END AS previous_expires_at,
+        CASE WHEN revoked_at IS NULL AND previous_expires_at > now() THEN least(previous_expires_at, expires_at) END AS previous_expires_at,
         (SELECT organizations.name FROM organizations WHERE organizations.id = org_id) AS org_name,
         (SELECT last_used_at FROM key_uses WHERE key_id = api_keys.id) AS last_used_at,
         (SELECT coalesce(sum(key_spend.spent), 0) FROM key_spend

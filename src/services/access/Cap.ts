@@ -30,6 +30,12 @@ const periods = "day, week, month or total"
 
 /** A cap and its period are there together. */
 export const capFrom = ({ cap_period, cap_usd }: WrittenCap, present?: PresentCap) => {
+  if (cap_period === null && cap_usd === undefined && (present?.cap_usd ?? null) !== null) {
+    return new FieldRefused({
+      field: "cap_period",
+      explain: (name) => `${name("cap_usd")} needs ${name("cap_period", periods)}.`
+    })
+  }
   const given = cap_period ?? undefined
   if (cap_usd === undefined && given === undefined) return Effect.succeed({})
   if (cap_usd === null) {

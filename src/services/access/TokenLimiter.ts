@@ -41,7 +41,7 @@ export const windowLeft = (startedAt: string) =>
 const returnTimeout = "1 second"
 
 const Returned = Schema.Array(
-  Schema.Struct({ keyId: Schema.String, window: Schema.String, used: Schema.NumberFromString })
+  Schema.Struct({ keyId: Schema.String, window: Schema.String, used: Schema.NumberFromString, left: Schema.Number })
 )
 const Window = Schema.Array(Schema.Struct({ used: Schema.NumberFromString, left: Schema.Number }))
 
@@ -78,9 +78,9 @@ export class TokenLimiter extends Context.Tag("gateway/TokenLimiter")<
           UPDATE token_windows AS w SET used = greatest(0, w.used - returned.amount) FROM returned
           WHERE w.key_id = returned.key_id AND ${windowOf} = returned.started
             AND w.started_at > now() - ${rateWindowSeconds} * interval '1 second' AND (SELECT count(*) FROM locked) >= 0
-          RETURNING w.key_id, returned.started::text AS window, w.used`
-        const left = new Map((yield* decodeReturned(rows)).map(({ keyId, used, window }) => [keyId + window, used]))
-        return items.map(({ key, window }) => ({ used: left.get(key + window) }))
+          RETURNING w.key_id, returned.started::text AS window, w.used, ${sql.literal(windowLeft("w.started_at"))} AS "left"`
+        const returned = new Map((yield* decodeReturned(rows)).map((row) => [row.keyId + row.window, row]))
+        return items.map(({ key, window }) => ({ window: returned.get(key + window) }))
       })
       const submit = yield* StatementBatcher.make({
         name: "give_back_tokens",
@@ -97,24 +97,27 @@ export class TokenLimiter extends Context.Tag("gateway/TokenLimiter")<
         return yield* decodeWindow(rows)
       }, Effect.uninterruptible)
 
+      const allowanceOf = (limit: number, window: (typeof Window.Type)[number] | undefined): TokenAllowance => ({
+        remaining: Math.max(0, limit - (window?.used ?? 0)),
+        resetSeconds: window?.left ?? 0
+      })
+
       return TokenLimiter.of({
         giveBack: (key, use, amount) => {
           const { limit, window } = use
           if (amount <= 0 || window === undefined) return Effect.void
           return Effect.matchCauseEffect(submit({ key, window, amount }), {
             onFailure: (cause) => Effect.logDebug("Tokens stay taken until their window ends", cause),
-            onSuccess: ({ used }) =>
-              Effect.sync(() => {
-                if (used === undefined || use.allowance === undefined) return
-                use.allowance = { ...use.allowance, remaining: Math.max(0, limit - used) }
-              })
+            // An answer tells of the window that runs when it is sent.
+            onSuccess: ({ window }) =>
+              Effect.ignore(
+                Effect.map(window === undefined ? windowsOf(key) : Effect.succeed([window]), ([running]) => {
+                  use.allowance = allowanceOf(limit, running)
+                })
+              )
           })
         },
-        peek: (key, limit) =>
-          Effect.map(Effect.orDie(windowsOf(key)), ([window]) => ({
-            remaining: Math.max(0, limit - (window?.used ?? 0)),
-            resetSeconds: window?.left ?? 0
-          }))
+        peek: (key, limit) => Effect.map(Effect.orDie(windowsOf(key)), ([window]) => allowanceOf(limit, window))
       })
     })
   )

@@ -200,6 +200,9 @@ withLayer(layer)("keys at the admin API", (it) => {
     for (const [limits, message, param] of wrong) assertRefused(yield* issue(limits), badRequest(message, param))
     const change = yield* admin(`/keys/${id}`, { method: "PATCH", body: { cap_usd: 1 } })
     assertRefused(change, badRequest(period, "cap_period"))
+    yield* admin(`/keys/${id}`, { method: "PATCH", body: { cap_usd: 1, cap_period: "day" } })
+    const without = yield* admin(`/keys/${id}`, { method: "PATCH", body: { cap_period: null } })
+    assertRefused(without, badRequest(period, "cap_period"))
     for (const path of ["/keys/key_none", "/keys/%F0%9F%98%80"]) {
       assert.strictEqual((yield* admin(path)).status, 404)
       assert.strictEqual((yield* admin(path, { method: "PATCH", body: {} })).status, 404)

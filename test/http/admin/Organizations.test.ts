@@ -59,6 +59,8 @@ withLayer(layer)("organizations at the admin API", (it) => {
     assert.deepInclude(capped, { cap_usd: 1e-9, cap_period: "month", cap_spent_usd: 0 })
     assert.isAbove(capped.cap_resets_at, Date.now() / 1000)
     assert.deepInclude(read(yield* change({ cap_usd: 2 })), { cap_usd: 2, cap_period: "month" })
+    const missing = "`cap_usd` needs `cap_period`: day, week, month or total."
+    assertRefused(yield* change({ cap_period: null }), badRequest(missing, "cap_period"))
     assert.deepInclude(read(yield* change({ cap_period: "total" })), {
       cap_usd: 2,
       cap_period: "total",

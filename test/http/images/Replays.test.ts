@@ -72,7 +72,8 @@ withLayer(served)("an idempotency key", (it) => {
       yield* edit(customer, formed("third", { n: "1", size: "auto", user: "u" }), withForm("third")),
       yield* edit(customer, formed("fourth", { response_format: "url" }), withForm("fourth")),
       yield* edit(customer, body, keyed("k")),
-      yield* draw(customer, { ...body, image: encoded }, keyed("k"))
+      yield* draw(customer, { ...body, image: encoded }, keyed("k")),
+      yield* draw(customer, { ...body, model: "vendor/art" }, keyed("k"))
     ]
     for (const answer of again) assert.deepStrictEqual([answer.text, isReplay(answer)], [made.text, true])
     assert.lengthOf(first.calls, calls + 1)

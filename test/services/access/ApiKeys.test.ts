@@ -127,6 +127,10 @@ withLayer(services)("ApiKeys", (it) => {
     assert.deepStrictEqual(yield* keys.find(id), second.record)
     assert.deepStrictEqual([yield* found(first.secret), yield* found(second.secret)], [1, 1])
 
+    yield* keys.update(id, { expires_at: new Date(Date.now() + 60_000) })
+    assert.isBelow((yield* keys.find(id)).previous_expires_at?.getTime() ?? 0, Date.now() + 61_000)
+    yield* keys.update(id, { expires_at: null })
+
     const third = yield* keys.reissue(id, 60)
     assert.strictEqual(yield* previousHash, sha256(second.secret))
     assert.deepStrictEqual([yield* found(first.secret), yield* found(second.secret)], [0, 1])
