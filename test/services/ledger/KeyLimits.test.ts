@@ -123,12 +123,13 @@ withLayer(ledgers)("the limits of a key", (it) => {
 
   it.effect("give nothing back to a window that the hold has not taken from", function* () {
     const { admit, age, ledger, used } = yield* customer()
-    const { hold } = yield* admit({ tpm: 100, tokens: 90 })
+    const { hold, use: before } = yield* admit({ tpm: 100, tokens: 90 })
     yield* age(60)
     const next = yield* admit({ tpm: 100, tokens: 50 })
     assert.deepStrictEqual(next.use.allowance, { remaining: 50, resetSeconds: 60 })
     yield* ledger.release(hold)
     assert.strictEqual(yield* used, 50)
+    assert.deepStrictEqual(before.allowance, { remaining: 50, resetSeconds: 60 })
     yield* age(20)
     const { use } = yield* admit({ tpm: 100, tokens: 1 })
     assert.deepStrictEqual(use.allowance, { remaining: 49, resetSeconds: 40 })
