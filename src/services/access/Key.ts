@@ -59,7 +59,7 @@ export const limits = {
 /** What a new secret does to the old one. */
 export const reissuing = {
   grace_seconds: Input.orNone(
-    { word: "none", means: "it ends at once" },
+    { word: "none", means: "no grace" },
     duration(longestGraceDays, { description: "How long the old secret still works", label: "The old secret" })
   )
 } as const

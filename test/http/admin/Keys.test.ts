@@ -72,7 +72,7 @@ withLayer(layer)("keys at the admin API", (it) => {
       admin(`/keys/${id}/reissue`, { method: "POST", headers, ...(body !== undefined && { body }) })
     const ends = (secret: string) => soon(Effect.map(models(secret), (status) => assert.strictEqual(status, 401)))
 
-    const problem = "`grace_seconds` must be an integer of 1 to 2592000 seconds, or null for it ends at once."
+    const problem = "`grace_seconds` must be an integer of 1 to 2592000 seconds, or null for no grace."
     for (const grace_seconds of [31 * 86_400, 2_592_001, -1, 0, 0.5, "3600", [60], {}]) {
       assertRefused(yield* reissue({ grace_seconds }), badRequest(problem, "grace_seconds"))
     }
