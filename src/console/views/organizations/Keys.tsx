@@ -11,8 +11,8 @@ import type { Status } from "../../parts/Status.ts"
 import type { Column } from "../../parts/Table.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { Usd } from "../../parts/Usd.tsx"
+import { CapAmount } from "./CapAmount.tsx"
 import { CreateKey, EditKey, ReissueKey, RevokeKey } from "./KeyDialogs.tsx"
-import { OfCap } from "./OfCap.tsx"
 import type { IssuedKey, Key, Organization } from "./records.ts"
 import { useFresh } from "./useFresh.ts"
 
@@ -50,7 +50,7 @@ const Spent = ({ cap_period, cap_usd, spent_usd }: Key) => (
     {cap_usd !== null && (
       <>
         {" "}
-        <OfCap cap={cap_usd} period={cap_period} />
+        <CapAmount cap={cap_usd} period={cap_period} />
         <progress max={1} value={cap_usd === 0 ? 1 : Math.min(1, spent_usd / cap_usd)} aria-label="Spent of the cap" />
       </>
     )}

@@ -9,7 +9,7 @@ import { Section } from "../../parts/Page.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import { link } from "../../Route.ts"
-import { OfCap } from "./OfCap.tsx"
+import { CapAmount } from "./CapAmount.tsx"
 import type { Organization } from "./records.ts"
 
 const days = 30
@@ -37,7 +37,7 @@ const Cap = ({ cap_period, cap_resets_at, cap_spent_usd, cap_usd }: Organization
       label="Spent of its cap"
       remark={
         <>
-          <OfCap cap={cap_usd} period={cap_period} />
+          <CapAmount cap={cap_usd} period={cap_period} />
           {cap_resets_at !== null && (
             <>
               , resets <Time at={cap_resets_at} ago />

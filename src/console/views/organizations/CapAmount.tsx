@@ -1,7 +1,7 @@
 import { Usd } from "../../parts/Usd.tsx"
 
 /** What may be spent, after what is spent. */
-export const OfCap = ({ cap, period }: { readonly cap: number; readonly period: string | null }) => (
+export const CapAmount = ({ cap, period }: { readonly cap: number; readonly period: string | null }) => (
   <>
     {"of "}
     <Usd amount={cap} />
