@@ -66,14 +66,14 @@ withLayer(layer)("routes at the admin API", (it) => {
   it.effect("what instances know of a route is summed up, also of one that only another has", function* () {
     const { routes } = yield* prepared
     const sql = yield* SqlClient.SqlClient
-    const publish = (circuit: string, error: string, requests: number) => sql`
+    const publish = (circuit: string, error: string, requests: number, age: number) => sql`
         WITH other AS (INSERT INTO instances (id) VALUES (${randomUUID()}) RETURNING id)
         INSERT INTO route_health
-        SELECT id, route, 'clips', 'x', ${circuit}, now() + interval '1 minute', ${error}, now(), 100, ${requests}, 1, now(),
-          ${requests}
+        SELECT id, route, 'clips', 'x', ${circuit}, now() + interval '1 minute', ${error},
+          now() - ${age} * interval '1 second', 100, ${requests}, 1, now(), ${requests}
         FROM other, unnest(ARRAY['bare@clips', 'foreign@clips']) AS route`
-    yield* publish("closed", "503 busy", 3)
-    yield* publish("open", "<script>alert(1)</script>", 1)
+    yield* publish("closed", "503 busy", 3, 5)
+    yield* publish("open", "<script>alert(1)</script>", 1, 1)
     const { byId } = yield* routes
     const known = {
       circuit: "open",

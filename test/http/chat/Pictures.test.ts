@@ -37,7 +37,7 @@ const urlsIn = (body: unknown): ReadonlyArray<unknown> => {
   })
 }
 
-const { address, credentials, format } = referenceProblems
+const { address, name, credentials, format } = referenceProblems
 
 /** Of the second of two. */
 const noPicture = (problem: string) => badRequest(explainReference(problem, "Image 2 of 2"), "messages")
@@ -96,8 +96,8 @@ withLayer(served)("a picture in a chat", (it) => {
       ["passing", "http://user:secret@pictures.example/a.png", credentials],
       // Whether there is a DNS server decides.
       ["passing", "https://pictures.example:8443/a.png", undefined],
-      ["passing", "http://metadata.google.internal/", address],
-      ["passing", "http://printer/a.png", address],
+      ["passing", "http://metadata.google.internal/", name],
+      ["passing", "http://printer/a.png", name],
       ["sandboxed", host.url, format],
       ["sandboxed", "http://169.254.169.254/latest/meta-data/", address]
     ]
