@@ -28,14 +28,15 @@ interface PresentCap {
 
 const periods = "day, week, month or total"
 
+const needsPeriod = () =>
+  new FieldRefused({
+    field: "cap_period",
+    explain: (name) => `${name("cap_usd")} needs ${name("cap_period", periods)}.`
+  })
+
 /** A cap and its period are there together. */
 export const capFrom = ({ cap_period, cap_usd }: WrittenCap, present?: PresentCap) => {
-  if (cap_period === null && cap_usd === undefined && (present?.cap_usd ?? null) !== null) {
-    return new FieldRefused({
-      field: "cap_period",
-      explain: (name) => `${name("cap_usd")} needs ${name("cap_period", periods)}.`
-    })
-  }
+  if (cap_period === null && cap_usd === undefined && (present?.cap_usd ?? null) !== null) return needsPeriod()
   const given = cap_period ?? undefined
   if (cap_usd === undefined && given === undefined) return Effect.succeed({})
   if (cap_usd === null) {
@@ -47,11 +48,6 @@ export const capFrom = ({ cap_period, cap_usd }: WrittenCap, present?: PresentCa
   if (written.cap_usd === undefined || written.cap_usd === null) {
     return new FieldRefused({ field: "cap_usd", explain: (name) => `${name("cap_period")} needs ${name("cap_usd")}.` })
   }
-  if (written.cap_period === undefined || written.cap_period === null) {
-    return new FieldRefused({
-      field: "cap_period",
-      explain: (name) => `${name("cap_usd")} needs ${name("cap_period", periods)}.`
-    })
-  }
+  if (written.cap_period === undefined || written.cap_period === null) return needsPeriod()
   return Effect.succeed(written)
 }
