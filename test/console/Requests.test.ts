@@ -63,6 +63,9 @@ withLayer(gateway)("the view Requests", (it) => {
       assert.strictEqual(await first(), `#/requests/${request(62).id}`)
 
       await page.getByRole("button", { name: "Live" }).click()
+      await page.getByRole("button", { name: "Paused" }).waitFor()
+      // The page ends its polling in a task after it has drawn.
+      await page.clock.runFor(100)
       const polls: Array<string> = []
       page.on("request", (asked) => polls.push(asked.url()))
       rows.push(request(63))
