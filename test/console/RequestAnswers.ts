@@ -48,7 +48,9 @@ export const explained: RequestDetail = {
     cache_write_tokens: 0,
     cache_write_1h_tokens: 0,
     reasoning_tokens: 0,
-    web_searches: 0
+    web_searches: 0,
+    images: 0,
+    seconds: 0
   },
   notes: ["usage_estimated", "unheard_of"],
   attempts: [

@@ -15,6 +15,8 @@ const row = (given: Partial<UsageRow>): UsageRow => ({
   cache_write_1h_tokens: 0,
   reasoning_tokens: 0,
   web_searches: 0,
+  images: 0,
+  seconds: 0,
   completion_tokens: 0,
   cache_hit_rate: null,
   spend_usd: 0,

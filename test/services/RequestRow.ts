@@ -32,9 +32,12 @@ export const requestRow = RequestRow.make({
   cacheWriteHourTokens: 40,
   reasoningTokens: 0,
   webSearches: 3,
+  images: null,
+  seconds: null,
   holdId: randomUUID(),
   charge: NanoUsd(0n),
   cost: null,
+  statedCost: null,
   firstByteMs: 100,
   totalMs: 200
 })

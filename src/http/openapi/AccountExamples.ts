@@ -3,15 +3,26 @@ import type { Usage } from "../../domain/Chat.ts"
 import type { ChatModel } from "../../domain/Model.ts"
 import { NanoUsd, toUsd } from "../../domain/Money.ts"
 import { chatCharge, chatHold, noUsage } from "../../domain/Pricing.ts"
-import { customerCounts, customerSums, type RequestCount } from "../../services/requests/RequestCounts.ts"
+import {
+  customerCounts,
+  customerSums,
+  isOfChat,
+  type RequestCount,
+  type RequestUsage
+} from "../../services/requests/RequestCounts.ts"
 import { decodeChatBody } from "../chat/ChatBody.ts"
 import { created, type Examples, exampleUsage, hello } from "./Example.ts"
 
 const lastDay: Usage = { ...noUsage, prompt: 5210, completion: 1840, cached: 4096 }
 const toppedUp = NanoUsd(100_000_000_000n)
 
-const countsOf = (counts: ReadonlyArray<RequestCount>, usage: Usage) =>
+const countsOf = (counts: ReadonlyArray<RequestCount>, usage: RequestUsage) =>
   Object.fromEntries(counts.map(({ name, usage: source }) => [name, usage[source] ?? 0]))
+
+const chatCountsOf = (usage: RequestUsage) => ({
+  ...Object.fromEntries(customerCounts.map(({ name }) => [name, null])),
+  ...countsOf(customerCounts.filter(isOfChat), usage)
+})
 
 export const accountExamples = (model: ChatModel): Readonly<Record<string, Examples>> => {
   const charge = chatCharge(model.pricing, exampleUsage)
@@ -44,7 +55,7 @@ export const accountExamples = (model: ChatModel): Readonly<Record<string, Examp
         code: null,
         end_user: "user-7",
         tag: "search",
-        ...countsOf(customerCounts, exampleUsage),
+        ...chatCountsOf(exampleUsage),
         hold_usd: toUsd(hold),
         charge_usd: toUsd(charge),
         attempts: [

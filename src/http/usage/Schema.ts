@@ -75,7 +75,8 @@ const UsageList = Schema.Struct({
 }).annotations({ identifier: "UsageList", description: "The organization's usage." })
 
 const Tokens = Schema.NullOr(Integer)
-const uncounted = "Of a chat, as the other counts; all are null for images, videos, and chats that gave nothing."
+const uncounted =
+  "Of a chat, as `web_searches` and the other tokens; null for images, videos, and chats that gave nothing."
 const Millis = Schema.NullOr(Integer)
 
 const Request = Schema.Struct({

@@ -5,7 +5,7 @@ import { encodeCsv } from "../../domain/Csv.ts"
 import { RequestNotFound } from "../../domain/Failure.ts"
 import { toUsd, toUsdText } from "../../domain/Money.ts"
 import { countFields } from "../../services/requests/RequestColumns.ts"
-import { customerCounts, customerSums } from "../../services/requests/RequestCounts.ts"
+import { customerCounts, customerSums, isOfChat } from "../../services/requests/RequestCounts.ts"
 import { type CustomerGrouping, type CustomerRequest, CustomerUsage } from "../../services/telemetry/CustomerUsage.ts"
 import type { UsageRow } from "../../services/telemetry/Usage.ts"
 import { json, jsonText, respond } from "../Answer.ts"
@@ -59,11 +59,13 @@ const prefersCsv = (accept = ""): boolean => {
   return weight > 0 && weight >= weightOf(accept, "application/json")
 }
 
-/** A provider that counts a chat's tokens leaves out kinds that there were none of. */
-const tokensOf = (request: CustomerRequest) => {
+const requestCountsOf = (request: CustomerRequest) => {
   const isCounted = request.promptTokens !== null || request.completionTokens !== null
   return Object.fromEntries(
-    customerCounts.map(({ name }) => [name, isCounted ? (request[countFields[name]] ?? 0) : null])
+    customerCounts.map((count) => [
+      count.name,
+      request[countFields[count.name]] ?? (isCounted && isOfChat(count) ? 0 : null)
+    ])
   )
 }
 
@@ -78,7 +80,7 @@ const requestJson = (request: CustomerRequest) => ({
   code: request.code,
   end_user: request.endUser,
   tag: request.tag,
-  ...tokensOf(request),
+  ...requestCountsOf(request),
   hold_usd: request.hold === null ? null : toUsd(request.hold),
   charge_usd: toUsd(request.charge),
   attempts: request.attempts.map(({ ms, outcome }) => ({ outcome, ms })),

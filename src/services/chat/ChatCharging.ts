@@ -1,12 +1,12 @@
 import { Effect } from "effect"
-import type { ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { ChatRequest } from "../../domain/Chat.ts"
 import type { InsufficientCredits } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
 import type { ChatModel, ChatPricing } from "../../domain/Model.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import * as Metrics from "../metrics/Metrics.ts"
-import { tokenCounts } from "../requests/RequestCounts.ts"
+import { type RequestUsage, tokenCounts } from "../requests/RequestCounts.ts"
 import { rowOf } from "../requests/RequestEntry.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
@@ -35,7 +35,7 @@ const tokenKinds = tokenCounts.map(({ name, usage }) => ({
   source: usage
 }))
 
-const countTokens = (usage: Usage): void => {
+const countTokens = (usage: RequestUsage): void => {
   for (const { labels, source } of tokenKinds) Metrics.unsafeUpdate(Metrics.tokens, usage[source] ?? 0, labels)
   if (usage.webSearches) Metrics.unsafeUpdate(Metrics.webSearches, usage.webSearches, {})
 }

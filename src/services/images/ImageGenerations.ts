@@ -155,6 +155,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       ) {
         record.route = route
         record.cost = variantCost(route, variant)
+        record.usage = { images: 1 }
         const isLinked = params.responseFormat === "url"
         const name = yield* isLinked || claim !== undefined
           ? storePicture(picture, isLinked ? "public" : "private")

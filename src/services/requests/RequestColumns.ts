@@ -15,7 +15,9 @@ const Attempt = Schema.Struct({
   detail: Schema.optional(Schema.String),
   providerRequestId: Schema.optional(Schema.String).pipe(Schema.fromKey("provider_request_id")),
   /** What a failed attempt costs, beside the row's own cost. */
-  cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano"))
+  cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano")),
+  /** What the provider says a failed attempt costs. */
+  statedCost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("stated_nano"))
 })
 
 /** The columns of `request_log`, and what is read of each. */
@@ -48,6 +50,8 @@ export const requestColumns = {
   hold_id: Text,
   charge: NanoUsdFromRow,
   cost: Schema.NullOr(NanoUsdFromRow),
+  /** What the provider says that the answer cost. */
+  stated_cost: Schema.NullOr(NanoUsdFromRow),
   first_byte_ms: Schema.NullOr(Schema.Number),
   total_ms: Schema.Number
 }
@@ -57,8 +61,8 @@ export const columnNames = Record.keys(requestColumns)
 
 /**
  * What `usage_parts()` counts of a row of the log and `add_usage()` adds to `usage_totals`, both in SQL: the newest are in
- * migrations 0030 and 0037, and name these columns and those of the type `usage_part`. What has a tag is in `usage_tag_totals`
- * once more.
+ * migration 0039, and name these columns and those of the type `usage_part`. What has a tag is in `usage_tag_totals` once more.
+ * `compared_cost` is the cost of what has a stated one too, and `cost_drift` by how much that is more.
  */
 export const totalColumns = [
   "requests",
@@ -68,7 +72,10 @@ export const totalColumns = [
   "cost",
   "margin",
   "costed",
-  "uncosted"
+  "uncosted",
+  "stated_cost",
+  "compared_cost",
+  "cost_drift"
 ]
 
 type CamelCase<Name extends string> = Name extends `${infer First}_${infer Rest}`

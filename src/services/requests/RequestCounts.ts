@@ -1,13 +1,20 @@
 // Read by the console too: it imports nothing but types.
 import type { Usage } from "../../domain/Chat.ts"
 
-interface Count<Name extends string, Source extends keyof Usage> {
+/** What a request used: a chat tokens and searches, and pictures and clips these. */
+export interface RequestUsage extends Partial<Usage> {
+  readonly images?: number | undefined
+  /** Of the clip. */
+  readonly seconds?: number | undefined
+}
+
+interface Count<Name extends string, Source extends keyof RequestUsage> {
   /** On the wire. */
   readonly name: Name
   /** Where its value comes from. */
   readonly usage: Source
   readonly title: string
-  readonly unit: "tokens" | "searches"
+  readonly unit: "tokens" | "searches" | "images" | "seconds"
   /** The column whose value includes it. */
   readonly partOf?: string
   /** `sums`: customers see it of a request, and summed; `request`: of a request only. */
@@ -18,7 +25,8 @@ interface Count<Name extends string, Source extends keyof Usage> {
   readonly isReported?: boolean
 }
 
-const count = <const Name extends string, const Source extends keyof Usage>(column: Count<Name, Source>) => column
+const count = <const Name extends string, const Source extends keyof RequestUsage>(column: Count<Name, Source>) =>
+  column
 
 /** What a request counts, by the columns of `request_log` and of `usage_totals`; null where it was not counted. */
 export const requestCounts = {
@@ -82,6 +90,24 @@ export const requestCounts = {
     unit: "searches",
     customers: "sums",
     description: "Those that are charged."
+  }),
+  images: count({
+    name: "images",
+    usage: "images",
+    title: "Images",
+    unit: "images",
+    customers: "sums",
+    description: "Pictures made.",
+    isReported: true
+  }),
+  seconds: count({
+    name: "seconds",
+    usage: "seconds",
+    title: "Seconds of video",
+    unit: "seconds",
+    customers: "sums",
+    description: "Length of the clips that were charged.",
+    isReported: true
   })
 }
 
@@ -93,6 +119,8 @@ const counts: ReadonlyArray<RequestCount> = Object.values(requestCounts)
 export const customerCounts = counts.filter(({ customers }) => customers !== "nothing")
 export const customerSums = counts.filter(({ customers }) => customers === "sums")
 export const reportedCounts = counts.filter(({ isReported = false }) => isReported)
+/** Those of a chat: a provider that counts its tokens leaves out kinds that there were none of. */
+export const isOfChat = ({ unit }: RequestCount): boolean => unit === "tokens" || unit === "searches"
 export const tokenCounts = counts.filter(({ unit }) => unit === "tokens")
 
 /** Each followed by its parts. */

@@ -1,13 +1,12 @@
 import { Option, Record, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
-import type { Usage } from "../../domain/Chat.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { maxStored } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { toStorable } from "../sql/Statement.ts"
 import type { RequestColumn } from "./RequestColumns.ts"
-import { requestCounts } from "./RequestCounts.ts"
+import { type RequestUsage, requestCounts } from "./RequestCounts.ts"
 
 /** Without prompts, output and secrets; milliseconds and nano-USD. */
 export interface RequestEntry {
@@ -32,10 +31,11 @@ export interface RequestEntry {
   readonly notes: ReadonlyArray<
     "usage_estimated" | "usage_bounded" | "hold_exceeded" | "hold_lost" | "replayed" | "cap_lowered"
   >
-  readonly usage: Usage | undefined
+  readonly usage: RequestUsage | undefined
   readonly hold: string | undefined
   readonly charge: bigint
   readonly cost: bigint | undefined
+  readonly statedCost?: bigint | undefined
   readonly firstByteMs: number | undefined
   readonly totalMs: number
 }
@@ -56,7 +56,7 @@ const amount = (nano: bigint | undefined): string | undefined =>
 const uncounted = Record.map(requestCounts, (): number | null => null)
 const sources = Record.toEntries(Record.map(requestCounts, ({ usage }) => usage))
 
-const countsOf = (usage: Usage | undefined) => {
+const countsOf = (usage: RequestUsage | undefined) => {
   if (usage === undefined) return uncounted
   const counts = { ...uncounted }
   for (const [column, source] of sources) counts[column] = usage[source] ?? null
@@ -81,22 +81,26 @@ export const toRow = (entry: RequestEntry): Readonly<Record<RequestColumn, unkno
   preferred_route: entry.preferredRoute ?? null,
   provider: entry.provider ?? null,
   stream: entry.stream,
-  attempts: entry.attempts.map(({ cost, detail, ms, outcome, provider, providerRequestId, route, status }) => ({
-    route,
-    provider,
-    outcome,
-    status,
-    ms,
-    provider_request_id: providerRequestId,
-    detail: toLogText(detail) ?? undefined,
-    cost_nano: amount(cost)
-  })),
+  attempts: entry.attempts.map(
+    ({ cost, detail, ms, outcome, provider, providerRequestId, route, statedCost, status }) => ({
+      route,
+      provider,
+      outcome,
+      status,
+      ms,
+      provider_request_id: providerRequestId,
+      detail: toLogText(detail) ?? undefined,
+      cost_nano: amount(cost),
+      stated_nano: amount(statedCost)
+    })
+  ),
   provider_request_id: entry.attempts.findLast((it) => it.providerRequestId !== undefined)?.providerRequestId ?? null,
   notes: entry.notes,
   ...countsOf(entry.usage),
   hold_id: entry.hold ?? null,
   charge: entry.charge.toString(),
   cost: amount(entry.cost) ?? null,
+  stated_cost: amount(entry.statedCost) ?? null,
   first_byte_ms: entry.firstByteMs ?? null,
   total_ms: entry.totalMs
 })

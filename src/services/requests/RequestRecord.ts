@@ -1,11 +1,11 @@
 import type { Caller } from "../../domain/ApiKey.ts"
-import type { Usage } from "../../domain/Chat.ts"
 import type { Settlement } from "../../domain/Hold.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import type { TokenUse } from "../access/TokenLimiter.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { RequestTrace } from "../tracing/RequestTrace.ts"
+import type { RequestUsage } from "./RequestCounts.ts"
 import type { RequestEntry } from "./RequestEntry.ts"
 
 type Note = RequestEntry["notes"][number]
@@ -50,9 +50,11 @@ export class RequestRecord {
   hold: string | undefined
   /** The output that the balance covers, where that is less than was asked for. */
   cap: number | undefined
-  usage: Usage | undefined
+  usage: RequestUsage | undefined
   charge = 0n
   cost: bigint | undefined
+  /** What the provider says that the answer cost. */
+  statedCost: bigint | undefined
   /** On the monotonic clock. */
   firstByteAt: number | undefined
   departed = false
@@ -117,6 +119,7 @@ export class RequestRecord {
       hold: this.hold,
       charge: this.charge,
       cost: this.cost,
+      statedCost: this.statedCost,
       firstByteMs: this.firstByteAt === undefined ? undefined : this.firstByteAt - this.startedAt,
       totalMs: outcome.endedAt - this.startedAt
     }

@@ -18,6 +18,8 @@ export interface AttemptEntry {
   readonly ms: number
   /** Cost of a failed attempt in nano-USD; undefined: none, or unknown. */
   readonly cost?: bigint | undefined
+  /** What the provider says that a failed attempt costs. */
+  readonly statedCost?: bigint | undefined
   readonly detail?: string
   /** For the operator only: the provider's support can find the request by it. */
   readonly providerRequestId?: string | undefined

@@ -60,7 +60,7 @@ const prettyLine = (answered: AnsweredRequest, times: Times | undefined, model: 
     record?.route?.id ?? "",
     preferred === undefined || preferred === record?.route?.id ? "" : `preferred: ${preferred}`,
     times === undefined ? "" : `${times.total} ms`,
-    usage === undefined ? "" : `${usage.prompt}+${usage.completion} tokens`,
+    usage?.prompt === undefined ? "" : `${usage.prompt}+${usage.completion} tokens`,
     usage?.cached ? `${usage.cached} cached` : "",
     record === undefined || record.charge === 0n ? "" : `${toUsdText(record.charge)} USD`,
     failed?.length ? `failed: ${failed.join(", ")}` : "",

@@ -24,6 +24,12 @@ export class UsageRow extends Schema.Class<UsageRow>("UsageRow")({
   cost: NanoUsdFromRow,
   margin: Schema.NullOr(NanoUsdFromRow),
   uncosted: Schema.NumberFromString,
+  /** What providers say; also where the cost is not known. */
+  statedCost: NanoUsdFromRow,
+  /** The cost of what has a stated one too. */
+  comparedCost: NanoUsdFromRow,
+  /** How much more was stated than those cost. */
+  costDrift: NanoUsdFromRow,
   isTotal: Schema.Boolean
 }) {}
 

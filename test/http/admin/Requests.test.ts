@@ -82,7 +82,9 @@ withLayer(layer)("requests at the admin API", (it) => {
         cache_write_tokens: 0,
         cache_write_1h_tokens: 0,
         reasoning_tokens: 0,
-        web_searches: 0
+        web_searches: 0,
+        images: 0,
+        seconds: 0
       },
       notes: [],
       charge_usd: 1.234567891,

@@ -63,7 +63,7 @@ withLayer(layer)("the usage of an organization", (it) => {
   })
   const range = "from=2026-01-01&to=2026-01-03"
   const sum = (requests: number, tokens: number, charge_usd: number) => {
-    const cached = { cached_tokens: tokens, cache_write_tokens: 0, web_searches: 0 }
+    const cached = { cached_tokens: tokens, cache_write_tokens: 0, web_searches: 0, images: 0, seconds: 0 }
     return { requests, prompt_tokens: 3 * tokens, completion_tokens: 2 * tokens, ...cached, charge_usd }
   }
 
@@ -108,9 +108,9 @@ withLayer(layer)("the usage of an organization", (it) => {
     const account = yield* opened
     const sql = yield* SqlClient.SqlClient
     yield* sql`UPDATE api_keys SET name = '=cmd|x, "y"' WHERE id = ${account.key}`
-    const line = `${account.key},"'=cmd|x, ""y""",4,21,14,7,0,0,20.000000013\r\n`
+    const line = `${account.key},"'=cmd|x, ""y""",4,21,14,7,0,0,0,0,20.000000013\r\n`
     const columns =
-      "key,key_name,requests,prompt_tokens,completion_tokens,cached_tokens,cache_write_tokens,web_searches,charge_usd\r\n"
+      "key,key_name,requests,prompt_tokens,completion_tokens,cached_tokens,cache_write_tokens,web_searches,images,seconds,charge_usd\r\n"
     for (const accept of ["text/csv", "TEXT/CSV;q=0.8, application/json;q=0.5", "text/html, text/csv, */*"]) {
       const answer = yield* ask(account, `?by=key&${range}`, accept)
       assert.deepStrictEqual([answer.status, answer.text], [200, columns + line], accept)
@@ -120,7 +120,7 @@ withLayer(layer)("the usage of an organization", (it) => {
     const nobody = yield* openAccount({})
     assert.strictEqual(
       (yield* ask(nobody, "", "text/csv")).text,
-      "day,requests,prompt_tokens,completion_tokens,cached_tokens,cache_write_tokens,web_searches,charge_usd\r\n"
+      "day,requests,prompt_tokens,completion_tokens,cached_tokens,cache_write_tokens,web_searches,images,seconds,charge_usd\r\n"
     )
     for (const accept of ["*/*", "text/csv;q=0", "text/csv;q=0.5, application/json", "text/csvx", "application/json"]) {
       dataOf(yield* ask(account, `?by=key&${range}`, accept))
@@ -214,6 +214,8 @@ withLayer(layer)("a request of an organization", (it) => {
           cache_write_1h_tokens: 0,
           reasoning_tokens: 0,
           web_searches: 0,
+          images: null,
+          seconds: null,
           hold_usd: null,
           charge_usd: 0.000_000_005,
           attempts: [
@@ -234,8 +236,8 @@ withLayer(layer)("a request of an organization", (it) => {
     yield* log(account, { at: "2026-01-02T00:00:00Z", requestId, model: "new" })
     const { charge_usd, ...request } = JSON.parse((yield* ask(account, `/requests/${requestId}`)).text)
     assert.strictEqual(charge_usd, 0)
-    const counts = Object.entries(request).filter(([name]) => /_tokens$|^web_searches$/.test(name))
-    assert.lengthOf(counts, 7)
+    const counts = Object.entries(request).filter(([name]) => /_tokens$|^(web_searches|images|seconds)$/.test(name))
+    assert.lengthOf(counts, 9)
     for (const [name, count] of counts) assert.isNull(count, name)
   })
 

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Record, Schema } from "effect"
 import type { CsvCell } from "../../../domain/Csv.ts"
 import { countFields } from "../../requests/RequestColumns.ts"
 import { TextOrNull, UnixSeconds, Usd } from "../../resources/Record.ts"
@@ -16,7 +16,9 @@ export const AttemptRecord = Schema.Struct({
   detail: Schema.optional(Schema.String),
   provider_request_id: Schema.optional(Schema.String),
   /** What a failed attempt cost all the same. */
-  cost_usd: Schema.optional(Usd)
+  cost_usd: Schema.optional(Usd),
+  /** What the provider says it cost. */
+  stated_cost_usd: Schema.optional(Usd)
 }).annotations({ identifier: "Attempt" })
 
 export const LogRecord = Schema.Struct({
@@ -58,7 +60,8 @@ export const NamedLogRecord = Schema.Struct({
 })
 export type NamedLogRecord = typeof NamedLogRecord.Type
 
-const usageOf = (row: RequestRow) => (row.promptTokens === null && row.completionTokens === null ? null : countsOf(row))
+const countedOf = Record.values(countFields)
+const usageOf = (row: RequestRow) => (countedOf.every((field) => row[field] === null) ? null : countsOf(row))
 
 /** Unknown where the answering route has no cost. */
 export const costOf = ({ attempts, charge, cost }: RequestRow): bigint | null => {
@@ -70,11 +73,13 @@ export const costOf = ({ attempts, charge, cost }: RequestRow): bigint | null =>
 export const attemptRecord = ({
   cost,
   providerRequestId,
+  statedCost,
   ...attempt
 }: RequestRow["attempts"][number]): typeof AttemptRecord.Type => ({
   ...attempt,
   provider_request_id: providerRequestId,
-  cost_usd: cost
+  cost_usd: cost,
+  stated_cost_usd: statedCost
 })
 
 export const logRecord = (row: RequestRow): LogRecord => ({
