@@ -1,4 +1,5 @@
 import type { ReasoningEffort } from "./Model.ts"
+import type { NanoUsd } from "./Money.ts"
 
 /** The prompt up to the marked part is worth caching; without a `ttl` for five minutes. */
 export interface CacheControl {
@@ -156,6 +157,8 @@ export interface Usage {
   readonly reasoning: number
   /** Searches, each at its own price. */
   readonly webSearches?: number | undefined
+  /** What the provider says that it charges, for the operator's books alone; null: it says no amount. */
+  readonly statedCost?: NanoUsd | null | undefined
 }
 
 export interface ChatAnswer {

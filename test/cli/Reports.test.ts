@@ -120,6 +120,7 @@ withLayer(suite)("gateway", (it) => {
         notes: [],
         charge_usd: 1.5,
         cost_usd: 1.25,
+        stated_cost_usd: null,
         first_byte_ms: 2,
         total_ms: 5
       }

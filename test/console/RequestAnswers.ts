@@ -30,6 +30,7 @@ export const request = (index: number, given: Partial<RequestRecord> = {}): Requ
   notes: [],
   charge_usd: 0.00388,
   cost_usd: null,
+  stated_cost_usd: null,
   first_byte_ms: 22,
   total_ms: 22,
   ...given

@@ -21,6 +21,7 @@ const row = (given: Partial<UsageRow>): UsageRow => ({
   cache_hit_rate: null,
   spend_usd: 0,
   cost_usd: 0,
+  stated_cost_usd: 0,
   margin_usd: null,
   cost_unknown: 0,
   ...given

@@ -5,6 +5,7 @@ const tokenLimiter = "src/services/access/TokenLimiter.ts"
 const ofKeys = "migrations/0034_key_limits.sql"
 const ofOrganizations = "migrations/0035_organization_caps.sql"
 const ofTags = "migrations/0037_request_tags.sql"
+const ofCounts = "migrations/0039_counts_of_media.sql"
 const keyLimits = "test/services/ledger/KeyLimits.test.ts"
 const organizationCaps = "test/services/ledger/OrganizationCaps.test.ts"
 const model = "test/model/LimitsModel.test.ts"
@@ -222,7 +223,7 @@ export const limitBugs: ReadonlyArray<Bug> = [
   },
   {
     name: "a tag after the thousandth of a day has totals of its own",
-    file: ofTags,
+    file: ofCounts,
     find: "coalesce(t.tag, 'other')",
     replace: "coalesce(t.tag, p.tag)",
     caughtBy: ["test/services/telemetry/UsageTags.test.ts"]

@@ -33,5 +33,27 @@ export const usageBugs: ReadonlyArray<Bug> = [
     find: "[...days, ...hours])",
     replace: "[...days, ...hours, ...rows])",
     caughtBy: [model, counting]
+  },
+  {
+    name: "a customer is charged what the provider states",
+    file: "src/services/chat/ChatCharging.ts",
+    find: "const cost = Pricing.chatCharge(model.pricing, billed)",
+    replace:
+      "const cost = Pricing.chatCharge(model.pricing, billed)\n      if (record.statedCost !== undefined) return ledger.settle(held, record.statedCost, {})",
+    caughtBy: ["test/http/chat/StatedCosts.test.ts"]
+  },
+  {
+    name: "an absurd stated cost is kept",
+    file: "src/providers/openai-chat/StatedCost.ts",
+    find: "!(value >= 0) || value > mostUsd * 10 ** digits",
+    replace: "Number.isNaN(value)",
+    caughtBy: ["test/providers/openai-chat/StatedCost.test.ts", "test/http/chat/StatedCosts.test.ts"]
+  },
+  {
+    name: "costs are compared with those of requests whose provider states none",
+    file: "migrations/0039_counts_of_media.sql",
+    find: "CASE WHEN r.stated_cost IS NULL OR r.cost IS NULL THEN 0",
+    replace: "CASE WHEN r.cost IS NULL THEN 0",
+    caughtBy: ["test/http/admin/Attention.test.ts"]
   }
 ]

@@ -32,6 +32,12 @@ const checks: Readonly<Record<string, Check>> = {
     fine: "nothing was sold below cost, or at an unknown one, within a day",
     see: "gateway usage --by model,route --since 1d"
   },
+  costs: {
+    judge: warning,
+    kinds: ["cost_drift"],
+    fine: "none differs from what providers stated within a day",
+    see: "gateway usage --by route --since 1d --json"
+  },
   videos: { judge: warning, kinds: ["stuck_video"], fine: "none is late", see: "gateway videos list" },
   holds: { judge: warning, kinds: ["old_hold"], fine: "none is old", see: "gateway holds" },
   webhooks: {

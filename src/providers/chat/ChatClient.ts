@@ -77,7 +77,7 @@ interface ChatFormat<Options, Quirks extends object = {}>
   /** The error in a body or event of a good status. */
   readonly errorIn: (body: Fields) => Fields | undefined
   /** What a body or an event counts that has an error. */
-  readonly usageIn: (body: Fields) => Usage | undefined
+  readonly usageIn: (body: Fields, call: ChatCall<Options, Quirks>) => Usage | undefined
   readonly decodeFailure?: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
   readonly quirks: (options: Options) => Quirks
   /** Undefined where the encoding is not what was refused. */
@@ -154,7 +154,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       const body = parseJson(response.body)
       const fields = asFields(body)
       const error = format.errorIn(fields)
-      const spend = (failure: ProviderFailure) => withSpent(failure, format.usageIn(fields))
+      const spend = (failure: ProviderFailure) => withSpent(failure, format.usageIn(fields, call))
       if (error !== undefined) {
         return Effect.mapError(fail(call, { ...response, body: JSON.stringify(error) }), spend)
       }
@@ -181,7 +181,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       const events = chatPull(stream, decoder, {
         decode: (event) => {
           const error = event.type === "error" ? event : format.errorIn(event)
-          return error && withSpent(decode(error), format.usageIn(event))
+          return error && withSpent(decode(error), format.usageIn(event, call))
         },
         protocol: (what) => protocolFailure(call.route.provider, 200, what),
         defect: (thrown) => decodingFailure(call.route.provider, 200, thrown)

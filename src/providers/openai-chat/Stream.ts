@@ -13,7 +13,7 @@ import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
-import { decodeUsage, finishReason, isBreak, textOf } from "./Response.ts"
+import { decodeUsage, finishReason, isBreak, textOf, withStatedCost } from "./Response.ts"
 
 interface Call {
   readonly call: StreamedCall
@@ -98,7 +98,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     take: (chunk, out) => {
       const choice = asFields(asList(chunk.choices)[0])
       const counted = decodeUsage(choice.usage, call) ?? decodeUsage(chunk.usage, call)
-      usage = counted ?? usage
+      usage = withStatedCost(counted, chunk, call.options) ?? usage
       if (isBreak(choice.finish_reason)) return `finish_reason ${String(choice.finish_reason)}`
       const finished = asText(choice.finish_reason)
       reason = finished || reason

@@ -1,12 +1,13 @@
+import { Either } from "effect"
 import { type Adaptation, type ChatCall, makeChatProvider } from "../chat/ChatClient.ts"
 import { inlinesImages } from "../chat/Messages.ts"
 import { readHostError } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { parseJson } from "../client/Json.ts"
+import { asFields, parseJson } from "../client/Json.ts"
 import { bearer } from "../client/Upstream.ts"
 import { features, type Options, options } from "./Options.ts"
 import { cacheKeyHeader, encodeRequest, ownStops, type Quirks } from "./Request.ts"
-import { decodeAnswer, decodeUsage, errorIn } from "./Response.ts"
+import { decodeAnswer, decodeUsage, errorIn, withStatedCost } from "./Response.ts"
 import { makeDecoder } from "./Stream.ts"
 
 const adapt = (
@@ -39,10 +40,15 @@ export const make = makeChatProvider<Options, Quirks>("openai-chat", {
     headers: cacheKeyHeader(options, request)
   }),
   encode: encodeRequest,
-  decode: (body, call) => decodeAnswer(body, call.newId, call),
+  decode: (body, call) =>
+    Either.map(decodeAnswer(body, call.newId, call), (answer) =>
+      call.options.stated_cost === undefined
+        ? answer
+        : { ...answer, usage: withStatedCost(answer.usage, asFields(body), call.options) }
+    ),
   decoder: makeDecoder,
   errorIn,
-  usageIn: ({ usage }) => decodeUsage(usage, undefined),
+  usageIn: (body, { options }) => withStatedCost(decodeUsage(body.usage, undefined), body, options),
   quirks: ({ max_tokens_field = "max_tokens" }) => ({ maxTokensField: max_tokens_field, streamOptions: true }),
   adapt,
   ownStops

@@ -24,6 +24,8 @@ export const UsageSums = Schema.Struct({
   ...otherCounts,
   spend_usd: Usd,
   cost_usd: Usd,
+  /** What providers say, of the requests of which they say it. */
+  stated_cost_usd: Usd,
   /** Over the requests whose cost is known; null without any. */
   margin_usd: Amount,
   /** Charged requests whose cost is not known. */
@@ -74,6 +76,7 @@ export const usageColumns = ([by, thenBy]: Groupings): ReadonlyArray<string> => 
   "cache_hit_rate",
   "spend_usd",
   "cost_usd",
+  "stated_cost_usd",
   "margin_usd",
   "cost_unknown"
 ]
@@ -95,6 +98,7 @@ export const usageSums = (row: UsageRow): typeof UsageSums.Type => {
     ...others,
     spend_usd: row.charge,
     cost_usd: row.cost,
+    stated_cost_usd: row.statedCost,
     margin_usd: row.margin,
     cost_unknown: row.uncosted
   }

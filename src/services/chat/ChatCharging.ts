@@ -40,6 +40,12 @@ const countTokens = (usage: RequestUsage): void => {
   if (usage.webSearches) Metrics.unsafeUpdate(Metrics.webSearches, usage.webSearches, {})
 }
 
+const countStatedCost = ({ cost, route, statedCost }: RequestRecord): void => {
+  if (statedCost === undefined || cost === undefined || route === undefined) return
+  Metrics.unsafeUpdate(Metrics.statedCostNanoUsd, Number(statedCost), { route: route.id })
+  Metrics.unsafeUpdate(Metrics.comparedCostNanoUsd, Number(cost), { route: route.id })
+}
+
 export const makeChatCharging = Effect.gen(function* () {
   const ledger = yield* Ledger
   const tokens = yield* TokenCounter
@@ -123,6 +129,7 @@ export const makeChatCharging = Effect.gen(function* () {
           // That row does not know of a client that left meanwhile.
           if (record.departed !== departed) record.isLogged = false
           countTokens(billed)
+          countStatedCost(record)
           return failpoint.reach("after_settle")
         }
       )
@@ -130,6 +137,8 @@ export const makeChatCharging = Effect.gen(function* () {
 
   const measure = (task: ChatTask, received: Received) =>
     proceed(measureUsage(tokens, task, received), (measured) => {
+      const stated = received.reported?.statedCost
+      if (stated !== undefined) task.record.addStatedCost(stated)
       if (measured.estimated) {
         task.record.notes.add("usage_estimated")
         Metrics.usageEstimated.unsafeUpdate(1, [])

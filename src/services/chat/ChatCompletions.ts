@@ -138,10 +138,14 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
 
       /** What the provider charges for a failed stream; the customer pays nothing. */
       const writeOff = Effect.fnUntraced(function* (task: ChatTask, output: StreamOutput) {
+        const { attempts, cost: settled, statedCost } = task.record
+        if (settled !== undefined || statedCost !== undefined) return
+        const received = output.received()
+        attempts.state(received.reported?.statedCost ?? undefined)
         const cost = output.route?.cost
-        if (cost === undefined || task.record.cost !== undefined) return
-        const { usage } = yield* measureUsage(tokens, task, output.received())
-        task.record.attempts.spend(Pricing.chatCharge(cost, usage))
+        if (cost === undefined) return
+        const { usage } = yield* measureUsage(tokens, task, received)
+        attempts.spend(Pricing.chatCharge(cost, usage))
       })
 
       const breakStream = Effect.fnUntraced(function* (

@@ -53,6 +53,14 @@ export const costNanoUsd = nanoUsdCounter(
   "gateway_cost_nano_usd_total",
   "What providers charge where routes have a cost, failed attempts included, in nano-USD"
 )
+export const statedCostNanoUsd = counter(
+  "gateway_stated_cost_nano_usd_total",
+  "What providers say that requests of a known cost cost them, by route, in nano-USD"
+)
+export const comparedCostNanoUsd = counter(
+  "gateway_compared_cost_nano_usd_total",
+  "What the same requests cost by the catalog, by route, in nano-USD"
+)
 export const tokens = counter("gateway_tokens_total", "Tokens settled, by kind")
 export const webSearches = counter("gateway_web_searches_total", "Web searches settled")
 export const attempts = counter("gateway_attempts_total", "Calls to providers, by route and outcome")

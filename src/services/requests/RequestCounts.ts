@@ -2,7 +2,7 @@
 import type { Usage } from "../../domain/Chat.ts"
 
 /** What a request used: a chat tokens and searches, and pictures and clips these. */
-export interface RequestUsage extends Partial<Usage> {
+export interface RequestUsage extends Partial<Omit<Usage, "statedCost">> {
   readonly images?: number | undefined
   /** Of the clip. */
   readonly seconds?: number | undefined

@@ -29,7 +29,13 @@ export interface RequestEntry {
   readonly stream: boolean
   readonly attempts: ReadonlyArray<AttemptEntry>
   readonly notes: ReadonlyArray<
-    "usage_estimated" | "usage_bounded" | "hold_exceeded" | "hold_lost" | "replayed" | "cap_lowered"
+    | "usage_estimated"
+    | "usage_bounded"
+    | "hold_exceeded"
+    | "hold_lost"
+    | "replayed"
+    | "cap_lowered"
+    | "stated_cost_dropped"
   >
   readonly usage: RequestUsage | undefined
   readonly hold: string | undefined

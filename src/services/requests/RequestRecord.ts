@@ -84,6 +84,12 @@ export class RequestRecord {
     return this.attempts.list.reduce((sum, { cost = 0n }) => sum + cost, this.cost ?? 0n)
   }
 
+  /** Null: the provider stated no amount. */
+  addStatedCost(stated: bigint | null): void {
+    if (stated === null) this.notes.add("stated_cost_dropped")
+    else this.statedCost = stated
+  }
+
   addSettlement({ charged, exceeded, logged, lost }: Settlement): void {
     this.charge = charged
     this.isLogged = logged === true

@@ -103,13 +103,16 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
   #fail(failure: ProviderFailure, random: number): Effect.Effect<void> {
     const { circuit, clock, permit } = this.#options
     const now = Monotonic.millisOf(clock)
-    const cost = this.#costOfFailing(failure)
+    const spent = this.#spentByFailing(failure)
+    const cost = spent && this.#options.costOf?.(this.route, spent)
+    const statedCost = typeof spent === "object" ? spent.statedCost : undefined
     this.#finish(failure.class, failure.status)
     if (this.#answeredAs === undefined) this.#observe(now)
     this.#note({
       ...this.#entry(failure.class, failure.status, now),
       detail: failure.detail,
-      ...(cost !== undefined && { cost })
+      ...(cost !== undefined && { cost }),
+      ...(typeof statedCost === "bigint" && { statedCost })
     })
     if (!this.#isRouteAtFault(failure)) return Effect.sync(() => circuit.leave(permit))
     const opened = circuit.fail(permit, failure, now, random, this.#isRequestDependent(failure))
@@ -141,10 +144,9 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
   }
 
   /** The caller counts what a stream costs that has sent output. */
-  #costOfFailing(failure: ProviderFailure): bigint | undefined {
+  #spentByFailing(failure: ProviderFailure): ProviderFailure["spent"] {
     if (this.#answeredAs !== undefined) return undefined
-    const spent = failure.spent ?? this.received?.events.findLast((event) => event.type === "usage")?.usage
-    return spent && this.#options.costOf?.(this.route, spent)
+    return failure.spent ?? this.received?.events.findLast((event) => event.type === "usage")?.usage
   }
 
   #finish(outcome: string, status: number | undefined): void {

@@ -56,7 +56,16 @@ export class AttemptHistory {
   }
 
   spend(cost: bigint): void {
+    this.#addToLast({ cost })
+  }
+
+  /** What the provider says that the last attempt costs, which has failed. */
+  state(statedCost: bigint | undefined): void {
+    if (statedCost !== undefined) this.#addToLast({ statedCost })
+  }
+
+  #addToLast(costs: Pick<AttemptEntry, "cost" | "statedCost">): void {
     const last = this.#list.pop()
-    if (last !== undefined) this.#list.push({ ...last, cost })
+    if (last !== undefined) this.#list.push({ ...last, ...costs })
   }
 }

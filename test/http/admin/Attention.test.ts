@@ -107,6 +107,28 @@ withLayer(layer)("what needs an operator", (it) => {
     assert.isEmpty(yield* told(at + 26 * hour, "cost_unknown"))
   })
 
+  it.effect("are routes whose provider states other costs than the catalog, by both amounts", function* () {
+    const at = Date.UTC(2026, 4, 25, 12)
+    const log = (route: string, cost: number | null, stated_cost: number | null) => {
+      const [model, provider] = route.split("@")
+      return logRequest({ model, route, provider, charge: 9_000_000_000, cost, stated_cost, at: new Date(at - hour) })
+    }
+    yield* log("drifts@p", 1_000_000_000, 1_020_000_000)
+    yield* log("drifts@p", 1_000_000_000, 1_020_000_000)
+    yield* log("falls@p", 100_000_000, 80_000_000)
+    // Within a percent, within a cent, and of which only one of both is known.
+    yield* log("within@p", 5_000_000_000, 5_050_000_000)
+    yield* log("small@p", 1_000_000, 11_000_000)
+    yield* log("halves@p", 5_000_000_000, null)
+    yield* log("halves@p", null, 3_000_000_000)
+    yield* log("halves@p", 1_000_000_000, 1_000_000_000)
+    assert.deepStrictEqual(yield* told(at, "cost_drift"), [
+      "cost_drift: drifts@p does not cost what the catalog says: Within a day its provider stated 2.04 USD for what is computed as 2 USD.",
+      "cost_drift: falls@p does not cost what the catalog says: Within a day its provider stated 0.08 USD for what is computed as 0.1 USD."
+    ])
+    assert.isEmpty(yield* told(at + 26 * hour, "cost_drift"))
+  })
+
   it.effect("are webhooks that have failed for an hour, until they arrive", function* () {
     const sql = yield* SqlClient.SqlClient
     const { org } = yield* openAccount({})

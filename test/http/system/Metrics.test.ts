@@ -8,12 +8,21 @@ import { call, chat, post, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Metrics from "../../harness/client/Metrics.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
-import { answers, gateway, onFirst, onSecond, streams, Upstreams, usual } from "../../harness/upstream/Upstreams.ts"
+import {
+  answers,
+  completion,
+  gateway,
+  onFirst,
+  onSecond,
+  streams,
+  Upstreams,
+  usual
+} from "../../harness/upstream/Upstreams.ts"
 
 const cost = { prompt_per_1m_usd: 0.5, completion_per_1m_usd: 1 }
 
 const served = gateway({
-  talk: { routes: [{ ...onFirst, cost }] },
+  talk: { routes: [{ ...onFirst, cost, options: { stated_cost: "usage.cost" } }] },
   "moves-on": { routes: [onFirst, onSecond] },
   refused: {}
 })
@@ -24,7 +33,12 @@ const draw = post("/v1/images/generations")
 const drive = Effect.gen(function* () {
   const { first, second } = yield* Upstreams
   const account = yield* openAccount({})
-  yield* first.script(answers(), streams("a", "b"), json(503, {}), json(401, {}))
+  yield* first.script(
+    json(200, completion("fine", { ...usual, cost: 0.000_03 })),
+    streams("a", "b"),
+    json(503, {}),
+    json(401, {})
+  )
   yield* second.script(answers())
   yield* chat(account, talk("talk"))
   yield* chat(account, { ...talk("talk"), stream: true })
@@ -61,7 +75,9 @@ const counters: ReadonlyArray<readonly [name: string, labels: Labels, by: number
   ["gateway_tokens_total", { kind: "completion" }, 3 * usual.completion_tokens],
   ["gateway_charged_nano_usd_total", {}, 3 * 20_000 + 40_000_000],
   ["gateway_cost_nano_usd_total", {}, 2 * 10_000],
-  ["gateway_log_rows_dropped_total", {}, 0]
+  ["gateway_log_rows_dropped_total", {}, 0],
+  ["gateway_stated_cost_nano_usd_total", { route: "talk@first" }, 30_000],
+  ["gateway_compared_cost_nano_usd_total", { route: "talk@first" }, 10_000]
 ]
 
 const gauges: ReadonlyArray<readonly [name: string, labels: Labels, is: (value: number) => boolean]> = [

@@ -26,7 +26,8 @@ const kinds: Readonly<Record<Attention["kind"], readonly [text: string, tone: To
   circuit: ["route", "warn"],
   route_disabled: ["disabled", "soft"],
   sold_below_cost: ["loss", "bad"],
-  cost_unknown: ["cost unknown", "warn"]
+  cost_unknown: ["cost unknown", "warn"],
+  cost_drift: ["cost drift", "warn"]
 }
 
 const AttentionList = ({ items }: { readonly items: ReadonlyArray<Attention> }) => (

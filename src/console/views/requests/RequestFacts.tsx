@@ -13,7 +13,8 @@ const notes: Readonly<Record<string, string>> = {
   usage_bounded: "impossible usage cut",
   hold_lost: "hold lost",
   replayed: "a kept result, repeated",
-  cap_lowered: "output capped to the balance"
+  cap_lowered: "output capped to the balance",
+  stated_cost_dropped: "impossible stated cost dropped"
 }
 
 const maxShown = 160
@@ -49,6 +50,7 @@ export const RequestFacts = ({ request }: { readonly request: RequestDetail }) =
         <Fact name="End user">{filtered("user", request.end_user)}</Fact>
         <Fact name="Prompt cache">{request.preference}</Fact>
         <Fact name="Provider's request id" code={request.provider_request_id} />
+        {request.stated_cost_usd !== null && <Fact name="Stated cost" usd={request.stated_cost_usd} />}
         <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
         <Fact name="Took">{formatMillis(request.total_ms)}</Fact>
         {video && (

@@ -21,6 +21,11 @@ const AttemptWords = ({ attempt }: { readonly attempt: Attempt }) => (
         cost <Usd amount={attempt.cost_usd} />
       </span>
     )}
+    {attempt.stated_cost_usd !== undefined && (
+      <span>
+        stated cost <Usd amount={attempt.stated_cost_usd} />
+      </span>
+    )}
     {attempt.provider_request_id && (
       <span class="soft">
         at {attempt.provider} <code>{attempt.provider_request_id}</code>

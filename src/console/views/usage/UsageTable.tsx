@@ -58,7 +58,8 @@ const columnsOf = (
   by: ReadonlyArray<Dimension>,
   query: Query,
   sort: string | undefined,
-  hasUnknownCosts: boolean
+  hasUnknownCosts: boolean,
+  hasStatedCosts: boolean
 ): ReadonlyArray<Column<UsageRow>> => {
   const sorted = (title: string, name: string) => ({
     title,
@@ -93,6 +94,9 @@ const columnsOf = (
     ),
     { ...sorted("Charged", "charge"), kind: "usd", value: ({ spend_usd }) => spend_usd },
     { ...sorted("Cost", "cost"), kind: "usd", value: ({ cost_usd }) => cost_usd },
+    ...(hasStatedCosts
+      ? [{ title: "Stated cost", kind: "usd", value: ({ stated_cost_usd }: UsageRow) => stated_cost_usd } as const]
+      : []),
     { ...sorted("Margin", "margin"), kind: "usd", value: ({ margin_usd }) => margin_usd },
     ...(hasUnknownCosts
       ? [
@@ -126,7 +130,7 @@ export const UsageTable = ({
         label="Usage"
         pages={pages}
         rowKey={(row: UsageRow) => JSON.stringify(by.map((dimension) => row[dimension]))}
-        columns={columnsOf(by, query, sort, unknown > 0)}
+        columns={columnsOf(by, query, sort, unknown > 0, (totals?.stated_cost_usd ?? 0) > 0)}
         empty="There were no requests."
         total={totals}
       />

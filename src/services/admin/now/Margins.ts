@@ -46,12 +46,33 @@ const withoutCost = (rows: ReadonlyArray<UsageRow>): ReadonlyArray<Attention> =>
   ]
 }
 
-/** What the last day's requests cost more than they brought, and those of which nobody knows. */
+/** Below it amounts are noise, as are differences of less than 1 %. */
+const leastDrift = 10_000_000n
+
+const drifted = (rows: ReadonlyArray<UsageRow>) =>
+  Object.entries(Arr.groupBy(rows, ({ subgroup }) => subgroup ?? "")).flatMap(
+    ([route, parts]): ReadonlyArray<Attention> => {
+      const computed = sum(parts, (part) => part.comparedCost)
+      const drift = sum(parts, (part) => part.costDrift)
+      const size = drift < 0n ? -drift : drift
+      if (size <= leastDrift || size * 100n <= computed) return []
+      return [
+        {
+          kind: "cost_drift",
+          title: `${route} does not cost what the catalog says`,
+          detail: `Within a day its provider stated ${toUsdText(computed + drift)} USD for what is computed as ${toUsdText(computed)} USD.`,
+          href: `#/usage?since=1d&by=route&route=${encodeURIComponent(route)}`
+        }
+      ]
+    }
+  )
+
+/** What the last day's requests cost more than they brought, and those of which nobody knows, or the provider says otherwise. */
 export const marginsReader = ({ report }: typeof Usage.Service) =>
   keepForMinute((now) => {
     const until = floor(now, hourMillis) + hourMillis
     return Effect.map(
       report({ by: "model", thenBy: "route", since: until - dayMillis, until }),
-      ({ rows }): ReadonlyArray<Attention> => [...soldBelowCost(rows), ...withoutCost(rows)]
+      ({ rows }): ReadonlyArray<Attention> => [...soldBelowCost(rows), ...withoutCost(rows), ...drifted(rows)]
     )
   })

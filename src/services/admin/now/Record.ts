@@ -62,7 +62,8 @@ const AttentionKind = Schema.Literal(
   "circuit",
   "route_disabled",
   "sold_below_cost",
-  "cost_unknown"
+  "cost_unknown",
+  "cost_drift"
 )
 export type AttentionKind = typeof AttentionKind.Type
 

@@ -45,6 +45,8 @@ export const LogRecord = Schema.Struct({
   notes: Schema.Array(Schema.String),
   charge_usd: Usd,
   cost_usd: Schema.NullOr(Usd),
+  /** What providers say that it cost. */
+  stated_cost_usd: Schema.NullOr(Usd),
   first_byte_ms: Schema.NullOr(Schema.Number),
   total_ms: Schema.Number
 })
@@ -70,6 +72,13 @@ export const costOf = ({ attempts, charge, cost }: RequestRow): bigint | null =>
   return failed.reduce<bigint>((sum, one) => sum + one, cost ?? 0n)
 }
 
+/** What was stated, failed attempts included; null where nothing was. */
+export const statedCostOf = ({ attempts, statedCost }: RequestRow): bigint | null => {
+  const failed = attempts.flatMap((attempt) => attempt.statedCost ?? [])
+  if (statedCost === null && failed.length === 0) return null
+  return failed.reduce<bigint>((sum, one) => sum + one, statedCost ?? 0n)
+}
+
 export const attemptRecord = ({
   cost,
   providerRequestId,
@@ -81,6 +90,16 @@ export const attemptRecord = ({
   cost_usd: cost,
   stated_cost_usd: statedCost
 })
+
+/** The last attempt of a request that was answered is the one whose answer it got. */
+export const attemptRecords = ({ attempts, statedCost }: RequestRow) =>
+  attempts.map((attempt, index) =>
+    attemptRecord(
+      statedCost === null || index < attempts.length - 1 || attempt.statedCost !== undefined
+        ? attempt
+        : { ...attempt, statedCost }
+    )
+  )
 
 export const logRecord = (row: RequestRow): LogRecord => ({
   id: row.id,
@@ -100,11 +119,12 @@ export const logRecord = (row: RequestRow): LogRecord => ({
   route: row.route,
   preferred_route: row.preferredRoute,
   provider_request_id: row.providerRequestId,
-  attempts: row.attempts.map(attemptRecord),
+  attempts: attemptRecords(row),
   usage: usageOf(row),
   notes: row.notes,
   charge_usd: row.charge,
   cost_usd: costOf(row),
+  stated_cost_usd: statedCostOf(row),
   first_byte_ms: row.firstByteMs,
   total_ms: row.totalMs
 })
