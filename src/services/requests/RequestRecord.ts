@@ -1,6 +1,7 @@
 import type { Caller } from "../../domain/ApiKey.ts"
 import type { Settlement } from "../../domain/Hold.ts"
 import type { RouteBase, Surface } from "../../domain/Model.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import type { TokenUse } from "../access/TokenLimiter.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
@@ -54,7 +55,7 @@ export class RequestRecord {
   charge = 0n
   cost: bigint | undefined
   /** What the provider says that the answer cost. */
-  statedCost: bigint | undefined
+  statedCost: NanoUsd | undefined
   /** On the monotonic clock. */
   firstByteAt: number | undefined
   departed = false
@@ -85,7 +86,7 @@ export class RequestRecord {
   }
 
   /** Null: the provider stated no amount. */
-  addStatedCost(stated: bigint | null): void {
+  addStatedCost(stated: NanoUsd | null): void {
     if (stated === null) this.notes.add("stated_cost_dropped")
     else this.statedCost = stated
   }
