@@ -38,8 +38,7 @@ export const usageBugs: ReadonlyArray<Bug> = [
     name: "a customer is charged what the provider states",
     file: "src/services/chat/ChatCharging.ts",
     find: "const cost = Pricing.chatCharge(model.pricing, billed)",
-    replace:
-      "const cost = Pricing.chatCharge(model.pricing, billed)\n      if (record.statedCost !== undefined) return ledger.settle(held, record.statedCost, {})",
+    replace: "const cost = record.statedCost ?? Pricing.chatCharge(model.pricing, billed)",
     caughtBy: ["test/http/chat/StatedCosts.test.ts"]
   },
   {

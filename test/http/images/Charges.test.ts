@@ -74,7 +74,8 @@ withLayer(served)("the charge of an image", (it) => {
     // No polling: the charge was there before the answer's last byte.
     assert.deepStrictEqual(yield* funds, { balance: balance - charge, held: 0n, available: balance - charge })
     const row = yield* Served.logged(answer.headers.get("x-request-id"))
-    assert.deepInclude(row, { charge: NanoUsd(charge), cost: cost === null ? null : NanoUsd(cost) })
+    const counts = { images: 1, seconds: null, promptTokens: null }
+    assert.deepInclude(row, { charge: NanoUsd(charge), cost: cost === null ? null : NanoUsd(cost), ...counts })
   })
 
   it.effect("never takes a balance below zero in many requests at once", function* () {

@@ -12,13 +12,14 @@ import { assertDelivered, price, submitsOnly, type VideoBench, videoTest } from 
 const entryOf = (record: RequestRecord): RequestEntry => record.entry({ status: 202, code: null, endedAt: 9 })
 
 const rowOfJob = ({ sql }: VideoBench) => sql`
-  SELECT request_id, status, surface, model, route, provider, charge, total_ms, end_user, tag
+  SELECT request_id, status, surface, model, route, provider, charge, total_ms, end_user, tag, seconds
   FROM request_log`
 
 const totals = ({ sql }: VideoBench) =>
   countUsage.pipe(
     Effect.provideService(SqlClient.SqlClient, sql),
-    Effect.zipRight(sql`SELECT sum(requests)::int AS requests, sum(charge)::bigint AS charge FROM usage_hours`)
+    Effect.zipRight(sql`SELECT sum(requests)::int AS requests, sum(charge)::bigint AS charge,
+      sum(seconds)::int AS seconds FROM usage_hours`)
   )
 
 const row = {
@@ -29,7 +30,8 @@ const row = {
   route: "m@a",
   provider: "a",
   endUser: "ann",
-  tag: "blue"
+  tag: "blue",
+  seconds: "8"
 }
 const charge = String(price)
 
@@ -41,13 +43,13 @@ describe.concurrent("the row of a video", () => {
     Object.assign(asked.record, { model: "m", endUser: "ann" })
     yield* videos.create(asked)
     yield* sql`INSERT INTO request_log SELECT * FROM json_populate_record(NULL::request_log, ${rowOf(entryOf(asked.record))}::json)`
-    assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge: "0", totalMs: 9 }])
+    assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge: "0", seconds: null, totalMs: 9 }])
     yield* stop
     yield* process()
     yield* until(({ status }) => status === "completed")
     yield* assertDelivered(bench)
     assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, charge, totalMs: 9 }])
-    assert.deepStrictEqual(yield* totals(bench), [{ requests: 1, charge }])
+    assert.deepStrictEqual(yield* totals(bench), [{ requests: 1, charge, seconds: 8 }])
   })
 
   videoTest("is made at the job's end where there is none, and what comes later leaves its charge", function* (bench) {
@@ -69,8 +71,8 @@ describe.concurrent("the row of a video", () => {
     yield* assertDelivered(bench)
 
     yield* refundFailed(sql, asked.record.hold ?? "")
-    assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, status: 500, charge: "0", totalMs: 9 }])
-    assert.deepStrictEqual(yield* totals(bench), [{ requests: 1, charge: "0" }])
+    assert.deepStrictEqual(yield* rowOfJob(bench), [{ ...row, status: 500, charge: "0", seconds: null, totalMs: 9 }])
+    assert.deepStrictEqual(yield* totals(bench), [{ requests: 1, charge: "0", seconds: 0 }])
     assert.isTrue(yield* bench.bench.proved)
   })
 })
