@@ -1,8 +1,10 @@
 import { statedCostIn } from "../../../src/providers/openai-chat/StatedCost.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
-const usd = (usage: string) => statedCostIn(JSON.parse(`{"usage":${usage}}`), "usage.cost")
-const ticks = (usage: string) => statedCostIn(JSON.parse(`{"usage":${usage}}`), "usage.cost_in_usd_ticks")
+type Stated = bigint | null | undefined
+
+const usd = (usage: string): Stated => statedCostIn(JSON.parse(`{"usage":${usage}}`), "usage.cost")
+const ticks = (usage: string): Stated => statedCostIn(JSON.parse(`{"usage":${usage}}`), "usage.cost_in_usd_ticks")
 
 describe("a stated cost", () => {
   it("is exact to the nano-dollar, and rounded to it beyond", () => {
