@@ -43,7 +43,14 @@ withLayer(suite)("gateway", (it) => {
   it.effect("requests: newest first, with every field, and by every filter", function* () {
     const { id } = yield* json("orgs", "create", "caller")
     const org = String(id)
-    const counts = { cached_tokens: 3, cache_write_tokens: 2, reasoning_tokens: 0, web_searches: 5 }
+    const counts = {
+      cached_tokens: 3,
+      cache_write_tokens: 2,
+      reasoning_tokens: 0,
+      web_searches: 5,
+      images: 0,
+      seconds: 0
+    }
     const usage = { prompt_tokens: 10, completion_tokens: 4, ...counts, cache_write_hour_tokens: 1 }
     const failed = { route: "m@q", provider: "q", outcome: "retry", status: 200, ms: 3 }
     const answered = { route: "m@p", provider: "p", outcome: "ok", status: 200, ms: 4 }
@@ -144,8 +151,8 @@ withLayer(suite)("gateway", (it) => {
       margin_usd: 0.25
     })
     const shown = ["usage", "--org", "caller", "--until", "2026-03-02"]
-    assert.match(yield* text(...shown), /CACHE_HIT_RATE .*\nm +1 +10 +4 +0\.3 .*\ntotal +1 +10 +4 +0\.3 /)
-    assert.match(yield* text(...shown, "--csv"), /,cache_hit_rate,.*\nm,1,10,4,0\.3,/)
+    assert.match(yield* text(...shown), /CACHE_HIT_RATE .*\nm +1 +10 +4 +0 +0 +0\.3 .*\ntotal +1 +10 +4 +0 +0 +0\.3 /)
+    assert.match(yield* text(...shown, "--csv"), /,cache_hit_rate,.*\nm,1,10,4,0,0,0\.3,/)
     assert.match(yield* text("requests", "--model", "m", "--csv"), /,route,preferred_route,.*\n.*,m@p,m@q,/)
     const byProvider = yield* list("usage", "--org", "caller", "--by", "provider", "--until", "2026-03-02")
     assert.deepStrictEqual(
