@@ -58,8 +58,7 @@ const columnsOf = (
   by: ReadonlyArray<Dimension>,
   query: Query,
   sort: string | undefined,
-  hasUnknownCosts: boolean,
-  hasStatedCosts: boolean
+  totals: UsageRow | undefined
 ): ReadonlyArray<Column<UsageRow>> => {
   const sorted = (title: string, name: string) => ({
     title,
@@ -86,19 +85,21 @@ const columnsOf = (
         return href === undefined ? formatCount(row.requests) : <a href={href}>{formatCount(row.requests)}</a>
       }
     },
-    ...reportedCounts.flatMap(
-      ({ name, title }): ReadonlyArray<Column<UsageRow>> => [
-        { title, kind: "number", value: (row) => row[name] },
-        ...(name === "prompt_tokens" ? [cachedShare] : [])
-      ]
-    ),
+    ...reportedCounts
+      .filter(({ name, unit }) => unit === "tokens" || totals?.[name])
+      .flatMap(
+        ({ name, title }): ReadonlyArray<Column<UsageRow>> => [
+          { title, kind: "number", value: (row) => row[name] },
+          ...(name === "prompt_tokens" ? [cachedShare] : [])
+        ]
+      ),
     { ...sorted("Charged", "charge"), kind: "usd", value: ({ spend_usd }) => spend_usd },
     { ...sorted("Cost", "cost"), kind: "usd", value: ({ cost_usd }) => cost_usd },
-    ...(hasStatedCosts
+    ...(totals?.stated_cost_usd
       ? [{ title: "Stated cost", kind: "usd", value: ({ stated_cost_usd }: UsageRow) => stated_cost_usd } as const]
       : []),
     { ...sorted("Margin", "margin"), kind: "usd", value: ({ margin_usd }) => margin_usd },
-    ...(hasUnknownCosts
+    ...(totals?.cost_unknown
       ? [
           {
             title: "Cost unknown",
@@ -130,7 +131,7 @@ export const UsageTable = ({
         label="Usage"
         pages={pages}
         rowKey={(row: UsageRow) => JSON.stringify(by.map((dimension) => row[dimension]))}
-        columns={columnsOf(by, query, sort, unknown > 0, (totals?.stated_cost_usd ?? 0) > 0)}
+        columns={columnsOf(by, query, sort, totals)}
         empty="There were no requests."
         total={totals}
       />
