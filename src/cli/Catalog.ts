@@ -27,10 +27,11 @@ const feedDocument = ({ drifts, entries, file, kind, matches, unmatched }: FeedR
   unmatched
 })
 
-const documentOf = (file: string, { feed, losses, models }: CatalogReport): Fields => ({
+const documentOf = (file: string, { feed, losses, models, warnings }: CatalogReport): Fields => ({
   file,
   valid: true,
   losses,
+  warnings,
   ...(feed && { feed: feedDocument(feed) }),
   data: models.map(modelRecord)
 })
@@ -53,7 +54,7 @@ const feedTexts = (sold: number, { drifts, entries, file, kind, matches, unmatch
   `${file} is ${kind}'s, with ${entries} entries: ${sold - unmatched.length} of ${sold} models are in it.`
 ]
 
-const textOf = (file: string, { feed, losses, models }: CatalogReport): string => {
+const textOf = (file: string, { feed, losses, models, warnings }: CatalogReport): string => {
   const listed = models.map((model) => ({ id: model.id, surface: model.surface, state: stateOf(model) }))
   const margins = models.flatMap(({ routes }) =>
     routes.flatMap(({ id, margins: units }) => units.map((margin) => ({ route: id, ...marginRecord(margin) })))
@@ -67,6 +68,7 @@ const textOf = (file: string, { feed, losses, models }: CatalogReport): string =
       "No route says what its provider charges."
     ),
     ...(feed === undefined ? [] : feedTexts(models.length, feed)),
+    ...(warnings.length === 0 ? [] : [warnings.map((warning) => `NOTE  ${warning}`).join("\n")]),
     ...(losses.length === 0 ? [] : [losses.map((loss) => `LOSS  ${loss}`).join("\n")]),
     `${file} is valid: ${models.length} models, ${callable} of them callable.`
   ]

@@ -69,6 +69,9 @@ const VideoPrices = Schema.Struct({
 }).annotations({ identifier: "VideoPricing", description: "USD per second or per clip." })
 export type VideoPrices = typeof VideoPrices.Type
 
+const withDate = <Fields extends Schema.Struct.Fields>({ fields }: Schema.Struct<Fields>) =>
+  Schema.Struct({ at: Integer.annotations({ description: "Unix seconds." }), ...fields })
+
 const ParamField = Schema.Struct({
   key: Schema.String.annotations({ description: "The request field's name." }),
   type: Schema.Literal("slider", "number", "boolean", "select", "image", "text"),
@@ -121,12 +124,16 @@ export const ListedModel = Schema.Struct({
   image: described(ImageLimits, "Image models."),
   video: described(VideoLimits, "Video models."),
   pricing: Schema.Union(ChatPrices, ImagePrices, VideoPrices),
+  next_pricing: described(
+    Schema.Union(withDate(ChatPrices), withDate(ImagePrices), withDate(VideoPrices)),
+    "The prices of requests that arrive from `at` on, where a change is known."
+  ),
   params: Schema.Array(ParamField)
 }).annotations({ identifier: "Model" })
 export type ListedModel = typeof ListedModel.Type
 
 /** What a surface says of its model. */
-export type Listing = Omit<ListedModel, "id" | "object" | "created" | "owned_by" | "surface">
+export type Listing = Omit<ListedModel, "id" | "object" | "created" | "owned_by" | "surface" | "next_pricing">
 
 type Against = readonly [price: bigint, official: bigint | undefined]
 

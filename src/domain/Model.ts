@@ -95,11 +95,20 @@ export interface VideoRoute extends RouteBase {
   readonly cost: VideoPricing | undefined
 }
 
+/** A model from a moment on. */
+export interface DatedModel {
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly model: Model
+}
+
 interface ModelBase<R extends RouteBase> {
   readonly id: string
   /** Unix seconds. */
   readonly created: number
   readonly routes: ReadonlyArray<R>
+  /** The same model with other prices or costs, which has its own next. */
+  readonly next?: DatedModel | undefined
 }
 
 export interface ChatModel extends ModelBase<Route> {
@@ -157,6 +166,13 @@ export interface VideoModel extends ModelBase<VideoRoute> {
 }
 
 export type Model = ChatModel | ImageModel | VideoModel
+
+/** With the prices and costs of a moment, in Unix milliseconds. */
+export const modelAt = (model: Model, at: number): Model => {
+  let current = model
+  while (current.next !== undefined && current.next.at <= at) current = current.next.model
+  return current
+}
 
 const longestQuoted = 100
 

@@ -1,7 +1,9 @@
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { type CatalogOptions, readOffers } from "../../services/catalog/Catalog.ts"
-import { lossesOf, type ReportedModel, reportModel } from "../../services/catalog/CatalogReport.ts"
+import { laterLossesOf, lossesOf, type ReportedModel, reportModel } from "../../services/catalog/CatalogReport.ts"
 import type { Entries } from "../../services/catalog/CatalogRules.ts"
+import { findPast } from "../../services/catalog/DatedPrices.ts"
+import { offerAt } from "../../services/catalog/Offer.ts"
 import { compare, type Feed, type FeedReport } from "./Feed.ts"
 
 export interface CatalogReport {
@@ -9,6 +11,8 @@ export interface CatalogReport {
   readonly models: ReadonlyArray<ReportedModel>
   /** One line for every price below its cost, in the catalog or the feed. */
   readonly losses: ReadonlyArray<string>
+  /** What works, and could be written shorter. */
+  readonly warnings: ReadonlyArray<string>
   readonly feed: FeedReport | undefined
 }
 
@@ -30,9 +34,16 @@ const ownCaps = ({ models }: Entries): ReadonlyMap<string, number> =>
 /** Checks a catalog as a start would, and every route, callable or not, for prices below cost. */
 export const check = Effect.fn("Catalog.check")(function* (options: CatalogOptions, feed?: Feed) {
   const { all, entries } = yield* readOffers(options)
-  const models = all.map((offer) => withCosts(reportModel(offer)))
-  const sold = all.map(({ model }) => model)
+  const now = yield* Clock.currentTimeMillis
+  const offers = all.map((offer) => offerAt(offer, now))
+  const models = offers.map((offer) => withCosts(reportModel(offer)))
+  const sold = offers.map(({ model }) => model)
   const compared = feed === undefined ? undefined : yield* compare(sold, ownCaps(entries), feed)
-  const report: CatalogReport = { models, losses: [...lossesOf(models), ...(compared?.losses ?? [])], feed: compared }
+  const report: CatalogReport = {
+    models,
+    losses: [...lossesOf(models), ...laterLossesOf(offers), ...(compared?.losses ?? [])],
+    warnings: entries.models.flatMap(({ entry }) => findPast(entry, now)),
+    feed: compared
+  }
   return report
 })

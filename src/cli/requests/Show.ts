@@ -1,5 +1,5 @@
-import { Effect } from "effect"
-import type { Model } from "../../domain/Model.ts"
+import { Clock, Effect } from "effect"
+import { type Model, modelAt } from "../../domain/Model.ts"
 import { Organizations } from "../../services/admin/Organizations.ts"
 import { type ExplainedRequest, explainRequest } from "../../services/admin/requests/Explanation.ts"
 import { readOffers } from "../../services/catalog/Catalog.ts"
@@ -41,7 +41,7 @@ const describe = (org: string, document: ExplainedRequest): Output.Output => {
 
 /** Also those without a route that can be called; none where the catalog cannot be read. */
 const pricedModels = Effect.flatMap(readCatalogOptions, readOffers).pipe(
-  Effect.map(({ all }) => all.map(({ model }) => model)),
+  Effect.zipWith(Clock.currentTimeMillis, ({ all }, now) => all.map(({ model }) => modelAt(model, now))),
   Effect.orElseSucceed((): ReadonlyArray<Model> => [])
 )
 

@@ -28,7 +28,7 @@ export const makeTaskReader = Effect.gen(function* () {
     { record, request: { headers } }: AdmittedRequest,
     bytes: number
   ): Effect.Effect<ChatTask, InvalidRequest | ModelNotAllowed | ModelNotFound> => {
-    const model = catalog.current.find(asked.model)
+    const model = catalog.current.findAt(asked.model, record.at)
     if (model?.surface !== "chat") {
       return unknownModel(catalog.current, asked.model, "chat", ({ id }) => mayUseModel(record.caller, id))
     }

@@ -1,6 +1,7 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
-import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
+import { modelAt } from "../../domain/Model.ts"
+import { Catalog, type CatalogSnapshot, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { listModel } from "../../services/catalog/Surfaces.ts"
 import { json, jsonText, respond, respondTagged } from "../Answer.ts"
 import { about, SiteApi } from "../Api.ts"
@@ -21,11 +22,17 @@ export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boole
     Effect.fnUntraced(function* (handlers) {
       const baseUrl = `${options.publicUrl}${apiPrefix}`
       const catalog = yield* Catalog
-      const contract = perSnapshot(catalog, ({ models }) => JSON.stringify(openApiDocument(models, listModel, baseUrl)))
+      const describe = ({ models }: CatalogSnapshot, now: number) =>
+        openApiDocument(
+          models.map((model) => modelAt(model, now)),
+          listModel,
+          baseUrl
+        )
+      const contract = perSnapshot(catalog, (snapshot, now) => JSON.stringify(describe(snapshot, now)))
       const adminContract = yield* Effect.cached(Effect.sync(() => JSON.stringify(adminDocument())))
-      const reference = perSnapshot(catalog, async ({ models }) => {
+      const reference = perSnapshot(catalog, async (snapshot, now) => {
         const { referencePage } = await import("./Reference.ts")
-        return referencePage(openApiDocument(models, listModel, baseUrl))
+        return referencePage(describe(snapshot, now))
       })
       const home = Effect.promise(async () => (await import("./Home.ts")).homePage({ ...about, baseUrl }))
 

@@ -81,9 +81,10 @@ export const imageEndpoints = Effect.gen(function* () {
 
   const offerFor = (
     params: ImageParams,
-    mayUse: (model: Model) => boolean
+    mayUse: (model: Model) => boolean,
+    at: number
   ): Either.Either<Pick<ImageTask, "model" | "variant" | "shape">, Failure> => {
-    const model = catalog.current.find(params.model)
+    const model = catalog.current.findAt(params.model, at)
     if (model?.surface !== "image") return Either.left(unknownModel(catalog.current, params.model, "image", mayUse))
     return Either.map(variantFor(model, params), (choice) => ({ model, ...choice }))
   }
@@ -95,11 +96,11 @@ export const imageEndpoints = Effect.gen(function* () {
     const refusal = attribute(admitted, body)
     if (refusal !== undefined) return yield* refusal
     const decoded = yield* decodeImageBody(body, { needsReference })
-    const found = catalog.current.find(decoded.model)
+    const found = catalog.current.findAt(decoded.model, record.at)
     const params = found?.surface === "image" ? { ...decoded, model: found.id } : decoded
     record.model = found?.id ?? decoded.model
     yield* requireAllowed(record.caller, "image", found)
-    return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id)) }
+    return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id), record.at) }
   })
 
   const answer = Effect.fnUntraced(function* (

@@ -1,8 +1,8 @@
 import { HttpApiBuilder, type HttpServerRequest } from "@effect/platform"
-import { Effect } from "effect"
+import { Clock, Effect } from "effect"
 import { type Caller, mayUseModel } from "../../domain/ApiKey.ts"
 import { ModelNotAllowed } from "../../domain/Failure.ts"
-import type { Model } from "../../domain/Model.ts"
+import { type Model, modelAt } from "../../domain/Model.ts"
 import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { listModel, listModels } from "../../services/catalog/Surfaces.ts"
@@ -17,6 +17,8 @@ const isOfAnthropic = ({ headers }: HttpServerRequest.HttpServerRequest) => head
 const allowedTo = (caller: Caller, models: ReadonlyArray<Model>): ReadonlyArray<Model> =>
   caller.models === undefined ? models : models.filter(({ id }) => mayUseModel(caller, id))
 
+const modelsAt = (models: ReadonlyArray<Model>, at: number) => models.map((model) => modelAt(model, at))
+
 const queryOf = ({ url }: HttpServerRequest.HttpServerRequest) => new URLSearchParams(url.split("?")[1])
 
 export const ModelsHandlers = HttpApiBuilder.group(
@@ -24,7 +26,7 @@ export const ModelsHandlers = HttpApiBuilder.group(
   "models",
   Effect.fnUntraced(function* (handlers) {
     const catalog = yield* Catalog
-    const body = perSnapshot(catalog, ({ models }) => JSON.stringify(listModels(models)))
+    const body = perSnapshot(catalog, ({ models }, now) => JSON.stringify(listModels(modelsAt(models, now))))
 
     const list = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
       const caller = yield* CurrentCaller
@@ -33,12 +35,12 @@ export const ModelsHandlers = HttpApiBuilder.group(
       }
       return caller.models === undefined
         ? jsonText(200, yield* body)
-        : json(200, listModels(allowedTo(caller, catalog.current.models)))
+        : json(200, listModels(modelsAt(allowedTo(caller, catalog.current.models), yield* Clock.currentTimeMillis)))
     })
 
     const retrieve = Effect.fnUntraced(function* (id: string, request: HttpServerRequest.HttpServerRequest) {
       const caller = yield* CurrentCaller
-      const model = catalog.current.find(id)
+      const model = catalog.current.findAt(id, yield* Clock.currentTimeMillis)
       const shown = isOfAnthropic(request) ? modelInfo(model) : model && listModel(model)
       if (model === undefined || shown === undefined) {
         const surface = isOfAnthropic(request) ? "chat" : undefined

@@ -71,9 +71,10 @@ export const videoEndpoint = Effect.gen(function* () {
 
   const offerFor = (
     params: VideoParams,
-    mayUse: (model: Model) => boolean
+    mayUse: (model: Model) => boolean,
+    at: number
   ): Either.Either<Pick<VideoCreation, "model" | "seconds">, Failure> => {
-    const model = catalog.current.find(params.model)
+    const model = catalog.current.findAt(params.model, at)
     if (model?.surface !== "video") return Either.left(unknownModel(catalog.current, params.model, "video", mayUse))
     return Either.map(secondsFor(model, params), (seconds) => ({ model, seconds }))
   }
@@ -86,11 +87,11 @@ export const videoEndpoint = Effect.gen(function* () {
     const refusal = attribute(admitted, body)
     if (refusal !== undefined) return yield* refusal
     const decoded = yield* decodeVideoBody(body)
-    const found = catalog.current.find(decoded.model)
+    const found = catalog.current.findAt(decoded.model, record.at)
     const params = found?.surface === "video" ? { ...decoded, model: found.id } : decoded
     record.model = found?.id ?? decoded.model
     yield* requireAllowed(record.caller, "video", found)
-    return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id)) }
+    return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id), record.at) }
   })
 
   const create = Effect.fnUntraced(function* (admitted: AdmittedRequest) {

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto"
 import { FileSystem } from "@effect/platform"
 import type { PlatformError } from "@effect/platform/Error"
-import { Context, Effect, Layer } from "effect"
-import type { Model, ProviderAccount } from "../../domain/Model.ts"
+import { Array as Arr, Clock, Context, Effect, Layer } from "effect"
+import { type Model, modelAt, type ProviderAccount } from "../../domain/Model.ts"
 import { vendorNameFinder } from "../../domain/ModelNames.ts"
 import type { Adapters } from "./AdapterFeatures.ts"
 import type { SourceFile } from "./CatalogSource.ts"
@@ -30,9 +30,14 @@ interface CatalogProvider {
 /** A compiled catalog, which never changes. */
 export interface CatalogSnapshot {
   readonly models: ReadonlyArray<Model>
-  /** By its id, or by a name such as `openai/gpt-5.5` where the id is no other's end. */
+  /** By its id, or by a name such as `openai/gpt-5.5` where the id is no other's end; with its first prices. */
   readonly find: (name: string) => Model | undefined
+  /** As `find`, with the prices of a moment, in Unix milliseconds: what a request is charged by. */
+  readonly findAt: (name: string, at: number) => Model | undefined
+  /** With its first prices. */
   readonly findId: (id: string) => Model | undefined
+  /** When a price or a cost changes, in Unix milliseconds. */
+  readonly changes: ReadonlyArray<number>
   /** Every model of the file, those that are off too. */
   readonly offers: ReadonlyArray<Offer>
   readonly off: ReadonlyArray<{ readonly id: string; readonly reason: string }>
@@ -59,13 +64,19 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
       const models = all.flatMap(({ callable }) => (callable === undefined ? [] : [callable]))
       const byId = new Map(models.map((model) => [model.id, model]))
       const findVendorName = vendorNameFinder(models)
+      const find = (name: string) => byId.get(name) ?? findVendorName(name)
       const sandbox = all.some(({ sandboxed }) => sandboxed)
       const named = new Set(providers.map(({ account }) => account.name))
       const added = sandboxAccounts.filter(({ name }) => sandbox && !named.has(name))
       return {
         models,
-        find: (name) => byId.get(name) ?? findVendorName(name),
+        find,
+        findAt: (name, at) => {
+          const found = find(name)
+          return found && modelAt(found, at)
+        },
         findId: (id) => byId.get(id),
+        changes: Arr.dedupe(all.flatMap(({ model }) => changesOf(model))),
         offers: all,
         off: all.flatMap(({ model, reason }) => (reason === undefined ? [] : [{ id: model.id, reason }])),
         sandbox,
@@ -105,6 +116,9 @@ export class Catalog extends Context.Tag("gateway/Catalog")<
     )
 }
 
+const changesOf = ({ next }: Model): ReadonlyArray<number> =>
+  next === undefined ? [] : [next.at, ...changesOf(next.model)]
+
 /** A file system that hangs must block neither later reloads nor a stop. */
 const withTimeLimit = <A, E>(read: Effect.Effect<A, E>): Effect.Effect<A, E | CatalogInvalid> =>
   Effect.timeoutFail(Effect.interruptible(read), {
@@ -138,15 +152,17 @@ const sandboxWouldServe = (snapshot: CatalogSnapshot) =>
     message: `No provider has its credential any more (${variablesOf(snapshot)}); customers are charged for what the sandbox makes up, so it takes over with SANDBOX=true only.`
   })
 
-/** Computes once for each snapshot. */
+/** Computes once for each snapshot, and again when a price changes; `now` is in Unix milliseconds. */
 export const perSnapshot = <A>(
   catalog: typeof Catalog.Service,
-  compute: (snapshot: CatalogSnapshot) => A
+  compute: (snapshot: CatalogSnapshot, now: number) => A
 ): Effect.Effect<A> => {
-  let known: { readonly of: CatalogSnapshot; readonly value: A } | undefined
-  return Effect.sync(() => {
+  let known: { readonly of: CatalogSnapshot; readonly passed: number; readonly value: A } | undefined
+  return Effect.map(Clock.currentTimeMillis, (now) => {
     const { current } = catalog
-    if (known?.of !== current) known = { of: current, value: compute(current) }
+    const passed = current.changes.filter((at) => at <= now).length
+    if (known?.of !== current || known.passed !== passed)
+      known = { of: current, passed, value: compute(current, now) }
     return known.value
   })
 }

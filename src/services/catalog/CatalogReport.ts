@@ -54,3 +54,14 @@ export const lossesOf = (models: ReadonlyArray<ReportedModel>): ReadonlyArray<st
       margins.filter(isLoss).map(({ unit }) => `${id}: the price of ${unit} is below what the provider charges`)
     )
   )
+
+/** As `lossesOf`, of what the models become. */
+export const laterLossesOf = (offers: ReadonlyArray<Offer>): ReadonlyArray<string> =>
+  offers.flatMap((offer): ReadonlyArray<string> => {
+    const { next } = offer.model
+    if (next === undefined) return []
+    const later = { ...offer, model: next.model }
+    const known = new Set(lossesOf([reportModel(offer)]))
+    const fresh = lossesOf([reportModel(later)]).filter((loss) => !known.has(loss))
+    return [...fresh.map((loss) => `from ${new Date(next.at).toISOString()} on, ${loss}`), ...laterLossesOf([later])]
+  })

@@ -2,6 +2,7 @@ import type { Feature, RouteBase } from "../../domain/Model.ts"
 import type { Adapters } from "./AdapterFeatures.ts"
 import type { ProviderEntry } from "./CatalogFormat.ts"
 import { type Path, routeOptions } from "./CatalogSource.ts"
+import { checkDates } from "./DatedPrices.ts"
 import type { FamilyEntry } from "./EntryFields.ts"
 import { fixOf } from "./Narrowing.ts"
 import { type EntryContext, list, type Report } from "./Surface.ts"
@@ -94,6 +95,7 @@ export const findMistakes = (entries: Entries): ReadonlyArray<Mistake> => {
     checkRoutes(report, at, entry, entries)
     onEntry(entry, (surface, own) => {
       surface.check(report, at, own, context)
+      checkDates(report, at, surface, own, context)
       checkFeatures(report, at, entry, entries, surface.promises(own, context))
     })
   }

@@ -1,4 +1,4 @@
-import { Schema } from "effect"
+import { Array as Arr, Schema } from "effect"
 import {
   type Capability,
   type ChatModel,
@@ -9,10 +9,13 @@ import {
 } from "../../domain/Model.ts"
 import type { Path } from "./CatalogSource.ts"
 import { chatMargins, listChat } from "./ChatListing.ts"
+import { latest, routeAt } from "./DatedPrices.ts"
 import {
   Capabilities,
+  dated,
   type FamilyEntry,
   familyRules,
+  Instant,
   model,
   Name,
   optional,
@@ -48,15 +51,18 @@ const RouteEntry = Schema.Struct({
   ...route,
   capabilities: optional(Capabilities),
   reasoning: optional(Schema.Literal("none")),
-  cost: optional(ChatCost)
+  cost: optional(ChatCost),
+  cost_from: dated(Schema.Struct({ at: Instant, ...prices }))
 })
+const sold = { ...prices, official: optional(Schema.Struct(tokenPrices)) }
 export const ChatModelEntry = Schema.Struct({
   ...model,
   surface: Schema.Literal("chat"),
   family: Name,
   context_length: Tokens,
   ...familyRules,
-  pricing: Schema.Struct({ ...prices, official: optional(Schema.Struct(tokenPrices)) }),
+  pricing: Schema.Struct(sold),
+  pricing_from: dated(Schema.Struct({ at: Instant, ...sold })),
   routes: Schema.NonEmptyArray(RouteEntry)
 })
 export type ChatModelEntry = typeof ChatModelEntry.Type
@@ -107,6 +113,12 @@ const promises = (entry: ChatModelEntry, { families, knownFamilies }: EntryConte
     ]
   )
 }
+
+const chatEntryAt = (entry: ChatModelEntry, at: number): ChatModelEntry => ({
+  ...entry,
+  pricing: latest(entry.pricing_from, at) ?? entry.pricing,
+  routes: Arr.map(entry.routes, (route) => routeAt(route, at))
+})
 
 type Prices = NonNullable<ChatModelEntry["routes"][number]["cost"]>
 
@@ -169,6 +181,7 @@ const narrowChat = (model: ChatModel, routes: NonEmpty<Route>): ChatModel => {
 export const chatSurface: Surface<ChatModelEntry, ChatModel, Route> = {
   check: checkChat,
   promises,
+  entryAt: chatEntryAt,
   compile: compileChat,
   narrow: narrowChat,
   inSandbox: (model, bases) => ({

@@ -1,8 +1,9 @@
 import { Redacted } from "effect"
-import type { Model, ProviderAccount, RouteOptions } from "../../domain/Model.ts"
+import type { DatedModel, Model, ProviderAccount, RouteOptions } from "../../domain/Model.ts"
 import type { ProviderEntry } from "./CatalogFormat.ts"
 import { contextOf, type Entries, sandboxAdapter } from "./CatalogRules.ts"
 import { routeOptions } from "./CatalogSource.ts"
+import { datesOf } from "./DatedPrices.ts"
 import { type BaseOf, requireValue } from "./Surface.ts"
 import { onEntry } from "./Surfaces.ts"
 
@@ -61,7 +62,17 @@ export const compile = (entries: Entries, environment: Environment): Compiled =>
   const upstreams = new Map([...entries.providers].map(([name, entry]) => [name, upstream(name, entry, environment)]))
   const context = contextOf(entries)
   const models = entries.models.map(({ entry }) =>
-    onEntry(entry, (surface, own): Model => surface.compile(own, makeBaseOf(entry.id, upstreams), context))
+    onEntry(entry, (surface, own): Model => {
+      const compileEntry = (version: typeof own, next?: DatedModel): Model => ({
+        ...surface.compile(version, makeBaseOf(entry.id, upstreams), context),
+        ...(next && { next })
+      })
+      const next = datesOf(own).reduceRight<DatedModel | undefined>(
+        (next, at) => ({ at, model: compileEntry(surface.entryAt(own, at), next) }),
+        undefined
+      )
+      return compileEntry(own, next)
+    })
   )
   return { upstreams, models }
 }

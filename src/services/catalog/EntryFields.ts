@@ -1,5 +1,6 @@
 import { ParseResult, Predicate, Schema } from "effect"
 import { type RouteOptions, reasoningEfforts } from "../../domain/Model.ts"
+import { moment } from "../../domain/Moment.ts"
 import { fromUsd, NanoUsd } from "../../domain/Money.ts"
 import { Numeral } from "./CatalogSource.ts"
 
@@ -57,6 +58,28 @@ const Day = Schema.transformOrFail(
     encode: (seconds) => ParseResult.succeed(new Date(seconds * 1000).toISOString().slice(0, 10))
   }
 )
+
+/** In Unix milliseconds. */
+export const Instant = Schema.transformOrFail(
+  Schema.String.annotations({ jsonSchema: { type: "string", format: "date-time" } }),
+  Schema.Number,
+  {
+    strict: true,
+    decode: (text, _, ast) => {
+      const parsed = /^\d{4}-\d\d-\d\dT\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)$/.test(text) ? moment(text) : undefined
+      return parsed !== undefined && "at" in parsed
+        ? ParseResult.succeed(parsed.at)
+        : ParseResult.fail(
+            new ParseResult.Type(ast, text, "must be a date and time with its zone, such as 2026-12-01T00:00Z")
+          )
+    },
+    encode: (millis) => ParseResult.succeed(new Date(millis).toISOString())
+  }
+)
+
+/** What replaces prices or costs, each from a moment on. */
+export const dated = <A extends { readonly at: number }, I>(one: Schema.Schema<A, I>) =>
+  optional(Schema.NonEmptyArray(one))
 
 const text = (pattern: RegExp, message: string) =>
   Schema.String.pipe(Schema.pattern(pattern, { description: message, message: () => message }))

@@ -5,7 +5,8 @@ import type { ImageModel, ImageRoute, ImageVariant, Resolution, Shape, ShapeFeat
 import type { NanoUsd } from "../../domain/Money.ts"
 import { shapeOf, variantKey } from "../../domain/Shape.ts"
 import type { Path } from "./CatalogSource.ts"
-import { AspectRatio, ImageSize, integer, model, Name, oneOf, optional, route, Usd } from "./EntryFields.ts"
+import { latest, routeAt } from "./DatedPrices.ts"
+import { AspectRatio, dated, ImageSize, Instant, integer, model, Name, oneOf, optional, route, Usd } from "./EntryFields.ts"
 import { imageMargins, listImage, ratiosOf } from "./ImageListing.ts"
 import {
   type BaseOf,
@@ -25,19 +26,30 @@ const Variants = Schema.NonEmptyArray(
   Schema.Struct({ resolution: ResolutionName, ...shapes, price_usd: Usd, official_usd: optional(Usd) })
 )
 const VariantCosts = Schema.NonEmptyArray(Schema.Struct({ resolution: ResolutionName, ...shapes, price_usd: Usd }))
+const costs = { per_image_usd: optional(Usd), variants: optional(VariantCosts) }
 const RouteEntry = Schema.Struct({
   ...route,
   edit: optional(Schema.Boolean),
   edit_model: optional(Name),
   resolutions: optional(Schema.NonEmptyArray(ResolutionName)),
   aspect_ratios: optional(AspectRatios),
-  cost: optional(Schema.Struct({ per_image_usd: optional(Usd), variants: optional(VariantCosts) }))
+  cost: optional(Schema.Struct(costs)),
+  cost_from: dated(Schema.Struct({ at: Instant, ...costs }))
 })
+const Official = Schema.Struct({ per_image_usd: Usd })
 export const ImageModelEntry = Schema.Struct({
   ...model,
   surface: Schema.Literal("image"),
   variants: optional(Variants),
-  pricing: optional(Schema.Struct({ per_image_usd: Usd, official: optional(Schema.Struct({ per_image_usd: Usd })) })),
+  pricing: optional(Schema.Struct({ per_image_usd: Usd, official: optional(Official) })),
+  pricing_from: dated(
+    Schema.Struct({
+      at: Instant,
+      per_image_usd: optional(Usd),
+      official: optional(Official),
+      variants: optional(Variants)
+    })
+  ),
   ...shapes,
   edit: optional(Schema.Boolean),
   max_references: optional(integer(1, maxReferences)),
@@ -82,6 +94,32 @@ const variantsOf = (entry: ImageModelEntry): ReadonlyArray<ImageVariant> =>
     }))
   )
 
+/** Later prices are of the same variants, by whichever way they are written. */
+const imageEntryAt = ({ pricing, variants, ...entry }: ImageModelEntry, at: number): ImageModelEntry => {
+  const { official, per_image_usd, variants: datedVariants } = latest(entry.pricing_from, at) ?? {
+    ...pricing,
+    variants
+  }
+  return {
+    ...entry,
+    ...(per_image_usd !== undefined && { pricing: { per_image_usd, ...(official !== undefined && { official }) } }),
+    ...(datedVariants !== undefined && { variants: datedVariants }),
+    routes: Arr.map(entry.routes, (route) => routeAt(route, at))
+  }
+}
+
+const checkDatedVariants = (report: Report, at: Path, entry: ImageModelEntry) => {
+  const own = variantsOf(entry).map(variantKey)
+  entry.pricing_from?.forEach(({ at: date, per_image_usd, variants }, index) => {
+    const path = [...at, "pricing_from", index]
+    if ((per_image_usd === undefined) === (variants === undefined))
+      return report(path, "give exactly one of per_image_usd and variants")
+    const priced = variantsOf(imageEntryAt(entry, date)).map(variantKey)
+    const isSame = priced.length === own.length && priced.every((key) => own.includes(key))
+    if (!isSame) report(path, `must price what the model has: ${list(own)}`)
+  })
+}
+
 type VariantCost = (typeof VariantCosts.Type)[number]
 
 const costKeys = ({ resolution, ...shapes }: VariantCost): ReadonlyArray<string> =>
@@ -99,6 +137,7 @@ const checkImage = (report: Report, at: Path, entry: ImageModelEntry) => {
   if (levels.some((level) => level.sizes !== undefined && level.aspect_ratios !== undefined))
     report([...at, "sizes"], "give sizes or aspect_ratios, not both")
   const checkNarrowed = checkNarrowing(report, at, routes)
+  checkDatedVariants(report, at, entry)
   checkNarrowed("aspect_ratios", ratiosOf(sold), (route) => route.aspect_ratios)
   checkNarrowed("resolutions", resolutions, (route) => route.resolutions)
   routes.forEach((route, index) => {
@@ -199,6 +238,7 @@ export const imageSurface: Surface<ImageModelEntry, ImageModel, ImageRoute> = {
         ...shapeFeatures(entry, route)
       ]
     }),
+  entryAt: imageEntryAt,
   compile: compileImage,
   narrow: narrowImage,
   inSandbox: (model, bases) => {

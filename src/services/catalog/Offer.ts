@@ -1,5 +1,5 @@
 import { Array as Arr } from "effect"
-import type { Model, ProviderAccount, RouteBase } from "../../domain/Model.ts"
+import { type Model, modelAt, type ProviderAccount, type RouteBase } from "../../domain/Model.ts"
 import type { Adapters } from "./AdapterFeatures.ts"
 import { sandboxAdapter, sandboxProviders } from "./CatalogRules.ts"
 import type { Compiled } from "./Compile.ts"
@@ -14,14 +14,27 @@ export interface Offer {
   readonly blocked: ReadonlyMap<string, string>
 }
 
+/** As it is at a moment, in Unix milliseconds. */
+export const offerAt = (offer: Offer, at: number): Offer => ({
+  ...offer,
+  model: modelAt(offer.model, at),
+  callable: offer.callable && modelAt(offer.callable, at)
+})
+
 /** `true`: every model without a callable route. */
 export type SandboxMode = boolean | "when-no-credential"
 
-const narrowTo = (model: Model, isChosen: (route: RouteBase) => boolean) =>
-  onModel(model, (surface, own, routes): Model | undefined => {
+/** What is done to a model is done to what it becomes. */
+const withNext = ({ next }: Model, changed: Model, change: (model: Model) => Model): Model =>
+  next === undefined ? changed : { ...changed, next: { at: next.at, model: change(next.model) } }
+
+const narrowTo = (model: Model, isChosen: (route: RouteBase) => boolean): Model | undefined => {
+  const narrowed = onModel(model, (surface, own, routes): Model | undefined => {
     const chosen = routes.filter(isChosen)
     return Arr.isNonEmptyReadonlyArray(chosen) ? surface.narrow(own, chosen) : undefined
   })
+  return narrowed && withNext(model, narrowed, (next) => narrowTo(next, isChosen) ?? next)
+}
 
 export const sandboxAccounts: ReadonlyArray<ProviderAccount> = sandboxProviders.map((name) => ({
   name,
@@ -40,7 +53,11 @@ const toSandbox = (model: Model): Model => {
     weight: 1,
     options: {}
   }))
-  return onModel(model, (surface, own): Model => surface.inSandbox(own, bases))
+  return withNext(
+    model,
+    onModel(model, (surface, own): Model => surface.inSandbox(own, bases)),
+    toSandbox
+  )
 }
 
 const joinWithOr = (words: ReadonlyArray<string>): string => [...new Set(words)].join(" or ")

@@ -35,6 +35,8 @@ export interface Surface<E, M extends Model, R extends RouteBase> {
   readonly check: (report: Report, at: Path, entry: E, context: EntryContext) => void
   /** Per route, what its adapter must support. */
   readonly promises: (entry: E, context: EntryContext) => ReadonlyArray<ReadonlyArray<Feature>>
+  /** With the prices and costs of a moment, in Unix milliseconds, in the place of the first. */
+  readonly entryAt: (entry: E, at: number) => E
   readonly compile: (entry: E, base: BaseOf, context: EntryContext) => M
   /** Drops what the remaining routes cannot serve. */
   readonly narrow: (model: M, routes: NonEmpty<R>) => M

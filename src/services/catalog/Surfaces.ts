@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import type { ListedModel } from "../../domain/ListedModel.ts"
+import type { ListedModel, Listing } from "../../domain/ListedModel.ts"
 import type { Model, RouteBase } from "../../domain/Model.ts"
 import { ChatModelEntry, chatSurface } from "./ChatSurface.ts"
 import { ImageModelEntry, imageSurface } from "./ImageSurface.ts"
@@ -10,7 +10,7 @@ export const ModelEntry = Schema.Union(ChatModelEntry, ImageModelEntry, VideoMod
 export type ModelEntry = typeof ModelEntry.Type
 
 type UseModel<A> = <M extends Model, R extends RouteBase>(
-  surface: Surface<never, M, R>,
+  surface: Omit<Surface<never, M, R>, "entryAt">,
   model: M,
   routes: ReadonlyArray<R>
 ) => A
@@ -30,13 +30,31 @@ export const onEntry = <A>(
   return use(videoSurface, entry)
 }
 
-export const listModel = (model: Model): ListedModel => ({
-  id: model.id,
-  object: "model",
-  created: model.created,
-  owned_by: "generation-gateway",
-  surface: model.surface,
-  ...onModel(model, (surface, own) => surface.list(own))
-})
+const listingOf = (model: Model): Listing => onModel(model, (surface, own) => surface.list(own))
+
+/** The first that differs; a date may change costs alone. */
+const nextPricing = (model: Model, { pricing }: Listing): ListedModel["next_pricing"] => {
+  const now = JSON.stringify(pricing)
+  for (let { next } = model; next !== undefined; next = next.model.next) {
+    const later = listingOf(next.model).pricing
+    if (JSON.stringify(later) !== now) return { at: next.at / 1000, ...later }
+  }
+  return undefined
+}
+
+/** By the prices that it has. */
+export const listModel = (model: Model): ListedModel => {
+  const listing = listingOf(model)
+  const next = nextPricing(model, listing)
+  return {
+    id: model.id,
+    object: "model",
+    created: model.created,
+    owned_by: "generation-gateway",
+    surface: model.surface,
+    ...listing,
+    ...(next !== undefined && { next_pricing: next })
+  }
+}
 
 export const listModels = (models: ReadonlyArray<Model>) => ({ object: "list", data: models.map(listModel) })

@@ -5,7 +5,8 @@ import { toUsd } from "../../domain/Money.ts"
 import { clipPrice } from "../../domain/Video.ts"
 import { nearestSeconds } from "../../domain/VideoRules.ts"
 import type { Path } from "./CatalogSource.ts"
-import { integer, model, Name, oneOf, optional, route, Seconds, Usd } from "./EntryFields.ts"
+import { latest, routeAt } from "./DatedPrices.ts"
+import { dated, Instant, integer, model, Name, oneOf, optional, route, Seconds, Usd } from "./EntryFields.ts"
 import {
   type BaseOf,
   checkNarrowing,
@@ -32,13 +33,16 @@ const RouteEntry = Schema.Struct({
   image_model: optional(Name),
   seconds: optional(Schema.NonEmptyArray(Seconds)),
   seconds_as: optional(LengthFormat),
-  cost: optional(ClipCost)
+  cost: optional(ClipCost),
+  cost_from: dated(Schema.Struct({ at: Instant, ...clipPrices }))
 })
+const sold = { ...clipPrices, official: optional(Schema.Struct(clipPrices)) }
 
 export const VideoModelEntry = Schema.Struct({
   ...model,
   surface: Schema.Literal("video"),
-  pricing: Schema.Struct({ ...clipPrices, official: optional(Schema.Struct(clipPrices)) }),
+  pricing: Schema.Struct(sold),
+  pricing_from: dated(Schema.Struct({ at: Instant, ...sold })),
   seconds: Schema.Struct({ allowed: Schema.NonEmptyArray(Seconds), default: Seconds }),
   reference_image: optional(ReferenceImage),
   routes: Schema.NonEmptyArray(RouteEntry)
@@ -80,6 +84,12 @@ const checkVideo = (report: Report, at: Path, entry: VideoModelEntry) => {
   if (narrowed.every((reference) => reference === "required"))
     report([...at, "routes"], "no route serves text alone: give the model reference_image: required")
 }
+
+const videoEntryAt = (entry: VideoModelEntry, at: number): VideoModelEntry => ({
+  ...entry,
+  pricing: latest(entry.pricing_from, at) ?? entry.pricing,
+  routes: Arr.map(entry.routes, (route) => routeAt(route, at))
+})
 
 const clipPricing = (entry: NonNullable<VideoModelEntry["routes"][number]["cost"]>): VideoPricing =>
   entry.per_second_usd === undefined
@@ -176,6 +186,7 @@ const listVideo = (model: VideoModel): Listing => {
 export const videoSurface: Surface<VideoModelEntry, VideoModel, VideoRoute> = {
   check: checkVideo,
   promises: ({ routes }) => routes.map(() => []),
+  entryAt: videoEntryAt,
   compile: compileVideo,
   narrow: narrowVideo,
   inSandbox: (model, bases) => {

@@ -1,6 +1,7 @@
-import { Effect, Metric, Option } from "effect"
+import { Clock, Effect, Metric, Option } from "effect"
 import { InvalidRequest, NoHealthyProvider } from "../../domain/Failure.ts"
 import type { Picture } from "../../domain/Media.ts"
+import { modelAt } from "../../domain/Model.ts"
 import { Catalog } from "../catalog/Catalog.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { pictureOf } from "../media/Pictures.ts"
@@ -89,7 +90,8 @@ export const makeSubmit = (rows: VideoSql, upstream: Upstream) =>
 
     /** Never repeats a submit that may have arrived on its route, and asks only one more route after it. */
     const submit = Effect.fnUntraced(function* (job: LeasedJob, attempts: AttemptHistory, loaded?: Picture) {
-      const model = catalog.current.findId(job.model)
+      const sold = catalog.current.findId(job.model)
+      const model = sold && modelAt(sold, yield* Clock.currentTimeMillis)
       if (model?.surface !== "video") return yield* new NoHealthyProvider()
       const reference = loaded ?? (yield* loadReference(job))
       let { doubts, spare } = job

@@ -87,7 +87,9 @@ const catalogOf = (sold: VideoModel) =>
     current: {
       models: [sold],
       find: (id) => (id === sold.id ? sold : undefined),
+      findAt: (id) => (id === sold.id ? sold : undefined),
       findId: (id) => (id === sold.id ? sold : undefined),
+      changes: [],
       offers: [],
       off: [],
       sandbox: false,

@@ -1,6 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
-import { Effect, Schema } from "effect"
+import { Clock, Effect, Schema } from "effect"
 import { NotFound } from "../../../domain/Failure.ts"
+import { modelAt } from "../../../domain/Model.ts"
 import { Names } from "../../../services/admin/Names.ts"
 import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
 import { explainPreference, explainRequest } from "../../../services/admin/requests/Explanation.ts"
@@ -58,10 +59,9 @@ export const RequestsHandlers = HttpApiBuilder.group(
           const [row] = yield* log.list({ id, limit: 1 })
           if (row === undefined) return yield* new NotFound({ message: `There is no request ${id} in the log.` })
           const same = yield* log.list({ id: row.requestId, limit: maxOthers + 1 })
-          const explained = yield* explainRequest(
-            row,
-            catalog.current.offers.map(({ model }) => model)
-          )
+          const now = yield* Clock.currentTimeMillis
+          const models = catalog.current.offers.map(({ model }) => modelAt(model, now))
+          const explained = yield* explainRequest(row, models)
           return {
             ...namedLogRecord(row, yield* names.of([row])),
             ...explained,

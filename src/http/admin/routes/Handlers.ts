@@ -5,6 +5,7 @@ import * as Operations from "../../../services/admin/RouteOperations.ts"
 import { type RouteRecord, routeRecords } from "../../../services/admin/RouteRecord.ts"
 import { Catalog, type CatalogSnapshot, perSnapshot } from "../../../services/catalog/Catalog.ts"
 import { isLoss, reportModel } from "../../../services/catalog/CatalogReport.ts"
+import { offerAt } from "../../../services/catalog/Offer.ts"
 import { RouteControls } from "../../../services/control/RouteControls.ts"
 import { RouteHealth } from "../../../services/routing/RouteHealth.ts"
 import { AdminApi } from "../AdminApi.ts"
@@ -17,10 +18,10 @@ type Facts = Omit<typeof ServedRoute.Type, keyof RouteRecord>
 const unknownHere: Facts = { surface: null, preference: null, weight: null, off_reason: null, margins: [], loss: false }
 
 /** Those of the sandbox have neither price nor cost of their own. */
-const factsOf = ({ offers }: CatalogSnapshot) =>
+const factsOf = ({ offers }: CatalogSnapshot, now: number) =>
   new Map(
     offers.flatMap((offer) => {
-      const { id: model, routes, surface } = reportModel(offer)
+      const { id: model, routes, surface } = reportModel(offerAt(offer, now))
       const callable = (offer.callable?.routes ?? []).map(
         ({ id, preference, provider: { name: provider }, weight }) => {
           const facts: Facts = { ...unknownHere, surface, preference, weight }
