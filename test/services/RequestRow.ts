@@ -38,6 +38,7 @@ export const requestRow = RequestRow.make({
   charge: NanoUsd(0n),
   cost: null,
   statedCost: null,
+  priceId: null,
   firstByteMs: 100,
   totalMs: 200
 })

@@ -5,6 +5,7 @@ import { applyRules } from "../../domain/ChatRules.ts"
 import { type Failure, type InvalidRequest, ModelNotAllowed, type ModelNotFound } from "../../domain/Failure.ts"
 import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
+import { priceIdOf } from "../../services/catalog/PriceLists.ts"
 import type { ChatTask } from "../../services/chat/ChatCharging.ts"
 import { proceed } from "../../services/runtime/Fibers.ts"
 import { attribute } from "../admission/Attribution.ts"
@@ -33,6 +34,7 @@ export const makeTaskReader = Effect.gen(function* () {
       return unknownModel(catalog.current, asked.model, "chat", ({ id }) => mayUseModel(record.caller, id))
     }
     record.model = model.id
+    record.priceId = priceIdOf(model.pricing)
     if (!mayUseModel(record.caller, model.id)) return new ModelNotAllowed({ model: model.id })
     const ruled = applyRules(model, asked.model === model.id ? asked : { ...asked, model: model.id })
     if (Either.isLeft(ruled)) return ruled.left

@@ -1,6 +1,7 @@
 import { Layer } from "effect"
 import { ApiKeys } from "../access/ApiKeys.ts"
 import { BlockList } from "../access/BlockList.ts"
+import { PriceLists } from "../catalog/PriceLists.ts"
 import { CatalogReloads } from "../control/CatalogReloads.ts"
 import { Instances } from "../control/Instances.ts"
 import { RouteControls } from "../control/RouteControls.ts"
@@ -28,6 +29,7 @@ export const administration = Layer.provideMerge(
     Instances.layer,
     Names.layer,
     Operators.layer,
+    PriceLists.layer,
     ReadTurns.layer,
     RouteControls.layer,
     RouteHealth.layer,

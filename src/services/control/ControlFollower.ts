@@ -1,7 +1,8 @@
 import { hostname } from "node:os"
 import { SqlClient } from "@effect/sql"
 import { Cause, Context, Effect, Layer, Schedule, Schema } from "effect"
-import { Catalog } from "../catalog/Catalog.ts"
+import { Catalog, type CatalogSnapshot } from "../catalog/Catalog.ts"
+import { keepPriceLists } from "../catalog/PriceLists.ts"
 import { Instance } from "../instance/Instance.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { toStorable } from "../sql/Statement.ts"
@@ -38,13 +39,29 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
       let problem: string | null = null
       let reads = 0
       let published = ""
+      let kept: CatalogSnapshot | undefined
+
+      /** Requests do not wait for it: what cannot be written now is written within the next seconds. */
+      const keepPrices = Effect.suspend(() => {
+        const { current } = catalog
+        if (kept === current) return Effect.void
+        return Effect.map(keepPriceLists(sql, current.models), () => {
+          kept = current
+        })
+      }).pipe(
+        Effect.uninterruptible,
+        Effect.catchAllCause((cause) => Effect.logWarning("The rates of the catalog could not be written down", cause))
+      )
 
       const reload = catalog.reload.pipe(
         Effect.tap(({ models }) => router.follow(models)),
         Effect.matchCauseEffect({
           onSuccess: ({ fingerprint, models }) => {
             problem = null
-            return Effect.logInfo(`The catalog was read again: ${fingerprint}, with ${models.length} models`)
+            return Effect.zipRight(
+              keepPrices,
+              Effect.logInfo(`The catalog was read again: ${fingerprint}, with ${models.length} models`)
+            )
           },
           onFailure: (cause) => {
             problem = messageOf(cause)
@@ -99,6 +116,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
         const isAsked = generation !== undefined && generation !== controls.generation
         generation = controls.generation
         if (isAsked) yield* reload
+        yield* keepPrices
         yield* publish
       }).pipe(Effect.uninterruptible)
 

@@ -1,4 +1,5 @@
 import type { SqlClient } from "@effect/sql"
+import { priceInvariants } from "./PriceInvariants.ts"
 import { refundedByHold } from "./RefundSql.ts"
 import { comparable, type Invariant, totalsInvariants } from "./TotalsInvariants.ts"
 
@@ -177,6 +178,7 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
       WHERE holds.state = 'open' AND holds.instance_id IS NULL AND coalesce(videos.step, 'over') = 'over'`
   },
   ...totalsInvariants(sql),
+  ...priceInvariants(sql),
   {
     name: "a request that is to be counted is in the request log, and is counted once",
     check: sql`

@@ -52,6 +52,8 @@ export const requestColumns = {
   cost: Schema.NullOr(NanoUsdFromRow),
   /** What the provider says that the answer cost. */
   stated_cost: Schema.NullOr(NanoUsdFromRow),
+  /** Of the rates in `price_lists`; null where nothing says by which it was charged. */
+  price_id: Text,
   first_byte_ms: Schema.NullOr(Schema.Number),
   total_ms: Schema.Number
 }

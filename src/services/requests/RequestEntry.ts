@@ -42,6 +42,7 @@ export interface RequestEntry {
   readonly charge: bigint
   readonly cost: bigint | undefined
   readonly statedCost?: bigint | undefined
+  readonly priceId?: string | undefined
   readonly firstByteMs: number | undefined
   readonly totalMs: number
 }
@@ -107,6 +108,7 @@ export const toRow = (entry: RequestEntry): Readonly<Record<RequestColumn, unkno
   charge: entry.charge.toString(),
   cost: amount(entry.cost) ?? null,
   stated_cost: amount(entry.statedCost) ?? null,
+  price_id: entry.priceId ?? null,
   first_byte_ms: entry.firstByteMs ?? null,
   total_ms: entry.totalMs
 })

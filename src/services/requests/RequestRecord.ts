@@ -56,6 +56,8 @@ export class RequestRecord {
   cost: bigint | undefined
   /** What the provider says that the answer cost. */
   statedCost: NanoUsd | undefined
+  /** Of the rates that a chat is charged by. */
+  priceId: string | undefined
   /** On the monotonic clock. */
   firstByteAt: number | undefined
   departed = false
@@ -127,6 +129,7 @@ export class RequestRecord {
       charge: this.charge,
       cost: this.cost,
       statedCost: this.statedCost,
+      priceId: this.priceId,
       firstByteMs: this.firstByteAt === undefined ? undefined : this.firstByteAt - this.startedAt,
       totalMs: outcome.endedAt - this.startedAt
     }

@@ -56,7 +56,7 @@ withLayer(suite)("one request at the admin API", (it) => {
     }
     assert.strictEqual(sum, nanoOf(charge_usd))
     assert.strictEqual(price_usd, charge_usd)
-    assert.strictEqual(why, "Today's rates give exactly the charge.")
+    assert.strictEqual(why, "The rates at that time give exactly the charge.")
     assert.deepInclude(request.hold, { state: "settled", charged_usd: charge_usd })
   })
 

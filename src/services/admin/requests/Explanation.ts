@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import type { Model } from "../../../domain/Model.ts"
+import { PriceLists } from "../../catalog/PriceLists.ts"
 import { Entry } from "../../ledger/Entry.ts"
 import { type HoldRow, LedgerAdmin } from "../../ledger/LedgerAdmin.ts"
 import { TimeOrNull, UnixSeconds, Usd } from "../../resources/Record.ts"
@@ -46,10 +47,12 @@ const readMoney = Effect.fnUntraced(function* (hold: string | null) {
   return yield* Effect.all({ video: videos.findByHold(hold), money: ledger.hold(hold) })
 })
 
-/** What happened to a request, and why it cost what it did; chats by the rates that `models` have. */
+/** What happened to a request, and why it cost what it did; chats by their own rates, or where these are not kept by those of `models`. */
 export const explainRequest = Effect.fnUntraced(function* (row: RequestRow, models: ReadonlyArray<Model>) {
   const { money, video } = yield* readMoney(row.holdId)
-  const recorded = { row, money, video, model: models.find(({ id }) => id === row.model) }
+  const { find } = yield* PriceLists
+  const rates = row.priceId === null ? undefined : yield* find(row.priceId)
+  const recorded = { row, money, video, rates, model: models.find(({ id }) => id === row.model) }
   const price = explainPrice(recorded)
   const explained: ExplainedRequest = {
     ...logRecord(row),

@@ -38,6 +38,8 @@ export interface Recorded {
   readonly row: RequestRow
   readonly money: HoldHistory | undefined
   readonly video: VideoJob | undefined
+  /** By which it was charged; undefined where they are not kept. */
+  readonly rates?: ChatPricing | undefined
   /** As the catalog has it today. */
   readonly model: Model | undefined
 }
@@ -70,8 +72,8 @@ const chatParts = (pricing: ChatPricing, row: RequestRow): ReadonlyArray<Part> =
   return parts.filter(({ quantity }) => quantity > 0)
 }
 
-/** The price by which a request was charged, as far as it is known: images' and videos' are kept, chats' are today's. */
-const priceOf = ({ model, money, row, video }: Recorded) => {
+/** The price by which a request was charged; of a chat whose rates are not kept, today's. */
+const priceOf = ({ model, money, rates, row, video }: Recorded) => {
   if (video !== undefined) {
     const part = { unit: `clip of ${video.seconds} s`, quantity: 1, rate: video.price, per: "clip" }
     return { parts: [part], price: video.price }
@@ -79,11 +81,12 @@ const priceOf = ({ model, money, row, video }: Recorded) => {
   if (row.surface === "image" && money !== undefined) {
     return { parts: [{ unit: "image", quantity: 1, rate: money.hold.amount, per: "image" }], price: money.hold.amount }
   }
-  if (model?.surface !== "chat" || row.promptTokens === null) return undefined
-  return { parts: chatParts(model.pricing, row), price: chatCharge(model.pricing, usageOf(row)) }
+  const pricing = rates ?? (model?.surface === "chat" ? model.pricing : undefined)
+  if (pricing === undefined || row.promptTokens === null) return undefined
+  return { parts: chatParts(pricing, row), price: chatCharge(pricing, usageOf(row)) }
 }
 
-const explain = ({ model, money, row, video }: Recorded, price: bigint | undefined): string => {
+const explain = ({ model, money, rates, row, video }: Recorded, price: bigint | undefined): string => {
   if (row.notes.includes("replayed")) return "A kept result was repeated: free."
   if (money === undefined) return "Nothing was held, so nothing was charged."
   const { amount, charged, state } = money.hold
@@ -91,14 +94,15 @@ const explain = ({ model, money, row, video }: Recorded, price: bigint | undefin
   if (charged === null) return "The hold was released: nothing was charged."
   if (video !== undefined || row.surface === "image") return "The price was fixed when the request came."
   if (price === undefined) {
-    return model === undefined
+    return model === undefined && rates === undefined
       ? "The catalog has no such model today; the charge is the recorded one."
       : "The log has no token counts of it; the charge is the recorded one."
   }
-  if (price === charged) return "Today's rates give exactly the charge."
+  if (price === charged) return `${rates ? "The rates at that time" : "Today's rates"} give exactly the charge.`
   if (row.notes.includes("hold_exceeded") && charged === amount) {
     return "The usage costs more than was held: the charge was cut to the hold, and the rest is yours to bear."
   }
+  if (rates) return `The rates at that time give ${toUsdText(price)} USD, and the charge is another.`
   return `Today's rates give ${toUsdText(price)} USD; the charge is the recorded one. Prices have changed since.`
 }
 
