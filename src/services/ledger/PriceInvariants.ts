@@ -1,4 +1,5 @@
 import type { SqlClient } from "@effect/sql"
+import { refundedByHold } from "./RefundSql.ts"
 import type { Invariant } from "./TotalsInvariants.ts"
 
 /** `div` rounds up exactly: a quotient of numerics has only some sixteen digits. */
@@ -26,12 +27,10 @@ export const priceInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invaria
         WHERE (tier ->> 'above')::bigint = 0 OR (tier ->> 'above')::bigint < log.prompt_tokens
         ORDER BY (tier ->> 'above')::bigint DESC LIMIT 1
       ) AS rated
+      LEFT JOIN (${sql.literal(refundedByHold)}) AS refund ON refund.hold_id = log.hold_id
       WHERE log.surface = 'chat' AND log.hold_id IS NOT NULL AND log.prompt_tokens IS NOT NULL
         AND NOT log.notes && ARRAY['hold_exceeded', 'hold_lost', 'replayed']
         AND (log.charge > 0 OR log.status < 400 AND log.code IS DISTINCT FROM 'stream_error')
-        AND log.charge <> ${sql.literal(byRates)}
-        AND log.charge + coalesce((
-          SELECT sum(amount) FROM ledger_entries AS e WHERE e.hold_id = log.hold_id AND e.kind = 'adjustment'
-        ), 0) <> ${sql.literal(byRates)}`
+        AND log.charge + coalesce(refund.amount, 0) <> ${sql.literal(byRates)}`
   }
 ]
