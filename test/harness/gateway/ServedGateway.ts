@@ -6,7 +6,7 @@ import path from "node:path"
 import { HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { SqlClient } from "@effect/sql"
-import { Context, Data, Effect, Layer, Logger, ManagedRuntime, Redacted, Schedule, Schema } from "effect"
+import { type Clock, Context, Data, Effect, Layer, Logger, ManagedRuntime, Redacted, Schedule, Schema } from "effect"
 import OpenAI from "openai"
 import { Database } from "../../../src/database/Database.ts"
 import * as Gateway from "../../../src/Gateway.ts"
@@ -25,6 +25,8 @@ export interface ServedOptions {
   /** The catalog's text; the built-in one where undefined. */
   readonly catalog?: string
   readonly env?: Readonly<Record<string, string>>
+  /** The gateway's; the real one where undefined. */
+  readonly clock?: Clock.Clock
 }
 
 /** A gateway over a database of its own, shared by the tests of a file. */
@@ -42,19 +44,22 @@ export class ServedProcess extends Context.Tag("test/ServedProcess")<ServedProce
 /** Beside the gateway itself, what an operator needs to arrange and to look things up in its database. */
 const layerOf = <A, E, R, EServed, RServed>(
   options: Effect.Effect<ServedOptions, E, R>,
-  serve: (env: Readonly<Record<string, string>>) => Layer.Layer<A, EServed, RServed>
+  serve: (env: Readonly<Record<string, string>>, clock: Clock.Clock | undefined) => Layer.Layer<A, EServed, RServed>
 ) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
       const url = yield* freshUrl
-      const { catalog, env } = yield* options
+      const { catalog, clock, env } = yield* options
       const directory = yield* directoryWith(catalog === undefined ? {} : { "catalog.yaml": catalog })
-      const gateway = serve({
-        DATABASE_URL: url,
-        DATA_DIR: directory,
-        ...(catalog === undefined ? {} : { CATALOG_FILE: path.join(directory, "catalog.yaml") }),
-        ...env
-      })
+      const gateway = serve(
+        {
+          DATABASE_URL: url,
+          DATA_DIR: directory,
+          ...(catalog === undefined ? {} : { CATALOG_FILE: path.join(directory, "catalog.yaml") }),
+          ...env
+        },
+        clock
+      )
       return gateway.pipe(
         Layer.merge(BlockList.layer),
         Layer.merge(operator),
@@ -65,7 +70,7 @@ const layerOf = <A, E, R, EServed, RServed>(
 
 /** The gateway runs in the tests' own process, which has loaded it already; its log goes nowhere. */
 export const layer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
-  layerOf(options, (env) => Layer.scoped(ServedGateway, serveHere(env)))
+  layerOf(options, (env, clock) => Layer.scoped(ServedGateway, serveHere(env, clock)))
 
 /** For tests of what a gateway prints, of its metrics and of its process. */
 export const processLayer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
@@ -158,7 +163,7 @@ const atOnce = { SHUTDOWN_DELAY: "0", SHUTDOWN_TIMEOUT: "1" }
  * Serves with these settings in this process until the scope ends, on a free port unless they name one. Its runtime is
  * its own: no clock, layer or logger of the test reaches it.
  */
-export const serveHere = Effect.fnUntraced(function* (given: Readonly<Record<string, string>>) {
+export const serveHere = Effect.fnUntraced(function* (given: Readonly<Record<string, string>>, clock?: Clock.Clock) {
   const environment = { PORT: "0", ...atOnce, ...given }
   const settings = yield* readSettings(environment)
   const file = settings.catalogFile ?? ownFile("catalog.yaml")
@@ -170,7 +175,8 @@ export const serveHere = Effect.fnUntraced(function* (given: Readonly<Record<str
   ).pipe(
     Layer.provide(Gateway.database(settings)),
     Layer.provide(NodeContext.layer),
-    Layer.provide(Layer.merge(withoutOwnSpans, Logger.remove(Logger.defaultLogger)))
+    Layer.provide(Layer.merge(withoutOwnSpans, Logger.remove(Logger.defaultLogger))),
+    Layer.provide(clock === undefined ? Layer.empty : Layer.setClock(clock))
   )
   const runtime = yield* Effect.acquireRelease(
     Effect.sync(() => ManagedRuntime.make(gateway)),
