@@ -259,5 +259,27 @@ export const moneyBugs: ReadonlyArray<Bug> = [
     find: "if (now() >= until || record.departed)",
     replace: "if (record.departed)",
     caughtBy: ["test/services/chat/HoldFitting.test.ts"]
+  },
+  {
+    name: "a chat is charged by the first price of its model, not by that of when it came",
+    file: "src/http/chat/ChatTasks.ts",
+    find: "catalog.current.findAt(asked.model, record.at)",
+    replace: "catalog.current.find(asked.model)",
+    caughtBy: ["test/http/chat/DatedPrices.test.ts"]
+  },
+  {
+    name: "a chat is charged by the price of when it ends",
+    file: "src/services/chat/ChatCharging.ts",
+    find: "const cost = Pricing.chatCharge(model.pricing, billed)",
+    replace:
+      'const now = model.next !== undefined && model.next.at <= clock.unsafeCurrentTimeMillis() ? model.next.model : model\n      const cost = Pricing.chatCharge(now.surface === "chat" ? now.pricing : model.pricing, billed)',
+    caughtBy: ["test/http/chat/DatedPrices.test.ts"]
+  },
+  {
+    name: "a chat is explained by today's rates",
+    file: "src/services/admin/requests/Price.ts",
+    find: 'const pricing = rates ?? (model?.surface === "chat" ? model.pricing : undefined)',
+    replace: 'const pricing = model?.surface === "chat" ? model.pricing : rates',
+    caughtBy: ["test/services/RequestPrice.test.ts"]
   }
 ]

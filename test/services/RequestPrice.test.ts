@@ -1,12 +1,13 @@
+import { chatCharge } from "../../src/domain/Pricing.ts"
 import { explainPrice } from "../../src/services/admin/requests/Price.ts"
-import { agents, chatModel } from "../domain/PricedChats.ts"
+import { agents, chatModel, flat, usd } from "../domain/PricedChats.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { requestRow as row } from "./RequestRow.ts"
+import { requestRow } from "./RequestRow.ts"
 
 describe("why a request cost what it did", () => {
   it("names every part of the price, and their sum is the price", () => {
     const { parts, price_usd } = explainPrice({
-      row,
+      row: requestRow,
       model: chatModel({ pricing: agents }),
       money: undefined,
       video: undefined
@@ -23,5 +24,27 @@ describe("why a request cost what it did", () => {
       ]
     )
     assert.strictEqual(price_usd, 30_847_500n)
+  })
+
+  it("takes the rates that the request was charged by, not those of today", () => {
+    const row = { ...requestRow, webSearches: 0 }
+    const money = {
+      hold: {
+        id: "h",
+        state: "settled",
+        amount: usd(1_000_000),
+        charged: chatCharge(flat, { prompt: 1000, completion: 10, cached: 600, cacheWrite: 100, reasoning: 0 }),
+        createdAt: new Date(0),
+        closedAt: new Date(1)
+      },
+      entries: []
+    } as const
+    const recorded = { row, model: chatModel({ pricing: agents }), money, video: undefined }
+    const kept = explainPrice({ ...recorded, rates: flat })
+    assert.strictEqual(kept.price_usd, money.hold.charged)
+    assert.strictEqual(kept.why, "The rates at that time give exactly the charge.")
+    assert.include(explainPrice(recorded).why, "Prices have changed since.")
+    assert.include(explainPrice({ ...recorded, rates: agents }).why, "The rates at that time give")
+    assert.include(explainPrice({ ...recorded, model: undefined, rates: flat }).why, "exactly the charge")
   })
 })
