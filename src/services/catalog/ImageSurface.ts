@@ -1,7 +1,7 @@
 import { Array as Arr } from "effect"
 import { makesShape } from "../../domain/Image.ts"
 import { maxReferences } from "../../domain/Media.ts"
-import type { ImageModel, ImageRoute, ImageVariant, Resolution, Shape, ShapeFeature } from "../../domain/Model.ts"
+import type { ImageModel, ImageRoute, Resolution, ShapeFeature } from "../../domain/Model.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { variantKey } from "../../domain/Shape.ts"
 import type { Path } from "./CatalogSource.ts"

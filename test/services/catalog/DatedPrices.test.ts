@@ -36,12 +36,18 @@ const dated = small
     'seconds_as: "8s", cost: {per_second_usd: 0.05}, cost_from: [{at: 2027-01-01T00:00Z, per_second_usd: 0.3}]}'
   )
 
+/** In nano-USD; a cost is that of the clip. */
 const pricesAt = (when: number) =>
   Effect.map(load({ environment: keys, text: dated }), ({ findAt }) => {
     const [talk, draw, film] = ["talk", "draw", "film"].map((id) => findAt(id, when))
     if (draw?.surface !== "image" || film?.surface !== "video") return assert.fail("the models are not sold")
-    const prices = [chat(talk).pricing.prompt, ...draw.variants.map(({ price }) => price), film.pricing.price]
-    return { prices, unit: film.pricing.per, cost: film.routes[0]?.cost?.price }
+    const prices: ReadonlyArray<bigint> = [
+      chat(talk).pricing.prompt,
+      ...draw.variants.map(({ price }) => price),
+      film.pricing.price
+    ]
+    const cost: bigint | undefined = film.routes[0]?.cost?.price
+    return { prices, unit: String(film.pricing.per), cost }
   })
 
 describe("a price with a date", () => {
@@ -130,8 +136,8 @@ describe("a wrong price with a date", () => {
     const found = problems.find((problem) => problem.includes(`models${key}: `) && problem.includes(message))
     assert.isDefined(found, problems.join("\n"))
     assert.strictEqual(problems.length, 1, problems.join("\n"))
-    const line = from.startsWith("prompt") ? lineOf(text, to) : undefined
-    if (line !== undefined) assert.include(found ?? "", `catalog.yaml:${line}:`)
+    if (key.includes("pricing_from[1]"))
+      assert.include(found ?? "", `catalog.yaml:${lineOf(text, "pricing_from:") + 2}:`)
   })
 })
 
