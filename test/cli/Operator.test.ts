@@ -63,7 +63,7 @@ withLayer(suite)("gateway", (it) => {
       const before = yield* shownOf(id)
       const part = (before.charge_usd / 4).toFixed(9)
       const first = yield* json("credits", "refund", id, "--amount", part, "--note", "sorry")
-      assert.deepInclude(first, { kind: "adjustment", amount_usd: Number(part), note: "sorry", request: before.id })
+      assert.deepInclude(first, { kind: "refund", amount_usd: Number(part), note: "sorry", request: before.id })
       assert.match(
         yield* failure(["credits", "refund", id, "--amount", String(before.charge_usd), "--note", "x"]),
         /^Only [\d.]+ of the [\d.]+ USD that the request \w+ was charged are left to refund\.$/

@@ -108,7 +108,7 @@ withLayer(gateway)("the console", (it) => {
         const sent: Array<unknown> = []
         await page.route("**/admin/v1/credits/refunds", async (route) => {
           sent.push(route.request().postDataJSON())
-          await route.fulfill({ status: 201, json: { id: "9", at, kind: "adjustment", amount_usd: 0.0005 } })
+          await route.fulfill({ status: 201, json: { id: "9", at, kind: "refund", amount_usd: 0.0005 } })
         })
         await page.getByRole("button", { name: "Refund…" }).press("Enter")
         const dialog = page.getByRole("dialog", { name: "Refund this request" })

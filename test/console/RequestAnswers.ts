@@ -102,7 +102,7 @@ export const explained: RequestDetail = {
   },
   entries: [
     { id: "1", at, ...entry, kind: "charge", amount_usd: -0.003875038 },
-    { id: "2", at: at + 7200, ...entry, kind: "adjustment", amount_usd: 0.001, note: hostile }
+    { id: "2", at: at + 7200, ...entry, kind: "refund", amount_usd: 0.001, note: hostile }
   ],
   video: null,
   preference: null,

@@ -63,8 +63,7 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
   },
   {
     name: "a charge never exceeds its hold, and is never negative",
-    check: sql`
-      SELECT id AS hold_id, org_id, amount, charged FROM all_holds WHERE charged > amount OR charged < 0`
+    check: sql`SELECT id AS hold_id, org_id, amount, charged FROM all_holds WHERE charged > amount OR charged < 0`
   },
   {
     name: "a hold belongs to the organization of its key",
@@ -121,13 +120,14 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
         AND hold.charged > coalesce(refund.amount, 0)`
   },
   {
-    // Adjustments may take what is held, so what they took is added back.
+    // Adjustments and reversals of payments may take what is held, so what they took is added back.
     name: "what is held was covered by the balance",
     check: sql`
       SELECT organizations.id AS org_id, balance, held, coalesce(taken.total, 0) AS corrected
       FROM organizations
       LEFT JOIN (
-        SELECT org_id, sum(amount) AS total FROM ledger_entries WHERE kind = 'adjustment' AND amount < 0 GROUP BY org_id
+        SELECT org_id, sum(amount) AS total FROM ledger_entries
+        WHERE kind IN ('adjustment', 'payment_reversal') AND amount < 0 GROUP BY org_id
       ) AS taken ON taken.org_id = organizations.id
       WHERE held > 0 AND balance - coalesce(taken.total, 0) < held`
   },
@@ -136,7 +136,8 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
     check: sql`
       SELECT org_id, id AS entry_id, balance, corrected FROM (
         SELECT org_id, id, kind, sum(amount) OVER (PARTITION BY org_id ORDER BY id) AS balance,
-          sum(amount) FILTER (WHERE kind = 'adjustment' AND amount < 0) OVER (PARTITION BY org_id ORDER BY id) AS corrected
+          sum(amount) FILTER (WHERE kind IN ('adjustment', 'payment_reversal') AND amount < 0)
+            OVER (PARTITION BY org_id ORDER BY id) AS corrected
         FROM ledger_entries
       ) AS running
       WHERE kind = 'charge' AND balance - coalesce(corrected, 0) < 0`

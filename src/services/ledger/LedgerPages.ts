@@ -3,12 +3,12 @@ import { Effect } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import { listing } from "../sql/Listing.ts"
 import { inTimeRange, recordsOf, whenDefined } from "../sql/Statement.ts"
-import { Entry, entryColumns, ListedEntry } from "./Entry.ts"
+import { Entry, type EntryKind, entryColumns, isOfKind, ListedEntry } from "./Entry.ts"
 import { refundsOf } from "./RefundSql.ts"
 
 export interface EntryQuery {
   readonly org?: OrgId | undefined
-  readonly kind?: Entry["kind"] | undefined
+  readonly kind?: EntryKind | undefined
   /** Only its charge and refunds. */
   readonly hold?: string | undefined
   /** Unix milliseconds; `until` is exclusive. */
@@ -19,12 +19,12 @@ export interface EntryQuery {
 }
 
 export const makePages = (sql: SqlClient.SqlClient) => {
-  const entryListing = ({ after, kind, limit, org, ...range }: EntryQuery) =>
+  const entryListing = ({ after, kind, limit, org, ...range }: EntryQuery, from = "ledger_entries") =>
     listing(sql, {
       equal: { org_id: org },
       where: [
         // The partial indexes `ledger_entries_org_paid` and `ledger_entries_paid` have all kinds but charges.
-        ...whenDefined(kind, (kind) => sql.literal(`kind = '${kind}'`)),
+        ...whenDefined(kind, (kind) => sql.literal(isOfKind(kind, from))),
         ...inTimeRange(sql, "at", range),
         ...whenDefined(after, (id) => sql`(at, id) < ((SELECT at FROM ledger_entries WHERE id = ${id}), ${id}::bigint)`)
       ],
@@ -52,7 +52,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
         coalesce(log.request_id, (SELECT request_id FROM videos WHERE hold_id = entry.paid_hold)) AS request_id
       FROM (
         SELECT *, coalesce(hold_id, substring(ref FROM '^refund:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})')::uuid) AS paid_hold
-        FROM ledger_entries WHERE id = ANY (ARRAY(SELECT id FROM ${from} AS entries ${entryListing(query)}))
+        FROM ledger_entries WHERE id = ANY (ARRAY(SELECT id FROM ${from} AS entries ${entryListing(query, "entries")}))
       ) AS entry
       JOIN organizations ON organizations.id = entry.org_id
       LEFT JOIN request_log AS log ON log.id = entry.paid_hold AND log.hold_id = log.id

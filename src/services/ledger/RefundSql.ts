@@ -1,9 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { lockTimeout } from "../sql/Statement.ts"
-
-/** Begins the reference of every refund, and of no other entry. */
-export const refundPrefix = "refund:"
+import { refundPrefix } from "./Entry.ts"
 
 /** The condition for a hold's refunds, spelt as in their partial index. */
 export const refundsOf = (hold: string): string =>

@@ -1,4 +1,5 @@
 import { randomUUID } from "node:crypto"
+import { SqlClient } from "@effect/sql"
 import { Effect, Struct } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
@@ -34,7 +35,7 @@ withLayer(layer)("the ledger at the admin API", (it) => {
       [
         {
           ...about,
-          kind: "adjustment",
+          kind: "refund",
           amount_usd: 0.5,
           ref: `refund:${hold}`,
           note: "goodwill",
@@ -120,6 +121,32 @@ withLayer(layer)("the ledger at the admin API", (it) => {
     assert.deepStrictEqual(yield* of(`organization=${org}&until=${at}`), [])
   })
 
+  it.effect("each entry is of one of five kinds: what gives back a request's charge is a refund", function* () {
+    const { admin } = yield* asOperator("write")
+    const sql = yield* SqlClient.SqlClient
+    const { key, org } = yield* openAccount({ nanoUsd: 5n })
+    const { hold, requestId } = yield* chargeOne({ org, key }, 3n)
+    const refund = { request_id: requestId, amount_usd: 2e-9, note: "n" }
+    assert.strictEqual(read(yield* admin("/credits/refunds", { body: refund }), 201).kind, "refund")
+    yield* (yield* LedgerAdmin).adjust({ org, amount: NanoUsd(1n), note: "n", force: false })
+    yield* sql`INSERT INTO ledger_entries (org_id, kind, amount, ref) VALUES (${org}, 'payment_reversal', -1, ${`re_${org}`})`
+    yield* sql`UPDATE organizations SET balance = balance - 1 WHERE id = ${org}`
+    const kindsOf = (query: string) =>
+      Effect.map(admin(`/ledger?organization=${org}${query}`), (answer) =>
+        read(answer).data.map(({ kind }: { readonly kind: string }) => kind)
+      )
+    const kinds = ["payment_reversal", "adjustment", "refund", "charge", "top_up"]
+    assert.deepStrictEqual(yield* kindsOf(""), kinds)
+    for (const kind of kinds) assert.deepStrictEqual(yield* kindsOf(`&kind=${kind}`), [kind])
+    assert.deepStrictEqual(yield* kindsOf(`&hold=${hold}`), ["refund", "charge"])
+    assert.deepStrictEqual(yield* kindsOf(`&hold=${hold}&kind=refund`), ["refund"])
+    assert.deepStrictEqual(yield* kindsOf(`&hold=${hold}&kind=adjustment`), [])
+    const { text } = yield* admin(`/ledger.csv?organization=${org}&kind=refund`)
+    assert.include(text, `,refund,0.000000002,refund:${hold},`)
+    const unnamed = sql`INSERT INTO ledger_entries (org_id, kind, amount) VALUES (${org}, 'payment_reversal', -1)`
+    assert.include(String((yield* Effect.flip(unnamed)).cause), "ledger_entries_reversal_check")
+  })
+
   it.effect("a download has what the pages have, to the nano-dollar, and no formula", function* () {
     const { admin } = yield* asOperator("read")
     const { key, org } = yield* openAccount({ nanoUsd: 3_000_000_000n })
@@ -162,7 +189,7 @@ withLayer(layer)("the ledger at the admin API", (it) => {
       ["/ledger?after=x", "`after` must be the `next` of a page.", "after"],
       ["/ledger?after=99999999999999999999", "`after` must be the `next` of a page.", "after"],
       ["/ledger/holds?after=x", "`after` must be the `next` of a page.", "after"],
-      ["/ledger?kind=gift", "`kind` must be one of top_up, charge, adjustment.", "kind"],
+      ["/ledger?kind=gift", "`kind` must be one of top_up, charge, refund, payment_reversal, adjustment.", "kind"],
       ["/ledger?hold=x", "`hold` must be the id of a hold.", "hold"],
       ["/ledger/holds?state=settled", "`state` must be open.", "state"],
       ["/ledger?organization=nobody", "There is no organization nobody.", "organization"],

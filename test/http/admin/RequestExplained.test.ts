@@ -77,7 +77,7 @@ withLayer(suite)("one request at the admin API", (it) => {
       after.entries.map(({ kind, note }: { kind: string; note: string }) => [kind, note]),
       [
         ["charge", null],
-        ["adjustment", note]
+        ["refund", note]
       ]
     )
     assert.include(after.timeline.at(-1).detail, note)

@@ -35,7 +35,13 @@ export const Ledger = () => {
               kind: "select",
               name: "kind",
               label: "Kind",
-              options: [["top_up", "top-up"], "charge", "adjustment"]
+              options: [
+                ["top_up", "top-up"],
+                "charge",
+                "refund",
+                ["payment_reversal", "payment reversal"],
+                "adjustment"
+              ]
             },
             { kind: "range" },
             { kind: "text", name: "hold", label: "Hold", placeholder: "id" }

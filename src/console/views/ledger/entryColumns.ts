@@ -4,7 +4,7 @@ import type { Column } from "../../parts/Table.tsx"
 import { link } from "../../Route.ts"
 import type { ListedEntry } from "../organizations/records.ts"
 
-const kinds: Readonly<Record<string, string>> = { top_up: "top-up" }
+const kinds: Readonly<Record<string, string>> = { top_up: "top-up", payment_reversal: "payment reversal" }
 
 export const entryColumns: ReadonlyArray<Column<ListedEntry>> = [
   { title: "Time", kind: "time", value: ({ at }) => at },

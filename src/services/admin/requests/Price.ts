@@ -115,7 +115,7 @@ export const explainPrice = (recorded: Recorded): PriceRecord => {
   const { money, row } = recorded
   const priced = priceOf(recorded)
   const cost = costOf(row)
-  const refunds = money?.entries.filter(({ kind }) => kind === "adjustment") ?? []
+  const refunds = money?.entries.filter(({ kind }) => kind === "refund") ?? []
   const refunded = NanoUsd(refunds.reduce((sum, { amount_usd }) => sum + amount_usd, 0n))
   const charged = money?.hold.charged ?? 0n
   return {

@@ -64,7 +64,7 @@ export const timelineOf = ({ money, row, video }: Recorded): ReadonlyArray<Timel
     ...(video?.completedAt ? [{ event: video.status, at_ms: since(video.completedAt), detail: video.errorCode }] : []),
     ...(isLate ? settled : []),
     ...(money?.entries ?? []).flatMap(({ amount_usd: amount, at, kind, note }) =>
-      kind === "adjustment"
+      kind === "refund"
         ? [{ event: "refunded", at_ms: since(at), detail: joinParts(toUsdText(amount), "USD", note) }]
         : []
     )
