@@ -34,6 +34,7 @@ import { adaptersOf, Providers } from "./services/routing/Providers.ts"
 import { RouteHealth } from "./services/routing/RouteHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { logFailure } from "./services/sql/Outage.ts"
+import { addCharges } from "./services/statements/ChargeTotals.ts"
 import { CustomerUsage } from "./services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
@@ -164,6 +165,14 @@ const counting = Layer.scopedDiscard(
   )
 )
 
+const chargeTotals = Layer.scopedDiscard(
+  addCharges().pipe(
+    Effect.catchAllCause((cause) => logFailure("Charges could not be added up for statements", cause)),
+    Effect.repeat(Schedule.spaced("1 minute")),
+    Effect.forkScoped
+  )
+)
+
 export const refundJournal = ({ dataDir }: Settings) =>
   DiskRefundJournal.layer({ directory: path.join(dataDir, "refunds"), former: path.join(dataDir, "voids") })
 
@@ -188,6 +197,7 @@ const services = ({ settings }: GatewayOptions) => {
     publishedHealth,
     filling,
     counting,
+    chargeTotals,
     ControlFollower.layer,
     housekeeping(settings),
     WebhookDelivery.layer

@@ -20,6 +20,7 @@ import { orgs } from "./cli/Orgs.ts"
 import { providers } from "./cli/Providers.ts"
 import { requests } from "./cli/Requests.ts"
 import { routes } from "./cli/Routes.ts"
+import { statement } from "./cli/Statement.ts"
 import { usage } from "./cli/Usage.ts"
 import { videos } from "./cli/Videos.ts"
 import { webhooks } from "./cli/Webhooks.ts"
@@ -43,7 +44,7 @@ const groupsFor = (start: Serve) => {
   )
   return [
     { title: "RUN", commands: [serve, doctor, migrate, backup, restore, operators] },
-    { title: "CUSTOMERS", commands: [orgs, keys, credits, ledger, holds, webhooks, blocklist] },
+    { title: "CUSTOMERS", commands: [orgs, keys, credits, ledger, statement, holds, webhooks, blocklist] },
     { title: "MODELS AND TRAFFIC", commands: [catalog, providers, routes, requests, usage, videos, media] }
   ] as const
 }

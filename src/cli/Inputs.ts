@@ -20,6 +20,7 @@ const placeholders: Readonly<Record<string, string>> = {
   credits: "USD",
   feed: "FILE",
   limit: "N",
+  month: "MONTH",
   note: "TEXT",
   "older-than": "DURATION",
   since: "WHEN",

@@ -12,6 +12,7 @@ import { Models, ModelsRead } from "./models/Schema.ts"
 import { ResponseStreamEvent } from "./responses/ResponseSchema.ts"
 import { Responses } from "./responses/Schema.ts"
 import { apiPrefix } from "./schema/ServedPath.ts"
+import { StatementGroup } from "./statement/Schema.ts"
 import { System } from "./system/Schema.ts"
 import { Usage } from "./usage/Schema.ts"
 import { StoredVideos, Videos } from "./videos/Schema.ts"
@@ -32,6 +33,7 @@ export class Api extends HttpApi.make("gateway")
   .add(Models)
   .add(Credits)
   .add(Usage)
+  .add(StatementGroup)
   .prefix(apiPrefix)
   .annotate(HttpApi.AdditionalSchemas, [ChatStreamEvent, MessagesStreamEvent, ResponseStreamEvent])
   .annotateContext(
@@ -47,6 +49,7 @@ export class ResourceApi extends HttpApi.make("gateway")
   .add(ModelsRead)
   .add(Credits)
   .add(Usage)
+  .add(StatementGroup)
   .prefix(apiPrefix) {}
 
 /** What is served beside the API: pages, documents, files, and what machines ask. */

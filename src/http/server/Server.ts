@@ -17,6 +17,7 @@ import { countTokensEndpoint } from "../messages/CountTokens.ts"
 import { messages } from "../messages/MessagesDialect.ts"
 import { ModelsHandlers } from "../models/ModelHandlers.ts"
 import { responses } from "../responses/ResponsesDialect.ts"
+import { StatementHandlers } from "../statement/StatementHandlers.ts"
 import { SystemHandlers } from "../system/SystemHandlers.ts"
 import { UsageHandlers } from "../usage/UsageHandlers.ts"
 import { VideosHandlers, videoEndpoint } from "../videos/VideoHandlers.ts"
@@ -75,7 +76,10 @@ const generatingEndpoints = Effect.gen(function* () {
 
 const handlers = (options: ServerOptions) =>
   Layer.mergeAll(
-    Layer.provide(Layer.mergeAll(VideosHandlers, ModelsHandlers, CreditsHandlers, UsageHandlers), AuthenticatedLayer),
+    Layer.provide(
+      Layer.mergeAll(VideosHandlers, ModelsHandlers, CreditsHandlers, UsageHandlers, StatementHandlers),
+      AuthenticatedLayer
+    ),
     AdminRoutes(options),
     SystemHandlers(options),
     DocsHandlers(options),

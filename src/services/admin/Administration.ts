@@ -8,6 +8,7 @@ import { RouteControls } from "../control/RouteControls.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Verification } from "../ledger/Verification.ts"
 import { RouteHealth } from "../routing/RouteHealth.ts"
+import { Statements } from "../statements/Statements.ts"
 import { Usage } from "../telemetry/Usage.ts"
 import { VideoAdmin } from "../videos/VideoAdmin.ts"
 import { Audit } from "./Audit.ts"
@@ -34,6 +35,7 @@ export const administration = Layer.provideMerge(
     RouteControls.layer,
     RouteHealth.layer,
     SignInLimiter.layer,
+    Statements.layer,
     Usage.layer,
     Verification.layer,
     VideoAdmin.layer,

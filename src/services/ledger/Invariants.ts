@@ -1,6 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { priceInvariants } from "./PriceInvariants.ts"
 import { refundedByHold } from "./RefundSql.ts"
+import { statementInvariants } from "./StatementInvariants.ts"
 import { comparable, type Invariant, totalsInvariants } from "./TotalsInvariants.ts"
 
 export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
@@ -180,6 +181,7 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
   },
   ...totalsInvariants(sql),
   ...priceInvariants(sql),
+  ...statementInvariants(sql),
   {
     name: "a request that is to be counted is in the request log, and is counted once",
     check: sql`

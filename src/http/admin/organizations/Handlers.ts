@@ -1,9 +1,15 @@
 import { HttpApiBuilder } from "@effect/platform"
-import { Effect, identity, Struct } from "effect"
+import { Effect, identity, Stream, Struct } from "effect"
+import { csvLine } from "../../../domain/Csv.ts"
+import type { Month } from "../../../domain/Month.ts"
 import type { Organization } from "../../../services/admin/Organization.ts"
 import * as Operations from "../../../services/admin/OrganizationOperations.ts"
 import { Organizations } from "../../../services/admin/Organizations.ts"
+import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
+import { lineColumns, linesOf } from "../../../services/statements/Statement.ts"
+import { Statements } from "../../../services/statements/Statements.ts"
 import { AdminApi } from "../AdminApi.ts"
+import { streamCsv } from "../Csv.ts"
 import { conflict, invalid, notFound, recordOf, refuseField } from "../Fields.ts"
 import { cutPage, defaultListed } from "../Page.ts"
 
@@ -15,6 +21,12 @@ export const OrganizationsHandlers = HttpApiBuilder.group(
   "organizations",
   Effect.fnUntraced(function* (handlers) {
     const organizations = yield* Organizations
+    const statements = yield* Statements
+    const turns = yield* ReadTurns
+    const statementOf = (org: string, month: Month | undefined) =>
+      Effect.flatMap(organizations.findAny(org), ({ id }) => turns.takeSoon(statements.find(id, month))).pipe(
+        Effect.catchTags({ ...unknown, NoStatement: invalid("month") })
+      )
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, search, state } }) =>
         Effect.map(organizations.page({ after, limit: limit + 1, search, state }), (rows) =>
@@ -34,6 +46,13 @@ export const OrganizationsHandlers = HttpApiBuilder.group(
       .handle("resume", ({ path: { org } }) => Effect.catchTags(recordOf(Operations.resume.run(org)), unknown))
       .handle("delete", ({ path: { org } }) =>
         recordOf(Operations.remove.run(org)).pipe(Effect.catchTags({ ...unknown, OrganizationInUse: conflict(null) }))
+      )
+      .handle("statement", ({ path: { org }, urlParams: { month } }) => statementOf(org, month))
+      .handle("statementCsv", ({ path: { org }, urlParams: { month } }) =>
+        Effect.flatMap(statementOf(org, month), (statement) => {
+          const lines = linesOf(statement).map((line) => csvLine(lineColumns.map((column) => line[column])))
+          return streamCsv(`statement-${statement.month}.csv`, Stream.succeed([csvLine(lineColumns), ...lines]))
+        })
       )
   })
 )

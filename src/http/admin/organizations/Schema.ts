@@ -4,8 +4,11 @@ import { Organization, settings } from "../../../services/admin/Organization.ts"
 import * as Operations from "../../../services/admin/OrganizationOperations.ts"
 import { field, optionalField, usdWhere } from "../../../services/resources/BodyFields.ts"
 import { bodyOf } from "../../../services/resources/Input.ts"
+import { Statement } from "../../../services/statements/Statement.ts"
+import { monthParameter } from "../../schema/MonthParameter.ts"
 import { parameter } from "../../schema/Query.ts"
-import { ChangeErrors, OwnerAccess, ReadAccess, WriteAccess } from "../Access.ts"
+import { ChangeErrors, OwnerAccess, ReadAccess, ReportErrors, WriteAccess } from "../Access.ts"
+import { csvBody } from "../Csv.ts"
 import { usdProblem } from "../Fields.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
@@ -75,6 +78,22 @@ const remove = HttpApiEndpoint.del("delete", "/organizations/:org")
   .middleware(OwnerAccess)
   .annotate(OpenApi.Summary, Operations.remove.summary)
 
+const statement = HttpApiEndpoint.get("statement", "/organizations/:org/statement")
+  .setPath(reference)
+  .setUrlParams(Schema.Struct(monthParameter))
+  .addSuccess(Statement)
+  .middleware(ReadAccess)
+  .addError(ReportErrors)
+  .annotate(OpenApi.Summary, "Show what was paid and used in a month, from balance to balance")
+
+const statementCsv = HttpApiEndpoint.get("statementCsv", "/organizations/:org/statement.csv")
+  .setPath(reference)
+  .setUrlParams(Schema.Struct(monthParameter))
+  .addSuccess(csvBody("A line of names, then the opening balance, every entry, the usage, and the closing balance."))
+  .middleware(ReadAccess)
+  .addError(ReportErrors)
+  .annotate(OpenApi.Summary, "Download the statement of a month")
+
 export const OrganizationsGroup = HttpApiGroup.make("organizations")
   .add(list)
   .add(create)
@@ -83,4 +102,6 @@ export const OrganizationsGroup = HttpApiGroup.make("organizations")
   .add(suspend)
   .add(resume)
   .add(remove)
+  .add(statement)
+  .add(statementCsv)
   .addError(ChangeErrors)

@@ -1,0 +1,126 @@
+import { SqlClient } from "@effect/sql"
+import { Clock, Context, Data, Effect, Layer, Schema, Struct } from "effect"
+import type { GatewayBusy } from "../../domain/Failure.ts"
+import { NanoUsdFromRow } from "../../domain/Money.ts"
+import { type Month, monthAt } from "../../domain/Month.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import { EntryKind } from "../ledger/Entry.ts"
+import { rowsOf } from "../sql/Statement.ts"
+import { makeCustomerReads } from "../telemetry/CustomerReads.ts"
+import type { Section, Statement } from "./Statement.ts"
+import { statementOf } from "./StatementSql.ts"
+
+export class NoStatement extends Data.TaggedError("NoStatement")<{ readonly month: string; readonly why: string }> {
+  override get message() {
+    return `There is no statement of ${this.month}: ${this.why}.`
+  }
+}
+
+const StatementRow = Schema.Struct({
+  opening: NanoUsdFromRow,
+  usage: Schema.Array(
+    Schema.Struct({
+      model: Schema.NullOr(Schema.String),
+      surface: Schema.NullOr(Schema.String),
+      requests: Schema.Number,
+      prompt_tokens: Schema.Number,
+      completion_tokens: Schema.Number,
+      images: Schema.Number,
+      seconds: Schema.Number,
+      charge: NanoUsdFromRow
+    })
+  ),
+  entries: Schema.Array(
+    Schema.Struct({
+      id: Schema.String,
+      at: Schema.Number,
+      kind: EntryKind,
+      amount: NanoUsdFromRow,
+      ref: Schema.NullOr(Schema.String)
+    })
+  )
+})
+type StatementRow = typeof StatementRow.Type
+
+const sectionOf: Readonly<Record<EntryKind, Section | undefined>> = {
+  top_up: "payments",
+  charge: undefined,
+  refund: "refunds",
+  payment_reversal: "reversals",
+  adjustment: "adjustments"
+}
+
+const toStatement = (org: OrgId, { name }: Month, { entries, opening, usage }: StatementRow): Statement => {
+  const of = (section: Section) =>
+    entries
+      .filter(({ kind }) => sectionOf[kind] === section)
+      .map(({ amount, at, id, ref }) => ({ id, at: new Date(at * 1000), amount_usd: amount, ref }))
+  const total = usage.reduce((sum, { charge }) => sum + charge, 0n)
+  return {
+    object: "statement",
+    organization: org,
+    month: name,
+    opening_usd: opening,
+    closing_usd: entries.reduce((sum, { amount }) => sum + amount, opening - total),
+    payments: of("payments"),
+    reversals: of("reversals"),
+    refunds: of("refunds"),
+    adjustments: of("adjustments"),
+    usage: usage.map((line) => ({ ...Struct.omit(line, "charge"), charge_usd: line.charge })),
+    total_charge_usd: total
+  }
+}
+
+const Created = Schema.Struct({ createdAt: Schema.DateFromSelf })
+
+/** What an organization paid and used in a month, equal to the ledger whatever was removed from the log. */
+export class Statements extends Context.Tag("gateway/Statements")<
+  Statements,
+  {
+    /** Of the running month where none is given. */
+    readonly find: (org: OrgId, month: Month | undefined) => Effect.Effect<Statement, NoStatement>
+    /** As `find`, within the limits of customers' reports. */
+    readonly findForCustomer: (
+      org: OrgId,
+      month: Month | undefined
+    ) => Effect.Effect<Statement, NoStatement | GatewayBusy>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Statements,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const withLimits = yield* makeCustomerReads
+
+      const choose = Effect.fnUntraced(function* (org: OrgId, month: Month | undefined) {
+        const running = monthAt(yield* Clock.currentTimeMillis)
+        const chosen = month ?? running
+        if (chosen.from > running.from) return yield* new NoStatement({ month: chosen.name, why: "it has not begun" })
+        const [found] = yield* rowsOf(Created)(sql`SELECT created_at FROM organizations WHERE id = ${org}`)
+        const first = found && monthAt(found.createdAt.getTime())
+        if (first === undefined || chosen.to > first.from) return chosen
+        return yield* new NoStatement({
+          month: chosen.name,
+          why: `the organization was created in ${first.name}`
+        })
+      })
+
+      const decode = (org: OrgId, month: Month) => (statement: Parameters<ReturnType<typeof rowsOf>>[0]) =>
+        Effect.flatMap(rowsOf(StatementRow)(statement), ([row]) =>
+          row === undefined ? Effect.dieMessage("a statement has no row") : Effect.succeed(toStatement(org, month, row))
+        )
+
+      return Statements.of({
+        find: Effect.fn("Statements.find")(function* (org: OrgId, given: Month | undefined) {
+          const month = yield* choose(org, given)
+          return yield* decode(org, month)(statementOf(sql, org, month))
+        }),
+        findForCustomer: Effect.fn("Statements.findForCustomer")(function* (org: OrgId, given: Month | undefined) {
+          const month = yield* choose(org, given)
+          const rows = yield* withLimits(org, statementOf(sql, org, month))
+          return yield* decode(org, month)(Effect.succeed(rows))
+        })
+      })
+    })
+  )
+}
