@@ -2,6 +2,7 @@ import type { Bug } from "./Bug.ts"
 import { departureBugs } from "./DepartureBugs.ts"
 import { limitBugs } from "./LimitBugs.ts"
 import { moneyBugs } from "./MoneyBugs.ts"
+import { statementBugs } from "./StatementBugs.ts"
 import { streamBugs } from "./StreamBugs.ts"
 import { usageBugs } from "./UsageBugs.ts"
 import { workBugs } from "./WorkBugs.ts"
@@ -14,6 +15,7 @@ export const bugs: ReadonlyArray<Bug> = [
   ...departureBugs,
   ...streamBugs,
   ...usageBugs,
+  ...statementBugs,
   {
     name: "a circuit never opens by failures in a row",
     file: "src/services/routing/Circuit.ts",

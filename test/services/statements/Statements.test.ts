@@ -1,0 +1,109 @@
+import { SqlClient } from "@effect/sql"
+import { Effect, FastCheck as fc, Layer } from "effect"
+import { month } from "../../../src/domain/Month.ts"
+import { OrgId } from "../../../src/domain/Organization.ts"
+import { statementInvariants } from "../../../src/services/ledger/StatementInvariants.ts"
+import { addCharges } from "../../../src/services/statements/ChargeTotals.ts"
+import { linesOf, type Statement, type StatementEntry } from "../../../src/services/statements/Statement.ts"
+import { Statements } from "../../../src/services/statements/Statements.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, describe, liveOver } from "../../harness/It.ts"
+import { expected, history, months, play } from "./History.ts"
+
+const test = liveOver(Layer.provideMerge(Statements.layer, Postgres.layer))
+
+const amountsOf = (entries: ReadonlyArray<StatementEntry>) => entries.map(({ amount_usd }) => amount_usd)
+
+const summaryOf = (statement: Statement) => ({
+  opening: statement.opening_usd,
+  closing: statement.closing_usd,
+  payments: amountsOf(statement.payments),
+  reversals: amountsOf(statement.reversals),
+  refunds: amountsOf(statement.refunds),
+  adjustments: amountsOf(statement.adjustments),
+  usage: Object.fromEntries(
+    statement.usage.map((line) => [
+      `${line.model} ${line.surface}`,
+      {
+        charge: line.charge_usd,
+        counts: [line.requests, line.prompt_tokens, line.completion_tokens, line.images]
+      }
+    ])
+  )
+})
+
+const statementOf = (org: OrgId, name: string) => Effect.flatMap(Statements, ({ find }) => find(org, month(name)))
+
+const broken = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* Effect.forEach(statementInvariants(sql), ({ check, name }) =>
+    Effect.map(check, (rows) => ({ name, rows }))
+  )
+  return found.filter(({ rows }) => rows.length > 0).map(({ name }) => name)
+})
+
+describe("statements", () => {
+  test("say of each month what the ledger says, whatever is added up or removed meanwhile", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const histories = fc.sample(history, { seed: 41, numRuns: 12 })
+    for (const [index, events] of histories.entries()) {
+      const org = OrgId.make(`org_${index}`)
+      yield* sql`UPDATE monthly_charges_progress SET added_until = '-infinity'`
+      yield* sql`TRUNCATE monthly_charges, removed_charge_details`
+      yield* play(org, events, (moved) =>
+        Effect.gen(function* () {
+          let before: bigint | undefined
+          for (const name of months) {
+            const statement = yield* statementOf(org, name)
+            assert.deepStrictEqual(summaryOf(statement), expected(moved, name), `${name} of history ${index}`)
+            assert.strictEqual(statement.opening_usd, before ?? statement.opening_usd)
+            before = statement.closing_usd
+            const lines = linesOf(statement).map(({ amount_usd = 0n }) => amount_usd)
+            assert.strictEqual(
+              lines.slice(0, -1).reduce((sum, amount) => sum + amount, 0n),
+              lines.at(-1)
+            )
+          }
+          const [balance] = yield* sql`SELECT balance::text FROM organizations WHERE id = ${org}`
+          assert.strictEqual(String(before), balance?.["balance"])
+          if (index === 0) assert.deepStrictEqual(yield* broken, [])
+        })
+      )
+    }
+  }, 120_000)
+
+  test("of months without a statement say why", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const org = OrgId.make("org_new")
+    yield* sql`INSERT INTO organizations (id, name, created_at) VALUES (${org}, 'new', '2025-05-31T23:59:59.999Z')`
+    assert.strictEqual((yield* statementOf(org, "2025-05")).closing_usd, 0n)
+    assert.strictEqual(
+      (yield* Effect.flip(statementOf(org, "2025-04"))).message,
+      "There is no statement of 2025-04: the organization was created in 2025-05."
+    )
+    assert.strictEqual(
+      (yield* Effect.flip(statementOf(org, "9999-12"))).message,
+      "There is no statement of 9999-12: it has not begun."
+    )
+    for (const text of ["2025-13", "2025-00", "2025-1", "2025-01-01", "1969-12", "", " 2025-01"]) {
+      assert.isUndefined(month(text), text)
+    }
+  })
+
+  test("are proved with the ledger", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`INSERT INTO organizations (id, name, created_at, balance) VALUES ('org', 'org', '2025-01-01', -5)`
+    yield* sql`INSERT INTO ledger_entries (org_id, at, kind, amount, hold_id, key_id, held, held_at)
+      VALUES ('org', '2025-03-31T23:59:59.999Z', 'charge', -5, gen_random_uuid(), 'key', 5, '2025-03-31')`
+    yield* addCharges()
+    assert.deepStrictEqual(yield* broken, [])
+    const [sums, balance, kept] = statementInvariants(sql).map(({ name }) => name)
+    yield* sql`UPDATE monthly_charges SET charge = charge + 1`
+    assert.deepStrictEqual(yield* broken, [sums, balance])
+    yield* sql`UPDATE monthly_charges SET charge = charge - 1, month = '2025-04-01'`
+    assert.deepStrictEqual(yield* broken, [sums])
+    yield* sql`UPDATE monthly_charges SET month = '2025-03-01'`
+    yield* sql`INSERT INTO removed_charge_details (hold_id, surface) SELECT hold_id, 'chat' FROM ledger_entries`
+    assert.deepStrictEqual(yield* broken, [kept])
+  })
+})
