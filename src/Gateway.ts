@@ -34,7 +34,7 @@ import { adaptersOf, Providers } from "./services/routing/Providers.ts"
 import { RouteHealth } from "./services/routing/RouteHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { logFailure } from "./services/sql/Outage.ts"
-import { addCharges } from "./services/statements/ChargeTotals.ts"
+import { chargeTotals } from "./services/statements/ChargeTotals.ts"
 import { CustomerUsage } from "./services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
@@ -161,14 +161,6 @@ const counting = Layer.scopedDiscard(
   countUsage.pipe(
     Effect.catchAllCause((cause) => logFailure("New requests could not be added to the totals", cause)),
     Effect.repeat(Schedule.spaced("1 second")),
-    Effect.forkScoped
-  )
-)
-
-const chargeTotals = Layer.scopedDiscard(
-  addCharges().pipe(
-    Effect.catchAllCause((cause) => logFailure("Charges could not be added up for statements", cause)),
-    Effect.repeat(Schedule.spaced("1 minute")),
     Effect.forkScoped
   )
 )

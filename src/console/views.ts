@@ -9,6 +9,8 @@ import { Organizations } from "./views/organizations/Organizations.tsx"
 import { Request } from "./views/requests/Request.tsx"
 import { Requests } from "./views/requests/Requests.tsx"
 import { Routes } from "./views/routes/Routes.tsx"
+import { Statement } from "./views/statements/Statement.tsx"
+import { Statements } from "./views/statements/Statements.tsx"
 import { Usage } from "./views/usage/Usage.tsx"
 import { Video } from "./views/videos/Video.tsx"
 import { Videos } from "./views/videos/Videos.tsx"
@@ -32,6 +34,7 @@ export const views: ReadonlyArray<View> = [
   { path: "usage", title: "Usage", key: "u", view: Usage },
   { path: "organizations", title: "Organizations", key: "o", view: Organizations, detail: Organization },
   { path: "ledger", title: "Ledger", key: "l", view: Ledger },
+  { path: "statements", title: "Statements", key: "m", view: Statements, detail: Statement },
   { path: "holds", title: "Open holds", key: "h", view: Holds },
   { path: "videos", title: "Videos", key: "v", view: Videos, detail: Video },
   { path: "routes", title: "Routes", key: "t", view: Routes },

@@ -103,4 +103,26 @@ withLayer(suite)("gateway", (it) => {
     assert.include(JSON.stringify(document), "5000000001")
     yield* sql`UPDATE organizations SET balance = balance - 1 WHERE name = 'cooked'`
   })
+
+  it.effect("statement: a month from balance to balance, as a table, as CSV and as JSON", function* () {
+    yield* json("orgs", "create", "stated", "--credits", "5")
+    yield* json("credits", "adjust", "stated", "-1.5", "--note", "n")
+    const statement = yield* json("statement", "stated")
+    assert.deepInclude(statement, { object: "statement", opening_usd: 0, closing_usd: 3.5, total_charge_usd: 0 })
+    const month = String(statement["month"])
+    assert.deepStrictEqual(yield* json("statement", "stated", "--month", month), statement)
+    assert.match(yield* text("statement", "stated"), /^LINE +AT .*\nopening balance +-[^]*\nclosing balance .* 3\.5 +-/)
+    assert.match(
+      yield* text("statement", "stated", "--csv"),
+      /^line,at,[^]*\nadjustment,[^,]+,,,,,,,,-1\.5,\nclosing balance,,,,,,,,,3\.5,/
+    )
+    assert.strictEqual(
+      yield* failure(["statement", "stated", "--month", "9999-01"]),
+      "There is no statement of 9999-01: it has not begun."
+    )
+    assert.strictEqual(
+      yield* failure(["statement", "stated", "--month", "november"]),
+      "--month must be a month such as 2026-11."
+    )
+  })
 })

@@ -66,6 +66,32 @@ export const accountExamples = (model: ChatModel): Readonly<Record<string, Examp
         total_ms: 505
       }
     },
+    getStatement: {
+      answer: {
+        object: "statement",
+        organization: "org_5d0f7c1e9b3a4c6d8e2f1a0b9c8d7e6f",
+        month: "2026-11",
+        opening_usd: 0,
+        closing_usd: toUsd(balance),
+        payments: [{ id: "812", at: created, amount_usd: toUsd(toppedUp), ref: "inv-2026-0042" }],
+        reversals: [],
+        refunds: [],
+        adjustments: [],
+        usage: [
+          {
+            model: model.id,
+            surface: "chat",
+            requests: 2,
+            prompt_tokens: lastDay.prompt + exampleUsage.prompt,
+            completion_tokens: lastDay.completion + exampleUsage.completion,
+            images: 0,
+            seconds: 0,
+            charge_usd: toUsd(NanoUsd(chargeBefore + charge))
+          }
+        ],
+        total_charge_usd: toUsd(NanoUsd(chargeBefore + charge))
+      }
+    },
     getCredits: {
       answer: {
         object: "credits",

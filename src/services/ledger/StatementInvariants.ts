@@ -3,7 +3,7 @@ import type { Invariant } from "./TotalsInvariants.ts"
 
 const addedUntil = "(SELECT added_until FROM monthly_charges_progress)"
 
-/** Statements are read from these sums, so that each begins where the one before ends, and the last one ends at the balance. */
+/** As a balance is the sum of its entries, each statement begins where the one before ends, and the last ends at the balance. */
 export const statementInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
   {
     name: "what statements have added up of a month is what was charged in it",
@@ -17,18 +17,6 @@ export const statementInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Inv
         FROM ledger_entries WHERE kind = 'charge' AND at < ${sql.literal(addedUntil)} GROUP BY 1, 2
       ) AS charges ON charges.org_id = sums.org_id AND charges.month = sums.month
       WHERE (sums.requests, sums.charge) IS DISTINCT FROM (charges.requests, charges.charge)`
-  },
-  {
-    name: "the statements of an organization come to its balance",
-    check: sql`
-      SELECT organizations.id AS org_id, balance, coalesce(moved.amount, 0) - coalesce(sums.charge, 0) AS statements
-      FROM organizations
-      LEFT JOIN (SELECT org_id, sum(charge) AS charge FROM monthly_charges GROUP BY 1) AS sums ON sums.org_id = organizations.id
-      LEFT JOIN (
-        SELECT org_id, sum(amount) AS amount FROM ledger_entries
-        WHERE kind <> 'charge' OR at >= ${sql.literal(addedUntil)} GROUP BY 1
-      ) AS moved ON moved.org_id = organizations.id
-      WHERE balance <> coalesce(moved.amount, 0) - coalesce(sums.charge, 0)`
   },
   {
     name: "what is kept of a removed request is that of a charge which is to be added up",

@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Schema } from "effect"
+import { Effect, Layer, Schedule, Schema } from "effect"
+import { logFailure } from "../sql/Outage.ts"
 
 const Added = Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ more: Schema.Boolean })))
 
@@ -10,3 +11,11 @@ export const addCharges = (latest: Date | "infinity" = "infinity") =>
     const [{ more }] = yield* Effect.flatMap(sql`SELECT add_charges(${latest}::timestamptz) AS more`, Added)
     return more
   }).pipe(Effect.uninterruptible, Effect.repeat({ while: (more) => more }), Effect.asVoid)
+
+export const chargeTotals = Layer.scopedDiscard(
+  addCharges().pipe(
+    Effect.catchAllCause((cause) => logFailure("Charges could not be added up for statements", cause)),
+    Effect.repeat(Schedule.spaced("1 minute")),
+    Effect.forkScoped
+  )
+)

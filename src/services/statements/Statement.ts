@@ -69,9 +69,10 @@ export const lineColumns = [
   "ref"
 ] as const
 
-export type StatementLine = {
+type Cells = {
   readonly [Column in (typeof lineColumns)[number]]?: Exclude<CsvCell, ReadonlyArray<string>>
 }
+export type StatementLine = Cells & { readonly amount_usd: bigint }
 
 /** All but the last add up to the last. */
 export const linesOf = (statement: Statement): ReadonlyArray<StatementLine> => [

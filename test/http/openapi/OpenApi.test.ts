@@ -52,7 +52,8 @@ describe("the OpenAPI document", () => {
       "get /models/{id}": ["200", "401", "403", "404", "500"],
       "get /credits": reads,
       "get /usage": ["200", "400", "401", "403", "500", "503"],
-      "get /usage/requests/{request_id}": ["200", "401", "403", "404", "500", "503"]
+      "get /usage/requests/{request_id}": ["200", "401", "403", "404", "500", "503"],
+      "get /statement": ["200", "400", "401", "403", "500", "503"]
     })
   })
 

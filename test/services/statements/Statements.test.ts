@@ -58,7 +58,7 @@ describe("statements", () => {
             assert.deepStrictEqual(summaryOf(statement), expected(moved, name), `${name} of history ${index}`)
             assert.strictEqual(statement.opening_usd, before ?? statement.opening_usd)
             before = statement.closing_usd
-            const lines = linesOf(statement).map(({ amount_usd = 0n }) => amount_usd)
+            const lines = linesOf(statement).map(({ amount_usd }) => amount_usd)
             assert.strictEqual(
               lines.slice(0, -1).reduce((sum, amount) => sum + amount, 0n),
               lines.at(-1)
@@ -97,9 +97,9 @@ describe("statements", () => {
       VALUES ('org', '2025-03-31T23:59:59.999Z', 'charge', -5, gen_random_uuid(), 'key', 5, '2025-03-31')`
     yield* addCharges()
     assert.deepStrictEqual(yield* broken, [])
-    const [sums, balance, kept] = statementInvariants(sql).map(({ name }) => name)
+    const [sums, kept] = statementInvariants(sql).map(({ name }) => name)
     yield* sql`UPDATE monthly_charges SET charge = charge + 1`
-    assert.deepStrictEqual(yield* broken, [sums, balance])
+    assert.deepStrictEqual(yield* broken, [sums])
     yield* sql`UPDATE monthly_charges SET charge = charge - 1, month = '2025-04-01'`
     assert.deepStrictEqual(yield* broken, [sums])
     yield* sql`UPDATE monthly_charges SET month = '2025-03-01'`

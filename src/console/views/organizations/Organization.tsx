@@ -49,7 +49,7 @@ const Known = ({ organization, refresh }: { readonly organization: Record; reado
     >
       <p class="links">
         <a href={link(["requests"], { organization: id })}>Requests</a>{" "}
-        <a href={link(["usage"], { organization: id })}>Usage</a>{" "}
+        <a href={link(["usage"], { organization: id })}>Usage</a> <a href={link(["statements", id])}>Statement</a>{" "}
         <a href={link(["videos"], { organization: id })}>Videos</a>{" "}
         <a href={link(["webhooks"], { organization: id })}>Webhooks</a>{" "}
         <a href={link(["audit"], { organization: id })}>Audit</a>
