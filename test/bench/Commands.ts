@@ -46,6 +46,7 @@ import {
   secretOf
 } from "./GrownDatabase.ts"
 import { rareTag } from "./GrownTags.ts"
+import { statementCommands } from "./StatementCommands.ts"
 
 /** The services, and beside them none that would look at the database by itself meanwhile. */
 export const services = Layer.mergeAll(
@@ -154,9 +155,9 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       customers.sum({ org: ordinary, by: "tag", since: month, until: now }),
       size.rows / 10
     ),
+    ...(yield* statementCommands(ofAnHour)),
     point("GET /v1/usage/requests/{id}", Effect.ignore(customers.find(busiest, request.requestId))),
     point("readiness", pending),
-
     entry("orgs list", organizations.list),
     point("orgs show", organizations.find(busiest)),
     entry("keys list", keys.list(busiest)),
