@@ -47,7 +47,7 @@ withLayer(layer)("the statement of an organization", (it) => {
     })
     const { adjustments, payments, refunds, usage } = statement
     assert.deepStrictEqual(
-      [payments, refunds, adjustments].map(([{ amount_usd }]: ReadonlyArray<{ amount_usd: number }>) => amount_usd),
+      [...payments, ...refunds, ...adjustments].map(({ amount_usd }: { readonly amount_usd: number }) => amount_usd),
       [10, 0.5, -0.000000001]
     )
     assert.deepStrictEqual(usage, [
