@@ -13,6 +13,12 @@ export const statementCommands = Effect.fnUntraced(function* <A>(
   const sql = yield* SqlClient.SqlClient
   const statements = yield* Statements
   yield* sql`UPDATE monthly_charges_progress SET added_until = now() - interval '1 hour'`
+  yield* sql`
+    INSERT INTO monthly_charges
+      (org_id, month, model, surface, requests, prompt_tokens, completion_tokens, images, seconds, charge)
+    SELECT org_id, date_trunc('month', at AT TIME ZONE 'UTC')::date, model, surface, count(*), sum(prompt_tokens),
+      sum(completion_tokens), sum(images), sum(seconds), sum(charge)
+    FROM charge_details WHERE at < (SELECT added_until FROM monthly_charges_progress) GROUP BY 1, 2, 3, 4`
   return [
     entry("GET /v1/statement", statements.findForCustomer(busiest, undefined)),
     entry("statement of a month ago", statements.find(organizationOf(7), monthAt(Date.now() - month)))

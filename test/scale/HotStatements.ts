@@ -121,7 +121,7 @@ export const hotStatements: ReadonlyArray<HotStatement> = [
   },
   {
     name: "addition to the totals of usage",
-    texts: [/^SELECT count_uncounted/],
+    texts: [/^SELECT (?:count_uncounted|add_charges)/],
     extent: "several",
     why: "adds up all that was logged since the last second, under one lock",
     needs: "a queue, a lock and totals for each shard"
