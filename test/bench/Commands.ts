@@ -155,7 +155,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       customers.sum({ org: ordinary, by: "tag", since: month, until: now }),
       size.rows / 10
     ),
-    ...(yield* statementCommands(ofAnHour)),
+    ...(yield* statementCommands((name, run) => entry(name, run, size.rows / 10))),
     point("GET /v1/usage/requests/{id}", Effect.ignore(customers.find(busiest, request.requestId))),
     point("readiness", pending),
     entry("orgs list", organizations.list),
