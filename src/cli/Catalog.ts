@@ -7,11 +7,13 @@ import * as Commands from "./Commands.ts"
 import { ownCatalog, readCatalogAt } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import { type Fields, type Output, table } from "./Output.ts"
+import { propose } from "./Propose.ts"
 import { type CatalogReport, check as checkCatalog } from "./prices/Check.ts"
 import { type FeedReport, readFeed } from "./prices/Feed.ts"
+import { possessiveOf } from "./prices/FeedModel.ts"
 import { reload } from "./Reload.ts"
 
-const feedDocument = ({ drifts, entries, file, kind, matches, unmatched }: FeedReport): Fields => ({
+const feedDocument = ({ drifts, entries, file, kind, matches, retired, unmatched }: FeedReport): Fields => ({
   file,
   kind,
   entries,
@@ -24,7 +26,13 @@ const feedDocument = ({ drifts, entries, file, kind, matches, unmatched }: FeedR
     feed
   })),
   matches: matches.map(({ route, ...match }) => ({ ...match, route: route ?? null })),
-  unmatched
+  unmatched,
+  retired: retired.map(({ entry, route, on, ...model }) => ({
+    ...model,
+    route: route ?? null,
+    entry: entry ?? null,
+    on: on ?? null
+  }))
 })
 
 const documentOf = (file: string, { feed, losses, models, warnings }: CatalogReport): Fields => ({
@@ -39,7 +47,7 @@ const documentOf = (file: string, { feed, losses, models, warnings }: CatalogRep
 const stateOf = ({ callable, reason, sandboxed }: CatalogReport["models"][number]) =>
   callable ? (sandboxed ? "sandbox" : "on") : `off: ${reason ?? "no route can be called"}`
 
-const feedTexts = (sold: number, { drifts, entries, file, kind, matches, unmatched }: FeedReport) => [
+const feedTexts = (sold: number, { drifts, entries, file, kind, matches, retired, unmatched }: FeedReport) => [
   table(
     matches.map(({ model, route = model, ...match }) => ({ route, ...match })),
     ["route", "entry", "compared", "drifted"],
@@ -50,8 +58,17 @@ const feedTexts = (sold: number, { drifts, entries, file, kind, matches, unmatch
     ["route", "what", "catalog", "feed", "entry"],
     "Nothing has drifted."
   ),
+  ...(retired.length === 0
+    ? []
+    : [
+        table(
+          retired.map(({ model, route = model, ...rest }) => ({ route, ...rest })),
+          ["route", "retired", "on", "why", "entry"],
+          ""
+        )
+      ]),
   ...(unmatched.length === 0 ? [] : [`Not in the feed: ${unmatched.join(", ")}`]),
-  `${file} is ${kind}'s, with ${entries} entries: ${sold - unmatched.length} of ${sold} models are in it.`
+  `${file} is ${possessiveOf(kind)}, with ${entries} entries: ${sold - unmatched.length} of ${sold} models are in it.`
 ]
 
 const textOf = (file: string, { feed, losses, models, warnings }: CatalogReport): string => {
@@ -99,12 +116,15 @@ const outputOf = (file: string, report: CatalogReport): Output => {
 
 const check = Commands.make(
   "check",
-  "Validate a catalog: its mistakes by line, which models are off and why, margins; with --feed, what drifted.",
+  "Validate a catalog: its mistakes by line, which models are off and why, margins; with --feed, what drifted or is retired.",
   {
     file: Inputs.word("FILE", "a catalog; default: the setting CATALOG_FILE, else the built-in one").pipe(
       Args.optional
     ),
-    feed: Inputs.optional(Inputs.text("feed"), "a file with LiteLLM's or models.dev's price list to compare with")
+    feed: Inputs.optional(
+      Inputs.text("feed"),
+      "a file with LiteLLM's, models.dev's, OpenRouter's or genai-prices' price list to compare with"
+    )
   },
   Effect.fnUntraced(
     function* ({ feed, file }) {
@@ -120,4 +140,6 @@ const check = Commands.make(
   )
 )
 
-export const catalog = Inputs.group("catalog", "What the gateway sells.").pipe(Command.withSubcommands([check, reload]))
+export const catalog = Inputs.group("catalog", "What the gateway sells.").pipe(
+  Command.withSubcommands([check, propose, reload])
+)

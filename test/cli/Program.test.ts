@@ -200,9 +200,39 @@ withLayer(Cli.layer)("gateway", (it) => {
       writeFileSync(feed, "[]")
       const bad = yield* run(["catalog", "check", file, "--feed", feed], nowhere)
       assert.strictEqual(bad.code, 1)
-      assert.match(bad.stderr, /^gateway: .*feed\.json: has the shape of neither LiteLLM's .*\n$/)
+      assert.match(bad.stderr, /^gateway: .*feed\.json: has the shape of none of LiteLLM's .*\n$/)
     }
   )
+
+  it.effect("catalog propose prints a catalog on stdout and what it skips on stderr", function* () {
+    const { directory, run } = yield* Cli
+    const [file, feed, proposed] = ["catalog.yaml", "feed.json", "proposed.yaml"].map((name) =>
+      path.join(directory, name)
+    )
+    const environment = { DATABASE_URL: "postgres://u@127.0.0.1:1/x", CATALOG_FILE: file ?? "" }
+    const prices = { litellm_provider: "acme", mode: "chat", input_cost_per_token: 1.5e-7, output_cost_per_token: 6e-7 }
+    const limits = { max_input_tokens: 1000, max_output_tokens: 100 }
+    writeFileSync(file ?? "", catalogText)
+    writeFileSync(feed ?? "", JSON.stringify({ "acme/new": { ...prices, ...limits }, "acme/a\u001b[2J": prices }))
+    const done = yield* run(["catalog", "propose", "--feed", feed ?? ""], environment)
+    assert.strictEqual(done.code, 0)
+    assert.strictEqual(
+      done.stderr,
+      'gateway: warning: "acme/a\\u001b[2J" is skipped: its name is none that a catalog takes.\n'
+    )
+    assert.include(done.stdout, "pricing: {prompt_per_1m_usd: 0.15, completion_per_1m_usd: 0.6}")
+    writeFileSync(proposed ?? "", done.stdout)
+    const checked = yield* run(["catalog", "check", proposed ?? ""], environment)
+    assert.deepStrictEqual([checked.code, checked.stderr], [0, ""])
+    const json = yield* run(["catalog", "propose", "--feed", feed ?? "", "--json"], environment)
+    const { data } = JSON.parse(json.stdout)
+    assert.deepInclude(data[0].model, { id: "new", pricing: { prompt_per_1m_usd: 0.15, completion_per_1m_usd: 0.6 } })
+    const other = yield* run(["catalog", "propose", "--feed", feed ?? "", "--vendor", "zz"], environment)
+    assert.deepStrictEqual(
+      [other.code, other.stdout, other.stderr],
+      [1, "", `gateway: ${feed}: no vendor zz. The vendors are: acme\n`]
+    )
+  })
 
   it.effect("the built-in catalog is the default of catalog check", function* () {
     assert.lengthOf(yield* list("catalog", "check"), 45)

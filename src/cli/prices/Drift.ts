@@ -25,8 +25,11 @@ const parts = [
 ] as const
 
 /** A tier's missing cache prices are those of the tiers below. */
-const fedAt = (tiers: ReadonlyArray<FeedTier>, tokens: number, part: (typeof parts)[number][0]): bigint | undefined =>
-  tiers.findLast((tier) => tier.above < tokens && tier[part] !== undefined)?.[part]
+export const fedAt = (
+  tiers: ReadonlyArray<FeedTier>,
+  tokens: number,
+  part: (typeof parts)[number][0]
+): bigint | undefined => tiers.findLast((tier) => tier.above < tokens && tier[part] !== undefined)?.[part]
 
 type ChatRoute = ChatModel["routes"][number]
 

@@ -1,5 +1,5 @@
 import { Data, Either, Predicate } from "effect"
-import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
+import type { Capability, ProviderAccount, ReasoningEffort, RouteBase, Surface } from "../../domain/Model.ts"
 
 /** A field that is read and holds something else than expected. */
 class FieldInvalid extends Data.TaggedError("FieldInvalid")<{ readonly message: string }> {}
@@ -18,7 +18,27 @@ export interface FeedTier {
   readonly cacheWriteHour: bigint | undefined
 }
 
-export interface FeedModel {
+/** A day such as 2026-07-21; undefined where the feed calls the model deprecated without one. */
+export interface Retirement {
+  readonly on: string | undefined
+}
+
+/** What a feed says beside prices. */
+export interface FeedFacts {
+  /** Undefined for what the gateway does not sell. */
+  readonly surface: Surface | undefined
+  /** Undefined where the feed has no such facts. */
+  readonly capabilities: ReadonlyArray<Capability> | undefined
+  readonly efforts: ReadonlyArray<ReasoningEffort>
+  readonly sampling: boolean | undefined
+  /** As `2026-07-21`. */
+  readonly created: string | undefined
+  readonly retirement: Retirement | undefined
+  /** A charge that a catalog cannot state. */
+  readonly otherCharge: string | undefined
+}
+
+export interface FeedModel extends FeedFacts {
   readonly entry: string
   readonly tiers: ReadonlyArray<FeedTier>
   /** In nano-USD; feeds name no size, so it is taken for the smallest. */
@@ -31,23 +51,43 @@ export interface FeedModel {
   readonly maxOutput: number | undefined
 }
 
+export interface FeedEntry {
+  readonly entry: string
+  /** Who serves it, and what it is called there. */
+  readonly vendor: string
+  readonly name: string
+  /** Who made it, where a reseller's name for it says so. */
+  readonly maker: string | undefined
+  readonly read: () => Decoded<FeedModel>
+}
+
 export interface PriceList {
-  readonly kind: "LiteLLM" | "models.dev"
+  readonly kind: "LiteLLM" | "models.dev" | "OpenRouter" | "genai-prices"
   readonly entries: number
   readonly ofRoute: (route: RouteBase) => Decoded<FeedModel | undefined>
   /** The entry of the model's vendor. */
   readonly ofMaker: (id: string) => Decoded<FeedModel | undefined>
+  readonly all: () => ReadonlyArray<FeedEntry>
 }
 
 const vendors = [
-  { host: "generativelanguage.googleapis.com", LiteLLM: "gemini", "models.dev": "google" },
-  { host: "api.openai.com", LiteLLM: "openai", "models.dev": "openai" },
-  { host: "api.anthropic.com", LiteLLM: "anthropic", "models.dev": "anthropic" },
-  { host: "api.x.ai", LiteLLM: "xai", "models.dev": "xai" },
-  { host: "openrouter.ai", LiteLLM: "openrouter", "models.dev": "openrouter" },
-  { host: "queue.fal.run", LiteLLM: "fal_ai", "models.dev": "fal" },
-  { host: "api.replicate.com", LiteLLM: "replicate", "models.dev": "replicate" }
-] as const
+  ["generativelanguage.googleapis.com", "gemini", "google", "google", "google"],
+  ["api.openai.com", "openai", "openai", "openai", "openai"],
+  ["api.anthropic.com", "anthropic", "anthropic", "anthropic", "anthropic"],
+  ["api.x.ai", "xai", "xai", "x-ai", "x-ai"],
+  ["openrouter.ai", "openrouter", "openrouter", "openrouter", "openrouter"],
+  ["queue.fal.run", "fal_ai", "fal", "fal", "fal"],
+  ["api.replicate.com", "replicate", "replicate", "replicate", "replicate"]
+].map(([host = "", liteLlm = "", modelsDev = "", openRouter = "", genaiPrices = ""]) => ({
+  host,
+  LiteLLM: liteLlm,
+  "models.dev": modelsDev,
+  OpenRouter: openRouter,
+  "genai-prices": genaiPrices
+}))
+
+/** Such as LiteLLM's. */
+export const possessiveOf = (kind: PriceList["kind"]): string => (kind.endsWith("s") ? `${kind}'` : `${kind}'s`)
 
 export const makers = (kind: PriceList["kind"]): ReadonlyArray<string> => vendors.map((vendor) => vendor[kind])
 
@@ -55,12 +95,36 @@ export const hostOf = (url: string | undefined): string | undefined =>
   url !== undefined && URL.canParse(url) ? new URL(url).host : undefined
 
 /** The likeliest first. */
-export const vendorNames = ({ baseUrl, name }: ProviderAccount, kind: PriceList["kind"]): ReadonlyArray<string> => {
+export const vendorNames = (
+  { baseUrl, name }: Pick<ProviderAccount, "baseUrl" | "name">,
+  kind: PriceList["kind"]
+): ReadonlyArray<string> => {
   const host = hostOf(baseUrl)
   return [...vendors.filter((vendor) => vendor.host === host).map((vendor) => vendor[kind]), name]
 }
 
 type Entry = Readonly<Record<string, unknown>>
+
+const numeral = /^(\d{1,40})(?:\.(\d{1,40}))?(?:[eE]([+-]?\d{1,3}))?$/
+
+/** Exact from the digits as written, to the nearest whole; undefined if `text` is no number of 0 or more. */
+const shiftDecimal = (text: string, places: number): bigint | undefined => {
+  const match = numeral.exec(text)
+  if (match === null) return undefined
+  const [, whole = "", fraction = "", exponent = "0"] = match
+  const digits = BigInt(whole + fraction)
+  const shift = Number(exponent) + places - fraction.length
+  if (shift >= 0) return digits * 10n ** BigInt(shift)
+  const unit = 10n ** BigInt(-shift)
+  return (2n * digits + unit) / (2n * unit)
+}
+
+/** Powers of ten from the feed's unit to a million tokens, and to a thousand searches. */
+export const perToken = 6
+export const perMillion = 0
+export const perOne = 0
+export const perSearch = 3
+const nanoPlaces = 9
 
 export class Fields {
   readonly #record: Entry
@@ -94,9 +158,55 @@ export class Fields {
       : invalid(`${this.#where}.${key} must be a number of 0 or more`)
   }
 
-  /** In nano-USD; the feed prices `per` units at a time in USD. */
-  nano(key: string, per: number): Decoded<bigint | undefined> {
-    return Either.map(this.#number(key), (usd) => (usd === undefined ? undefined : BigInt(Math.round(usd * per * 1e9))))
+  /** In nano-USD; the feed's price times ten to the power of `places`. */
+  nano(key: string, places: number): Decoded<bigint | undefined> {
+    return Either.map(this.#number(key), (usd) =>
+      usd === undefined ? undefined : shiftDecimal(String(usd), places + nanoPlaces)
+    )
+  }
+
+  /** As `nano`, of a number written as a string. */
+  nanoText(key: string, places: number): Decoded<bigint | undefined> {
+    if (!this.has(key)) return Either.right(undefined)
+    const value = this.#record[key]
+    const nano = typeof value === "string" ? shiftDecimal(value, places + nanoPlaces) : undefined
+    return nano === undefined
+      ? invalid(`${this.#where}.${key} must be a number of 0 or more, as a string`)
+      : Either.right(nano)
+  }
+
+  isTrue(key: string): boolean {
+    return this.has(key) && this.#record[key] === true
+  }
+
+  /** Undefined for anything else than a boolean. */
+  flag(key: string): boolean | undefined {
+    const value = this.has(key) ? this.#record[key] : undefined
+    return typeof value === "boolean" ? value : undefined
+  }
+
+  /** Undefined for anything else than a string. */
+  text(key: string): string | undefined {
+    const value = this.has(key) ? this.#record[key] : undefined
+    return typeof value === "string" ? value : undefined
+  }
+
+  /** Undefined for anything else than a day of the form 2026-07-21, with or without a time. */
+  day(key: string): string | undefined {
+    const [day] = /^\d{4}-\d\d-\d\d(?=$|T)/.exec(this.text(key) ?? "") ?? []
+    const at = day === undefined ? undefined : new Date(`${day}T00:00:00Z`)
+    return at !== undefined && !Number.isNaN(at.getTime()) && at.toISOString().slice(0, 10) === day ? day : undefined
+  }
+
+  /** The strings of a list; none for anything else. */
+  words(key: string): ReadonlyArray<string> {
+    const value = this.has(key) ? this.#record[key] : undefined
+    return Array.isArray(value) ? value.filter(Predicate.isString) : []
+  }
+
+  /** Undefined for anything else than an object. */
+  part(key: string): Fields | undefined {
+    return Either.getOrUndefined(Fields.of(`${this.#where}.${key}`, this.has(key) ? this.#record[key] : undefined))
   }
 
   /** Feeds write 0 for unknown. */

@@ -1,12 +1,15 @@
 import { Either, Predicate } from "effect"
+import type { Capability } from "../../domain/Model.ts"
 import {
   type Decoded,
+  type FeedFacts,
   type FeedModel,
   type FeedTier,
   Fields,
   hostOf,
   makers,
   type PriceList,
+  perMillion,
   sortTiers,
   vendorNames
 } from "./FeedModel.ts"
@@ -15,10 +18,10 @@ const tier = (cost: Fields, above: number): Decoded<FeedTier> =>
   Either.gen(function* () {
     return {
       above,
-      prompt: yield* cost.nano("input", 1),
-      completion: yield* cost.nano("output", 1),
-      cachedPrompt: yield* cost.nano("cache_read", 1),
-      cacheWrite: yield* cost.nano("cache_write", 1),
+      prompt: yield* cost.nano("input", perMillion),
+      completion: yield* cost.nano("output", perMillion),
+      cachedPrompt: yield* cost.nano("cache_read", perMillion),
+      cacheWrite: yield* cost.nano("cache_write", perMillion),
       cacheWriteHour: undefined
     }
   })
@@ -40,6 +43,26 @@ const tiersOf = (cost: Fields): Decoded<ReadonlyArray<FeedTier>> =>
     return over === undefined ? tiers : [...tiers, yield* tier(over, 200_000)]
   })
 
+const factsOf = (fields: Fields, cost: Fields | undefined): FeedFacts => {
+  const modalities = fields.part("modalities")
+  const output = modalities?.words("output") ?? []
+  const has: ReadonlyArray<readonly [isSo: boolean, capability: Capability]> = [
+    [fields.isTrue("tool_call"), "tools"],
+    [modalities?.words("input").includes("image") === true, "vision"],
+    [fields.isTrue("structured_output"), "response_format"],
+    [fields.isTrue("reasoning"), "reasoning"]
+  ]
+  return {
+    surface: output.length === 1 && output[0] === "text" ? "chat" : undefined,
+    capabilities: has.flatMap(([isSo, capability]) => (isSo ? [capability] : [])),
+    efforts: [],
+    sampling: fields.flag("temperature"),
+    created: fields.day("release_date"),
+    retirement: fields.text("status") === "deprecated" ? { on: undefined } : undefined,
+    otherCharge: cost?.has("reasoning") === true ? "apart for reasoning" : undefined
+  }
+}
+
 const model = (entry: string, value: unknown): Decoded<FeedModel> =>
   Either.gen(function* () {
     const fields = yield* Fields.of(entry, value)
@@ -48,6 +71,7 @@ const model = (entry: string, value: unknown): Decoded<FeedModel> =>
     const context = limit && (yield* limit.tokens("context"))
     return {
       entry,
+      ...factsOf(fields, cost),
       tiers: cost === undefined ? [] : sortTiers(yield* tiersOf(cost)),
       perImage: undefined,
       perSecond: undefined,
@@ -92,6 +116,16 @@ export const modelsDev = (document: Document): PriceList => {
       const vendors = likeliest === undefined ? names : [likeliest, ...atHost(hostOf(provider.baseUrl)), ...names]
       return find(vendors, name)
     },
-    ofMaker: (id) => find(makers("models.dev"), id)
+    ofMaker: (id) => find(makers("models.dev"), id),
+    all: () =>
+      providers.flatMap(([vendor, provider]) =>
+        Object.entries(modelsOf(provider) ?? {}).map(([name, value]) => ({
+          entry: `${vendor}/${name}`,
+          vendor,
+          name,
+          maker: vendor === "openrouter" ? name.split("/")[0] : undefined,
+          read: () => model(`${vendor}/${name}`, value)
+        }))
+      )
   }
 }

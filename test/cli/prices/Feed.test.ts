@@ -169,7 +169,8 @@ describe("a price feed", () => {
 describe("a file that is no price feed", () => {
   const entry = (fields: object) => JSON.stringify({ "gpt-5.4-mini": { litellm_provider: "openai", ...fields } })
   const provider = (model: object) => JSON.stringify({ openai: { id: "openai", models: { "gpt-5.4-mini": model } } })
-  const neither = "has the shape of neither LiteLLM's model_prices_and_context_window.json or models.dev's api.json"
+  const neither =
+    "has the shape of none of LiteLLM's model_prices_and_context_window.json, models.dev's api.json, OpenRouter's /api/v1/models, genai-prices' data.json"
   const amount = "must be a number of 0 or more"
   const cases: ReadonlyArray<readonly [name: string, body: string, why: string | RegExp]> = [
     ["no JSON", '{"a": ', /is no JSON: /],
