@@ -121,6 +121,8 @@ export interface ChatRequest {
   readonly unpricedMarks?: "all" | "hour" | undefined
   readonly stream: boolean
   readonly includeUsage: boolean
+  /** The charge beside the usage. */
+  readonly includeCost?: boolean | undefined
   /** Clamped to the model's limit once the model is known. */
   readonly maxTokens: number
   /** The client named no cap: the default is never refused. */

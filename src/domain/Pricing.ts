@@ -142,10 +142,18 @@ export const outputWithin = ({ cap, outputToken, prompt }: HoldPrice, budget: bi
   return left >= BigInt(cap) * outputToken ? cap : Number(left / outputToken)
 }
 
-export const chatHold = (model: ChatModel, request: ChatRequest): NanoUsd => {
-  const price = holdPrice(model, request)
-  return holdFor(price, price.cap)
+/** What a chat is held for: the most that it is charged. */
+export interface ChatQuote {
+  readonly price: HoldPrice
+  readonly upTo: NanoUsd
 }
+
+export const quoteChat = (model: ChatModel, request: ChatRequest): ChatQuote => {
+  const price = holdPrice(model, request)
+  return { price, upTo: holdFor(price, price.cap) }
+}
+
+export const chatHold = (model: ChatModel, request: ChatRequest): NanoUsd => quoteChat(model, request).upTo
 
 export const noUsage: Usage = { prompt: 0, completion: 0, cached: 0, cacheWrite: 0, reasoning: 0 }
 

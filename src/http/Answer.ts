@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http"
 import { Readable } from "node:stream"
 import { type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
+import { type NanoUsd, toUsdText } from "../domain/Money.ts"
 import type { Chunks } from "../services/media/Chunks.ts"
 import type { WireError } from "./errors/ErrorMessages.ts"
 
@@ -9,6 +10,9 @@ export const resultHeaders = ({ replayed, sandbox }: { readonly replayed: boolea
   ...(sandbox ? { "x-gateway-sandbox": "true" } : {}),
   ...(replayed ? { "idempotency-replayed": "true" } : {})
 })
+
+/** In USD, to the nano-dollar. */
+export const chargeHeader = (charge: NanoUsd) => ({ "x-gateway-charge-usd": toUsdText(charge) })
 
 type Headers = Readonly<Record<string, string>>
 

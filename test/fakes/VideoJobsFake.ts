@@ -35,6 +35,7 @@ export class VideoJobsFake {
       seconds: 8,
       url: undefined,
       error: undefined,
+      charge: undefined,
       sandbox: false,
       ...more
     }

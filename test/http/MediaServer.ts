@@ -1,5 +1,6 @@
 import { HttpServer } from "@effect/platform"
 import { Context, Duration, Effect, Layer } from "effect"
+import { NanoUsd } from "../../src/domain/Money.ts"
 import type { Role } from "../../src/domain/Operator.ts"
 import * as Server from "../../src/http/server/Server.ts"
 import { Readiness } from "../../src/http/system/SystemHandlers.ts"
@@ -79,7 +80,8 @@ export const drawn: ImageResult = {
   size: "1536x1024",
   revisedPrompt: undefined,
   sandbox: false,
-  replayed: false
+  replayed: false,
+  charge: NanoUsd(40_000_000n)
 }
 
 interface Images {

@@ -1,5 +1,6 @@
 import type { ChatAnswer, ChatEvent, ToolCall, Usage } from "../../domain/Chat.ts"
 import { callIdOnWire } from "../../domain/Chat.ts"
+import { type NanoUsd, toUsd } from "../../domain/Money.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
 import type { AnswerName } from "./ChatDialect.ts"
 import type { CacheUse, ChatCompletion, CompletionUsage } from "./CompletionSchema.ts"
@@ -14,13 +15,15 @@ export const cacheUseJson = ({ cached, cacheWrite, cacheWriteHour }: Usage): typ
 export const toolUseJson = ({ webSearches }: Usage) =>
   webSearches ? { server_tool_use: { web_search_requests: webSearches } } : {}
 
-const usageJson = (usage: Usage): CompletionUsage => ({
+/** `charge` where the client asked for it. */
+const usageJson = (usage: Usage, charge?: NanoUsd): CompletionUsage => ({
   prompt_tokens: usage.prompt,
   completion_tokens: usage.completion,
   total_tokens: usage.prompt + usage.completion,
   prompt_tokens_details: cacheUseJson(usage),
   completion_tokens_details: { reasoning_tokens: usage.reasoning },
-  ...toolUseJson(usage)
+  ...toolUseJson(usage),
+  ...(charge === undefined ? undefined : { cost: toUsd(charge) })
 })
 
 const toolCallJson = ({ function: called, id, signature }: ToolCall) => ({
@@ -32,7 +35,8 @@ const toolCallJson = ({ function: called, id, signature }: ToolCall) => ({
 export const completionJson = (
   { created, id, model }: AnswerName,
   answer: ChatAnswer,
-  usage: Usage
+  usage: Usage,
+  charge?: NanoUsd
 ): ChatCompletion => ({
   id,
   object: "chat.completion",
@@ -52,7 +56,7 @@ export const completionJson = (
       finish_reason: answer.finish
     }
   ],
-  usage: usageJson(usage)
+  usage: usageJson(usage, charge)
 })
 
 const done = "data: [DONE]\n\n"
@@ -70,10 +74,12 @@ export class SseEncoder implements StreamEncoder {
   private readonly tail: string
   private readonly usageHead: string
   private readonly includeUsage: boolean
+  private readonly includeCost: boolean
 
-  constructor({ created, id, model }: AnswerName, includeUsage: boolean) {
+  constructor({ created, id, model }: AnswerName, includeUsage: boolean, includeCost = false) {
     const common = JSON.stringify({ id, object: "chat.completion.chunk", created, model }).slice(0, -1)
     this.includeUsage = includeUsage
+    this.includeCost = includeCost
     this.head = `data: ${common},"choices":[{"index":0,"delta":{`
     this.tail = includeUsage ? `}],"usage":null}\n\n` : "}]}\n\n"
     this.usageHead = `data: ${common},"choices":[],"usage":`
@@ -87,8 +93,10 @@ export class SseEncoder implements StreamEncoder {
     return this.chunk(`"role":"assistant","content":""`) + text
   }
 
-  finish(usage: Usage): string {
-    return this.includeUsage ? `${this.usageHead}${JSON.stringify(usageJson(usage))}}\n\n${done}` : done
+  finish(usage: Usage, charge: NanoUsd): string {
+    if (!this.includeUsage) return done
+    const counted = usageJson(usage, this.includeCost ? charge : undefined)
+    return `${this.usageHead}${JSON.stringify(counted)}}\n\n${done}`
   }
 
   /** Clients take a chunk without `choices` for an error, and notice the missing end mark. */

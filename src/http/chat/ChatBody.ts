@@ -49,11 +49,13 @@ const readRequest = (body: typeof Body.Type): Result<ChatRequest> => {
   const stream = body.stream ?? false
   const completionCap = body.max_completion_tokens ?? undefined
   const cap = completionCap ?? body.max_tokens ?? undefined
+  const includeCost = body.usage?.include === true
   return {
     model,
     messages,
     stream,
-    includeUsage: stream && body.stream_options?.include_usage === true,
+    includeUsage: stream && (includeCost || body.stream_options?.include_usage === true),
+    ...(includeCost ? { includeCost } : undefined),
     maxTokens: cap ?? defaultMaxTokens,
     maxTokensOmitted: cap === undefined,
     maxTokensField: completionCap === undefined ? undefined : "max_completion_tokens",

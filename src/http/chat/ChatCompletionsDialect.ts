@@ -9,6 +9,7 @@ export const chatCompletions: ChatDialect = {
   idPrefix: "chatcmpl",
   fitsHold: false,
   decode: decodeChatBody,
-  encodeAnswer: (name, _request, answer, usage) => completionJson(name, answer, usage),
-  encoder: (name, { includeUsage }) => new SseEncoder(name, includeUsage)
+  encodeAnswer: (name, { includeCost = false }, answer, usage, charge) =>
+    completionJson(name, answer, usage, includeCost ? charge : undefined),
+  encoder: (name, { includeCost, includeUsage }) => new SseEncoder(name, includeUsage, includeCost)
 }

@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http"
 import type { Either } from "effect"
 import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import type { IdPrefix } from "../../services/runtime/Ids.ts"
 import type { EncodeError } from "../Answer.ts"
 import type { StreamEncoder } from "./Sse.ts"
@@ -25,7 +26,13 @@ export interface ChatDialect {
   /** Whether `metadata.user_id` names an end user. */
   readonly namesUserInMetadata?: boolean | undefined
   readonly decode: (json: unknown, headers: IncomingHttpHeaders) => Either.Either<ChatRequest, InvalidRequest>
-  readonly encodeAnswer: (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage) => unknown
+  readonly encodeAnswer: (
+    name: AnswerName,
+    request: ChatRequest,
+    answer: ChatAnswer,
+    usage: Usage,
+    charge: NanoUsd
+  ) => unknown
   readonly encoder: (name: AnswerName, request: ChatRequest) => StreamEncoder
   readonly encodeError?: EncodeError | undefined
 }

@@ -4,7 +4,7 @@ import { isInSandbox } from "../../services/catalog/CatalogRules.ts"
 import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
 import { proceed } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { type Answer, json } from "../Answer.ts"
+import { type Answer, chargeHeader, json } from "../Answer.ts"
 import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import type { ChatDialect } from "./ChatDialect.ts"
@@ -38,8 +38,11 @@ export const chatEndpoints = Effect.fnUntraced(function* (dialects: ReadonlyArra
           undefined
         )
       }
-      return Effect.map(chat.complete(task), ({ answer, usage }) =>
-        json(200, dialect.encodeAnswer(name, task.request, answer, usage), markedHeaders())
+      return Effect.map(chat.complete(task), ({ answer, charge, usage }) =>
+        json(200, dialect.encodeAnswer(name, task.request, answer, usage, charge), {
+          ...markedHeaders(),
+          ...chargeHeader(charge)
+        })
       )
     })
 

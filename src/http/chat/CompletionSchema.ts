@@ -29,7 +29,8 @@ export const CompletionUsage = Schema.Struct({
   total_tokens: Tokens,
   prompt_tokens_details: CacheUse,
   completion_tokens_details: Schema.Struct({ reasoning_tokens: Tokens }),
-  ...toolUse
+  ...toolUse,
+  cost: described(Schema.Number, "What the request was charged, in USD; with `usage.include`.")
 }).annotations({ identifier: "Usage", description: "What is billed." })
 export type CompletionUsage = typeof CompletionUsage.Type
 
@@ -83,7 +84,7 @@ export const ChatCompletionChunk = Schema.Struct({
   ),
   usage: described(
     Schema.NullOr(CompletionUsage),
-    "With `stream_options.include_usage`: null on every chunk but the last, whose `choices` is empty."
+    "With `stream_options.include_usage` or `usage.include`: null on every chunk but the last, whose `choices` is empty."
   )
 }).annotations({ identifier: "ChatCompletionChunk" })
 

@@ -140,6 +140,7 @@ const Seed = Integer.pipe(between(-(2 ** 63), 2 ** 63)).annotations({
   arbitrary: () => (fc) => fc.integer()
 })
 const StreamOptions = Schema.Struct({ include_usage: optional(Flag) }).annotations(problem("must be an object"))
+const UsageOptions = Schema.Struct({ include: optional(Flag) }).annotations(problem("must be an object"))
 const Effort = oneOf("none", "minimal", ...reasoningEfforts)
 const Stop = Schema.Union(Filled, StopTexts).annotations(
   stopsProblem("must be a non-empty string or an array of non-empty strings")
@@ -157,6 +158,10 @@ export const ChatCompletionRequest = Schema.Struct({
   }),
   stream: optional(Flag, "Default false; true answers with server-sent events."),
   stream_options: optional(StreamOptions, "`include_usage` adds a last chunk with the usage."),
+  usage: optional(
+    UsageOptions,
+    "`include` adds `cost` to the usage: what the request was charged, in USD. A stream then has its last chunk with the usage, too."
+  ),
   max_tokens: optional(
     TokenCap,
     "Default 4096. Above the model's own cap it is lowered to that cap; some models refuse it instead."

@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http"
 import { Effect } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { ReasonCode } from "../../domain/Failure.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import type { ChatSink } from "../../services/chat/ChatSink.ts"
 import type { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import { isString, type JsonObject } from "../body/Guards.ts"
@@ -44,7 +45,7 @@ export const nameOf = ({ type }: JsonObject): string | undefined =>
 export interface StreamEncoder {
   /** Empty where the events show nothing. */
   readonly encode: (events: ReadonlyArray<ChatEvent>) => string
-  readonly finish: (usage: Usage) => string
+  readonly finish: (usage: Usage, charge: NanoUsd) => string
   /** `reason`: the vendor's own words. */
   readonly error: (body: Wire.Envelope, reason?: string, reasonCode?: ReasonCode) => string
 }
@@ -125,7 +126,7 @@ export const makeSink = (options: {
       firstDeltaSent = true
       return send(encoder.encode(events))
     },
-    finish: (usage) => end(encoder.finish(usage)),
+    finish: (usage, charge) => end(encoder.finish(usage, charge)),
     fail: (failure) => {
       if (firstDeltaSent) return end(encoder.error(Wire.brokenStream(failure)))
       const { body, reason, reasonCode } = Wire.toWire(failure)

@@ -10,7 +10,7 @@ import { ImageGenerations, type ImageResult, type ImageTask } from "../../servic
 import { Encoded, jsonChunks } from "../../services/media/Chunks.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import * as Monotonic from "../../services/runtime/Monotonic.ts"
-import { json, jsonInPieces, resultHeaders } from "../Answer.ts"
+import { chargeHeader, json, jsonInPieces, resultHeaders } from "../Answer.ts"
 import { attribute } from "../admission/Attribution.ts"
 import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
@@ -115,7 +115,7 @@ export const imageEndpoints = Effect.gen(function* () {
           Effect.mapError(() => offer.left)
         )
     record.firstByteAt = yield* Monotonic.millis
-    const all = { ...headers(), ...resultHeaders(result) }
+    const all = { ...headers(), ...resultHeaders(result), ...chargeHeader(result.charge) }
     return "url" in result.image
       ? json(200, imageJson(result), all)
       : jsonInPieces(200, jsonChunks(imageJson(result), ids.unguessable()), all)

@@ -1,5 +1,7 @@
 import type { ImageModel, VideoModel } from "../../domain/Model.ts"
+import { toUsd } from "../../domain/Money.ts"
 import { quotient } from "../../domain/Shape.ts"
+import { clipPrice } from "../../domain/Video.ts"
 import { created, type Examples, picture } from "./Example.ts"
 
 const json = "application/json"
@@ -66,6 +68,7 @@ export const videoExamples = (model: VideoModel): Readonly<Record<string, Exampl
         status: "completed",
         progress: 100,
         completed_at: created + 84,
+        charge_usd: toUsd(clipPrice(model.pricing, seconds)),
         url,
         data: [{ url }]
       }

@@ -29,6 +29,11 @@ const lowered = {
     "The output that the balance covers, where that is less than was asked for."
   )
 }
+const charged = {
+  "x-gateway-charge-usd": textHeader(
+    "What the request was charged, in USD to the nano-dollar; a replay says 0, a stream does not have it."
+  )
+}
 const replayed = { "idempotency-replayed": textHeader("`true` if this is the kept result of an earlier request.") }
 const headersOf: Readonly<Record<string, object>> = {
   "302": { location: textHeader("The video's `url`.") },
@@ -46,6 +51,15 @@ const generating: Readonly<Record<string, { readonly surface: Surface; readonly 
   images: { surface: "image", bodies: ["ImageGenerationRequest", "ImageEditRequest", "ImageEditForm"] },
   videos: { surface: "video", bodies: ["VideoCreateRequest", "VideoCreateForm"] }
 }
+
+/** Those that answer once the request is charged. */
+const tellingCharge: ReadonlySet<string> = new Set([
+  "createChatCompletion",
+  "createMessage",
+  "createResponse",
+  "createImage",
+  "createImageEdit"
+])
 
 const showingOneVideo: ReadonlySet<string> = new Set(["getVideo", "getVideoContent"])
 
@@ -81,6 +95,7 @@ const describeOperation = (operation: OpenApi.OpenAPISpecOperation) => {
   const repeatable = operation.parameters.some(({ name }) => name === idempotencyKey)
   const made = {
     ...(rated || showingOneVideo.has(operation.operationId) ? sandbox : {}),
+    ...(tellingCharge.has(operation.operationId) ? charged : {}),
     ...(repeatable ? replayed : {}),
     ...(operation.tags[0] === "chat" ? lowered : {})
   }

@@ -1,4 +1,5 @@
 import type { ChatEvent, ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import type { AnswerName, ChatDialect } from "../chat/ChatDialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
 import { servedPath } from "../schema/ServedPath.ts"
@@ -25,8 +26,8 @@ class ResponsesEncoder implements StreamEncoder {
     return this.encoder?.encode(events) ?? this.begin(events, (encoder) => encoder.encode(events))
   }
 
-  finish(usage: Usage): string {
-    return this.encoder?.finish(usage) ?? this.begin([], (encoder) => encoder.finish(usage))
+  finish(usage: Usage, charge: NanoUsd): string {
+    return this.encoder?.finish(usage, charge) ?? this.begin([], (encoder) => encoder.finish(usage, charge))
   }
 
   error(...failure: Parameters<StreamEncoder["error"]>): string {

@@ -16,6 +16,7 @@ export const exposedHeaders = [
   "idempotency-replayed",
   "x-gateway-sandbox",
   "x-gateway-max-output-tokens",
+  "x-gateway-charge-usd",
   "traceresponse",
   "accept-ranges",
   "content-range",

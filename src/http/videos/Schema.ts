@@ -88,6 +88,10 @@ export const Video = Schema.Struct({
   created_at: Integer.annotations({ description: "Unix seconds." }),
   completed_at: described(Integer, "Unix seconds; once `completed` or `failed`."),
   seconds: described(Integer, "The clip's length, which its price was computed on."),
+  charge_usd: described(
+    Schema.Number,
+    "What it was charged, in USD; once `completed`. A refund is an entry of its own and does not change it."
+  ),
   url: described(Schema.String, "A permanent link to the mp4; once `completed`."),
   data: described(Schema.Array(Schema.Struct({ url: Schema.String })), "The same link; once `completed`."),
   error: described(

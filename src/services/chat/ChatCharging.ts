@@ -76,8 +76,7 @@ export const makeChatCharging = Effect.gen(function* () {
       const { caller, rate, tokens: tokenUse } = record
       const { concurrency, isOrgCapped, key, org } = caller
       record.trace?.resolve(model.id, request.stream)
-      const price = Pricing.holdPrice(model, request)
-      const upTo = Pricing.holdFor(price, price.cap)
+      const { price, upTo } = Pricing.quoteChat(model, request)
       // The same id lets a refund find the log's row by its hold.
       const id = record.id
       const allowance = rate.allowance === undefined ? rate : undefined
@@ -105,6 +104,7 @@ export const makeChatCharging = Effect.gen(function* () {
       )
     })
 
+  /** Returns what was charged. */
   const settle = (
     { model, record }: ChatTask,
     held: Hold,
@@ -130,7 +130,7 @@ export const makeChatCharging = Effect.gen(function* () {
           if (record.departed !== departed) record.isLogged = false
           countTokens(billed)
           countStatedCost(record)
-          return failpoint.reach("after_settle")
+          return proceed(failpoint.reach("after_settle"), () => Effect.succeed(settlement.charged))
         }
       )
     })

@@ -10,6 +10,7 @@ import {
   UpstreamFailed
 } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { HoldRefused } from "../ledger/HoldPlacement.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -40,9 +41,14 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
   {
     readonly complete: (
       task: ChatTask
-    ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage }, ChatFailure>
+    ) => Effect.Effect<
+      { readonly answer: ChatAnswer; readonly usage: Usage; readonly charge: NanoUsd },
+      ChatFailure
+    >
     /** Fails only before the head is sent; after that every outcome is in the stream and the record. */
     readonly stream: (task: ChatTask, sink: ChatSink) => Effect.Effect<void, ChatFailure>
+    /** What `complete` and `stream` would hold; nothing is held or asked. */
+    readonly quote: (task: Pick<ChatTask, "model" | "request">) => Effect.Effect<Pricing.ChatQuote, InvalidRequest>
     /** Counts the prompt only; free. */
     readonly countTokens: (task: Pick<ChatTask, "model" | "request">) => Effect.Effect<number>
   }
@@ -86,10 +92,11 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
                 // What may fail comes before the charge.
                 proceed(fitToCap(tokens, task, answer, measured), (fitted) => {
                   record.firstByteAt = Monotonic.millisOf(clock)
-                  return Effect.as(settle(task, held, measured, route.cost), {
+                  return Effect.map(settle(task, held, measured, route.cost), (charge) => ({
                     answer: fitted,
-                    usage: measured.billed
-                  })
+                    usage: measured.billed,
+                    charge
+                  }))
                 })
               )
             }
@@ -208,7 +215,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         const settled = yield* Effect.either(settle(task, held, measured, output.route?.cost))
         yield* Either.isLeft(settled)
           ? breakStream(task, sink, held, output, settled.left)
-          : sink.finish(measured.billed)
+          : sink.finish(measured.billed, settled.right)
       })
 
       const stream = (task: ChatTask, sink: ChatSink) =>
@@ -234,6 +241,9 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           )
         )
 
+      const quote = ({ model, request }: Pick<ChatTask, "model" | "request">) =>
+        Effect.map(router.admit(model, request), () => Pricing.quoteChat(model, request))
+
       const countTokens = ({ model, request }: Pick<ChatTask, "model" | "request">) =>
         Effect.flatMap(
           router.countTokens(model, request),
@@ -243,7 +253,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
           })
         )
 
-      return ChatCompletions.of({ complete, countTokens, stream })
+      return ChatCompletions.of({ complete, countTokens, quote, stream })
     })
   )
 }

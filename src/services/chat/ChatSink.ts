@@ -1,6 +1,7 @@
 import type { Effect } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { Aborted, RoutingFailure, SettleFailed } from "../../domain/Failure.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import type { StreamClient } from "../routing/RoutedStream.ts"
 import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
 
@@ -12,7 +13,7 @@ export interface ChatSink extends StreamClient {
   readonly isOpen: Effect.Effect<boolean>
   /** Writes at once; the effect waits until the client can take more. */
   readonly write: (events: ReadonlyArray<ChatEvent>) => Effect.Effect<void>
-  readonly finish: (usage: Usage) => Effect.Effect<void>
+  readonly finish: (usage: Usage, charge: NanoUsd) => Effect.Effect<void>
   readonly fail: (failure: RoutingFailure | SettleFailed | Aborted) => Effect.Effect<void>
   readonly departure: ClientDeparture
 }

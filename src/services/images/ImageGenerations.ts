@@ -9,6 +9,7 @@ import type { Hold } from "../../domain/Hold.ts"
 import { type ImageParams, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageModel, ImageVariant, Shape } from "../../domain/Model.ts"
+import { type NanoUsd, zero } from "../../domain/Money.ts"
 import { sizeOf } from "../../domain/Shape.ts"
 import { isSandbox } from "../catalog/CatalogRules.ts"
 import { fingerprint, keyFrom } from "../idempotency/Fingerprint.ts"
@@ -44,6 +45,8 @@ export interface ImageResult {
   readonly revisedPrompt: string | undefined
   readonly sandbox: boolean
   readonly replayed: boolean
+  /** Nothing for a replay. */
+  readonly charge: NanoUsd
 }
 
 export type ImageFailure = InvalidRequest | IdempotencyConflict | HoldRefused | RoutingFailure | SettleFailed
@@ -123,7 +126,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         record.notes.add("replayed")
         const { created, sandbox, size } = kept
         const revisedPrompt = kept.revisedPrompt ?? undefined
-        return { created, image: image.value, size, revisedPrompt, sandbox, replayed: true }
+        return { created, image: image.value, size, revisedPrompt, sandbox, replayed: true, charge: zero }
       })
 
       /** Fails before an image is bought that cannot be stored. */
@@ -174,7 +177,8 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         record.firstByteAt = endedAt
         const row = rowOf(record.entry({ status: 200, code: null, endedAt }))
         const settle = ledger.settle(held, variant.price, { effect: claim?.keep(kept, held.id), row })
-        record.addSettlement(yield* withSpan(record.trace?.span, "settle", settle))
+        const settlement = yield* withSpan(record.trace?.span, "settle", settle)
+        record.addSettlement(settlement)
         // How it was answered follows.
         record.isLogged = false
         yield* failpoint.reach("after_settle")
@@ -184,7 +188,8 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           size,
           revisedPrompt: kept.revisedPrompt ?? undefined,
           sandbox: kept.sandbox,
-          replayed: false
+          replayed: false,
+          charge: settlement.charged
         }
       })
 

@@ -81,6 +81,7 @@ const toQueuedVideo = (kept: Kept): Video => ({
   progress: 0,
   url: undefined,
   error: undefined,
+  charge: undefined,
   sandbox: false
 })
 

@@ -1,4 +1,5 @@
 import { Schema } from "effect"
+import { type NanoUsd, NanoUsdFromRow, toUsd } from "../../domain/Money.ts"
 import type { VideoStatus } from "../../domain/Video.ts"
 
 export const VideoView = Schema.Struct({
@@ -12,6 +13,8 @@ export const VideoView = Schema.Struct({
   errorCode: Schema.NullOr(Schema.String),
   errorMessage: Schema.NullOr(Schema.String),
   progress: Schema.Number,
+  /** Null until the video is completed. */
+  charge: Schema.NullOr(NanoUsdFromRow),
   sandbox: Schema.Boolean
 })
 export type VideoView = typeof VideoView.Type
@@ -28,6 +31,8 @@ export interface Video {
   readonly seconds: number
   readonly url: string | undefined
   readonly error: { readonly code: string; readonly message: string } | undefined
+  /** Undefined until the video is completed; a refund changes nothing. */
+  readonly charge: NanoUsd | undefined
   readonly sandbox: boolean
 }
 
@@ -43,11 +48,23 @@ export const toVideo = (view: VideoView, link: (media: string) => string): Video
   seconds: view.seconds,
   url: view.media === null ? undefined : link(view.media),
   error: view.errorCode === null ? undefined : { code: view.errorCode, message: view.errorMessage ?? "" },
+  charge: view.charge ?? undefined,
   sandbox: view.sandbox
 })
 
 /** As the API and webhooks show it; a replay equals the first response to the byte. */
-export const videoJson = ({ completedAt, createdAt, error, id, model, progress, seconds, status, url }: Video) => ({
+export const videoJson = ({
+  charge,
+  completedAt,
+  createdAt,
+  error,
+  id,
+  model,
+  progress,
+  seconds,
+  status,
+  url
+}: Video) => ({
   id,
   object: "video",
   model,
@@ -56,6 +73,7 @@ export const videoJson = ({ completedAt, createdAt, error, id, model, progress, 
   created_at: createdAt,
   ...(completedAt === undefined ? {} : { completed_at: completedAt }),
   seconds,
+  ...(charge === undefined ? {} : { charge_usd: toUsd(charge) }),
   ...(url === undefined ? {} : { url, data: [{ url }] }),
   ...(error === undefined ? {} : { error: { code: error.code, message: error.message } })
 })

@@ -13,7 +13,8 @@ const pruneBatch = 5_000
 
 const columns = (sql: SqlClient.SqlClient) =>
   sql.literal(`id, model, status, seconds, created_at, completed_at, media, error_code, error_message, sandbox,
-    CASE status WHEN 'completed' THEN 100 ELSE progress END AS progress`)
+    CASE status WHEN 'completed' THEN 100 ELSE progress END AS progress,
+    CASE status WHEN 'completed' THEN price END AS charge`)
 
 export interface PageStart {
   readonly order: "asc" | "desc"

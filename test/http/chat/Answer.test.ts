@@ -1,6 +1,7 @@
 import { FastCheck, Schema, Struct } from "effect"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
+import { zero } from "../../../src/domain/Money.ts"
 import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts"
 import { ChatCompletion, ChatCompletionChunk } from "../../../src/http/chat/CompletionSchema.ts"
 import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
@@ -89,7 +90,7 @@ describe("the encoder of a stream", () => {
     assert.strictEqual(sse.encode([reasoning("hm")]), chunk(`"reasoning_content":"hm"`))
     assert.strictEqual(sse.encode([stop]), chunk("", `"stop"`))
     assert.strictEqual(sse.encode([{ type: "usage", usage }]), "")
-    assert.strictEqual(sse.finish(usage), "data: [DONE]\n\n")
+    assert.strictEqual(sse.finish(usage, zero), "data: [DONE]\n\n")
   })
 
   it("begins an answer without output with the role too", () => {
@@ -118,7 +119,7 @@ describe("the encoder of a stream", () => {
 
   it("writes usage only on request, once, in a chunk of its own", () => {
     const sse = encoder(true)
-    const shown = dataOf(sse.encode([content("x"), stop, { type: "usage", usage }]) + sse.finish(usage))
+    const shown = dataOf(sse.encode([content("x"), stop, { type: "usage", usage }]) + sse.finish(usage, zero))
     const chunks = shown.slice(0, -1).map((data) => JSON.parse(data))
     assert.deepStrictEqual(chunks.map(Struct.get("usage")), [null, null, null, wireUsage])
     assert.deepStrictEqual(
@@ -158,7 +159,7 @@ describe("the encoder of a stream", () => {
     FastCheck.assert(
       FastCheck.property(events, FastCheck.boolean(), (sent, includeUsage) => {
         const sse = new SseEncoder({ ...name, model: `m"\n` }, includeUsage)
-        const text = sse.encode(sent) + sse.finish(usage)
+        const text = sse.encode(sent) + sse.finish(usage, zero)
         const lines = text.split("\n")
         assert.isTrue(
           lines.every((line, index) =>

@@ -5,6 +5,7 @@ import { Data, Effect } from "effect"
 import OpenAI, { APIError } from "openai"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
+import { zero } from "../../../src/domain/Money.ts"
 import { completionJson } from "../../../src/http/chat/ChatAnswer.ts"
 import { toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -72,7 +73,7 @@ describe("an answer", () => {
 describe("a stream", () => {
   const whole = (includeUsage: boolean, sent: ReadonlyArray<ChatEvent>) => {
     const sse = encoder(includeUsage)
-    return [": keep-alive\n\n", ...sent.map((event) => sse.encode([event])), sse.finish(usage)].filter(
+    return [": keep-alive\n\n", ...sent.map((event) => sse.encode([event])), sse.finish(usage, zero)].filter(
       (text) => text !== ""
     )
   }

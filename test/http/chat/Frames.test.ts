@@ -2,6 +2,7 @@ import { Effect, Either, FastCheck as fc, Layer, Option } from "effect"
 import { createParser } from "eventsource-parser"
 import type { ChatEvent, ChatRequest } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
+import { zero } from "../../../src/domain/Money.ts"
 import { isObject } from "../../../src/http/body/Guards.ts"
 import { chatCompletions } from "../../../src/http/chat/ChatCompletionsDialect.ts"
 import type { ChatDialect } from "../../../src/http/chat/ChatDialect.ts"
@@ -90,7 +91,7 @@ const encode = (
 ) => {
   const encoder = dialect.encoder(name, request)
   const before = all.map((events) => encoder.encode(events)).join("")
-  return before + (ends ? encoder.finish(usage) : encoder.error(brokenStream(new UpstreamFailed())))
+  return before + (ends ? encoder.finish(usage, zero) : encoder.error(brokenStream(new UpstreamFailed())))
 }
 
 describe("every frame of a stream is JSON", () => {

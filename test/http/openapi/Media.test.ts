@@ -36,6 +36,7 @@ const video: Video = {
   seconds: 8,
   url: undefined,
   error: undefined,
+  charge: undefined,
   sandbox: false
 }
 
@@ -103,7 +104,7 @@ describe("images and videos in the OpenAPI document", () => {
     const states: ReadonlyArray<Partial<Video>> = [
       {},
       { status: "in_progress" },
-      { status: "completed", completedAt: 2, url: "https://media.test/a.mp4" },
+      { status: "completed", completedAt: 2, url: "https://media.test/a.mp4", charge: NanoUsd(1_200_000_000n) },
       { status: "failed", completedAt: 2, error: { code: "timeout", message: "Too late." } }
     ]
     const all = states.map((state) => videoJson({ ...video, ...state }))

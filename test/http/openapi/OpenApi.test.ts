@@ -1,5 +1,6 @@
 import type { ChatAnswer } from "../../../src/domain/Chat.ts"
 import { UpstreamFailed } from "../../../src/domain/Failure.ts"
+import { zero } from "../../../src/domain/Money.ts"
 import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts"
 import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
@@ -126,7 +127,7 @@ describe("the OpenAPI document", () => {
         { type: "content", text: "x" },
         { type: "tool_call", index: 0, id: "c", name: "f", arguments: "" },
         { type: "finish", reason: "stop" }
-      ]) + sse.finish(usage)
+      ]) + sse.finish(usage, zero)
     const events = [...stream.matchAll(/^data: (\{.*\})$/gm)].map(([, data = ""]) => JSON.parse(data))
     assert.lengthOf(events, 5)
     for (const event of events) assert.isTrue(accepts("ChatStreamEvent", event))

@@ -1,5 +1,6 @@
 import { Either, FastCheck as fc } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
+import { zero } from "../../../src/domain/Money.ts"
 import { responseJson } from "../../../src/http/responses/Response.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
@@ -96,7 +97,7 @@ describe("any body of the Responses convention", () => {
           ...calls.map((called, index): ChatEvent => ({ type: "tool_call", index, ...called })),
           { type: "finish", reason: "stop" }
         ]
-        const text = encoder.encode(events) + encoder.finish(usage)
+        const text = encoder.encode(events) + encoder.finish(usage, zero)
         const sent: ReadonlyArray<unknown> = [...text.matchAll(/^data: (.*)$/gm)].map(([, data = ""]) =>
           JSON.parse(data)
         )

@@ -10,6 +10,7 @@ import {
   UpstreamFailed,
   UpstreamRejected
 } from "../../../src/domain/Failure.ts"
+import { zero } from "../../../src/domain/Money.ts"
 import { brokenStream, toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { responseJson } from "../../../src/http/responses/Response.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
@@ -49,7 +50,7 @@ const finalOf = async (text: string): Promise<OpenAiResponse> => {
 
 const encode = (request: ChatRequest, ...batches: ReadonlyArray<ReadonlyArray<ChatEvent>>) => {
   const encoder = responses.encoder(name, request)
-  return batches.map((events) => encoder.encode(events)).join("") + encoder.finish(usage)
+  return batches.map((events) => encoder.encode(events)).join("") + encoder.finish(usage, zero)
 }
 
 const said = (text: string): ChatEvent => ({ type: "content", text })
@@ -231,7 +232,7 @@ describe("a response of a host that speaks the convention", () => {
     assert.notInclude(before, "response.completed")
     assert.notInclude(before, "theirs")
     const ours = { ...answer, id: "resp_0a", model: "m", usage: { ...billed, extra: 1 } }
-    assert.deepStrictEqual<unknown>(JSON.parse(JSON.stringify(await read(before + encoder.finish(usage)))), [
+    assert.deepStrictEqual<unknown>(JSON.parse(JSON.stringify(await read(before + encoder.finish(usage, zero)))), [
       {
         type: "response.created",
         sequence_number: 0,
