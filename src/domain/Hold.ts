@@ -1,9 +1,16 @@
 import type { KeyId } from "./ApiKey.ts"
 import type { NanoUsd } from "./Money.ts"
-import type { OrgId } from "./Organization.ts"
+import type { Balance, OrgId } from "./Organization.ts"
 
 /** A request beside others of its organization may hold one of these equal parts of the balance. */
 export const balanceShares = 4n
+
+/** Whether a hold is placed alone, as the ledger's statements decide. */
+export const fitsBalance = (amount: NanoUsd, { balance, held }: Balance, isShared: boolean): boolean => {
+  const available = balance - held
+  const fitsShare = !isShared || held === 0n || amount <= balance / balanceShares
+  return available > 0n && amount <= available && fitsShare
+}
 
 /** Closed once: settled with a charge, or released. */
 export interface Hold {

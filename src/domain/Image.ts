@@ -117,6 +117,9 @@ export const variantFor = (model: ImageModel, params: ImageParams): Chosen => {
   )
 }
 
+/** What an image is held for, and charged. */
+export const imagePrice = ({ price }: ImageVariant): NanoUsd => price
+
 /** What the provider charges; a resolution's first cost holds for shapes without one. */
 export const variantCost = (
   { cost }: ImageRoute,

@@ -9,6 +9,7 @@ import { Media } from "./media/Schema.ts"
 import { MessagesStreamEvent } from "./messages/AnswerSchema.ts"
 import { Messages } from "./messages/Schema.ts"
 import { Models, ModelsRead } from "./models/Schema.ts"
+import { Quotes } from "./quote/Schema.ts"
 import { ResponseStreamEvent } from "./responses/ResponseSchema.ts"
 import { Responses } from "./responses/Schema.ts"
 import { apiPrefix } from "./schema/ServedPath.ts"
@@ -30,6 +31,7 @@ export class Api extends HttpApi.make("gateway")
   .add(Responses)
   .add(Images)
   .add(Videos)
+  .add(Quotes)
   .add(Models)
   .add(Credits)
   .add(Usage)

@@ -1,7 +1,7 @@
 import { Context, Effect, Layer, Ref } from "effect"
 import { type CapPeriod, KeyId } from "../../src/domain/ApiKey.ts"
 import { InsufficientCredits, SettleFailed, SpendLimitReached } from "../../src/domain/Failure.ts"
-import { balanceShares, type Hold } from "../../src/domain/Hold.ts"
+import { balanceShares, fitsBalance, type Hold } from "../../src/domain/Hold.ts"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
@@ -113,6 +113,13 @@ export const layer = Layer.effectContext(
       release,
       isOpen: ({ id }) => Effect.runSync(Ref.get(state)).holds.get(id)?.state === "open",
       job: { hold: (hold) => reserve(hold, true), settle: charge, release },
+      affords: ({ isShared = false, key, org, upTo }) =>
+        Effect.map(Ref.get(state), (now) => {
+          const { balance, held } = now.accounts.get(org) ?? none
+          const cap = now.caps.get(key)
+          const isCapped = cap !== undefined && (now.spent.get(key) ?? 0n) >= cap.amount
+          return !isCapped && fitsBalance(upTo, { balance: NanoUsd(balance), held: NanoUsd(held) }, isShared)
+        }),
       balance: (org) =>
         Effect.map(Ref.get(state), (now) => {
           const { balance, held } = now.accounts.get(org) ?? none

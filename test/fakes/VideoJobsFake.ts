@@ -1,6 +1,7 @@
 import { Effect, Layer } from "effect"
 import { VideoNotFinished, VideoNotFound } from "../../src/domain/Failure.ts"
 import type { OrgId } from "../../src/domain/Organization.ts"
+import { clipPrice } from "../../src/domain/Video.ts"
 import type { VideoCreation } from "../../src/services/videos/Create.ts"
 import { type Video, type VideoFailure, VideoJobs } from "../../src/services/videos/VideoJobs.ts"
 
@@ -81,6 +82,7 @@ export class VideoJobsFake {
         this.#deleted.add(id)
         return Effect.void
       }),
+    quote: ({ model, seconds }) => Effect.succeed(clipPrice(model.pricing, seconds)),
     prune: () => Effect.succeed(0)
   })
 }

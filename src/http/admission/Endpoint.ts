@@ -30,6 +30,8 @@ export interface AdmittedRequest extends Incoming {
 export interface Endpoint extends EndpointBase {
   readonly path: string
   readonly surface: Surface
+  /** It checks the scope itself, of the surface that its body names. */
+  readonly checksScope?: boolean | undefined
   /** A small request takes its rate unit and its hold in one statement. */
   readonly admitsWithHold: boolean
   /** Its requests may wait until others of their organization have closed their holds. */

@@ -1,7 +1,12 @@
 import { Effect } from "effect"
-import { type Caller, mayUseModel } from "../../domain/ApiKey.ts"
-import { ModelNotAllowed } from "../../domain/Failure.ts"
+import { type Caller, hasScope, mayUseModel, scopeOf } from "../../domain/ApiKey.ts"
+import { InsufficientScope, ModelNotAllowed } from "../../domain/Failure.ts"
 import type { Model, Surface } from "../../domain/Model.ts"
+
+export const requireScope = (caller: Caller, surface: Surface): Effect.Effect<void, InsufficientScope> => {
+  const scope = scopeOf[surface]
+  return hasScope(caller, scope) ? Effect.void : new InsufficientScope({ scope })
+}
 
 /** Where the model can be used at all; comes before a replay, as the scope does. */
 export const requireAllowed = (

@@ -5,6 +5,7 @@ import type { InvalidRequest } from "../../domain/Failure.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { IdPrefix } from "../../services/runtime/Ids.ts"
 import type { EncodeError } from "../Answer.ts"
+import type { FieldNames } from "../errors/FieldNames.ts"
 import type { StreamEncoder } from "./Sse.ts"
 
 export interface AnswerName {
@@ -34,5 +35,7 @@ export interface ChatDialect {
     charge: NanoUsd
   ) => unknown
   readonly encoder: (name: AnswerName, request: ChatRequest) => StreamEncoder
+  /** Its words for the fields of a chat, where they differ. */
+  readonly fieldNames?: FieldNames | undefined
   readonly encodeError?: EncodeError | undefined
 }

@@ -18,10 +18,15 @@ import type { ChatDialect } from "./ChatDialect.ts"
 import { conversationKeyOf } from "./ConversationKey.ts"
 import { withoutEndUser } from "./EndUser.ts"
 
-/** Reads a request of a dialect, and applies the rules of its model. */
-export const makeTaskReader = Effect.gen(function* () {
+interface Document {
+  readonly value: unknown
+  /** Of its JSON. */
+  readonly bytes: number
+}
+
+/** Decodes a body of a dialect, and applies the rules of its model. */
+export const makeTaskDecoder = Effect.gen(function* () {
   const catalog = yield* Catalog
-  const limits = yield* Limits
 
   const toTask = (
     { fitsHold }: Pick<ChatDialect, "fitsHold">,
@@ -49,20 +54,27 @@ export const makeTaskReader = Effect.gen(function* () {
     })
   }
 
+  return (
+    dialect: ChatDialect,
+    admitted: AdmittedRequest,
+    { bytes, value }: Document
+  ): Effect.Effect<ChatTask, InvalidRequest | ModelNotAllowed | ModelNotFound> => {
+    const { record, request } = admitted
+    record.model = modelIn(value)
+    const refusal = attribute(admitted, value, dialect.namesUserInMetadata)
+    if (refusal !== undefined) return refusal
+    const decoded = dialect.decode(value, request.headers)
+    if (Either.isLeft(decoded)) return decoded.left
+    record.stream = decoded.right.stream
+    return bytes > largeRequest
+      ? Effect.flatMap(largeChat(decoded.right), (asked) => toTask(dialect, asked, admitted, bytes))
+      : toTask(dialect, decoded.right, admitted, bytes)
+  }
+})
+
+export const makeTaskReader = Effect.gen(function* () {
+  const limits = yield* Limits
+  const decode = yield* makeTaskDecoder
   return (dialect: ChatDialect, admitted: AdmittedRequest): Effect.Effect<ChatTask, Failure | BodyCutOff> =>
-    proceed(
-      readDocument(admitted, limits.chatBodyBytes),
-      ({ bytes, value }): Effect.Effect<ChatTask, InvalidRequest | ModelNotAllowed | ModelNotFound> => {
-        const { record, request } = admitted
-        record.model = modelIn(value)
-        const refusal = attribute(admitted, value, dialect.namesUserInMetadata)
-        if (refusal !== undefined) return refusal
-        const decoded = dialect.decode(value, request.headers)
-        if (Either.isLeft(decoded)) return decoded.left
-        record.stream = decoded.right.stream
-        return bytes > largeRequest
-          ? Effect.flatMap(largeChat(decoded.right), (asked) => toTask(dialect, asked, admitted, bytes))
-          : toTask(dialect, decoded.right, admitted, bytes)
-      }
-    )
+    proceed(readDocument(admitted, limits.chatBodyBytes), (document) => decode(dialect, admitted, document))
 })

@@ -73,11 +73,9 @@ const imageJson = ({ created, image, revisedPrompt, size }: ImageResult) => ({
   ]
 })
 
-export const imageEndpoints = Effect.gen(function* () {
+/** Decodes a body whose references are decoded, and finds what it is offered. */
+export const makeImageReader = Effect.gen(function* () {
   const catalog = yield* Catalog
-  const ids = yield* Ids
-  const images = yield* ImageGenerations
-  const limits = yield* Limits
 
   const offerFor = (
     params: ImageParams,
@@ -89,8 +87,7 @@ export const imageEndpoints = Effect.gen(function* () {
     return Either.map(variantFor(model, params), (choice) => ({ model, ...choice }))
   }
 
-  // A function of its own, so that the body is freed before the picture is made.
-  const read = Effect.fnUntraced(function* (admitted: AdmittedRequest, body: unknown, needsReference: boolean) {
+  return Effect.fnUntraced(function* (admitted: AdmittedRequest, body: unknown, needsReference: boolean) {
     const { record } = admitted
     record.model = modelIn(body)
     const refusal = attribute(admitted, body)
@@ -102,6 +99,14 @@ export const imageEndpoints = Effect.gen(function* () {
     yield* requireAllowed(record.caller, "image", found)
     return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id), record.at) }
   })
+})
+
+export const imageEndpoints = Effect.gen(function* () {
+  const ids = yield* Ids
+  const images = yield* ImageGenerations
+  const limits = yield* Limits
+  // A function of its own, so that the body is freed before the picture is made.
+  const read = yield* makeImageReader
 
   const answer = Effect.fnUntraced(function* (
     { headers, record, request }: AdmittedRequest,

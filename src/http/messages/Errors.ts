@@ -25,7 +25,7 @@ const typeOf = ({ error: { code, type } }: Envelope): MessagesErrorType => {
   return code === "timeout" ? "timeout_error" : types[type]
 }
 
-const fields: FieldNames = {
+export const messagesFields: FieldNames = {
   reasoning_effort: "thinking",
   response_format: "output_config.format",
   web_search: "tools"
@@ -33,7 +33,7 @@ const fields: FieldNames = {
 
 export const messagesError = (body: Envelope, reason: string | undefined, requestId?: string): MessagesError => ({
   type: "error",
-  error: { type: typeOf(body), message: reason ?? renameField(body.error, fields).message },
+  error: { type: typeOf(body), message: reason ?? renameField(body.error, messagesFields).message },
   ...(requestId === undefined ? undefined : { request_id: requestId })
 })
 

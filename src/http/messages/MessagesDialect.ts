@@ -1,7 +1,7 @@
 import type { ChatDialect } from "../chat/ChatDialect.ts"
 import { servedPath } from "../schema/ServedPath.ts"
 import { messageJson, showsThinking } from "./Answer.ts"
-import { encodeMessagesError, messagesIdHeader } from "./Errors.ts"
+import { encodeMessagesError, messagesFields, messagesIdHeader } from "./Errors.ts"
 import { decodeMessagesBody } from "./MessagesBody.ts"
 import { createMessage } from "./Schema.ts"
 import { MessagesEncoder } from "./Stream.ts"
@@ -15,5 +15,6 @@ export const messages: ChatDialect = {
   decode: decodeMessagesBody,
   encodeAnswer: messageJson,
   encoder: (name, request) => new MessagesEncoder(name, showsThinking(request)),
+  fieldNames: messagesFields,
   encodeError: encodeMessagesError
 }

@@ -2,7 +2,7 @@ import { Either } from "effect"
 import type { Usage } from "../../domain/Chat.ts"
 import type { ChatModel } from "../../domain/Model.ts"
 import { NanoUsd, toUsd } from "../../domain/Money.ts"
-import { chatCharge, chatHold, noUsage } from "../../domain/Pricing.ts"
+import { chatCharge, noUsage, quoteChat } from "../../domain/Pricing.ts"
 import {
   customerCounts,
   customerSums,
@@ -11,6 +11,7 @@ import {
   type RequestUsage
 } from "../../services/requests/RequestCounts.ts"
 import { decodeChatBody } from "../chat/ChatBody.ts"
+import { chatOffer, quoteJson } from "../quote/QuoteJson.ts"
 import { created, type Examples, exampleUsage, hello } from "./Example.ts"
 
 const lastDay: Usage = { ...noUsage, prompt: 5210, completion: 1840, cached: 4096 }
@@ -26,8 +27,9 @@ const chatCountsOf = (usage: RequestUsage) => ({
 
 export const accountExamples = (model: ChatModel): Readonly<Record<string, Examples>> => {
   const charge = chatCharge(model.pricing, exampleUsage)
-  const request = decodeChatBody({ model: model.id, messages: [{ role: "user", content: hello }] })
-  const hold = chatHold(model, Either.getOrThrow(request))
+  const body = { model: model.id, messages: [{ role: "user", content: hello }] }
+  const quote = quoteChat(model, Either.getOrThrow(decodeChatBody(body)))
+  const hold = quote.upTo
   const chargeBefore = chatCharge(model.pricing, lastDay)
   const balance = toppedUp - chargeBefore - charge
   const sum = (day: string, requests: number, usage: Usage, charged: NanoUsd) => ({
@@ -37,6 +39,10 @@ export const accountExamples = (model: ChatModel): Readonly<Record<string, Examp
     charge_usd: toUsd(charged)
   })
   return {
+    createQuote: {
+      request: { "application/json": { chat: { endpoint: "/v1/chat/completions", body } } },
+      answer: quoteJson(chatOffer(model, quote), true)
+    },
     getUsage: {
       answer: {
         object: "list",

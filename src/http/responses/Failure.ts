@@ -2,7 +2,7 @@ import type { ReasonCode } from "../../domain/Failure.ts"
 import type { Envelope, WireError } from "../errors/ErrorMessages.ts"
 import { type FieldNames, renameField } from "../errors/FieldNames.ts"
 
-const fields: FieldNames = {
+export const responsesFields: FieldNames = {
   messages: "input",
   max_tokens: "max_output_tokens",
   reasoning_effort: "reasoning",
@@ -12,7 +12,7 @@ const fields: FieldNames = {
 
 /** Says why the provider refused a request: agents recover by it. */
 export const responsesError = ({ body: { error }, reason, reasonCode }: Omit<WireError, "status">): Envelope => {
-  const { message, param } = renameField(error, fields)
+  const { message, param } = renameField(error, responsesFields)
   return { error: { message: reason ?? message, type: error.type, param, code: reasonCode ?? error.code } }
 }
 

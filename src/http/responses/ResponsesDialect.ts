@@ -4,7 +4,7 @@ import type { AnswerName, ChatDialect } from "../chat/ChatDialect.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
 import { servedPath } from "../schema/ServedPath.ts"
 import { Events } from "./Events.ts"
-import { responsesError } from "./Failure.ts"
+import { responsesError, responsesFields } from "./Failure.ts"
 import { NativeEncoder } from "./NativeStream.ts"
 import { responseJson } from "./Response.ts"
 import { decodeResponsesBody } from "./ResponsesBody.ts"
@@ -51,5 +51,6 @@ export const responses: ChatDialect = {
   decode: decodeResponsesBody,
   encodeAnswer: responseJson,
   encoder: (name, request) => new ResponsesEncoder(name, request),
+  fieldNames: responsesFields,
   encodeError: responsesError
 }

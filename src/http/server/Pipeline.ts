@@ -2,8 +2,8 @@ import type { IncomingMessage } from "node:http"
 import { FileSystem, type HttpApp, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Cause, Effect, Option } from "effect"
-import { type Caller, hasScope, scopeOf } from "../../domain/ApiKey.ts"
-import { Aborted, AddressBlocked, type Failure, InsufficientScope } from "../../domain/Failure.ts"
+import type { Caller } from "../../domain/ApiKey.ts"
+import { Aborted, AddressBlocked, type Failure, type InsufficientScope } from "../../domain/Failure.ts"
 import { Auth } from "../../services/access/Auth.ts"
 import { Instance } from "../../services/instance/Instance.ts"
 import type { RequestRecord } from "../../services/requests/RequestRecord.ts"
@@ -15,6 +15,7 @@ import { adminBodyBytes } from "../admin/AdminBody.ts"
 import { admittedMaker } from "../admission/AdmittedRequest.ts"
 import { presentedKey, presentedSecret } from "../admission/CallerAuthentication.ts"
 import type { Endpoint, EndpointBase } from "../admission/Endpoint.ts"
+import { requireScope } from "../admission/ModelAccess.ts"
 import { makeRateUnits } from "../admission/RateUnits.ts"
 import { contextMaker, RequestContext } from "../admission/RequestContext.ts"
 import { explain, makeReports, type Outcome } from "../admission/RequestOutcome.ts"
@@ -110,10 +111,8 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
       ? enterWithKey(matched, context)
       : Effect.zipRight(checkBlockList(context.address, matched.endpoint.isForMachines), checkPath(matched))
 
-  const checkScope = ({ surface }: Endpoint, caller: Caller): Effect.Effect<void, InsufficientScope> => {
-    const scope = scopeOf[surface]
-    return hasScope(caller, scope) ? Effect.void : new InsufficientScope({ scope })
-  }
+  const checkScope = ({ checksScope, surface }: Endpoint, caller: Caller): Effect.Effect<void, InsufficientScope> =>
+    checksScope === true ? Effect.void : requireScope(caller, surface)
 
   const checkRateAndScope = (
     { endpoint, request }: Matched<Endpoint>,

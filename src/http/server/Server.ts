@@ -16,6 +16,7 @@ import { MediaHandlers } from "../media/MediaHandlers.ts"
 import { countTokensEndpoint } from "../messages/CountTokens.ts"
 import { messages } from "../messages/MessagesDialect.ts"
 import { ModelsHandlers } from "../models/ModelHandlers.ts"
+import { quoteEndpoint } from "../quote/QuoteEndpoint.ts"
 import { responses } from "../responses/ResponsesDialect.ts"
 import { StatementHandlers } from "../statement/StatementHandlers.ts"
 import { SystemHandlers } from "../system/SystemHandlers.ts"
@@ -71,7 +72,14 @@ const dialects = [chatCompletions, responses, messages]
 
 const generatingEndpoints = Effect.gen(function* () {
   const { edit, generate } = yield* imageEndpoints
-  return [...(yield* chatEndpoints(dialects)), yield* countTokensEndpoint, generate, edit, yield* videoEndpoint]
+  return [
+    ...(yield* chatEndpoints(dialects)),
+    yield* countTokensEndpoint,
+    generate,
+    edit,
+    yield* videoEndpoint,
+    yield* quoteEndpoint(dialects)
+  ]
 })
 
 const handlers = (options: ServerOptions) =>

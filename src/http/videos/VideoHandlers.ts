@@ -64,10 +64,9 @@ const endpoint = { path: servedPath(createVideo), surface: "video", admitsWithHo
 /** Other ids never reach the database; some hold NUL. */
 const wellFormedId = /^vid_[\w-]{1,128}$/
 
-export const videoEndpoint = Effect.gen(function* () {
+/** Decodes a body, and finds what it is offered. */
+export const makeVideoReader = Effect.gen(function* () {
   const catalog = yield* Catalog
-  const limits = yield* Limits
-  const videos = yield* VideoJobs
 
   const offerFor = (
     params: VideoParams,
@@ -79,9 +78,8 @@ export const videoEndpoint = Effect.gen(function* () {
     return Either.map(secondsFor(model, params), (seconds) => ({ model, seconds }))
   }
 
-  const read = Effect.fnUntraced(function* (admitted: AdmittedRequest) {
+  return Effect.fnUntraced(function* (admitted: AdmittedRequest, received: unknown) {
     const { record } = admitted
-    const received = yield* readJsonOrForm(admitted, limits.mediaBodyBytes, videoForm)
     const body = yield* decodeReferences(received)
     record.model = modelIn(body)
     const refusal = attribute(admitted, body)
@@ -93,10 +91,19 @@ export const videoEndpoint = Effect.gen(function* () {
     yield* requireAllowed(record.caller, "video", found)
     return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id), record.at) }
   })
+})
+
+export const videoEndpoint = Effect.gen(function* () {
+  const limits = yield* Limits
+  const read = yield* makeVideoReader
+  const videos = yield* VideoJobs
 
   const create = Effect.fnUntraced(function* (admitted: AdmittedRequest) {
     const { headers, record, request } = admitted
-    const { offer, params } = yield* read(admitted)
+    const { offer, params } = yield* Effect.flatMap(
+      readJsonOrForm(admitted, limits.mediaBodyBytes, videoForm),
+      (received) => read(admitted, received)
+    )
     const repeated = { params, idempotencyKey: idempotencyKeyOf(request), record }
     const { replayed, video } = Either.isRight(offer)
       ? yield* videos.create({ ...repeated, ...offer.right })

@@ -6,7 +6,7 @@ import {
   type SettleFailed
 } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
-import { type ImageParams, variantCost } from "../../domain/Image.ts"
+import { type ImageParams, imagePrice, variantCost } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageModel, ImageVariant, Shape } from "../../domain/Model.ts"
 import { type NanoUsd, zero } from "../../domain/Money.ts"
@@ -176,7 +176,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         const endedAt = yield* Monotonic.millis
         record.firstByteAt = endedAt
         const row = rowOf(record.entry({ status: 200, code: null, endedAt }))
-        const settle = ledger.settle(held, variant.price, { effect: claim?.keep(kept, held.id), row })
+        const settle = ledger.settle(held, imagePrice(variant), { effect: claim?.keep(kept, held.id), row })
         const settlement = yield* withSpan(record.trace?.span, "settle", settle)
         record.addSettlement(settlement)
         // How it was answered follows.
@@ -200,7 +200,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         if (claim?._tag === "Replay") return yield* readKept(record, claim.result)
         const { concurrency, isOrgCapped, key, org } = record.caller
         // The same id lets a refund find the log's row.
-        const held = yield* ledger.hold({ id: record.id, org, key, upTo: variant.price, concurrency, isOrgCapped })
+        const held = yield* ledger.hold({ id: record.id, org, key, upTo: imagePrice(variant), concurrency, isOrgCapped })
         record.hold = held.id
         record.trace?.admit()
         yield* failpoint.reach("after_hold")

@@ -3,7 +3,7 @@ import { type Cause, Context, Effect, Layer, Metric, type Scope } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import { InsufficientCredits, type RateLimited, SettleFailed } from "../../domain/Failure.ts"
 import { Funds } from "../../domain/Funds.ts"
-import type { Hold, Settlement } from "../../domain/Hold.ts"
+import { fitsBalance, type Hold, type Settlement } from "../../domain/Hold.ts"
 import { maxStored, min, type NanoUsd } from "../../domain/Money.ts"
 import { Balance, OrgId } from "../../domain/Organization.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
@@ -55,6 +55,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     readonly release: (hold: Hold) => Effect.Effect<void>
     /** Whether a hold placed by this process is neither settled nor released. */
     readonly isOpen: (hold: Hold) => boolean
+    /** Whether the hold would be placed now, but for the limits of rate, tokens and requests at once. */
+    readonly affords: (request: Pick<HoldRequest, "org" | "key" | "upTo" | "isShared">) => Effect.Effect<boolean>
     readonly balance: (org: OrgId) => Effect.Effect<Balance>
     readonly funds: (org: OrgId) => Effect.Effect<Funds>
     /** Holds that outlive the process: plain statements for the caller's transaction, which may be repeated. */
@@ -145,6 +147,16 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         execute: (org) => sql`SELECT balance, held FROM organizations WHERE id = ${org}`
       })
 
+      const affords = Effect.fn("Ledger.affords")(
+        function* ({ isShared = false, key, org, upTo }: Parameters<Ledger["Type"]["affords"]>[0]) {
+          if (!fitsBalance(min(upTo, maxStored), yield* balanceOf(org), isShared)) return false
+          const spend = yield* runWith(sql, spendOfPayers([key, org]))
+          return [key, org].every((payer) => spendOf(spend, payer) === undefined)
+        },
+        Effect.orDie,
+        Effect.uninterruptible
+      )
+
       const fundsOf = SqlSchema.single({
         Request: OrgId,
         Result: Funds,
@@ -161,6 +173,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
         release,
         isOpen: ({ id }) => open.has(id),
         job: jobs(sql),
+        affords,
         balance: Effect.fn("Ledger.balance")((org: OrgId) => Effect.orDie(balanceOf(org)), Effect.uninterruptible),
         funds: Effect.fn("Ledger.funds")((org: OrgId) => Effect.orDie(fundsOf(org)), Effect.uninterruptible)
       })

@@ -37,6 +37,8 @@ export interface VideoCreation {
   readonly record: RequestRecord
 }
 
+export type QuotedVideo = Pick<VideoCreation, "model" | "params" | "seconds">
+
 const Kept = Schema.Struct({
   id: Schema.String,
   model: Schema.String,
@@ -79,6 +81,9 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
               })
           )
         )
+
+  const quote = ({ model, params, seconds }: QuotedVideo) =>
+    Effect.map(checkWebhook(params), (webhookUrl) => ({ price: clipPrice(model.pricing, seconds), webhookUrl }))
 
   const claimKey = Effect.fnUntraced(function* ({ params, idempotencyKey, record }: RepeatedCreation) {
     if (idempotencyKey === undefined) return undefined
@@ -139,11 +144,10 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     const { params, model, record, seconds } = creation
     const { key, org } = record.caller
     record.trace?.resolve(model.id)
-    const webhookUrl = yield* checkWebhook(params)
+    const { price, webhookUrl } = yield* quote(creation)
     const claim = yield* claimKey(creation)
     if (claim?._tag === "Replay") return { replay: yield* Effect.orDie(decodeKept(claim.result)) }
     const [reference] = params.references
-    const price = clipPrice(model.pricing, seconds)
     const id = ids.prefixed("vid")
     // The same id lets the charge find the log's row.
     const hold = { id: record.id, org, key, amount: price }
@@ -204,7 +208,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
       Effect.scoped
     )
 
-  return { create, refundJob, replay }
+  return { create, quote, refundJob, replay }
 })
 
 export interface Created {

@@ -7,6 +7,7 @@ import {
   VideoNotFinished,
   VideoNotFound
 } from "../../domain/Failure.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { HoldRefused } from "../ledger/Ledger.ts"
 import { makeMediaRemovals } from "../media/MediaRemovals.ts"
@@ -16,7 +17,7 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { makeAdvance } from "./Advance.ts"
-import { type Created, type Kept, makeCreate, type RepeatedCreation, type VideoCreation } from "./Create.ts"
+import { type Created, type Kept, makeCreate, type QuotedVideo, type RepeatedCreation, type VideoCreation } from "./Create.ts"
 import { holdOf, makeFinish, retryBriefly } from "./Finish.ts"
 import { makeSubmit } from "./Submit.ts"
 import { toVideo, type Video } from "./VideoObject.ts"
@@ -58,6 +59,8 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
     readonly create: (creation: VideoCreation) => Effect.Effect<CreatedVideo, VideoFailure>
     /** What the key's request got from a model that is no longer sold like that; none for any other request. */
     readonly replay: (request: RepeatedCreation) => Effect.Effect<Option.Option<CreatedVideo>, IdempotencyConflict>
+    /** What `create` would hold, and a completed video is charged; nothing is held or asked. */
+    readonly quote: (video: QuotedVideo) => Effect.Effect<NanoUsd, InvalidRequest>
     readonly find: (org: OrgId, id: string) => Effect.Effect<Video, VideoNotFound>
     /** Newest first, unless said otherwise; fails where it is to start after no video of the organization. */
     readonly list: (org: OrgId, limit: number, start?: PageStart) => Effect.Effect<ReadonlyArray<Video>, VideoNotFound>
@@ -185,6 +188,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
   return VideoJobs.of({
     create,
     replay,
+    quote: (video) => Effect.map(creation.quote(video), ({ price }) => price),
     prune,
     find: Effect.fn("VideoJobs.find")(find),
     list: Effect.fn("VideoJobs.list")(list),

@@ -1,4 +1,5 @@
 import { Arbitrary, Either, FastCheck, Schema } from "effect"
+import { NanoUsd } from "../../../src/domain/Money.ts"
 import { decodeImageBody } from "../../../src/http/images/ImageHandlers.ts"
 import { ImageEditRequest, ImageGenerationRequest } from "../../../src/http/images/Schema.ts"
 import { VideoCreateRequest } from "../../../src/http/videos/Schema.ts"

@@ -1,0 +1,112 @@
+import { Effect } from "effect"
+import { BodyTooLarge, type Failure, InvalidRequest } from "../../domain/Failure.ts"
+import type { Surface } from "../../domain/Model.ts"
+import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
+import { Ledger } from "../../services/ledger/Ledger.ts"
+import { VideoJobs } from "../../services/videos/VideoJobs.ts"
+import { json } from "../Answer.ts"
+import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
+import { requireScope } from "../admission/ModelAccess.ts"
+import { Limits, readDocument } from "../body/BodyReader.ts"
+import type { JsonObject } from "../body/Guards.ts"
+import { decodeReferences } from "../body/ReferenceFields.ts"
+import type { ChatDialect } from "../chat/ChatDialect.ts"
+import { makeTaskDecoder } from "../chat/ChatTasks.ts"
+import { renameField } from "../errors/FieldNames.ts"
+import { makeImageReader } from "../images/ImageHandlers.ts"
+import { editImage, generateImage } from "../images/Schema.ts"
+import { decoder } from "../schema/Decoding.ts"
+import { servedPath } from "../schema/ServedPath.ts"
+import { makeVideoReader } from "../videos/VideoHandlers.ts"
+import { createVideo } from "../videos/Schema.ts"
+import { chatOffer, imageOffer, type Offer, quoteJson, videoOffer } from "./QuoteJson.ts"
+import { createQuote, QuoteRequest } from "./Schema.ts"
+
+interface Asked {
+  readonly admitted: AdmittedRequest
+  readonly body: JsonObject
+  /** Of the whole JSON. */
+  readonly bytes: number
+}
+
+/** What an endpoint offers to a body, with the errors that come before its hold. */
+interface Quoter {
+  readonly surface: Surface
+  readonly offer: (asked: Asked) => Effect.Effect<Offer & { readonly isShared?: boolean | undefined }, Failure>
+}
+
+const decode = decoder(QuoteRequest)
+
+/** Holds and charges nothing, asks no provider, and leaves no row in the log. */
+export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArray<ChatDialect>) {
+  const chat = yield* ChatCompletions
+  const decodeTask = yield* makeTaskDecoder
+  const ledger = yield* Ledger
+  const limits = yield* Limits
+  const readImage = yield* makeImageReader
+  const readVideo = yield* makeVideoReader
+  const videos = yield* VideoJobs
+
+  const quoteChat = (dialect: ChatDialect): Quoter => ({
+    surface: "chat",
+    offer: ({ admitted, body, bytes }) =>
+      Effect.gen(function* () {
+        const limitBytes = limits.chatBodyBytes
+        if (bytes > limitBytes) return yield* new BodyTooLarge({ limitBytes })
+        const task = yield* decodeTask(dialect, admitted, { value: body, bytes })
+        return { ...chatOffer(task.model, yield* chat.quote(task)), isShared: task.fitsHold }
+      }).pipe(
+        Effect.catchTag(
+          "InvalidRequest",
+          (refusal) => new InvalidRequest(renameField(refusal, dialect.fieldNames ?? {}))
+        )
+      )
+  })
+
+  const quoteImage = (needsReference: boolean): Quoter => ({
+    surface: "image",
+    offer: Effect.fnUntraced(function* ({ admitted, body }) {
+      const found = yield* readImage(admitted, yield* decodeReferences(body), needsReference)
+      const { model, variant } = yield* found.offer
+      return imageOffer(model, variant)
+    })
+  })
+
+  const quoteVideo: Quoter = {
+    surface: "video",
+    offer: Effect.fnUntraced(function* ({ admitted, body }) {
+      const { offer, params } = yield* readVideo(admitted, body)
+      const { model, seconds } = yield* offer
+      return videoOffer(model, yield* videos.quote({ model, params, seconds }))
+    })
+  }
+
+  const quoters: ReadonlyMap<string, Quoter> = new Map([
+    ...dialects.map((dialect) => [dialect.path, quoteChat(dialect)] as const),
+    [servedPath(generateImage), quoteImage(false)],
+    [servedPath(editImage), quoteImage(true)],
+    [servedPath(createVideo), quoteVideo]
+  ])
+
+  const endpoint: Endpoint = {
+    path: servedPath(createQuote),
+    surface: "chat",
+    checksScope: true,
+    admitsWithHold: false,
+    answer: Effect.fnUntraced(function* (admitted) {
+      const { headers, record } = admitted
+      record.isLogged = true
+      const { bytes, value } = yield* readDocument(admitted, Math.max(limits.chatBodyBytes, limits.mediaBodyBytes))
+      const { body, endpoint: path } = yield* decode(value)
+      const quoter = quoters.get(path)
+      if (quoter === undefined) return yield* Effect.dieMessage(`nothing quotes ${path}`)
+      const { key, org } = record.caller
+      yield* requireScope(record.caller, quoter.surface)
+      const offer = yield* quoter.offer({ admitted, body, bytes })
+      const { isShared, upTo } = offer
+      const affordable = yield* ledger.affords({ org, key, upTo, isShared })
+      return json(200, quoteJson(offer, affordable), headers())
+    })
+  }
+  return endpoint
+})
