@@ -153,8 +153,6 @@ export const quoteChat = (model: ChatModel, request: ChatRequest): ChatQuote => 
   return { price, upTo: holdFor(price, price.cap) }
 }
 
-export const chatHold = (model: ChatModel, request: ChatRequest): NanoUsd => quoteChat(model, request).upTo
-
 export const noUsage: Usage = { prompt: 0, completion: 0, cached: 0, cacheWrite: 0, reasoning: 0 }
 
 const count = (tokens: number): number => {

@@ -65,43 +65,45 @@ const anyUsage = (most: number): fc.Arbitrary<Usage> =>
       return { prompt, completion, cached, cacheWrite, cacheWriteHour, reasoning: 0, webSearches }
     })
 
+const chatHold = (...asked: Parameters<typeof Pricing.quoteChat>) => Pricing.quoteChat(...asked).upTo
+
 describe("chatHold", () => {
   it("is the bound at the dearest input price plus the cap at the dearest output price", () => {
     const messages = [user("x".repeat(1000))]
     const tokens = BigInt(bound(messages))
-    const hold = Pricing.chatHold(chatModel(), request(messages, { maxTokens: 4096 }))
+    const hold = chatHold(chatModel(), request(messages, { maxTokens: 4096 }))
     assert.strictEqual(hold, tokens * 1500n + 4096n * 7500n)
-    const written = Pricing.chatHold(chatModel({ pricing: tiered }), request(messages, { maxTokens: 4096 }))
+    const written = chatHold(chatModel({ pricing: tiered }), request(messages, { maxTokens: 4096 }))
     assert.strictEqual(written, tokens * 1875n + 4096n * 7500n)
-    const kept = Pricing.chatHold(chatModel({ pricing: agents }), request(messages, { maxTokens: 4096 }))
+    const kept = chatHold(chatModel({ pricing: agents }), request(messages, { maxTokens: 4096 }))
     assert.strictEqual(kept, tokens * 3000n + 4096n * 7500n)
   })
 
   it("covers the most searches of a request that asks for them, and none of another", () => {
     const messages = [user("x")]
     const model = chatModel({ pricing: agents, maxWebSearches: 7 })
-    const plain = Pricing.chatHold(model, request(messages))
-    const searching = Pricing.chatHold(model, request(messages, { webSearch: true }))
+    const plain = chatHold(model, request(messages))
+    const searching = chatHold(model, request(messages, { webSearch: true }))
     assert.strictEqual(searching - plain, 7n * 10_000_000n + 10_000n * 3000n)
   })
 
   it("takes the long-context tier when the bound may reach it", () => {
     const messages = [user("x".repeat(250_000))]
     const tokens = BigInt(bound(messages))
-    const hold = Pricing.chatHold(chatModel({ pricing: tiered }), request(messages))
+    const hold = chatHold(chatModel({ pricing: tiered }), request(messages))
     assert.strictEqual(hold, tokens * 3000n + 100n * 11_250n)
   })
 
   it("clamps the output cap to the model's", () => {
-    const asked = Pricing.chatHold(chatModel({ maxOutput: 50 }), request([user("x")], { maxTokens: 1_000_000 }))
-    assert.strictEqual(asked, Pricing.chatHold(chatModel(), request([user("x")], { maxTokens: 50 })))
+    const asked = chatHold(chatModel({ maxOutput: 50 }), request([user("x")], { maxTokens: 1_000_000 }))
+    assert.strictEqual(asked, chatHold(chatModel(), request([user("x")], { maxTokens: 50 })))
   })
 
   it("covers an agent's cap up to the model's own", () => {
     const native = { dialect: "messages", body: {}, headers: {}, extraTokens: 0 } as const
     const model = chatModel({ maxOutput: 50, ownMaxOutput: 80 })
-    const asked = Pricing.chatHold(model, request([user("x")], { maxTokens: 1_000_000, native }))
-    assert.strictEqual(asked, Pricing.chatHold(chatModel(), request([user("x")], { maxTokens: 80 })))
+    const asked = chatHold(model, request([user("x")], { maxTokens: 1_000_000, native }))
+    assert.strictEqual(asked, chatHold(chatModel(), request([user("x")], { maxTokens: 80 })))
   })
 
   it("is never less than the charge of any usage within its bounds", () => {
@@ -117,9 +119,9 @@ describe("chatHold", () => {
         const limit = Pricing.promptBound(model, asked)
         const prompt = of.prompt % (limit + 1)
         const spent = Pricing.capUsage(Pricing.sanitizeUsage({ ...of, prompt }), asked)
-        assert.isTrue(Pricing.chatCharge(pricing, spent) <= Pricing.chatHold(model, asked))
+        assert.isTrue(Pricing.chatCharge(pricing, spent) <= chatHold(model, asked))
         const most = { ...spent, prompt: limit, completion: maxTokens }
-        assert.isTrue(Pricing.chatCharge(pricing, most) <= Pricing.chatHold(model, asked))
+        assert.isTrue(Pricing.chatCharge(pricing, most) <= chatHold(model, asked))
       }),
       { numRuns: 300 }
     )

@@ -35,7 +35,7 @@ interface Quoter {
   readonly offer: (asked: Asked) => Effect.Effect<Offer & { readonly isShared?: boolean | undefined }, Failure>
 }
 
-const decode = decoder(QuoteRequest)
+export const decodeQuoteBody = decoder(QuoteRequest)
 
 /** Holds and charges nothing, asks no provider, and leaves no row in the log. */
 export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArray<ChatDialect>) {
@@ -97,7 +97,7 @@ export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArra
       const { headers, record } = admitted
       record.isLogged = true
       const { bytes, value } = yield* readDocument(admitted, Math.max(limits.chatBodyBytes, limits.mediaBodyBytes))
-      const { body, endpoint: path } = yield* decode(value)
+      const { body, endpoint: path } = yield* decodeQuoteBody(value)
       const quoter = quoters.get(path)
       if (quoter === undefined) return yield* Effect.dieMessage(`nothing quotes ${path}`)
       const { key, org } = record.caller

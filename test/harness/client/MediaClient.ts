@@ -44,6 +44,7 @@ export const Video = Schema.Struct({
   created_at: Schema.Int,
   completed_at: Schema.optional(Schema.Int),
   seconds: Schema.Int,
+  charge_usd: Schema.optional(Schema.Number),
   url: Schema.optional(Schema.String),
   data: Schema.optional(Schema.Tuple(Schema.Struct({ url: Schema.String }))),
   error: Schema.optional(Schema.Struct({ code: Schema.String, message: Schema.String }))

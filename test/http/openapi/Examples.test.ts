@@ -8,6 +8,7 @@ import { toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { decodeImageBody } from "../../../src/http/images/ImageHandlers.ts"
 import { decodeMessagesBody } from "../../../src/http/messages/MessagesBody.ts"
 import { openApiDocument } from "../../../src/http/openapi/OpenApi.ts"
+import { decodeQuoteBody } from "../../../src/http/quote/QuoteEndpoint.ts"
 import { responsesError } from "../../../src/http/responses/Failure.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { decodeVideoBody } from "../../../src/http/videos/VideoHandlers.ts"
@@ -41,7 +42,8 @@ const decoders: Readonly<Record<string, (body: unknown) => Either.Either<unknown
   createResponse: decodeResponsesBody,
   createImage: (body) => decodeImageBody(body, { needsReference: false }),
   createImageEdit: (body) => decodeImageBody(body, { needsReference: true }),
-  createVideo: decodeVideoBody
+  createVideo: decodeVideoBody,
+  createQuote: decodeQuoteBody
 }
 
 /** Whether the document has this answer for this operation. */

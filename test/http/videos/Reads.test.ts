@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import OpenAI from "openai"
+import { NanoUsd } from "../../../src/domain/Money.ts"
 import type { Video } from "../../../src/services/videos/VideoJobs.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { type Answer, assertRefused, badRequest, callAt, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
@@ -32,8 +33,16 @@ const states: ReadonlyArray<readonly [state: string, video: Partial<Video>, show
   ],
   [
     "completed",
-    { status: "completed", progress: 100, completedAt: 1_700_000_100, url },
-    { status: "completed", progress: 100, completed_at: 1_700_000_100, seconds: 8, url, data: [{ url }] }
+    { status: "completed", progress: 100, completedAt: 1_700_000_100, charge: NanoUsd(800_000_001n), url },
+    {
+      status: "completed",
+      progress: 100,
+      completed_at: 1_700_000_100,
+      seconds: 8,
+      charge_usd: 0.800000001,
+      url,
+      data: [{ url }]
+    }
   ],
   [
     "failed",

@@ -47,6 +47,7 @@ describe.concurrent("the webhooks of a video", () => {
       created_at: createdAt,
       completed_at: completedAt,
       seconds: 8,
+      charge_usd: 0.8,
       url,
       data: [{ url }]
     }
