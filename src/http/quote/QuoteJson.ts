@@ -1,6 +1,6 @@
-import type { ChatModel, ImageModel, ImageVariant, VideoModel } from "../../domain/Model.ts"
-import { min, maxStored, type NanoUsd, toUsd } from "../../domain/Money.ts"
 import { imagePrice } from "../../domain/Image.ts"
+import type { ChatModel, ImageModel, ImageVariant, VideoModel } from "../../domain/Model.ts"
+import { maxStored, min, type NanoUsd, toUsd } from "../../domain/Money.ts"
 import type { ChatQuote } from "../../domain/Pricing.ts"
 import { listModel } from "../../services/catalog/Surfaces.ts"
 import type { Quote } from "./Schema.ts"

@@ -41,10 +41,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
   {
     readonly complete: (
       task: ChatTask
-    ) => Effect.Effect<
-      { readonly answer: ChatAnswer; readonly usage: Usage; readonly charge: NanoUsd },
-      ChatFailure
-    >
+    ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage; readonly charge: NanoUsd }, ChatFailure>
     /** Fails only before the head is sent; after that every outcome is in the stream and the record. */
     readonly stream: (task: ChatTask, sink: ChatSink) => Effect.Effect<void, ChatFailure>
     /** What `complete` and `stream` would hold; nothing is held or asked. */

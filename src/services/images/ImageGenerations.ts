@@ -200,7 +200,14 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         if (claim?._tag === "Replay") return yield* readKept(record, claim.result)
         const { concurrency, isOrgCapped, key, org } = record.caller
         // The same id lets a refund find the log's row.
-        const held = yield* ledger.hold({ id: record.id, org, key, upTo: imagePrice(variant), concurrency, isOrgCapped })
+        const held = yield* ledger.hold({
+          id: record.id,
+          org,
+          key,
+          upTo: imagePrice(variant),
+          concurrency,
+          isOrgCapped
+        })
         record.hold = held.id
         record.trace?.admit()
         yield* failpoint.reach("after_hold")

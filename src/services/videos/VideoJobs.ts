@@ -17,7 +17,14 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { makeAdvance } from "./Advance.ts"
-import { type Created, type Kept, makeCreate, type QuotedVideo, type RepeatedCreation, type VideoCreation } from "./Create.ts"
+import {
+  type Created,
+  type Kept,
+  makeCreate,
+  type QuotedVideo,
+  type RepeatedCreation,
+  type VideoCreation
+} from "./Create.ts"
 import { holdOf, makeFinish, retryBriefly } from "./Finish.ts"
 import { makeSubmit } from "./Submit.ts"
 import { toVideo, type Video } from "./VideoObject.ts"
