@@ -1,8 +1,9 @@
 import { Effect } from "effect"
-import type { ChatRequest } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
 import type { InsufficientCredits } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
 import type { ChatModel, ChatPricing } from "../../domain/Model.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import * as Metrics from "../metrics/Metrics.ts"
@@ -28,6 +29,12 @@ export interface ChatTask {
   readonly fitsHold?: boolean | undefined
   /** On the monotonic clock: when it began to wait for its hold. */
   readonly since?: number | undefined
+}
+
+export interface ChargedAnswer {
+  readonly answer: ChatAnswer
+  readonly usage: Usage
+  readonly charge: NanoUsd
 }
 
 const tokenKinds = tokenCounts.map(({ name, usage }) => ({

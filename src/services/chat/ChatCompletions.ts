@@ -1,5 +1,5 @@
 import { Cause, Context, Effect, Either, Exit, Layer, Option } from "effect"
-import type { ChatAnswer, ChatEvent, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent } from "../../domain/Chat.ts"
 import { hasImage } from "../../domain/ChatRules.ts"
 import {
   Aborted,
@@ -10,7 +10,6 @@ import {
   UpstreamFailed
 } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
-import type { NanoUsd } from "../../domain/Money.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { HoldRefused } from "../ledger/HoldPlacement.ts"
 import { Ledger } from "../ledger/Ledger.ts"
@@ -21,7 +20,7 @@ import * as Deadlines from "../runtime/Deadlines.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { proceed } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import { type ChatTask, makeChatCharging } from "./ChatCharging.ts"
+import { type ChargedAnswer, type ChatTask, makeChatCharging } from "./ChatCharging.ts"
 import type { ChatSink } from "./ChatSink.ts"
 import { countRequest, fitToCap, measureUsage, toReceived } from "./ChatUsage.ts"
 import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
@@ -39,9 +38,7 @@ const asIs = ({ request, since }: ChatTask): PreparedRequest => ({ request, sinc
 export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
   ChatCompletions,
   {
-    readonly complete: (
-      task: ChatTask
-    ) => Effect.Effect<{ readonly answer: ChatAnswer; readonly usage: Usage; readonly charge: NanoUsd }, ChatFailure>
+    readonly complete: (task: ChatTask) => Effect.Effect<ChargedAnswer, ChatFailure>
     /** Fails only before the head is sent; after that every outcome is in the stream and the record. */
     readonly stream: (task: ChatTask, sink: ChatSink) => Effect.Effect<void, ChatFailure>
     /** What `complete` and `stream` would hold; nothing is held or asked. */
