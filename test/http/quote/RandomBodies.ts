@@ -6,7 +6,7 @@ export interface Listed {
   readonly id: string
   readonly surface: string
   readonly capabilities: ReadonlyArray<string>
-  readonly params: ReadonlyArray<{ readonly key: string; readonly options?: ReadonlyArray<string> }>
+  readonly params: ReadonlyArray<{ readonly key: string; readonly options?: ReadonlyArray<string> | undefined }>
 }
 
 export interface Asked {
@@ -78,14 +78,20 @@ const response = (random: Random, has: (capability: string) => boolean) => ({
     })
 })
 
+type Way = readonly [
+  endpoint: string,
+  bodyOf: (random: Random, has: (capability: string) => boolean) => Readonly<Record<string, unknown>>
+]
+const ways: readonly [Way, ...ReadonlyArray<Way>] = [
+  ["/v1/chat/completions", completion],
+  ["/v1/chat/completions", completion],
+  ["/v1/messages", message],
+  ["/v1/responses", response]
+]
+
 const chat = (random: Random, { capabilities, id: model }: Listed): Asked => {
   const has = (capability: string) => capabilities.includes(capability)
-  const [endpoint, bodyOf] = random.pick([
-    ["/v1/chat/completions", completion],
-    ["/v1/chat/completions", completion],
-    ["/v1/messages", message],
-    ["/v1/responses", response]
-  ] as const)
+  const [endpoint, bodyOf] = random.pick(ways)
   return { endpoint, body: { model, ...bodyOf(random, has) } }
 }
 
