@@ -1,0 +1,113 @@
+import { Duration, Effect, Redacted } from "effect"
+import { request } from "undici"
+import { BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
+
+export interface Access {
+  readonly baseUrl: string
+  readonly key: Redacted.Redacted
+  /** Of the variable that the key comes from. */
+  readonly variable: string
+}
+
+interface BooksRequest {
+  readonly path: string
+  readonly query?: ReadonlyArray<readonly [name: string, value: string | number]>
+  /** With one the request is a POST. */
+  readonly body?: unknown
+}
+
+const limitBytes = 32 * 1024 * 1024
+const timeoutMillis = 60_000
+const attempts = 5
+const longestWaitMillis = 120_000
+
+interface Answer {
+  readonly status: number
+  readonly retryAfterMillis: number | undefined
+  readonly text: string
+}
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error ? ("code" in error && typeof error.code === "string" ? error.code : error.name) : "error"
+
+const secondsOf = (header: string | ReadonlyArray<string> | undefined): number | undefined => {
+  const text = typeof header === "string" ? header.trim() : ""
+  return /^\d{1,6}(?:\.\d+)?$/.test(text) ? Number(text) * 1000 : undefined
+}
+
+/** Reads a vendor's books: bounded, repeated where the vendor is busy, and never redirected, which would give the key away. */
+export const booksClient = (
+  vendor: string,
+  { baseUrl, key, variable }: Access,
+  headersFor: (key: string) => Readonly<Record<string, string>>
+) => {
+  const refuse = (message: string) => new BooksUnreadable({ message: `${vendor}: ${message}` })
+
+  const send = ({ body, path, query = [] }: BooksRequest) =>
+    Effect.tryPromise({
+      try: async (signal): Promise<Answer | "too large"> => {
+        const url = new URL(`${baseUrl.replace(/\/+$/, "")}${path}`)
+        for (const [name, value] of query) url.searchParams.append(name, String(value))
+        const answer = await request(url, {
+          method: body === undefined ? "GET" : "POST",
+          headers: {
+            accept: "application/json",
+            ...(body !== undefined && { "content-type": "application/json" }),
+            ...headersFor(Redacted.value(key).trim())
+          },
+          ...(body !== undefined && { body: JSON.stringify(body) }),
+          headersTimeout: timeoutMillis,
+          bodyTimeout: timeoutMillis,
+          signal
+        })
+        const chunks: Array<Uint8Array> = []
+        let bytes = 0
+        for await (const chunk of answer.body) {
+          if (!(chunk instanceof Uint8Array)) continue
+          bytes += chunk.length
+          if (bytes > limitBytes) return "too large"
+          chunks.push(chunk)
+        }
+        const text = Buffer.concat(chunks).toString("utf8")
+        return { status: answer.statusCode, retryAfterMillis: secondsOf(answer.headers["retry-after"]), text }
+      },
+      // An error's text may quote the headers.
+      catch: (error) => refuse(`${path} did not answer: ${codeOf(error)}.`)
+    })
+
+  const isBusy = (status: number) => status === 429 || status === 408 || status >= 500
+
+  const sendPatiently = (asked: BooksRequest, attempt = 1): Effect.Effect<Answer, BooksUnreadable> =>
+    Effect.matchEffect(send(asked), {
+      onFailure: (error) =>
+        attempt >= attempts ? Effect.fail(error) : Effect.delay(sendPatiently(asked, attempt + 1), pause(attempt)),
+      onSuccess: (answer) => {
+        if (answer === "too large") return refuse(`${asked.path} answered with more than ${limitBytes} bytes.`)
+        if (!isBusy(answer.status) || attempt >= attempts) return Effect.succeed(answer)
+        const wait = answer.retryAfterMillis ?? pause(attempt)
+        if (wait > longestWaitMillis) {
+          return refuse(`${asked.path} asks for a pause of ${Math.ceil(wait / 1000)} seconds: try again then.`)
+        }
+        return Effect.delay(sendPatiently(asked, attempt + 1), Duration.millis(wait))
+      }
+    })
+
+  const pause = (attempt: number) => 250 * 2 ** attempt
+
+  /** The parsed JSON of a successful answer. */
+  const ask = (asked: BooksRequest): Effect.Effect<unknown, BooksUnreadable> =>
+    Effect.flatMap(sendPatiently(asked), ({ status, text }) => {
+      if (status === 401 || status === 403) {
+        return refuse(`${asked.path} refused the key in ${variable} with status ${status}.`)
+      }
+      if (status < 200 || status >= 300) return refuse(`${asked.path} answered with status ${status}.`)
+      return Effect.try({
+        try: (): unknown => JSON.parse(text),
+        catch: () => refuse(`${asked.path} answered with what is no JSON.`)
+      })
+    })
+
+  return { ask, refuse }
+}
+
+export type BooksClient = ReturnType<typeof booksClient>

@@ -1,0 +1,76 @@
+import { Effect, Predicate } from "effect"
+import { BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
+
+const largestNano = 10n ** 18n
+const largestCount = 1e15
+
+const scientific = /^([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?$/
+
+/** Nano-USD, rounded half away from zero, of a decimal text or number of units of 10^-`decimals` USD; undefined if it is none. */
+export const toNano = (value: unknown, decimals = 0): bigint | undefined => {
+  const text = typeof value === "number" ? String(value) : typeof value === "string" ? value.trim() : ""
+  const [, sign = "", whole, fraction = "", exponent = "0"] = scientific.exec(text) ?? []
+  if (whole === undefined) return undefined
+  const shift = 9 + Number(exponent) - decimals - fraction.length
+  if (shift > 30) return undefined
+  const digits = BigInt(whole + fraction)
+  const divisor = 10n ** BigInt(Math.max(0, -shift))
+  const nano = shift >= 0 ? digits * 10n ** BigInt(shift) : (digits + divisor / 2n) / divisor
+  return nano > largestNano ? undefined : sign === "-" ? -nano : nano
+}
+
+export const toCount = (value: unknown): number | undefined =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0 && value <= largestCount ? value : undefined
+
+/** Reads what a vendor answered, and fails with the place of what it does not understand. */
+export class Reader {
+  readonly #vendor: string
+
+  constructor(vendor: string) {
+    this.#vendor = vendor
+  }
+
+  refuse(place: string, expected: string): BooksUnreadable {
+    return new BooksUnreadable({ message: `${this.#vendor}: ${place} is no ${expected}.` })
+  }
+
+  record(value: unknown, place: string): Effect.Effect<Readonly<Record<string, unknown>>, BooksUnreadable> {
+    return Predicate.isReadonlyRecord(value) ? Effect.succeed({ ...value }) : Effect.fail(this.refuse(place, "object"))
+  }
+
+  list(value: unknown, place: string): Effect.Effect<ReadonlyArray<unknown>, BooksUnreadable> {
+    return Array.isArray(value) ? Effect.succeed(value) : Effect.fail(this.refuse(place, "list"))
+  }
+
+  text(value: unknown, place: string): Effect.Effect<string, BooksUnreadable> {
+    return typeof value === "string" && value !== ""
+      ? Effect.succeed(value.slice(0, 300))
+      : Effect.fail(this.refuse(place, "text"))
+  }
+
+  usd(value: unknown, place: string, decimals = 0): Effect.Effect<bigint, BooksUnreadable> {
+    const nano = toNano(value, decimals)
+    return nano === undefined ? Effect.fail(this.refuse(place, "plausible amount")) : Effect.succeed(nano)
+  }
+
+  /** Zero where it is absent. */
+  count(value: unknown, place: string): Effect.Effect<number, BooksUnreadable> {
+    const count = value === undefined || value === null ? 0 : toCount(value)
+    return count === undefined ? Effect.fail(this.refuse(place, "plausible count")) : Effect.succeed(count)
+  }
+
+  /** Unix milliseconds of Unix seconds, or of a date with or without a time, which is UTC where it has no zone. */
+  time(value: unknown, place: string): Effect.Effect<number, BooksUnreadable> {
+    const at = typeof value === "number" ? value * 1000 : typeof value === "string" ? parseTime(value) : Number.NaN
+    return Number.isFinite(at) && Math.abs(at) < 8e14 ? Effect.succeed(at) : Effect.fail(this.refuse(place, "time"))
+  }
+}
+
+export const parseTime = (text: string): number => {
+  if (/^\d{9,11}(?:\.\d+)?$/.test(text)) return Number(text) * 1000
+  const [, date, time = "00:00:00", zone = "Z"] =
+    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?\s?(Z|UTC|[+-]\d{2}:?\d{2})?$/i.exec(text.trim()) ?? []
+  if (date === undefined) return Number.NaN
+  const offset = /^(?:Z|UTC)$/i.test(zone) ? "Z" : zone
+  return Date.parse(`${date}T${time}${offset}`)
+}

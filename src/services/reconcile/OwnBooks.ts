@@ -1,0 +1,124 @@
+import { SqlClient } from "@effect/sql"
+import { Effect, Option, Schema, Stream } from "effect"
+import { NanoUsdFromRow } from "../../domain/Money.ts"
+import { rowsOf } from "../sql/Statement.ts"
+import { Usage } from "../telemetry/Usage.ts"
+import type { Range } from "../telemetry/UsageRanges.ts"
+import type { OwnAttempt } from "./RequestMatcher.ts"
+import type { Amounts } from "./Verdict.ts"
+import type { OwnWindow } from "./WindowComparison.ts"
+
+/** What of the catalog one account of a vendor serves. */
+export interface ReconciledAccount {
+  /** Names of providers that call with the account. */
+  readonly providers: ReadonlySet<string>
+  /** Upstream models by route. */
+  readonly models: ReadonlyMap<string, string>
+}
+
+const pageSize = 2_000
+
+/** Routes that the catalog no longer has still say whose they were. */
+const modelOf = ({ models, providers }: ReconciledAccount, route: string | null): string | undefined => {
+  if (route === null) return undefined
+  const known = models.get(route)
+  if (known !== undefined) return known
+  const [, model, provider = ""] = /^(.*)@([^@#]+)(?:#\d+)?$/.exec(route) ?? []
+  return providers.has(provider) ? model : undefined
+}
+
+/** Kept for ever: the totals outlive the rows of the log. */
+export const ownWindows = Effect.fn("Reconciliation.ownWindows")(function* (
+  account: ReconciledAccount,
+  unit: "hour" | "day",
+  { from, to }: Range
+) {
+  const { report } = yield* Usage
+  const { rows } = yield* report({ by: unit, thenBy: "route", since: from, until: to })
+  return rows.flatMap(({ completionTokens, cost, group, promptTokens, subgroup }): ReadonlyArray<OwnWindow> => {
+    const model = modelOf(account, subgroup)
+    return group === null || model === undefined
+      ? []
+      : [{ at: Date.parse(group), model, usd: cost, promptTokens, completionTokens }]
+  })
+})
+
+const Attempt = Schema.Struct({
+  route: Schema.String,
+  provider: Schema.String,
+  requestId: Schema.optional(Schema.String).pipe(Schema.fromKey("provider_request_id")),
+  cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano"))
+})
+
+const Count = Schema.NullOr(Schema.NumberFromString)
+
+const LoggedRequest = Schema.Struct({
+  id: Schema.String,
+  at: Schema.DateFromSelf,
+  route: Schema.NullOr(Schema.String),
+  provider: Schema.NullOr(Schema.String),
+  providerRequestId: Schema.NullOr(Schema.String),
+  attempts: Schema.Array(Attempt),
+  promptTokens: Count,
+  completionTokens: Count,
+  cost: Schema.NullOr(NanoUsdFromRow)
+})
+type LoggedRequest = typeof LoggedRequest.Type
+
+const attemptsOf = (account: ReconciledAccount, request: LoggedRequest): ReadonlyArray<OwnAttempt> => {
+  const { attempts, completionTokens, cost, promptTokens, provider, providerRequestId, route } = request
+  const at = request.at.getTime()
+  const own: Amounts = {
+    usd: cost ?? undefined,
+    promptTokens: promptTokens ?? undefined,
+    completionTokens: completionTokens ?? undefined
+  }
+  const answered = attempts.findLastIndex((attempt) => attempt.route === route && attempt.cost === undefined)
+  const made = attempts.flatMap((attempt, index): ReadonlyArray<OwnAttempt> => {
+    const model = modelOf(account, attempt.route)
+    if (model === undefined || !account.providers.has(attempt.provider)) return []
+    return [{ at, model, requestId: attempt.requestId, amounts: index === answered ? own : { usd: attempt.cost } }]
+  })
+  const model = modelOf(account, route)
+  if (answered >= 0 || model === undefined || provider === null || !account.providers.has(provider)) return made
+  return [...made, { at, model, requestId: providerRequestId ?? undefined, amounts: own }]
+}
+
+/** Each attempt at the account within the range, in the order of its request. */
+export const ownAttempts = (account: ReconciledAccount, { from, to }: Range) =>
+  Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const names = [...account.providers]
+    const readPage = (after: string | undefined) =>
+      rowsOf(LoggedRequest)(sql`
+        SELECT id, at, route, provider, provider_request_id, attempts, prompt_tokens, completion_tokens, cost
+        FROM request_log
+        WHERE at >= ${new Date(from)} AND at < ${new Date(to)}
+          AND ${after === undefined ? sql`true` : sql`(at, id) > ((SELECT at FROM request_log WHERE id = ${after}), ${after}::uuid)`}
+          AND (provider IN ${sql.in(names)} OR EXISTS (
+            SELECT FROM jsonb_array_elements(attempts) AS attempt WHERE attempt ->> 'provider' IN ${sql.in(names)}
+          ))
+        ORDER BY at, id LIMIT ${pageSize}`)
+    const pages = Stream.paginateEffect(undefined, (after: string | undefined) =>
+      Effect.map(readPage(after), (rows) => {
+        const last = rows.length < pageSize ? undefined : rows.at(-1)
+        return [rows, last === undefined ? Option.none<string>() : Option.some(last.id)] as const
+      })
+    )
+    return yield* Stream.runFold(pages, new Array<OwnAttempt>(), (all, rows) => {
+      for (const row of rows) all.push(...attemptsOf(account, row))
+      return all
+    })
+  })
+
+const Bounds = Schema.Tuple(Schema.Struct({ rowsFrom: Schema.NullOr(Schema.DateFromSelf) }))
+
+/** From when on the log has every row; null where none was ever deleted. */
+export const rowsKeptFrom = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* Effect.orDie(
+    sql`SELECT CASE WHEN isfinite(rows_from) THEN rows_from END AS rows_from FROM usage_bounds`
+  )
+  const [{ rowsFrom }] = yield* Effect.orDie(Schema.decodeUnknown(Bounds)(found))
+  return rowsFrom
+})

@@ -1,0 +1,35 @@
+import { Context, Data, type Effect } from "effect"
+import type { Range } from "../telemetry/UsageRanges.ts"
+
+/** The message names no secret. */
+export class BooksUnreadable extends Data.TaggedError("BooksUnreadable")<{ readonly message: string }> {}
+
+export interface BookEntry {
+  /** Equal for what is listed twice. */
+  readonly key: string
+  /** Unix milliseconds: of the call, or of its window's beginning. */
+  readonly at: number
+  /** As the vendor names it. */
+  readonly model: string
+  readonly requestId?: string | undefined
+  /** In nano-USD. */
+  readonly usd?: bigint | undefined
+  readonly promptTokens?: number | undefined
+  readonly completionTokens?: number | undefined
+}
+
+/** What a vendor lists of its calls: sums by hour or day and model, or each call by its id. */
+export interface Book {
+  readonly unit: "hour" | "day" | "request"
+  readonly states: ReadonlyArray<"tokens" | "usd">
+  /** Milliseconds after its end until a window no longer changes. */
+  readonly finalAfter: number
+  /** The range is of whole units, and of a week of hours or calls at most. */
+  readonly read: (range: Range) => Effect.Effect<ReadonlyArray<BookEntry>, BooksUnreadable>
+}
+
+/** The books of one vendor's account. */
+export class ProviderBooks extends Context.Tag("gateway/ProviderBooks")<
+  ProviderBooks,
+  { readonly books: ReadonlyArray<Book> }
+>() {}

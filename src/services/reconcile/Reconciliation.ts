@@ -1,0 +1,79 @@
+import { Clock, Effect, Stream } from "effect"
+import type { Range } from "../telemetry/UsageRanges.ts"
+import { ownAttempts, ownWindows, type ReconciledAccount } from "./OwnBooks.ts"
+import { type Book, ProviderBooks } from "./ProviderBooks.ts"
+import { marginMillis, RequestMatcher } from "./RequestMatcher.ts"
+import { snapshotNames } from "./SnapshotNames.ts"
+import type { ReconciledRow } from "./Verdict.ts"
+import { compareWindows, unitMillis } from "./WindowComparison.ts"
+
+const day = unitMillis.day
+/** What is read and compared at once. */
+const stepMillis = { request: day, hour: 7 * day, day: 31 * day } as const
+
+export interface Reconciled {
+  readonly range: Range
+  readonly account: ReconciledAccount
+  /** In millionths. */
+  readonly tolerance: number
+  /** Called after each step of a book. */
+  readonly onStep?: (book: Book, done: number, all: number) => Effect.Effect<void>
+}
+
+const splitRange = ({ from, to }: Range, step: number): ReadonlyArray<Range> =>
+  Array.from({ length: Math.max(0, Math.ceil((to - from) / step)) }, (_, index) => ({
+    from: from + index * step,
+    to: Math.min(to, from + (index + 1) * step)
+  }))
+
+/** Whole windows of the book within the range. */
+const wholeRange = ({ from, to }: Range, { unit }: Book): Range => {
+  const width = unit === "request" ? unitMillis.hour : unitMillis[unit]
+  return { from: Math.ceil(from / width) * width, to: Math.floor(to / width) * width }
+}
+
+/** A row for each window and model, or for each call, with its verdict; in the order of time for each book. */
+export const reconcile = ({ account, onStep = () => Effect.void, range, tolerance }: Reconciled) =>
+  Stream.unwrap(
+    Effect.gen(function* () {
+      const { books } = yield* ProviderBooks
+      const now = yield* Clock.currentTimeMillis
+      const nameOf = snapshotNames(account.models.values())
+
+      const byWindow = (book: Book, unit: "hour" | "day") => {
+        const steps = splitRange(wholeRange(range, book), stepMillis[unit])
+        return Stream.fromIterable(steps.entries()).pipe(
+          Stream.mapEffect(([index, step]) =>
+            Effect.gen(function* () {
+              const theirs = yield* book.read(step)
+              const ours = yield* ownWindows(account, unit, step)
+              yield* onStep(book, index + 1, steps.length)
+              return compareWindows(ours, theirs, { book, unit, nameOf, tolerance, now })
+            })
+          )
+        )
+      }
+
+      const byRequest = (book: Book) => {
+        const matcher = new RequestMatcher({ range, nameOf, tolerance, finalAfter: book.finalAfter, now })
+        const end = Math.max(range.to, Math.min(range.to + marginMillis, Math.ceil(now / day) * day))
+        const steps = splitRange({ from: range.from - marginMillis, to: end }, stepMillis.request)
+        return Stream.fromIterable(steps.entries()).pipe(
+          Stream.mapEffect(([index, step]) =>
+            Effect.gen(function* () {
+              const theirs = yield* book.read(step)
+              const ours = yield* ownAttempts(account, step)
+              yield* onStep(book, index + 1, steps.length)
+              return matcher.advance(ours, theirs, step.to)
+            })
+          ),
+          Stream.concat(Stream.suspend(() => Stream.succeed(matcher.end())))
+        )
+      }
+
+      return Stream.fromIterable(books).pipe(
+        Stream.flatMap((book) => (book.unit === "request" ? byRequest(book) : byWindow(book, book.unit))),
+        Stream.filter((rows: ReadonlyArray<ReconciledRow>) => rows.length > 0)
+      )
+    })
+  )
