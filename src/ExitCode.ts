@@ -14,6 +14,9 @@ export const explain = (error: unknown): string => {
   return inOneLine(String(error))
 }
 
+const codeOf = (error: unknown): number =>
+  Predicate.hasProperty(error, "exitCode") && typeof error.exitCode === "number" ? error.exitCode : 1
+
 export const exitCode = <R>(
   program: Effect.Effect<unknown, unknown, R>,
   explained: (error: unknown) => string = explain
@@ -24,8 +27,9 @@ export const exitCode = <R>(
       Cause.isInterruptedOnly(cause)
         ? Effect.failCause(cause).pipe(Effect.orDie)
         : Effect.sync(() => {
-            process.stderr.write(`gateway: ${explained(Cause.squash(cause))}\n`)
-            return 1
+            const error = Cause.squash(cause)
+            process.stderr.write(`gateway: ${explained(error)}\n`)
+            return codeOf(error)
           })
     )
   )

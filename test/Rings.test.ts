@@ -44,6 +44,7 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
     "../../Serve.ts",
     "../../settings/Variables.ts"
   ],
+  "src/books": ["../providers/Sse.ts", "../database/Database.ts", "../Settings.ts", "../cli.ts", "node:fs", "pg"],
   "src/database": ["../http/Limits.ts", "../providers/Sse.ts", "../cli.ts"],
   "src/database/nested": ["../../http/Limits.ts", "../../providers/Sse.ts", "../../Settings.ts"],
   "src/storage": ["../http/Limits.ts", "../providers/Sse.ts", "../fetching/SafeFetcher.ts", "../Settings.ts", "pg"],

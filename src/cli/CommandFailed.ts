@@ -1,3 +1,7 @@
 import { Data } from "effect"
 
-export class CommandFailed extends Data.TaggedError("CommandFailed")<{ readonly message: string }> {}
+/** The program ends with `exitCode`, or with 1. */
+export class CommandFailed extends Data.TaggedError("CommandFailed")<{
+  readonly message: string
+  readonly exitCode?: number
+}> {}

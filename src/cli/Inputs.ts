@@ -16,7 +16,9 @@ export const orgArgument = word("ORG", "an organization's id or name")
 
 const placeholders: Readonly<Record<string, string>> = {
   amount: "USD",
+  "base-url": "URL",
   by: "COLUMNS",
+  columns: "NAMES",
   credits: "USD",
   feed: "FILE",
   limit: "N",
@@ -24,6 +26,7 @@ const placeholders: Readonly<Record<string, string>> = {
   note: "TEXT",
   "older-than": "DURATION",
   since: "WHEN",
+  tolerance: "PERCENT",
   until: "WHEN",
   workers: "N"
 }

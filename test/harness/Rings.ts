@@ -32,6 +32,7 @@ export const rings: Readonly<Record<string, Ring>> = {
     knows: ["domain", "services", "providers"],
     packages: ["node:", "effect", "eventsource-parser", "sharp", "undici"]
   },
+  books: { files: /^books\//, knows: ["domain", "services", "books"], packages: ["effect", "@effect/platform", "undici"] },
   database: {
     files: /^database\//,
     knows: ["services", "node", "database"],
@@ -113,7 +114,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   },
   cli: {
     files: /^cli\//,
-    knows: ["domain", "services", "database", "storage", "settings", "gateway", "exit", "cli"],
+    knows: ["domain", "services", "books", "database", "storage", "settings", "gateway", "exit", "cli"],
     packages: ["node:", "effect", "@effect/cli", "@effect/platform", "@effect/sql"]
   },
   commands: {
