@@ -46,8 +46,8 @@ export const judge = (
     isSame(ours.promptTokens, theirs.promptTokens, millionths) &&
     isSame(ours.completionTokens, theirs.completionTokens, millionths)
   if (!isCounted) return "quantity"
-  const isPriced = ours.usd === undefined || theirs.usd === undefined
-  return isPriced || isWithin(ours.usd, theirs.usd, millionths, roundingNano) ? "matched" : "price"
+  if (ours.usd === undefined || theirs.usd === undefined) return "matched"
+  return isWithin(ours.usd, theirs.usd, millionths, roundingNano) ? "matched" : "price"
 }
 
 export const isNothing = ({ completionTokens = 0, promptTokens = 0, usd = 0n }: Amounts): boolean =>
