@@ -12,7 +12,15 @@ const cents = 2
 type Result = Readonly<Record<string, unknown>>
 
 /** What tells one line of a day's costs from another. */
-const dimensions = ["description", "model", "token_type", "cost_type", "context_window", "service_tier", "inference_geo"]
+const dimensions = [
+  "description",
+  "model",
+  "token_type",
+  "cost_type",
+  "context_window",
+  "service_tier",
+  "inference_geo"
+]
 
 /** `GET /v1/organizations/usage_report/messages` by hour and model, `GET /v1/organizations/cost_report` by day. */
 export const anthropic = (access: Access): ReadonlyArray<Book> => {

@@ -69,7 +69,8 @@ export class Reader {
 export const parseTime = (text: string): number => {
   if (/^\d{9,11}(?:\.\d+)?$/.test(text)) return Number(text) * 1000
   const [, date, time = "00:00:00", zone = "Z"] =
-    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?\s?(Z|UTC|[+-]\d{2}:?\d{2})?$/i.exec(text.trim()) ?? []
+    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?\s?(Z|UTC|[+-]\d{2}:?\d{2})?$/i.exec(text.trim()) ??
+    []
   if (date === undefined) return Number.NaN
   const offset = /^(?:Z|UTC)$/i.test(zone) ? "Z" : zone
   return Date.parse(`${date}T${time}${offset}`)

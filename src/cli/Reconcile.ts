@@ -31,9 +31,9 @@ const accountOf = ({ offers, providers }: CatalogSnapshot, provider: string) => 
     ({ account, variable }) => variable !== undefined && variable === found.variable && account.baseUrl !== undefined
   )
   const names = new Set([provider, ...sharing.map(({ account }) => account.name)])
-  const routes = offers.flatMap(({ model }): ReadonlyArray<{ id: string; model: string; provider: { name: string } }> => [
-    ...model.routes
-  ])
+  const routes = offers.flatMap(
+    ({ model }): ReadonlyArray<{ id: string; model: string; provider: { name: string } }> => [...model.routes]
+  )
   const models = new Map(routes.flatMap((route) => (names.has(route.provider.name) ? [[route.id, route.model]] : [])))
   return { account: found.account, own: { providers: names, models } satisfies ReconciledAccount }
 }

@@ -19,7 +19,7 @@ providers:
   grok: {adapter: openai-chat, base_url: https://api.x.ai/v1, credential: XAI_KEY}
   acme: {adapter: openai-chat, base_url: https://acme.test/v1, credential: OTHER_KEY}
 families:
-  A: {sampling: true, max_output_policy: clamp}
+  A: {sampling: false, max_output_policy: clamp}
 models:
   - id: talk
     surface: chat
@@ -28,6 +28,7 @@ models:
     max_output: 64000
     pricing: {prompt_per_1m_usd: 2, completion_per_1m_usd: 4}
     reasoning: none
+    capabilities: [tools]
     created: 2026-07-21
     routes:
       - {provider: openai, model: gpt-9}
@@ -78,7 +79,10 @@ const reconcile = Effect.fnUntraced(function* (
 ) {
   const { directory, run } = yield* Cli
   writeFileSync(path.join(directory, "books.yaml"), catalog)
-  const finished = yield* run(["reconcile", provider, ...period, ...args], { CATALOG_FILE: "books.yaml", ...environment })
+  const finished = yield* run(["reconcile", provider, ...period, ...args], {
+    CATALOG_FILE: "books.yaml",
+    ...environment
+  })
   assert.notInclude(finished.stdout + finished.stderr, secret)
   return finished
 })
@@ -112,29 +116,43 @@ const rowsOf = (data: ReadonlyArray<{ readonly model: string | null; readonly ve
   data.map(({ model, verdict }) => [model, verdict])
 
 withLayer(suite)("gateway reconcile", (it) => {
-  it.effect("OpenAI: tokens by hour and USD by day, over pages", function* () {
+  it.scoped("OpenAI: tokens by hour and USD by day, over pages", function* () {
     yield* logAt("openai", from + hour + 5)
     yield* logAt("openai", from + day)
     const buckets = [
-      { start_time: (from + hour) / 1000, results: [{ model: "gpt-9-2026-01-02", input_tokens: 1_000, output_tokens: 100 }] },
+      {
+        start_time: (from + hour) / 1000,
+        results: [{ model: "gpt-9-2026-01-02", input_tokens: 1_000, output_tokens: 100 }]
+      },
       { start_time: (from + day) / 1000, results: [{ model: "gpt-9", input_tokens: 1_300, output_tokens: 100 }] }
     ]
     const cost = (item: string, value: number) => ({ amount: { value, currency: "usd" }, line_item: item })
     const costs = [
-      { start_time: from / 1000, results: [cost("gpt-9-2026-01-02, input", 1.5), cost("gpt-9-2026-01-02, output", 0.5)] },
+      {
+        start_time: from / 1000,
+        results: [cost("gpt-9-2026-01-02, input", 1.5), cost("gpt-9-2026-01-02, output", 0.5)]
+      },
       { start_time: (from + day) / 1000, results: [cost("gpt-9, input", 2.5), cost("gpt-9, input", 2.5)] }
     ]
     const { baseUrl, calls } = yield* fakeBooks(({ url }): BooksAnswer => {
       const all = url.pathname === "/organization/costs" ? costs : buckets
       const index = Number(url.searchParams.get("page") ?? 0)
       const hasMore = index + 1 < all.length
-      return { body: { data: all.slice(index, index + 1), has_more: hasMore, next_page: hasMore ? String(index + 1) : null } }
+      return {
+        body: { data: all.slice(index, index + 1), has_more: hasMore, next_page: hasMore ? String(index + 1) : null }
+      }
     })
     const { code, data, ours_usd, stderr, theirs_usd, verdicts } = yield* documentOf("openai", baseUrl, {
       OPENAI_ADMIN_KEY: secret
     })
     assert.deepStrictEqual(
-      data.map(({ at, ours_tokens, ours_usd, theirs_usd, verdict }) => [at, ours_tokens, ours_usd, theirs_usd, verdict]),
+      data.map(({ at, ours_tokens, ours_usd, theirs_usd, verdict }) => [
+        at,
+        ours_tokens,
+        ours_usd,
+        theirs_usd,
+        verdict
+      ]),
       [
         [(from + hour) / 1000, 1_100, null, null, "matched"],
         [(from + day) / 1000, 1_100, null, null, "quantity"],
@@ -150,7 +168,7 @@ withLayer(suite)("gateway reconcile", (it) => {
     assert.isTrue(calls.every(({ headers }) => headers.authorization === `Bearer ${secret}`))
   })
 
-  it.effect("Anthropic: cents as text, and all kinds of prompt tokens", function* () {
+  it.scoped("Anthropic: cents as text, and all kinds of prompt tokens", function* () {
     yield* logAt("claude", from)
     const usage = {
       uncached_input_tokens: 400,
@@ -162,7 +180,9 @@ withLayer(suite)("gateway reconcile", (it) => {
     const cost = { amount: "199.99999", currency: "USD", model: "claude-9", description: "Claude 9 Usage" }
     const { baseUrl, calls } = yield* fakeBooks(({ url }) => ({
       body: {
-        data: [{ starting_at: new Date(from).toISOString(), results: [url.pathname.endsWith("cost_report") ? cost : usage] }],
+        data: [
+          { starting_at: new Date(from).toISOString(), results: [url.pathname.endsWith("cost_report") ? cost : usage] }
+        ],
         has_more: false,
         next_page: null
       }
@@ -177,7 +197,7 @@ withLayer(suite)("gateway reconcile", (it) => {
     assert.isTrue(calls.every(({ headers }) => headers["x-api-key"] === secret))
   })
 
-  it.effect("OpenRouter: each day by model, and a model past the gateway", function* () {
+  it.scoped("OpenRouter: each day by model, and a model past the gateway", function* () {
     yield* logAt("router", from)
     const activity = { date: dateOf(from), usage: 2, prompt_tokens: 1_000, completion_tokens: 100, endpoint_id: "e" }
     const { baseUrl } = yield* fakeBooks(({ url }) => ({
@@ -196,7 +216,7 @@ withLayer(suite)("gateway reconcile", (it) => {
     assert.strictEqual(code, 1)
   })
 
-  it.effect("fal: each call by its id, failed attempts that cost something too", function* () {
+  it.scoped("fal: each call by its id, failed attempts that cost something too", function* () {
     const attempt = { route: "talk@renders", provider: "renders", ms: 1 }
     yield* logAt("renders", from, {
       attempts: [
@@ -213,7 +233,10 @@ withLayer(suite)("gateway reconcile", (it) => {
     })
     const events = [event("first", 2), event("failed", 0.5), event("past", 1)]
     const { baseUrl, calls } = yield* fakeBooks(({ url }) => ({
-      body: { billing_events: url.searchParams.get("start") === new Date(from).toISOString() ? events : [], has_more: false }
+      body: {
+        billing_events: url.searchParams.get("start") === new Date(from).toISOString() ? events : [],
+        has_more: false
+      }
     }))
     const { code, data } = yield* documentOf("renders", baseUrl, { FAL_ADMIN_KEY: secret })
     assert.sameDeepMembers(
@@ -229,7 +252,7 @@ withLayer(suite)("gateway reconcile", (it) => {
     assert.isTrue(calls.every(({ headers }) => headers.authorization === `Key ${secret}`))
   })
 
-  it.effect("xAI: USD by day of the key's team", function* () {
+  it.scoped("xAI: USD by day of the key's team", function* () {
     yield* logAt("grok", from)
     const answerOf = ({ url }: BooksCall): BooksAnswer =>
       url.pathname === "/auth/management-keys/validation"
@@ -237,7 +260,10 @@ withLayer(suite)("gateway reconcile", (it) => {
         : {
             body: {
               timeSeries: [
-                { groupLabels: ["Chat grok-9"], dataPoints: [{ timestamp: new Date(from).toISOString(), values: [2.01] }] }
+                {
+                  groupLabels: ["Chat grok-9"],
+                  dataPoints: [{ timestamp: new Date(from).toISOString(), values: [2.01] }]
+                }
               ],
               limitReached: false
             }
@@ -249,7 +275,7 @@ withLayer(suite)("gateway reconcile", (it) => {
     assert.strictEqual(calls[1]?.url.pathname, "/v1/billing/teams/team%2F1/usage")
   })
 
-  it.effect("a file: any provider by the columns that are named", function* () {
+  it.scoped("a file: any provider by the columns that are named", function* () {
     const { directory } = yield* Cli
     yield* logAt("acme", from)
     writeFileSync(
@@ -265,14 +291,20 @@ withLayer(suite)("gateway reconcile", (it) => {
     assert.strictEqual(code, 0)
   })
 
-  it.effect("books that cannot be read end the command with 2, without the key", function* () {
+  it.scoped("books that cannot be read end the command with 2, without the key", function* () {
     const answers: ReadonlyArray<readonly [BooksAnswer, string]> = [
-      [{ status: 401, body: { error: { message: `bad key ${secret}` } } }, "refused the key in OPENROUTER_MANAGEMENT_KEY"],
+      [
+        { status: 401, body: { error: { message: `bad key ${secret}` } } },
+        "refused the key in OPENROUTER_MANAGEMENT_KEY"
+      ],
       [{ body: "<html>down</html>", headers: { "content-type": "text/html" } }, "is no JSON"],
       [{ body: '{"data": [{"date":' }, "is no JSON"],
       [{ body: { data: [{ date: dateOf(from), model: "m", usage: 1e300 }] } }, "usage is no plausible amount"],
       [{ body: '{"data": [{"date": "2026-01-01", "model": "m", "usage": 1e999}]}' }, "usage is no plausible amount"],
-      [{ body: { data: [{ date: dateOf(from), model: "m", usage: 1, prompt_tokens: -4 }] } }, "prompt_tokens is no plausible count"],
+      [
+        { body: { data: [{ date: dateOf(from), model: "m", usage: 1, prompt_tokens: -4 }] } },
+        "prompt_tokens is no plausible count"
+      ],
       [{ status: 302, headers: { location: "http://elsewhere.test/" }, body: "" }, "answered with status 302"],
       [{ status: 429, headers: { "retry-after": "86400" }, body: "" }, "pause of 86400 seconds"],
       [{ status: 503, headers: { "retry-after": "0" }, body: "" }, "answered with status 503"]
@@ -286,16 +318,18 @@ withLayer(suite)("gateway reconcile", (it) => {
     }
   })
 
-  it.effect("a busy vendor is asked again", function* () {
+  it.scoped("a busy vendor is asked again", function* () {
     const { baseUrl, calls } = yield* fakeBooks((_, number) =>
       number === 1 ? { status: 429, headers: { "retry-after": "0" }, body: "" } : { body: { data: [] } }
     )
-    const { code } = yield* reconcile("router", ["--base-url", baseUrl, "--json"], { OPENROUTER_MANAGEMENT_KEY: secret })
+    const { code } = yield* reconcile("router", ["--base-url", baseUrl, "--json"], {
+      OPENROUTER_MANAGEMENT_KEY: secret
+    })
     assert.strictEqual(code, 1)
     assert.lengthOf(calls, 3)
   })
 
-  it.effect("what is missing or wrong is named, with 2", function* () {
+  it.scoped("what is missing or wrong is named, with 2", function* () {
     const { directory } = yield* Cli
     const bad = path.join(directory, "bad.csv")
     writeFileSync(bad, "time,model,usd\n2026-13-01,m,1\n")
@@ -318,9 +352,6 @@ withLayer(suite)("gateway reconcile", (it) => {
       CATALOG_FILE: "books.yaml",
       OPENAI_ADMIN_KEY: secret
     })
-    assert.deepStrictEqual(
-      [broken.code, broken.stderr],
-      [2, "gateway: --since must be the beginning of a UTC day.\n"]
-    )
+    assert.deepStrictEqual([broken.code, broken.stderr], [2, "gateway: --since must be the beginning of a UTC day.\n"])
   })
 })

@@ -32,7 +32,11 @@ export const rings: Readonly<Record<string, Ring>> = {
     knows: ["domain", "services", "providers"],
     packages: ["node:", "effect", "eventsource-parser", "sharp", "undici"]
   },
-  books: { files: /^books\//, knows: ["domain", "services", "books"], packages: ["effect", "@effect/platform", "undici"] },
+  books: {
+    files: /^books\//,
+    knows: ["domain", "services", "books"],
+    packages: ["effect", "@effect/platform", "undici"]
+  },
   database: {
     files: /^database\//,
     knows: ["services", "node", "database"],

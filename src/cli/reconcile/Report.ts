@@ -70,8 +70,7 @@ export class Report {
   /** How many rows are beyond the tolerance. */
   get differing(): number {
     return verdicts.reduce(
-      (sum, verdict) =>
-        verdict === "matched" || verdict === "open" ? sum : sum + (this.#counts.get(verdict) ?? 0),
+      (sum, verdict) => (verdict === "matched" || verdict === "open" ? sum : sum + (this.#counts.get(verdict) ?? 0)),
       0
     )
   }

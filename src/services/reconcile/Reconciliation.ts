@@ -1,7 +1,9 @@
+import type { SqlClient } from "@effect/sql"
 import { Clock, Effect, Stream } from "effect"
+import type { Usage } from "../telemetry/Usage.ts"
 import type { Range } from "../telemetry/UsageRanges.ts"
 import { ownAttempts, ownWindows, type ReconciledAccount } from "./OwnBooks.ts"
-import { type Book, ProviderBooks } from "./ProviderBooks.ts"
+import { type Book, type BooksUnreadable, ProviderBooks } from "./ProviderBooks.ts"
 import { marginMillis, RequestMatcher } from "./RequestMatcher.ts"
 import { snapshotNames } from "./SnapshotNames.ts"
 import type { ReconciledRow } from "./Verdict.ts"
@@ -10,6 +12,8 @@ import { compareWindows, unitMillis } from "./WindowComparison.ts"
 const day = unitMillis.day
 /** What is read and compared at once. */
 const stepMillis = { request: day, hour: 7 * day, day: 31 * day } as const
+
+type Rows = Stream.Stream<ReadonlyArray<ReconciledRow>, BooksUnreadable, SqlClient.SqlClient | Usage>
 
 export interface Reconciled {
   readonly range: Range
@@ -40,7 +44,7 @@ export const reconcile = ({ account, onStep = () => Effect.void, range, toleranc
       const now = yield* Clock.currentTimeMillis
       const nameOf = snapshotNames(account.models.values())
 
-      const byWindow = (book: Book, unit: "hour" | "day") => {
+      const byWindow = (book: Book, unit: "hour" | "day"): Rows => {
         const steps = splitRange(wholeRange(range, book), stepMillis[unit])
         return Stream.fromIterable(steps.entries()).pipe(
           Stream.mapEffect(([index, step]) =>
@@ -54,7 +58,7 @@ export const reconcile = ({ account, onStep = () => Effect.void, range, toleranc
         )
       }
 
-      const byRequest = (book: Book) => {
+      const byRequest = (book: Book): Rows => {
         const matcher = new RequestMatcher({ range, nameOf, tolerance, finalAfter: book.finalAfter, now })
         const end = Math.max(range.to, Math.min(range.to + marginMillis, Math.ceil(now / day) * day))
         const steps = splitRange({ from: range.from - marginMillis, to: end }, stepMillis.request)
@@ -73,7 +77,7 @@ export const reconcile = ({ account, onStep = () => Effect.void, range, toleranc
 
       return Stream.fromIterable(books).pipe(
         Stream.flatMap((book) => (book.unit === "request" ? byRequest(book) : byWindow(book, book.unit))),
-        Stream.filter((rows: ReadonlyArray<ReconciledRow>) => rows.length > 0)
+        Stream.filter((rows) => rows.length > 0)
       )
     })
   )

@@ -36,11 +36,7 @@ export class RequestMatcher {
   }
 
   /** Takes the calls of both sides before `until`; the rows that are decided. */
-  advance(
-    ours: Iterable<OwnAttempt>,
-    theirs: Iterable<BookEntry>,
-    until: number
-  ): ReadonlyArray<ReconciledRow> {
+  advance(ours: Iterable<OwnAttempt>, theirs: Iterable<BookEntry>, until: number): ReadonlyArray<ReconciledRow> {
     const rows: Array<ReconciledRow | undefined> = []
     for (const attempt of ours) {
       const { requestId } = attempt

@@ -71,14 +71,12 @@ export const compareWindows = (
       pair.theirs = addAmounts(pair.theirs ?? {}, said)
     }
   }
-  return [...pairs.values(), ...repeated]
-    .toSorted(byTimeAndModel)
-    .map(({ at, model, ours, theirs }) => ({
-      at,
-      model,
-      requestId: null,
-      ours,
-      theirs,
-      verdict: judge(ours, theirs, { isFinal: isFinal(at), tolerance })
-    }))
+  return [...pairs.values(), ...repeated].toSorted(byTimeAndModel).map(({ at, model, ours, theirs }) => ({
+    at,
+    model,
+    requestId: null,
+    ours,
+    theirs,
+    verdict: judge(ours, theirs, { isFinal: isFinal(at), tolerance })
+  }))
 }

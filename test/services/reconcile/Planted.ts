@@ -25,8 +25,18 @@ export const planted: ReadonlyArray<Planted> = [
   { title: "more completion tokens", ours: [paid(1)], theirs: [paid(1, tokens(1_000, 110))], verdicts: ["quantity"] },
   { title: "no completion tokens", ours: [paid(1)], theirs: [paid(1, tokens(1_000, 0))], verdicts: ["quantity"] },
   { title: "tokens moved across", ours: [paid(1)], theirs: [paid(1, tokens(900, 200))], verdicts: ["quantity"] },
-  { title: "tokens within the tolerance", ours: [paid(1)], theirs: [paid(1, tokens(1_005, 101))], verdicts: ["matched"] },
-  { title: "other tokens at another price", ours: [paid(1)], theirs: [paid(2, tokens(2_000, 200))], verdicts: ["quantity"] },
+  {
+    title: "tokens within the tolerance",
+    ours: [paid(1)],
+    theirs: [paid(1, tokens(1_005, 101))],
+    verdicts: ["matched"]
+  },
+  {
+    title: "other tokens at another price",
+    ours: [paid(1)],
+    theirs: [paid(2, tokens(2_000, 200))],
+    verdicts: ["quantity"]
+  },
   { title: "calls past the gateway", ours: [], theirs: [paid(1)], verdicts: ["theirs_only"] },
   { title: "calls that they lost", ours: [paid(1)], theirs: [], verdicts: ["ours_only"] },
   { title: "a window listed twice", ours: [paid(1)], theirs: [paid(1), paid(1)], verdicts: ["matched", "theirs_only"] },

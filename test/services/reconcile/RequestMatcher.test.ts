@@ -9,7 +9,7 @@ const range = { from, to: from + 3 * day }
 const matcher = (now = from + 30 * day) =>
   new RequestMatcher({ range, nameOf: (name) => name, tolerance: 10_000, finalAfter: hour, now })
 
-const own = (requestId: string | undefined, at: number, usd: bigint | undefined = 1_000_000n) => ({
+const own = (requestId: string | undefined, at: number, usd = 1_000_000n) => ({
   at,
   model: "m",
   requestId,
@@ -24,16 +24,19 @@ describe("calls by their ids", () => {
   it("match whatever the day that each side enters them on", () => {
     const calls = matcher()
     const late = from + day - 60_000
-    assert.deepStrictEqual(calls.advance([own("a", late), own("b", from)], [listed("b", from, 2_000_000n)], from + day), [
-      {
-        at: from,
-        model: "m",
-        requestId: "b",
-        ours: { usd: 1_000_000n },
-        theirs: listed("b", from, 2_000_000n),
-        verdict: "price"
-      }
-    ])
+    assert.deepStrictEqual(
+      calls.advance([own("a", late), own("b", from)], [listed("b", from, 2_000_000n)], from + day),
+      [
+        {
+          at: from,
+          model: "m",
+          requestId: "b",
+          ours: { usd: 1_000_000n },
+          theirs: listed("b", from, 2_000_000n),
+          verdict: "price"
+        }
+      ]
+    )
     assert.deepStrictEqual(verdictsOf(calls.advance([], [listed("a", from + day + 60_000)], from + 2 * day)), [
       ["a", "matched"]
     ])
@@ -44,7 +47,7 @@ describe("calls by their ids", () => {
     const calls = matcher()
     const rows = [
       ...calls.advance(
-        [own("lost", from), own(undefined, from), own("failed", from, undefined)],
+        [own("lost", from), own(undefined, from), own("failed", from, 0n)],
         [listed("past", from), listed("past", from + 1)],
         from + day
       ),

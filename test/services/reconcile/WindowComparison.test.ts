@@ -6,7 +6,11 @@ import { planted } from "./Planted.ts"
 const hour = 3_600_000
 const at = Date.UTC(2026, 9, 1, 5)
 
-const compare = (ours: Parameters<typeof compareWindows>[0], theirs: Parameters<typeof compareWindows>[1], now = at + 9 * hour) =>
+const compare = (
+  ours: Parameters<typeof compareWindows>[0],
+  theirs: Parameters<typeof compareWindows>[1],
+  now = at + 9 * hour
+) =>
   compareWindows(ours, theirs, {
     book: { finalAfter: hour, states: ["tokens", "usd"] },
     unit: "hour",
