@@ -1,6 +1,6 @@
 import { assert, withLayer } from "../harness/It.ts"
 import { type BooksAnswer, type BooksCall, fakeBooks } from "../harness/upstream/FakeBooks.ts"
-import { dateOf, day, documentOf, from, hour, logAt, reconcile, rowsOf, secret, suite } from "./Reconciling.ts"
+import { dateOf, day, documentOf, from, hour, logAt, rowsOf, secret, suite } from "./Reconciling.ts"
 
 withLayer(suite)("gateway reconcile", (it) => {
   it.scoped("OpenAI: tokens by hour and USD by day, over pages", function* () {
