@@ -48,7 +48,7 @@ const percent = (millionths: number) => `${millionths / millionthsInPercent} %`
 export const reconcile = Command.make(
   "reconcile",
   {
-    provider: Inputs.word("PROVIDER", "a provider of the catalog"),
+    provider: Inputs.word("PROVIDER", "a provider of the catalog, as in gateway reconcile openai --since 7d"),
     since: Inputs.option("since", momentForms, moment).pipe(
       Options.withDescription(`from when: ${momentForms}; the beginning of a UTC day, or of an hour by request id`)
     ),
@@ -60,7 +60,7 @@ export const reconcile = Command.make(
     ),
     tolerance: Inputs.optional(
       Inputs.option("tolerance", "a percentage from 0 to 100", parseTolerance),
-      "what may differ, in percent of the larger amount; default: 1%"
+      "what may differ, in percent of the larger amount: exit code 1 where more does; default: 1%"
     ),
     baseUrl: Inputs.optional(
       Inputs.option("base-url", "an https URL, or http on this machine", parseBaseUrl),
@@ -107,9 +107,4 @@ export const reconcile = Command.make(
     },
     Effect.catchTag("BooksUnreadable", ({ message }) => fail(message))
   )
-).pipe(
-  Command.withDescription(
-    "Compare a provider's own books with ours, as in: gateway reconcile openai --since 7d. Exit 0: all within the tolerance, 1: not, 2: its books could not be read."
-  ),
-  Command.provide(operator)
-)
+).pipe(Command.withDescription("Compare a provider's own books with ours."), Command.provide(operator))
