@@ -50,7 +50,7 @@ const groupsFor = (start: Serve) => {
   ] as const
 }
 
-const description = "One gateway, one key and one prepaid balance for chat, image and video models."
+const description = "One gateway for all models. COMMAND --help tells more; --json prints JSON."
 
 const isMismatch = (error: unknown) =>
   ValidationError.isValidationError(error) && ValidationError.isCommandMismatch(error)

@@ -85,11 +85,7 @@ const sectionOf = (title: string, commands: ReadonlyArray<readonly [string, Desc
   )
 
 const overview = (description: string, groups: ReadonlyArray<Group>) =>
-  [
-    description,
-    ...groups.map(({ commands, title }) => sectionOf(title, commandsByName(commands))),
-    "gateway COMMAND --help tells more of a command; --json prints JSON."
-  ].join("\n")
+  [description, ...groups.map(({ commands, title }) => sectionOf(title, commandsByName(commands)))].join("\n")
 
 /** In the order of the page. */
 const childrenOf = (command: Descriptor, { names }: Page): ReadonlyArray<readonly [string, Descriptor]> => {
