@@ -189,7 +189,12 @@ describe("the rings", () => {
   })
 })
 
-const places: Readonly<Record<string, string>> = { counts: "services", exit: "ExitCode.ts", gateway: "Gateway.ts" }
+const places: Readonly<Record<string, string>> = {
+  calendar: "domain",
+  counts: "services",
+  exit: "ExitCode.ts",
+  gateway: "Gateway.ts"
+}
 
 /** Where a ring is in `src`; that of HTTP has several parts. */
 const placeOf = (ring: string): string => places[ring] ?? ring.replace(/ .*/, "")

@@ -1,6 +1,6 @@
 import { Args, Command, HelpDoc, Options } from "@effect/cli"
 import { Clock, Effect, Option, Predicate } from "effect"
-import { duration, durationForms, type Moment, moment, momentForms, toPast } from "../domain/Moment.ts"
+import { duration, durationForms, type PastMoment, pastForms, pastMoment, toPast } from "../domain/Moment.ts"
 import { enteredUsd, type NanoUsd } from "../domain/Money.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
@@ -57,10 +57,10 @@ export const optional = <A>(option: Options.Options<A>, description: string) =>
 
 export const orgFilter = optional(text("org"), "an organization's id or name; default: all")
 
-const momentOption = (name: string, description: string) => optional(option(name, momentForms, moment), description)
+const momentOption = (name: string, description: string) => optional(option(name, pastForms, pastMoment), description)
 
 export const period = {
-  since: momentOption("since", `from when: ${momentForms}; default: the oldest that is kept`),
+  since: momentOption("since", `from when: ${pastForms}; days and months are UTC; default: the oldest that is kept`),
   until: momentOption("until", "up to and not including when; default: now")
 }
 
@@ -69,7 +69,7 @@ export const olderThan = optional(
   "only those that have been open for so long, such as 10m; default: all"
 )
 
-type Period = { readonly [Name in keyof typeof period]: Moment | undefined }
+type Period = { readonly [Name in keyof typeof period]: PastMoment | undefined }
 
 export const readPeriod = Effect.fnUntraced(function* (given: Period) {
   const now = yield* Clock.currentTimeMillis

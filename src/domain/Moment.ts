@@ -1,5 +1,10 @@
+import { beginningOf, type CalendarWord, calendarWords, isCalendarWord } from "./Calendar.ts"
+
 /** A point in time, or a distance from now; in milliseconds. */
 export type Moment = { readonly at: number } | { readonly distance: number }
+
+/** Of what has happened: or the beginning of a UTC day or month. */
+export type PastMoment = Moment | { readonly beginning: CalendarWord }
 
 const units = new Map([
   ["s", 1000],
@@ -11,6 +16,7 @@ const units = new Map([
 
 export const durationForms = "a duration such as 90s, 30m, 1h, 7d or 2w"
 export const momentForms = `a date, a date and time, Unix seconds, or ${durationForms}`
+export const pastForms = `a date, a date and time, Unix seconds, ${calendarWords.join(", ")}, or ${durationForms}`
 
 /** The year 1: the database's calendar does not reach as far back as a date can. */
 const earliest = -62_135_596_800_000
@@ -36,6 +42,12 @@ export const moment = (text: string): Moment | undefined => {
   return exists ? { at } : undefined
 }
 
-export const toPast = (when: Moment, now: number) => Math.max(earliest, "at" in when ? when.at : now - when.distance)
+export const pastMoment = (text: string): PastMoment | undefined =>
+  isCalendarWord(text) ? { beginning: text } : moment(text)
+
+export const toPast = (when: PastMoment, now: number) => {
+  if ("beginning" in when) return beginningOf(when.beginning, now)
+  return Math.max(earliest, "at" in when ? when.at : now - when.distance)
+}
 export const toFuture = (when: Moment, now: number) =>
   "at" in when ? when.at : Math.min(farthest, now + when.distance)

@@ -24,6 +24,7 @@ withLayer(Cli.layer)("gateway", (it) => {
     for (const report of ["usage", "requests"]) {
       const backwards = yield* failure([report, "--since", "1d", "--until", "2d"])
       assert.strictEqual(backwards, "--since must be before --until.")
+      assert.strictEqual(yield* failure([report, "--since", "today", "--until", "yesterday"]), backwards)
     }
   })
 

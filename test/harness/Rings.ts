@@ -10,11 +10,12 @@ interface Ring {
   readonly packages: ReadonlyArray<string>
 }
 
-const http = ["counts", "http", "http admission", "http system", "http schemas"]
+const http = ["calendar", "counts", "http", "http admission", "http system", "http schemas"]
 const platform = ["node:", "effect", "@effect/platform", "@effect/platform-node"]
 
 export const rings: Readonly<Record<string, Ring>> = {
-  domain: { files: /^domain\//, knows: ["domain"], packages: ["effect"] },
+  calendar: { files: /^domain\/Calendar\.ts$/, knows: [], packages: [] },
+  domain: { files: /^domain\//, knows: ["domain", "calendar"], packages: ["effect"] },
   counts: {
     files: /^services\/requests\/RequestCounts\.ts$/,
     knows: [],
@@ -81,7 +82,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   http: { files: /^http\//, knows: ["domain", "services", "node", ...http], packages: platform },
   console: {
     files: /^console\//,
-    knows: ["counts", "console"],
+    knows: ["counts", "calendar", "console"],
     knowsTypesOf: ["http", "services"],
     packages: ["preact", "uplot"]
   },

@@ -1,27 +1,32 @@
 import { Clock, Effect, ParseResult, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
+import { calendarWords } from "../../domain/Calendar.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
-import { duration, durationForms, type Moment, moment, momentForms, toPast } from "../../domain/Moment.ts"
+import { duration, durationForms, type PastMoment, pastForms, pastMoment, toPast } from "../../domain/Moment.ts"
 import { Organizations } from "../../services/admin/Organizations.ts"
 import { parameter } from "../schema/Query.ts"
 import { invalid } from "./Fields.ts"
 
-const Parsed = Schema.Union(Schema.Struct({ at: Schema.Number }), Schema.Struct({ distance: Schema.Number }))
+const Parsed = Schema.Union(
+  Schema.Struct({ at: Schema.Number }),
+  Schema.Struct({ distance: Schema.Number }),
+  Schema.Struct({ beginning: Schema.Literal(...calendarWords) })
+)
 
 const MomentText = Schema.transformOrFail(Schema.String, Parsed, {
   strict: true,
   decode: (text, _, ast) => {
-    const parsed = moment(text)
+    const parsed = pastMoment(text)
     return parsed === undefined ? ParseResult.fail(new ParseResult.Type(ast, text)) : ParseResult.succeed(parsed)
   },
   encode: (value, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, value, "requests are only decoded"))
 })
 
 const momentParameter = (name: string, description: string) =>
-  parameter(name, MomentText, `must be ${momentForms}`, description)
+  parameter(name, MomentText, `must be ${pastForms}`, description)
 
 export const spanParameters = {
-  since: momentParameter("since", `From when: ${momentForms}; the oldest if left out.`),
+  since: momentParameter("since", `From when: ${pastForms}; the oldest if left out. Days and months are UTC.`),
   until: momentParameter("until", "Up to and not including when; now if left out.")
 }
 
@@ -64,8 +69,8 @@ export const organizationOf = (reference: string | undefined) =>
 
 interface SharedFilters {
   readonly organization?: string | undefined
-  readonly since?: Moment | undefined
-  readonly until?: Moment | undefined
+  readonly since?: PastMoment | undefined
+  readonly until?: PastMoment | undefined
 }
 
 /** As services take them: an organization's id, and Unix milliseconds. */

@@ -76,7 +76,7 @@ withLayer(layer)("the audit at the admin API", (it) => {
     yield* refuse("after=x", "`after` must be the `next` of a page.", "after")
     yield* refuse("organization=none", "There is no organization none.", "organization")
     yield* refuse("limit=1001", "`limit` must be an integer from 1 to 1000.", "limit")
-    assert.include((yield* admin("/audit?since=yesterday")).text, '"param":"since"')
+    assert.include((yield* admin("/audit?since=tomorrow")).text, '"param":"since"')
     for (const text of hostileTexts) {
       for (const name of ["actor", "action", "target", "organization", "after", "since"]) {
         const { status } = yield* admin(`/audit?${name}=${inAddress(text)}`)

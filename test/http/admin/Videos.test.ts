@@ -49,6 +49,8 @@ withLayer(layer)("videos at the admin API", (it) => {
     assert.deepStrictEqual(yield* ids("&status=in_progress"), [recent])
     assert.deepStrictEqual(yield* ids("&since=1h"), [newest, recent])
     assert.deepStrictEqual(yield* ids("&until=5m&since=1d"), [recent, old])
+    assert.deepStrictEqual(yield* ids("&since=yesterday"), [newest, recent, old])
+    assert.deepStrictEqual(yield* ids("&since=last-month&until=yesterday"), [])
     assert.deepStrictEqual(yield* ids("&status=completed"), [])
     const seen: Array<string> = []
     let after = ""
