@@ -15,6 +15,12 @@ describe("a moment", () => {
     assert.strictEqual(parseMoment("2026-03-01T10:00", 0), Date.parse("2026-03-01T10:00") / 1000)
   })
 
+  it("of a filter is a UTC day or month, in any zone", () => {
+    const now = Date.parse("2026-11-24T21:31:53Z") / 1000
+    assert.strictEqual(parseMoment("yesterday", now), Date.parse("2026-11-23T00:00Z") / 1000)
+    assert.strictEqual(parseMoment("last-month", now), Date.parse("2026-10-01T00:00Z") / 1000)
+  })
+
   it("of a filter that says nothing is none", () => {
     for (const text of [undefined, "", "soon", "5y"]) assert.isUndefined(parseMoment(text, 0))
   })

@@ -1,3 +1,5 @@
+import { beginningOf, isCalendarWord } from "../../domain/Calendar.ts"
+
 const two = (value: number): string => String(value).padStart(2, "0")
 
 /** `2026-11-22 23:40:12`, of Unix seconds. */
@@ -36,8 +38,9 @@ export const formatMillis = (millis: number): string =>
 
 const spans: Readonly<Record<string, number>> = { m: 60, h: 3600, d: 86_400 }
 
-/** Unix seconds of `24h` or `7d` before now, or of a local time; undefined where the text is neither. */
+/** Unix seconds of `24h` or `7d` before now, of a UTC day or month, or of a local time; undefined of other texts. */
 export const parseMoment = (text: string | undefined, now: number): number | undefined => {
+  if (text !== undefined && isCalendarWord(text)) return beginningOf(text, now * 1000) / 1000
   const [, count, unit = ""] = /^(\d+)([mhd])$/.exec(text ?? "") ?? []
   if (count !== undefined) return Math.floor(now - Number(count) * (spans[unit] ?? 0))
   const at = Date.parse(text ?? "")

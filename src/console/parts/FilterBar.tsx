@@ -1,4 +1,5 @@
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import { isCalendarWord } from "../../domain/Calendar.ts"
 import { replaceQuery, useRoute } from "../CurrentRoute.ts"
 import { formatLocal, formatUtc, parseMoment } from "../format/Moment.ts"
 
@@ -80,18 +81,27 @@ const SelectFilter = ({
   </label>
 )
 
-const presets: ReadonlyArray<readonly [value: string, text: string]> = [
-  ["all", "any time"],
-  ["1h", "last hour"],
-  ["24h", "last 24 hours"],
-  ["7d", "last 7 days"],
-  ["30d", "last 30 days"],
-  ["custom", "from … to …"]
+interface Preset {
+  readonly since: string
+  readonly until?: string
+  readonly text: string
+}
+
+const presets: ReadonlyArray<Preset> = [
+  { since: "all", text: "any time" },
+  { since: "1h", text: "last hour" },
+  { since: "24h", text: "last 24 hours" },
+  { since: "today", text: "today UTC" },
+  { since: "yesterday", until: "today", text: "yesterday UTC" },
+  { since: "7d", text: "last 7 days" },
+  { since: "30d", text: "last 30 days" },
+  { since: "this-month", text: "this month UTC" },
+  { since: "last-month", until: "this-month", text: "last month UTC" }
 ]
 
 /** Kept in UTC, so that a link shows the same in every zone. */
 const Moment = ({ label, name, value }: { readonly label: string; readonly name: string; readonly value: string }) => {
-  const at = parseMoment(value, 0)
+  const at = parseMoment(value, Date.now() / 1000)
   return (
     <label class="filter">
       <span>{label}</span>
@@ -107,8 +117,8 @@ const Moment = ({ label, name, value }: { readonly label: string; readonly name:
   )
 }
 
-/** What an input of a date and time can show. */
-const localOf = (value: string): string => (/^\d{4}-/.test(value) ? value : "")
+/** Of what the address says, what an input of a date and time can show. */
+const shownIn = (value: string): string => (/^\d{4}-/.test(value) || isCalendarWord(value) ? value : "")
 
 const RangeFilter = ({
   fallback = "all",
@@ -119,33 +129,35 @@ const RangeFilter = ({
   readonly since: string
   readonly until: string
 }) => {
-  const isPreset = until === "" && (since === "" || presets.some(([value]) => value === since))
-  const [isCustom, setCustom] = useState(!isPreset)
+  const preset = presets.find((one) => one.since === (since || fallback) && (one.until ?? "") === until)
+  const [isCustom, setCustom] = useState(preset === undefined)
   const choose = (value: string) => {
-    setCustom(value === "custom")
-    replaceQuery({ since: value === "custom" || value === fallback ? "" : value, until: "" })
+    const chosen = presets.find((one) => one.since === value)
+    setCustom(chosen === undefined)
+    replaceQuery({ since: value === fallback ? "" : chosen?.since, until: chosen?.until })
   }
-  const isOpen = isCustom || !isPreset
+  const isOpen = isCustom || preset === undefined
   return (
     <>
       <label class="filter">
         <span>Time</span>
         <select
           data-filter
-          value={isOpen ? "custom" : since || fallback}
+          value={isOpen ? "custom" : preset.since}
           onChange={({ currentTarget }) => choose(currentTarget.value)}
         >
-          {presets.map(([value, text]) => (
+          {presets.map(({ since: value, text }) => (
             <option key={value} value={value}>
               {text}
             </option>
           ))}
+          <option value="custom">from … to …</option>
         </select>
       </label>
       {isOpen && (
         <>
-          <Moment label="From" name="since" value={localOf(since)} />
-          <Moment label="To" name="until" value={localOf(until)} />
+          <Moment label="From" name="since" value={shownIn(since)} />
+          <Moment label="To" name="until" value={shownIn(until)} />
         </>
       )}
     </>
