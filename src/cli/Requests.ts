@@ -4,7 +4,7 @@ import { KeyId } from "../domain/ApiKey.ts"
 import { parseRange } from "../services/access/AddressRange.ts"
 import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
-import { logRecord } from "../services/admin/requests/Record.ts"
+import { logRecords } from "../services/admin/requests/Pages.ts"
 import type { RequestQuery, StatusFilter } from "../services/telemetry/RequestListing.ts"
 import { RequestLog, type RequestRow } from "../services/telemetry/RequestLog.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -32,19 +32,21 @@ const columns = [
 
 const describe = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
   const organizations = yield* Effect.flatMap(Organizations, ({ list }) => list)
-  const names = new Map(organizations.map(({ id, name }) => [id, name]))
-  return rows.map(
-    (row): Output.Fields => ({
-      ...logRecord(row),
-      org: names.get(row.orgId) ?? row.orgId,
-      tries: row.attempts.length,
-      tokens: (row.promptTokens ?? 0) + (row.completionTokens ?? 0)
+  const names = new Map<string, string>(organizations.map(({ id, name }) => [id, name]))
+  return (yield* logRecords(rows)).map(
+    (record): Output.Fields => ({
+      ...record,
+      org: names.get(record.org) ?? record.org,
+      tries: record.attempts.length,
+      tokens: record.usage?.total_tokens ?? 0
     })
   )
 })
 
 const printDocuments = (rows: ReadonlyArray<RequestRow>) =>
-  Effect.forEach(rows, (row) => Output.print(Output.toJson(logRecord(row), 0)), { discard: true })
+  Effect.flatMap(logRecords(rows), (records) =>
+    Effect.forEach(records, (record) => Output.print(Output.toJson(record, 0)), { discard: true })
+  )
 
 const most = 10_000
 // A row follows the end of its request, and clocks differ.

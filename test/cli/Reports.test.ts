@@ -126,6 +126,7 @@ withLayer(suite)("gateway", (it) => {
         usage: { prompt_tokens: 10, completion_tokens: 4, total_tokens: 14, ...counts, cache_write_1h_tokens: 1 },
         notes: [],
         charge_usd: 1.5,
+        refunded_usd: 0,
         cost_usd: 1.25,
         stated_cost_usd: null,
         first_byte_ms: 2,

@@ -1,6 +1,5 @@
 import { Stream } from "effect"
-import { csvLines, pagesOf, type RequestFilter } from "../../services/admin/requests/Pages.ts"
-import { logRecord } from "../../services/admin/requests/Record.ts"
+import { csvLines, logRecords, pagesOf, type RequestFilter } from "../../services/admin/requests/Pages.ts"
 import * as Output from "../Output.ts"
 
 export const exportCsv = (filter: RequestFilter, limit: number) =>
@@ -10,9 +9,10 @@ export const exportJson = (filter: RequestFilter, limit: number) =>
   Stream.concat(
     Stream.succeed('{"data":['),
     pagesOf(filter, limit).pipe(
+      Stream.mapEffect(logRecords),
       Stream.zipWithIndex,
-      Stream.map(([rows, index]) => {
-        const lines = rows.map((row) => Output.toJson(logRecord(row), 0)).join(",\n")
+      Stream.map(([records, index]) => {
+        const lines = records.map((record) => Output.toJson(record, 0)).join(",\n")
         return index === 0 ? lines : `,${lines}`
       })
     )

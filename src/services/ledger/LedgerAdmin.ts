@@ -11,6 +11,7 @@ import type { OpenHold } from "./OpenHold.ts"
 import { type HoldQuery, makeOpenHolds } from "./OpenHolds.ts"
 import { ProcessHolds } from "./ProcessHolds.ts"
 import { type Refund, refundRequest, refundsOf } from "./RefundSql.ts"
+import { makeRefundedAmounts } from "./RefundedAmounts.ts"
 import { type Counts, type Proof, verify } from "./Verification.ts"
 
 export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {
@@ -88,6 +89,8 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
     /** Also takes it off the key's spend, of the day of the charge. */
     readonly refund: (refund: Refund) => Effect.Effect<Entry, NothingToRefund>
     readonly hold: (id: string) => Effect.Effect<HoldHistory | undefined>
+    /** By the id of the hold. */
+    readonly refundedAmounts: ReturnType<typeof makeRefundedAmounts>
     /** Proves every invariant over the whole database. */
     readonly verify: Effect.Effect<VerificationResult>
     /** As `verify`; passes on each proof as it is found. */
@@ -179,6 +182,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         adjust,
         refund,
         hold,
+        refundedAmounts: makeRefundedAmounts(sql),
         verify: verifyEach(() => Effect.void),
         verifyEach,
         ...makePages(sql),

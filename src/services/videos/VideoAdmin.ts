@@ -4,6 +4,7 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { VideoNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { refundsOf } from "../ledger/RefundSql.ts"
 import { listing } from "../sql/Listing.ts"
 import { inTimeRange, rowsOf, whenDefined } from "../sql/Statement.ts"
 import { RequestRow } from "../telemetry/RequestLog.ts"
@@ -31,6 +32,7 @@ export class VideoJob extends Schema.Class<VideoJob>("VideoJob")({
   media: Schema.NullOr(Schema.String),
   price: NanoUsdFromRow,
   charged: Schema.NullOr(NanoUsdFromRow),
+  refunded: NanoUsdFromRow,
   cost: Schema.NullOr(NanoUsdFromRow),
   holdId: Schema.String,
   route: KeptRoute,
@@ -84,7 +86,11 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const rows = rowsOf(VideoJob)
-      const selectJobs = sql`SELECT videos.*, holds.charged FROM videos JOIN holds ON holds.id = videos.hold_id`
+      const selectJobs = sql`
+        SELECT videos.*, holds.charged, (
+          SELECT coalesce(sum(amount), 0)::bigint FROM ledger_entries WHERE ${sql.literal(refundsOf("holds.id"))}
+        ) AS refunded
+        FROM videos JOIN holds ON holds.id = videos.hold_id`
 
       const createdAt = (id: string) => sql`(SELECT created_at FROM videos WHERE id = ${id})`
 

@@ -8,7 +8,7 @@ import { bearer, call } from "../../harness/client/HttpCalls.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { nanoOf } from "./CsvText.ts"
+import { nanoOf, parseCsv } from "./CsvText.ts"
 
 const suite = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 
@@ -61,7 +61,7 @@ withLayer(suite)("one request at the admin API", (it) => {
   })
 
   it.effect("shows what was refunded of it, and what is left of its margin", function* () {
-    const { send, shown } = yield* begin
+    const { admin, org, send, shown } = yield* begin
     yield* send("/chat/completions", "refunded", chat("hello"))
     const before = yield* shown("refunded")
     const { refund } = yield* LedgerAdmin
@@ -73,6 +73,18 @@ withLayer(suite)("one request at the admin API", (it) => {
     assert.strictEqual(nanoOf(after.price.paid_usd), nanoOf(before.charge_usd) - amount)
     assert.strictEqual(nanoOf(after.charge_usd), nanoOf(after.price.paid_usd))
     assert.strictEqual(after.price.charge_usd, before.charge_usd)
+    assert.strictEqual(before.refunded_usd, 0)
+    assert.strictEqual(nanoOf(after.refunded_usd), amount)
+    yield* send("/chat/completions", "not-refunded", chat("hello"))
+    yield* shown("not-refunded")
+    const listed = read(yield* admin(`/requests?organization=${org}`)).data
+    const refunds = listed.map((row: { refunded_usd: number }) => nanoOf(row.refunded_usd))
+    assert.deepStrictEqual(refunds, [0n, amount])
+    const rows = parseCsv((yield* admin(`/requests.csv?organization=${org}`)).text)
+    assert.deepStrictEqual(
+      rows.map((row) => nanoOf(row["refunded_usd"] ?? "")),
+      [0n, amount]
+    )
     assert.deepStrictEqual(
       after.entries.map(({ kind, note }: { kind: string; note: string }) => [kind, note]),
       [
@@ -84,7 +96,7 @@ withLayer(suite)("one request at the admin API", (it) => {
   })
 
   it.effect("shows a video with its job and its charge", function* () {
-    const { send, shown } = yield* begin
+    const { admin, org, send, shown } = yield* begin
     yield* send("/videos", "clip", { model: "veo-3.1-fast-generate-001", prompt: "a dog", seconds: 4 })
     const request = yield* eventually(shown("clip"), ({ video }) => video.status === "completed")
     assert.deepInclude(request.video, { seconds: 4, price_usd: request.price.price_usd })
@@ -99,5 +111,12 @@ withLayer(suite)("one request at the admin API", (it) => {
     const sql = yield* SqlClient.SqlClient
     yield* sql`UPDATE request_log SET charge = 0 WHERE id = ${request.id}`
     assert.strictEqual((yield* shown("clip")).charge_usd, request.charge_usd)
+
+    const { refund } = yield* LedgerAdmin
+    const amount = NanoUsd(1n)
+    yield* refund({ row: request.id, hold: request.hold.id, amount, note: "a still picture" })
+    const [listed] = read(yield* admin(`/videos?organization=${org}`)).data
+    assert.deepInclude(listed, { charge_usd: request.price.charge_usd, refunded_usd: 0.000000001 })
+    assert.deepInclude(yield* shown("clip"), { refunded_usd: 0.000000001 })
   })
 })

@@ -88,6 +88,7 @@ withLayer(layer)("requests at the admin API", (it) => {
       },
       notes: [],
       charge_usd: 1.234567891,
+      refunded_usd: 0,
       cost_usd: 0.000_000_257,
       stated_cost_usd: null,
       first_byte_ms: null,

@@ -63,7 +63,7 @@ export const RequestsHandlers = HttpApiBuilder.group(
           const models = catalog.current.offers.map(({ model }) => modelAt(model, now))
           const explained = yield* explainRequest(row, models)
           return {
-            ...namedLogRecord(row, yield* names.of([row])),
+            ...namedLogRecord(explained, yield* names.of([row])),
             ...explained,
             preference: explainPreference(row),
             others: same.flatMap((other) => (other.id === row.id ? [] : [other.id]))

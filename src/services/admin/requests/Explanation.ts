@@ -55,7 +55,7 @@ export const explainRequest = Effect.fnUntraced(function* (row: RequestRow, mode
   const recorded = { row, money, video, rates, model: models.find(({ id }) => id === row.model) }
   const price = explainPrice(recorded)
   const explained: ExplainedRequest = {
-    ...logRecord(row),
+    ...logRecord(row, price.refunded_usd),
     // A job may have been charged since the row was read.
     ...(money !== undefined && { charge_usd: price.paid_usd }),
     hold: money === undefined ? null : holdRecord(money.hold),

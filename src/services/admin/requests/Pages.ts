@@ -1,9 +1,11 @@
 import { Effect, Option, Stream } from "effect"
 import { csvLine } from "../../../domain/Csv.ts"
+import { zero } from "../../../domain/Money.ts"
+import { LedgerAdmin } from "../../ledger/LedgerAdmin.ts"
 import type { RequestQuery } from "../../telemetry/RequestListing.ts"
 import { RequestLog, type RequestRow } from "../../telemetry/RequestLog.ts"
 import { Names } from "../Names.ts"
-import { logCells, logColumns, namedLogRecord } from "./Record.ts"
+import { logCells, logColumns, logRecord, namedLogRecord } from "./Record.ts"
 
 const perPage = 250
 
@@ -27,11 +29,17 @@ export const pagesOf = (filter: RequestFilter, limit = Infinity) =>
     })
   ).pipe(Stream.filter((rows) => rows.length > 0))
 
-export const nameRows = (rows: ReadonlyArray<RequestRow>) =>
-  Effect.map(
-    Effect.flatMap(Names, ({ of }) => of(rows)),
-    (names) => rows.map((row) => namedLogRecord(row, names))
-  )
+/** With what was refunded of each. */
+export const logRecords = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
+  const { refundedAmounts } = yield* LedgerAdmin
+  const refunded = yield* refundedAmounts(rows.flatMap(({ holdId }) => holdId ?? []))
+  return rows.map((row) => logRecord(row, refunded.get(row.holdId ?? "") ?? zero))
+})
+
+export const nameRows = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
+  const names = yield* Effect.flatMap(Names, ({ of }) => of(rows))
+  return (yield* logRecords(rows)).map((record) => namedLogRecord(record, names))
+})
 
 /** A line of names, then one for each row; without their ends. */
 export const csvLines = (filter: RequestFilter, limit?: number) =>

@@ -43,7 +43,9 @@ export const LogRecord = Schema.Struct({
   attempts: Schema.Array(AttemptRecord),
   usage: Schema.NullOr(Schema.Struct(Counts)),
   notes: Schema.Array(Schema.String),
+  /** In the end: less what was refunded. */
   charge_usd: Usd,
+  refunded_usd: Usd,
   cost_usd: Schema.NullOr(Usd),
   /** What providers say that it cost. */
   stated_cost_usd: Schema.NullOr(Usd),
@@ -101,7 +103,7 @@ export const attemptRecords = ({ attempts, statedCost }: RequestRow) =>
     )
   )
 
-export const logRecord = (row: RequestRow): LogRecord => ({
+export const logRecord = (row: RequestRow, refunded: bigint): LogRecord => ({
   id: row.id,
   request_id: row.requestId,
   at: row.at,
@@ -123,16 +125,17 @@ export const logRecord = (row: RequestRow): LogRecord => ({
   usage: usageOf(row),
   notes: row.notes,
   charge_usd: row.charge,
+  refunded_usd: refunded,
   cost_usd: costOf(row),
   stated_cost_usd: statedCostOf(row),
   first_byte_ms: row.firstByteMs,
   total_ms: row.totalMs
 })
 
-export const namedLogRecord = (row: RequestRow, names: NameMap): NamedLogRecord => ({
-  ...logRecord(row),
-  org_name: names.get(row.orgId) ?? null,
-  key_name: names.get(row.keyId) ?? null
+export const namedLogRecord = (record: LogRecord, names: NameMap): NamedLogRecord => ({
+  ...record,
+  org_name: names.get(record.org) ?? null,
+  key_name: names.get(record.key_id) ?? null
 })
 
 const csvColumns: Readonly<Record<string, ReadonlyArray<string>>> = {
