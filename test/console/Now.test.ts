@@ -23,6 +23,7 @@ withLayer(gateway)("the view Now", (it) => {
       assert.include(await tile("Margin").innerText(), "leaves out 3 without a known cost")
       assert.include(await tile("Cost").innerText(), "yesterday –")
       assert.include(await tile("Margin").innerText(), "yesterday –")
+      assert.include(await tile("Margin").innerText(), "0 % yesterday –")
       assert.strictEqual(await page.getByText("$3.204000001").count(), 1)
     })
     assert.deepStrictEqual(problems, [])

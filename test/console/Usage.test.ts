@@ -67,7 +67,8 @@ withLayer(gateway)("the console", (it) => {
             "90",
             "$12.000000001",
             "$10.00",
-            "$2.000000001"
+            "$2.000000001",
+            "16.7 %"
           ])
           assert.include(await page.locator("tfoot").innerText(), "$99.999999999")
           const first = rows(page).first().getByRole("link")

@@ -10,6 +10,7 @@ export const Stat = ({
   children,
   isBadWhenUp = false,
   label,
+  share,
   show,
   value
 }: {
@@ -18,6 +19,8 @@ export const Stat = ({
   readonly before: number | null
   readonly isBadWhenUp?: boolean
   readonly show: (value: number | null) => ComponentChildren
+  /** What both are in percent. */
+  readonly share?: { readonly value: string | null; readonly before: string | null } | undefined
   /** A remark. */
   readonly children?: ComponentChildren
 }) => {
@@ -36,6 +39,11 @@ export const Stat = ({
         )}{" "}
         <span class="soft">yesterday {show(before)}</span>
       </dd>
+      {share && (
+        <dd class="change">
+          {share.value ?? "–"} <span class="soft">yesterday {share.before ?? "–"}</span>
+        </dd>
+      )}
       {children && <dd class="change warn">{children}</dd>}
     </div>
   )

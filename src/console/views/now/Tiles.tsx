@@ -1,4 +1,5 @@
 import { formatCount } from "../../format/Amount.ts"
+import { formatMarginShare } from "../../format/Margin.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import { Stat } from "../../parts/Stat.tsx"
 import { Usd } from "../../parts/Usd.tsx"
@@ -37,6 +38,8 @@ const show = (unit: Unit, value: number | null) => {
 const valueOf = (figures: Figures, name: keyof Figures) =>
   name === "cost_usd" && figures.margin_usd === null ? null : figures[name]
 
+const marginShareOf = ({ cost_usd, margin_usd }: Figures) => formatMarginShare(margin_usd, cost_usd)
+
 /** Today beside the same span of yesterday. */
 export const Tiles = ({ today, yesterday }: Pick<NowAnswer, "today" | "yesterday">) => (
   <dl class="tiles">
@@ -46,6 +49,7 @@ export const Tiles = ({ today, yesterday }: Pick<NowAnswer, "today" | "yesterday
         {...tile}
         value={valueOf(today, name)}
         before={valueOf(yesterday, name)}
+        share={name === "margin_usd" ? { value: marginShareOf(today), before: marginShareOf(yesterday) } : undefined}
         show={(value) => show(unit, value)}
       >
         {today.cost_unknown > 0 && remarks[name]?.(formatCount(today.cost_unknown))}

@@ -3,6 +3,7 @@ import { useMemo } from "preact/hooks"
 import type { UsagePage } from "../../../http/admin/usage/Schema.ts"
 import { useResource } from "../../api/useResource.ts"
 import { formatCount, formatShort, formatUsd } from "../../format/Amount.ts"
+import { formatMarginShare } from "../../format/Margin.ts"
 import { formatUtc } from "../../format/Moment.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
 import { Section } from "../../parts/Page.tsx"
@@ -49,6 +50,16 @@ const Cap = ({ cap_period, cap_resets_at, cap_spent_usd, cap_usd }: Organization
       <Usd amount={cap_spent_usd} />
     </Tile>
   )
+
+const Margin = ({ cost_unknown, cost_usd, margin_usd }: (typeof UsagePage.Encoded)["totals"]) => {
+  const share = formatMarginShare(margin_usd, cost_usd)
+  const left = cost_unknown > 0 ? `leaves out ${formatCount(cost_unknown)} without a known cost` : null
+  return (
+    <Tile label={`Margin in ${days} days`} remark={[share, left].filter((text) => text !== null).join(", ")}>
+      <Usd amount={margin_usd} />
+    </Tile>
+  )
+}
 
 /** At the pace of the days since it was made, at most 30; undefined where nothing was spent. */
 const daysLeft = ({ available_usd, created_at }: Organization, spent: number): number | undefined => {
@@ -112,6 +123,7 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
         <Tile label={`Spent in ${days} days`} remark={totals && `${formatCount(totals.requests)} requests`}>
           <Usd amount={totals?.spend_usd} />
         </Tile>
+        {totals !== undefined && totals.requests > 0 && <Margin {...totals} />}
         <Tile label="Days left" remark="at this pace">
           {left === undefined
             ? "–"

@@ -1,5 +1,6 @@
 import type { ComponentChildren } from "preact"
 import { formatCount } from "../../format/Amount.ts"
+import { formatMarginShare } from "../../format/Margin.ts"
 import { Usd } from "../../parts/Usd.tsx"
 import type { Price } from "./RequestRecord.ts"
 
@@ -21,6 +22,18 @@ const Sum = ({
     </td>
   </tr>
 )
+
+const MarginShare = ({ cost_usd, margin_usd }: Price) => {
+  const share = formatMarginShare(margin_usd, cost_usd)
+  return share === null ? null : (
+    <tr>
+      <th scope="row" colSpan={3}>
+        Margin of what was paid
+      </th>
+      <td class="amount">{share}</td>
+    </tr>
+  )
+}
 
 /** Usage times rate, and what became of the sum. */
 export const PriceTable = ({ price }: { readonly price: Price }) => (
@@ -78,6 +91,7 @@ export const PriceTable = ({ price }: { readonly price: Price }) => (
           <Sum amount={price.margin_usd} isStrong>
             Margin
           </Sum>
+          <MarginShare {...price} />
         </tbody>
       </table>
     </div>

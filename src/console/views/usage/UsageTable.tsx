@@ -1,9 +1,10 @@
 import type { ComponentChildren } from "preact"
-import { reportedCounts } from "../../../services/requests/RequestCounts.ts"
+import { type RequestCount, reportedCounts } from "../../../services/requests/RequestCounts.ts"
 import type { QueryValues } from "../../api/Client.ts"
 import { usePages } from "../../api/usePages.ts"
 import { useRoute } from "../../CurrentRoute.ts"
 import { formatCount, formatShare } from "../../format/Amount.ts"
+import { formatMarginShare } from "../../format/Margin.ts"
 import { Long } from "../../parts/Long.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
 import type { Column } from "../../parts/Table.tsx"
@@ -54,12 +55,24 @@ const cachedShare: Column<UsageRow> = {
   value: ({ cache_hit_rate }) => (cache_hit_rate === null ? null : formatShare(cache_hit_rate))
 }
 
+/** Two dimensions and the count of unknown costs leave no room for it. */
+const marginShare: Column<UsageRow> = {
+  title: "Margin %",
+  kind: "amount",
+  value: ({ cost_usd, margin_usd }) => formatMarginShare(margin_usd, cost_usd)
+}
+
+/** Tokens always, and what else was counted. */
+const countsIn = (totals: UsageAnswer["totals"] | undefined): ReadonlyArray<RequestCount> =>
+  reportedCounts.filter(({ name, unit }) => unit === "tokens" || Number(totals?.[name]) > 0)
+
 const columnsOf = (
   by: ReadonlyArray<Dimension>,
   query: Query,
   sort: string | undefined,
-  totals: UsageRow | undefined
+  totals: UsageAnswer["totals"] | undefined
 ): ReadonlyArray<Column<UsageRow>> => {
+  const hasUnknownCosts = totals !== undefined && totals.cost_unknown > 0
   const sorted = (title: string, name: string) => ({
     title,
     sortHref: withQuery({ path: ["usage"], query }, { sort: name }),
@@ -85,21 +98,20 @@ const columnsOf = (
         return href === undefined ? formatCount(row.requests) : <a href={href}>{formatCount(row.requests)}</a>
       }
     },
-    ...reportedCounts
-      .filter(({ name, unit }) => unit === "tokens" || totals?.[name])
-      .flatMap(
-        ({ name, title }): ReadonlyArray<Column<UsageRow>> => [
-          { title, kind: "number", value: (row) => row[name] },
-          ...(name === "prompt_tokens" ? [cachedShare] : [])
-        ]
-      ),
+    ...countsIn(totals).flatMap(
+      ({ name, title }): ReadonlyArray<Column<UsageRow>> => [
+        { title, kind: "number", value: (row) => row[name] },
+        ...(name === "prompt_tokens" ? [cachedShare] : [])
+      ]
+    ),
     { ...sorted("Charged", "charge"), kind: "usd", value: ({ spend_usd }) => spend_usd },
     { ...sorted("Cost", "cost"), kind: "usd", value: ({ cost_usd }) => cost_usd },
     ...(totals?.stated_cost_usd
       ? [{ title: "Stated cost", kind: "usd", value: ({ stated_cost_usd }: UsageRow) => stated_cost_usd } as const]
       : []),
     { ...sorted("Margin", "margin"), kind: "usd", value: ({ margin_usd }) => margin_usd },
-    ...(totals?.cost_unknown
+    ...(hasUnknownCosts && by.length > 1 ? [] : [marginShare]),
+    ...(hasUnknownCosts
       ? [
           {
             title: "Cost unknown",
