@@ -87,6 +87,8 @@ withLayer(gateway)("the console", (it) => {
         for (const [name, amount] of Object.entries({ ...sums, ...rest })) {
           assert.strictEqual(await sumOf(page, name), amount, name)
         }
+        assert.strictEqual(await sumOf(page, "Margin of what was paid"), "−7.8 %")
+        await page.locator(".badge", { hasText: /^partly refunded$/ }).waitFor()
       })
       assert.deepStrictEqual(problems, [])
     })

@@ -121,6 +121,23 @@ withLayer(gateway)("the view Requests", (it) => {
     assert.deepStrictEqual(problems, [])
   })
 
+  it.scoped.skipIf(isSkipped)("marks what was refunded, with what was paid in the end", function* () {
+    const { page, problems } = yield* opened([
+      request(1),
+      request(2, { charge_usd: 0.003, refunded_usd: 0.001000001 }),
+      request(3, { charge_usd: 0, refunded_usd: 0.00388, status: 500, code: "internal_error" })
+    ])
+    yield* Effect.promise(async () => {
+      const charges = page.locator('tbody td[data-label="Charge"]')
+      await charges.nth(2).waitFor()
+      assert.deepStrictEqual(await charges.allInnerTexts(), ["refunded $0.00", "partly refunded $0.003", "$0.00388"])
+      const title = await charges.nth(1).locator("span[title]").getAttribute("title")
+      assert.strictEqual(title, "charged $0.004000001, refunded $0.001000001, paid $0.003")
+      assert.deepStrictEqual(await findMisfits(page, inBothThemes(360, 1360)), [])
+    })
+    assert.deepStrictEqual(problems, [])
+  })
+
   it.scoped.skipIf(isSkipped)("says that the gateway fails, keeps what it has, and goes on", function* () {
     let isDown = false
     const answers = requestAnswers(() => many(3))

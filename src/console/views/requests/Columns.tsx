@@ -1,6 +1,8 @@
 import { formatMillis } from "../../format/Moment.ts"
+import { addUsd } from "../../format/Subtraction.ts"
 import { shorten } from "../../format/Short.ts"
 import { Badge } from "../../parts/Badge.tsx"
+import { Charge } from "../../parts/Charge.tsx"
 import { keyColumn, organizationColumn, timeColumn } from "../../parts/columns.tsx"
 import type { Column } from "../../parts/Table.tsx"
 import { statusOf } from "./Outcome.ts"
@@ -29,7 +31,14 @@ export const columns: ReadonlyArray<Column<RequestRecord>> = [
   { ...organizationColumn, share: 17 },
   { title: "Model", kind: "code", share: 19, value: ({ model }) => model && shorten(model, maxShown) },
   { title: "Route", kind: "custom", share: 23, value: (row) => <Route row={row} />, hint: ({ route }) => route },
-  { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd },
+  {
+    title: "Charge",
+    kind: "custom",
+    isAmount: true,
+    value: ({ charge_usd, refunded_usd }) => (
+      <Charge charged={addUsd(charge_usd, refunded_usd)} refunded={refunded_usd} />
+    )
+  },
   { title: "Took", kind: "amount", value: ({ total_ms }) => formatMillis(total_ms) },
   { title: "Tokens", kind: "number", value: ({ usage }) => usage?.total_tokens },
   { ...keyColumn, share: 11 }

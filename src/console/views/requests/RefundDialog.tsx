@@ -1,9 +1,9 @@
 import { useState } from "preact/hooks"
 import { formatUsd } from "../../format/Amount.ts"
+import { subtractUsd } from "../../format/Subtraction.ts"
 import { TextField, textOf, UsdField } from "../../parts/Field.tsx"
 import { WriteDialog } from "../../parts/WriteDialog.tsx"
 import type { RequestDetail } from "./RequestRecord.ts"
-import { subtractUsd } from "./Subtraction.ts"
 
 const amountOf = (text: string): number | undefined => {
   const amount = text.trim() === "" ? Number.NaN : Number(text)

@@ -1,6 +1,7 @@
 import { useState } from "preact/hooks"
 import { useResource } from "../../api/useResource.ts"
 import { Badge } from "../../parts/Badge.tsx"
+import { RefundBadge } from "../../parts/Charge.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
@@ -54,7 +55,14 @@ export const Request = ({ id }: { readonly id: string }) => {
   return (
     <Page
       title={request?.request_id ?? "Request"}
-      lead={status && <Badge tone={status.tone}>{status.text}</Badge>}
+      lead={
+        status && (
+          <>
+            <Badge tone={status.tone}>{status.text}</Badge>{" "}
+            <RefundBadge charged={request.price.charge_usd} refunded={request.price.refunded_usd} />
+          </>
+        )
+      }
       actions={
         mayRefund &&
         request !== undefined &&

@@ -1,6 +1,9 @@
 import { usePolling } from "../../api/usePolling.ts"
 import { useResource } from "../../api/useResource.ts"
+import { formatMarginShare } from "../../format/Margin.ts"
+import { subtractUsd } from "../../format/Subtraction.ts"
 import { Badge } from "../../parts/Badge.tsx"
+import { RefundBadge } from "../../parts/Charge.tsx"
 import { Fact, Facts } from "../../parts/Facts.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
@@ -20,13 +23,34 @@ const steps: Readonly<Record<string, string>> = {
   over: "over"
 }
 
-const Money = ({ video: { charge_usd, cost_usd, hold_id, org, price_usd } }: { readonly video: VideoRecord }) => (
+const Margin = ({ cost, paid }: { readonly cost: number; readonly paid: number }) => {
+  const margin = subtractUsd(paid, cost)
+  const share = formatMarginShare(margin, cost)
+  return (
+    <Fact name="Margin">
+      <Usd amount={margin} />
+      {share && <span class="soft"> {share}</span>}
+    </Fact>
+  )
+}
+
+const Money = ({
+  video: { charge_usd, cost_usd, hold_id, org, price_usd, refunded_usd }
+}: {
+  readonly video: VideoRecord
+}) => (
   <Facts>
     <Fact name="Price" usd={price_usd} />
     <Fact name="Charge" usd={charge_usd} />
+    {charge_usd !== null && refunded_usd > 0 && (
+      <>
+        <Fact name="Refunded" usd={-refunded_usd} />
+        <Fact name="Paid" usd={subtractUsd(charge_usd, refunded_usd)} />
+      </>
+    )}
     <Fact name="Provider's cost" usd={cost_usd} />
     {charge_usd !== null && cost_usd !== null && (
-      <Fact name="Margin" usd={Number((charge_usd - cost_usd).toFixed(9))} />
+      <Margin paid={subtractUsd(charge_usd, refunded_usd)} cost={cost_usd} />
     )}
     <Fact name="Hold">
       <a href={link(["ledger"], { organization: org, hold: hold_id })}>
@@ -112,7 +136,14 @@ export const Video = ({ id }: { readonly id: string }) => {
   return (
     <Page
       title={video?.id ?? "Video"}
-      lead={status && <Badge tone={status.tone}>{status.text}</Badge>}
+      lead={
+        status && (
+          <>
+            <Badge tone={status.tone}>{status.text}</Badge>{" "}
+            <RefundBadge charged={video.charge_usd ?? 0} refunded={video.refunded_usd} />
+          </>
+        )
+      }
       actions={video && !isOver(video) && <Actions video={video} onDone={found.refresh} />}
     >
       <Loaded resource={found}>

@@ -1,6 +1,7 @@
 import { usePages } from "../../api/usePages.ts"
 import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"
+import { Charge } from "../../parts/Charge.tsx"
 import { organizationColumn, timeColumn } from "../../parts/columns.tsx"
 import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
@@ -29,7 +30,13 @@ const columns: ReadonlyArray<Column<VideoRecord>> = [
   { title: "Length", kind: "amount", value: ({ seconds }) => `${seconds} s` },
   { title: "Route", kind: "code", value: ({ route }) => route },
   { title: "Routes asked", kind: "number", value: ({ tried }) => tried.length || null },
-  { title: "Charge", kind: "usd", value: ({ charge_usd }) => charge_usd },
+  {
+    title: "Charge",
+    kind: "custom",
+    isAmount: true,
+    value: ({ charge_usd, refunded_usd }) =>
+      charge_usd === null ? null : <Charge charged={charge_usd} refunded={refunded_usd} />
+  },
   { title: "Finished", kind: "time", value: ({ completed_at }) => completed_at }
 ]
 
