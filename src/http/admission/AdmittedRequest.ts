@@ -18,7 +18,7 @@ interface ReleasableRequest extends AdmittedRequest {
 }
 
 /** Begins the record of a generating request, and watches its client. */
-export const admittedMaker = (options: { readonly defaultRpm: number }) =>
+export const makeAdmission = (options: { readonly defaultRpm: number }) =>
   Effect.gen(function* () {
     const ids = yield* Ids
     const inFlight = yield* InFlight

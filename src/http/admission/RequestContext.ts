@@ -35,7 +35,8 @@ const clientAddress = (
   return normalise(entries[Math.max(0, entries.length - trustedProxies)] ?? "") ?? direct
 }
 
-interface Known {
+/** How a request came. */
+interface Arrival {
   /** The client's own x-request-id where it is well-formed, else one made here. */
   readonly requestId: string
   /** The client's address, behind the proxies that are trusted. */
@@ -48,7 +49,7 @@ interface Known {
 }
 
 export class RequestContext extends Context.Reference<RequestContext>()("gateway/http/RequestContext", {
-  defaultValue: (): Known => ({
+  defaultValue: (): Arrival => ({
     requestId: "none",
     address: "unknown",
     at: 0,
@@ -59,12 +60,12 @@ export class RequestContext extends Context.Reference<RequestContext>()("gateway
 
 export const isRequestId = (id: string): boolean => /^[A-Za-z0-9._-]{1,128}$/.test(id)
 
-export const contextMaker = (options: { readonly trustedProxies: number }) =>
+export const makeContextReader = (options: { readonly trustedProxies: number }) =>
   Effect.gen(function* () {
     const ids = yield* Ids
     const clock = yield* Effect.clock
     const { tracer } = yield* Tracing
-    return (request: IncomingMessage, traced: TracedEndpoint | undefined): Known => {
+    return (request: IncomingMessage, traced: TracedEndpoint | undefined): Arrival => {
       const { headers, socket } = request
       const sent = headers["x-request-id"]
       const requestId = typeof sent === "string" && isRequestId(sent) ? sent : ids.prefixed("req")

@@ -12,12 +12,12 @@ import { InFlight } from "../../services/runtime/InFlight.ts"
 import { HeartbeatLost } from "../../services/sql/Outage.ts"
 import * as Answer from "../Answer.ts"
 import { adminBodyBytes } from "../admin/AdminBody.ts"
-import { admittedMaker } from "../admission/AdmittedRequest.ts"
+import { makeAdmission } from "../admission/AdmittedRequest.ts"
 import { presentedKey, presentedSecret } from "../admission/CallerAuthentication.ts"
 import type { Endpoint, EndpointBase } from "../admission/Endpoint.ts"
 import { requireScope } from "../admission/ModelAccess.ts"
 import { makeRateUnits } from "../admission/RateUnits.ts"
-import { contextMaker, RequestContext } from "../admission/RequestContext.ts"
+import { makeContextReader, RequestContext } from "../admission/RequestContext.ts"
 import { explain, makeReports, type Outcome } from "../admission/RequestOutcome.ts"
 import type { Exchange } from "../connections/Connections.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
@@ -67,14 +67,14 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
   const auth = yield* Auth
   const inFlight = yield* InFlight
   const instance = yield* Instance
-  const contextOf = yield* contextMaker(options)
-  const admittedOf = yield* admittedMaker(options)
+  const readContext = yield* makeContextReader(options)
+  const beginAdmission = yield* makeAdmission(options)
   const rates = yield* makeRateUnits
   const { conclude, refuse, reportAnswer } = yield* makeReports
 
   /** Its id, its client's address, its trace. */
   const begin = ({ endpoint, request, response }: Matched<EndpointBase>): Context => {
-    const context = contextOf(request, untraced.has(endpoint.surface) ? undefined : endpoint)
+    const context = readContext(request, untraced.has(endpoint.surface) ? undefined : endpoint)
     context.trace?.announce(response)
     if (endpoint.idHeader !== undefined) response.setHeader(endpoint.idHeader, context.requestId)
     return context
@@ -128,7 +128,7 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
   /** Goes on when the client leaves: begun work is paid for and logged. */
   const generate = (matched: Matched<Endpoint>, context: Context, caller: Caller) => {
     const { endpoint, request, response } = matched
-    const admitted = admittedOf(endpoint, request, response, context, caller)
+    const admitted = beginAdmission(endpoint, request, response, context, caller)
     const { record } = admitted
     const finish = (outcome: Outcome) => {
       admitted.release()
