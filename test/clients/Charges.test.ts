@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { generateText } from "ai"
 import { Effect } from "effect"
 import { toFile } from "openai"
-import { fromUsd, toUsd } from "../../src/domain/Money.ts"
+import { fromUsd, NanoUsd, toUsd } from "../../src/domain/Money.ts"
 import { post } from "../harness/client/HttpCalls.ts"
 import { assertStates, untilOver } from "../harness/client/MediaClient.ts"
 import * as Messages from "../harness/client/MessagesClient.ts"
@@ -27,7 +27,7 @@ const charges = Effect.fnUntraced(function* (org: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly amount: string }>`
     SELECT (-amount)::text AS amount FROM ledger_entries WHERE org_id = ${org} AND kind = 'charge' ORDER BY id`
-  return rows.map(({ amount }) => BigInt(amount))
+  return rows.map(({ amount }) => NanoUsd(BigInt(amount)))
 })
 
 withLayer(gateway)("the charge that clients are told", (it) => {

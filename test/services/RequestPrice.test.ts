@@ -27,7 +27,7 @@ describe("why a request cost what it did", () => {
   })
 
   it("takes the rates that the request was charged by, not those of today", () => {
-    const row = { ...requestRow, webSearches: 0 }
+    const row = Object.assign(structuredClone(requestRow), { webSearches: 0 })
     const money = {
       hold: {
         id: "h",

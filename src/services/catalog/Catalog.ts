@@ -161,8 +161,7 @@ export const perSnapshot = <A>(
   return Effect.map(Clock.currentTimeMillis, (now) => {
     const { current } = catalog
     const passed = current.changes.filter((at) => at <= now).length
-    if (known?.of !== current || known.passed !== passed)
-      known = { of: current, passed, value: compute(current, now) }
+    if (known?.of !== current || known.passed !== passed) known = { of: current, passed, value: compute(current, now) }
     return known.value
   })
 }

@@ -154,5 +154,19 @@ export const makeChatCharging = Effect.gen(function* () {
       return Effect.succeed(measured)
     })
 
-  return { withHold, measure, settle }
+  /** What the provider charges for a failed stream; the customer pays nothing. */
+  const writeOff = Effect.fnUntraced(function* (
+    task: ChatTask,
+    received: Received,
+    routeCost: ChatPricing | undefined
+  ) {
+    const { attempts, cost: settled, statedCost } = task.record
+    if (settled !== undefined || statedCost !== undefined) return
+    attempts.state(received.reported?.statedCost ?? undefined)
+    if (routeCost === undefined) return
+    const { usage } = yield* measureUsage(tokens, task, received)
+    attempts.spend(Pricing.chatCharge(routeCost, usage))
+  })
+
+  return { withHold, measure, settle, writeOff }
 })

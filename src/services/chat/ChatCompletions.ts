@@ -22,7 +22,7 @@ import { proceed } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type ChargedAnswer, type ChatTask, makeChatCharging } from "./ChatCharging.ts"
 import type { ChatSink } from "./ChatSink.ts"
-import { countRequest, fitToCap, measureUsage, toReceived } from "./ChatUsage.ts"
+import { countRequest, fitToCap, toReceived } from "./ChatUsage.ts"
 import { type PreparedRequest, prepareImages } from "./ImageInlining.ts"
 import { StreamOutput } from "./StreamOutput.ts"
 import { TokenCounter } from "./TokenCounter.ts"
@@ -57,7 +57,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       const references = yield* ReferenceImages
       const deadlines = yield* Deadlines.make
       const clock = yield* Effect.clock
-      const { withHold, measure, settle } = yield* makeChatCharging
+      const { withHold, measure, settle, writeOff } = yield* makeChatCharging
 
       const prepareRequest = ({ model, request, since }: ChatTask): Effect.Effect<PreparedRequest, InvalidRequest> =>
         Effect.map(
@@ -137,18 +137,6 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
       }, Effect.scoped)
 
-      /** What the provider charges for a failed stream; the customer pays nothing. */
-      const writeOff = Effect.fnUntraced(function* (task: ChatTask, output: StreamOutput) {
-        const { attempts, cost: settled, statedCost } = task.record
-        if (settled !== undefined || statedCost !== undefined) return
-        const received = output.received()
-        attempts.state(received.reported?.statedCost ?? undefined)
-        const cost = output.route?.cost
-        if (cost === undefined) return
-        const { usage } = yield* measureUsage(tokens, task, received)
-        attempts.spend(Pricing.chatCharge(cost, usage))
-      })
-
       const breakStream = Effect.fnUntraced(function* (
         task: ChatTask,
         sink: ChatSink,
@@ -159,7 +147,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         task.record.code = "stream_error"
         yield* ledger.release(held)
         yield* sink.fail(failure)
-        yield* writeOff(task, output)
+        yield* writeOff(task, output.received(), output.route?.cost)
       })
 
       /** Most hosts count at the end alone, which the stream may be close to. */

@@ -10,8 +10,8 @@ import { type EntryQuery, makePages } from "./LedgerPages.ts"
 import type { OpenHold } from "./OpenHold.ts"
 import { type HoldQuery, makeOpenHolds } from "./OpenHolds.ts"
 import { ProcessHolds } from "./ProcessHolds.ts"
-import { type Refund, refundRequest, refundsOf } from "./RefundSql.ts"
 import { makeRefundedAmounts } from "./RefundedAmounts.ts"
+import { type Refund, refundRequest, refundsOf } from "./RefundSql.ts"
 import { type Counts, type Proof, verify } from "./Verification.ts"
 
 export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: string }> {

@@ -91,7 +91,7 @@ withLayer(gateway)("POST /quote", (it) => {
         { concurrency: 16, discard: true }
       )
       assert.isAbove(quoted.size, count * 0.9)
-      assert.deepStrictEqual(yield* holdsOf(customer.org), new Map([...quoted]))
+      assert.deepStrictEqual(yield* holdsOf(customer.org), new Map(quoted))
     },
     300_000
   )

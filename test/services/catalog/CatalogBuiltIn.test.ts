@@ -205,7 +205,9 @@ describe("the routes of the built-in catalog", () => {
 })
 
 describe("the JSON Schema of a catalog", () => {
-  const validate = new Ajv({ strict: false, formats: { uri: true, date: true, "date-time": true } }).compile(catalogJsonSchema())
+  const validate = new Ajv({ strict: false, formats: { uri: true, date: true, "date-time": true } }).compile(
+    catalogJsonSchema()
+  )
 
   it("is the same as the committed catalog.schema.json", () => {
     const committed: unknown = JSON.parse(

@@ -47,7 +47,8 @@ const pricesAt = (when: number) =>
       film.pricing.price
     ]
     const cost: bigint | undefined = film.routes[0]?.cost?.price
-    return { prices, unit: String(film.pricing.per), cost }
+    const unit: string = film.pricing.per
+    return { prices, unit, cost }
   })
 
 describe("a price with a date", () => {

@@ -1,6 +1,6 @@
 import { formatMillis } from "../../format/Moment.ts"
-import { addUsd } from "../../format/Subtraction.ts"
 import { shorten } from "../../format/Short.ts"
+import { addUsd } from "../../format/Subtraction.ts"
 import { Badge } from "../../parts/Badge.tsx"
 import { Charge } from "../../parts/Charge.tsx"
 import { keyColumn, organizationColumn, timeColumn } from "../../parts/columns.tsx"
