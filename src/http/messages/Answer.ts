@@ -9,6 +9,7 @@ import {
 } from "../../domain/Chat.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
+import { reportedUsage } from "../chat/ReportedUsage.ts"
 import type { Message, MessagesUsage } from "./AnswerSchema.ts"
 
 export const usageJson = ({
@@ -34,7 +35,7 @@ export const usageJson = ({
 
 /** What a host reports, with the counts that are billed. */
 export const billedUsage = (reported: unknown, usage: Usage): JsonObject => {
-  const theirs = isObject(reported) ? reported : {}
+  const theirs = reportedUsage(reported)
   const { server_tool_use: searches, ...counts } = usageJson(usage)
   const tools = theirs.server_tool_use
   const { webSearches = 0 } = usage

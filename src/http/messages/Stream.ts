@@ -2,6 +2,7 @@ import { type ChatEvent, callIdOnWire, type FinishReason, type Usage, unsigned }
 import { noUsage } from "../../domain/Pricing.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
+import { reportedUsage } from "../chat/ReportedUsage.ts"
 import { frame, nameOf, type StreamEncoder } from "../chat/Sse.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
 import { billedUsage, stopReasons, usageJson } from "./Answer.ts"
@@ -85,7 +86,7 @@ export class MessagesEncoder implements StreamEncoder {
     }
     if (event.type !== "message_start" || !isObject(event.message)) return frameOf(event)
     const { id, model } = this.name
-    const usage = isObject(event.message.usage) ? event.message.usage : usageJson(noUsage)
+    const usage = isObject(event.message.usage) ? reportedUsage(event.message.usage) : usageJson(noUsage)
     return frameOf({ ...event, message: { ...event.message, usage, id, model } })
   }
 

@@ -4,6 +4,7 @@ import { callIdOnWire, unsigned } from "../../domain/Chat.ts"
 import { isArray, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { cacheUseJson, toolUseJson } from "../chat/ChatAnswer.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
+import { reportedUsage } from "../chat/ReportedUsage.ts"
 import type { ResponsesUsage } from "./ResponseSchema.ts"
 import { type ClientTool, toolNamesOf } from "./ToolNames.ts"
 import { customArgument } from "./Tools.ts"
@@ -146,7 +147,9 @@ export const nativeResponse = (answer: JsonObject, { id, model }: AnswerName, us
   ...answer,
   id,
   model,
-  ...(usage === undefined ? undefined : { usage: { ...objectIn(answer.usage), ...usageJson(usage) } })
+  ...(isObject(answer.usage) || usage !== undefined
+    ? { usage: { ...reportedUsage(answer.usage), ...(usage && usageJson(usage)) } }
+    : undefined)
 })
 
 export const responseJson = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): JsonObject => {

@@ -106,6 +106,30 @@ withLayer(served)("a route that speaks the Messages API", (it) => {
     assert.strictEqual(yield* account.spent, charge)
   })
 
+  const stated = { ...usage, cost: 0.5, cost_details: { upstream_inference_cost: 0.4 }, is_byok: true }
+  const costly = {
+    whole: json(200, { ...theirs, usage: stated }),
+    streamed: sse(
+      event({ type: "message_start", message: { ...theirs, content: [], stop_reason: null, usage: stated } }),
+      event({ type: "message_delta", delta: { stop_reason: "end_turn", stop_sequence: null }, usage: stated }),
+      event({ type: "message_stop" })
+    )
+  }
+
+  it.effect("tells its operator alone what it charges", function* () {
+    const host = (yield* DialectHosts).of(anthropic)
+    const { anthropic: client } = yield* customer()
+    yield* host.script(costly.whole)
+    const message = yield* calling(() => client.messages.create(asking("own")))
+    yield* host.received
+    yield* host.script(costly.streamed)
+    const { items } = yield* drained(yield* calling(() => client.messages.create({ ...asking("own"), stream: true })))
+    yield* host.received
+    assert.deepInclude<object>(message.usage, usage)
+    assert.lengthOf(items, 3)
+    assert.notMatch(JSON.stringify([message, items]), /cost|byok/)
+  })
+
   const untold = [{}, { usage: null }]
 
   it.effect.each(untold)("streams the gateway's counts, which clients need, where its host says %j", function* (told) {

@@ -223,6 +223,10 @@ describe("a response of a host that speaks the convention", () => {
     output: [item],
     usage: { ...billed, output_tokens: 999, extra: 1 }
   }
+  const costly = {
+    ...answer,
+    usage: { ...answer.usage, cost_in_usd_ticks: 1, cost: 2, cost_details: {}, is_byok: true }
+  }
   const start = [native({ type: "response.created", response: { ...theirs, status: "in_progress", output: [] } })]
   const end = native({ type: "response.completed", response: answer })
 
@@ -243,6 +247,16 @@ describe("a response of a host that speaks the convention", () => {
     ])
     const whole = responseJson(name, requestOf(), { ...plain, native: answer }, usage)
     assert.deepStrictEqual(whole, ours)
+  })
+
+  it("is passed on without what the host charges for it", async () => {
+    const { id: _id, model: _model, ...expected } = { ...answer, usage: { ...billed, extra: 1 } }
+    const whole = responseJson(name, requestOf(), { ...plain, native: costly }, usage)
+    assert.deepInclude<object>(whole, expected)
+    const encoder = responses.encoder(name, requestOf())
+    const early = native({ type: "response.in_progress", response: costly })
+    const text = encoder.encode([...start, early, native({ type: "response.completed", response: costly })])
+    assert.notMatch(text + encoder.finish(usage, zero), /cost|byok/)
   })
 
   it("keeps its client waiting with the host's events that have no members", async () => {
