@@ -62,7 +62,7 @@ withLayer(Cli.layer)("gateway", (it) => {
     assert.match(help, /^OTEL_EXPORTER_OTLP_ENDPOINT /m)
     assert.notInclude(help, "\u001b")
     const overview = yield* text("--help")
-    assert.isAtMost(overview.trimEnd().split("\n").length, 25)
+    assert.isAtMost(overview.trimEnd().split("\n").length, 28)
     assert.isAtMost(Math.max(...overview.split("\n").map((line) => line.length)), 80)
     assert.strictEqual(yield* text(), overview)
   })
