@@ -1,5 +1,5 @@
 import path from "node:path"
-import { Duration, Effect, Either, Layer, Option, Schedule } from "effect"
+import { Duration, Effect, Layer, Option, Schedule } from "effect"
 import packageJson from "../package.json" with { type: "json" }
 import { Database } from "./database/Database.ts"
 import { Migrations } from "./database/Migrations.ts"
@@ -26,9 +26,12 @@ import { Ledger } from "./services/ledger/Ledger.ts"
 import { ProcessHolds } from "./services/ledger/ProcessHolds.ts"
 import { Refunds } from "./services/ledger/Refunds.ts"
 import { fillUsage } from "./services/ledger/UsageFilling.ts"
-import { MediaStore } from "./services/media/MediaStore.ts"
+import { mediaWatch } from "./services/media/MediaWatch.ts"
 import { ReferenceImages } from "./services/media/ReferenceImages.ts"
 import * as ProcessMetrics from "./services/metrics/ProcessMetrics.ts"
+import { PaymentIntake } from "./services/payments/PaymentIntake.ts"
+import { PaymentTerms } from "./services/payments/PaymentProvider.ts"
+import { PaymentSync } from "./services/payments/PaymentSync.ts"
 import { ProviderRouter } from "./services/routing/ProviderRouter.ts"
 import { adaptersOf, Providers } from "./services/routing/Providers.ts"
 import { RouteHealth } from "./services/routing/RouteHealth.ts"
@@ -46,6 +49,7 @@ import * as WebhookDelivery from "./services/webhooks/WebhookDelivery.ts"
 import { Webhooks } from "./services/webhooks/Webhooks.ts"
 import * as DiskRefundJournal from "./storage/DiskRefundJournal.ts"
 import * as MediaStores from "./storage/MediaStores.ts"
+import * as Stripe from "./stripe/Stripe.ts"
 
 interface GatewayOptions {
   readonly settings: Settings
@@ -81,22 +85,6 @@ const catalog = ({ readCatalog, settings }: GatewayOptions) =>
   )
 
 const servable = Layer.effectDiscard(Effect.flatMap(Catalog, ({ current }) => requireModels(current)))
-
-const mediaWatch = Effect.gen(function* () {
-  const store = yield* MediaStore
-  let isWritable = true
-  const check = Effect.gen(function* () {
-    const result = yield* Effect.either(store.check)
-    const wasWritable = isWritable
-    isWritable = Either.isRight(result)
-    if (Either.isLeft(result) && wasWritable) {
-      yield* Effect.logWarning(`The media store cannot be written: ${result.left.detail}`)
-    }
-    if (isWritable && !wasWritable) yield* Effect.logInfo("The media store can be written again")
-  })
-  yield* check.pipe(Effect.repeat(Schedule.spaced("5 seconds")), Effect.forkScoped)
-  return () => isWritable
-})
 
 /** A bucket is the same for all instances, so traffic is better nowhere else; a disk usually is not. */
 const readiness = ({ media }: Settings) =>
@@ -168,6 +156,13 @@ const counting = Layer.scopedDiscard(
 export const refundJournal = ({ dataDir }: Settings) =>
   DiskRefundJournal.layer({ directory: path.join(dataDir, "refunds"), former: path.join(dataDir, "voids") })
 
+/** Who takes payments, and on which terms; nobody where none is set up. */
+export const payments = ({ publicUrl, stripe, topUps }: Settings) =>
+  Layer.merge(stripe === undefined ? Layer.empty : Stripe.layer(stripe), PaymentTerms.layer({ ...topUps, publicUrl }))
+
+const paymentIntake = ({ stripe }: Settings) =>
+  stripe === undefined ? Layer.empty : Layer.merge(PaymentIntake.layer(stripe), PaymentSync.hourly)
+
 const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => RouteHealth.publisher(id)))
 
 const access = Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenLimiter.layer)
@@ -194,8 +189,9 @@ const services = ({ settings }: GatewayOptions) => {
     housekeeping(settings),
     WebhookDelivery.layer
   ] as const
-  return Layer.mergeAll(readiness(settings), ...background).pipe(
+  return Layer.mergeAll(readiness(settings), paymentIntake(settings), ...background).pipe(
     Layer.provideMerge(Layer.merge(generations, Layer.provide(administration, ProcessHolds.layer))),
+    Layer.provide(payments(settings)),
     Layer.provideMerge(Layer.mergeAll(access, TokenCounter.layer, Webhooks.layer, routing, media)),
     Layer.provide(fetching(settings)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
@@ -234,6 +230,7 @@ export const layer = (options: GatewayOptions) => {
     metricsPublic: settings.metricsPublic,
     consolePublic: settings.consolePublic,
     corsOrigins: settings.corsOrigins,
+    takesPayments: settings.stripe !== undefined,
     chatBodyBytes: settings.maxBodyBytes.chat,
     mediaBodyBytes: settings.maxBodyBytes.media,
     mediaDirectory: settings.media.store === "disk" ? settings.media.directory : undefined,

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import path from "node:path"
 import { parseEnv } from "node:util"
-import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect } from "effect"
+import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect, Redacted } from "effect"
 import { isLoopbackHost } from "./services/access/AddressRange.ts"
 import { findMisspelt, type Misspelt } from "./settings/Misspelt.ts"
 import { variables } from "./settings/Variables.ts"
@@ -74,12 +74,30 @@ const countWorkers = (workers: number | "auto", isEmbedded: boolean) => {
 
 const mib = 1024 * 1024
 
+const oneOfTwo = (variable: string, other: string) =>
+  new SettingsInvalid({ variable, message: `${variable} is required with ${other}: set both, or neither.` })
+
+interface StripeVariables {
+  readonly secretKey: Redacted.Redacted | undefined
+  readonly webhookSecret: Redacted.Redacted | undefined
+  readonly apiBase: string
+}
+
+/** Undefined: there are no payments. */
+const readStripe = Effect.fnUntraced(function* ({ apiBase, secretKey, webhookSecret }: StripeVariables) {
+  if (secretKey === undefined && webhookSecret === undefined) return undefined
+  if (secretKey === undefined) return yield* oneOfTwo("STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET")
+  if (webhookSecret === undefined) return yield* oneOfTwo("STRIPE_WEBHOOK_SECRET", "STRIPE_SECRET_KEY")
+  return { secretKey, webhookSecret, apiBase, isLive: /^[sr]k_live_/.test(Redacted.value(secretKey)) }
+})
+
 const read = Effect.gen(function* () {
   const {
     awsAccessKeyId,
     awsSecretAccessKey,
     awsSessionToken,
     catalogFile,
+    disputePolicy,
     logRetentionDays,
     maxBodyBytes,
     mediaPublicUrl,
@@ -87,6 +105,11 @@ const read = Effect.gen(function* () {
     s3Bucket,
     s3Endpoint,
     s3Region,
+    stripeApiBase: apiBase,
+    stripeSecretKey: secretKey,
+    stripeWebhookSecret: webhookSecret,
+    topupMaxUsd: maxCents,
+    topupMinUsd: minCents,
     workers,
     ...given
   } = yield* Config.all(variables)
@@ -111,10 +134,16 @@ const read = Effect.gen(function* () {
       publicUrl: mediaPublicUrl ?? address
     }
   })
+  if (minCents > maxCents) {
+    const message = "TOPUP_MIN_USD must be at most TOPUP_MAX_USD."
+    return yield* new SettingsInvalid({ variable: "TOPUP_MIN_USD", message })
+  }
   return {
     ...given,
     publicUrl,
     dataDir,
+    stripe: yield* readStripe({ secretKey, webhookSecret, apiBase }),
+    topUps: { minCents, maxCents, suspendsDisputed: disputePolicy === "suspend" },
     workers: yield* countWorkers(workers, given.databaseUrl === undefined),
     catalogFile: catalogFile === undefined ? undefined : path.resolve(catalogFile),
     media: mediaStore === "disk" ? disk : yield* s3,

@@ -17,6 +17,7 @@ import { media } from "./cli/Media.ts"
 import { migrate } from "./cli/Migrate.ts"
 import { operators } from "./cli/Operators.ts"
 import { orgs } from "./cli/Orgs.ts"
+import { payments } from "./cli/Payments.ts"
 import { providers } from "./cli/Providers.ts"
 import { reconcile } from "./cli/Reconcile.ts"
 import { requests } from "./cli/Requests.ts"
@@ -45,7 +46,7 @@ const groupsFor = (start: Serve) => {
   )
   return [
     { title: "RUN", commands: [serve, doctor, migrate, backup, restore, operators] },
-    { title: "CUSTOMERS", commands: [orgs, keys, credits, ledger, statement, holds, webhooks, blocklist] },
+    { title: "CUSTOMERS", commands: [orgs, keys, credits, payments, ledger, statement, holds, webhooks, blocklist] },
     { title: "MODELS AND TRAFFIC", commands: [catalog, providers, routes, requests, usage, reconcile, videos, media] }
   ] as const
 }

@@ -49,6 +49,7 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/database/nested": ["../../http/Limits.ts", "../../providers/Sse.ts", "../../Settings.ts"],
   "src/storage": ["../http/Limits.ts", "../providers/Sse.ts", "../fetching/SafeFetcher.ts", "../Settings.ts", "pg"],
   "src/fetching": ["../http/Limits.ts", "../database/Database.ts", "../storage/DiskStore.ts", "../Gateway.ts"],
+  "src/stripe": ["../http/Limits.ts", "../database/Database.ts", "../Settings.ts", "@effect/sql"],
   "src/tracing": ["../http/Limits.ts", "../database/Database.ts", "../Settings.ts", "@effect/sql"],
   "src/http": [
     "../providers/Sse.ts",

@@ -37,6 +37,8 @@ describe("Settings", () => {
       shutdownTimeout: Duration.seconds(30),
       logRetention: Duration.days(90),
       maxBodyBytes: { chat: 33_554_432, media: 50_331_648 },
+      stripe: undefined,
+      topUps: { minCents: 500, maxCents: 500_000, suspendsDisputed: true },
       corsOrigins: [],
       fetchAllow: [],
       resultFetchAllow: [],
@@ -270,5 +272,33 @@ describe("Settings", () => {
   it.effect("name the first wrong one in the order of the help where several are wrong", function* () {
     const error = yield* refused({ METRICS_PUBLIC: "2", WORKERS: "0", PORT: "80x", S3_REGION: "here" })
     assert.strictEqual(error.variable, "PORT")
+  })
+
+  it.effect("take payments with both secrets of Stripe, or not at all", function* () {
+    const both = { STRIPE_SECRET_KEY: "sk_live_a", STRIPE_WEBHOOK_SECRET: "whsec_b" }
+    const { stripe, topUps } = yield* readSettings({ ...both, TOPUP_MIN_USD: "0.50", DISPUTE_POLICY: "ignore" })
+    assert.deepInclude(stripe, { isLive: true, apiBase: "https://api.stripe.com" })
+    assert.deepStrictEqual(topUps, { minCents: 50, maxCents: 500_000, suspendsDisputed: false })
+    assert.notInclude(JSON.stringify(stripe), "sk_live_a")
+    for (const [missing, given] of [
+      ["STRIPE_WEBHOOK_SECRET", "STRIPE_SECRET_KEY"],
+      ["STRIPE_SECRET_KEY", "STRIPE_WEBHOOK_SECRET"]
+    ] as const) {
+      const { message } = yield* refused({ [given]: both[given] })
+      assert.strictEqual(message, `${missing} is required with ${given}: set both, or neither.`)
+    }
+    const wrong = {
+      STRIPE_SECRET_KEY: ["pk_live_a", "a"],
+      STRIPE_WEBHOOK_SECRET: ["whsec_", "sk_live_a"],
+      TOPUP_MIN_USD: ["0.49", "5.001", "5001"],
+      DISPUTE_POLICY: ["refund"]
+    }
+    for (const [variable, values] of Object.entries(wrong)) {
+      for (const value of values) {
+        const { message, variable: named } = yield* refused({ ...both, [variable]: value })
+        assert.strictEqual(named, variable, value)
+        assert.notInclude(message, "sk_live_a")
+      }
+    }
   })
 })

@@ -55,7 +55,7 @@ export const database = Layer.unwrapEffect(
 ).pipe(Layer.provideMerge(quiet))
 
 /** Only the embedded database is migrated in passing; a server is the operator's decision. */
-const upToDate = Effect.gen(function* () {
+export const upToDate = Effect.gen(function* () {
   const { databaseUrl } = yield* settings
   const { migrate, pending } = yield* Migrations
   const { length } = databaseUrl === undefined ? [] : yield* pending

@@ -54,6 +54,8 @@ export interface Caller {
   readonly fitHolds?: boolean | undefined
   /** Its organization has a spending cap. */
   readonly isOrgCapped?: boolean | undefined
+  /** A payment of its organization is disputed: it may hold nothing new. */
+  readonly isDisputed?: boolean | undefined
 }
 
 /** Of the secret that a reissue replaces. */

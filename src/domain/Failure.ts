@@ -60,6 +60,9 @@ export class SpendLimitReached extends Data.TaggedError("SpendLimitReached")<{
   readonly spend?: CapSpend | undefined
 }> {}
 
+/** A payment of its organization is disputed. */
+export class PaymentDisputed extends Data.TaggedError("PaymentDisputed")<{}> {}
+
 export class IdempotencyConflict extends Data.TaggedError("IdempotencyConflict")<{}> {}
 
 /** What clients of the agents' dialects act on. */

@@ -14,6 +14,7 @@ import { ResponseStreamEvent } from "./responses/ResponseSchema.ts"
 import { Responses } from "./responses/Schema.ts"
 import { apiPrefix } from "./schema/ServedPath.ts"
 import { StatementGroup } from "./statement/Schema.ts"
+import { Stripe } from "./stripe/Schema.ts"
 import { System } from "./system/Schema.ts"
 import { Usage } from "./usage/Schema.ts"
 import { StoredVideos, Videos } from "./videos/Schema.ts"
@@ -55,4 +56,4 @@ export class ResourceApi extends HttpApi.make("gateway")
   .prefix(apiPrefix) {}
 
 /** What is served beside the API: pages, documents, files, and what machines ask. */
-export class SiteApi extends HttpApi.make("site").add(System).add(Docs).add(Console).add(Media) {}
+export class SiteApi extends HttpApi.make("site").add(System).add(Docs).add(Console).add(Media).add(Stripe) {}

@@ -11,6 +11,18 @@ export const text: Kind<string> = { accepts: "a text", parse: (value) => value }
 
 export const secret: Kind<Redacted.Redacted> = { accepts: "a text", parse: Redacted.make }
 
+const prefixedSecret = (accepts: string, pattern: RegExp): Kind<Redacted.Redacted> => ({
+  accepts,
+  parse: (value) => (pattern.test(value) ? Redacted.make(value) : undefined)
+})
+
+/** Its beginning tells whether it is for real money. */
+export const stripeKey = prefixedSecret(
+  "a key that begins with sk_live_, sk_test_, rk_live_ or rk_test_",
+  /^[sr]k_(?:live|test)_[!-~]+$/
+)
+export const stripeWebhookSecret = prefixedSecret("a secret that begins with whsec_", /^whsec_[!-~]+$/)
+
 const numberIn = (value: string, form: RegExp, from: number, to: number) => {
   const number = form.test(value) ? Number(value) : Number.NaN
   return number >= from && number <= to ? number : undefined
@@ -119,6 +131,17 @@ export const secretHeaders: Kind<Redacted.Redacted<Readonly<Record<string, strin
   parse: (value) => {
     const headers = pairs.parse(value)
     return headers && Object.entries(headers).every(isHeader) ? Redacted.make(headers) : undefined
+  }
+}
+
+const mostCents = 99_999_999
+
+/** An amount in USD, in cents. */
+export const cents: Kind<number> = {
+  accepts: "an amount in USD from 0.5 to 999999.99, with at most 2 decimals",
+  parse: (value) => {
+    const number = /^\d{1,6}(?:\.\d{1,2})?$/.test(value) ? Math.round(Number(value) * 100) : 0
+    return number >= 50 && number <= mostCents ? number : undefined
   }
 }
 

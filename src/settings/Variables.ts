@@ -1,34 +1,7 @@
-import { Config, ConfigError, Duration, Either, LogLevel } from "effect"
+import { LogLevel } from "effect"
+import { paymentVariables } from "./PaymentVariables.ts"
 import * as Kinds from "./SettingKinds.ts"
-
-export interface Variable<A> extends Config.Config<A> {
-  readonly variable: string
-  readonly shown: string
-  readonly about: string
-}
-
-const variable = <A, const Default>(
-  name: string,
-  { accepts, parse }: Kinds.Kind<A>,
-  about: string,
-  fallback: Default,
-  shown = String(fallback ?? "")
-): Variable<A | Default> =>
-  Object.assign(
-    Config.string(name).pipe(
-      Config.mapOrFail((text) =>
-        Either.fromNullable(parse(text.trim()), () => ConfigError.InvalidData([], `must be ${accepts}`))
-      ),
-      Config.withDefault(fallback)
-    ),
-    { variable: name, shown, about }
-  )
-
-const optional = <A>(name: string, kind: Kinds.Kind<A>, about: string, shown = "") =>
-  variable(name, kind, about, undefined, shown)
-
-const seconds = (name: string, fallback: number, about: string) =>
-  variable(name, Kinds.seconds, about, Duration.seconds(fallback), String(fallback))
+import { optional, seconds, type Variable, variable } from "./Variable.ts"
 
 const logLevels = {
   all: LogLevel.All,
@@ -197,6 +170,7 @@ export const variables = {
     "whether /console and /admin answer to others than loopback",
     false
   ),
+  ...paymentVariables,
   gatewayActor: optional(
     "GATEWAY_ACTOR",
     Kinds.text,

@@ -58,6 +58,11 @@ export const rings: Readonly<Record<string, Ring>> = {
     knows: ["services", "tracing"],
     packages: ["node:", "effect", "@effect/opentelemetry", "undici"]
   },
+  stripe: {
+    files: /^stripe\//,
+    knows: ["domain", "services", "stripe"],
+    packages: ["node:", "effect", "undici"]
+  },
   "http server": {
     files: /^http\/server\//,
     knows: ["domain", "services", "node", ...http, "http handlers", "http server"],
@@ -100,6 +105,7 @@ export const rings: Readonly<Record<string, Ring>> = {
       "database",
       "storage",
       "fetching",
+      "stripe",
       "http server",
       "http handlers",
       "settings"

@@ -39,6 +39,12 @@ const checks: Readonly<Record<string, Check>> = {
     see: "gateway usage --by route --since 1d --json"
   },
   videos: { judge: warning, kinds: ["stuck_video"], fine: "none is late", see: "gateway videos list" },
+  payments: {
+    judge: warning,
+    kinds: ["payment_refused", "payment_disputed"],
+    fine: "all are credited, none is disputed",
+    see: "gateway payments list"
+  },
   holds: { judge: warning, kinds: ["old_hold"], fine: "none is old", see: "gateway holds" },
   webhooks: {
     judge: warning,

@@ -9,6 +9,7 @@ import { LedgerGroup } from "./ledger/Schema.ts"
 import { NowGroup } from "./now/Schema.ts"
 import { OperatorsGroup } from "./operators/Schema.ts"
 import { OrganizationsGroup } from "./organizations/Schema.ts"
+import { PaymentsGroup } from "./payments/Schema.ts"
 import { RequestsGroup } from "./requests/Schema.ts"
 import { RoutesGroup } from "./routes/Schema.ts"
 import { Sessions } from "./session/Schema.ts"
@@ -26,6 +27,7 @@ export class AdminApi extends HttpApi.make("admin")
   .add(KeysGroup)
   .add(CreditsGroup)
   .add(LedgerGroup)
+  .add(PaymentsGroup)
   .add(BlockListGroup)
   .add(AuditGroup)
   .add(InstancesGroup)

@@ -1,6 +1,6 @@
 import type { ServerResponse } from "node:http"
 import type { Effect } from "effect"
-import type { Failure, InsufficientCredits, SpendLimitReached } from "../../domain/Failure.ts"
+import type { Failure, InsufficientCredits, PaymentDisputed, SpendLimitReached } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import type { RequestRecord } from "../../services/requests/RequestRecord.ts"
 import type { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
@@ -23,7 +23,7 @@ export interface AdmittedRequest extends Incoming {
   readonly departure: ClientDeparture
   readonly headers: () => Readonly<Record<string, string>>
   /** Runs by itself before a large body is received. */
-  readonly checkSolvency: Effect.Effect<void, InsufficientCredits | SpendLimitReached>
+  readonly checkSolvency: Effect.Effect<void, InsufficientCredits | SpendLimitReached | PaymentDisputed>
 }
 
 /** One that generates. */

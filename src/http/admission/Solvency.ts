@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
 import { Effect } from "effect"
 import { type Caller, scopeOf } from "../../domain/ApiKey.ts"
-import { InsufficientCredits, SpendLimitReached } from "../../domain/Failure.ts"
+import { InsufficientCredits, PaymentDisputed, SpendLimitReached } from "../../domain/Failure.ts"
 import { reachedCap } from "../../domain/Funds.ts"
 import { availableOf } from "../../domain/Organization.ts"
 import { Idempotency } from "../../services/idempotency/Idempotency.ts"
@@ -15,7 +15,7 @@ export const makeSolvencyCheck = Effect.gen(function* () {
   const ledger = yield* Ledger
 
   return Effect.fnUntraced(function* (
-    { fitHolds = false, org }: Caller,
+    { fitHolds = false, isDisputed = false, org }: Caller,
     { fitsHold = false, surface }: Endpoint,
     request: IncomingMessage
   ) {
@@ -23,9 +23,10 @@ export const makeSolvencyCheck = Effect.gen(function* () {
     const reached = reachedCap(funds)
     const endpoint = scopeOf[surface]
     const waits = fitsHold || (fitHolds && endpoint === "chat")
-    if (reached === undefined && (waits ? funds.balance : availableOf(funds)) > 0n) return
+    if (!isDisputed && reached === undefined && (waits ? funds.balance : availableOf(funds)) > 0n) return
     const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
     if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return
+    if (isDisputed) return yield* new PaymentDisputed()
     return yield* reached === undefined
       ? new InsufficientCredits({ needed: undefined, available: availableOf(funds) })
       : new SpendLimitReached({ of: "organization", ...reached })

@@ -6,6 +6,7 @@ import {
   type BodyTooSlow,
   type GatewayBusy,
   type InsufficientCredits,
+  type PaymentDisputed,
   type SpendLimitReached
 } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
@@ -19,7 +20,7 @@ const smallBytes = mib
 const collectedBytes = 64 * mib
 const collectionSeconds = 10
 
-type Insolvent = InsufficientCredits | SpendLimitReached
+type Insolvent = InsufficientCredits | SpendLimitReached | PaymentDisputed
 
 export type ReceiveFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy | Insolvent
 

@@ -23,6 +23,7 @@ const ErrorCode = Schema.Literal(
   "invalid_api_key",
   "insufficient_quota",
   "spend_limit_exceeded",
+  "payment_disputed",
   "insufficient_scope",
   "insufficient_role",
   "not_signed_in",
@@ -173,6 +174,8 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
       "spend_limit_exceeded",
       `This ${of} has reached its ${period} spend limit.${spend === undefined ? "" : spentOf(spend)}`
     ),
+  PaymentDisputed: () =>
+    answer(402, "insufficient_quota", "payment_disputed", "Requests are suspended while a payment is disputed."),
   InsufficientScope: ({ scope }) =>
     answer(403, "permission_error", "insufficient_scope", `API key lacks scope: ${scope}`),
   AddressBlocked: () => answer(403, "permission_error", "access_denied", "Access denied."),

@@ -17,6 +17,7 @@ import {
   ModelNotAllowed,
   ModelNotFound,
   NoHealthyProvider,
+  PaymentDisputed,
   RateLimited,
   RequestNotFound,
   SettleFailed,
@@ -46,9 +47,9 @@ export const onWire = <Classes extends ReadonlyArray<FailureClass>>(status: numb
 const BadRequest = onWire(400, InvalidRequest, BodyTooSlow, UpstreamRejected, ContentRejected).annotations({
   description: "The request is wrong, or was refused by moderation or by the provider."
 })
-const PaymentRequired = onWire(402, InsufficientCredits, SpendLimitReached).annotations({
+const PaymentRequired = onWire(402, InsufficientCredits, SpendLimitReached, PaymentDisputed).annotations({
   description:
-    "The balance cannot cover the request, or the spending cap of the key or of its organization is exhausted."
+    "The balance cannot cover the request, the spending cap of the key or of its organization is exhausted, or a payment is disputed."
 })
 const Blocked = onWire(403, AddressBlocked).annotations({ description: "The client's address is blocked." })
 export const Forbidden = onWire(403, InsufficientScope, AddressBlocked).annotations({

@@ -35,6 +35,7 @@ export const failuresOf = (
       (of) => new Failure.SpendLimitReached({ of, period, spend: { ...spend, resetsAt: resets[period] } })
     )
   ),
+  PaymentDisputed: [new Failure.PaymentDisputed()],
   InsufficientScope: [new Failure.InsufficientScope({ scope: scopeOf[surface ?? "chat"] })],
   AddressBlocked: [new Failure.AddressBlocked()],
   ModelNotFound: [

@@ -10,6 +10,7 @@ import { NowHandlers } from "../admin/now/Handlers.ts"
 import { AccessLayer, AdminOptions } from "../admin/OperatorAuthentication.ts"
 import { OperatorsHandlers } from "../admin/operators/Handlers.ts"
 import { OrganizationsHandlers } from "../admin/organizations/Handlers.ts"
+import { PaymentsHandlers } from "../admin/payments/Handlers.ts"
 import { RequestsHandlers } from "../admin/requests/Handlers.ts"
 import { RoutesHandlers } from "../admin/routes/Handlers.ts"
 import { SessionHandlers } from "../admin/session/Handlers.ts"
@@ -27,6 +28,7 @@ export const AdminRoutes = (options: typeof AdminOptions.Service) =>
     KeysHandlers,
     CreditsHandlers,
     LedgerHandlers,
+    PaymentsHandlers,
     BlockListHandlers,
     AuditHandlers,
     InstancesHandlers,

@@ -40,7 +40,12 @@ const rowsOf = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any,
 }
 
 /** Where reports have another name than the group. */
-const surfaces: Readonly<Record<string, string>> = { docs: "system", console: "system", videos: "videos_read" }
+const surfaces: Readonly<Record<string, string>> = {
+  docs: "system",
+  console: "system",
+  stripe: "payments",
+  videos: "videos_read"
+}
 
 const site = rowsOf(SiteApi)
 
@@ -84,7 +89,11 @@ export interface ServedPath extends EndpointBase {
   readonly isServed: boolean
   readonly needsKey: boolean
   readonly isForMachines: boolean
+  /** There only where payments are set up. */
+  readonly isOfPayments: boolean
 }
+
+const ofPayments = new Set(["stripe", "payments"])
 
 const ofMessages = { idHeader: messagesIdHeader, encodeError: encodeMessagesError }
 
@@ -104,6 +113,7 @@ export const findServed = ({
     isServed: row !== undefined,
     needsKey: row?.needsKey ?? false,
     isForMachines: first?.group === "system",
+    isOfPayments: ofPayments.has(first?.group ?? ""),
     ...(isOfMessages(path, headers) ? ofMessages : undefined)
   }
 }

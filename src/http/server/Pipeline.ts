@@ -28,6 +28,7 @@ import { unknownPath } from "./UnknownPath.ts"
 export interface PipelineOptions {
   readonly trustedProxies: number
   readonly defaultRpm: number
+  readonly takesPayments?: boolean | undefined
 }
 
 type Context = typeof RequestContext.Service
@@ -88,7 +89,9 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
   }
 
   const checkPath = ({ endpoint, request: { url = "" } }: Matched<ServedPath>): Effect.Effect<undefined, Failure> =>
-    endpoint.isServed ? Effect.succeed(undefined) : unknownPath(url)
+    endpoint.isServed && (options.takesPayments === true || !endpoint.isOfPayments)
+      ? Effect.succeed(undefined)
+      : unknownPath(url)
 
   /** A customer's; the admin API looks for its operators itself. */
   const checkKey = ({ headers }: IncomingMessage) => auth.authenticate(presentedKey(headers))

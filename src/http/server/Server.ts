@@ -19,6 +19,7 @@ import { ModelsHandlers } from "../models/ModelHandlers.ts"
 import { quoteEndpoint } from "../quote/QuoteEndpoint.ts"
 import { responses } from "../responses/ResponsesDialect.ts"
 import { StatementHandlers } from "../statement/StatementHandlers.ts"
+import { StripeHandlers } from "../stripe/StripeHandlers.ts"
 import { SystemHandlers } from "../system/SystemHandlers.ts"
 import { UsageHandlers } from "../usage/UsageHandlers.ts"
 import { VideosHandlers, videoEndpoint } from "../videos/VideoHandlers.ts"
@@ -89,6 +90,7 @@ const handlers = (options: ServerOptions) =>
       AuthenticatedLayer
     ),
     AdminRoutes(options),
+    StripeHandlers,
     SystemHandlers(options),
     DocsHandlers(options),
     ConsoleHandlers(options),

@@ -78,6 +78,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
               sql`
                 SELECT api_keys.id, api_keys.org_id, encode(hash, 'hex') AS hash, scopes, models, rpm, tpm, concurrency, fit_holds,
                   suspended_at IS NOT NULL AS is_suspended, organizations.cap IS NOT NULL AS is_org_capped,
+                  disputed_at IS NOT NULL AS is_disputed,
                   (extract(epoch FROM expires_at - now()) * 1000)::float8 AS left_ms,
                   encode(previous_hash, 'hex') AS previous_hash,
                   (extract(epoch FROM least(previous_expires_at, expires_at) - now()) * 1000)::float8 AS previous_left_ms
@@ -99,7 +100,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
           if (Option.isNone(secret)) return new InvalidApiKey()
           const { leftMs, row } = secret.value
           if (row.isSuspended) return (leftMs ?? 1) > 0 ? new OrganizationSuspended() : new InvalidApiKey()
-          const { concurrency, fitHolds, id, isOrgCapped, models, orgId, rpm, scopes, tpm } = row
+          const { concurrency, fitHolds, id, isDisputed, isOrgCapped, models, orgId, rpm, scopes, tpm } = row
           const caller = {
             key: id,
             org: orgId,
@@ -109,7 +110,8 @@ export class Auth extends Context.Tag("gateway/Auth")<
             tpm: tpm ?? undefined,
             concurrency: concurrency ?? undefined,
             fitHolds,
-            isOrgCapped
+            isOrgCapped,
+            isDisputed
           }
           const found = { expiresAt: askedAt + (leftMs ?? Infinity), caller }
           // Neither unknown keys nor one read while the revision moved are cached.
@@ -163,6 +165,7 @@ const KeyRow = Schema.Struct({
   concurrency: Schema.NullOr(Schema.Number),
   fitHolds: Schema.Boolean,
   isOrgCapped: Schema.Boolean,
+  isDisputed: Schema.Boolean,
   isSuspended: Schema.Boolean,
   leftMs: Schema.NullOr(Schema.Number),
   previousHash: Schema.NullOr(Schema.String),

@@ -7,6 +7,8 @@ import { Instances } from "../control/Instances.ts"
 import { RouteControls } from "../control/RouteControls.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Verification } from "../ledger/Verification.ts"
+import { PaymentSync } from "../payments/PaymentSync.ts"
+import { Payments } from "../payments/Payments.ts"
 import { RouteHealth } from "../routing/RouteHealth.ts"
 import { Statements } from "../statements/Statements.ts"
 import { Usage } from "../telemetry/Usage.ts"
@@ -31,6 +33,8 @@ export const administration = Layer.provideMerge(
     Names.layer,
     Operators.layer,
     PriceLists.layer,
+    Payments.layer,
+    PaymentSync.layer,
     ReadTurns.layer,
     RouteControls.layer,
     RouteHealth.layer,
@@ -39,6 +43,6 @@ export const administration = Layer.provideMerge(
     Usage.layer,
     Verification.layer,
     VideoAdmin.layer,
-    Layer.provideMerge(Organizations.layer, LedgerAdmin.layer)
+    Organizations.layer
   )
-)
+).pipe(Layer.provideMerge(LedgerAdmin.layer))

@@ -63,9 +63,9 @@ export const makeChatCharging = Effect.gen(function* () {
   /** Places a hold that was refused, if the balance covers a lower cap. */
   const fitToBalance = (task: ChatTask, refused: InsufficientCredits) => {
     const { model, record, request } = task
-    const { concurrency, isOrgCapped, key, org } = record.caller
+    const { concurrency, isDisputed, isOrgCapped, key, org } = record.caller
     const since = Monotonic.millisOf(clock)
-    const wanted = { id: record.id, org, key, concurrency, isOrgCapped }
+    const wanted = { id: record.id, org, key, concurrency, isOrgCapped, isDisputed }
     return Effect.map(fitHold(model, request, wanted, record, refused), ({ cap, hold }) => {
       if (cap < request.maxTokens) {
         record.cap = cap
@@ -81,14 +81,15 @@ export const makeChatCharging = Effect.gen(function* () {
     uninterruptibly(() => {
       const { fitsHold: isShared = false, model, record, request } = task
       const { caller, rate, tokens: tokenUse } = record
-      const { concurrency, isOrgCapped, key, org } = caller
+      const { concurrency, isDisputed, isOrgCapped, key, org } = caller
       record.trace?.resolve(model.id, request.stream)
       const { price, upTo } = Pricing.quoteChat(model, request)
       // The same id lets a refund find the log's row by its hold.
       const id = record.id
       const allowance = rate.allowance === undefined ? rate : undefined
       const tokens = tokenUse && { use: tokenUse, amount: price.promptTokens + price.cap }
-      const admitted = ledger.admit({ id, org, key, upTo, rate: allowance, isShared, concurrency, tokens, isOrgCapped })
+      const payer = { org, key, concurrency, isOrgCapped, isDisputed }
+      const admitted = ledger.admit({ ...payer, id, upTo, rate: allowance, isShared, tokens })
       let admittedTask = task
       const placeFitted = (refused: InsufficientCredits) =>
         Effect.map(fitToBalance(task, refused), (lowered) => {

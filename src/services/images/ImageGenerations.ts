@@ -198,16 +198,10 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         record.trace?.resolve(task.model.id)
         const claim = yield* claimKey(task)
         if (claim?._tag === "Replay") return yield* readKept(record, claim.result)
-        const { concurrency, isOrgCapped, key, org } = record.caller
+        const { concurrency, isDisputed, isOrgCapped, key, org } = record.caller
         // The same id lets a refund find the log's row.
-        const held = yield* ledger.hold({
-          id: record.id,
-          org,
-          key,
-          upTo: imagePrice(variant),
-          concurrency,
-          isOrgCapped
-        })
+        const payer = { org, key, concurrency, isOrgCapped, isDisputed }
+        const held = yield* ledger.hold({ ...payer, id: record.id, upTo: imagePrice(variant) })
         record.hold = held.id
         record.trace?.admit()
         yield* failpoint.reach("after_hold")

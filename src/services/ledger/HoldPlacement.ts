@@ -2,6 +2,7 @@ import { type Array as Arr, Cause, Effect, Option } from "effect"
 import {
   ConcurrencyLimited,
   InsufficientCredits,
+  type PaymentDisputed,
   RateLimited,
   SpendLimitReached,
   TokensLimited
@@ -22,7 +23,7 @@ import { type FindSpend, makeSpendLookup } from "./SpentCap.ts"
 /** A larger hold before it in its batch, or one that was refused, can keep a hold from fitting. */
 const maxRounds = 20
 
-export type HoldRefused = InsufficientCredits | SpendLimitReached | TokensLimited | ConcurrencyLimited
+export type HoldRefused = InsufficientCredits | SpendLimitReached | TokensLimited | ConcurrencyLimited | PaymentDisputed
 
 /** Limits of a hold's key and organization, and what it takes of them. */
 export interface LimitedUse {

@@ -1,5 +1,6 @@
 import type { SqlClient } from "@effect/sql"
 import { priceInvariants } from "./PriceInvariants.ts"
+import { paymentInvariants } from "./PaymentInvariants.ts"
 import { refundedByHold } from "./RefundSql.ts"
 import { statementInvariants } from "./StatementInvariants.ts"
 import { comparable, type Invariant, totalsInvariants } from "./TotalsInvariants.ts"
@@ -179,6 +180,7 @@ export const invariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> =
       FROM holds LEFT JOIN videos ON videos.hold_id = holds.id
       WHERE holds.state = 'open' AND holds.instance_id IS NULL AND coalesce(videos.step, 'over') = 'over'`
   },
+  ...paymentInvariants(sql),
   ...totalsInvariants(sql),
   ...priceInvariants(sql),
   ...statementInvariants(sql),

@@ -1,7 +1,7 @@
 import { SqlClient, SqlError, SqlSchema } from "@effect/sql"
 import { type Cause, Context, Effect, Layer, Metric, type Scope } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
-import { InsufficientCredits, type RateLimited, SettleFailed } from "../../domain/Failure.ts"
+import { InsufficientCredits, PaymentDisputed, type RateLimited, SettleFailed } from "../../domain/Failure.ts"
 import { Funds } from "../../domain/Funds.ts"
 import { fitsBalance, type Hold, type Settlement } from "../../domain/Hold.ts"
 import { maxStored, min, type NanoUsd } from "../../domain/Money.ts"
@@ -33,6 +33,8 @@ export interface HoldRequest extends Placing.LimitedUse {
   readonly upTo: NanoUsd
   /** Beside other open holds, also refused above its share of the balance. */
   readonly isShared?: boolean | undefined
+  /** Refused, since a payment of the organization is disputed. */
+  readonly isDisputed?: boolean | undefined
 }
 
 /** Each operation is one idempotent, uninterruptible statement, retried except for jobs; an outage is a defect. */
@@ -91,8 +93,9 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       const open = new Map<string, TokenRequest | undefined>()
 
       const admit = (request: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
-        uninterruptibly(() => {
-          const { id, isShared, key, org, rate, tokens, upTo } = request
+        uninterruptibly((): Effect.Effect<Hold, Placing.HoldRefused | RateLimited> => {
+          const { id, isDisputed = false, isShared, key, org, rate, tokens, upTo } = request
+          if (isDisputed) return new PaymentDisputed()
           const wanted = { id: id ?? ids.uuid(), org, key, amount: min(upTo, maxStored) }
           return Effect.map(place(wanted, rate, isShared, request), (hold) => {
             open.set(hold.id, tokens)

@@ -85,6 +85,10 @@ export const videoDoubts = counter(
   "Submits that may have reached a provider without an answer, each perhaps paid for nothing"
 )
 export const webhooks = counter("gateway_webhooks_total", "Tries to deliver webhooks, by outcome")
+export const paymentEvents = counter(
+  "gateway_payment_events_total",
+  "Events of the payment provider, by what became of them"
+)
 export const logDropped = counter(
   "gateway_log_rows_dropped_total",
   "Request log rows lost because the database was away for too long"
@@ -174,3 +178,5 @@ for (const metric of [holdExceeded, holdLost, settleFailed, swept, usageEstimate
   unsafeUpdate(metric, 0, {})
 }
 for (const outcome of ["delivered", "retried", "failed", "gone"]) unsafeUpdate(webhooks, 0, { outcome })
+for (const outcome of ["applied", "repeated", "ignored", "refused", "failed"])
+  unsafeUpdate(paymentEvents, 0, { outcome })

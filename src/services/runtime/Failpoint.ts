@@ -14,6 +14,7 @@ export type FailpointName =
   | "webhook_sent"
   | "deletion_committed"
   | "change_committed"
+  | "payment_applied"
 
 /** Named steps between movements of money, at which a crash test can end the process. */
 export class Failpoint extends Context.Reference<Failpoint>()("gateway/Failpoint", {

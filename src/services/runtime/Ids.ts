@@ -1,7 +1,19 @@
 import { randomBytes, randomFillSync } from "node:crypto"
 import { Context } from "effect"
 
-export type IdPrefix = "org" | "key" | "vid" | "req" | "call" | "evt" | "whe" | "opr" | "resp" | "msg" | "chatcmpl"
+export type IdPrefix =
+  | "org"
+  | "key"
+  | "pay"
+  | "vid"
+  | "req"
+  | "call"
+  | "evt"
+  | "whe"
+  | "opr"
+  | "resp"
+  | "msg"
+  | "chatcmpl"
 
 const hex = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"))
 const randomPerId = 10

@@ -1,6 +1,6 @@
 import { SqlClient, SqlError } from "@effect/sql"
 import { Data, Duration, Effect, Schema } from "effect"
-import { InvalidRequest } from "../../domain/Failure.ts"
+import { InvalidRequest, PaymentDisputed } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { VideoModel } from "../../domain/Model.ts"
@@ -109,8 +109,10 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
     })
   })
 
-  const placeHold = (hold: Hold, { caller: { concurrency, isOrgCapped } }: RequestRecord) =>
-    ledger.job.hold(hold, concurrency, isOrgCapped)
+  const placeHold = (hold: Hold, { caller }: RequestRecord) => {
+    const { concurrency, isDisputed = false, isOrgCapped } = caller
+    return isDisputed ? new PaymentDisputed() : ledger.job.hold(hold, concurrency, isOrgCapped)
+  }
 
   const checkFunds = (hold: Hold, record: RequestRecord) =>
     inTime(hold.org, sql.withTransaction(Effect.zipRight(placeHold(hold, record), new RolledBack()))).pipe(

@@ -82,6 +82,17 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
       capped("total", " 10 of 10 USD are spent and 0.5 held for videos.")
     ]
   ],
+  PaymentDisputed: [
+    [
+      new Failure.PaymentDisputed(),
+      {
+        status: 402,
+        type: "insufficient_quota",
+        code: "payment_disputed",
+        message: "Requests are suspended while a payment is disputed."
+      }
+    ]
+  ],
   InsufficientScope: (["chat", "images", "videos"] as const).map((scope) => [
     new Failure.InsufficientScope({ scope }),
     refusals.scopeOf(scope)

@@ -27,7 +27,9 @@ const kinds: Readonly<Record<Attention["kind"], readonly [text: string, tone: To
   route_disabled: ["disabled", "soft"],
   sold_below_cost: ["loss", "bad"],
   cost_unknown: ["cost unknown", "warn"],
-  cost_drift: ["cost drift", "warn"]
+  cost_drift: ["cost drift", "warn"],
+  payment_refused: ["payment", "bad"],
+  payment_disputed: ["dispute", "bad"]
 }
 
 const AttentionList = ({ items }: { readonly items: ReadonlyArray<Attention> }) => (

@@ -9,6 +9,7 @@ import { rowsOf } from "../../sql/Statement.ts"
 import type { Usage } from "../../telemetry/Usage.ts"
 import { downModels } from "./DownModels.ts"
 import { dayMillis, floor, hourMillis, keepForMinute } from "./Figures.ts"
+import { paymentProblems } from "./PaymentProblems.ts"
 import type { Attention, Circuit } from "./Record.ts"
 
 const spendDays = 7
@@ -217,7 +218,8 @@ export const readAttention = (sql: SqlClient.SqlClient, known: Known, now: numbe
       oldHolds(sql, at),
       lowBalances(sql, known.spent),
       failingWebhooks(sql, at),
-      failedWebhooks(sql, at)
+      failedWebhooks(sql, at),
+      paymentProblems(sql)
     ]),
     ([down, ...found]) => [
       ...down,

@@ -63,7 +63,9 @@ const AttentionKind = Schema.Literal(
   "route_disabled",
   "sold_below_cost",
   "cost_unknown",
-  "cost_drift"
+  "cost_drift",
+  "payment_refused",
+  "payment_disputed"
 )
 export type AttentionKind = typeof AttentionKind.Type
 

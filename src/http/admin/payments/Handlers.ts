@@ -1,0 +1,50 @@
+import { HttpApiBuilder } from "@effect/platform"
+import { Effect, identity } from "effect"
+import { GatewayBusy, InvalidRequest } from "../../../domain/Failure.ts"
+import * as Operations from "../../../services/admin/PaymentOperations.ts"
+import type { Payment } from "../../../services/payments/Payment.ts"
+import { Payments } from "../../../services/payments/Payments.ts"
+import { AdminApi } from "../AdminApi.ts"
+import { conflict, invalid, notFound } from "../Fields.ts"
+import { filtersOf } from "../Filters.ts"
+import { cutPage, defaultListed, wrongCursor } from "../Page.ts"
+
+const wellFormedId = /^pay_[0-9a-f]{32}$/
+
+const needsOrganization = new InvalidRequest({
+  message: "`organization` must be an id or a name.",
+  param: "organization"
+})
+
+export const PaymentsHandlers = HttpApiBuilder.group(
+  AdminApi,
+  "payments",
+  Effect.fnUntraced(function* (handlers) {
+    const payments = yield* Payments
+    return handlers
+      .handle("checkout", ({ payload: { amount_usd: amount, organization } }) =>
+        Effect.gen(function* () {
+          if (organization === undefined) return yield* needsOrganization
+          return yield* Operations.checkout.run({ organization, amount })
+        }).pipe(
+          Effect.catchTags({
+            OrganizationNotFound: invalid("organization"),
+            AmountRefused: ({ problem }) =>
+              new InvalidRequest({ message: `\`amount_usd\` ${problem}.`, param: "amount_usd" }),
+            PaymentNotFound: notFound,
+            PaymentOver: conflict(null),
+            PaymentProviderFailed: ({ message }) =>
+              Effect.zipRight(Effect.logWarning(`No page for a payment was made: ${message}`), new GatewayBusy())
+          })
+        )
+      )
+      .handle("list", ({ urlParams: { after, limit = defaultListed, ...given } }) =>
+        Effect.gen(function* () {
+          if (after !== undefined && !wellFormedId.test(after)) return yield* wrongCursor
+          const rows = yield* payments.page({ ...(yield* filtersOf(given)), after, limit: limit + 1 })
+          return cutPage(rows, limit, identity<Payment>, ({ id }) => id)
+        })
+      )
+      .handle("show", ({ path: { id } }) => Effect.catchTag(payments.find(id), "PaymentNotFound", notFound))
+  })
+)

@@ -1,0 +1,59 @@
+import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
+import { Schema } from "effect"
+import * as Operations from "../../../services/admin/PaymentOperations.ts"
+import { Payment, ShownPayment } from "../../../services/payments/Payment.ts"
+import { field, optionalField, Text, usdWhere } from "../../../services/resources/BodyFields.ts"
+import { parameter } from "../../schema/Query.ts"
+import { ChangeErrors, ReadAccess, ReportErrors, WriteAccess } from "../Access.ts"
+import { usdProblem } from "../Fields.ts"
+import { organizationParameter, spanParameters } from "../Filters.ts"
+import { pageOf, pageParameters } from "../Page.ts"
+
+const checkout = HttpApiEndpoint.post("checkout", "/checkout")
+  .setPayload(
+    Schema.Struct({
+      organization: optionalField("organization", Text, "must be an id or a name", "Who pays: an id or a name."),
+      amount_usd: field(
+        "amount_usd",
+        usdWhere((amount) => amount > 0n),
+        usdProblem.positive,
+        "What is paid and credited, in whole cents."
+      )
+    })
+  )
+  .addSuccess(
+    Schema.Struct({
+      id: Schema.String.annotations({ description: "The payment's id, `pay_…`." }),
+      url: Schema.String.annotations({ description: "Where to send the customer's browser." })
+    }).annotations({ identifier: "CheckoutPage" }),
+    { status: 201 }
+  )
+  .addError(ReportErrors)
+  .middleware(WriteAccess)
+  .annotate(OpenApi.Summary, Operations.checkout.summary)
+
+const list = HttpApiEndpoint.get("list", "/payments")
+  .setUrlParams(
+    Schema.Struct({
+      ...pageParameters,
+      ...organizationParameter,
+      status: parameter(
+        "status",
+        Payment.fields.status,
+        `must be one of ${Payment.fields.status.literals.join(", ")}`,
+        "Where they stand; all if left out."
+      ),
+      ...spanParameters
+    })
+  )
+  .addSuccess(pageOf(Payment, "Payments"))
+  .middleware(ReadAccess)
+  .annotate(OpenApi.Summary, "List payments, newest first")
+
+const show = HttpApiEndpoint.get("show", "/payments/:id")
+  .setPath(Schema.Struct({ id: Schema.String.annotations({ description: "A payment's id, `pay_…`." }) }))
+  .addSuccess(ShownPayment)
+  .middleware(ReadAccess)
+  .annotate(OpenApi.Summary, "Show a payment, what was taken back of it, and the events that told of it")
+
+export const PaymentsGroup = HttpApiGroup.make("payments").add(checkout).add(list).add(show).addError(ChangeErrors)

@@ -1,0 +1,27 @@
+import { Effect, identity } from "effect"
+import type { NanoUsd } from "../../domain/Money.ts"
+import { Payment } from "../payments/Payment.ts"
+import { Payments } from "../payments/Payments.ts"
+import { auditResource, operation } from "./Operation.ts"
+import { Organizations } from "./Organizations.ts"
+
+const payments = auditResource({
+  name: "payments",
+  record: Payment,
+  find: (id) => Effect.flatMap(Payments, ({ find }) => find(id))
+})
+
+/** The payment is in the database before its page is asked for, which is repeated with a repeated key. */
+export const checkout = operation(
+  "Make a page where an organization pays for credits",
+  (given: { readonly organization: string; readonly amount: NanoUsd }) =>
+    Effect.gen(function* () {
+      const { begin, checkout } = yield* Payments
+      const begun = Effect.flatMap(
+        Effect.flatMap(Organizations, ({ keep }) => keep(given.organization)),
+        ({ id }) => begin({ org: id, amount: given.amount })
+      )
+      const { record } = yield* payments.create("checkout", given, begun, identity)
+      return yield* checkout(record.id)
+    })
+)

@@ -1,0 +1,69 @@
+import type { SqlClient } from "@effect/sql"
+import { Effect, Schema } from "effect"
+import { NanoUsdFromRow, toUsdText } from "../../../domain/Money.ts"
+import { TextOrNull } from "../../resources/Record.ts"
+import { rowsOf } from "../../sql/Statement.ts"
+import type { Attention } from "./Record.ts"
+
+const maxOfAKind = 20
+
+const Row = Schema.Struct({
+  id: Schema.String,
+  org: TextOrNull,
+  orgName: TextOrNull,
+  amount: Schema.NullOr(NanoUsdFromRow),
+  detail: Schema.String
+})
+type Row = typeof Row.Type
+
+const amountOf = ({ amount }: Row) => (amount === null ? "" : ` of ${toUsdText(amount)} USD`)
+
+const placeOf = ({ org, orgName }: Row) => ({
+  ...(org !== null && { org }),
+  ...(orgName !== null && { org_name: orgName }),
+  href: org === null ? "#/ledger" : `#/organizations/${org}`
+})
+
+/** Until it is given back whole, or entered by hand under its reference. */
+const refused = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    rowsOf(Row)(sql`
+      SELECT payment.id, org_id AS org, organizations.name AS org_name, amount, problem AS detail
+      FROM payments AS payment LEFT JOIN organizations ON organizations.id = org_id
+      WHERE status = 'refused' AND NOT EXISTS (
+        SELECT FROM ledger_entries WHERE ref = 'stripe:' || payment.payment_intent
+      ) AND coalesce(amount, 1) > (
+        SELECT coalesce(sum(reversal.amount), 0) FROM payment_reversals AS reversal WHERE payment_id = payment.id
+      )
+      ORDER BY payment.id DESC LIMIT ${maxOfAKind}`),
+    (rows) =>
+      rows.map(
+        (row): Attention => ({
+          kind: "payment_refused",
+          title: `The payment ${row.id}${amountOf(row)} was not credited`,
+          detail: row.detail,
+          ...placeOf(row)
+        })
+      )
+  )
+
+const disputed = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    rowsOf(Row)(sql`
+      SELECT payment.id, org_id AS org, organizations.name AS org_name, payment.amount, reversal.id AS detail
+      FROM payment_reversals AS reversal JOIN payments AS payment ON payment.id = payment_id
+      LEFT JOIN organizations ON organizations.id = org_id
+      WHERE is_open AND kind = 'dispute' ORDER BY payment.id DESC LIMIT ${maxOfAKind}`),
+    (rows) =>
+      rows.map(
+        (row): Attention => ({
+          kind: "payment_disputed",
+          title: `The payment ${row.id}${amountOf(row)} is disputed`,
+          detail: `Answer the dispute ${row.detail} at Stripe before its deadline.`,
+          ...placeOf(row)
+        })
+      )
+  )
+
+export const paymentProblems = (sql: SqlClient.SqlClient) =>
+  Effect.map(Effect.all([refused(sql), disputed(sql)]), (found) => found.flat())

@@ -1,0 +1,72 @@
+import { Context, Data, type Effect, Layer } from "effect"
+import { maxStored, type NanoUsd, zero } from "../../domain/Money.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import { type CheckoutSession, fromCents, type Reversal } from "../../domain/Payment.ts"
+
+/** Without a secret: it may be logged and shown. */
+export class PaymentProviderFailed extends Data.TaggedError("PaymentProviderFailed")<{ readonly message: string }> {}
+
+export interface CheckoutOrder {
+  /** Also the key under which it is made once, however often it is tried. */
+  readonly payment: string
+  readonly org: OrgId
+  readonly cents: number
+  /** Where the customer's browser goes afterwards. */
+  readonly returnUrl: string
+}
+
+export interface FoundReversal extends Reversal {
+  readonly paymentIntent: string
+}
+
+const notSetUp = new PaymentProviderFailed({
+  message: "Payments are not set up: STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET are not set."
+})
+
+/** Who takes customers' payments; by default nobody does. */
+export class PaymentProvider extends Context.Reference<PaymentProvider>()("gateway/PaymentProvider", {
+  defaultValue: (): {
+    readonly createSession: (order: CheckoutOrder) => Effect.Effect<CheckoutSession, PaymentProviderFailed>
+    readonly session: (id: string) => Effect.Effect<CheckoutSession | undefined, PaymentProviderFailed>
+    /** The session by which a payment was made. */
+    readonly sessionOf: (paymentIntent: string) => Effect.Effect<CheckoutSession | undefined, PaymentProviderFailed>
+    /** All refunds and disputes of a payment, as they are now. */
+    readonly reversals: (paymentIntent: string) => Effect.Effect<ReadonlyArray<Reversal>, PaymentProviderFailed>
+    readonly sessionsSince: (since: Date) => Effect.Effect<ReadonlyArray<CheckoutSession>, PaymentProviderFailed>
+    readonly reversalsSince: (since: Date) => Effect.Effect<ReadonlyArray<FoundReversal>, PaymentProviderFailed>
+  } => ({
+    createSession: () => notSetUp,
+    session: () => notSetUp,
+    sessionOf: () => notSetUp,
+    reversals: () => notSetUp,
+    sessionsSince: () => notSetUp,
+    reversalsSince: () => notSetUp
+  })
+}) {}
+
+interface TermSettings {
+  readonly minCents: number
+  readonly maxCents: number
+  readonly suspendsDisputed: boolean
+  readonly publicUrl: string
+}
+
+/** What operators decide about payments. */
+export class PaymentTerms extends Context.Reference<PaymentTerms>()("gateway/PaymentTerms", {
+  defaultValue: (): {
+    readonly minimum: NanoUsd
+    readonly maximum: NanoUsd
+    /** Whether an open dispute suspends new holds of its organization. */
+    readonly suspendsDisputed: boolean
+    /** What addresses are built on, without a trailing slash. */
+    readonly publicUrl: string
+  } => ({ minimum: zero, maximum: maxStored, suspendsDisputed: true, publicUrl: "" })
+}) {
+  static readonly layer = ({ maxCents, minCents, publicUrl, suspendsDisputed }: TermSettings) =>
+    Layer.succeed(PaymentTerms, {
+      minimum: fromCents(minCents),
+      maximum: fromCents(maxCents),
+      suspendsDisputed,
+      publicUrl
+    })
+}

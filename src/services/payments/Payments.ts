@@ -1,0 +1,133 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Data, Effect, Layer } from "effect"
+import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import { toCents } from "../../domain/Payment.ts"
+import { Ids } from "../runtime/Ids.ts"
+import { listing } from "../sql/Listing.ts"
+import { inTimeRange, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
+import { Payment, PaymentEvent, PaymentReversal, paymentColumns, type ShownPayment } from "./Payment.ts"
+import { PaymentProvider, PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
+
+/** Completes "`amount_usd` …". */
+export class AmountRefused extends Data.TaggedError("AmountRefused")<{ readonly problem: string }> {}
+
+export class PaymentNotFound extends Data.TaggedError("PaymentNotFound")<{ readonly id: string }> {
+  override get message() {
+    return `There is no payment ${this.id}.`
+  }
+}
+
+/** Its page was left, or was used. */
+export class PaymentOver extends Data.TaggedError("PaymentOver")<{ readonly id: string }> {
+  override get message() {
+    return `The payment ${this.id} has no page any more: begin another.`
+  }
+}
+
+interface PaymentOrder {
+  readonly org: OrgId
+  readonly amount: NanoUsd
+}
+
+interface PaymentQuery {
+  readonly org?: OrgId | undefined
+  readonly status?: Payment["status"] | undefined
+  /** Unix milliseconds; `until` is exclusive. */
+  readonly since?: number | undefined
+  readonly until?: number | undefined
+  readonly after?: string | undefined
+  readonly limit: number
+}
+
+/** What customers paid, or were sent to pay. */
+export class Payments extends Context.Tag("gateway/Payments")<
+  Payments,
+  {
+    /** Writes a payment down before anybody is sent to make it. */
+    readonly begin: (order: PaymentOrder) => Effect.Effect<Payment, AmountRefused>
+    /** The address of the page where it is made, which is made if there is none. */
+    readonly checkout: (
+      id: string
+    ) => Effect.Effect<
+      { readonly id: string; readonly url: string },
+      PaymentProviderFailed | PaymentNotFound | PaymentOver
+    >
+    /** Newest first. */
+    readonly page: (query: PaymentQuery) => Effect.Effect<ReadonlyArray<Payment>>
+    readonly find: (id: string) => Effect.Effect<ShownPayment, PaymentNotFound>
+  }
+>() {
+  static readonly layer = Layer.effect(
+    Payments,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const ids = yield* Ids
+      const provider = yield* PaymentProvider
+      const { maximum, minimum, publicUrl } = yield* PaymentTerms
+      const records = recordsOf(Payment)
+      const columns = sql.literal(paymentColumns)
+
+      const begin = Effect.fn("Payments.begin")(function* ({ amount, org }: PaymentOrder) {
+        if (amount < minimum || amount > maximum || toCents(amount) === undefined) {
+          const problem = `must be from ${toUsdText(minimum)} to ${toUsdText(maximum)} USD, in whole cents`
+          return yield* new AmountRefused({ problem })
+        }
+        const [begun] = yield* records(sql`
+          WITH payment AS (
+            INSERT INTO payments (id, org_id, amount, status) VALUES (${ids.prefixed("pay")}, ${org}, ${amount}, 'open')
+            RETURNING *
+          )
+          SELECT ${columns} FROM payment`)
+        return begun ?? (yield* Effect.dieMessage("no payment was begun"))
+      })
+
+      const findOne = Effect.fnUntraced(function* (id: string) {
+        const [found] = yield* records(sql`SELECT ${columns} FROM payments AS payment WHERE id = ${toStorable(id)}`)
+        return found ?? (yield* new PaymentNotFound({ id }))
+      })
+
+      const find = Effect.fn("Payments.find")(function* (id: string) {
+        const payment = yield* findOne(id)
+        const reversals = yield* recordsOf(PaymentReversal)(sql`
+          SELECT id, kind, status, amount AS amount_usd, taken AS taken_usd, created_at
+          FROM payment_reversals WHERE payment_id = ${payment.id} ORDER BY created_at, id`)
+        const events = yield* recordsOf(PaymentEvent)(sql`
+          SELECT id, type, created_at, received_at FROM payment_events WHERE payment_id = ${payment.id}
+          ORDER BY created_at, received_at, id`)
+        return { ...payment, reversals, events }
+      })
+
+      const checkout = Effect.fn("Payments.checkout")(function* (id: string) {
+        const { amount_usd: amount, org, session, status } = yield* findOne(id)
+        const cents = amount === null ? undefined : toCents(amount)
+        if (status !== "open" || org === null || cents === undefined) return yield* new PaymentOver({ id })
+        const returnUrl = `${publicUrl}/console#/organizations/${org}`
+        const page = yield* session === null
+          ? provider.createSession({ payment: id, org, cents, returnUrl })
+          : provider.session(session)
+        if (page?.url === undefined) return yield* new PaymentOver({ id })
+        yield* Effect.orDie(sql`UPDATE payments SET session = ${page.id} WHERE id = ${id} AND session IS NULL`)
+        return { id, url: page.url }
+      })
+
+      return Payments.of({
+        begin,
+        checkout,
+        find,
+        page: Effect.fn("Payments.page")(({ after, limit, org, status, ...range }: PaymentQuery) =>
+          records(sql`
+            SELECT ${columns} FROM payments AS payment ${listing(sql, {
+              equal: { org_id: org, status },
+              where: [
+                ...inTimeRange(sql, "created_at", range),
+                ...whenDefined(after, (id) => sql`id < ${toStorable(id)}`)
+              ],
+              by: ["id"],
+              limit
+            })}`)
+        )
+      })
+    })
+  )
+}

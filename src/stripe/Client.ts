@@ -1,0 +1,162 @@
+// By hand: the official package would add 10 MB for three calls, and repeat requests beyond our own deadlines.
+import { Data, Duration, Effect, Redacted, Schedule, Schema } from "effect"
+import { Agent, type Dispatcher, request as send } from "undici"
+import { PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
+import { encodeForm, type FormValue } from "./Form.ts"
+
+export interface ClientOptions {
+  readonly secretKey: Redacted.Redacted
+  /** Without a trailing slash. */
+  readonly apiBase: string
+}
+
+/** The version whose shapes are read here, whatever the account's own is. */
+const version = "2025-03-31.basil"
+
+const tryMillis = 10_000
+const connectMillis = 5_000
+const tries = 3
+const largestAnswer = 4 * 1024 * 1024
+const pageSize = 100
+/** Of a listing; more in one of a few days is not what this is for. */
+const maxPages = 200
+
+class CallFailed extends Data.TaggedError("CallFailed")<{
+  readonly detail: string
+  readonly status: number | undefined
+  readonly mayRetry: boolean
+}> {}
+
+interface Call {
+  readonly path: string
+  readonly query?: Readonly<Record<string, FormValue>>
+  /** Makes the call a POST, which is carried out once under its key. */
+  readonly post?: { readonly form: Readonly<Record<string, FormValue>>; readonly idempotencyKey: string }
+}
+
+const ErrorBody = Schema.parseJson(
+  Schema.Struct({
+    error: Schema.Struct({ type: Schema.optional(Schema.String), code: Schema.optional(Schema.String) })
+  })
+)
+const decodeError = Schema.decodeUnknownOption(ErrorBody)
+
+const textOf = async (body: Dispatcher.ResponseData["body"]): Promise<string> => {
+  const chunks: Array<Uint8Array> = []
+  let bytes = 0
+  for await (const chunk of body) {
+    bytes += chunk.length
+    if (bytes > largestAnswer) throw new Error("the answer is too large")
+    chunks.push(chunk)
+  }
+  return Buffer.concat(chunks).toString("utf8")
+}
+
+/** Its messages are left out: they may quote a key. */
+const explain = (status: number, text: string, requestId: unknown): string => {
+  const { error } = decodeError(text).pipe((found) => (found._tag === "Some" ? found.value : { error: undefined }))
+  const words = [error?.type, error?.code].filter((word) => word !== undefined && /^\w{1,60}$/.test(word))
+  const id = typeof requestId === "string" && /^\w{1,60}$/.test(requestId) ? [requestId] : []
+  return [`status ${status}`, ...words, ...id].join(", ")
+}
+
+const codeOf = (error: unknown): string =>
+  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "no answer"
+
+export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
+  Effect.gen(function* () {
+    const agent = yield* Effect.acquireRelease(
+      Effect.sync(() => new Agent({ connect: { timeout: connectMillis } })),
+      (made) => Effect.promise(() => made.destroy())
+    )
+
+    const tryOnce = ({ path, post, query = {} }: Call) =>
+      Effect.tryPromise({
+        try: async (interrupted) => {
+          const search = encodeForm(query)
+          const answer = await send(`${apiBase}${path}${search === "" ? "" : `?${search}`}`, {
+            dispatcher: agent,
+            method: post === undefined ? "GET" : "POST",
+            signal: AbortSignal.any([interrupted, AbortSignal.timeout(tryMillis)]),
+            headers: {
+              authorization: `Bearer ${Redacted.value(secretKey)}`,
+              "stripe-version": version,
+              ...(post && {
+                "content-type": "application/x-www-form-urlencoded",
+                "idempotency-key": post.idempotencyKey
+              })
+            },
+            body: post === undefined ? null : encodeForm(post.form)
+          })
+          return { status: answer.statusCode, headers: answer.headers, text: await textOf(answer.body) }
+        },
+        catch: (error) => new CallFailed({ detail: codeOf(error), status: undefined, mayRetry: true })
+      }).pipe(
+        Effect.filterOrFail(
+          ({ status }) => status >= 200 && status < 300,
+          ({ headers, status, text }) => {
+            const said = headers["stripe-should-retry"]
+            const isPassing = status === 409 || status === 429 || status >= 500
+            const mayRetry = said === undefined ? isPassing : said === "true"
+            return new CallFailed({ detail: explain(status, text, headers["request-id"]), status, mayRetry })
+          }
+        )
+      )
+
+    const schedule = Schedule.jittered(Schedule.exponential(Duration.millis(300)))
+
+    const call = <A, I>(answer: Schema.Schema<A, I>, given: Call): Effect.Effect<A, CallFailed> => {
+      const decode = Schema.decodeUnknown(Schema.parseJson(answer))
+      return tryOnce(given).pipe(
+        Effect.retry({ times: tries - 1, schedule, while: ({ mayRetry }) => mayRetry }),
+        Effect.flatMap(({ text }) =>
+          Effect.mapError(
+            decode(text),
+            () => new CallFailed({ detail: "an answer of another shape", status: undefined, mayRetry: false })
+          )
+        )
+      )
+    }
+
+    const orExplain = <A>(called: Effect.Effect<A, CallFailed>): Effect.Effect<A, PaymentProviderFailed> =>
+      Effect.mapError(
+        called,
+        ({ detail }) => new PaymentProviderFailed({ message: `Stripe could not be asked: ${detail}.` })
+      )
+
+    /** All pages of a list, newest first. */
+    const list = <A extends { readonly id: string }, I>(
+      item: Schema.Schema<A, I>,
+      path: string,
+      query: Readonly<Record<string, FormValue>>
+    ) => {
+      const page = Schema.Struct({ data: Schema.Array(item), has_more: Schema.Boolean })
+      return orExplain(
+        Effect.gen(function* () {
+          const items: Array<A> = []
+          for (let pages = 0; pages < maxPages; pages++) {
+            const last = items.at(-1)
+            const after = last === undefined ? {} : { starting_after: last.id }
+            const { data, has_more } = yield* call(page, { path, query: { ...query, limit: pageSize, ...after } })
+            items.push(...data)
+            if (!has_more || data.length === 0) return items
+          }
+          return yield* new CallFailed({ detail: `more than ${maxPages} pages`, status: undefined, mayRetry: false })
+        })
+      )
+    }
+
+    return {
+      list,
+      call: <A, I>(answer: Schema.Schema<A, I>, given: Call) => orExplain(call(answer, given)),
+      /** Undefined where there is no such object. */
+      find: <A, I>(answer: Schema.Schema<A, I>, path: string) =>
+        orExplain(
+          Effect.catchIf(
+            call(answer, { path }),
+            ({ status }) => status === 404,
+            () => Effect.succeed(undefined)
+          )
+        )
+    }
+  })

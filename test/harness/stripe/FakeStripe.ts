@@ -1,0 +1,112 @@
+/** `make`: Stripe's API over HTTP for one account; `sign` and `deliver`: its events, as it or as somebody else sends them. */
+
+import { createHmac } from "node:crypto"
+import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
+import { Effect } from "effect"
+import { callAt } from "../client/HttpCalls.ts"
+import { listen } from "../Listening.ts"
+import { StripeAccount, type StripeEvent, type StripeObject } from "./StripeAccount.ts"
+
+export const secretKey = "sk_test_5ecret"
+export const webhookSecret = "whsec_5igning"
+
+/** A request as it came. */
+export interface StripeCall {
+  readonly method: string
+  readonly path: string
+  readonly form: URLSearchParams
+  readonly idempotencyKey: string | undefined
+}
+
+const textOf = async (request: IncomingMessage) => {
+  const chunks: Array<Buffer> = []
+  for await (const chunk of request) chunks.push(chunk)
+  return Buffer.concat(chunks).toString("utf8")
+}
+
+const pageOf = (objects: ReadonlyArray<StripeObject>, query: URLSearchParams) => {
+  const intent = query.get("payment_intent")
+  const since = Number(query.get("created[gte]") ?? 0)
+  const newest = objects
+    .filter((object) => object.created >= since && (intent === null || object["payment_intent"] === intent))
+    .toReversed()
+  const from = newest.findIndex(({ id }) => id === query.get("starting_after")) + 1
+  const limit = Number(query.get("limit") ?? 10)
+  return { object: "list", data: newest.slice(from, from + limit), has_more: newest.length > from + limit }
+}
+
+/** Answers of the API to come, each instead of what it would have been: a status, or a broken connection. */
+export type Trouble = number | "break" | "break after"
+
+export const make = Effect.gen(function* () {
+  const account = new StripeAccount()
+  const calls: Array<StripeCall> = []
+  const troubles: Array<Trouble> = []
+  const made = new Map<string, { readonly form: string; readonly session: StripeObject }>()
+
+  const createSession = (text: string, key: string) => {
+    const kept = made.get(key)
+    if (kept !== undefined)
+      return kept.form === text ? [200, kept.session] : [400, { error: { type: "idempotency_error" } }]
+    const form = new URLSearchParams(text)
+    const session = account.createSession({
+      payment: form.get("metadata[payment]") ?? "",
+      cents: Number(form.get("line_items[0][price_data][unit_amount]")),
+      currency: form.get("line_items[0][price_data][currency]") ?? ""
+    })
+    made.set(key, { form: text, session })
+    return [200, session]
+  }
+
+  const answer = (method: string, url: URL, text: string, key = ""): ReadonlyArray<unknown> => {
+    const { pathname, searchParams } = url
+    if (method === "POST" && pathname === "/v1/checkout/sessions") return createSession(text, key)
+    if (pathname === "/v1/checkout/sessions") return [200, pageOf([...account.sessions.values()], searchParams)]
+    if (pathname === "/v1/refunds") return [200, pageOf([...account.refunds.values()], searchParams)]
+    if (pathname === "/v1/disputes") return [200, pageOf([...account.disputes.values()], searchParams)]
+    const found = account.sessions.get(pathname.split("/").at(-1) ?? "")
+    return found === undefined ? [404, { error: { type: "invalid_request_error" } }] : [200, found]
+  }
+
+  const serve = async (request: IncomingMessage, response: ServerResponse) => {
+    const text = await textOf(request)
+    const { headers, method = "", url = "" } = request
+    const key = headers["idempotency-key"]
+    const idempotencyKey = typeof key === "string" ? key : undefined
+    calls.push({ method, path: url, form: new URLSearchParams(text), idempotencyKey })
+    const trouble = troubles.shift()
+    if (trouble === "break") return void response.socket?.destroy()
+    const isKnown = headers.authorization === `Bearer ${secretKey}` && headers["stripe-version"] !== undefined
+    const [status, body] = isKnown
+      ? typeof trouble === "number"
+        ? [trouble, { error: { type: "api_error", message: `failed for ${secretKey}` } }]
+        : answer(method, new URL(url, "http://stripe"), text, idempotencyKey)
+      : [401, { error: { type: "invalid_request_error" } }]
+    if (trouble === "break after") return void response.socket?.destroy()
+    response.writeHead(Number(status), { "content-type": "application/json", "request-id": "req_1" })
+    response.end(JSON.stringify(body))
+  }
+  const server = createServer((request, response) => void serve(request, response))
+  const url = `http://127.0.0.1:${yield* Effect.orDie(listen(server))}`
+  return { account, calls, troubles, url }
+})
+
+export type FakeStripe = Effect.Effect.Success<typeof make>
+
+/** What a gateway needs to take payments by it. */
+export const environmentFor = ({ url }: FakeStripe) => ({
+  STRIPE_SECRET_KEY: secretKey,
+  STRIPE_WEBHOOK_SECRET: webhookSecret,
+  STRIPE_API_BASE: url
+})
+
+/** The header of a body, signed `age` seconds ago. */
+export const sign = (body: string, { age = 0, secret = webhookSecret } = {}): string => {
+  const time = Math.floor(Date.now() / 1000) - age
+  return `t=${time},v1=${createHmac("sha256", secret).update(`${time}.${body}`).digest("hex")}`
+}
+
+export const deliver = (gateway: string, event: StripeEvent) => {
+  const body = JSON.stringify(event, null, 2)
+  return callAt(`${gateway}/stripe/webhook`, { body, headers: { "stripe-signature": sign(body) } })
+}

@@ -1,0 +1,186 @@
+/** `StripeAccount`: sessions, refunds and disputes as Stripe has them, the events that tell of them, and a provider over it. */
+
+import { Effect, Schema } from "effect"
+import { PaymentProvider } from "../../../src/services/payments/PaymentProvider.ts"
+import { Dispute, foundDispute, foundRefund, Refund, Session, sessionOf } from "../../../src/stripe/Objects.ts"
+
+type Fields = Readonly<Record<string, unknown>>
+
+export interface StripeObject extends Fields {
+  readonly id: string
+  readonly created: number
+}
+
+export interface StripeEvent {
+  readonly id: string
+  readonly object: "event"
+  readonly type: string
+  readonly created: number
+  readonly livemode: boolean
+  readonly data: { readonly object: StripeObject }
+}
+
+interface Order {
+  readonly payment?: string
+  readonly cents: number
+  readonly currency?: string
+}
+
+const decodeSession = Schema.decodeUnknownSync(Session)
+const decodeRefund = Schema.decodeUnknownSync(Refund)
+const decodeDispute = Schema.decodeUnknownSync(Dispute)
+
+let accounts = 0
+
+/** Each step of a life changes an object and tells of it by an event. */
+export class StripeAccount {
+  readonly events: Array<StripeEvent> = []
+  readonly sessions = new Map<string, StripeObject>()
+  readonly refunds = new Map<string, StripeObject>()
+  readonly disputes = new Map<string, StripeObject>()
+  readonly #name = `${process.pid}x${accounts++}`
+  #count = 0
+  /** Seconds; each object is made one later than the one before. */
+  #now = Math.floor(Date.now() / 1000) - 3600
+
+  readonly #id = (prefix: string) => `${prefix}_${this.#name}x${this.#count++}`
+
+  readonly #tell = (type: string, object: StripeObject) => {
+    const event: StripeEvent = {
+      id: this.#id("evt"),
+      object: "event",
+      type,
+      created: this.#now,
+      livemode: false,
+      data: { object: structuredClone(object) }
+    }
+    this.events.push(event)
+    return event
+  }
+
+  readonly #change = (objects: Map<string, StripeObject>, id: string, changes: Fields) => {
+    const before = objects.get(id)
+    if (before === undefined) throw new Error(`there is no ${id}`)
+    const after = { ...before, ...changes }
+    objects.set(id, after)
+    return after
+  }
+
+  createSession({ cents, currency = "usd", payment }: Order): StripeObject {
+    const id = this.#id("cs_test")
+    const session = {
+      id,
+      object: "checkout.session",
+      created: this.#now++,
+      livemode: false,
+      mode: "payment",
+      url: `https://checkout.stripe.test/${id}`,
+      status: "open",
+      payment_status: "unpaid",
+      amount_total: cents,
+      currency,
+      payment_intent: null,
+      metadata: payment === undefined ? {} : { payment }
+    }
+    this.sessions.set(id, session)
+    return session
+  }
+
+  /** With `isDelayed` the money comes later, or not at all. */
+  complete(id: string, isDelayed = false): StripeEvent {
+    const changes = { status: "complete", url: null, payment_intent: this.#id("pi") }
+    const paid = { ...changes, payment_status: isDelayed ? "unpaid" : "paid" }
+    return this.#tell("checkout.session.completed", this.#change(this.sessions, id, paid))
+  }
+
+  succeed(id: string): StripeEvent {
+    const session = this.#change(this.sessions, id, { payment_status: "paid" })
+    return this.#tell("checkout.session.async_payment_succeeded", session)
+  }
+
+  fail(id: string): StripeEvent {
+    return this.#tell("checkout.session.async_payment_failed", this.#change(this.sessions, id, {}))
+  }
+
+  expire(id: string): StripeEvent {
+    return this.#tell("checkout.session.expired", this.#change(this.sessions, id, { status: "expired", url: null }))
+  }
+
+  intentOf(session: string): string {
+    return String(this.sessions.get(session)?.["payment_intent"])
+  }
+
+  refund(intent: string, cents: number, status = "succeeded"): string {
+    const refund = {
+      id: this.#id("re"),
+      object: "refund",
+      created: this.#now++,
+      amount: cents,
+      currency: "usd",
+      status,
+      payment_intent: intent
+    }
+    this.refunds.set(refund.id, refund)
+    this.#tell("refund.created", refund)
+    this.#tell("charge.refunded", { id: this.#id("ch"), created: this.#now, object: "charge", payment_intent: intent })
+    return refund.id
+  }
+
+  updateRefund(id: string, status: string): StripeEvent {
+    const refund = this.#change(this.refunds, id, { status })
+    return this.#tell(status === "failed" ? "refund.failed" : "refund.updated", refund)
+  }
+
+  dispute(intent: string, cents: number): string {
+    const dispute = {
+      id: this.#id("du"),
+      object: "dispute",
+      created: this.#now++,
+      amount: cents,
+      currency: "usd",
+      status: "needs_response",
+      payment_intent: intent,
+      balance_transactions: []
+    }
+    this.disputes.set(dispute.id, dispute)
+    this.#tell("charge.dispute.created", dispute)
+    return dispute.id
+  }
+
+  readonly #move = (id: string, sign: 1 | -1) => {
+    const { amount, balance_transactions: moves } = decodeDispute(this.disputes.get(id))
+    return this.#change(this.disputes, id, {
+      balance_transactions: [...moves, { amount: sign * amount, currency: "usd" }]
+    })
+  }
+
+  withdraw(id: string): StripeEvent {
+    return this.#tell("charge.dispute.funds_withdrawn", this.#move(id, -1))
+  }
+
+  reinstate(id: string): StripeEvent {
+    return this.#tell("charge.dispute.funds_reinstated", this.#move(id, 1))
+  }
+
+  close(id: string, status: "won" | "lost"): StripeEvent {
+    return this.#tell("charge.dispute.closed", this.#change(this.disputes, id, { status }))
+  }
+
+  /** What its API answers, without its wire. */
+  get provider(): PaymentProvider["Type"] {
+    const sessions = () => [...this.sessions.values()].map((session) => sessionOf(decodeSession(session)))
+    const reversals = () => [
+      ...[...this.refunds.values()].flatMap((refund) => foundRefund(decodeRefund(refund))),
+      ...[...this.disputes.values()].flatMap((dispute) => foundDispute(decodeDispute(dispute)))
+    ]
+    return {
+      createSession: ({ cents, payment }) =>
+        Effect.sync(() => sessionOf(decodeSession(this.createSession({ cents, payment })))),
+      session: (id) => Effect.sync(() => sessions().find((session) => session.id === id)),
+      sessionOf: (intent) => Effect.sync(() => sessions().find(({ paymentIntent }) => paymentIntent === intent)),
+      reversals: (intent) => Effect.sync(() => reversals().filter(({ paymentIntent }) => paymentIntent === intent)),
+      sessionsSince: () => Effect.sync(sessions),
+      reversalsSince: () => Effect.sync(reversals)
+    }
+  }
+}

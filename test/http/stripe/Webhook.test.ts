@@ -1,0 +1,202 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Effect, Layer } from "effect"
+import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
+import { callAt } from "../../harness/client/HttpCalls.ts"
+import { eventually, times } from "../../harness/database/Money.ts"
+import { customer, layer, ServedGateway } from "../../harness/gateway/ServedGateway.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+import * as FakeStripe from "../../harness/stripe/FakeStripe.ts"
+import type { StripeEvent } from "../../harness/stripe/StripeAccount.ts"
+
+class Stripe extends Context.Tag("test/Stripe")<Stripe, FakeStripe.FakeStripe>() {}
+
+const suite = Layer.unwrapScoped(
+  Effect.map(FakeStripe.make, (stripe) =>
+    Layer.merge(
+      Layer.succeed(Stripe, stripe),
+      layer(Effect.succeed({ env: { ...FakeStripe.environmentFor(stripe), SANDBOX: "true" } }))
+    )
+  )
+)
+
+/** An organization, its operator, and a payment of it. */
+const setUp = Effect.fnUntraced(function* (amount = 20) {
+  const { url } = yield* ServedGateway
+  const payer = yield* customer({ nanoUsd: 0n })
+  const { token } = yield* hire("write")
+  const admin = adminAt(url, token)
+  const body = { organization: payer.org, amount_usd: amount }
+  const page = read(yield* admin("/checkout", { body }), 201)
+  const shown = read(yield* admin(`/payments/${page.id}`))
+  return { ...payer, admin, page, session: String(shown.session), url }
+})
+
+const counted = Effect.map(
+  Effect.flatMap(SqlClient.SqlClient, (sql) => sql`SELECT id FROM payment_events`),
+  ({ length }) => length
+)
+
+withLayer(suite)("a gateway that takes payments by Stripe", (it) => {
+  it.effect("makes a page for a payment that it has written down", function* () {
+    const { account, calls } = yield* Stripe
+    const { org, page, session } = yield* setUp(12.5)
+    assert.match(page.id, /^pay_[0-9a-f]{32}$/)
+    assert.strictEqual(page.url, account.sessions.get(session)?.["url"])
+    const made = calls.findLast(({ method }) => method === "POST")
+    assert.strictEqual(made?.idempotencyKey, page.id)
+    const expected = {
+      mode: "payment",
+      "line_items[0][price_data][currency]": "usd",
+      "line_items[0][price_data][unit_amount]": "1250",
+      "line_items[0][quantity]": "1",
+      "metadata[payment]": page.id,
+      "metadata[organization]": org
+    }
+    for (const [name, value] of Object.entries(expected)) assert.strictEqual(made?.form.get(name), value)
+  })
+
+  it.effect("tries a page again under the same key, and makes one session", function* () {
+    const { account, calls, troubles } = yield* Stripe
+    const before = account.sessions.size
+    troubles.push("break after", 500)
+    const { page } = yield* setUp()
+    const keys = calls.flatMap(({ idempotencyKey }) => (idempotencyKey === page.id ? [idempotencyKey] : []))
+    assert.lengthOf(keys, 3)
+    assert.strictEqual(account.sessions.size, before + 1)
+  })
+
+  it.effect("refuses amounts beyond its bounds and in parts of cents", function* () {
+    const { admin, org } = yield* setUp()
+    for (const amount_usd of [4.99, 5000.01, 20.001, -5, "x"]) {
+      const { status, text } = yield* admin("/checkout", { body: { organization: org, amount_usd } })
+      assert.strictEqual(status, 400, text)
+      assert.strictEqual(JSON.parse(text).error.param, "amount_usd")
+    }
+    const unnamed = yield* admin("/checkout", { body: { amount_usd: 20 } })
+    assert.deepInclude(JSON.parse(unnamed.text).error, { param: "organization" })
+  })
+
+  it.effect("credits what was paid, however many deliveries come at once", function* () {
+    const { account } = yield* Stripe
+    const { admin, funds, page, session, url } = yield* setUp()
+    const event = account.complete(session)
+    const answers = yield* Effect.forEach(times(20), () => FakeStripe.deliver(url, event), { concurrency: 20 })
+    assert.deepStrictEqual([...new Set(answers.map(({ status }) => status))], [200])
+    assert.strictEqual((yield* funds).balance, 20_000_000_000n)
+    const shown = read(yield* admin(`/payments/${page.id}`))
+    assert.deepInclude(shown, { status: "paid", amount_usd: 20, reversed_usd: 0 })
+    assert.deepStrictEqual(shown.events.length, 1)
+    const [listed] = read(yield* admin(`/payments?status=paid&limit=1`)).data
+    assert.strictEqual(listed.id, page.id)
+  })
+
+  it.effect("refuses what Stripe did not sign for it now, and keeps nothing of it", function* () {
+    const { account } = yield* Stripe
+    const { funds, session, url } = yield* setUp()
+    const event = account.complete(session)
+    const body = JSON.stringify(event)
+    const live = JSON.stringify({ ...event, livemode: true })
+    const large = JSON.stringify({ ...event, padding: "x".repeat(256_000) })
+    const before = yield* counted
+    const send = (text: string, signature?: string) =>
+      callAt(`${url}/stripe/webhook`, {
+        body: text,
+        headers: signature === undefined ? {} : { "stripe-signature": signature }
+      })
+    const refused = [
+      yield* send(body),
+      yield* send(body, FakeStripe.sign(body, { secret: "whsec_other" })),
+      yield* send(body, FakeStripe.sign(body, { secret: "" })),
+      yield* send(body, FakeStripe.sign(body, { age: 310 })),
+      yield* send(body, FakeStripe.sign(body, { age: -310 })),
+      yield* send(`${body} `, FakeStripe.sign(body)),
+      yield* send(live, FakeStripe.sign(live)),
+      yield* send("{", FakeStripe.sign("{")),
+      yield* send(large, FakeStripe.sign(large))
+    ]
+    assert.deepStrictEqual(
+      refused.map(({ status }) => status),
+      refused.map(() => 400)
+    )
+    assert.strictEqual(yield* counted, before)
+    assert.strictEqual((yield* funds).balance, 0n)
+    assert.strictEqual((yield* FakeStripe.deliver(url, event)).status, 200)
+    assert.strictEqual((yield* funds).balance, 20_000_000_000n)
+  })
+
+  it.effect(
+    "writes an event of an unknown type down, and asks for one again while Stripe cannot be asked",
+    function* () {
+      const { account, troubles } = yield* Stripe
+      const { funds, session, url } = yield* setUp()
+      const event = account.complete(session)
+      const unknown: StripeEvent = { ...event, id: `${event.id}y`, type: "customer.created" }
+      const before = yield* counted
+      assert.strictEqual((yield* FakeStripe.deliver(url, unknown)).status, 200)
+      assert.strictEqual((yield* FakeStripe.deliver(url, unknown)).status, 200)
+      assert.strictEqual(yield* counted, before + 1)
+      troubles.push(500, 500, 500)
+      assert.strictEqual((yield* FakeStripe.deliver(url, event)).status, 503)
+      assert.strictEqual(yield* counted, before + 1)
+      assert.strictEqual((yield* FakeStripe.deliver(url, event)).status, 200)
+      assert.strictEqual((yield* funds).balance, 20_000_000_000n)
+    }
+  )
+
+  it.effect("suspends an organization's requests while a payment is disputed", function* () {
+    const { account } = yield* Stripe
+    const { openai, session, url } = yield* setUp()
+    yield* FakeStripe.deliver(url, account.complete(session))
+    const ask = Effect.promise(() =>
+      openai.chat.completions
+        .create({ model: "gemini-3.6-flash", messages: [{ role: "user", content: "hi" }] })
+        .then(() => "answered")
+        .catch((error: { status: number; code: string; type: string; error: { message: string } }) => error)
+    )
+    assert.strictEqual(yield* ask, "answered")
+    const dispute = account.dispute(account.intentOf(session), 2000)
+    yield* FakeStripe.deliver(url, account.events.at(-1) ?? account.complete(session))
+    const refused = yield* eventually(ask, (answer) => answer !== "answered")
+    assert.deepInclude(refused, { status: 402, type: "insufficient_quota", code: "payment_disputed" })
+    const { admin } = yield* setUp()
+    const { attention } = read(yield* admin("/now"))
+    assert.include(
+      attention.map(({ kind }: { kind: string }) => kind),
+      "payment_disputed"
+    )
+    yield* FakeStripe.deliver(url, account.close(dispute, "won"))
+    yield* eventually(ask, (answer) => answer === "answered")
+  })
+
+  it.effect("says that a payment was not credited until it is given back", function* () {
+    const { account } = yield* Stripe
+    const { admin, url } = yield* setUp()
+    const { id } = account.createSession({ cents: 700 })
+    yield* FakeStripe.deliver(url, account.complete(id))
+    const refused = Effect.map(admin("/now"), (answer) =>
+      read(answer).attention.filter(({ kind }: { kind: string }) => kind === "payment_refused")
+    )
+    const [told] = yield* eventually(refused, ({ length }) => length === 1)
+    assert.strictEqual(told.detail, "The session belongs to no payment that was begun here.")
+    account.refund(account.intentOf(id), 700)
+    yield* FakeStripe.deliver(url, account.events.at(-1) ?? account.complete(id))
+    yield* eventually(refused, ({ length }) => length === 0)
+  })
+})
+
+withLayer(layer(Effect.succeed({ env: { SANDBOX: "true" } })))("a gateway without Stripe", (it) => {
+  it.effect("has none of its paths", function* () {
+    const { url } = yield* ServedGateway
+    const { token } = yield* hire("owner")
+    const unknown = yield* adminAt(url, token)("/no-such")
+    for (const path of ["/payments", "/payments/pay_1", "/checkout"]) {
+      const body = path === "/checkout" ? { body: { amount_usd: 20 } } : {}
+      const { status, text } = yield* adminAt(url, token)(path, body)
+      assert.deepStrictEqual([status, text], [404, unknown.text], path)
+      assert.strictEqual((yield* callAt(`${url}/admin/v1${path}`, body)).status, 404)
+    }
+    const posted = yield* callAt(`${url}/stripe/webhook`, { body: "{}", headers: { "stripe-signature": "t=1,v1=x" } })
+    assert.strictEqual(posted.status, 404)
+    assert.strictEqual(JSON.parse(posted.text).error.code, "unknown_endpoint")
+  })
+})

@@ -1,0 +1,147 @@
+import { SqlClient } from "@effect/sql"
+import { Effect, Layer } from "effect"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { PaymentSync } from "../../../src/services/payments/PaymentSync.ts"
+import { brokenBy } from "../../harness/database/Money.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+import { database, dollar, payer } from "./PaymentBench.ts"
+
+withLayer(database)("payments", (it) => {
+  it.effect("are credited once they are paid, and not before", function* () {
+    const { account, begin, deliver, payments, state } = yield* payer()
+    const { id, session } = yield* begin(25)
+    const completed = account.complete(session, true)
+    yield* deliver(completed)
+    assert.strictEqual((yield* state).balance, 0n)
+    assert.strictEqual((yield* payments.find(id)).status, "open")
+    const succeeded = account.succeed(session)
+    yield* Effect.all([deliver(succeeded), deliver(succeeded), deliver(succeeded)], { concurrency: 3 })
+    yield* deliver(completed)
+    assert.strictEqual((yield* state).balance, 25n * dollar)
+    const { events, status } = yield* payments.find(id)
+    assert.strictEqual(status, "paid")
+    assert.lengthOf(events, 2)
+  })
+
+  it.effect("are open, expired or failed without money", function* () {
+    const { account, begin, deliver, payments, state } = yield* payer()
+    const expired = yield* begin(5)
+    yield* deliver(account.expire(expired.session))
+    const failed = yield* begin(5)
+    const completed = account.complete(failed.session, true)
+    yield* deliver(account.fail(failed.session))
+    yield* deliver(completed)
+    const open = yield* begin(5)
+    for (const [{ id }, status] of [
+      [expired, "expired"],
+      [failed, "failed"],
+      [open, "open"]
+    ] as const) {
+      assert.strictEqual((yield* payments.find(id)).status, status)
+    }
+    assert.strictEqual((yield* state).balance, 0n)
+    assert.strictEqual((yield* Effect.flip(payments.checkout(expired.id)))._tag, "PaymentOver")
+  })
+
+  it.effect(
+    "of another amount, in another currency or by a foreign session are written down, not credited",
+    function* () {
+      const { account, deliver, org, payments, state } = yield* payer()
+      const given = { org, amount: NanoUsd(20n * dollar) }
+      const asked = { less: yield* payments.begin(given), euros: yield* payments.begin(given) }
+      const less = account.createSession({ payment: asked.less.id, cents: 1999 })
+      const euros = account.createSession({ payment: asked.euros.id, cents: 2000, currency: "eur" })
+      const foreign = account.createSession({ cents: 700 })
+      for (const { id } of [less, euros, foreign]) yield* deliver(account.complete(id))
+      assert.strictEqual((yield* state).balance, 0n)
+      assert.strictEqual(
+        (yield* payments.find(asked.less.id)).problem,
+        "20 USD were asked for, and 19.99 USD were paid."
+      )
+      assert.strictEqual((yield* payments.find(asked.euros.id)).problem, "It was paid in EUR, not in USD.")
+      const refused = yield* payments.page({ status: "refused", limit: 100 })
+      const unknown = refused.find(({ session }) => session === foreign.id)
+      assert.deepInclude(unknown, { org: null, amount_usd: 7n * dollar, entry: null })
+    }
+  )
+
+  it.effect("of one session are not credited to a second payment that it names", function* () {
+    const { account, begin, deliver, org, payments, state } = yield* payer()
+    const { id } = yield* begin(5)
+    const copy = account.createSession({ payment: id, cents: 500 })
+    yield* deliver(account.complete(copy.id))
+    assert.strictEqual((yield* state).balance, 0n)
+    assert.strictEqual((yield* payments.find(id)).status, "open")
+    assert.isEmpty(yield* payments.page({ org, status: "refused", limit: 10 }))
+  })
+
+  it.effect("take no more back than they were, and give back what a failed refund took", function* () {
+    const { account, begin, deliver, payments, state } = yield* payer()
+    const { id, session } = yield* begin(10)
+    yield* deliver(account.complete(session))
+    const intent = account.intentOf(session)
+    const refund = account.refund(intent, 600, "pending")
+    const dispute = account.dispute(intent, 1000)
+    account.withdraw(dispute)
+    yield* Effect.forEach(account.events, deliver)
+    assert.deepInclude(yield* state, { balance: 0n, isDisputed: true })
+    yield* deliver(account.updateRefund(refund, "failed"))
+    assert.strictEqual((yield* state).balance, 0n)
+    account.close(dispute, "won")
+    yield* deliver(account.reinstate(dispute))
+    assert.deepInclude(yield* state, { balance: 10n * dollar, isDisputed: false })
+    assert.deepInclude(yield* payments.find(id), { reversed_usd: 0n, disputed: false })
+  })
+
+  it.effect(
+    "are taken below zero by a dispute of what was spent, and suspend nothing where that is ignored",
+    function* () {
+      const { account, begin, deliver, org, state } = yield* payer({ suspendsDisputed: false })
+      const { adjust } = yield* LedgerAdmin
+      const { session } = yield* begin(10)
+      yield* deliver(account.complete(session))
+      yield* adjust({ org, amount: NanoUsd(-10n * dollar), note: "spent", force: true })
+      const dispute = account.dispute(account.intentOf(session), 1000)
+      account.withdraw(dispute)
+      yield* Effect.forEach(account.events, deliver)
+      assert.deepInclude(yield* state, { balance: -10n * dollar, isDisputed: false })
+    }
+  )
+
+  it.effect("are entered by a sync where no event came, once", function* () {
+    const { account, begin, state, withProvider } = yield* payer()
+    const { session } = yield* begin(10)
+    account.complete(session)
+    account.refund(account.intentOf(session), 250)
+    const { run } = yield* withProvider(Effect.provide(PaymentSync, Layer.fresh(PaymentSync.layer)))
+    const since = new Date(0)
+    assert.isAtLeast((yield* run(since)).reconciled, 1)
+    assert.strictEqual((yield* state).balance, 7_500_000_000n)
+    yield* run(since)
+    assert.strictEqual((yield* state).balance, 7_500_000_000n)
+  })
+
+  it.effect("agree with their entries, or the ledger is broken", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { account, begin, deliver } = yield* payer()
+    const { id, session } = yield* begin(10)
+    yield* deliver(account.complete(session))
+    account.refund(account.intentOf(session), 250)
+    yield* Effect.forEach(account.events, deliver)
+    const { verify } = yield* LedgerAdmin
+    assert.deepStrictEqual((yield* verify).violations, [])
+    assert.deepStrictEqual(yield* brokenBy(sql`UPDATE payments SET amount = amount + 1 WHERE id = ${id}`), [
+      "a payment has exactly one entry, of its amount and organization"
+    ])
+    assert.deepStrictEqual(
+      yield* brokenBy(sql`UPDATE payment_reversals SET taken = taken - 1 WHERE payment_id = ${id}`),
+      ["a refund or a dispute of a payment took what its entries come to"]
+    )
+    const grown = sql`UPDATE payment_reversals SET taken = taken * 5, amount = amount * 5 WHERE payment_id = ${id}`
+    assert.deepStrictEqual(yield* brokenBy(grown), [
+      "what was taken back of a payment never exceeds it",
+      "a refund or a dispute of a payment took what its entries come to"
+    ])
+  })
+})
