@@ -3,6 +3,7 @@ import { departureBugs } from "./DepartureBugs.ts"
 import { limitBugs } from "./LimitBugs.ts"
 import { moneyBugs } from "./MoneyBugs.ts"
 import { statementBugs } from "./StatementBugs.ts"
+import { paymentBugs } from "./PaymentBugs.ts"
 import { streamBugs } from "./StreamBugs.ts"
 import { usageBugs } from "./UsageBugs.ts"
 import { workBugs } from "./WorkBugs.ts"
@@ -11,6 +12,7 @@ import { workBugs } from "./WorkBugs.ts"
 export const bugs: ReadonlyArray<Bug> = [
   ...moneyBugs,
   ...limitBugs,
+  ...paymentBugs,
   ...workBugs,
   ...departureBugs,
   ...streamBugs,

@@ -125,9 +125,8 @@ export const limitBugs: ReadonlyArray<Bug> = [
   {
     name: "pictures take tokens of their key",
     file: "src/services/images/ImageGenerations.ts",
-    find: "upTo: variant.price, concurrency, isOrgCapped })",
-    replace:
-      "upTo: variant.price, concurrency, isOrgCapped, tokens: record.tokens && { use: record.tokens, amount: 1_000 } })",
+    find: "id: record.id, upTo: variant.price })",
+    replace: "id: record.id, upTo: variant.price, tokens: record.tokens && { use: record.tokens, amount: 1_000 } })",
     caughtBy: ["test/http/admission/KeyLimits.test.ts"]
   },
   {
@@ -175,8 +174,8 @@ export const limitBugs: ReadonlyArray<Bug> = [
   {
     name: "a large body is received although the organization's cap is reached",
     file: "src/http/admission/Solvency.ts",
-    find: "if (reached === undefined && (waits",
-    replace: "if ((waits",
+    find: "!isDisputed && reached === undefined && (waits",
+    replace: "!isDisputed && (waits",
     caughtBy: ["test/http/admission/OrganizationCaps.test.ts"]
   },
   {

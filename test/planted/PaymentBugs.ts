@@ -1,0 +1,79 @@
+import type { Bug } from "./Bug.ts"
+
+const orders = "test/services/payments/EventOrders.test.ts"
+const reconciliation = "src/services/payments/Reconciliation.ts"
+const reconciled = "test/services/payments/Reconciliation.test.ts"
+const webhook = "test/http/stripe/Webhook.test.ts"
+
+export const paymentBugs: ReadonlyArray<Bug> = [
+  {
+    name: "a session that was never paid is credited",
+    file: reconciliation,
+    find: "if (!isPaid || paymentIntent === undefined) {",
+    replace: "if (paymentIntent === undefined) {",
+    caughtBy: [reconciled]
+  },
+  {
+    name: "an empty webhook secret signs everything",
+    file: "src/services/payments/Signature.ts",
+    find: 'if (secret === "" || parsed === undefined) return false',
+    replace: 'if (secret === "") return true\n  if (parsed === undefined) return false',
+    caughtBy: ["test/services/payments/Signature.test.ts"]
+  },
+  {
+    name: "two deliveries at once take the same refund twice",
+    file: reconciliation,
+    find: "if (now.version !== known.version) return yield* new Outdated()",
+    replace: "",
+    caughtBy: [orders]
+  },
+  {
+    name: "a payment is credited as often as it is told of",
+    file: reconciliation,
+    find: "ref: refOf(paymentIntent),",
+    replace: "ref: refOf(`${paymentIntent} ${ids.uuid()}`),",
+    caughtBy: [reconciled, orders]
+  },
+  {
+    name: "an event counts as seen before it was applied",
+    file: "src/services/payments/PaymentIntake.ts",
+    find: "return yield* reconcile(place, event)",
+    replace: "yield* note(event)\n          return yield* reconcile(place)",
+    caughtBy: [webhook]
+  },
+  {
+    name: "a page that is tried again has another key",
+    file: "src/stripe/Client.ts",
+    find: '"idempotency-key": post.idempotencyKey',
+    replace: '"idempotency-key": `${post.idempotencyKey} ${performance.now()}`',
+    caughtBy: [webhook]
+  },
+  {
+    name: "a refund that failed is entered under another reference each time",
+    file: "src/services/payments/ReversalSql.ts",
+    find: "taken = taken + ${amount}::bigint, entries",
+    replace: "entries",
+    caughtBy: [reconciled, orders]
+  },
+  {
+    name: "a dispute takes what a refund has taken already",
+    file: "src/domain/Payment.ts",
+    find: "const share = amount < left ? amount : NanoUsd(left)",
+    replace: "const share = amount",
+    caughtBy: [orders, "test/domain/Payment.test.ts"]
+  },
+  {
+    name: "cents are read as dollars",
+    file: "src/domain/Payment.ts",
+    find: "const nanoPerCent = 10_000_000n",
+    replace: "const nanoPerCent = 1_000_000_000n",
+    caughtBy: ["test/domain/Payment.test.ts", webhook]
+  },
+  {
+    name: "an event of test mode moves money of live mode",
+    file: "src/services/payments/PaymentIntake.ts",
+    find: "if (event.right.livemode === isLive) return event.right",
+    replace: "return event.right",
+    caughtBy: [webhook]
+  }
+]
