@@ -1,0 +1,46 @@
+import { Effect } from "effect"
+import { NanoUsd } from "../../src/domain/Money.ts"
+import { OrgId } from "../../src/domain/Organization.ts"
+import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
+import { Payments } from "../../src/services/payments/Payments.ts"
+import { assert, withLayer } from "../harness/It.ts"
+import * as FakeStripe from "../harness/stripe/FakeStripe.ts"
+import { Cli, failure, json, list } from "./Cli.ts"
+import { customer, suite } from "./Operator.ts"
+
+withLayer(suite)("gateway payments", (it) => {
+  it.scoped("sync enters what no event told, list and show tell of it", function* () {
+    const stripe = yield* FakeStripe.make
+    const { org } = yield* customer("1")
+    const { begin } = yield* Effect.provide(Payments, Payments.layer)
+    const { id } = yield* begin({ org: OrgId.make(org), amount: NanoUsd(20_000_000_000n) })
+    const session = stripe.account.createSession({ payment: id, cents: 2000 })
+    stripe.account.complete(session.id)
+    const refund = stripe.account.refund(stripe.account.intentOf(session.id), 500)
+
+    const { run } = yield* Cli
+    const { code, stdout } = yield* run(["payments", "sync", "--json"], FakeStripe.environmentFor(stripe))
+    assert.strictEqual(code, 0)
+    assert.deepStrictEqual(JSON.parse(stdout), { sessions: 1, reversals: 1, reconciled: 2, failed: 0 })
+    const [listed] = yield* list("payments", "list", "--org", org)
+    assert.deepInclude(listed, { id, status: "paid", amount_usd: 20, reversed_usd: 5 })
+    const shown = yield* json("payments", "show", id)
+    assert.deepInclude(shown["reversals"], {
+      id: refund,
+      kind: "refund",
+      status: "succeeded",
+      amount_usd: 5,
+      taken_usd: 5,
+      created_at: stripe.account.refunds.get(refund)?.created
+    })
+    assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 16)
+    const { verify } = yield* Effect.provide(LedgerAdmin, LedgerAdmin.layer)
+    assert.deepStrictEqual((yield* verify).violations, [])
+  })
+
+  it.scoped("sync needs the settings of Stripe, and show a payment that there is", function* () {
+    const message = "Payments are not set up: STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET are not set."
+    assert.include(yield* failure(["payments", "sync"]), message)
+    assert.strictEqual(yield* failure(["payments", "show", "pay_none"]), "There is no payment pay_none.")
+  })
+})
