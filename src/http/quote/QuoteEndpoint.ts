@@ -100,11 +100,11 @@ export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArra
       const { body, endpoint: path } = yield* decodeQuoteBody(value)
       const quoter = quoters.get(path)
       if (quoter === undefined) return yield* Effect.dieMessage(`nothing quotes ${path}`)
-      const { key, org } = record.caller
+      const { isDisputed, key, org } = record.caller
       yield* requireScope(record.caller, quoter.surface)
       const offer = yield* quoter.offer({ admitted, body, bytes })
       const { isShared, upTo } = offer
-      const affordable = yield* ledger.affords({ org, key, upTo, isShared })
+      const affordable = yield* ledger.affords({ org, key, upTo, isShared, isDisputed })
       return json(200, quoteJson(offer, affordable), headers())
     })
   }

@@ -1,6 +1,6 @@
 import type { SqlClient } from "@effect/sql"
-import { priceInvariants } from "./PriceInvariants.ts"
 import { paymentInvariants } from "./PaymentInvariants.ts"
+import { priceInvariants } from "./PriceInvariants.ts"
 import { refundedByHold } from "./RefundSql.ts"
 import { statementInvariants } from "./StatementInvariants.ts"
 import { comparable, type Invariant, totalsInvariants } from "./TotalsInvariants.ts"

@@ -58,7 +58,9 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     /** Whether a hold placed by this process is neither settled nor released. */
     readonly isOpen: (hold: Hold) => boolean
     /** Whether the hold would be placed now, but for the limits of rate, tokens and requests at once. */
-    readonly affords: (request: Pick<HoldRequest, "org" | "key" | "upTo" | "isShared">) => Effect.Effect<boolean>
+    readonly affords: (
+      request: Pick<HoldRequest, "org" | "key" | "upTo" | "isShared" | "isDisputed">
+    ) => Effect.Effect<boolean>
     readonly balance: (org: OrgId) => Effect.Effect<Balance>
     readonly funds: (org: OrgId) => Effect.Effect<Funds>
     /** Holds that outlive the process: plain statements for the caller's transaction, which may be repeated. */
@@ -151,7 +153,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       })
 
       const affords = Effect.fn("Ledger.affords")(
-        function* ({ isShared = false, key, org, upTo }: Parameters<Ledger["Type"]["affords"]>[0]) {
+        function* ({ isDisputed = false, isShared = false, key, org, upTo }: Parameters<Ledger["Type"]["affords"]>[0]) {
+          if (isDisputed) return false
           if (!fitsBalance(min(upTo, maxStored), yield* balanceOf(org), isShared)) return false
           const spend = yield* runWith(sql, spendOfPayers([key, org]))
           return [key, org].every((payer) => spendOf(spend, payer) === undefined)
