@@ -1,6 +1,7 @@
 import { LLMock } from "@copilotkit/aimock"
 import { Context, Effect, Layer, Struct } from "effect"
 import { toFile } from "openai"
+import { toUsd } from "../../src/domain/Money.ts"
 import { bearer, call, refusals } from "../harness/client/HttpCalls.ts"
 import { assertLinked, assertStates, fetched, untilOver, videoOf } from "../harness/client/MediaClient.ts"
 import { asJson, assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
@@ -95,7 +96,8 @@ withLayer(gateway)("videos from a provider's queue", (it) => {
     assert.strictEqual(early.status, 400)
 
     const { completed_at, data, url = "", ...video } = yield* over(customer, made.id, "completed")
-    assert.deepStrictEqual(video, { ...made, status: "completed", progress: 100 })
+    const charge_usd = toUsd(priceOf(4))
+    assert.deepStrictEqual(video, { ...made, status: "completed", progress: 100, charge_usd })
     assert.deepStrictEqual(data, [{ url }])
     const list = yield* get(customer)
     assert.deepStrictEqual(JSON.parse(list.text), {

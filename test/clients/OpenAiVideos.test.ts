@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Schema, Struct } from "effect"
 import OpenAI, { toFile } from "openai"
+import { NanoUsd, toUsd } from "../../src/domain/Money.ts"
 import { badRequest, callAt, refusals } from "../harness/client/HttpCalls.ts"
 import { assertLinked, assertStates, untilOver, Video } from "../harness/client/MediaClient.ts"
 import { asJson, assertTold, calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
@@ -73,7 +74,8 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
 
     assertStates(yield* untilOver(retrieved(openai, id)), "completed")
     const { completed_at = 0, url = "", ...rest } = yield* retrieved(openai, id)
-    assert.deepStrictEqual<unknown>(rest, { ...shown, status: "completed", progress: 100, data: [{ url }] })
+    const charge_usd = toUsd(NanoUsd(4n * price))
+    assert.deepStrictEqual<unknown>(rest, { ...shown, status: "completed", progress: 100, data: [{ url }], charge_usd })
     assert.isAtLeast(completed_at, created_at)
     assert.strictEqual(yield* spent, 4n * price)
     assert.deepStrictEqual(yield* remembered(id), [{ prompt: "", handle: null, reference: null, referenceUrl: null }])

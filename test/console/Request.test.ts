@@ -186,7 +186,7 @@ withLayer(gateway)("the console", (it) => {
         assert.include(await attempts.nth(0).innerText(), "failed 503")
         assert.include(await attempts.nth(0).innerText(), "sandbox fault: status 503")
         assert.include(await attempts.nth(1).innerText(), "answered 200")
-        await page.getByText("Today's rates give exactly the charge.").waitFor()
+        await page.getByText("The rates at that time give exactly the charge.").waitFor()
         const amounts = await page.locator(".price tr td:last-child").allInnerTexts()
         const [prompt = 0, completion = 0, sum = 0] = amounts.map((text) => Number(text.replace("$", "")))
         assert.strictEqual((prompt + completion).toFixed(12), sum.toFixed(12))

@@ -37,10 +37,11 @@ describe("the OpenAPI document", () => {
     const reads = ["200", "401", "403", "500"]
     const chats = ["200", "400", "401", "402", "403", "404", "413", "429", "500", "502", "503", "504"]
     const images = [...chats, "409"].toSorted()
+    const counts = chats.filter((status) => !["502", "504"].includes(status))
     assert.deepStrictEqual(Object.fromEntries(operations), {
       "post /chat/completions": chats,
       "post /messages": chats,
-      "post /messages/count_tokens": chats.filter((status) => !["502", "504"].includes(status)),
+      "post /messages/count_tokens": counts,
       "post /responses": chats,
       "post /images/generations": images,
       "post /images/edits": images,
@@ -54,7 +55,8 @@ describe("the OpenAPI document", () => {
       "get /credits": reads,
       "get /usage": ["200", "400", "401", "403", "500", "503"],
       "get /usage/requests/{request_id}": ["200", "401", "403", "404", "500", "503"],
-      "get /statement": ["200", "400", "401", "403", "500", "503"]
+      "get /statement": ["200", "400", "401", "403", "500", "503"],
+      "post /quote": counts
     })
   })
 
