@@ -1,7 +1,7 @@
 import { type ImageParams, variantFor } from "../../../src/domain/Image.ts"
 import type { ImageModel } from "../../../src/domain/Model.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { decodeImageBody, imageForm } from "../../../src/http/images/ImageHandlers.ts"
+import { decodeImageBody, imageForm } from "../../../src/http/images/ImageBody.ts"
 import { accountOf, imageRouteOf } from "../../providers/jobs/Hosts.ts"
 import { formOf, formType } from "../body/Forms.ts"
 import { agreeing, formBodies } from "../openapi/Published.ts"

@@ -1,4 +1,4 @@
-import { decodeVideoBody, videoForm } from "../../../src/http/videos/VideoHandlers.ts"
+import { decodeVideoBody, videoForm } from "../../../src/http/videos/VideoBody.ts"
 import { formOf, formType } from "../body/Forms.ts"
 import { agreeing, formBodies } from "../openapi/Published.ts"
 
