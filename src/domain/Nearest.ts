@@ -33,11 +33,15 @@ export const distanceWithin = (most: number, a: string, b: string): number => {
 const mostMistakes = (name: string): number => (name.length < 7 ? 0 : name.length < 9 ? 1 : 2)
 
 /** Those of the known names that differ least from the given one, none where each differs too much. */
-export const findNearest = (given: string, known: ReadonlyArray<string>): ReadonlyArray<string> => {
+export const findNearest = (
+  given: string,
+  known: ReadonlyArray<string>,
+  mistakesIn: (name: string) => number = mostMistakes
+): ReadonlyArray<string> => {
   let least = Number.POSITIVE_INFINITY
   let nearest: ReadonlyArray<string> = []
   for (const name of known) {
-    const most = mostMistakes(name)
+    const most = mistakesIn(name)
     const distance = distanceWithin(most, given, name)
     if (distance > most || distance > least) continue
     nearest = distance < least ? [name] : [...nearest, name]

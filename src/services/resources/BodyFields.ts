@@ -1,5 +1,6 @@
 import { ParseResult, Schema } from "effect"
 import { enteredUsd, NanoUsd, toUsd } from "../../domain/Money.ts"
+import { refuseUnknownFields } from "./UnknownFields.ts"
 
 /** A field of a body with one message for every fault. */
 export const field = <A, I>(name: string, schema: Schema.Schema<A, I>, problem: string, description: string) => {
@@ -13,6 +14,9 @@ export const optionalField = <A, I>(name: string, schema: Schema.Schema<A, I>, p
   Schema.optional(
     schema.annotations({ description, message: () => ({ message: `\`${name}\` ${problem}.`, override: true }) })
   ).annotations({ description })
+
+/** A body of these fields and no other. */
+export const body = <Fields extends Schema.Struct.Fields>(fields: Fields) => refuseUnknownFields(Schema.Struct(fields))
 
 /** Text that the database can hold. */
 export const Text = Schema.String.pipe(Schema.filter((text) => !/[\0\p{Cs}]/u.test(text), { jsonSchema: {} }))

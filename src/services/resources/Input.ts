@@ -3,6 +3,7 @@ import { moment, momentForms, toFuture } from "../../domain/Moment.ts"
 import { enteredUsd, type NanoUsd } from "../../domain/Money.ts"
 import { Text, usdWhere } from "./BodyFields.ts"
 import { UnixSeconds, Usd } from "./Record.ts"
+import { refuseUnknownFields } from "./UnknownFields.ts"
 
 /** What is said of a value that operators write. */
 export interface About {
@@ -225,7 +226,7 @@ export const orNull = <Answered extends Schema.Schema.All, Sent extends Schema.S
   body: Schema.NullOr(input.body)
 })
 
-/** What requests send of them; each is optional and has one message for every fault. */
+/** What requests send of them, and nothing else; each is optional and has one message for every fault. */
 export const bodyOf = <Of extends Inputs>(inputs: Of): Schema.Schema<Written<Of>, WrittenBody<Of>> => {
   const properties = Object.entries(inputs).map(([name, { body, description, none, problem }]) => {
     const about = {
@@ -235,5 +236,5 @@ export const bodyOf = <Of extends Inputs>(inputs: Of): Schema.Schema<Written<Of>
     const type = AST.Union.make([AST.annotations(body.ast, about), AST.undefinedKeyword])
     return new AST.PropertySignature(name, type, true, true, about)
   })
-  return Schema.make(new AST.TypeLiteral(properties, []))
+  return refuseUnknownFields(Schema.make(new AST.TypeLiteral(properties, [])))
 }

@@ -2,14 +2,12 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { BlockedRange } from "../../../services/access/BlockList.ts"
 import * as Operations from "../../../services/admin/BlockListOperations.ts"
-import { field } from "../../../services/resources/BodyFields.ts"
+import { body, field } from "../../../services/resources/BodyFields.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
 import { AddressRangeText, rangeProblem } from "../Fields.ts"
 import { pageOf } from "../Page.ts"
 
-const range = Schema.Struct({
-  range: field("range", AddressRangeText, rangeProblem, "An address or a range.")
-})
+const range = { range: field("range", AddressRangeText, rangeProblem, "An address or a range.") }
 
 const list = HttpApiEndpoint.get("list", "/blocklist")
   .addSuccess(pageOf(BlockedRange, "BlockedRanges"))
@@ -17,13 +15,13 @@ const list = HttpApiEndpoint.get("list", "/blocklist")
   .annotate(OpenApi.Summary, "List the addresses that are refused, all at once")
 
 const add = HttpApiEndpoint.post("add", "/blocklist")
-  .setPayload(range)
+  .setPayload(body(range))
   .addSuccess(BlockedRange, { status: 201 })
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.add.summary)
 
 const remove = HttpApiEndpoint.del("remove", "/blocklist")
-  .setUrlParams(range)
+  .setUrlParams(Schema.Struct(range))
   .addSuccess(BlockedRange)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.remove.summary)

@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { RefundRecord, TopUpRecord } from "../../../services/admin/CreditChanges.ts"
 import { Entry } from "../../../services/ledger/Entry.ts"
-import { field, optionalField, Text, usdWhere } from "../../../services/resources/BodyFields.ts"
+import { body, field, optionalField, Text, usdWhere } from "../../../services/resources/BodyFields.ts"
 import { ChangeErrors, WriteAccess } from "../Access.ts"
 import { Filled, filledProblem, Reference, referenceProblem, usdProblem } from "../Fields.ts"
 
@@ -10,7 +10,7 @@ const noteMeaning = "Why, for the ledger."
 
 const add = HttpApiEndpoint.post("add", "/credits")
   .setPayload(
-    Schema.Struct({
+    body({
       organization: field("organization", Text, "must be an id or a name", "Whose balance: an id or a name."),
       type: field(
         "type",
@@ -45,7 +45,7 @@ const add = HttpApiEndpoint.post("add", "/credits")
 
 const refund = HttpApiEndpoint.post("refund", "/credits/refunds")
   .setPayload(
-    Schema.Struct({
+    body({
       request_id: field(
         "request_id",
         Text,

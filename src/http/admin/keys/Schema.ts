@@ -5,6 +5,7 @@ import * as Operations from "../../../services/admin/KeyOperations.ts"
 import { field, Text } from "../../../services/resources/BodyFields.ts"
 import { bodyOf } from "../../../services/resources/Input.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
+import { refuseUnknownFields } from "../../../services/resources/UnknownFields.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
 import { orNoBody } from "../Fields.ts"
@@ -50,11 +51,13 @@ const list = HttpApiEndpoint.get("list", "/keys")
 
 const create = HttpApiEndpoint.post("create", "/keys")
   .setPayload(
-    Schema.extend(
-      Schema.Struct({
-        organization: field("organization", Text, "must be an id or a name", "Whose it is: an id or a name.")
-      }),
-      bodyOf(limits)
+    refuseUnknownFields(
+      Schema.extend(
+        Schema.Struct({
+          organization: field("organization", Text, "must be an id or a name", "Whose it is: an id or a name.")
+        }),
+        bodyOf(limits)
+      )
     )
   )
   .addSuccess(Issued, { status: 201 })

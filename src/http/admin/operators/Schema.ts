@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Role } from "../../../domain/Operator.ts"
 import { Operator } from "../../../services/admin/Operator.ts"
 import * as Operations from "../../../services/admin/OperatorOperations.ts"
-import { field } from "../../../services/resources/BodyFields.ts"
+import { body, field } from "../../../services/resources/BodyFields.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { ChangeErrors, OwnerAccess } from "../Access.ts"
 import { pageOf } from "../Page.ts"
@@ -30,7 +30,7 @@ const list = HttpApiEndpoint.get("list", "/operators")
 
 const create = HttpApiEndpoint.post("create", "/operators")
   .setPayload(
-    Schema.Struct({
+    body({
       name: field("name", Schema.String, "must be a text", "A name that no other operator has."),
       role: field("role", Role, `must be one of ${Role.literals.join(", ")}`, "What it may do.")
     })

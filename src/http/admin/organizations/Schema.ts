@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Organization, settings } from "../../../services/admin/Organization.ts"
 import * as Operations from "../../../services/admin/OrganizationOperations.ts"
-import { field, optionalField, usdWhere } from "../../../services/resources/BodyFields.ts"
+import { body, field, optionalField, usdWhere } from "../../../services/resources/BodyFields.ts"
 import { bodyOf } from "../../../services/resources/Input.ts"
 import { Statement } from "../../../services/statements/Statement.ts"
 import { monthParameter } from "../../schema/MonthParameter.ts"
@@ -33,7 +33,7 @@ const list = HttpApiEndpoint.get("list", "/organizations")
 
 const create = HttpApiEndpoint.post("create", "/organizations")
   .setPayload(
-    Schema.Struct({
+    body({
       name: field("name", settings.name.body, settings.name.problem, `${settings.name.description}.`),
       credits_usd: optionalField(
         "credits_usd",

@@ -4,7 +4,7 @@ import { MarginRecord } from "../../../services/admin/CatalogRecord.ts"
 import * as Operations from "../../../services/admin/RouteOperations.ts"
 import { RouteRecord } from "../../../services/admin/RouteRecord.ts"
 import { RouteControl } from "../../../services/control/RouteControls.ts"
-import { field, optionalField, Text } from "../../../services/resources/BodyFields.ts"
+import { body, field, optionalField, Text } from "../../../services/resources/BodyFields.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
 import { Filled, filledProblem } from "../Fields.ts"
@@ -28,7 +28,7 @@ const RoutesAnswer = Schema.Struct({
 }).annotations({ identifier: "Routes" })
 
 const route = field("route", Text, "must be a route's id", "Such as `gpt-5@openai`.")
-const body = Schema.Struct({ route })
+const routeBody = body({ route })
 
 const list = HttpApiEndpoint.get("list", "/routes")
   .addSuccess(RoutesAnswer)
@@ -36,19 +36,19 @@ const list = HttpApiEndpoint.get("list", "/routes")
   .annotate(OpenApi.Summary, "Each route: circuit, last error, price and cost; those that are off too; whole")
 
 const disable = HttpApiEndpoint.post("disable", "/routes/disable")
-  .setPayload(Schema.Struct({ route, note: optionalField("note", Filled, filledProblem, "Why.") }))
+  .setPayload(body({ route, note: optionalField("note", Filled, filledProblem, "Why.") }))
   .addSuccess(RouteControl)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.disable.summary)
 
 const enable = HttpApiEndpoint.post("enable", "/routes/enable")
-  .setPayload(body)
+  .setPayload(routeBody)
   .addSuccess(RouteControl)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.enable.summary)
 
 const reset = HttpApiEndpoint.post("reset", "/routes/reset")
-  .setPayload(body)
+  .setPayload(routeBody)
   .addSuccess(RouteControl)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.reset.summary)

@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Role } from "../../../domain/Operator.ts"
-import { optionalField } from "../../../services/resources/BodyFields.ts"
+import { body, optionalField } from "../../../services/resources/BodyFields.ts"
 import { UnixSeconds } from "../../../services/resources/Record.ts"
 import { BadRequest, Forbidden, LoopbackAccess, TooManyAttempts, Unauthenticated } from "../Access.ts"
 
@@ -13,7 +13,7 @@ export const SessionRecord = Schema.Struct({
   version: Schema.String
 }).annotations({ identifier: "Session" })
 
-const Credential = Schema.Struct({
+const Credential = body({
   link: optionalField("link", Schema.NonEmptyString, "must be a text", "The secret of a one-time link."),
   token: optionalField("token", Schema.NonEmptyString, "must be a text", "An operator's token.")
 })

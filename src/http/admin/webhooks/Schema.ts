@@ -1,7 +1,7 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import * as Operations from "../../../services/admin/WebhookOperations.ts"
-import { field, Text } from "../../../services/resources/BodyFields.ts"
+import { body, field, Text } from "../../../services/resources/BodyFields.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { Delivery, Endpoint } from "../../../services/webhooks/Endpoint.ts"
 import { parameter } from "../../schema/Query.ts"
@@ -38,7 +38,7 @@ const list = HttpApiEndpoint.get("list", "/webhooks")
 
 const add = HttpApiEndpoint.post("add", "/webhooks")
   .setPayload(
-    Schema.Struct({
+    body({
       organization: field("organization", Text, "must be an id or a name", "An organization's id or name."),
       url: field("url", Text, "must be a text", "A public http or https URL.")
     })
