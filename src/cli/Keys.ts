@@ -36,12 +36,10 @@ const showIssued = ({ record, value }: Changed<IssuedKey, Key>) => {
   return Output.record({ id, ...secret, ...rest }, "Keep the key: it is not shown again.")
 }
 
-const given = writtenOptions(limits)
-
 const create = command(
   "create",
   `${Operations.create.summary}.`,
-  { org: Inputs.orgOption, given },
+  { org: Inputs.orgOption, given: writtenOptions(limits, "none") },
   Effect.fnUntraced(
     function* ({ given, org }) {
       const created = showIssued(yield* Operations.create.run({ organization: org, ...given }))
@@ -67,7 +65,7 @@ const list = command(
 const update = command(
   "update",
   `${Operations.update.summary}.`,
-  { id, given },
+  { id, given: writtenOptions(limits, "kept") },
   Effect.fnUntraced(
     function* ({ given, id }) {
       yield* requireChange(given)
@@ -92,7 +90,7 @@ const revoke = change("revoke", `${Operations.revoke.summary}.`, { id }, ({ id }
 const reissue = command(
   "reissue",
   `${Operations.reissue.summary}.`,
-  { id, given: writtenOptions(reissuing) },
+  { id, given: writtenOptions(reissuing, "none") },
   ({ given, id }) => Effect.map(Operations.reissue.run(id, given), showIssued)
 )
 

@@ -82,7 +82,7 @@ const notify = change(
 const update = change(
   "update",
   "Change what an organization may spend, and how its requests are held; what is left out stays.",
-  { org: Inputs.orgArgument, given: writtenOptions(Struct.omit(settings, "name", "notify_below_usd")) },
+  { org: Inputs.orgArgument, given: writtenOptions(Struct.omit(settings, "name", "notify_below_usd"), "kept") },
   Effect.fnUntraced(function* ({ given, org }) {
     yield* requireChange(given)
     return yield* changeOf(org, given)

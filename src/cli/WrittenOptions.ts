@@ -26,9 +26,13 @@ const formsOf = ({ kind, options = [] }: Form): string => {
   return kind === "choices" ? `, such as ${options.slice(0, 2).join(",")}` : ""
 }
 
-const describe = ({ description, form, none }: Inputs[string]): string => {
+/** What becomes of a value whose option is left out. */
+type LeftOut = "none" | "kept"
+
+const describe = ({ description, form, none }: Inputs[string], leftOut: LeftOut): string => {
   const about = description.charAt(0).toLowerCase() + description.slice(1) + formsOf(form)
-  return none === undefined ? about : `${about}, or ${none.word}; a new one: ${none.word}`
+  if (none === undefined) return about
+  return `${about}, or ${none.word}${leftOut === "none" ? `; if left out: ${none.word}` : ""}`
 }
 
 /** An option that has to be given. */
@@ -48,17 +52,17 @@ export const writtenOption = <Answered extends Schema.Schema.All, Sent extends S
   )
 }
 
-const optionalOf = (field: string, input: Inputs[string]) =>
+const optionalOf = (field: string, input: Inputs[string], leftOut: LeftOut) =>
   writtenOption(optionName(field), input).pipe(
-    Options.withDescription(describe(input)),
+    Options.withDescription(describe(input, leftOut)),
     Options.optional,
     Options.map(Option.getOrUndefined)
   )
 
 /** An option for each value that operators write; none has to be given. */
-export const writtenOptions = <Of extends Inputs>(inputs: Of): Options.Options<Written<Of>> => {
+export const writtenOptions = <Of extends Inputs>(inputs: Of, leftOut: LeftOut): Options.Options<Written<Of>> => {
   const isWritten = Schema.is(bodyOf(inputs))
-  return Options.all(Record.map(inputs, (input, field) => optionalOf(field, input))).pipe(
+  return Options.all(Record.map(inputs, (input, field) => optionalOf(field, input, leftOut))).pipe(
     Options.filterMap((given) => Option.liftPredicate(isWritten)(given), "An option is wrong.")
   )
 }
