@@ -27,6 +27,8 @@ export interface Retirement {
 export interface FeedFacts {
   /** Undefined for what the gateway does not sell. */
   readonly surface: Surface | undefined
+  /** What its name says that it makes beside text, where the feed does not tell what a model makes. */
+  readonly makes?: string | undefined
   /** Undefined where the feed has no such facts. */
   readonly capabilities: ReadonlyArray<Capability> | undefined
   readonly efforts: ReadonlyArray<ReasoningEffort>
@@ -58,6 +60,8 @@ export interface FeedEntry {
   readonly name: string
   /** Who made it, where a reseller's name for it says so. */
   readonly maker: string | undefined
+  /** Whether it prices one size and quality of another entry's model. */
+  readonly isSized?: boolean
   readonly read: () => Decoded<FeedModel>
 }
 

@@ -77,6 +77,19 @@ const otherCharge = (prices: Fields, hasHours: boolean): string | undefined => {
   return other === undefined ? undefined : "for more than text"
 }
 
+const otherKinds = [
+  ["images", ["image", "images", "imagen", "dall", "banana"]],
+  ["audio", ["audio", "tts", "speech", "voice", "whisper", "transcribe", "realtime", "live", "music"]],
+  ["videos", ["video", "veo", "sora"]],
+  ["embeddings", ["embed", "embedding", "embeddings"]]
+] as const
+
+/** Prices per token do not tell a chat from what else is charged by the token. */
+const otherKindOf = (texts: ReadonlyArray<string | undefined>): string | undefined => {
+  const words = new Set(texts.flatMap((text) => text?.toLowerCase().split(/[^a-z]+/) ?? []))
+  return otherKinds.find(([, names]) => names.some((name) => words.has(name)))?.[0]
+}
+
 const model = (entry: string, value: unknown, today: string): Decoded<FeedModel> =>
   Either.gen(function* () {
     const fields = yield* Fields.of(entry, value)
@@ -86,6 +99,7 @@ const model = (entry: string, value: unknown, today: string): Decoded<FeedModel>
     return {
       entry,
       surface: prices.has("input_mtok") && prices.has("output_mtok") ? "chat" : undefined,
+      makes: otherKindOf([fields.text("id"), fields.text("name")]),
       capabilities: undefined,
       efforts: [],
       sampling: undefined,
@@ -116,6 +130,10 @@ const providersOf = (document: ReadonlyArray<unknown>): ReadonlyArray<Provider> 
     return [{ id: provider.id, models }]
   })
 
+/** Google's own API does not serve the models of Vertex that others made. */
+const vendorOf = (provider: string, name: string): string =>
+  provider === "google" && name.startsWith("claude-") ? "google-vertex" : provider
+
 const hasPrices = (value: unknown): boolean =>
   Predicate.isReadonlyRecord(value) && typeof value.prices === "object" && value.prices !== null
 
@@ -124,11 +142,11 @@ export const isGenaiPrices = (document: ReadonlyArray<unknown>): boolean =>
 
 /** `data.json`: providers, then their models, by id; prices per million tokens, some from a day on. */
 export const genaiPrices = (document: ReadonlyArray<unknown>, today: string): PriceList => {
-  const entries = providersOf(document).flatMap(({ id: vendor, models }) =>
+  const entries = providersOf(document).flatMap(({ id: provider, models }) =>
     models.map(({ id: name, value }): FeedEntry => {
-      const entry = `${vendor}/${name}`
-      const maker = vendor === "openrouter" ? name.split("/")[0] : undefined
-      return { entry, vendor, name, maker, read: () => model(entry, value, today) }
+      const entry = `${provider}/${name}`
+      const maker = provider === "openrouter" ? name.split("/")[0] : undefined
+      return { entry, vendor: vendorOf(provider, name), name, maker, read: () => model(entry, value, today) }
     })
   )
   const byEntry = new Map(entries.map((entry) => [entry.entry, entry]))

@@ -121,10 +121,10 @@ const sample = "sample_spec"
 const entriesOf = (document: Document): ReadonlyArray<FeedEntry> =>
   Object.entries(document).flatMap(([key, value]) => {
     const vendor = Predicate.isReadonlyRecord(value) ? value.litellm_provider : undefined
-    if (key === sample || typeof vendor !== "string" || sized.test(key)) return []
+    if (key === sample || typeof vendor !== "string") return []
     const name = key.startsWith(`${vendor}/`) ? key.slice(vendor.length + 1) : key
     const maker = vendor === "openrouter" ? name.split("/")[0] : undefined
-    return [{ entry: key, vendor, name, maker, read: () => model(key, value) }]
+    return [{ entry: key, vendor, name, maker, isSized: sized.test(key), read: () => model(key, value) }]
   })
 
 export const isLiteLlm = (document: Document): boolean =>

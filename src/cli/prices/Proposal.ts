@@ -199,6 +199,7 @@ const proposers = { chat: proposeChat, image: proposeImage, video: proposeVideo 
 
 /** Fails with why there is none. */
 export const proposeEntry: Propose = (id, listed, fed, sellers, entries) => {
+  if (fed.makes !== undefined) return Either.left(`its name says that it makes ${fed.makes}`)
   if (fed.surface === undefined) return Either.left("it is of a kind that the gateway does not sell")
   if (fed.otherCharge !== undefined)
     return Either.left(`the feed prices it ${fed.otherCharge}, which a catalog cannot state`)

@@ -66,6 +66,7 @@ export const propose = Effect.fn("Catalog.propose")(function* (options: CatalogO
   const sellers = sellersOf(entries, feed.prices.kind)
   const listed = yield* narrow(feed, vendor, sellers)
   const taken = new Set(soldNames(entries))
+  const commented = new Set<string>()
   const inFeed = new Set(listed.map(({ name, vendor: own }) => `${own} ${identityOf(name)}`))
   const found: Array<Proposal> = []
   const skipped: Array<{ readonly entry: string; readonly why: string }> = []
@@ -82,6 +83,7 @@ export const propose = Effect.fn("Catalog.propose")(function* (options: CatalogO
     Either.gen(function* () {
       const id = withoutMaker(entry)
       if (!isId(id) || !isId(entry.name)) return yield* Either.left("its name is none that a catalog takes")
+      if (entry.isSized === true) return yield* Either.left("it is the price of one size and quality")
       if (isSnapshot(entry)) return yield* Either.left("it is a version of a model that is there")
       if (own.some(isMaker) && (entry.name.includes("/") || entry.name.startsWith("ft:"))) {
         return yield* Either.left("it is a variant's price")
@@ -104,8 +106,10 @@ export const propose = Effect.fn("Catalog.propose")(function* (options: CatalogO
     } else if (!isSold(entry)) {
       const proposed = proposeOne(entry, own)
       if (Either.isRight(proposed)) {
-        found.push(proposed.right)
-        taken.add(identityOf(proposed.right.id))
+        const { id, missing } = proposed.right
+        const others = missing.length === 0 ? taken : commented
+        if (!others.has(identityOf(id))) found.push(proposed.right)
+        others.add(identityOf(id))
       } else skipped.push({ entry: entry.entry, why: proposed.left })
     }
   }

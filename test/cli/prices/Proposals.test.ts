@@ -108,6 +108,87 @@ describe("what is proposed of a feed", () => {
     )
   })
 
+  it.scoped("says that the price of one size and quality is skipped", function* () {
+    const image = { litellm_provider: "openai", mode: "image_generation", input_cost_per_image: 0.04 }
+    const { proposals } = yield* proposedOf({ "medium/1024-x-1024/gpt-image-9": image, "gpt-9": priced })
+    assert.deepStrictEqual(proposals.skipped, [
+      { entry: "medium/1024-x-1024/gpt-image-9", why: "it is the price of one size and quality" }
+    ])
+  })
+
+  const named = (id: string, more: object = {}) => ({ id, prices: { input_mtok: 1, output_mtok: 5 }, ...more })
+  const whole = { context_window: 200_000 }
+
+  it.scoped("of Google's do not take Claude, which Vertex serves, from its maker", function* () {
+    const feed = [
+      { id: "google", models: [named("claude-9"), named("claude-10", whole), named("gemini-9", whole)] },
+      { id: "anthropic", models: [named("claude-9", whole), named("claude-10", whole)] }
+    ]
+    const { proposals, yaml } = yield* proposedOf(feed)
+    assert.deepStrictEqual(
+      proposals.complete.map(({ entry, seller }) => [entry, seller.name]),
+      [
+        ["google/gemini-9", "google"],
+        ["anthropic/claude-9", "anthropic"],
+        ["anthropic/claude-10", "anthropic"]
+      ]
+    )
+    assert.deepStrictEqual(proposals.incomplete, [])
+    assert.deepStrictEqual([...proposals.unserved], [["google-vertex", 2]])
+    yield* checked(yaml)
+  })
+
+  it.scoped("that are comments leave their id to the next whose entry is complete", function* () {
+    const { proposals } = yield* proposedOf([
+      { id: "openai", models: [named("talk-9"), named("talk-10", whole), named("talk-11")] },
+      {
+        id: "openrouter",
+        models: [named("openai/talk-9", whole), named("openai/talk-10", whole), named("openai/talk-11")]
+      }
+    ])
+    assert.deepStrictEqual(
+      proposals.complete.map(({ entry }) => entry),
+      ["openai/talk-10", "openrouter/openai/talk-9"]
+    )
+    assert.deepStrictEqual(
+      proposals.incomplete.map(({ entry }) => entry),
+      ["openai/talk-9", "openai/talk-11"]
+    )
+  })
+
+  it.scoped("are no chats where a name says that it makes something else, by the token too", function* () {
+    const others = {
+      "gpt-image-9": "images",
+      "gpt-9-image-mini": "images",
+      "gpt-9-audio-preview": "audio",
+      "gpt-9-mini-tts": "audio",
+      "gpt-9-transcribe": "audio",
+      "sora-9": "videos",
+      "text-embedding-9": "embeddings"
+    }
+    const { proposals } = yield* proposedOf([
+      {
+        id: "openai",
+        models: [
+          ...Object.keys(others).map((id) => named(id, whole)),
+          named("painter-9", { ...whole, name: "Nano Banana 9" }),
+          named("imagery-9", { ...whole, name: "Deliver 9" })
+        ]
+      }
+    ])
+    assert.deepStrictEqual(
+      proposals.complete.map(({ id }) => id),
+      ["imagery-9"]
+    )
+    assert.deepStrictEqual(
+      proposals.skipped,
+      Object.entries({ ...others, "painter-9": "images" }).map(([id, makes]) => ({
+        entry: `openai/${id}`,
+        why: `its name says that it makes ${makes}`
+      }))
+    )
+  })
+
   it.scoped("skips hostile entries with a reason, and is never anything but a catalog", function* () {
     const { proposals, yaml } = yield* proposedOf({
       good: priced,
