@@ -94,7 +94,7 @@ withLayer(gateway)("every view of the console", (it) => {
       const { findings } = yield* Effect.promise(() =>
         walk(page, url, async () => {
           const buttons = await page.locator("main button").allInnerTexts()
-          return buttons.filter((text) => !/^(Refresh|Live|Paused|Clear|Show|Verify|Try again)/.test(text))
+          return buttons.filter((text) => !/^(Refresh|Live|Paused|Clear|Show|Verify|Try again|Print)/.test(text))
         })
       )
       assert.deepStrictEqual(findings, [])

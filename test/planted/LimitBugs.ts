@@ -125,8 +125,9 @@ export const limitBugs: ReadonlyArray<Bug> = [
   {
     name: "pictures take tokens of their key",
     file: "src/services/images/ImageGenerations.ts",
-    find: "id: record.id, upTo: variant.price })",
-    replace: "id: record.id, upTo: variant.price, tokens: record.tokens && { use: record.tokens, amount: 1_000 } })",
+    find: "id: record.id, upTo: imagePrice(variant) })",
+    replace:
+      "id: record.id, upTo: imagePrice(variant), tokens: record.tokens && { use: record.tokens, amount: 1_000 } })",
     caughtBy: ["test/http/admission/KeyLimits.test.ts"]
   },
   {

@@ -165,8 +165,9 @@ export const moneyBugs: ReadonlyArray<Bug> = [
   {
     name: "an answer is given before its charge is certain",
     file: "src/services/chat/ChatCompletions.ts",
-    find: "Effect.as(settle(task, held, measured, route.cost), {",
-    replace: "Effect.as(Effect.forkDaemon(settle(task, held, measured, route.cost)), {",
+    find: "Effect.map(settle(task, held, measured, route.cost), (charge) => ({",
+    replace:
+      "Effect.map(Effect.as(Effect.forkDaemon(settle(task, held, measured, route.cost)), held.amount), (charge) => ({",
     caughtBy: ["test/http/chat/Charges.test.ts", "test/services/chat/ChatCompletions.test.ts"]
   },
   {

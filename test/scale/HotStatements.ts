@@ -9,7 +9,7 @@ export interface HotStatement {
   readonly why: string
   /** What it needs where tables are distributed by organization. */
   readonly needs: string
-  /** Runs too seldom to be seen each time. */
+  /** Runs too seldom to be seen each time, or to be seen reach so far. */
   readonly isRare?: true
 }
 
@@ -121,10 +121,18 @@ export const hotStatements: ReadonlyArray<HotStatement> = [
   },
   {
     name: "addition to the totals of usage",
-    texts: [/^SELECT (?:count_uncounted|add_charges)/],
+    texts: [/^SELECT count_uncounted/],
     extent: "several",
     why: "adds up all that was logged since the last second, under one lock",
     needs: "a queue, a lock and totals for each shard"
+  },
+  {
+    name: "addition to the charges of months",
+    texts: [/^SELECT add_charges/],
+    extent: "several",
+    why: "adds up all that was charged in ten minutes, under one lock",
+    needs: "a run on each shard",
+    isRare: true
   },
   {
     name: "holds of dead processes, released holds",
@@ -154,7 +162,7 @@ export const hotStatements: ReadonlyArray<HotStatement> = [
   {
     name: "processes, circuits, catalogs, operators, schema",
     texts: [
-      /^(?:INSERT INTO|UPDATE|DELETE FROM) (?:instances|instance_catalogs|route_health|operator_sessions|operator_links|usage_bounds)\b/,
+      /^(?:INSERT INTO|UPDATE|DELETE FROM) (?:instances|instance_catalogs|price_lists|route_health|operator_sessions|operator_links|usage_bounds)\b/,
       /^SELECT name FROM media_removals/,
       /^SELECT .* FROM (?:schema_migrations|usage_bounds|catalog_generation)\b/
     ],

@@ -32,5 +32,5 @@ const isList = (value: object): value is ReadonlyArray<YamlValue> => Array.isArr
 /** For a comment or a message: what is not plain ASCII is escaped, what is long cut off. */
 export const toLine = (text: string): string => {
   const line = text.length > 120 ? `${text.slice(0, 120)}…` : text
-  return /^[\x20-\x7e]*…?$/.test(line) ? line : JSON.stringify(line).replace(unprintable, escapeUnit)
+  return /^[\x20-\x7e]*\u2026?$/.test(line) ? line : JSON.stringify(line).replace(unprintable, escapeUnit)
 }

@@ -57,7 +57,7 @@ describe("images and videos in the OpenAPI document", () => {
     }
   })
 
-  it.each(endpoints)("have the idempotency key and the headers of answers at $path", ({ post, status }) => {
+  it.each(endpoints)("have the idempotency key and the headers of answers at $path", ({ path, post, status }) => {
     const [key, tag, ...others] = post?.parameters ?? []
     assert.lengthOf(others, 0)
     assert.deepInclude(key, { name: "idempotency-key", in: "header", required: false })
@@ -73,10 +73,11 @@ describe("images and videos in the OpenAPI document", () => {
     ] as const) {
       assert.strictEqual(new RegExp(String(pattern)).test(value), taken, value)
     }
+    const charged = path === "/videos" ? [] : ["x-gateway-charge-usd"]
     const headers = (of: number) => Object.keys(Reflect.get(Object(post?.responses[of]), "headers"))
     const ofTokens = ["limit", "remaining", "reset"].map((name) => `x-ratelimit-${name}-tokens`)
     const rated = ["x-request-id", "x-ratelimit-limit", "x-ratelimit-remaining", ...ofTokens]
-    assert.deepStrictEqual(headers(status), [...rated, "x-gateway-sandbox", "idempotency-replayed"])
+    assert.deepStrictEqual(headers(status), [...rated, "x-gateway-sandbox", ...charged, "idempotency-replayed"])
     assert.deepStrictEqual(headers(400), rated)
     assert.deepStrictEqual(headers(401), ["x-request-id"])
     assert.deepStrictEqual(headers(409), [...rated, "x-should-retry"])
