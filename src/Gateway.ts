@@ -229,6 +229,7 @@ export const layer = (options: GatewayOptions) => {
     defaultRpm: settings.defaultRpm,
     metricsPublic: settings.metricsPublic,
     consolePublic: settings.consolePublic,
+    membersPublic: settings.membersPublic,
     corsOrigins: settings.corsOrigins,
     takesPayments: settings.stripe !== undefined,
     chatBodyBytes: settings.maxBodyBytes.chat,

@@ -54,6 +54,7 @@ describe("Settings", () => {
       tracesSamplerArg: 1,
       metricsPublic: false,
       consolePublic: false,
+      membersPublic: false,
       gatewayActor: undefined,
       misspelt: []
     })

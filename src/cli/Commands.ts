@@ -1,5 +1,6 @@
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
+import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { operator } from "./Connection.ts"
@@ -38,11 +39,12 @@ export const change = <Name extends string, const Config extends Command.Command
   run: (given: Command.Command.ParseConfigValue<Config>) => Effect.Effect<{ readonly record: Fields }, E, R>
 ) => command(name, description, config, (given) => Effect.map(run(given), (changed) => record(changed.record)))
 
-export const findOrganization = (idOrName: string) => Effect.flatMap(Organizations, ({ find }) => find(idOrName))
+export const findOrganization = (idOrName: string) =>
+  Effect.flatMap(Organizations, ({ find }) => find(OrganizationScope.all, idOrName))
 
 /** Reports go on about organizations that were deleted. */
 export const findAnyOrganization = (idOrName: string) =>
-  Effect.flatMap(Organizations, ({ findAny }) => findAny(idOrName))
+  Effect.flatMap(Organizations, ({ findAny }) => findAny(OrganizationScope.all, idOrName))
 
 export const filterOf = (idOrName: string | undefined) =>
   idOrName === undefined ? Effect.succeed(undefined) : Effect.map(findAnyOrganization(idOrName), ({ id }) => id)

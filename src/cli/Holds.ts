@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import { holdsCsv } from "../services/admin/LedgerCsv.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { command, filterOf } from "./Commands.ts"
@@ -33,7 +34,7 @@ export const holds = command(
   },
   Effect.fnUntraced(function* ({ csv, limit, olderThan, org }) {
     const { openHolds } = yield* LedgerAdmin
-    const found = yield* openHolds({ org: yield* filterOf(org), olderThan, limit })
+    const found = yield* openHolds(OrganizationScope.all, { org: yield* filterOf(org), olderThan, limit })
     const { document, text } = Output.list(found, { columns, none: "Nothing is held." })
     return { document, text: csv ? holdsCsv(found).join("\n") : text }
   })

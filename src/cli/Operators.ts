@@ -21,10 +21,14 @@ const create = command(
     name: Inputs.word("NAME", "a name that no other operator has"),
     role: Inputs.oneOf("role", Role.literals).pipe(
       Options.withDescription("read looks; write also changes; owner also manages operators and deletes organizations")
+    ),
+    org: Inputs.optional(
+      Inputs.text("org"),
+      "an organization's id or name, whose member it is: it sees nothing else, and its role is read or write"
     )
   },
-  Effect.fnUntraced(function* (given) {
-    const { record, value } = yield* Operations.create.run(given)
+  Effect.fnUntraced(function* ({ org, ...given }) {
+    const { record, value } = yield* Operations.create.run({ ...given, organization: org })
     const secrets = value && {
       link: yield* consoleLink(value.link),
       token: Redacted.value(value.token)

@@ -1,6 +1,7 @@
 import { Command } from "@effect/cli"
 import { Clock, Duration, Effect, Schedule } from "effect"
 import { KeyId } from "../domain/ApiKey.ts"
+import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import { parseRange } from "../services/access/AddressRange.ts"
 import { ApiKeys } from "../services/access/ApiKeys.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
@@ -74,7 +75,12 @@ const follow = Effect.fnUntraced(function* (json: boolean, query: RequestQuery, 
   const showNew = Effect.gen(function* () {
     const now = yield* Clock.currentTimeMillis
     const since = Math.max(query.since ?? 0, now - longest)
-    const recent = yield* log.list({ ...query, since, endedSince: now - slackMillis, limit: most })
+    const recent = yield* log.list(OrganizationScope.all, {
+      ...query,
+      since,
+      endedSince: now - slackMillis,
+      limit: most
+    })
     const fresh = recent.filter(({ id }) => !seen.has(id)).toReversed()
     seen = new Set([...seen, ...fresh.map(({ id }) => id)].slice(-2 * most))
     if (fresh.length === 0) return
@@ -125,13 +131,14 @@ export const requests = Command.make(
       org: yield* filterOf(org),
       key: key === undefined ? undefined : KeyId.make(key)
     }
-    yield* Effect.flatMap(RequestLog, ({ checkSearch }) => checkSearch(query))
+    yield* Effect.flatMap(RequestLog, ({ checkSearch }) => checkSearch(OrganizationScope.all, query))
     if (csv) return yield* exportCsv(query, limit ?? Infinity)
     if (json && !isFollowing) return yield* exportJson(query, limit ?? Infinity)
     const rows = yield* Effect.flatMap(RequestLog, ({ list }) =>
-      list({ ...query, limit: Math.min(limit ?? 100, most) })
+      list(OrganizationScope.all, { ...query, limit: Math.min(limit ?? 100, most) })
     )
-    if (rows.length === 0 && key !== undefined) yield* Effect.flatMap(ApiKeys, ({ find }) => find(key))
+    if (rows.length === 0 && key !== undefined)
+      yield* Effect.flatMap(ApiKeys, ({ find }) => find(OrganizationScope.all, key))
     if (!isFollowing) return yield* Output.print(Output.table(yield* describe(rows), columns, "There are no requests."))
     return yield* follow(json, { ...query, limit: most }, rows)
   })

@@ -1,6 +1,7 @@
 import { Effect } from "effect"
 import { csvLine } from "../domain/Csv.ts"
 import { month, monthForms } from "../domain/Month.ts"
+import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import { lineColumns, linesOf } from "../services/statements/Statement.ts"
 import { Statements } from "../services/statements/Statements.ts"
 import { command, findAnyOrganization } from "./Commands.ts"
@@ -21,7 +22,7 @@ export const statement = command(
   Effect.fnUntraced(function* (given) {
     const { id } = yield* findAnyOrganization(given.org)
     const { find } = yield* Statements
-    const statement = yield* find(id, given.month)
+    const statement = yield* find(OrganizationScope.all, id, given.month)
     const lines = linesOf(statement)
     const text = given.csv
       ? [csvLine(lineColumns), ...lines.map((line) => csvLine(lineColumns.map((column) => line[column])))].join("\n")

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import {
   type Groupings,
   groupingForms,
@@ -30,7 +31,7 @@ export const usage = command(
     const [by, thenBy] = groupings
     const query = { ...(yield* Inputs.readPeriod(given)), org: yield* filterOf(given.org) }
     const { report } = yield* Usage
-    const { rows, totals: all } = yield* report({ ...query, by, thenBy })
+    const { rows, totals: all } = yield* report(OrganizationScope.all, { ...query, by, thenBy })
     const records = rows.map((row) => usageRecord(groupings, row))
     const totals = usageSums(all)
     const shown = usageColumns(groupings)

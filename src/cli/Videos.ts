@@ -1,6 +1,7 @@
 import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { VideoNotFound } from "../domain/Failure.ts"
+import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import * as Operations from "../services/admin/VideoOperations.ts"
 import { VideoRecord, videoRecord } from "../services/admin/VideoRecord.ts"
 import { VideoAdmin } from "../services/videos/VideoAdmin.ts"
@@ -24,7 +25,7 @@ const list = command(
   },
   Effect.fnUntraced(function* ({ org, ...filters }) {
     const { list } = yield* VideoAdmin
-    const jobs = yield* list({ org: yield* filterOf(org), ...filters })
+    const jobs = yield* list(OrganizationScope.all, { org: yield* filterOf(org), ...filters })
     return Output.list(jobs.map(videoRecord), { columns, none: "There are no videos." })
   })
 )
@@ -43,7 +44,7 @@ const one = <E, R>(name: string, description: string, run: (id: string) => Effec
 const show = one("show", "Show a video and everything that was tried for it.", (id) =>
   Effect.gen(function* () {
     const { find } = yield* VideoAdmin
-    return { record: videoRecord(yield* find(id)) }
+    return { record: videoRecord(yield* find(OrganizationScope.all, id)) }
   })
 )
 const retry = one("retry", `${Operations.retry.summary}.`, Operations.retry.run)

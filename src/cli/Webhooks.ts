@@ -1,5 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Redacted, Struct } from "effect"
+import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import * as Operations from "../services/admin/WebhookOperations.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import { change, command, filterOf, findOrganization } from "./Commands.ts"
@@ -53,7 +54,11 @@ const deliveries = command(
   },
   Effect.fnUntraced(function* ({ failed, limit, org }) {
     const { deliveries } = yield* Webhooks
-    const found = yield* deliveries({ org: yield* filterOf(org), state: failed ? "failed" : undefined, limit })
+    const found = yield* deliveries(OrganizationScope.all, {
+      org: yield* filterOf(org),
+      state: failed ? "failed" : undefined,
+      limit
+    })
     return Output.list(found.map(Struct.omit("row")), {
       columns: deliveryColumns,
       none: "There are no deliveries."

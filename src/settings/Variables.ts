@@ -170,6 +170,12 @@ export const variables = {
     "whether /console and /admin answer to others than loopback",
     false
   ),
+  membersPublic: variable(
+    "MEMBERS_PUBLIC",
+    Kinds.flag,
+    "whether /console and /admin answer members of organizations, and only them, from elsewhere too",
+    false
+  ),
   ...paymentVariables,
   gatewayActor: optional(
     "GATEWAY_ACTOR",

@@ -3,6 +3,7 @@ import { Duration, Effect, Layer, Option, Redacted } from "effect"
 import { Migrations } from "../../src/database/Migrations.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { Auth } from "../../src/services/access/Auth.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
@@ -47,6 +48,8 @@ import {
 } from "./GrownDatabase.ts"
 import { rareTag } from "./GrownTags.ts"
 import { statementCommands } from "./StatementCommands.ts"
+
+const all = OrganizationScope.all
 
 /** The services, and beside them none that would look at the database by itself meanwhile. */
 export const services = Layer.mergeAll(
@@ -159,88 +162,97 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     point("GET /v1/usage/requests/{id}", Effect.ignore(customers.find(busiest, request.requestId))),
     point("readiness", pending),
     entry("orgs list", organizations.list),
-    point("orgs show", organizations.find(busiest)),
+    point("orgs show", organizations.find(all, busiest)),
     entry("keys list", keys.list(busiest)),
-    entry("keys page", keys.page({ org: manyKeyed, limit: page })),
-    entry("keys page of a former customer", keys.page({ org: former, limit: page })),
-    entry("webhooks list", webhooks.page({ org: former, limit: page })),
-    entry("webhooks deliveries", webhooks.deliveries({ limit: page })),
-    entry("webhooks deliveries --org", webhooks.deliveries({ org: busiest, limit: page })),
-    entry("webhooks deliveries --org of a former customer", webhooks.deliveries({ org: former, limit: page })),
-    entry("webhooks deliveries --org, failed", webhooks.deliveries({ org: busiest, state: "failed", limit: page })),
-    entry("webhooks deliveries, failed", webhooks.deliveries({ state: "failed", limit: page })),
-    entry("webhooks deliveries --endpoint", webhooks.deliveries({ endpoint: endpointOf(former), limit: page })),
-    point("webhooks deliveries --event", webhooks.deliveries({ event: "evt_none", limit: page })),
-    entry("audit", audit.list({ limit: page })),
-    entry("audit --org", audit.list({ org: busiest, limit: page })),
-    entry("audit --org of a former customer", audit.list({ org: former, limit: page })),
-    entry("audit --target", audit.list({ target: former, limit: page })),
-    entry("audit --actor", audit.list({ actor: "operator 1", limit: page })),
+    entry("keys page", keys.page(all, { org: manyKeyed, limit: page })),
+    entry("keys page of a former customer", keys.page(all, { org: former, limit: page })),
+    entry("webhooks list", webhooks.page(all, { org: former, limit: page })),
+    entry("webhooks deliveries", webhooks.deliveries(all, { limit: page })),
+    entry("webhooks deliveries --org", webhooks.deliveries(all, { org: busiest, limit: page })),
+    entry("webhooks deliveries --org of a former customer", webhooks.deliveries(all, { org: former, limit: page })),
+    entry(
+      "webhooks deliveries --org, failed",
+      webhooks.deliveries(all, { org: busiest, state: "failed", limit: page })
+    ),
+    entry("webhooks deliveries, failed", webhooks.deliveries(all, { state: "failed", limit: page })),
+    entry("webhooks deliveries --endpoint", webhooks.deliveries(all, { endpoint: endpointOf(former), limit: page })),
+    point("webhooks deliveries --event", webhooks.deliveries(all, { event: "evt_none", limit: page })),
+    entry("audit", audit.list(all, { limit: page })),
+    entry("audit --org", audit.list(all, { org: busiest, limit: page })),
+    entry("audit --org of a former customer", audit.list(all, { org: former, limit: page })),
+    entry("audit --target", audit.list(all, { target: former, limit: page })),
+    entry("audit --actor", audit.list(all, { actor: "operator 1", limit: page })),
     point("credits add", books.topUp({ org: busiest, amount: NanoUsd(1n), ref: "again" })),
     point("credits adjust", books.adjust({ org: busiest, amount: NanoUsd(1n), note: "n", force: false })),
     entry("ledger show", books.entries(busiest, { limit: page })),
     entry("ledger show of a former customer", books.entries(former, { limit: page })),
     point("ledger show of a newcomer", books.entries(newcomer, { limit: page })),
-    entry("ledger of all", books.page({ limit: page })),
-    entry("ledger after one in the middle", books.page({ limit: page, after: middleEntry.id })),
-    entry("ledger --org", books.page({ limit: page, org: busiest })),
-    entry("ledger --org of a former customer", books.page({ limit: page, org: former })),
-    point("ledger --org of a newcomer", books.page({ limit: page, org: newcomer })),
-    entry("ledger --kind", books.page({ limit: page, kind: "top_up" })),
-    entry("ledger --org --kind", books.page({ limit: page, org: ordinary, kind: "top_up" })),
-    entry("ledger --since --until", books.page({ limit: page, since: month, until: month + hour })),
-    entry("ledger --org --until", books.page({ limit: page, org: busiest, until: month })),
-    entry("ledger --org --kind --until", books.page({ limit: page, org: busiest, kind: "adjustment", until: month })),
-    entry("ledger --org after one in the middle", books.page({ limit: page, org: busiest, after: middleEntry.id })),
-    point("ledger --hold", books.page({ limit: page, hold: open.id })),
-    entry("open holds", books.openHolds({ limit: page })),
-    entry("open holds --org", books.openHolds({ limit: page, org: busiest })),
-    entry("open holds --older-than", books.openHolds({ limit: page, olderThan: hour })),
-    entry("open holds after one", books.openHolds({ limit: page, after: open.id })),
+    entry("ledger of all", books.page(all, { limit: page })),
+    entry("ledger after one in the middle", books.page(all, { limit: page, after: middleEntry.id })),
+    entry("ledger --org", books.page(all, { limit: page, org: busiest })),
+    entry("ledger --org of a former customer", books.page(all, { limit: page, org: former })),
+    point("ledger --org of a newcomer", books.page(all, { limit: page, org: newcomer })),
+    entry("ledger --kind", books.page(all, { limit: page, kind: "top_up" })),
+    entry("ledger --org --kind", books.page(all, { limit: page, org: ordinary, kind: "top_up" })),
+    entry("ledger --since --until", books.page(all, { limit: page, since: month, until: month + hour })),
+    entry("ledger --org --until", books.page(all, { limit: page, org: busiest, until: month })),
+    entry(
+      "ledger --org --kind --until",
+      books.page(all, { limit: page, org: busiest, kind: "adjustment", until: month })
+    ),
+    entry(
+      "ledger --org after one in the middle",
+      books.page(all, { limit: page, org: busiest, after: middleEntry.id })
+    ),
+    point("ledger --hold", books.page(all, { limit: page, hold: open.id })),
+    entry("open holds", books.openHolds(all, { limit: page })),
+    entry("open holds --org", books.openHolds(all, { limit: page, org: busiest })),
+    entry("open holds --older-than", books.openHolds(all, { limit: page, olderThan: hour })),
+    entry("open holds after one", books.openHolds(all, { limit: page, after: open.id })),
     entry("providers", health),
     entry("blocklist list", blocked),
-    entry("requests", log.list({ limit: page })),
-    entry("requests --org", log.list({ limit: page, org: busiest })),
-    entry("requests --org of a former customer", log.list({ limit: page, org: former })),
-    entry("requests --org --code", log.list({ limit: page, org: former, code: "upstream_error" })),
-    point("requests --org of a newcomer", log.list({ limit: page, org: newcomer })),
-    entry("requests --key", log.list({ limit: page, key: busiestKey })),
-    entry("requests --key of a former customer", log.list({ limit: page, key: keyId(2) })),
-    entry("requests --model (frequent)", log.list({ limit: page, model: "chat-1" }), 20 * page),
-    entry("requests --model (rare)", log.list({ limit: page, model: rareModel })),
-    entry("requests --status (frequent)", log.list({ limit: page, status: 200 })),
-    entry("requests --status (rare)", log.list({ limit: page, status: rareStatus })),
+    entry("requests", log.list(all, { limit: page })),
+    entry("requests --org", log.list(all, { limit: page, org: busiest })),
+    entry("requests --org of a former customer", log.list(all, { limit: page, org: former })),
+    entry("requests --org --code", log.list(all, { limit: page, org: former, code: "upstream_error" })),
+    point("requests --org of a newcomer", log.list(all, { limit: page, org: newcomer })),
+    entry("requests --key", log.list(all, { limit: page, key: busiestKey })),
+    entry("requests --key of a former customer", log.list(all, { limit: page, key: keyId(2) })),
+    entry("requests --model (frequent)", log.list(all, { limit: page, model: "chat-1" }), 20 * page),
+    entry("requests --model (rare)", log.list(all, { limit: page, model: rareModel })),
+    entry("requests --status (frequent)", log.list(all, { limit: page, status: 200 })),
+    entry("requests --status (rare)", log.list(all, { limit: page, status: rareStatus })),
     entry(
       "requests --since 30d --status (rare)",
-      log.list({ limit: page, since: now - 720 * hour, status: rareStatus })
+      log.list(all, { limit: page, since: now - 720 * hour, status: rareStatus })
     ),
-    entry("requests --org --status (rare)", log.list({ limit: page, org: busiest, status: rareStatus })),
-    entry("requests --org --model (rare)", log.list({ limit: page, org: busiest, model: rareModel })),
-    entry("requests --key --status (rare)", log.list({ limit: page, key: busiestKey, status: rareStatus })),
-    entry("requests --key --model (rare)", log.list({ limit: page, key: busiestKey, model: rareModel })),
-    entry("requests --model --status (rare)", log.list({ limit: page, model: "chat-1", status: rareStatus })),
-    entry("requests --tag (frequent)", log.list({ limit: page, tag: "team-0" })),
-    entry("requests --tag (rare)", log.list({ limit: page, tag: rareTag })),
-    entry("requests --tag --org of a former customer", log.list({ limit: page, tag: "team-0", org: former })),
-    entry("requests --tag --status (rare)", log.list({ limit: page, tag: "team-0", status: rareStatus })),
-    entry("requests --tag (rare) --key", log.list({ limit: page, tag: rareTag, key: busiestKey })),
-    entry("requests --user", log.list({ limit: page, user: "user-1" })),
-    entry("requests --user --tag --org", log.list({ limit: page, user: "user-1", tag: "team-0", org: busiest })),
-    ofAnHour("requests --follow", log.list({ limit: 10_000, since: now - 1.2 * hour, endedSince: now - 60_000 })),
-    ofAnHour("usage --since 1h", usage.report({ by: "model", since: now - hour })),
-    entry("videos list", desk.list({ limit: page })),
-    entry("videos list --org", desk.list({ limit: page, org: busiest })),
-    entry("videos list --org of a former customer", desk.list({ limit: page, org: former })),
-    point("videos list --org of a newcomer", desk.list({ limit: page, org: newcomer })),
-    entry("videos list --model (rare)", desk.list({ limit: page, model: rareModel })),
-    entry("videos list --status in_progress", desk.list({ limit: page, status: "in_progress" })),
-    entry("videos list --status failed", desk.list({ limit: page, status: "failed" })),
-    entry("videos list --status queued", desk.list({ limit: page, status: "queued" })),
-    entry("videos list --org --status queued", desk.list({ limit: page, org: busiest, status: "queued" })),
-    entry("videos list --org --model (rare)", desk.list({ limit: page, org: busiest, model: rareModel })),
-    point("videos show", desk.find(video.id)),
-    point("videos retry", desk.retry(render.id)),
-    entry("videos cancel", desk.cancel(render.id)),
+    entry("requests --org --status (rare)", log.list(all, { limit: page, org: busiest, status: rareStatus })),
+    entry("requests --org --model (rare)", log.list(all, { limit: page, org: busiest, model: rareModel })),
+    entry("requests --key --status (rare)", log.list(all, { limit: page, key: busiestKey, status: rareStatus })),
+    entry("requests --key --model (rare)", log.list(all, { limit: page, key: busiestKey, model: rareModel })),
+    entry("requests --model --status (rare)", log.list(all, { limit: page, model: "chat-1", status: rareStatus })),
+    entry("requests --tag (frequent)", log.list(all, { limit: page, tag: "team-0" })),
+    entry("requests --tag (rare)", log.list(all, { limit: page, tag: rareTag })),
+    entry("requests --tag --org of a former customer", log.list(all, { limit: page, tag: "team-0", org: former })),
+    entry("requests --tag --status (rare)", log.list(all, { limit: page, tag: "team-0", status: rareStatus })),
+    entry("requests --tag (rare) --key", log.list(all, { limit: page, tag: rareTag, key: busiestKey })),
+    entry("requests --user", log.list(all, { limit: page, user: "user-1" })),
+    entry("requests --user --tag --org", log.list(all, { limit: page, user: "user-1", tag: "team-0", org: busiest })),
+    ofAnHour("requests --follow", log.list(all, { limit: 10_000, since: now - 1.2 * hour, endedSince: now - 60_000 })),
+    ofAnHour("usage --since 1h", usage.report(all, { by: "model", since: now - hour })),
+    entry("videos list", desk.list(all, { limit: page })),
+    entry("videos list --org", desk.list(all, { limit: page, org: busiest })),
+    entry("videos list --org of a former customer", desk.list(all, { limit: page, org: former })),
+    point("videos list --org of a newcomer", desk.list(all, { limit: page, org: newcomer })),
+    entry("videos list --model (rare)", desk.list(all, { limit: page, model: rareModel })),
+    entry("videos list --status in_progress", desk.list(all, { limit: page, status: "in_progress" })),
+    entry("videos list --status failed", desk.list(all, { limit: page, status: "failed" })),
+    entry("videos list --status queued", desk.list(all, { limit: page, status: "queued" })),
+    entry("videos list --org --status queued", desk.list(all, { limit: page, org: busiest, status: "queued" })),
+    entry("videos list --org --model (rare)", desk.list(all, { limit: page, org: busiest, model: rareModel })),
+    point("videos show", desk.find(all, video.id)),
+    point("videos retry", desk.retry(all, render.id)),
+    entry("videos cancel", desk.cancel(all, render.id)),
 
     entry("worker: claim", rows.claim(16)),
     entry("worker: next due", rows.nextDue([])),
@@ -277,24 +289,4 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("settlement", runWith(sql, SettleSql.settle([{ id: open.id, org: open.orgId, cost: NanoUsd(1n) }]))),
     point("refund", refundFailed(sql, open.id))
   ] satisfies ReadonlyArray<Command>
-})
-
-/** What the database is asked over a range of the log, which is more work the longer the range is. */
-export const reports = Effect.gen(function* () {
-  const usage = yield* Usage
-  const now = Date.now()
-  const of = (name: string, query: Omit<Parameters<typeof usage.report>[0], "by">): Command => ({
-    name: `usage${name}`,
-    run: usage.report({ by: "model", ...query }),
-    mostRows: Infinity
-  })
-  return [
-    of(" --since 1d", { since: now - 24 * hour }),
-    of(" --since 7d", { since: now - 7 * 24 * hour }),
-    of(" --since 30d", { since: now - 30 * 24 * hour }),
-    of(" --org --since 7d", { org: busiest, since: now - 7 * 24 * hour }),
-    of(" --org --since 30d", { org: busiest, since: now - 30 * 24 * hour }),
-    of(" --org", { org: busiest }),
-    of("", {})
-  ]
 })

@@ -9,9 +9,10 @@ import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
 import { runWith } from "../../src/services/sql/Statement.ts"
 import { freshUrl } from "../harness/database/Postgres.ts"
-import { type Command, commands, reports, services } from "./Commands.ts"
+import { type Command, commands, services } from "./Commands.ts"
 import { fill, fillAccounts, instanceId, keyId, keys, organizationOf, type Size } from "./GrownDatabase.ts"
 import { makeRecorder, measure, median, type Planning, type Recorded, type Work } from "./Plans.ts"
+import { reports } from "./RangeReports.ts"
 import * as Statistics from "./Statistics.ts"
 
 export interface Options {

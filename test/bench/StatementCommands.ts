@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { monthAt } from "../../src/domain/Month.ts"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { Statements } from "../../src/services/statements/Statements.ts"
 import { busiest, organizationOf } from "./GrownDatabase.ts"
 
@@ -21,6 +22,9 @@ export const statementCommands = Effect.fnUntraced(function* <A>(
     FROM charge_details WHERE at < (SELECT added_until FROM monthly_charges_progress) GROUP BY 1, 2, 3, 4`
   return [
     entry("GET /v1/statement", statements.findForCustomer(busiest, undefined)),
-    entry("statement of a month ago", statements.find(organizationOf(7), monthAt(Date.now() - month)))
+    entry(
+      "statement of a month ago",
+      statements.find(OrganizationScope.all, organizationOf(7), monthAt(Date.now() - month))
+    )
   ]
 }, Effect.provide(Statements.layer))

@@ -1,5 +1,6 @@
 import { Effect } from "effect"
 import type { Locator, Page } from "playwright-core"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../src/services/admin/Audit.ts"
 import { assert } from "../harness/It.ts"
 
@@ -40,7 +41,7 @@ export const loseAnswers = async (page: Page, address: string, count: number): P
 /** What an operator did, newest first, and where it was asked for. */
 export const auditOf = (actor: string) =>
   Effect.gen(function* () {
-    const rows = yield* (yield* Audit).list({ actor, limit: 20 })
+    const rows = yield* (yield* Audit).list(OrganizationScope.all, { actor, limit: 20 })
     return rows.map(({ action, target, via }) => `${via} ${action} ${target}`)
   })
 

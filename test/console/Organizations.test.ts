@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { NanoUsd } from "../../src/domain/Money.ts"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../src/services/admin/Audit.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
@@ -52,7 +53,7 @@ withLayer(gateway)("organizations in the console", (it) => {
       await page.getByRole("link", { name: "Organizations" }).click()
       await page.getByRole("link", { name: `${name} & co` }).waitFor()
     })
-    const rows = yield* (yield* Audit).list({ actor: operator.name, limit: 10 })
+    const rows = yield* (yield* Audit).list(OrganizationScope.all, { actor: operator.name, limit: 10 })
     assert.deepStrictEqual(
       rows.map(({ action, via }) => `${via} ${action}`),
       ["console organizations.suspend", "console organizations.update", "console organizations.create"]

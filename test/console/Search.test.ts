@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
 import { vi } from "vitest"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { Organizations } from "../../src/services/admin/Organizations.ts"
 import { isSkipped } from "../harness/client/Browser.ts"
@@ -28,7 +29,7 @@ const awaitChosen = (page: Page, text: string) =>
 const named = Effect.fnUntraced(function* (name: string) {
   const customer = yield* Served.customer()
   yield* Effect.orDie((yield* Organizations).update(customer.org, { name }))
-  yield* Effect.orDie((yield* ApiKeys).update(customer.key, { name: `key of ${name}` }))
+  yield* Effect.orDie((yield* ApiKeys).update(OrganizationScope.all, customer.key, { name: `key of ${name}` }))
   return customer
 })
 

@@ -1,4 +1,5 @@
 import { Clock, Effect, Redacted } from "effect"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
@@ -38,7 +39,7 @@ describe.concurrent("a gateway whose clock is set", () => {
         assert.strictEqual(later.status, 200, "the key is good by the database's clock")
         yield* assertCharged(org, [charge, charge, charge])
 
-        const rows = yield* eventually(log.list({ org, limit: 10 }), (all) => all.length === 3)
+        const rows = yield* eventually(log.list(OrganizationScope.all, { org, limit: 10 }), (all) => all.length === 3)
         for (const { attempts, firstByteMs, totalMs } of rows) {
           for (const ms of [firstByteMs ?? -1, totalMs, ...attempts.map((attempt) => attempt.ms)]) {
             assert.isAtLeast(ms, 0)

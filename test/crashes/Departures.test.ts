@@ -1,5 +1,6 @@
 import { Deferred, Effect, Fiber } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { TokenCounter } from "../../src/services/chat/TokenCounter.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
@@ -15,7 +16,9 @@ import { after, charge, completion, delta, either, painting, paints } from "../h
 const many = Array.from({ length: 6 })
 
 const logged = (org: OrgId, count: number) =>
-  Effect.flatMap(RequestLog, (log) => eventually(log.list({ org, limit: 100 }), (rows) => rows.length === count))
+  Effect.flatMap(RequestLog, (log) =>
+    eventually(log.list(OrganizationScope.all, { org, limit: 100 }), (rows) => rows.length === count)
+  )
 
 /** The only route serves the next request: its circuit is closed. */
 const assertServed = Effect.fnUntraced(function* (url: string) {

@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Deferred, Effect, Fiber, Schema } from "effect"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { sweep } from "../../src/services/ledger/HoldSweeper.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
@@ -48,7 +49,7 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
 
       assert.strictEqual((yield* Fiber.join(asked)).status, 200)
       yield* assertCharged(org, [])
-      const [row] = yield* eventually(log.list({ org, limit: 1 }), (rows) => rows.length === 1)
+      const [row] = yield* eventually(log.list(OrganizationScope.all, { org, limit: 1 }), (rows) => rows.length === 1)
       assert.deepStrictEqual([row?.status, row?.charge, row?.notes], [200, 0n, ["hold_lost"]])
 
       yield* eventually(instances, (all) => all.length === 1 && !all.some(isBefore))
@@ -106,7 +107,7 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
       yield* Deferred.succeed(answer, undefined)
       yield* frozen.signal("SIGCONT")
       yield* Fiber.join(late)
-      const rows = yield* eventually(log.list({ org, limit: 10 }), ({ length }) => length === 2)
+      const rows = yield* eventually(log.list(OrganizationScope.all, { org, limit: 10 }), ({ length }) => length === 2)
       assert.deepStrictEqual(
         rows.map(({ charge }) => charge).toSorted((a, b) => Number(a - b)),
         [0n, price]

@@ -1,5 +1,6 @@
 import { Deferred, Effect } from "effect"
 import type { OrgId } from "../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { type Answer, codeOf, get } from "../harness/client/ChatClient.ts"
@@ -15,7 +16,9 @@ const two = Effect.flatMap(Deployment, ({ gateway }) =>
 )
 
 const rows = (org: OrgId, count: number) =>
-  Effect.flatMap(RequestLog, (log) => eventually(log.list({ org, limit: 200 }), (all) => all.length === count))
+  Effect.flatMap(RequestLog, (log) =>
+    eventually(log.list(OrganizationScope.all, { org, limit: 200 }), (all) => all.length === count)
+  )
 
 /** Requests that have reached the provider and were not looked at. */
 const asked = Effect.fnUntraced(function* () {

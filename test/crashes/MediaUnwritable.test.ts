@@ -1,6 +1,7 @@
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { Effect } from "effect"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, codeOf, get } from "../harness/client/ChatClient.ts"
@@ -36,7 +37,7 @@ describe("a media store that cannot be written", () => {
         .find((one) => one.includes("no picture can be stored"))
       assert.include(line, `"request_id":"${requestId}"`)
       const rows = yield* eventually(
-        Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 1 })),
+        Effect.flatMap(RequestLog, (log) => log.list(OrganizationScope.all, { org, limit: 1 })),
         ({ length }) => length === 1
       )
       assert.deepInclude(rows[0], { status: 500, attempts: [] })

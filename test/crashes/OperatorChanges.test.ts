@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../src/services/admin/Audit.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
@@ -19,7 +20,7 @@ const assertEnteredOnce = Effect.fnUntraced(function* (org: Parameters<typeof Le
   const { list } = yield* Audit
   const [entry, ...others] = yield* entries(org, { limit: 10 })
   assert.deepStrictEqual([entry?.amount_usd, others], [12_500_000_000n, []])
-  const [row, ...more] = yield* list({ org, limit: 10 })
+  const [row, ...more] = yield* list(OrganizationScope.all, { org, limit: 10 })
   assert.deepStrictEqual([row?.action, row?.target, more], ["credits.top_up", entry?.id, []])
   assert.deepStrictEqual((yield* verify).violations, [])
 })

@@ -3,6 +3,7 @@ import { readFile } from "node:fs/promises"
 import path from "node:path"
 import { promisify } from "node:util"
 import { Effect } from "effect"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, get } from "../harness/client/ChatClient.ts"
@@ -32,7 +33,7 @@ deploymentTest("a build where a gateway runs takes nothing from it", function* (
   // Tokens are counted where the provider does not tell them.
   yield* upstream.script(withoutUsage)
   assert.strictEqual((yield* ask({ url, secret })).status, 200)
-  const [row] = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 1 }))
+  const [row] = yield* Effect.flatMap(RequestLog, (log) => log.list(OrganizationScope.all, { org, limit: 1 }))
   assert.isTrue((row?.charge ?? 0n) > 0n)
   const console = yield* get(`${url}/console`)
   const files = console.text.match(/console-\w+\.(?:js|css)/g) ?? []

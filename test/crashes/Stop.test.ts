@@ -2,6 +2,7 @@ import { existsSync } from "node:fs"
 import net from "node:net"
 import path from "node:path"
 import { Deferred, Effect, Fiber } from "effect"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, get, openStream } from "../harness/client/ChatClient.ts"
@@ -73,7 +74,7 @@ describe.concurrent.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
     assert.match(yield* open.rest, / there.*\[DONE\]\n\n$/s)
     assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
     yield* assertCharged(org, [charge])
-    const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
+    const rows = yield* Effect.flatMap(RequestLog, (log) => log.list(OrganizationScope.all, { org, limit: 10 }))
     assert.deepInclude(
       rows.map((row): ReadonlyArray<unknown> => [row.status, row.code, row.charge]),
       [200, null, charge]
@@ -130,7 +131,7 @@ describe.concurrent("a stop", () => {
     }
     assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
     yield* assertCharged(org, [])
-    const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
+    const rows = yield* Effect.flatMap(RequestLog, (log) => log.list(OrganizationScope.all, { org, limit: 10 }))
     assert.sameDeepMembers(
       rows.map((row): ReadonlyArray<unknown> => [row.stream, row.status, row.code, row.charge]),
       chatWays.flatMap(() => [
@@ -152,7 +153,9 @@ describe.concurrent("a stop", () => {
     yield* signal("SIGTERM")
     assert.deepStrictEqual(yield* Effect.timeout(ended, "20 seconds"), { code: 0, signal: null })
     yield* closed
-    const [row, ...others] = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
+    const [row, ...others] = yield* Effect.flatMap(RequestLog, (log) =>
+      log.list(OrganizationScope.all, { org, limit: 10 })
+    )
     assert.lengthOf(others, 0)
     assert.deepInclude(row, { status: 499, code: "client_closed", stream: true })
     assert.isAbove(row?.completionTokens ?? 0, 0)
@@ -208,7 +211,7 @@ describe.concurrent("a stop", () => {
         assert.match(text, isStream ? /\[DONE\]\n\n$/ : /Hello there/)
         assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
         yield* assertCharged(org, [charge])
-        const rows = yield* Effect.flatMap(RequestLog, (log) => log.list({ org, limit: 10 }))
+        const rows = yield* Effect.flatMap(RequestLog, (log) => log.list(OrganizationScope.all, { org, limit: 10 }))
         assert.deepStrictEqual(
           rows.map((row): ReadonlyArray<unknown> => [row.status, row.code, row.charge]),
           [[200, null, charge]]

@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Deferred, Effect } from "effect"
+import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { parseRange } from "../../src/services/access/AddressRange.ts"
 import { ApiKeys } from "../../src/services/access/ApiKeys.ts"
 import { BlockList } from "../../src/services/access/BlockList.ts"
@@ -132,8 +133,8 @@ describe("two gateways on one database", () => {
     const third = yield* openAccount({})
     yield* Effect.all(
       [
-        turns(first.secret, keys.revoke(first.key), "ok", "invalid_api_key"),
-        turns(second.secret, keys.reissue(second.key), "ok", "invalid_api_key"),
+        turns(first.secret, keys.revoke(OrganizationScope.all, first.key), "ok", "invalid_api_key"),
+        turns(second.secret, keys.reissue(OrganizationScope.all, second.key), "ok", "invalid_api_key"),
         turns(third.secret, organizations.suspend(third.org), "ok", "invalid_api_key")
       ],
       { concurrency: "unbounded" }

@@ -2,6 +2,7 @@ import { HttpServer } from "@effect/platform"
 import { Context, Duration, Effect, Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import type { Role } from "../../src/domain/Operator.ts"
+import type { OrgId } from "../../src/domain/Organization.ts"
 import * as Server from "../../src/http/server/Server.ts"
 import { Readiness } from "../../src/http/system/SystemHandlers.ts"
 import { Auth } from "../../src/services/access/Auth.ts"
@@ -97,67 +98,76 @@ export class MediaServer extends Context.Tag("test/MediaServer")<
   { readonly url: string; readonly images: Images; readonly videos: VideoJobsFake }
 >() {}
 
-const server = Server.layer({
-  host: "127.0.0.1",
-  port: 0,
-  publicUrl: "http://gateway.test",
-  trustedProxies: 0,
-  defaultRpm: 600,
-  metricsPublic: false,
-  consolePublic: false,
-  corsOrigins: [],
-  chatBodyBytes: 1000,
-  mediaBodyBytes,
-  shutdownDelay: Duration.zero,
-  shutdownTimeout: Duration.seconds(1)
-})
+const serverWith = ({ membersPublic }: Access) =>
+  Server.layer({
+    host: "127.0.0.1",
+    port: 0,
+    publicUrl: "http://gateway.test",
+    trustedProxies: 0,
+    defaultRpm: 600,
+    metricsPublic: false,
+    consolePublic: false,
+    membersPublic,
+    corsOrigins: [],
+    chatBodyBytes: 1000,
+    mediaBodyBytes,
+    shutdownDelay: Duration.zero,
+    shutdownTimeout: Duration.seconds(1)
+  })
+
+interface Access {
+  readonly membersPublic: boolean
+}
 
 /** A real server over a real database, where nothing is generated. */
-export const layer = Layer.unwrapEffect(
-  Effect.sync(() => {
-    const jobs: Array<ImageTask> = []
-    const outcomes: Array<Effect.Effect<ImageResult, ImageFailure>> = []
-    const fake = new VideoJobsFake()
-    const images = Layer.mock(ImageGenerations, {
-      replay: () => Effect.succeedNone,
-      generate: (job) =>
-        Effect.suspend(() => {
-          jobs.push(job)
-          return outcomes.shift() ?? Effect.succeed(drawn)
-        })
+export const layerWith = (access: Access) =>
+  Layer.unwrapEffect(
+    Effect.sync(() => {
+      const jobs: Array<ImageTask> = []
+      const outcomes: Array<Effect.Effect<ImageResult, ImageFailure>> = []
+      const fake = new VideoJobsFake()
+      const images = Layer.mock(ImageGenerations, {
+        replay: () => Effect.succeedNone,
+        generate: (job) =>
+          Effect.suspend(() => {
+            jobs.push(job)
+            return outcomes.shift() ?? Effect.succeed(drawn)
+          })
+      })
+      const services = Layer.mergeAll(
+        images,
+        fake.layer,
+        Layer.mock(ChatCompletions, {}),
+        CustomerUsage.layer,
+        Auth.layer,
+        RateLimiter.layer,
+        TokenLimiter.layer
+      ).pipe(
+        Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
+        Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
+        Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
+        Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
+        Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournal.layerMemory, RefundedVideos.layer])),
+        Layer.provideMerge(Instance.layer),
+        Layer.provideMerge(InFlight.layer)
+      )
+      return Layer.effect(
+        MediaServer,
+        Effect.map(HttpServer.HttpServer, ({ address }) => ({
+          url: address._tag === "TcpAddress" ? `http://127.0.0.1:${address.port}` : "",
+          images: { jobs, script: (outcome) => outcomes.push(outcome) },
+          videos: fake
+        }))
+      ).pipe(
+        Layer.provideMerge(serverWith(access)),
+        Layer.provide(services),
+        Layer.provideMerge(Layer.merge(operator, Layer.provide(Webhooks.layer, fetcherFor([])))),
+        Layer.provideMerge(Postgres.layer)
+      )
     })
-    const services = Layer.mergeAll(
-      images,
-      fake.layer,
-      Layer.mock(ChatCompletions, {}),
-      CustomerUsage.layer,
-      Auth.layer,
-      RateLimiter.layer,
-      TokenLimiter.layer
-    ).pipe(
-      Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
-      Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
-      Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
-      Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-      Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournal.layerMemory, RefundedVideos.layer])),
-      Layer.provideMerge(Instance.layer),
-      Layer.provideMerge(InFlight.layer)
-    )
-    return Layer.effect(
-      MediaServer,
-      Effect.map(HttpServer.HttpServer, ({ address }) => ({
-        url: address._tag === "TcpAddress" ? `http://127.0.0.1:${address.port}` : "",
-        images: { jobs, script: (outcome) => outcomes.push(outcome) },
-        videos: fake
-      }))
-    ).pipe(
-      Layer.provideMerge(server),
-      Layer.provide(services),
-      Layer.provideMerge(Layer.merge(operator, Layer.provide(Webhooks.layer, fetcherFor([])))),
-      Layer.provideMerge(Postgres.layer)
-    )
-  })
-)
+  )
+
+export const layer = layerWith({ membersPublic: false })
 
 /** A request of a customer. */
 export const post = (customer: { readonly secret: string }, path: string, body: unknown, sent?: Sent) =>
@@ -167,10 +177,10 @@ export const post = (customer: { readonly secret: string }, path: string, body: 
 export const get = ({ secret }: { readonly secret: string }, below = "") =>
   Effect.flatMap(MediaServer, ({ url }) => callAt(`${url}${videos}${below}`, { headers: bearer(secret) }))
 
-/** A new operator, with requests of theirs to this server. */
-export const asOperator = Effect.fnUntraced(function* (role: Role) {
+/** A new operator or member, with requests of theirs to this server. */
+export const asOperator = Effect.fnUntraced(function* (role: Role, org?: OrgId) {
   const { url } = yield* MediaServer
-  const operator = yield* hire(role)
+  const operator = yield* hire(role, org)
   return { ...operator, admin: adminAt(url, operator.token) }
 })
 

@@ -1,5 +1,6 @@
 import { Clock, Effect } from "effect"
 import { type Model, modelAt } from "../../domain/Model.ts"
+import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { Organizations } from "../../services/admin/Organizations.ts"
 import { type ExplainedRequest, explainRequest } from "../../services/admin/requests/Explanation.ts"
 import { readOffers } from "../../services/catalog/Catalog.ts"
@@ -19,7 +20,7 @@ const maxShown = 100
 
 const findRequests = Effect.fnUntraced(function* (id: string) {
   const { list } = yield* RequestLog
-  const rows = yield* list({ id, limit: maxShown })
+  const rows = yield* list(OrganizationScope.all, { id, limit: maxShown })
   return rows.length === 0 ? yield* new CommandFailed({ message: `There is no request ${id} in the log.` }) : rows
 })
 
@@ -54,7 +55,9 @@ export const show = command(
     const models = yield* pricedModels
     const names = new Map((yield* (yield* Organizations).list).map(({ id, name }) => [id, name]))
     const shown = yield* Effect.forEach(rows, (row) =>
-      Effect.map(explainRequest(row, models), (explained) => describe(names.get(row.orgId) ?? row.orgId, explained))
+      Effect.map(explainRequest(OrganizationScope.all, row, models), (explained) =>
+        describe(names.get(row.orgId) ?? row.orgId, explained)
+      )
     )
     return {
       document: { data: shown.map(({ document }) => document) },

@@ -3,6 +3,7 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { calendarWords } from "../../domain/Calendar.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import { duration, durationForms, type PastMoment, pastForms, pastMoment, toPast } from "../../domain/Moment.ts"
+import { CurrentActor } from "../../services/admin/Actor.ts"
 import { Organizations } from "../../services/admin/Organizations.ts"
 import { parameter } from "../schema/Query.ts"
 import { invalid } from "./Fields.ts"
@@ -62,7 +63,11 @@ export const organizationParameter = {
 export const organizationOf = (reference: string | undefined) =>
   reference === undefined
     ? Effect.succeed(undefined)
-    : Effect.flatMap(Organizations, ({ findAny }) => findAny(reference)).pipe(
+    : Effect.gen(function* () {
+        const { scope } = yield* CurrentActor
+        const { findAny } = yield* Organizations
+        return yield* findAny(scope, reference)
+      }).pipe(
         Effect.map(({ id }) => id),
         Effect.mapError(invalid("organization"))
       )

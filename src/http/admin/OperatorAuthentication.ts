@@ -1,24 +1,36 @@
 import { HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Effect, Layer, Option, Predicate, Redacted } from "effect"
-import { ForeignOrigin, InsufficientRole, InvalidRequest, NotSignedIn } from "../../domain/Failure.ts"
+import { ForeignOrigin, InsufficientRole, InvalidRequest, NotSignedIn, UnknownEndpoint } from "../../domain/Failure.ts"
 import { isAtLeast, type Role } from "../../domain/Operator.ts"
+import { scopeOf } from "../../services/admin/Operator.ts"
 import { Operators } from "../../services/admin/Operators.ts"
 import { SignInLimiter } from "../../services/admin/SignInLimiter.ts"
 import { keyFrom } from "../../services/idempotency/Fingerprint.ts"
 import { presentedKey } from "../admission/CallerAuthentication.ts"
-import { type OwnNames, requireLoopback } from "../admission/Loopback.ts"
+import { isFromLoopback, type OwnNames, requireLoopback } from "../admission/Loopback.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 import { LoopbackAccess, OwnerAccess, ReadAccess, WriteAccess } from "./Access.ts"
 import { requireReadableBody } from "./AdminBody.ts"
+import { restrictToMembers } from "./MemberEndpoints.ts"
 
 export const sessionCookie = "gateway_session"
 
 export class AdminOptions extends Context.Tag("gateway/http/AdminOptions")<
   AdminOptions,
-  OwnNames & { readonly consolePublic: boolean }
+  OwnNames & {
+    readonly consolePublic: boolean
+    /** Members are let in from anywhere, and operators only where `consolePublic` does. */
+    readonly membersPublic: boolean
+  }
 >() {}
+
+/** Whether a request comes from where only members are let in. */
+export const isForMembersOnly = ({ consolePublic, membersPublic, ...own }: typeof AdminOptions.Service) =>
+  Effect.map(isFromLoopback(own), (isLocal) => membersPublic && !consolePublic && !isLocal)
+
+const isPublic = ({ consolePublic, membersPublic }: typeof AdminOptions.Service) => consolePublic || membersPublic
 
 export const sessionOf = ({ cookies }: HttpServerRequest.HttpServerRequest): Redacted.Redacted | undefined => {
   const secret = cookies[sessionCookie]
@@ -66,7 +78,7 @@ const make = Effect.gen(function* () {
 
   return (needed: Role) =>
     Effect.gen(function* () {
-      yield* requireLoopback(options.consolePublic, options)
+      yield* requireLoopback(isPublic(options), options)
       const request = yield* HttpServerRequest.HttpServerRequest
       const { address } = yield* RequestContext
       const presented = presentedKey(request.headers)
@@ -78,10 +90,12 @@ const make = Effect.gen(function* () {
         onSome: (token) => byToken(token, address),
         onNone: () => bySession(sessionOf(request), request.method)
       })
+      if (operator.org !== null) yield* restrictToMembers
+      else if (yield* isForMembersOnly(options)) return yield* new UnknownEndpoint()
       if (!isAtLeast(operator.role, needed)) return yield* new InsufficientRole({ needed })
       yield* requireReadableBody
       const { id, name, role } = operator
-      return { again, actor: { name, via, role, operator: id } }
+      return { again, actor: { name, via, role, operator: id, scope: scopeOf(operator) } }
     }).pipe(Effect.provideService(AdminOptions, options))
 })
 
@@ -120,7 +134,7 @@ export const AccessLayer = Layer.mergeAll(
   Layer.effect(
     LoopbackAccess,
     Effect.map(AdminOptions, (options) =>
-      Effect.zipRight(requireLoopback(options.consolePublic, options), requireReadableBody)
+      Effect.zipRight(requireLoopback(isPublic(options), options), requireReadableBody)
     )
   ),
   Layer.effect(ReadAccess, reading),

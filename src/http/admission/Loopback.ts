@@ -34,6 +34,9 @@ const isLocal = (request: HttpServerRequest.HttpServerRequest, own: OwnNames): b
   )
 }
 
+export const isFromLoopback = (own: OwnNames) =>
+  Effect.map(HttpServerRequest.HttpServerRequest, (request) => isLocal(request, own))
+
 /** Unless it is public, an endpoint does not exist for requests from elsewhere. */
 export const requireLoopback = (isPublic: boolean, own: OwnNames) =>
   Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>

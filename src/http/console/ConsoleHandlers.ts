@@ -74,12 +74,14 @@ const send = ({ headers, plain, zipped }: File) =>
 const toPage = HttpServerResponse.empty({ status: 308, headers: { location: "../console" } })
 
 /** The browser's program is loaded by the first who asks. */
-export const ConsoleHandlers = (options: OwnNames & { readonly consolePublic: boolean }) =>
+export const ConsoleHandlers = (
+  options: OwnNames & { readonly consolePublic: boolean; readonly membersPublic: boolean }
+) =>
   HttpApiBuilder.group(SiteApi, "console", (handlers) => {
     let loaded: ReadonlyMap<string, File> | undefined
     const files = Effect.promise(async () => (loaded ??= await loadFiles()))
     const serve = Effect.fnUntraced(function* (name: string) {
-      yield* requireLoopback(options.consolePublic, options)
+      yield* requireLoopback(options.consolePublic || options.membersPublic, options)
       const file = (yield* files).get(name)
       return file === undefined ? yield* new UnknownEndpoint() : yield* send(file)
     })

@@ -33,6 +33,7 @@ interface ServerOptions extends Dispatch.DispatchOptions {
   readonly publicUrl: string
   readonly metricsPublic: boolean
   readonly consolePublic: boolean
+  readonly membersPublic: boolean
   readonly chatBodyBytes: number
   readonly mediaBodyBytes: number
   /** Served under `/media/`; undefined: not served. */

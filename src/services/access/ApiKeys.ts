@@ -4,10 +4,11 @@ import type { Fragment } from "@effect/sql/Statement"
 import { Context, Data, Effect, Layer, Redacted } from "effect"
 import { keyPrefix } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { assignmentsOf, selectList } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/Statement.ts"
+import { inScope, recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Key, type KeyLimits, limits } from "./Key.ts"
 
 interface KeyQuery {
@@ -61,12 +62,20 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
     /** In order of creation, revoked ones included. */
     readonly list: (org: OrgId) => Effect.Effect<ReadonlyArray<Key>>
     /** Newest first. */
-    readonly page: (query: KeyQuery) => Effect.Effect<ReadonlyArray<Key>>
-    readonly find: (id: string) => Effect.Effect<Key, KeyNotFound>
-    readonly update: (id: string, changes: KeyLimits) => Effect.Effect<Key, KeyNotFound | KeyRevoked>
-    readonly revoke: (id: string) => Effect.Effect<Key, KeyNotFound>
+    readonly page: (scope: OrganizationScope, query: KeyQuery) => Effect.Effect<ReadonlyArray<Key>>
+    readonly find: (scope: OrganizationScope, id: string) => Effect.Effect<Key, KeyNotFound>
+    readonly update: (
+      scope: OrganizationScope,
+      id: string,
+      changes: KeyLimits
+    ) => Effect.Effect<Key, KeyNotFound | KeyRevoked>
+    readonly revoke: (scope: OrganizationScope, id: string) => Effect.Effect<Key, KeyNotFound>
     /** The old secret works on for `graceSeconds`, by default not at all; one from before it ends at once. */
-    readonly reissue: (id: string, graceSeconds?: number) => Effect.Effect<IssuedKey, KeyNotFound | KeyRevoked>
+    readonly reissue: (
+      scope: OrganizationScope,
+      id: string,
+      graceSeconds?: number
+    ) => Effect.Effect<IssuedKey, KeyNotFound | KeyRevoked>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -83,17 +92,23 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         (SELECT coalesce(sum(key_spend.spent), 0) FROM key_spend
           WHERE key_id = api_keys.id AND day >= cap_period_start(coalesce(cap_period, 'total'))) AS spent_usd`)
 
-      const find = Effect.fn("ApiKeys.find")(function* (id: string) {
-        const [found] = yield* records(sql`SELECT ${columns} FROM api_keys WHERE id = ${toStorable(id)}`)
+      const named = (scope: OrganizationScope, id: string) => sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
+
+      const find = Effect.fn("ApiKeys.find")(function* (scope: OrganizationScope, id: string) {
+        const [found] = yield* records(sql`SELECT ${columns} FROM api_keys WHERE ${named(scope, toStorable(id))}`)
         return found ?? (yield* new KeyNotFound({ id }))
       })
 
-      const changeLive = Effect.fnUntraced(function* (id: string, assignments: ReadonlyArray<Fragment>) {
+      const changeLive = Effect.fnUntraced(function* (
+        scope: OrganizationScope,
+        id: string,
+        assignments: ReadonlyArray<Fragment>
+      ) {
         const [changed] = yield* records(sql`
           UPDATE api_keys SET ${sql.csv(assignments)}
-          WHERE id = ${id} AND revoked_at IS NULL RETURNING ${columns}`)
+          WHERE ${named(scope, id)} AND revoked_at IS NULL RETURNING ${columns}`)
         if (changed !== undefined) return changed
-        yield* find(id)
+        yield* find(scope, id)
         return yield* new KeyRevoked({ id })
       })
 
@@ -118,10 +133,10 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         list: Effect.fn("ApiKeys.list")((org: OrgId) =>
           records(sql`SELECT ${columns} FROM api_keys WHERE org_id = ${org} ORDER BY created_at, id`)
         ),
-        page: Effect.fn("ApiKeys.page")(({ after, limit, org, search, state }: KeyQuery) =>
+        page: Effect.fn("ApiKeys.page")((scope: OrganizationScope, { after, limit, org, search, state }: KeyQuery) =>
           records(sql`
             SELECT ${columns} FROM api_keys ${listing(sql, {
-              equal: { org_id: org },
+              equal: { org_id: scope.narrow(org) },
               where: [
                 ...whenDefined(state, (state) => sql.literal(states[state])),
                 ...whenDefined(search, (search) => matchSearch(sql, search)),
@@ -131,19 +146,20 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
               limit
             })}`)
         ),
-        update: Effect.fn("ApiKeys.update")(function* (id: string, changes: KeyLimits) {
+        update: Effect.fn("ApiKeys.update")(function* (scope: OrganizationScope, id: string, changes: KeyLimits) {
           const changed = assignmentsOf(sql, limits, changes).map(({ column, value }) => sql`${sql(column)} = ${value}`)
-          return yield* changeLive(id, changed.length === 0 ? [sql`name = name`] : changed)
+          return yield* changeLive(scope, id, changed.length === 0 ? [sql`name = name`] : changed)
         }),
-        revoke: Effect.fn("ApiKeys.revoke")(function* (id: string) {
+        revoke: Effect.fn("ApiKeys.revoke")(function* (scope: OrganizationScope, id: string) {
           const [revoked] = yield* records(sql`
-            UPDATE api_keys SET revoked_at = coalesce(revoked_at, now()) WHERE id = ${id} RETURNING ${columns}`)
+            UPDATE api_keys SET revoked_at = coalesce(revoked_at, now())
+            WHERE ${named(scope, id)} RETURNING ${columns}`)
           return revoked ?? (yield* new KeyNotFound({ id }))
         }),
-        reissue: Effect.fn("ApiKeys.reissue")(function* (id: string, graceSeconds?: number) {
+        reissue: Effect.fn("ApiKeys.reissue")(function* (scope: OrganizationScope, id: string, graceSeconds?: number) {
           const secret = ids.secret(keyPrefix)
           const hasGrace = graceSeconds !== undefined
-          const record = yield* changeLive(id, [
+          const record = yield* changeLive(scope, id, [
             hasGrace ? sql`previous_hash = hash` : sql`previous_hash = NULL`,
             hasGrace ? sql`previous_hint = hint` : sql`previous_hint = NULL`,
             sql`previous_expires_at = now() + ${graceSeconds ?? null}::integer * interval '1 second'`,

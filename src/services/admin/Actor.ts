@@ -1,6 +1,7 @@
 import { hostname, userInfo } from "node:os"
 import { Context, Layer } from "effect"
 import type { Role } from "../../domain/Operator.ts"
+import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 
 type Variables = Readonly<Record<string, string | undefined>>
 
@@ -32,7 +33,7 @@ export const commandLineName = (
   return `cli:${oneLine(`${SUDO_USER || accountOf(readAccount)}@${hostname()}${from}`)}`
 }
 
-/** Who makes a change. */
+/** Who reads or changes. */
 export class CurrentActor extends Context.Tag("gateway/CurrentActor")<
   CurrentActor,
   {
@@ -41,6 +42,8 @@ export class CurrentActor extends Context.Tag("gateway/CurrentActor")<
     readonly via: "cli" | "api" | "console"
     readonly role: Role
     readonly operator: string | undefined
+    /** What it may reach. */
+    readonly scope: OrganizationScope
     /** A repeated change with the same key gets the result of the first one. */
     readonly idempotencyKey: string | undefined
   }
@@ -52,6 +55,7 @@ export class CurrentActor extends Context.Tag("gateway/CurrentActor")<
       via: "cli" as const,
       role: "owner" as const,
       operator: undefined,
+      scope: OrganizationScope.all,
       idempotencyKey: undefined
     }))
 }

@@ -3,6 +3,7 @@ import { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { listing } from "../sql/Listing.ts"
 import { inTimeRange, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/Statement.ts"
@@ -73,7 +74,7 @@ export class Audit extends Context.Tag("gateway/Audit")<
       change: Change<A, Record, Encoded, E, R>
     ) => Effect.Effect<Changed<A, Record>, E | InvalidRequest, R | CurrentActor>
     /** Newest first. */
-    readonly list: (query: AuditQuery) => Effect.Effect<ReadonlyArray<AuditRow>>
+    readonly list: (scope: OrganizationScope, query: AuditQuery) => Effect.Effect<ReadonlyArray<AuditRow>>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -152,17 +153,22 @@ export class Audit extends Context.Tag("gateway/Audit")<
           return audit(creation, undefined, run)
         },
         change: (change) => {
-          const run = Effect.flatMap(findLocked(change, change.target), ({ id, was }) =>
-            Effect.map(change.run(id), (value) => ({ value, was }))
-          )
+          const run = Effect.gen(function* () {
+            const { scope } = yield* CurrentActor
+            // A member does not wait for the lock of what it cannot reach: how long it takes would tell.
+            if (scope.org !== undefined) yield* change.find(change.target)
+            const { id, was } = yield* findLocked(change, change.target)
+            return { value: yield* change.run(id), was }
+          })
           return audit(change, change.target, run)
         },
-        list: Effect.fn("Audit.list")(({ action, actor, after, limit, org, target, ...range }: AuditQuery) =>
-          recordsOf(AuditRow)(sql`
+        list: Effect.fn("Audit.list")((scope: OrganizationScope, query: AuditQuery) => {
+          const { action, actor, after, limit, org, target, ...range } = query
+          return recordsOf(AuditRow)(sql`
             SELECT id::float8 AS id, at, actor, via, action, target, org_id AS org, before, after,
               (SELECT name FROM organizations WHERE organizations.id = org_id) AS org_name
             FROM audit ${listing(sql, {
-              equal: { target, org_id: org, actor },
+              equal: { target, org_id: scope.narrow(org), actor },
               where: [
                 ...whenDefined(
                   action,
@@ -174,7 +180,7 @@ export class Audit extends Context.Tag("gateway/Audit")<
               by: ["audit.id"],
               limit
             })}`)
-        )
+        })
       })
     })
   )

@@ -6,7 +6,7 @@ import { auditResource, operation } from "./Operation.ts"
 const ranges = auditResource({
   name: "blocklist",
   record: BlockedRange,
-  find: (range) =>
+  find: (_, range) =>
     Effect.flatMap(BlockList, ({ list }) => Effect.map(list, (all) => all.find(({ id }) => id === range)))
 })
 

@@ -3,6 +3,7 @@ import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
 import { Entry } from "../ledger/Entry.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { RequestLog } from "../telemetry/RequestLog.ts"
+import { CurrentActor } from "./Actor.ts"
 import { Audit } from "./Audit.ts"
 import { Organizations } from "./Organizations.ts"
 
@@ -26,13 +27,14 @@ export const topUp = (given: {
   Effect.gen(function* () {
     const { create } = yield* Audit
     const { keep } = yield* Organizations
+    const { scope } = yield* CurrentActor
     const { topUp } = yield* LedgerAdmin
     return yield* create({
       ...common,
       action: "credits.top_up",
       input: given,
       record: TopUpRecord,
-      run: Effect.flatMap(keep(given.org), ({ id }) => topUp({ ...given, org: id })),
+      run: Effect.flatMap(keep(scope, given.org), ({ id }) => topUp({ ...given, org: id })),
       recordOf: ({ entry, replayed }: { readonly entry: Entry; readonly replayed: boolean }) => ({
         ...entry,
         replayed
@@ -49,13 +51,14 @@ export const adjust = (given: {
   Effect.gen(function* () {
     const { create } = yield* Audit
     const { keep } = yield* Organizations
+    const { scope } = yield* CurrentActor
     const { adjust } = yield* LedgerAdmin
     return yield* create({
       ...common,
       action: "credits.adjust",
       input: given,
       record: Entry,
-      run: Effect.flatMap(keep(given.org), ({ id }) => adjust({ ...given, org: id })),
+      run: Effect.flatMap(keep(scope, given.org), ({ id }) => adjust({ ...given, org: id })),
       recordOf: (entry: Entry) => entry
     })
   })
@@ -73,10 +76,15 @@ const maxFound = 100
 const chargedRequest = Effect.fnUntraced(function* (id: string) {
   const ledger = yield* LedgerAdmin
   const { list } = yield* RequestLog
-  const rows = yield* list({ id, limit: maxFound })
+  const { scope } = yield* CurrentActor
+  const rows = yield* list(scope, { id, limit: maxFound })
   if (rows.length === 0) return yield* new RequestUnknown({ id })
   const found = yield* Effect.forEach(rows, ({ holdId, id: row, orgId: org }) =>
-    Effect.map(holdId === null ? Effect.succeed(undefined) : ledger.hold(holdId), (money) => ({ row, org, money }))
+    Effect.map(holdId === null ? Effect.succeed(undefined) : ledger.hold(scope, holdId), (money) => ({
+      row,
+      org,
+      money
+    }))
   )
   const charged = found.flatMap(({ money, org, row }) =>
     money === undefined || (money.hold.charged ?? 0n) === 0n ? [] : [{ row, org, hold: money.hold.id }]
@@ -92,8 +100,9 @@ const chargedRequest = Effect.fnUntraced(function* (id: string) {
 
 const requireLiving = Effect.fnUntraced(function* (org: string) {
   const { keep } = yield* Organizations
+  const { scope } = yield* CurrentActor
   const message = `The request is of the organization ${org}, which was deleted: no balance can take a refund.`
-  yield* Effect.mapError(keep(org), () => new RefundRefused({ message }))
+  yield* Effect.mapError(keep(scope, org), () => new RefundRefused({ message }))
 })
 
 const remainder = (id: string, charged: bigint, remaining: bigint) => {

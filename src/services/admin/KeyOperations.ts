@@ -6,13 +6,14 @@ import { Key, type KeyLimits, type reissuing } from "../access/Key.ts"
 import type { CatalogSnapshot } from "../catalog/Catalog.ts"
 import { FieldRefused } from "../resources/FieldRefused.ts"
 import type { Written } from "../resources/Input.ts"
+import { CurrentActor } from "./Actor.ts"
 import { auditResource, operation } from "./Operation.ts"
 import { Organizations } from "./Organizations.ts"
 
 const keys = auditResource({
   name: "keys",
   record: Key,
-  find: (id) => Effect.flatMap(ApiKeys, ({ find }) => find(id))
+  find: (scope, id) => Effect.flatMap(ApiKeys, ({ find }) => find(scope, id))
 })
 
 const limitsFrom = Effect.fnUntraced(function* (given: KeyLimits, present?: Key) {
@@ -42,8 +43,9 @@ export const create = operation(
   "Issue a key; its secret is shown this once",
   ({ organization, ...given }: KeyLimits & { readonly organization: string }) => {
     const run = Effect.gen(function* () {
+      const { scope } = yield* CurrentActor
       const limits = yield* limitsFrom(given)
-      const { id: org } = yield* Effect.flatMap(Organizations, ({ keep }) => keep(organization))
+      const { id: org } = yield* Effect.flatMap(Organizations, ({ keep }) => keep(scope, organization))
       return yield* Effect.flatMap(ApiKeys, ({ create }) => create({ org, ...limits }))
     })
     return keys.create("create", { organization, ...given }, run, recordOf)
@@ -55,15 +57,15 @@ export const update = operation("Change what a key may do; what is left out stay
     "update",
     id,
     given,
-    Effect.fnUntraced(function* (id) {
+    Effect.fnUntraced(function* (scope, id) {
       const { find, update } = yield* ApiKeys
-      return yield* update(id, yield* limitsFrom(given, yield* find(id)))
+      return yield* update(scope, id, yield* limitsFrom(given, yield* find(scope, id)))
     })
   )
 )
 
 export const revoke = operation("Make a key useless, for good", (id: string) =>
-  keys.change("revoke", id, {}, (id) => Effect.flatMap(ApiKeys, ({ revoke }) => revoke(id)))
+  keys.change("revoke", id, {}, (scope, id) => Effect.flatMap(ApiKeys, ({ revoke }) => revoke(scope, id)))
 )
 
 export const reissue = operation(
@@ -73,7 +75,7 @@ export const reissue = operation(
       "reissue",
       id,
       given,
-      (id) => Effect.flatMap(ApiKeys, ({ reissue }) => reissue(id, given.grace_seconds ?? undefined)),
+      (scope, id) => Effect.flatMap(ApiKeys, ({ reissue }) => reissue(scope, id, given.grace_seconds ?? undefined)),
       recordOf
     )
 )

@@ -1,5 +1,6 @@
 import { Effect, Option, type Schema, Stream } from "effect"
 import { type CsvCell, csvLine } from "../../domain/Csv.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { ListedEntry } from "../ledger/Entry.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import type { EntryQuery } from "../ledger/LedgerPages.ts"
@@ -32,13 +33,15 @@ const linesOf = <R>(
   ).pipe((lines) => Stream.concat(Stream.succeed([csvLine(columns)]), lines))
 
 /** Newest first. */
-export const entryLines = (query: Omit<EntryQuery, keyof Paging>) =>
-  linesOf(namesOf(ListedEntry), (paging) => Effect.flatMap(LedgerAdmin, ({ page }) => page({ ...query, ...paging })))
+export const entryLines = (scope: OrganizationScope, query: Omit<EntryQuery, keyof Paging>) =>
+  linesOf(namesOf(ListedEntry), (paging) =>
+    Effect.flatMap(LedgerAdmin, ({ page }) => page(scope, { ...query, ...paging }))
+  )
 
 /** Oldest first. */
-export const holdLines = (query: Omit<HoldQuery, keyof Paging>) =>
+export const holdLines = (scope: OrganizationScope, query: Omit<HoldQuery, keyof Paging>) =>
   linesOf(namesOf(OpenHold), (paging) =>
-    Effect.flatMap(LedgerAdmin, ({ openHolds }) => openHolds({ ...query, ...paging }))
+    Effect.flatMap(LedgerAdmin, ({ openHolds }) => openHolds(scope, { ...query, ...paging }))
   )
 
 /** A line of names, then one for each hold. */

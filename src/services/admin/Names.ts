@@ -2,7 +2,8 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { rowsOf } from "../sql/Statement.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import { inScope, rowsOf } from "../sql/Statement.ts"
 
 /** By the id of an organization or a key; deleted ones have theirs too. */
 export type NameMap = ReadonlyMap<string, string>
@@ -16,7 +17,7 @@ const Named = Schema.Struct({ id: Schema.String, name: Schema.String })
 
 export class Names extends Context.Tag("gateway/Names")<
   Names,
-  { readonly of: (owned: ReadonlyArray<Owned>) => Effect.Effect<NameMap> }
+  { readonly of: (scope: OrganizationScope, owned: ReadonlyArray<Owned>) => Effect.Effect<NameMap> }
 >() {
   static readonly layer = Layer.effect(
     Names,
@@ -24,13 +25,15 @@ export class Names extends Context.Tag("gateway/Names")<
       const sql = yield* SqlClient.SqlClient
       const found = rowsOf(Named)
       return Names.of({
-        of: Effect.fn("Names.of")(function* (owned: ReadonlyArray<Owned>) {
+        of: Effect.fn("Names.of")(function* (scope: OrganizationScope, owned: ReadonlyArray<Owned>) {
           if (owned.length === 0) return new Map()
           const organizations = [...new Set(owned.map(({ orgId }) => orgId))]
           const keys = [...new Set(owned.flatMap(({ keyId }) => keyId ?? []))]
           const names = yield* found(sql`
-            SELECT id, name FROM organizations WHERE id = ANY (${organizations}::text[])
-            UNION ALL SELECT id, name FROM api_keys WHERE id = ANY (${keys}::text[]) AND name IS NOT NULL`)
+            SELECT id, name FROM organizations
+            WHERE ${sql.and([sql`id = ANY (${organizations}::text[])`, ...inScope(sql, scope, "id")])}
+            UNION ALL SELECT id, name FROM api_keys
+            WHERE ${sql.and([sql`id = ANY (${keys}::text[]) AND name IS NOT NULL`, ...inScope(sql, scope)])}`)
           return new Map(names.map(({ id, name }) => [id, name]))
         })
       })
@@ -43,12 +46,15 @@ interface OfOrganization {
 }
 
 /** With what the organization of each is called; null where it is not known. */
-export const nameAll = <Record extends OfOrganization>(records: ReadonlyArray<Record>) =>
+export const nameAll = <Record extends OfOrganization>(scope: OrganizationScope, records: ReadonlyArray<Record>) =>
   Effect.gen(function* () {
     const names = yield* Names
-    const known = yield* names.of(records.map(({ org }) => ({ orgId: OrgId.make(org) })))
+    const known = yield* names.of(
+      scope,
+      records.map(({ org }) => ({ orgId: OrgId.make(org) }))
+    )
     return records.map((record) => ({ ...record, org_name: known.get(record.org) ?? null }))
   })
 
-export const nameOne = <Record extends OfOrganization>(record: Record) =>
-  Effect.map(nameAll([record]), ([named = { ...record, org_name: null }]) => named)
+export const nameOne = <Record extends OfOrganization>(scope: OrganizationScope, record: Record) =>
+  Effect.map(nameAll(scope, [record]), ([named = { ...record, org_name: null }]) => named)

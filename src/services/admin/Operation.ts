@@ -1,4 +1,6 @@
 import { Effect, identity, type Schema } from "effect"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import { CurrentActor } from "./Actor.ts"
 import { Audit } from "./Audit.ts"
 
 /** What operators do with a resource, said once for the admin API, the commands and the console. */
@@ -20,7 +22,7 @@ interface Resource<Record extends Identified, Encoded, E, R> {
   readonly name: string
   /** Without secrets: the audit keeps it. */
   readonly record: Schema.Schema<Record, Encoded>
-  readonly find: (reference: string) => Effect.Effect<Record | undefined, E, R>
+  readonly find: (scope: OrganizationScope, reference: string) => Effect.Effect<Record | undefined, E, R>
   /** By default its `org`. */
   readonly orgOf?: (record: Record) => string | undefined
 }
@@ -32,6 +34,7 @@ export const auditResource = <Record extends Identified, Encoded, E, R>({
   orgOf = ({ org }) => org ?? undefined,
   record
 }: Resource<Record, Encoded, E, R>) => {
+  const findInScope = (reference: string) => Effect.flatMap(CurrentActor, ({ scope }) => find(scope, reference))
   const common = {
     record,
     targetOf: ({ id }: Record) => id,
@@ -41,17 +44,17 @@ export const auditResource = <Record extends Identified, Encoded, E, R>({
     action: string,
     target: string,
     input: unknown,
-    run: (id: string) => Effect.Effect<A, E1, R1>,
+    run: (scope: OrganizationScope, id: string) => Effect.Effect<A, E1, R1>,
     recordOf: (value: A) => Record
   ) =>
     Effect.flatMap(Audit, ({ change }) =>
-      change<A, Record, Encoded, E | E1, R | R1>({
+      change<A, Record, Encoded, E | E1, R | R1 | CurrentActor>({
         ...common,
         action: `${name}.${action}`,
         input,
         target,
-        find,
-        run,
+        find: findInScope,
+        run: (id) => Effect.flatMap(CurrentActor, ({ scope }) => run(scope, id)),
         recordOf
       })
     )
@@ -69,7 +72,7 @@ export const auditResource = <Record extends Identified, Encoded, E, R>({
       action: string,
       target: string,
       input: unknown,
-      run: (id: string) => Effect.Effect<Record, E1, R1>
+      run: (scope: OrganizationScope, id: string) => Effect.Effect<Record, E1, R1>
     ) => changeWith(action, target, input, run, identity<Record>),
     /** Like `change`, for a `run` that returns more than the record. */
     changeWith

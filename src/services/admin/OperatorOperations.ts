@@ -3,17 +3,24 @@ import { CurrentActor } from "./Actor.ts"
 import { auditResource, operation } from "./Operation.ts"
 import { type NewOperator, Operator } from "./Operator.ts"
 import { Operators } from "./Operators.ts"
+import { Organizations } from "./Organizations.ts"
 
 const operators = auditResource({
   name: "operators",
   record: Operator,
-  find: (reference) => Effect.flatMap(Operators, ({ find }) => find(reference))
+  find: (_, reference) => Effect.flatMap(Operators, ({ find }) => find(reference))
 })
 
 const recordOf = ({ operator }: { readonly operator: Operator }) => operator
 
 /** Refuses operators of the admin API only: the command line may revoke anyone. */
 export class LockOut extends Data.TaggedError("LockOut")<{ readonly message: string }> {}
+
+export class MemberRoleRefused extends Data.TaggedError("MemberRoleRefused")<{}> {
+  override get message() {
+    return "A member of an organization has the role read or write: only operators of the gateway can be owners."
+  }
+}
 
 /** After the `#` no server and no log sees it. */
 export const consoleLink = (publicUrl: string, link: Redacted.Redacted) =>
@@ -23,8 +30,13 @@ export const create = operation(
   "Let someone use the console and the admin API. Link and token are shown this once",
   (given: NewOperator) => {
     const run = Effect.gen(function* () {
+      const { scope } = yield* CurrentActor
       const { create, link } = yield* Operators
-      const made = yield* create(given)
+      const { organization, ...operator } = given
+      if (organization !== undefined && operator.role === "owner") return yield* new MemberRoleRefused()
+      const { keep } = yield* Organizations
+      const org = organization === undefined ? undefined : (yield* keep(scope, organization)).id
+      const made = yield* create({ ...operator, org })
       return { ...made, link: yield* Effect.orDie(link(made.operator.id)) }
     })
     return operators.create("create", given, run, recordOf)
@@ -36,7 +48,7 @@ export const link = operation("Make another link that opens the console once", (
     "link",
     reference,
     {},
-    Effect.fnUntraced(function* (id) {
+    Effect.fnUntraced(function* (_, id) {
       const { find, link } = yield* Operators
       return { operator: yield* find(id), link: yield* link(id) }
     }),
@@ -60,7 +72,7 @@ export const revoke = operation("End an operator's token, links and sessions at 
     "revoke",
     reference,
     {},
-    Effect.fnUntraced(function* (id) {
+    Effect.fnUntraced(function* (_, id) {
       const { find, revoke } = yield* Operators
       yield* requireOtherOwner(yield* find(id))
       return yield* revoke(id)

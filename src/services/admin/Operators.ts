@@ -1,10 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Redacted, Schema } from "effect"
+import type { OrgId } from "../../domain/Organization.ts"
 import { secretHash } from "../access/ApiKeys.ts"
 import { UnixSeconds } from "../resources/Record.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { recordsOf } from "../sql/Statement.ts"
-import { type NewOperator, Operator } from "./Operator.ts"
+import { Operator } from "./Operator.ts"
 
 export class OperatorNameTaken extends Data.TaggedError("OperatorNameTaken")<{ readonly name: string }> {
   override get message() {
@@ -22,6 +23,16 @@ export class OperatorNotFound extends Data.TaggedError("OperatorNotFound")<{ rea
   override get message() {
     return `There is no operator ${this.reference}.`
   }
+}
+
+interface Created extends Pick<Operator, "name" | "role"> {
+  /** Whose member it is; undefined: of none. */
+  readonly org?: OrgId | undefined
+}
+
+/** From other machines perhaps members alone are let in. */
+export interface Admission {
+  readonly membersOnly: boolean
 }
 
 export interface Session {
@@ -47,7 +58,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
   {
     /** The token is shown only here. */
     readonly create: (
-      operator: NewOperator
+      operator: Created
     ) => Effect.Effect<
       { readonly operator: Operator; readonly token: Redacted.Redacted },
       OperatorNameTaken | OperatorNameRefused
@@ -62,8 +73,9 @@ export class Operators extends Context.Tag("gateway/Operators")<
     /** A secret that opens one session, within 24 hours. */
     readonly link: (reference: string) => Effect.Effect<Redacted.Redacted, OperatorNotFound>
     readonly byToken: (token: Redacted.Redacted) => Effect.Effect<Operator | undefined>
-    readonly openByToken: (token: Redacted.Redacted) => Effect.Effect<OpenedSession | undefined>
-    readonly openByLink: (link: Redacted.Redacted) => Effect.Effect<OpenedSession | undefined>
+    readonly openByToken: (token: Redacted.Redacted, admission: Admission) => Effect.Effect<OpenedSession | undefined>
+    /** One who is not admitted leaves the link as it was. */
+    readonly openByLink: (link: Redacted.Redacted, admission: Admission) => Effect.Effect<OpenedSession | undefined>
     readonly session: (secret: Redacted.Redacted) => Effect.Effect<Session | undefined>
     readonly close: (secret: Redacted.Redacted) => Effect.Effect<void>
     readonly prune: Effect.Effect<void>
@@ -75,7 +87,11 @@ export class Operators extends Context.Tag("gateway/Operators")<
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
       const records = recordsOf(Operator)
-      const columns = sql.literal("operators.id, name, role, operators.created_at, used_at, revoked_at")
+      const columns = sql.literal(`operators.id, name, role, org_id AS org, operators.created_at, used_at, revoked_at,
+        (SELECT organizations.name FROM organizations WHERE organizations.id = operators.org_id) AS org_name`)
+      // A deleted organization has no members, whoever deleted it.
+      const isLiving = sql.literal(`revoked_at IS NULL AND (org_id IS NULL
+        OR EXISTS (SELECT FROM organizations WHERE organizations.id = operators.org_id AND deleted_at IS NULL))`)
       const hashOf = (secret: Redacted.Redacted) => sql`decode(${secretHash(Redacted.value(secret))}, 'hex')`
 
       const find = Effect.fn("Operators.find")(function* (reference: string) {
@@ -90,13 +106,13 @@ export class Operators extends Context.Tag("gateway/Operators")<
         return found.revoked_at === null ? found : yield* new OperatorNotFound({ reference })
       })
 
-      const create = Effect.fn("Operators.create")(function* (wanted: NewOperator) {
+      const create = Effect.fn("Operators.create")(function* (wanted: Created) {
         const name = wanted.name.normalize()
         if (!nameRule.test(name)) return yield* new OperatorNameRefused()
         const token = Redacted.make(ids.secret(tokenPrefix))
         const [operator] = yield* records(sql`
-          INSERT INTO operators (id, name, role, token_hash)
-          VALUES (${ids.prefixed("opr")}, ${name}, ${wanted.role}, ${hashOf(token)})
+          INSERT INTO operators (id, name, role, org_id, token_hash)
+          VALUES (${ids.prefixed("opr")}, ${name}, ${wanted.role}, ${wanted.org ?? null}, ${hashOf(token)})
           ON CONFLICT (name) WHERE revoked_at IS NULL DO NOTHING RETURNING ${columns}`)
         return { operator: operator ?? (yield* new OperatorNameTaken({ name })), token }
       })
@@ -130,7 +146,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
       const byToken = Effect.fn("Operators.byToken")(function* (token: Redacted.Redacted) {
         if (!Redacted.value(token).startsWith(tokenPrefix)) return undefined
         const [found] = yield* records(sql`
-          SELECT ${columns} FROM operators WHERE token_hash = ${hashOf(token)} AND revoked_at IS NULL`)
+          SELECT ${columns} FROM operators WHERE token_hash = ${hashOf(token)} AND ${isLiving}`)
         if (found !== undefined) {
           yield* Effect.orDie(sql`
             UPDATE operators SET used_at = now()
@@ -146,16 +162,18 @@ export class Operators extends Context.Tag("gateway/Operators")<
         const [opened] = yield* recordsOf(Expiring)(sql`
           INSERT INTO operator_sessions (hash, operator_id, expires_at)
           SELECT ${hashOf(secret)}, id, now() + ${sessionHours} * interval '1 hour' FROM operators
-          WHERE id = ${operator.id} AND revoked_at IS NULL RETURNING expires_at`)
+          WHERE id = ${operator.id} AND ${isLiving} RETURNING expires_at`)
         return opened && { operator, secret, expires_at: opened.expires_at }
       })
 
-      const takeLink = Effect.fnUntraced(function* (secret: Redacted.Redacted) {
+      const takeLink = Effect.fnUntraced(function* (secret: Redacted.Redacted, { membersOnly }: Admission) {
         const [operator] = yield* records(sql`
           WITH taken AS (
-            DELETE FROM operator_links WHERE hash = ${hashOf(secret)} RETURNING operator_id, expires_at > now() AS is_valid
+            DELETE FROM operator_links WHERE hash = ${hashOf(secret)} AND (NOT ${membersOnly}::boolean
+              OR operator_id IN (SELECT id FROM operators WHERE org_id IS NOT NULL))
+            RETURNING operator_id, expires_at > now() AS is_valid
           )
-          SELECT ${columns} FROM operators JOIN taken ON operator_id = id WHERE is_valid AND revoked_at IS NULL`)
+          SELECT ${columns} FROM operators JOIN taken ON operator_id = id WHERE is_valid AND ${isLiving}`)
         return operator
       })
 
@@ -163,7 +181,7 @@ export class Operators extends Context.Tag("gateway/Operators")<
         const [found] = yield* recordsOf(Schema.Struct({ ...Operator.fields, ...Expiring.fields }))(sql`
           SELECT ${columns}, operator_sessions.expires_at
           FROM operator_sessions JOIN operators ON operators.id = operator_id
-          WHERE hash = ${hashOf(secret)} AND expires_at > now() AND revoked_at IS NULL`)
+          WHERE hash = ${hashOf(secret)} AND expires_at > now() AND ${isLiving}`)
         return found && { operator: found, expires_at: found.expires_at }
       })
 
@@ -176,8 +194,9 @@ export class Operators extends Context.Tag("gateway/Operators")<
         byToken,
         session,
         list: Effect.withSpan(records(sql`SELECT ${columns} FROM operators ORDER BY created_at, id`), "Operators.list"),
-        openByToken: (token) => open(byToken(token)),
-        openByLink: (secret) => open(takeLink(secret)),
+        openByToken: (token, { membersOnly }) =>
+          open(Effect.map(byToken(token), (found) => (membersOnly && found?.org === null ? undefined : found))),
+        openByLink: (secret, admission) => open(takeLink(secret, admission)),
         close: (secret) =>
           Effect.asVoid(Effect.orDie(sql`DELETE FROM operator_sessions WHERE hash = ${hashOf(secret)}`)),
         prune: Effect.orDie(

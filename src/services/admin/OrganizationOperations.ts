@@ -8,7 +8,7 @@ import { Organizations } from "./Organizations.ts"
 const organizations = auditResource({
   name: "organizations",
   record: Organization,
-  find: (reference) => Effect.flatMap(Organizations, ({ find }) => find(reference)),
+  find: (scope, reference) => Effect.flatMap(Organizations, ({ find }) => find(scope, reference)),
   orgOf: ({ id }) => id
 })
 
@@ -25,25 +25,25 @@ export const update = operation("Change an organization", (reference: string, ch
     "update",
     reference,
     changes,
-    Effect.fnUntraced(function* (id) {
+    Effect.fnUntraced(function* (scope, id) {
       const { find, update } = yield* Organizations
-      return yield* update(id, { ...changes, ...(yield* capFrom(changes, yield* find(id))) })
+      return yield* update(id, { ...changes, ...(yield* capFrom(changes, yield* find(scope, id))) })
     })
   )
 )
 
 export const suspend = operation("Refuse all keys of an organization until it is resumed", (reference: string) =>
-  organizations.change("suspend", reference, {}, (id) => Effect.flatMap(Organizations, ({ suspend }) => suspend(id)))
+  organizations.change("suspend", reference, {}, (_, id) => Effect.flatMap(Organizations, ({ suspend }) => suspend(id)))
 )
 
 export const resume = operation("Let a suspended organization in again", (reference: string) =>
-  organizations.change("resume", reference, {}, (id) => Effect.flatMap(Organizations, ({ resume }) => resume(id)))
+  organizations.change("resume", reference, {}, (_, id) => Effect.flatMap(Organizations, ({ resume }) => resume(id)))
 )
 
 export const remove = operation(
   "Delete an organization without balance and holds: revoke its keys, free its name. Its ledger stays",
   (reference: string) =>
-    organizations.change("delete", reference, {}, (id) =>
+    organizations.change("delete", reference, {}, (_, id) =>
       Effect.flatMap(Organizations, (organizations) => organizations.delete(id))
     )
 )

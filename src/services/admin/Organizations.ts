@@ -2,11 +2,12 @@ import { SqlClient } from "@effect/sql"
 import type { Fragment } from "@effect/sql/Statement"
 import { Context, Data, Effect, Layer } from "effect"
 import { type NanoUsd, toUsdText, zero } from "../../domain/Money.ts"
+import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { capResetsAt, capSpent } from "../ledger/CapSql.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { assignmentsOf, selectList } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/Statement.ts"
+import { inScope, recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Organization, type OrganizationSettings, settings } from "./Organization.ts"
 
 export class NameTaken extends Data.TaggedError("NameTaken")<{ readonly name: string }> {
@@ -66,10 +67,10 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
     }) => Effect.Effect<Organization, NameTaken | NameRefused>
     readonly list: Effect.Effect<ReadonlyArray<Organization>>
     /** Newest first. */
-    readonly page: (query: OrganizationQuery) => Effect.Effect<ReadonlyArray<Organization>>
-    readonly find: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
+    readonly page: (scope: OrganizationScope, query: OrganizationQuery) => Effect.Effect<ReadonlyArray<Organization>>
+    readonly find: (scope: OrganizationScope, reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     /** As `find`; it cannot be deleted before the transaction ends. */
-    readonly keep: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
+    readonly keep: (scope: OrganizationScope, reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     readonly update: (
       reference: string,
       changes: OrganizationSettings
@@ -77,7 +78,7 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
     /** Revokes its keys for good and frees its name. Its entries stay, and nothing but reports finds it by its id. */
     readonly delete: (reference: string) => Effect.Effect<Organization, OrganizationNotFound | OrganizationInUse>
     /** As `find`, of deleted ones too. */
-    readonly findAny: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
+    readonly findAny: (scope: OrganizationScope, reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     /** Refuses every key until it is resumed. */
     readonly suspend: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
     readonly resume: (reference: string) => Effect.Effect<Organization, OrganizationNotFound>
@@ -99,11 +100,16 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
       const insert = (name: string) => sql`
         INSERT INTO organizations (id, name) VALUES (${ids.prefixed("org")}, ${name})
         ON CONFLICT (name) DO NOTHING RETURNING ${columns}`
-      const selectAny = (reference: string) => {
+      const selectAny = (scope: OrganizationScope, reference: string) => {
         const known = toStorable(reference).normalize()
-        return sql`SELECT ${columns} FROM organizations WHERE (id = ${known} OR name = ${known})`
+        return sql`SELECT ${columns} FROM organizations WHERE ${sql.and([
+          sql`(id = ${known} OR name = ${known})`,
+          ...inScope(sql, scope, "id")
+        ])}`
       }
-      const select = (reference: string) => sql`${selectAny(reference)} AND deleted_at IS NULL`
+      const selectLive = (scope: OrganizationScope, reference: string) =>
+        sql`${selectAny(scope, reference)} AND deleted_at IS NULL`
+      const select = (reference: string) => selectLive(OrganizationScope.all, reference)
 
       const one = Effect.fnUntraced(function* (reference: string, statement: Parameters<typeof records>[0]) {
         const [found] = yield* records(statement)
@@ -164,6 +170,8 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
             WHERE id = ${organization.id} AND deleted_at IS NULL AND balance = 0 AND held = 0 RETURNING *
           ), revoked AS (
             UPDATE api_keys SET revoked_at = now() FROM deleted WHERE org_id = deleted.id AND revoked_at IS NULL
+          ), members AS (
+            UPDATE operators SET revoked_at = now() FROM deleted WHERE org_id = deleted.id AND operators.revoked_at IS NULL
           )
           SELECT ${columns} FROM deleted`)
         return deleted ?? (yield* new OrganizationInUse({ organization: yield* one(reference, select(reference)) }))
@@ -175,10 +183,12 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
           records(sql`SELECT ${columns} FROM organizations WHERE deleted_at IS NULL ORDER BY created_at, id`),
           "Organizations.list"
         ),
-        page: Effect.fn("Organizations.page")(({ after, limit, search, state }: OrganizationQuery) =>
-          records(sql`
+        page: Effect.fn("Organizations.page")(
+          (scope: OrganizationScope, { after, limit, search, state }: OrganizationQuery) =>
+            records(sql`
             SELECT ${columns} FROM organizations WHERE ${sql.and([
               sql.literal(state === undefined ? "deleted_at IS NULL" : states[state]),
+              ...inScope(sql, scope, "id"),
               ...whenDefined(search, (text) => sql`(id = ${toStorable(text)} OR name ILIKE ${toLikePattern(text)})`),
               ...whenDefined(after, (id) => sql`id < ${toStorable(id)}`)
             ])}
@@ -186,10 +196,14 @@ export class Organizations extends Context.Tag("gateway/Organizations")<
         ),
         update,
         delete: remove,
-        findAny: Effect.fn("Organizations.findAny")((reference: string) => one(reference, selectAny(reference))),
-        find: Effect.fn("Organizations.find")((reference: string) => one(reference, select(reference))),
-        keep: Effect.fn("Organizations.keep")((reference: string) =>
-          one(reference, sql`${select(reference)} FOR KEY SHARE`)
+        findAny: Effect.fn("Organizations.findAny")((scope: OrganizationScope, reference: string) =>
+          one(reference, selectAny(scope, reference))
+        ),
+        find: Effect.fn("Organizations.find")((scope: OrganizationScope, reference: string) =>
+          one(reference, selectLive(scope, reference))
+        ),
+        keep: Effect.fn("Organizations.keep")((scope: OrganizationScope, reference: string) =>
+          one(reference, sql`${selectLive(scope, reference)} FOR KEY SHARE`)
         ),
         suspend: Effect.fn("Organizations.suspend")((reference: string) =>
           set(reference, sql`suspended_at = coalesce(suspended_at, now())`)

@@ -49,7 +49,7 @@ const routes = <E, R>(inCatalog: InCatalog<E, R>) =>
   auditResource({
     name: "routes",
     record: RouteControl,
-    find: (route) =>
+    find: (_, route) =>
       Effect.zipRight(
         requireRoute(route, inCatalog),
         Effect.flatMap(RouteControls, ({ find }) => find(route))

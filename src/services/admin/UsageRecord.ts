@@ -1,5 +1,6 @@
 import { Effect, Option, Schema, Stream } from "effect"
 import { type CsvCell, csvLine } from "../../domain/Csv.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { reportedCounts } from "../requests/RequestCounts.ts"
 import { TextOrNull, Usd } from "../resources/Record.ts"
 import { Usage, type UsageRow } from "../telemetry/Usage.ts"
@@ -112,13 +113,21 @@ export const usageRecord = ([by, thenBy]: Groupings, row: UsageRow): UsageRecord
   ...usageSums(row)
 })
 
+/** Which columns a reader gets. */
+type IsShown = (column: string) => boolean
+const always: IsShown = () => true
+
 const usageCells = (record: UsageRecord, columns: ReadonlyArray<string>) => {
   const cells: Readonly<Record<string, CsvCell>> = record
   return columns.map((column) => cells[column])
 }
 
-export const usageCsv = (groupings: Groupings, rows: ReadonlyArray<UsageRow>): ReadonlyArray<string> => {
-  const columns = usageColumns(groupings)
+export const usageCsv = (
+  groupings: Groupings,
+  rows: ReadonlyArray<UsageRow>,
+  isShown: IsShown = always
+): ReadonlyArray<string> => {
+  const columns = usageColumns(groupings).filter(isShown)
   return [columns, ...rows.map((row) => usageCells(usageRecord(groupings, row), columns))].map(csvLine)
 }
 
@@ -126,13 +135,18 @@ export const usageCsv = (groupings: Groupings, rows: ReadonlyArray<UsageRow>): R
 const perPage = 10_000
 
 /** A line of names, then one for each group; without their ends. */
-export const usageCsvLines = (groupings: Groupings, query: Omit<UsageQuery, "by" | "thenBy" | "after" | "limit">) => {
+export const usageCsvLines = (
+  scope: OrganizationScope,
+  groupings: Groupings,
+  query: Omit<UsageQuery, "by" | "thenBy" | "after" | "limit">,
+  isShown: IsShown = always
+) => {
   const [by, thenBy] = groupings
   return Stream.paginateEffect<UsagePlace | undefined, ReadonlyArray<string>, never, Usage>(undefined, (after) =>
     Effect.gen(function* () {
       const { report } = yield* Usage
-      const { next, rows } = yield* report({ ...query, by, thenBy, after, limit: perPage })
-      return [usageCsv(groupings, rows).slice(after === undefined ? 0 : 1), Option.fromNullable(next)]
+      const { next, rows } = yield* report(scope, { ...query, by, thenBy, after, limit: perPage })
+      return [usageCsv(groupings, rows, isShown).slice(after === undefined ? 0 : 1), Option.fromNullable(next)]
     })
   )
 }

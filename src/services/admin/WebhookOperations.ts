@@ -2,6 +2,7 @@ import { Effect, Schema, Struct } from "effect"
 import { OrgId } from "../../domain/Organization.ts"
 import { Delivery, Endpoint } from "../webhooks/Endpoint.ts"
 import { Webhooks } from "../webhooks/Webhooks.ts"
+import { CurrentActor } from "./Actor.ts"
 import { Audit } from "./Audit.ts"
 import { auditResource, operation } from "./Operation.ts"
 import { Organizations } from "./Organizations.ts"
@@ -9,24 +10,25 @@ import { Organizations } from "./Organizations.ts"
 const endpoints = auditResource({
   name: "webhooks",
   record: Endpoint,
-  find: (id) => Effect.flatMap(Webhooks, ({ find }) => find(id))
+  find: (scope, id) => Effect.flatMap(Webhooks, ({ find }) => find(scope, id))
 })
 
 /** With the secret, once. */
 export const add = operation("Send an organization's events to a URL", (organization: string, url: string) => {
   const run = Effect.gen(function* () {
-    const { id: org } = yield* Effect.flatMap(Organizations, ({ keep }) => keep(organization))
+    const { scope } = yield* CurrentActor
+    const { id: org } = yield* Effect.flatMap(Organizations, ({ keep }) => keep(scope, organization))
     return yield* Effect.flatMap(Webhooks, ({ add }) => add({ org, url }))
   })
   return endpoints.create("add", { organization, url }, run, ({ endpoint }) => endpoint)
 })
 
 export const remove = operation("Remove an endpoint and everything that was written for it", (id: string) =>
-  endpoints.change("remove", id, {}, (id) => Effect.flatMap(Webhooks, ({ remove }) => remove(id)))
+  endpoints.change("remove", id, {}, (scope, id) => Effect.flatMap(Webhooks, ({ remove }) => remove(scope, id)))
 )
 
 export const enable = operation("Send again to an endpoint that was disabled because it answered 410", (id: string) =>
-  endpoints.change("enable", id, {}, (id) => Effect.flatMap(Webhooks, ({ enable }) => enable(id)))
+  endpoints.change("enable", id, {}, (scope, id) => Effect.flatMap(Webhooks, ({ enable }) => enable(scope, id)))
 )
 
 const Replayed = Schema.Array(Delivery)
@@ -35,13 +37,14 @@ export const replay = operation("Send an event again to all its destinations, un
   Effect.gen(function* () {
     const { change } = yield* Audit
     const { deliveries, replay } = yield* Webhooks
+    const { scope } = yield* CurrentActor
     return yield* change({
       action: "webhooks.replay",
       input: {},
       target: id,
       record: Replayed,
-      find: (event) => deliveries({ event }),
-      run: replay,
+      find: (event) => deliveries(scope, { event }),
+      run: (event) => replay(scope, event),
       recordOf: (all) => all.map(Struct.omit("row")),
       targetOf: () => id,
       orgOf: ([first]) => first?.org
@@ -58,12 +61,13 @@ export const reissueSecret = operation(
       const { change } = yield* Audit
       const { find } = yield* Organizations
       const { secret } = yield* Webhooks
+      const { scope } = yield* CurrentActor
       return yield* change({
         action: "webhooks.reissue_secret",
         input: {},
         target: organization,
         record: Reissued,
-        find: (reference) => Effect.map(find(reference), ({ id }) => ({ id })),
+        find: (reference) => Effect.map(find(scope, reference), ({ id }) => ({ id })),
         run: (id) => Effect.as(secret(OrgId.make(id), { reissue: true }), { id }),
         recordOf: (record) => record,
         targetOf: ({ id }) => id,

@@ -2,7 +2,8 @@ import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Schema } from "effect"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { availableOf, Balance, type OrgId } from "../../domain/Organization.ts"
-import { recordsOf, rowsOf } from "../sql/Statement.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import { inScope, recordsOf, rowsOf } from "../sql/Statement.ts"
 import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
 import { Entry, entryColumns, type ListedEntry, refundPrefix } from "./Entry.ts"
 import { HoldContended } from "./HoldClosing.ts"
@@ -81,14 +82,14 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
     ) => Effect.Effect<{ readonly entry: Entry; readonly replayed: boolean }, RefTaken | RefReserved>
     readonly adjust: (correction: Adjustment) => Effect.Effect<Entry, WouldOverdraw>
     /** Entries of all organizations, with names and requests; newest first. */
-    readonly page: (query: EntryQuery) => Effect.Effect<ReadonlyArray<ListedEntry>>
+    readonly page: (scope: OrganizationScope, query: EntryQuery) => Effect.Effect<ReadonlyArray<ListedEntry>>
     /** Oldest first. */
-    readonly openHolds: (query: HoldQuery) => Effect.Effect<ReadonlyArray<OpenHold>>
+    readonly openHolds: (scope: OrganizationScope, query: HoldQuery) => Effect.Effect<ReadonlyArray<OpenHold>>
     /** Newest first. */
     readonly entries: (org: OrgId, options: { readonly limit: number }) => Effect.Effect<ReadonlyArray<Entry>>
     /** Also takes it off the key's spend, of the day of the charge. */
     readonly refund: (refund: Refund) => Effect.Effect<Entry, NothingToRefund>
-    readonly hold: (id: string) => Effect.Effect<HoldHistory | undefined>
+    readonly hold: (scope: OrganizationScope, id: string) => Effect.Effect<HoldHistory | undefined>
     /** By the id of the hold. */
     readonly refundedAmounts: ReturnType<typeof makeRefundedAmounts>
     /** Proves every invariant over the whole database. */
@@ -140,8 +141,10 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         return yield* new WouldOverdraw({ available: availableOf(left) })
       })
 
-      const hold = Effect.fn("LedgerAdmin.hold")(function* (id: string) {
-        const [hold] = yield* rowsOf(HoldRow)(sql`SELECT * FROM all_holds WHERE id = ${id}`)
+      const hold = Effect.fn("LedgerAdmin.hold")(function* (scope: OrganizationScope, id: string) {
+        const [hold] = yield* rowsOf(HoldRow)(
+          sql`SELECT * FROM all_holds WHERE ${sql.and([sql`id = ${id}`, ...inScope(sql, scope)])}`
+        )
         if (hold === undefined) return undefined
         const entries = yield* records(sql`
           SELECT ${columnsOf("ledger_entries")} FROM ledger_entries WHERE hold_id = ${id}

@@ -1,8 +1,9 @@
 import type { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
+import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { listing } from "../sql/Listing.ts"
-import { inTimeRange, recordsOf, whenDefined } from "../sql/Statement.ts"
+import { inScope, inTimeRange, recordsOf, whenDefined } from "../sql/Statement.ts"
 import { Entry, type EntryKind, entryColumns, isOfKind, ListedEntry } from "./Entry.ts"
 import { refundsOf } from "./RefundSql.ts"
 
@@ -19,14 +20,21 @@ export interface EntryQuery {
 }
 
 export const makePages = (sql: SqlClient.SqlClient) => {
-  const entryListing = ({ after, kind, limit, org, ...range }: EntryQuery, from = "ledger_entries") =>
+  const entryListing = (
+    scope: OrganizationScope,
+    { after, kind, limit, org, ...range }: EntryQuery,
+    from = "ledger_entries"
+  ) =>
     listing(sql, {
-      equal: { org_id: org },
+      equal: { org_id: scope.narrow(org) },
       where: [
         // The partial indexes `ledger_entries_org_paid` and `ledger_entries_paid` have all kinds but charges.
         ...whenDefined(kind, (kind) => sql.literal(isOfKind(kind, from))),
         ...inTimeRange(sql, "at", range),
-        ...whenDefined(after, (id) => sql`(at, id) < ((SELECT at FROM ledger_entries WHERE id = ${id}), ${id}::bigint)`)
+        ...whenDefined(after, (id) => {
+          const named = sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
+          return sql`(at, id) < ((SELECT at FROM ledger_entries WHERE ${named}), ${id}::bigint)`
+        })
       ],
       by: ["at", "id"],
       limit
@@ -41,10 +49,10 @@ export const makePages = (sql: SqlClient.SqlClient) => {
   /** Newest first. */
   const entries = (org: OrgId, { limit }: { readonly limit: number }) =>
     recordsOf(Entry)(sql`
-      SELECT ${sql.literal(entryColumns("ledger_entries"))} FROM ledger_entries ${entryListing({ org, limit })}`)
+      SELECT ${sql.literal(entryColumns("ledger_entries"))} FROM ledger_entries ${entryListing(OrganizationScope.only(org), { limit })}`)
 
   // The planner expects few ids of an array, and looks the requests of these up.
-  const page = Effect.fn("LedgerAdmin.page")((query: EntryQuery) => {
+  const page = Effect.fn("LedgerAdmin.page")((scope: OrganizationScope, query: EntryQuery) => {
     const from = query.hold === undefined ? sql.literal("ledger_entries") : entriesOf(query.hold)
     return recordsOf(ListedEntry)(sql`
       SELECT ${sql.literal(entryColumns("entry"))}, organizations.name AS org_name, log.id AS request,
@@ -52,7 +60,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
         coalesce(log.request_id, (SELECT request_id FROM videos WHERE hold_id = entry.paid_hold)) AS request_id
       FROM (
         SELECT *, coalesce(hold_id, substring(ref FROM '^refund:([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})')::uuid) AS paid_hold
-        FROM ledger_entries WHERE id = ANY (ARRAY(SELECT id FROM ${from} AS entries ${entryListing(query, "entries")}))
+        FROM ledger_entries WHERE id = ANY (ARRAY(SELECT id FROM ${from} AS entries ${entryListing(scope, query, "entries")}))
       ) AS entry
       JOIN organizations ON organizations.id = entry.org_id
       LEFT JOIN request_log AS log ON log.id = entry.paid_hold AND log.hold_id = log.id

@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option, Schema, Stream } from "effect"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
+import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { Usage } from "../telemetry/Usage.ts"
 import type { Range } from "../telemetry/UsageRanges.ts"
@@ -34,7 +35,7 @@ export const ownWindows = Effect.fn("Reconciliation.ownWindows")(function* (
   { from, to }: Range
 ) {
   const { report } = yield* Usage
-  const { rows } = yield* report({ by: unit, thenBy: "route", since: from, until: to })
+  const { rows } = yield* report(OrganizationScope.all, { by: unit, thenBy: "route", since: from, until: to })
   return rows.flatMap(({ completionTokens, cost, group, promptTokens, subgroup }): ReadonlyArray<OwnWindow> => {
     const model = modelOf(account, subgroup)
     return group === null || model === undefined

@@ -1,5 +1,6 @@
 import type { SqlClient, SqlError, Statement } from "@effect/sql"
 import { Context, Effect, Schema, type Scope } from "effect"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { rowSchema } from "../resources/Record.ts"
 
 export type Row = Readonly<Record<string, unknown>>
@@ -52,6 +53,13 @@ export const equals = (
   columns: Readonly<Record<string, string | number | Date | null | undefined>>
 ): ReadonlyArray<Statement.Fragment> =>
   Object.entries(columns).flatMap(([column, value]) => whenDefined(value, (value) => sql`${sql(column)} = ${value}`))
+
+/** What is in the scope; `column` has the id of an organization. */
+export const inScope = (
+  sql: SqlClient.SqlClient,
+  scope: OrganizationScope,
+  column = "org_id"
+): ReadonlyArray<Statement.Fragment> => equals(sql, { [column]: scope.org })
 
 /** From `since` on, before `until`. */
 export const inTimeRange = (

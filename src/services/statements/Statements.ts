@@ -4,6 +4,7 @@ import type { GatewayBusy } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { type Month, monthAt } from "../../domain/Month.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { EntryKind } from "../ledger/Entry.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { makeCustomerReads } from "../telemetry/CustomerReads.ts"
@@ -78,7 +79,11 @@ export class Statements extends Context.Tag("gateway/Statements")<
   Statements,
   {
     /** Of the running month where none is given. */
-    readonly find: (org: OrgId, month: Month | undefined) => Effect.Effect<Statement, NoStatement>
+    readonly find: (
+      scope: OrganizationScope,
+      org: OrgId,
+      month: Month | undefined
+    ) => Effect.Effect<Statement, NoStatement>
     /** As `find`, within the limits of customers' reports. */
     readonly findForCustomer: (
       org: OrgId,
@@ -111,7 +116,12 @@ export class Statements extends Context.Tag("gateway/Statements")<
         )
 
       return Statements.of({
-        find: Effect.fn("Statements.find")(function* (org: OrgId, given: Month | undefined) {
+        find: Effect.fn("Statements.find")(function* (
+          scope: OrganizationScope,
+          named: OrgId,
+          given: Month | undefined
+        ) {
+          const org = scope.narrow(named) ?? named
           const month = yield* choose(org, given)
           return yield* decode(org, month)(statementOf(sql, org, month))
         }),

@@ -2,9 +2,10 @@ import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import type { AddressRange } from "../access/AddressRange.ts"
 import { listing } from "../sql/Listing.ts"
-import { equals, inTimeRange, whenDefined } from "../sql/Statement.ts"
+import { equals, inScope, inTimeRange, whenDefined } from "../sql/Statement.ts"
 import { isWithin } from "./RequestSearch.ts"
 import { uncountedRows } from "./UsageSql.ts"
 
@@ -45,9 +46,15 @@ const withStatus = (sql: SqlClient.SqlClient, status: StatusFilter) => {
 
 const isUuid = Schema.is(Schema.UUID)
 
-const timeOf = (sql: SqlClient.SqlClient, after: string) => sql`(SELECT at FROM request_log WHERE id = ${after})`
+/** `org` is that of the scope. */
+interface ScopedQuery extends RequestQuery {
+  readonly scope: OrganizationScope
+}
 
-const conditionsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
+const timeOf = (sql: SqlClient.SqlClient, scope: OrganizationScope, after: string) =>
+  sql`(SELECT at FROM request_log WHERE ${sql.and([sql`id = ${after}`, ...inScope(sql, scope)])})`
+
+const conditionsOf = (sql: SqlClient.SqlClient, query: ScopedQuery) => {
   const { after, code, endedSince, id, key, model, org, route, status, surface, tag, user } = query
   return [
     ...equals(sql, { end_user: user, tag, org_id: org, key_id: key, model, route, surface, code }),
@@ -55,7 +62,7 @@ const conditionsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
     ...whenDefined(query.address, (range) => isWithin(sql, range)),
     ...whenDefined(id, (id) => (isUuid(id) ? sql`(request_id = ${id} OR id = ${id}::uuid)` : sql`request_id = ${id}`)),
     ...inTimeRange(sql, "at", query),
-    ...whenDefined(after, (id) => sql`(at, id) < (${timeOf(sql, id)}, ${id}::uuid)`),
+    ...whenDefined(after, (id) => sql`(at, id) < (${timeOf(sql, query.scope, id)}, ${id}::uuid)`),
     ...whenDefined(endedSince, (from) => sql`at + total_ms * interval '1 millisecond' >= ${new Date(from)}`)
   ]
 }
@@ -91,7 +98,7 @@ const totalsOf = (sql: SqlClient.SqlClient, query: RequestQuery) => {
 }
 
 /** The newest hours that have such requests by the totals or uncounted, one after the other until the rows are enough. */
-const listByHours = (sql: SqlClient.SqlClient, query: RequestQuery) => {
+const listByHours = (sql: SqlClient.SqlClient, query: ScopedQuery) => {
   const { after, limit, since, until } = query
   const { hours, series } = totalsOf(sql, query)
   return sql`
@@ -105,7 +112,7 @@ const listByHours = (sql: SqlClient.SqlClient, query: RequestQuery) => {
       WHERE ${sql.and(conditionsOf(sql, query))}
     ), hours AS (
       SELECT least(${until === undefined ? null : new Date(until)}::timestamptz, ${
-        after === undefined ? sql`'infinity'` : sql`${timeOf(sql, after)} + interval '1 microsecond'`
+        after === undefined ? sql`'infinity'` : sql`${timeOf(sql, query.scope, after)} + interval '1 microsecond'`
       }) AS hour, 0::bigint AS found, NULL::request_log[] AS listed
       UNION ALL
       SELECT next.hour, found + cardinality(here.listed), here.listed FROM hours, LATERAL (
@@ -142,7 +149,7 @@ const areTotalsReady = (sql: SqlClient.SqlClient, query: RequestQuery) =>
     Effect.map(([{ isReady }]) => isReady)
   )
 
-const listPlainly = (sql: SqlClient.SqlClient, query: RequestQuery) => {
+const listPlainly = (sql: SqlClient.SqlClient, query: ScopedQuery) => {
   const { code, id, key, limit, model, org, status, tag, user, ...others } = query
   // An id finds its rows whatever else is asked for, and a status may be rarer than a model.
   const isFree =
@@ -156,15 +163,17 @@ const listPlainly = (sql: SqlClient.SqlClient, query: RequestQuery) => {
 }
 
 /** The two kinds of errors have an order each. */
-const listErrors = (sql: SqlClient.SqlClient, query: RequestQuery) => sql`
+const listErrors = (sql: SqlClient.SqlClient, query: ScopedQuery) => sql`
   SELECT * FROM (
     SELECT * FROM (${listByHours(sql, { ...query, status: "5xx" })}) AS failed UNION ALL
     SELECT * FROM (${listPlainly(sql, { ...query, status: undefined, code: "stream_error" })}) AS broken WHERE status < 500
   ) AS errors ORDER BY at DESC, id DESC LIMIT ${query.limit}`
 
 /** The rows that match, newest first. */
-export const listRequests = (sql: SqlClient.SqlClient, query: RequestQuery) =>
-  Effect.if(isByHours(query) ? areTotalsReady(sql, query) : Effect.succeed(false), {
+export const listRequests = (sql: SqlClient.SqlClient, scope: OrganizationScope, given: RequestQuery) => {
+  const query = { ...given, scope, org: scope.narrow(given.org) }
+  return Effect.if(isByHours(query) ? areTotalsReady(sql, query) : Effect.succeed(false), {
     onTrue: () => (query.status === "error" ? listErrors(sql, query) : listByHours(sql, query)),
     onFalse: () => listPlainly(sql, query)
   })
+}

@@ -1,5 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Schema, Struct } from "effect"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { columnNames, type RequestColumn, requestColumns, toFields } from "../requests/RequestColumns.ts"
 import { type RequestEntry, toRow } from "../requests/RequestEntry.ts"
@@ -35,9 +36,9 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
   {
     /** A later entry of a request replaces its outcome, e.g. when its charge was refunded. */
     readonly write: (entry: RequestEntry) => Effect.Effect<void>
-    readonly list: (query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
+    readonly list: (scope: OrganizationScope, query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
     /** Fails where listing would read far more rows than it lists. */
-    readonly checkSearch: (search: AddressSearch) => Effect.Effect<void, SearchTooLong>
+    readonly checkSearch: (scope: OrganizationScope, search: AddressSearch) => Effect.Effect<void, SearchTooLong>
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {
@@ -76,8 +77,10 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
 
       return RequestLog.of({
         write,
-        list: Effect.fn("RequestLog.list")((query: RequestQuery) => rows(listRequests(sql, query))),
-        checkSearch: (search) => checkSearch(sql, search),
+        list: Effect.fn("RequestLog.list")((scope: OrganizationScope, query: RequestQuery) =>
+          rows(listRequests(sql, scope, query))
+        ),
+        checkSearch: (scope, search) => checkSearch(sql, { ...search, org: scope.narrow(search.org) }),
         prune: Effect.fn("RequestLog.prune")((olderThan: Duration.Duration) => {
           const seconds = Math.floor(Duration.toSeconds(olderThan))
           const before = sql`date_trunc('hour', now() - ${seconds} * interval '1 second', 'UTC')`

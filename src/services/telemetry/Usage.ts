@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Record, Schema } from "effect"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { toFields } from "../requests/RequestColumns.ts"
 import { requestCounts } from "../requests/RequestCounts.ts"
 import { rowsOf } from "../sql/Statement.ts"
@@ -44,14 +45,15 @@ interface UsageReport {
 /** What requests of any time come to, also of those whose rows are gone. */
 export class Usage extends Context.Tag("gateway/Usage")<
   Usage,
-  { readonly report: (query: UsageQuery) => Effect.Effect<UsageReport> }
+  { readonly report: (scope: OrganizationScope, query: UsageQuery) => Effect.Effect<UsageReport> }
 >() {
   static readonly layer = Layer.effect(
     Usage,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       return Usage.of({
-        report: Effect.fn("Usage.report")(function* (query: UsageQuery) {
+        report: Effect.fn("Usage.report")(function* (scope: OrganizationScope, given: UsageQuery) {
+          const query = { ...given, org: scope.narrow(given.org) }
           const found = yield* rowsOf(UsageRow)(report(sql, query, "unknown"))
           const totals = found.at(-1)
           if (totals === undefined) return yield* Effect.dieMessage("a report has no totals")

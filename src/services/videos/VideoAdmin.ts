@@ -4,9 +4,10 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import { VideoNotFound } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { refundsOf } from "../ledger/RefundSql.ts"
 import { listing } from "../sql/Listing.ts"
-import { inTimeRange, rowsOf, whenDefined } from "../sql/Statement.ts"
+import { inScope, inTimeRange, rowsOf, whenDefined } from "../sql/Statement.ts"
 import { RequestRow } from "../telemetry/RequestLog.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
 import { cancelled } from "./VideoState.ts"
@@ -73,12 +74,12 @@ export class VideoOver extends Data.TaggedError("VideoOver")<{
 export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
   VideoAdmin,
   {
-    readonly list: (query: JobQuery) => Effect.Effect<ReadonlyArray<VideoJob>>
-    readonly find: (id: string) => Effect.Effect<VideoJob, VideoNotFound>
-    readonly findByHold: (hold: string) => Effect.Effect<VideoJob | undefined>
-    readonly retry: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
+    readonly list: (scope: OrganizationScope, query: JobQuery) => Effect.Effect<ReadonlyArray<VideoJob>>
+    readonly find: (scope: OrganizationScope, id: string) => Effect.Effect<VideoJob, VideoNotFound>
+    readonly findByHold: (scope: OrganizationScope, hold: string) => Effect.Effect<VideoJob | undefined>
+    readonly retry: (scope: OrganizationScope, id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
     /** Releases the hold whichever instance has the lease, and cancels upstream where possible. */
-    readonly cancel: (id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
+    readonly cancel: (scope: OrganizationScope, id: string) => Effect.Effect<VideoJob, VideoNotFound | VideoOver>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -92,42 +93,52 @@ export class VideoAdmin extends Context.Tag("gateway/VideoAdmin")<
         ) AS refunded
         FROM videos JOIN holds ON holds.id = videos.hold_id`
 
-      const createdAt = (id: string) => sql`(SELECT created_at FROM videos WHERE id = ${id})`
+      const createdAt = (scope: OrganizationScope, id: string) =>
+        sql`(SELECT created_at FROM videos WHERE ${sql.and([sql`id = ${id}`, ...inScope(sql, scope)])})`
 
-      const find = Effect.fnUntraced(function* (id: string) {
-        const [job] = yield* rows(sql`${selectJobs} WHERE videos.id = ${id}`)
+      const find = Effect.fnUntraced(function* (scope: OrganizationScope, id: string) {
+        const [job] = yield* rows(
+          sql`${selectJobs} WHERE ${sql.and([sql`videos.id = ${id}`, ...inScope(sql, scope, "videos.org_id")])}`
+        )
         return job === undefined ? yield* new VideoNotFound() : job
       })
 
-      const requireUnfinished = Effect.fnUntraced(function* (id: string) {
-        const job = yield* find(id)
+      const requireUnfinished = Effect.fnUntraced(function* (scope: OrganizationScope, id: string) {
+        const job = yield* find(scope, id)
         return job.step === "over" ? yield* new VideoOver({ id, status: job.status }) : job
       })
 
       return VideoAdmin.of({
         find,
-        findByHold: Effect.fn("VideoAdmin.findByHold")((hold: string) =>
-          Effect.map(rows(sql`${selectJobs} WHERE videos.hold_id = ${hold}`), ([job]) => job)
+        findByHold: Effect.fn("VideoAdmin.findByHold")((scope: OrganizationScope, hold: string) =>
+          Effect.map(
+            rows(
+              sql`${selectJobs} WHERE ${sql.and([sql`videos.hold_id = ${hold}`, ...inScope(sql, scope, "videos.org_id")])}`
+            ),
+            ([job]) => job
+          )
         ),
-        list: Effect.fn("VideoAdmin.list")((query: JobQuery) => {
+        list: Effect.fn("VideoAdmin.list")((scope: OrganizationScope, given: JobQuery) => {
+          const query = { ...given, org: scope.narrow(given.org) }
           const where = [
             // In the words of the index `videos_status`.
             ...(query.status === undefined || query.status === "completed" ? [] : [sql`status <> 'completed'`]),
             ...inTimeRange(sql, "created_at", query),
-            ...whenDefined(query.after, (id) => sql`(created_at, id) < (${createdAt(id)}, ${id})`)
+            ...whenDefined(query.after, (id) => sql`(created_at, id) < (${createdAt(scope, id)}, ${id})`)
           ]
           return rows(sql`${selectJobs} WHERE videos.id = ANY (ARRAY(
               SELECT id FROM videos ${listing(sql, { equal: equalIn(query), where, by: ["created_at", "id"], limit: query.limit })}
             )) ORDER BY videos.created_at DESC, videos.id DESC`)
         }),
-        retry: Effect.fn("VideoAdmin.retry")(function* (id: string) {
-          yield* requireUnfinished(id)
+        retry: Effect.fn("VideoAdmin.retry")(function* (scope: OrganizationScope, id: string) {
+          yield* requireUnfinished(scope, id)
           yield* Effect.orDie(sql`UPDATE videos SET next_at = now() WHERE id = ${id} AND step <> 'over'`)
-          return yield* find(id)
+          return yield* find(scope, id)
         }, Effect.uninterruptible),
-        cancel: Effect.fn("VideoAdmin.cancel")(function* (id: string) {
-          yield* find(id)
-          return yield* (yield* Effect.orDie(cancelJob(sql, id, cancelled, false))) ? find(id) : requireUnfinished(id)
+        cancel: Effect.fn("VideoAdmin.cancel")(function* (scope: OrganizationScope, id: string) {
+          yield* find(scope, id)
+          const isCancelled = yield* Effect.orDie(cancelJob(sql, id, cancelled, false))
+          return yield* isCancelled ? find(scope, id) : requireUnfinished(scope, id)
         }, Effect.uninterruptible)
       })
     })

@@ -1,10 +1,11 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Duration, Effect, Layer, Redacted } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { Fetcher } from "../media/Fetcher.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { recordsOf, whenDefined } from "../sql/Statement.ts"
+import { inScope, recordsOf, whenDefined } from "../sql/Statement.ts"
 import { type Delivery, Endpoint, ListedDelivery } from "./Endpoint.ts"
 import * as Outbox from "./Outbox.ts"
 import { newSecret } from "./Signature.ts"
@@ -58,18 +59,24 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
     }) => Effect.Effect<{ readonly endpoint: Endpoint; readonly secret: Redacted.Redacted }, UrlRefused>
     readonly list: (org?: OrgId) => Effect.Effect<ReadonlyArray<Endpoint>>
     /** Newest first. */
-    readonly page: (query: EndpointQuery) => Effect.Effect<ReadonlyArray<Endpoint>>
-    readonly find: (id: string) => Effect.Effect<Endpoint, EndpointNotFound>
+    readonly page: (scope: OrganizationScope, query: EndpointQuery) => Effect.Effect<ReadonlyArray<Endpoint>>
+    readonly find: (scope: OrganizationScope, id: string) => Effect.Effect<Endpoint, EndpointNotFound>
     /** With everything that was written for it. */
-    readonly remove: (id: string) => Effect.Effect<Endpoint, EndpointNotFound>
+    readonly remove: (scope: OrganizationScope, id: string) => Effect.Effect<Endpoint, EndpointNotFound>
     /** After a 410 had disabled it. */
-    readonly enable: (id: string) => Effect.Effect<Endpoint, EndpointNotFound>
+    readonly enable: (scope: OrganizationScope, id: string) => Effect.Effect<Endpoint, EndpointNotFound>
     /** What signs for the URLs that come with requests; `reissue` replaces it at once. */
     readonly secret: (org: OrgId, options: { readonly reissue: boolean }) => Effect.Effect<Redacted.Redacted>
     /** Newest first. */
-    readonly deliveries: (query: DeliveryQuery) => Effect.Effect<ReadonlyArray<ListedDelivery>>
+    readonly deliveries: (
+      scope: OrganizationScope,
+      query: DeliveryQuery
+    ) => Effect.Effect<ReadonlyArray<ListedDelivery>>
     /** Sends an event to all its destinations again, under the same id and with as many tries. */
-    readonly replay: (eventId: string) => Effect.Effect<ReadonlyArray<ListedDelivery>, EventNotFound>
+    readonly replay: (
+      scope: OrganizationScope,
+      eventId: string
+    ) => Effect.Effect<ReadonlyArray<ListedDelivery>, EventNotFound>
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
   }
 >() {
@@ -94,6 +101,8 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
           found === undefined ? new EndpointNotFound({ id }) : Effect.succeed(found)
         )
 
+      const named = (scope: OrganizationScope, id: string) => sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
+
       const add = Effect.fn("Webhooks.add")(function* ({ org, url }: { readonly org: OrgId; readonly url: string }) {
         yield* Effect.mapError(fetcher.check({ url, from: "customer" }), ({ detail }) => new UrlRefused({ detail }))
         const secret = newSecret()
@@ -112,10 +121,10 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         return Redacted.make(row?.secret ?? (yield* Effect.dieMessage("no secret was made")))
       }, Effect.orDie)
 
-      const replay = Effect.fn("Webhooks.replay")(function* (eventId: string) {
+      const replay = Effect.fn("Webhooks.replay")(function* (scope: OrganizationScope, eventId: string) {
         const replayed = yield* deliveries(sql`
           UPDATE webhook_deliveries SET state = 'pending', tries = 0, lease = NULL, next_at = now()
-          WHERE event_id = ${eventId} AND (endpoint_id IS NULL
+          WHERE ${sql.and([sql`event_id = ${eventId}`, ...inScope(sql, scope)])} AND (endpoint_id IS NULL
             OR endpoint_id IN (SELECT id FROM webhook_endpoints WHERE disabled_at IS NULL))
           RETURNING ${deliveryColumns}`)
         return replayed.length === 0 ? yield* new EventNotFound({ id: eventId }) : replayed
@@ -130,32 +139,36 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
             SELECT ${columns} FROM webhook_endpoints WHERE ${org ?? null}::text IS NULL OR org_id = ${org ?? null}
             ORDER BY org_id, created_at, id`)
         ),
-        page: Effect.fn("Webhooks.page")(({ after, limit, org }: EndpointQuery) =>
+        page: Effect.fn("Webhooks.page")((scope: OrganizationScope, { after, limit, org }: EndpointQuery) =>
           endpoints(sql`
             SELECT ${columns} FROM webhook_endpoints ${listing(sql, {
-              equal: { org_id: org },
+              equal: { org_id: scope.narrow(org) },
               where: whenDefined(after, (id) => sql`id < ${id}`),
               by: ["id"],
               limit
             })}`)
         ),
-        find: Effect.fn("Webhooks.find")((id: string) =>
-          one(id, sql`SELECT ${columns} FROM webhook_endpoints WHERE id = ${id}`)
+        find: Effect.fn("Webhooks.find")((scope: OrganizationScope, id: string) =>
+          one(id, sql`SELECT ${columns} FROM webhook_endpoints WHERE ${named(scope, id)}`)
         ),
-        remove: Effect.fn("Webhooks.remove")((id: string) =>
+        remove: Effect.fn("Webhooks.remove")((scope: OrganizationScope, id: string) =>
           one(
             id,
-            sql`WITH dropped AS (DELETE FROM webhook_deliveries WHERE endpoint_id = ${id})
-              DELETE FROM webhook_endpoints WHERE id = ${id} RETURNING ${columns}`
+            sql`WITH dropped AS (
+                DELETE FROM webhook_deliveries
+                WHERE ${sql.and([sql`endpoint_id = ${id}`, ...inScope(sql, scope)])}
+              )
+              DELETE FROM webhook_endpoints WHERE ${named(scope, id)} RETURNING ${columns}`
           )
         ),
-        enable: Effect.fn("Webhooks.enable")((id: string) =>
-          one(id, sql`UPDATE webhook_endpoints SET disabled_at = NULL WHERE id = ${id} RETURNING ${columns}`)
+        enable: Effect.fn("Webhooks.enable")((scope: OrganizationScope, id: string) =>
+          one(id, sql`UPDATE webhook_endpoints SET disabled_at = NULL WHERE ${named(scope, id)} RETURNING ${columns}`)
         ),
-        deliveries: Effect.fn("Webhooks.deliveries")(({ after, endpoint, event, limit, org, state }: DeliveryQuery) =>
-          deliveries(sql`
+        deliveries: Effect.fn("Webhooks.deliveries")((scope: OrganizationScope, query: DeliveryQuery) => {
+          const { after, endpoint, event, limit, org, state } = query
+          return deliveries(sql`
             SELECT ${deliveryColumns} FROM webhook_deliveries ${listing(sql, {
-              equal: { event_id: event, endpoint_id: endpoint, org_id: org },
+              equal: { event_id: event, endpoint_id: endpoint, org_id: scope.narrow(org) },
               where: [
                 ...whenDefined(state, (state) => sql.literal(states[state])),
                 ...whenDefined(after, (id) => sql`id < ${id}`)
@@ -163,7 +176,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
               by: ["webhook_deliveries.id"],
               limit
             })}`)
-        ),
+        }),
         prune: Effect.fn("Webhooks.prune")((olderThan: Duration.Duration) =>
           Effect.map(
             sql`DELETE FROM webhook_deliveries WHERE id = ANY (ARRAY(

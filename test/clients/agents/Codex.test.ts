@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs"
 import path from "node:path"
 import { Effect, Struct } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { assertCharged } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -18,7 +19,7 @@ interface Setting {
 const start = Effect.fnUntraced(function* ({ account: options, proxied = false }: Setting = {}) {
   const account = yield* customerOf(options)
   const keys = yield* ApiKeys
-  const raise = Effect.orDie(keys.update(account.key, { rpm: 600 }))
+  const raise = Effect.orDie(keys.update(OrganizationScope.all, account.key, { rpm: 600 }))
   const url = proxied ? (yield* impatientProxy(account.url, raise)).url : account.url
   const cwd = yield* workspace({
     ".codex/config.toml": block("Codex", "toml", { ...account, url }),

@@ -3,15 +3,16 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Redacted } from "effect"
 import type { Role } from "../../../src/domain/Operator.ts"
+import type { OrgId } from "../../../src/domain/Organization.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { assert } from "../It.ts"
 import { type Answer, bearer, callAt, type Refusal, type Sent } from "./HttpCalls.ts"
 
-/** An operator with a token. */
-export const hire = Effect.fnUntraced(function* (role: Role) {
+/** An operator with a token: of the gateway, or a member of an organization. */
+export const hire = Effect.fnUntraced(function* (role: Role, org?: OrgId) {
   const operators = yield* Operators
   const name = `test-${randomUUID()}`
-  const { operator, token } = yield* Effect.orDie(operators.create({ name, role }))
+  const { operator, token } = yield* Effect.orDie(operators.create({ name, role, org }))
   return { id: operator.id, name, role, token: Redacted.value(token) }
 })
 

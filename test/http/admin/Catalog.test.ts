@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Fiber, Schedule } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused } from "../../harness/client/HttpCalls.ts"
@@ -73,7 +74,7 @@ withLayer(layer)("the catalog at the admin API", (it) => {
     assert.strictEqual(repeated.headers.get("idempotency-replayed"), "true")
     yield* Fiber.interrupt(answers)
     assert.deepStrictEqual(yield* sql`SELECT generation FROM catalog_generation`, [{ generation: 1 }])
-    const [row, ...others] = yield* (yield* Audit).list({ actor, limit: 10 })
+    const [row, ...others] = yield* (yield* Audit).list(OrganizationScope.all, { actor, limit: 10 })
     assert.isEmpty(others)
     assert.deepInclude(row, { action: "catalog.reload", target: "catalog", after: { generation: 1 } })
   })

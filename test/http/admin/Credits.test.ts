@@ -1,5 +1,6 @@
 import { randomInt, randomUUID } from "node:crypto"
 import { Effect } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
@@ -30,7 +31,7 @@ withLayer(layer)("credits at the admin API", (it) => {
     assert.deepInclude(corrected, { org, kind: "adjustment", amount_usd: -2.5, note: "wrong way" })
     assert.strictEqual(read(yield* admin(`/organizations/${org}`)).balance_usd, 9.500000001)
 
-    const rows = yield* (yield* Audit).list({ org, limit: 10 })
+    const rows = yield* (yield* Audit).list(OrganizationScope.all, { org, limit: 10 })
     assert.deepStrictEqual(
       rows.map(({ action, actor, after, target }) => ({ action, actor, after, target })),
       [
@@ -80,7 +81,7 @@ withLayer(layer)("credits at the admin API", (it) => {
     assert.strictEqual(reserved.status, 400)
     assert.include(reserved.text, "begins with refund:")
     assert.deepStrictEqual(read(yield* admin(`/ledger?organization=${org}`)).data, [])
-    assert.deepStrictEqual(yield* (yield* Audit).list({ org, limit: 1 }), [])
+    assert.deepStrictEqual(yield* (yield* Audit).list(OrganizationScope.all, { org, limit: 1 }), [])
   })
 
   it.effect("a reference of another payment is a conflict, and so is taking what is not there", function* () {

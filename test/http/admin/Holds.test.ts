@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Fiber, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { OpenHold } from "../../../src/services/ledger/OpenHold.ts"
@@ -45,7 +46,7 @@ const holdOfInstance = Effect.fnUntraced(function* ({ key, org }: Pick<Served.Cu
 withLayer(gateway)("open holds at the admin API", (it) => {
   it.scoped("a request that runs is told by the process that runs it, until it is settled", function* () {
     const { admin, customer, holds, key, org } = yield* prepared
-    yield* Effect.orDie((yield* ApiKeys).update(key, { name: "backend" }))
+    yield* Effect.orDie((yield* ApiKeys).update(OrganizationScope.all, key, { name: "backend" }))
     const requestId = `running-${randomUUID()}`
     const headers = { "x-request-id": requestId }
     const asked = chat(customer, talk(model, "[sandbox delay=3000] hi"), { headers })

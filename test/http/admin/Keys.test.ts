@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Struct } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
@@ -49,7 +50,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     const gone = yield* admin(`/keys/${made.id}`, { method: "PATCH", body: { rpm: 1 } })
     assertRefused(gone, refusals.conflict(`The key ${made.id} is revoked.`))
 
-    const rows = yield* (yield* Audit).list({ org, limit: 10 })
+    const rows = yield* (yield* Audit).list(OrganizationScope.all, { org, limit: 10 })
     assert.deepStrictEqual(
       rows.map(({ action, actor, target, via }) => ({ action, actor, target, via })),
       ["revoke", "reissue", "update", "update", "create"].map((action) => ({
@@ -85,7 +86,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     for (const secret of [key, second.key]) assert.strictEqual(yield* models(secret), 200)
     const listed = read(yield* admin(`/keys?organization=${org}&search=${key.slice(0, 12)}`)).data
     assert.deepStrictEqual(listed, [read(yield* admin(`/keys/${id}`))])
-    const [row] = yield* (yield* Audit).list({ target: id, limit: 1 })
+    const [row] = yield* (yield* Audit).list(OrganizationScope.all, { target: id, limit: 1 })
     const { key: _, ...after } = second
     assert.deepStrictEqual(row?.after, after)
 

@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Struct } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../../harness/client/Account.ts"
@@ -22,7 +23,7 @@ withLayer(layer)("the ledger at the admin API", (it) => {
     const { admin } = yield* asOperator("write")
     const { key, org } = yield* openAccount({ nanoUsd: 5_000_000_000n })
     const { update } = yield* ApiKeys
-    yield* Effect.orDie(update(key, { name: "backend" }))
+    yield* Effect.orDie(update(OrganizationScope.all, key, { name: "backend" }))
     const { hold, requestId } = yield* chargeOne({ org, key }, 1_500_000_001n)
     const refund = { request_id: requestId, amount_usd: 0.5, note: "goodwill" }
     const given = read(yield* admin("/credits/refunds", { body: refund }), 201)

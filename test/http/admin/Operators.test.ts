@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Struct } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { adminAt, hire, hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
@@ -58,7 +59,7 @@ withLayer(layer)("operators, managed at the admin API", (it) => {
     const { link } = read(yield* admin(`/operators/${first.id}/link`, { method: "POST", headers: linkKey }), 201)
     const again = read(yield* admin(`/operators/${first.id}/link`, { method: "POST", headers: linkKey }), 201)
     assert.isNull(again.link)
-    const rows = yield* (yield* Audit).list({ actor, limit: 10 })
+    const rows = yield* (yield* Audit).list(OrganizationScope.all, { actor, limit: 10 })
     assert.deepStrictEqual(rows.map(Struct.get("action")), ["operators.link", "operators.create"])
     const sql = yield* SqlClient.SqlClient
     const kept = JSON.stringify(yield* sql`SELECT audit::text FROM audit`)
@@ -73,7 +74,7 @@ withLayer(layer)("operators, managed at the admin API", (it) => {
     const revoked = read(yield* revoke)
     assert.deepInclude(revoked, { id, name })
     assert.deepStrictEqual(read(yield* revoke), revoked)
-    const [row] = yield* (yield* Audit).list({ target: id, limit: 10 })
+    const [row] = yield* (yield* Audit).list(OrganizationScope.all, { target: id, limit: 10 })
     assert.deepStrictEqual([row?.before, row?.after], [{ ...revoked, revoked_at: null }, revoked])
   })
 

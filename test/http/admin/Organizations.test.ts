@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
@@ -27,7 +28,7 @@ withLayer(layer)("organizations at the admin API", (it) => {
     assert.strictEqual(inUse.status, 409)
     assert.include(inUse.text, "has a balance of 2.5 USD")
 
-    const rows = yield* (yield* Audit).list({ org: id, limit: 10 })
+    const rows = yield* (yield* Audit).list(OrganizationScope.all, { org: id, limit: 10 })
     assert.deepStrictEqual(
       rows.map(({ action, actor, target, via }) => ({ action, actor, target, via })),
       ["resume", "suspend", "update", "create"].map((action) => ({
@@ -116,7 +117,7 @@ withLayer(layer)("organizations at the admin API", (it) => {
       const successor = read(yield* admin("/organizations", { body: { name: second } }), 201)
       assert.strictEqual(read(yield* remove).id, id)
       assert.deepStrictEqual(read(yield* admin(at(second))), successor)
-      const rows = yield* (yield* Audit).list({ target: id, limit: 10 })
+      const rows = yield* (yield* Audit).list(OrganizationScope.all, { target: id, limit: 10 })
       assert.deepStrictEqual(
         rows.map(({ action }) => action),
         ["organizations.delete", "organizations.update", "organizations.create"]
@@ -129,7 +130,7 @@ withLayer(layer)("organizations at the admin API", (it) => {
     const headers = { "idempotency-key": randomUUID() }
     const refused = yield* admin("/organizations/none/suspend", { method: "POST", headers })
     assertRefused(refused, refusals.notFound("There is no organization none."))
-    assert.isEmpty(yield* (yield* Audit).list({ actor: name, limit: 10 }))
+    assert.isEmpty(yield* (yield* Audit).list(OrganizationScope.all, { actor: name, limit: 10 }))
     read(yield* admin("/organizations", { body: { name: randomUUID() }, headers }), 201)
   })
 

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { RouteControls } from "../../../src/services/control/RouteControls.ts"
 import { hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
@@ -100,7 +101,7 @@ withLayer(layer)("routes at the admin API", (it) => {
     assert.deepStrictEqual(read(yield* change("reset", { route })), enabled)
     const sql = yield* SqlClient.SqlClient
     assert.deepStrictEqual(yield* sql`SELECT resets FROM route_controls WHERE route = ${route}`, [{ resets: 1 }])
-    const rows = yield* (yield* Audit).list({ actor, limit: 10 })
+    const rows = yield* (yield* Audit).list(OrganizationScope.all, { actor, limit: 10 })
     assert.deepStrictEqual(
       rows.map(({ action, after, before, target }) => [action, target, before, after]),
       [

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { openAccount } from "../../harness/client/Account.ts"
@@ -88,7 +89,7 @@ withLayer(layer)("videos at the admin API", (it) => {
       yield* admin(`/videos/${id}/retry`, { method: "POST" }),
       refusals.conflict(`The video ${id} is failed: it cannot be changed any more.`)
     )
-    const [row, ...others] = yield* (yield* Audit).list({ org, limit: 10 })
+    const [row, ...others] = yield* (yield* Audit).list(OrganizationScope.all, { org, limit: 10 })
     assert.isEmpty(others)
     assert.deepInclude(row, { action: "videos.cancel", target: id, org })
     const { org_name, ...record } = cancelled
@@ -103,7 +104,7 @@ withLayer(layer)("videos at the admin API", (it) => {
     yield* sql`UPDATE videos SET next_at = now() + interval '1 hour' WHERE id = ${id}`
     const retried = read(yield* admin(`/videos/${id}/retry`, { method: "POST" }))
     assert.isAtMost(retried.next_at, Date.now() / 1000 + 60)
-    const [row] = yield* (yield* Audit).list({ org, limit: 1 })
+    const [row] = yield* (yield* Audit).list(OrganizationScope.all, { org, limit: 1 })
     assert.deepInclude(row, { action: "videos.retry", target: id })
   })
 

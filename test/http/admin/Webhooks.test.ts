@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import * as Outbox from "../../../src/services/webhooks/Outbox.ts"
 import { hostileTexts, inAddress, read, refusals } from "../../harness/client/AdminClient.ts"
@@ -55,7 +56,7 @@ withLayer(layer)("webhooks at the admin API", (it) => {
     assert.deepStrictEqual(read(repeated), endpoint)
     assert.isEmpty(read(yield* admin(`/webhooks?organization=${org}`)).data)
 
-    const rows = yield* (yield* Audit).list({ org, action: "webhooks", limit: 10 })
+    const rows = yield* (yield* Audit).list(OrganizationScope.all, { org, action: "webhooks", limit: 10 })
     assert.deepStrictEqual(
       rows.map(({ action, target }) => [action, target]),
       ["remove", "enable", "add"].map((action) => [`webhooks.${action}`, endpoint.id])
@@ -127,7 +128,7 @@ withLayer(layer)("webhooks at the admin API", (it) => {
         [event, "pending"]
       ]
     )
-    const [row] = yield* (yield* Audit).list({ target: event, limit: 1 })
+    const [row] = yield* (yield* Audit).list(OrganizationScope.all, { target: event, limit: 1 })
     assert.deepInclude(row, { action: "webhooks.replay", target: event, org })
   })
 

@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { limits } from "../../../src/services/access/Key.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { bodyFor, companionsOf, samplesOf } from "../../contracts/WrittenInputs.ts"
@@ -54,7 +55,7 @@ withLayer(layer)("what operators write at the admin API", (it) => {
         assert.deepStrictEqual(changed, { ...before, ...body })
         assert.deepStrictEqual(read(yield* admin(`${path}?organization=${organization}`)).data, [changed])
         assert.deepInclude(read(yield* admin(path, { body: { organization, ...body } }), 201), body)
-        const [row] = yield* (yield* Audit).list({ target: record.id, limit: 1 })
+        const [row] = yield* (yield* Audit).list(OrganizationScope.all, { target: record.id, limit: 1 })
         assert.deepStrictEqual([row?.before, row?.after], [before, changed])
         if (input.none === undefined) return
         const none = Object.fromEntries(companionsOf(inputs, field).map((name) => [name, null]))

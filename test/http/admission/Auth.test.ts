@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Redacted, Schema } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
@@ -97,14 +98,14 @@ withLayer(served)("the API", (it) => {
       const keys = yield* ApiKeys
       const account = yield* openAccount({})
       const other = yield* keys.create({ org: account.org })
-      yield* dies(account, keys.revoke(account.key))
+      yield* dies(account, keys.revoke(OrganizationScope.all, account.key))
       isFine(yield* models(bearer(Redacted.value(other.secret))))
     })
 
     it.effect("refuses an expired key and accepts it once its expiry is extended", function* () {
       const keys = yield* ApiKeys
       const account = yield* openAccount({})
-      const at = (expires_at: Date) => keys.update(account.key, { expires_at })
+      const at = (expires_at: Date) => keys.update(OrganizationScope.all, account.key, { expires_at })
       yield* at(new Date("2999-01-01"))
       yield* dies(account, at(new Date("2020-01-01")))
       yield* at(new Date("2999-01-01"))
@@ -117,7 +118,7 @@ withLayer(served)("the API", (it) => {
       const account = yield* openAccount({})
       const in1s = sql`UPDATE api_keys SET expires_at = now() + interval '1 second' WHERE id = ${account.key}`
       yield* dies(account, in1s)
-      assert.isNotNull((yield* keys.find(account.key)).expires_at)
+      assert.isNotNull((yield* keys.find(OrganizationScope.all, account.key)).expires_at)
     })
 
     it.effect("refuses a suspended organization's keys until it is resumed", function* () {
@@ -141,7 +142,7 @@ withLayer(served)("the API", (it) => {
         yield* issue(new Date(1)),
         yield* issue(new Date("2999-01-01"))
       ]
-      yield* keys.revoke(revoked.key)
+      yield* keys.revoke(OrganizationScope.all, revoked.key)
       yield* (yield* Organizations).suspend(org)
       for (const { secret } of [account, later]) {
         yield* soon(Effect.map(models(bearer(secret)), (answer) => assertRefused(answer, refusals.suspended)))
@@ -155,7 +156,7 @@ withLayer(served)("the API", (it) => {
       const keys = yield* ApiKeys
       const account = yield* openAccount({})
       isFine(yield* models(bearer(account.secret)))
-      const { secret } = yield* keys.reissue(account.key)
+      const { secret } = yield* keys.reissue(OrganizationScope.all, account.key)
       isFine(yield* models(bearer(Redacted.value(secret))))
       yield* soon(Effect.map(models(bearer(account.secret)), (answer) => assertRefused(answer, invalidKey)))
     })
@@ -168,7 +169,7 @@ withLayer(served)("the API", (it) => {
     const old = yield* openAccount({ rpm: 5 })
     const other = yield* openAccount({ nanoUsd: 0n })
     isFine(yield* models(bearer(old.secret)))
-    const { secret } = yield* keys.reissue(old.key, 3_600)
+    const { secret } = yield* keys.reissue(OrganizationScope.all, old.key, 3_600)
     const renewed = { secret: Redacted.value(secret) }
     for (const [remaining, account] of [old, renewed, old, renewed].entries()) {
       yield* first.script(answers())
@@ -189,13 +190,16 @@ withLayer(served)("the API", (it) => {
     const keys = yield* ApiKeys
     const organizations = yield* Organizations
     const ends: ReadonlyArray<readonly [end: (account: Account) => Effect.Effect<unknown>, refusal: Refusal]> = [
-      [({ key }) => Effect.orDie(keys.revoke(key)), invalidKey],
-      [({ key }) => Effect.orDie(keys.update(key, { expires_at: new Date("2020-01-01") })), invalidKey],
+      [({ key }) => Effect.orDie(keys.revoke(OrganizationScope.all, key)), invalidKey],
+      [
+        ({ key }) => Effect.orDie(keys.update(OrganizationScope.all, key, { expires_at: new Date("2020-01-01") })),
+        invalidKey
+      ],
       [({ org }) => Effect.orDie(organizations.suspend(org)), refusals.suspended]
     ]
     for (const [end, refusal] of ends) {
       const old = yield* openAccount({})
-      const { secret } = yield* keys.reissue(old.key, 3_600)
+      const { secret } = yield* keys.reissue(OrganizationScope.all, old.key, 3_600)
       isFine(yield* models(bearer(Redacted.value(secret))))
       yield* dies(old, end(old), refusal)
       yield* soon(Effect.map(models(bearer(Redacted.value(secret))), (answer) => assertRefused(answer, refusal)))
@@ -234,7 +238,7 @@ withLayer(served)("the API", (it) => {
     const { first } = yield* Upstreams
     const keys = yield* ApiKeys
     const account = yield* openAccount({})
-    const reissued = yield* keys.reissue(account.key, 3_600)
+    const reissued = yield* keys.reissue(OrganizationScope.all, account.key, 3_600)
     const secrets = [account.secret, Redacted.value(reissued.secret), "ggw_nobody-has-this"]
     for (const secret of secrets) {
       yield* first.script(answers())

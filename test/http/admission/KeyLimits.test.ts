@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Deferred, Effect, Fiber } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { exposedHeaders } from "../../../src/http/server/Cors.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { type Account, openAccount } from "../../harness/client/Account.ts"
@@ -158,9 +159,9 @@ withLayer(served)("the limits of a key", (it) => {
     const one = yield* running(account)
     const early = yield* chat(account, hundred)
     assertRefused(early, tokensLimited(100, early))
-    yield* keys.update(account.key, { tpm: 1_000_000 })
+    yield* keys.update(OrganizationScope.all, account.key, { tpm: 1_000_000 })
     yield* soon(Effect.map(chat(account, hundred), (answer) => assertRefused(answer, concurrencyLimited(1))))
-    yield* keys.update(account.key, { concurrency: 2 })
+    yield* keys.update(OrganizationScope.all, account.key, { concurrency: 2 })
     yield* soon(Effect.map(chat(account, hundred), (answer) => assertRefused(answer, refusals.insufficient)))
     assert.strictEqual((yield* one.end).status, 200)
   })
@@ -170,7 +171,7 @@ withLayer(served)("the limits of a key", (it) => {
     const keys = yield* ApiKeys
     const account = yield* openAccount({})
     const [left, right] = [yield* running(account), yield* running(account)]
-    yield* keys.update(account.key, { concurrency: 2 })
+    yield* keys.update(OrganizationScope.all, account.key, { concurrency: 2 })
     yield* soon(Effect.map(chat(account, "{"), ({ status }) => assert.strictEqual(status, 400)))
     yield* soon(
       Effect.flatMap(draw(account, picture), (answer) =>
@@ -179,7 +180,7 @@ withLayer(served)("the limits of a key", (it) => {
     )
     yield* left.end
     assert.strictEqual((yield* draw(account, picture)).status, 200)
-    yield* keys.update(account.key, { concurrency: null, tpm: 5_000 })
+    yield* keys.update(OrganizationScope.all, account.key, { concurrency: null, tpm: 5_000 })
     yield* soon(Effect.map(draw(account, picture), (answer) => assert.isDefined(tokensOf(answer))))
     yield* first.script(answers())
     assert.strictEqual((yield* chat(account, hundred)).status, 200)

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { chatCompletions, chatWays } from "../../harness/client/ChatWays.ts"
@@ -77,7 +78,7 @@ withLayer(served)("a key that is limited to models", (it) => {
         assert.strictEqual((yield* chatCompletions.send(account, talk("talk"))).status, status)
       })
     yield* assertAnswered(changing, 200)
-    yield* update(changing.key, { models: ["claude-*"] })
+    yield* update(OrganizationScope.all, changing.key, { models: ["claude-*"] })
     yield* soon(
       Effect.gen(function* () {
         assertRefused(yield* chatCompletions.send(changing, talk("strict")), refusals.notAllowed("strict"))
@@ -85,7 +86,7 @@ withLayer(served)("a key that is limited to models", (it) => {
     )
     yield* assertAnswered(changing, 403)
     yield* assertAnswered(other, 200)
-    yield* update(changing.key, { models: null })
+    yield* update(OrganizationScope.all, changing.key, { models: null })
     yield* soon(Effect.asVoid(assertAnswered(changing, 200)))
   })
 })

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { chatWays } from "../../harness/client/ChatWays.ts"
@@ -149,7 +150,7 @@ withLayer(served)("the order of a request", (it) => {
         const account = yield* openAccount({ rpm: 1, nanoUsd: 0n })
         yield* send(account, "{")
         assertRefused(yield* send(account, "{"), refusals.limited)
-        yield* (yield* ApiKeys).revoke(account.key)
+        yield* (yield* ApiKeys).revoke(OrganizationScope.all, account.key)
         yield* soon(Effect.map(send(account, "{"), (got) => assertRefused(got, refusals.invalidKey)))
       })
 

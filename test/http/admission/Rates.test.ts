@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import {
@@ -106,7 +107,7 @@ withLayer(served)("the rate of requests", (it) => {
     yield* chat(account, "{")
     assertRefused(yield* chat(account, "{"), refusals.limited)
     assert.deepStrictEqual(rateOf(yield* chat({ secret }, "{")), { limit: 25, remaining: 23 })
-    yield* keys.update(account.key, { rpm: 100_000 })
+    yield* keys.update(OrganizationScope.all, account.key, { rpm: 100_000 })
     yield* soon(
       Effect.map(chat(account, "{"), (answer) => {
         assert.strictEqual(answer.status, 400)

@@ -3,6 +3,7 @@ import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Key } from "../../../src/services/access/Key.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
@@ -74,7 +75,7 @@ withLayer(services)("ApiKeys", (it) => {
       .record
     assert.deepInclude(full, { name: "ci", scopes: ["images", "chat"], rpm: 7, ...cap })
     assert.deepStrictEqual(full.expires_at, expires_at)
-    assert.deepStrictEqual(yield* keys.find(full.id), full)
+    assert.deepStrictEqual(yield* keys.find(OrganizationScope.all, full.id), full)
     assert.deepStrictEqual(yield* keys.list(org), [bare, full])
   })
 
@@ -83,12 +84,18 @@ withLayer(services)("ApiKeys", (it) => {
     const { record } = yield* key
     const cap = { cap_usd: NanoUsd(5n), cap_period: "day" } as const
     const expires_at = new Date("2031-01-01T00:00:00Z")
-    const set = yield* keys.update(record.id, { name: "n", scopes: ["videos"], rpm: 1, ...cap, expires_at })
+    const set = yield* keys.update(OrganizationScope.all, record.id, {
+      name: "n",
+      scopes: ["videos"],
+      rpm: 1,
+      ...cap,
+      expires_at
+    })
     assert.deepInclude(set, { name: "n", scopes: ["videos"], rpm: 1, ...cap })
-    assert.deepStrictEqual(yield* keys.update(record.id, {}), set)
-    const renamed = yield* keys.update(record.id, { name: "m" })
+    assert.deepStrictEqual(yield* keys.update(OrganizationScope.all, record.id, {}), set)
+    const renamed = yield* keys.update(OrganizationScope.all, record.id, { name: "m" })
     assert.deepStrictEqual(fields(renamed), { ...fields(set), name: "m" })
-    const cleared = yield* keys.update(record.id, {
+    const cleared = yield* keys.update(OrganizationScope.all, record.id, {
       name: "",
       scopes: null,
       rpm: null,
@@ -102,7 +109,7 @@ withLayer(services)("ApiKeys", (it) => {
   it.effect("a reissue kills the old secret at once", function* () {
     const keys = yield* ApiKeys
     const first = yield* key
-    const second = yield* keys.reissue(first.record.id)
+    const second = yield* keys.reissue(OrganizationScope.all, first.record.id)
     const hint = Redacted.value(second.secret).slice(4, 12)
     assert.deepStrictEqual(fields(second.record), { ...fields(first.record), hint })
     assert.notStrictEqual(Redacted.value(second.secret), Redacted.value(first.secret))
@@ -119,58 +126,64 @@ withLayer(services)("ApiKeys", (it) => {
       ([row]) => row?.["hash"]
     )
     const found = (secret: Redacted.Redacted) =>
-      Effect.map(keys.page({ org, search: Redacted.value(secret).slice(0, 12), limit: 9 }), ({ length }) => length)
-    const second = yield* keys.reissue(id, 3_600)
+      Effect.map(
+        keys.page(OrganizationScope.all, { org, search: Redacted.value(secret).slice(0, 12), limit: 9 }),
+        ({ length }) => length
+      )
+    const second = yield* keys.reissue(OrganizationScope.all, id, 3_600)
     const ends = second.record.previous_expires_at
     assert.closeTo((ends?.getTime() ?? 0) - Date.now(), 3_600_000, 60_000)
     assert.deepStrictEqual([yield* storedHash(id), yield* previousHash], [sha256(second.secret), sha256(first.secret)])
-    assert.deepStrictEqual(yield* keys.find(id), second.record)
+    assert.deepStrictEqual(yield* keys.find(OrganizationScope.all, id), second.record)
     assert.deepStrictEqual([yield* found(first.secret), yield* found(second.secret)], [1, 1])
 
-    yield* keys.update(id, { expires_at: new Date(Date.now() + 60_000) })
-    assert.isBelow((yield* keys.find(id)).previous_expires_at?.getTime() ?? 0, Date.now() + 61_000)
-    yield* keys.update(id, { expires_at: null })
+    yield* keys.update(OrganizationScope.all, id, { expires_at: new Date(Date.now() + 60_000) })
+    assert.isBelow(
+      (yield* keys.find(OrganizationScope.all, id)).previous_expires_at?.getTime() ?? 0,
+      Date.now() + 61_000
+    )
+    yield* keys.update(OrganizationScope.all, id, { expires_at: null })
 
-    const third = yield* keys.reissue(id, 60)
+    const third = yield* keys.reissue(OrganizationScope.all, id, 60)
     assert.strictEqual(yield* previousHash, sha256(second.secret))
     assert.deepStrictEqual([yield* found(first.secret), yield* found(second.secret)], [0, 1])
     yield* sql`UPDATE api_keys SET previous_expires_at = now() - interval '1 second' WHERE id = ${id}`
-    assert.isNull((yield* keys.find(id)).previous_expires_at)
+    assert.isNull((yield* keys.find(OrganizationScope.all, id)).previous_expires_at)
     assert.strictEqual(yield* found(second.secret), 0)
 
-    assert.isNotNull((yield* keys.reissue(id, 60)).record.previous_expires_at)
+    assert.isNotNull((yield* keys.reissue(OrganizationScope.all, id, 60)).record.previous_expires_at)
     assert.strictEqual(yield* previousHash, sha256(third.secret))
-    assert.isNull((yield* keys.reissue(id)).record.previous_expires_at)
+    assert.isNull((yield* keys.reissue(OrganizationScope.all, id)).record.previous_expires_at)
     assert.isNull(yield* previousHash)
-    yield* keys.reissue(id, 60)
-    assert.isNull((yield* keys.revoke(id)).previous_expires_at)
+    yield* keys.reissue(OrganizationScope.all, id, 60)
+    assert.isNull((yield* keys.revoke(OrganizationScope.all, id)).previous_expires_at)
   })
 
   it.effect("a revoked key stays revoked: it keeps its moment, cannot be reissued and cannot be changed", function* () {
     const keys = yield* ApiKeys
     const { record } = yield* key
-    const revoked = yield* keys.revoke(record.id)
+    const revoked = yield* keys.revoke(OrganizationScope.all, record.id)
     assert.isNotNull(revoked.revoked_at)
-    assert.deepStrictEqual(yield* keys.revoke(record.id), revoked)
+    assert.deepStrictEqual(yield* keys.revoke(OrganizationScope.all, record.id), revoked)
     const hash = yield* storedHash(record.id)
     for (const attempt of [
-      Effect.asVoid(keys.reissue(record.id)),
-      Effect.asVoid(keys.update(record.id, { name: "x" }))
+      Effect.asVoid(keys.reissue(OrganizationScope.all, record.id)),
+      Effect.asVoid(keys.update(OrganizationScope.all, record.id, { name: "x" }))
     ]) {
       const error = yield* Effect.flip(attempt)
       assert.strictEqual(error.message, `The key ${record.id} is revoked.`)
     }
     assert.strictEqual(yield* storedHash(record.id), hash)
-    assert.deepStrictEqual(yield* keys.find(record.id), revoked)
+    assert.deepStrictEqual(yield* keys.find(OrganizationScope.all, record.id), revoked)
   })
 
   it.effect("an unknown id is said to be unknown, whatever is asked of it", function* () {
     const keys = yield* ApiKeys
     for (const attempt of [
-      Effect.asVoid(keys.find("key_x")),
-      Effect.asVoid(keys.revoke("key_x")),
-      Effect.asVoid(keys.reissue("key_x")),
-      Effect.asVoid(keys.update("key_x", { rpm: 3 }))
+      Effect.asVoid(keys.find(OrganizationScope.all, "key_x")),
+      Effect.asVoid(keys.revoke(OrganizationScope.all, "key_x")),
+      Effect.asVoid(keys.reissue(OrganizationScope.all, "key_x")),
+      Effect.asVoid(keys.update(OrganizationScope.all, "key_x", { rpm: 3 }))
     ]) {
       assert.strictEqual((yield* Effect.flip(attempt)).message, "There is no key with the id key_x.")
     }
@@ -187,11 +200,17 @@ withLayer(services)("ApiKeys", (it) => {
     yield* spend("40", 10)
     yield* spend("400", 100)
     const spent = (period: "day" | "week" | "month" | "total") =>
-      Effect.map(keys.update(record.id, { cap_usd: NanoUsd(1n), cap_period: period }), (changed) => changed.spent_usd)
+      Effect.map(
+        keys.update(OrganizationScope.all, record.id, { cap_usd: NanoUsd(1n), cap_period: period }),
+        (changed) => changed.spent_usd
+      )
     assert.strictEqual(yield* spent("day"), 1n)
     assert.strictEqual(yield* spent("week"), 1n)
     assert.strictEqual(yield* spent("month"), 1n)
     assert.strictEqual(yield* spent("total"), 111n)
-    assert.strictEqual((yield* keys.update(record.id, { cap_usd: null, cap_period: null })).spent_usd, 111n)
+    assert.strictEqual(
+      (yield* keys.update(OrganizationScope.all, record.id, { cap_usd: null, cap_period: null })).spent_usd,
+      111n
+    )
   })
 })

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { Clock, Context, Effect, Layer, Option, Redacted } from "effect"
 import { mayUseModel } from "../../../src/domain/ApiKey.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { parseRange } from "../../../src/services/access/AddressRange.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Auth } from "../../../src/services/access/Auth.ts"
@@ -66,7 +67,7 @@ withLayer(services)("a caller", (it) => {
       yield* issue()
     ]
     yield* authenticate(revoked.secret)
-    yield* keys.revoke(revoked.record.id)
+    yield* keys.revoke(OrganizationScope.all, revoked.record.id)
     wait(900)
     yield* Effect.flip(authenticate(revoked.secret))
     assert.isUndefined(recall(revoked.secret))
@@ -90,13 +91,13 @@ withLayer(services)("a caller", (it) => {
       [true, true],
       [true, true]
     ])
-    yield* keys.update(record.id, { models: ["claude-*"] })
+    yield* keys.update(OrganizationScope.all, record.id, { models: ["claude-*"] })
     wait(900)
     assert.deepStrictEqual(yield* judged, [
       [true, false],
       [true, false]
     ])
-    yield* keys.update(record.id, { models: null })
+    yield* keys.update(OrganizationScope.all, record.id, { models: null })
     wait(900)
     assert.deepStrictEqual(yield* judged, [
       [true, true],
@@ -108,7 +109,7 @@ withLayer(services)("a caller", (it) => {
     const { byBoth, issue, keys, recall, wait } = yield* setup
     const first = yield* issue()
     const [known] = yield* byBoth(first.secret)
-    const second = yield* keys.reissue(first.record.id, 3_600)
+    const second = yield* keys.reissue(OrganizationScope.all, first.record.id, 3_600)
     wait(900)
     for (const secret of [first.secret, second.secret]) {
       for (const caller of yield* byBoth(secret)) assert.deepStrictEqual(caller, known)
@@ -125,7 +126,7 @@ withLayer(services)("a caller", (it) => {
   it.scoped("is let in by the secret before no longer than by its key", function* () {
     const { byBoth, issue, keys, recall, wait } = yield* setup
     const { record, secret } = yield* issue(new Date(Date.now() + 60_000))
-    yield* keys.reissue(record.id, 3_600)
+    yield* keys.reissue(OrganizationScope.all, record.id, 3_600)
     yield* byBoth(secret)
     assert.isDefined(recall(secret))
     wait(60_000)
@@ -136,20 +137,20 @@ withLayer(services)("a caller", (it) => {
     const { byBoth, issue, keys, wait } = yield* setup
     const secrets = [(yield* issue()).secret]
     const { record } = yield* issue()
-    secrets.push((yield* keys.reissue(record.id, 3_600)).secret)
-    secrets.push((yield* keys.reissue(record.id, 3_600)).secret)
+    secrets.push((yield* keys.reissue(OrganizationScope.all, record.id, 3_600)).secret)
+    secrets.push((yield* keys.reissue(OrganizationScope.all, record.id, 3_600)).secret)
     const [other, second, third] = secrets
     if (other === undefined || second === undefined || third === undefined) return assert.fail()
     const callers = yield* Effect.all([byBoth(second), byBoth(third)], { concurrency: "unbounded" })
     for (const { key } of callers.flat()) assert.strictEqual(key, record.id)
-    const fourth = (yield* keys.reissue(record.id)).secret
+    const fourth = (yield* keys.reissue(OrganizationScope.all, record.id)).secret
     wait(900)
     for (const secret of [second, third]) yield* Effect.flip(byBoth(secret))
     yield* byBoth(fourth)
-    const fifth = (yield* keys.reissue(record.id, 3_600)).secret
+    const fifth = (yield* keys.reissue(OrganizationScope.all, record.id, 3_600)).secret
     wait(900)
     for (const secret of [fourth, fifth]) yield* byBoth(secret)
-    yield* keys.revoke(record.id)
+    yield* keys.revoke(OrganizationScope.all, record.id)
     wait(900)
     for (const secret of [fourth, fifth]) yield* Effect.flip(byBoth(secret))
     yield* byBoth(other)

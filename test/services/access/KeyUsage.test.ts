@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Option, type Redacted } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Auth } from "../../../src/services/access/Auth.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
@@ -27,7 +28,9 @@ withLayer(services)("the last use of a key", (it) => {
     const { id: org } = yield* Effect.flatMap(Organizations, ({ create }) => create({ name: "acme" }))
     const { record, secret } = yield* keys.create({ org })
     const other = yield* keys.create({ org })
-    const lastUse = Effect.map(keys.find(record.id), ({ last_used_at }) => last_used_at?.getTime())
+    const lastUse = Effect.map(keys.find(OrganizationScope.all, record.id), ({ last_used_at }) =>
+      last_used_at?.getTime()
+    )
     assert.isUndefined(yield* lastUse)
 
     const before = Date.now()
@@ -40,7 +43,7 @@ withLayer(services)("the last use of a key", (it) => {
     yield* sql`UPDATE key_uses SET last_used_at = last_used_at - interval '61 seconds' WHERE key_id = ${record.id}`
     yield* call(secret)
     assert.isAtLeast((yield* lastUse) ?? 0, first)
-    assert.isNull((yield* keys.find(other.record.id)).last_used_at)
+    assert.isNull((yield* keys.find(OrganizationScope.all, other.record.id)).last_used_at)
   })
 
   it.effect("leaves what instances remember of keys as it is", function* () {

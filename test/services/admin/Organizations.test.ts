@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Struct } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
@@ -29,9 +30,9 @@ withLayer(services)("Organizations", (it) => {
     assert.isFalse(created.suspended)
     assert.strictEqual(created.available_usd, 0n)
     assert.doesNotHaveAnyKeys(created, ["deleted_at", "notify_below_usd"])
-    assert.deepStrictEqual(yield* organizations.find(created.id), created)
-    assert.deepStrictEqual(yield* organizations.find("Acme & Söhne"), created)
-    assert.deepStrictEqual(yield* organizations.find("Acme & So\u0308hne"), created)
+    assert.deepStrictEqual(yield* organizations.find(OrganizationScope.all, created.id), created)
+    assert.deepStrictEqual(yield* organizations.find(OrganizationScope.all, "Acme & Söhne"), created)
+    assert.deepStrictEqual(yield* organizations.find(OrganizationScope.all, "Acme & So\u0308hne"), created)
   })
 
   it.effect("opening credits are an entry of the ledger", function* () {
@@ -52,7 +53,7 @@ withLayer(services)("Organizations", (it) => {
     const first = yield* organizations.create({ name: "twice" })
     const error = yield* Effect.flip(organizations.create({ name: "twice", credits: NanoUsd(5n) }))
     assert.strictEqual(error._tag, "NameTaken")
-    assert.deepStrictEqual(yield* organizations.find("twice"), first)
+    assert.deepStrictEqual(yield* organizations.find(OrganizationScope.all, "twice"), first)
   })
 
   const refused = [
@@ -102,7 +103,7 @@ withLayer(services)("Organizations", (it) => {
     assert.deepStrictEqual(yield* organizations.suspend(id), suspended)
     assert.deepStrictEqual(yield* suspendedSince(id), since)
     assert.isFalse((yield* organizations.resume(id)).suspended)
-    assert.isFalse((yield* organizations.find(id)).suspended)
+    assert.isFalse((yield* organizations.find(OrganizationScope.all, id)).suspended)
   })
 
   it.effect("every setting can be set, left alone and taken away", function* () {
@@ -135,12 +136,13 @@ withLayer(services)("Organizations", (it) => {
     assert.deepStrictEqual(yield* organizations.update(made.id, { name: "Söhne" }), rest)
     const deleted = yield* organizations.delete(made.id)
     assert.instanceOf(deleted.deleted_at, Date)
-    assert.deepStrictEqual(yield* organizations.findAny(made.id), deleted)
+    assert.deepStrictEqual(yield* organizations.findAny(OrganizationScope.all, made.id), deleted)
   })
 
   it.effect("an unknown one is said to be unknown, whatever is asked of it", function* () {
     const organizations = yield* Organizations
-    for (const ask of [organizations.find, organizations.suspend, organizations.resume]) {
+    const find = (reference: string) => organizations.find(OrganizationScope.all, reference)
+    for (const ask of [find, organizations.suspend, organizations.resume]) {
       const error = yield* Effect.flip(ask("org_nobody"))
       assert.strictEqual(error.message, "There is no organization org_nobody.")
     }

@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Deferred, Effect, Exit, Fiber } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import * as SettleSql from "../../../src/services/ledger/SettleSql.ts"
@@ -27,10 +28,10 @@ withLayer(ledgers)("where a hold is kept", (it) => {
     const { admin, bench, key, ledger, org } = yield* account(one)
     const hold = yield* ledger.admit({ org, key, upTo: one })
     assert.deepStrictEqual(yield* placesOf(hold.id), { open: true, stored: false, charge: false, states: ["open"] })
-    const before = yield* Effect.fromNullable((yield* admin.hold(hold.id))?.hold.createdAt)
+    const before = yield* Effect.fromNullable((yield* admin.hold(OrganizationScope.all, hold.id))?.hold.createdAt)
     yield* ledger.settle(hold, NanoUsd(7n))
     assert.deepStrictEqual(yield* placesOf(hold.id), { open: false, stored: false, charge: true, states: ["settled"] })
-    const after = yield* admin.hold(hold.id)
+    const after = yield* admin.hold(OrganizationScope.all, hold.id)
     assert.deepInclude(after?.hold, { amount: one, state: "settled", charged: NanoUsd(7n), createdAt: before })
     assert.isNotNull(after?.hold.closedAt)
     assert.deepInclude(yield* ledger.settle(hold, one), { charged: NanoUsd(7n), lost: false })
@@ -145,7 +146,10 @@ withLayer(ledgers)("where a hold is kept", (it) => {
     yield* sql`UPDATE organizations SET balance = balance - 4 WHERE id = ${org}`
     yield* sql`INSERT INTO key_spend VALUES (${key}, (now() AT TIME ZONE 'UTC')::date, 4)`
     assert.deepStrictEqual(yield* placesOf(id), { open: false, stored: true, charge: true, states: ["settled"] })
-    assert.deepInclude((yield* admin.hold(id))?.hold, { amount: NanoUsd(9n), charged: NanoUsd(4n) })
+    assert.deepInclude((yield* admin.hold(OrganizationScope.all, id))?.hold, {
+      amount: NanoUsd(9n),
+      charged: NanoUsd(4n)
+    })
     const refund = yield* admin.refund({ row: id, hold: id, amount: undefined, note: "n" })
     assert.strictEqual(refund.amount_usd, 4n)
     assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })

@@ -1,6 +1,7 @@
 import { Context, Effect, Layer } from "effect"
 import type { CapPeriod } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
@@ -30,7 +31,7 @@ const customer = Effect.gen(function* () {
     sql,
     setCap: (amount: bigint, period?: CapPeriod) => update(org, { cap_usd: NanoUsd(amount), cap_period: period }),
     takeCap: update(org, { cap_usd: null, cap_period: null }),
-    spent: Effect.map(Effect.orDie(find(org)), ({ cap_spent_usd }) => cap_spent_usd),
+    spent: Effect.map(Effect.orDie(find(OrganizationScope.all, org)), ({ cap_spent_usd }) => cap_spent_usd),
     /** As if all that was charged had been so before. */
     rollBack: (days: number) =>
       sql.withTransaction(

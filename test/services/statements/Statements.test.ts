@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect, FastCheck as fc, Layer } from "effect"
 import { month } from "../../../src/domain/Month.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { statementInvariants } from "../../../src/services/ledger/StatementInvariants.ts"
 import { addCharges } from "../../../src/services/statements/ChargeTotals.ts"
 import { linesOf, type Statement, type StatementEntry } from "../../../src/services/statements/Statement.ts"
@@ -32,7 +33,8 @@ const summaryOf = (statement: Statement) => ({
   )
 })
 
-const statementOf = (org: OrgId, name: string) => Effect.flatMap(Statements, ({ find }) => find(org, month(name)))
+const statementOf = (org: OrgId, name: string) =>
+  Effect.flatMap(Statements, ({ find }) => find(OrganizationScope.all, org, month(name)))
 
 const broken = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

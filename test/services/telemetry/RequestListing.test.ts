@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Either, FastCheck as fc, Layer, Schema } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { type AddressRange, parseRange } from "../../../src/services/access/AddressRange.ts"
 import type { RequestQuery } from "../../../src/services/telemetry/RequestListing.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
@@ -125,7 +126,7 @@ const check = Effect.fnUntraced(function* (runs: number, seed: number) {
   for (const query of fc.sample(queries, { numRuns: runs, seed })) {
     const listed: Array<string> = []
     while (true) {
-      const page = yield* list({ ...query, after: listed.at(-1) })
+      const page = yield* list(OrganizationScope.all, { ...query, after: listed.at(-1) })
       listed.push(...page.map(({ id }) => id))
       if (page.length < query.limit || listed.length > all.length) break
     }
@@ -166,7 +167,10 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("a list of 
       const org = OrgId.make("searched")
       const address = parseRange("203.0.113.9")
       const isTaken = (search: AddressSearch) =>
-        Effect.map(Effect.either(Effect.provideService(checkSearch(search), SearchLimit, 3)), Either.isRight)
+        Effect.map(
+          Effect.either(Effect.provideService(checkSearch(OrganizationScope.all, search), SearchLimit, 3)),
+          Either.isRight
+        )
       assert.isTrue(yield* isTaken({ org }))
       assert.isFalse(yield* isTaken({ address }))
       assert.isFalse(yield* isTaken({ address, org }))

@@ -3,6 +3,7 @@ import { Effect, Layer, Struct } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import type { RequestEntry } from "../../../src/services/requests/RequestEntry.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
@@ -45,7 +46,11 @@ const written = Effect.fnUntraced(function* (
 ) {
   const log = yield* RequestLog
   yield* Effect.forEach(entries, (more) => Effect.flatMap(entry(org, more), log.write))
-  return yield* eventually(log.list({ org, limit: 100 }), (rows) => rows.length >= expected, "5 seconds")
+  return yield* eventually(
+    log.list(OrganizationScope.all, { org, limit: 100 }),
+    (rows) => rows.length >= expected,
+    "5 seconds"
+  )
 })
 
 withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("the request log", (it) => {

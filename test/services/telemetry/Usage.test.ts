@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
@@ -71,7 +72,7 @@ withLayer(services)("Usage", (it) => {
     yield* log({ at, org, key, model: "broken", status: 400 })
     yield* log({ at, org, key, status: 429 })
     const usage = yield* Usage
-    const { rows } = yield* usage.report({ by: "model", org })
+    const { rows } = yield* usage.report(OrganizationScope.all, { by: "model", org })
     assert.deepStrictEqual(
       rows.map(({ group, requests }) => [group, requests]),
       [
@@ -113,7 +114,7 @@ withLayer(services)("Usage", (it) => {
     yield* log({ at: "2026-01-02T10:00:00Z", org, key: b, model: "n", provider: "q", charge: 700n })
     yield* log({ at: "2026-01-03T10:00:00Z", org, key: b })
     const by = (grouping: "model" | "key" | "day" | "provider") =>
-      Effect.map(usage.report({ by: grouping, org }), ({ rows }) => summary(rows))
+      Effect.map(usage.report(OrganizationScope.all, { by: grouping, org }), ({ rows }) => summary(rows))
 
     assert.deepStrictEqual(yield* by("model"), [
       { group: "n", requests: 1, spend: 700n, cost: 0n, margin: null, uncosted: 1 },
@@ -133,7 +134,7 @@ withLayer(services)("Usage", (it) => {
         { group: null, spend: 0n }
       ]
     )
-    const { rows: byKey } = yield* usage.report({ by: "key", org })
+    const { rows: byKey } = yield* usage.report(OrganizationScope.all, { by: "key", org })
     assert.deepStrictEqual(
       byKey.map(({ completionTokens, group, label, promptTokens }) => [group, label, promptTokens, completionTokens]),
       [
@@ -149,7 +150,7 @@ withLayer(services)("Usage", (it) => {
     const key = (yield* (yield* ApiKeys).create({ org, name: "k" })).record.id
     for (const charge of [900n, 40n]) yield* log({ at: "2026-04-01T00:00:00Z", org, key, model: "m", charge })
     yield* sql`UPDATE request_log SET charge = 0, status = 500 WHERE org_id = ${org} AND charge = 40`
-    const { rows } = yield* (yield* Usage).report({ by: "status", org })
+    const { rows } = yield* (yield* Usage).report(OrganizationScope.all, { by: "status", org })
     assert.deepStrictEqual(
       rows.map(({ charge, group }) => [group, BigInt(charge)]),
       [
@@ -168,7 +169,7 @@ withLayer(services)("Usage", (it) => {
     yield* log({ at, org, key, model, provider: "q", attempts: [{ provider: "p" }, broken] })
     yield* log({ at, org, key, model, provider: "r", charge: 10n, attempts: [{ provider: "r" }] })
     const by = (grouping: "model" | "provider") =>
-      Effect.map(usage.report({ by: grouping, org }), ({ rows }) => summary(rows))
+      Effect.map(usage.report(OrganizationScope.all, { by: grouping, org }), ({ rows }) => summary(rows))
     assert.deepStrictEqual(yield* by("model"), [
       { group: "m", requests: 3, spend: 110n, cost: 54n, margin: 46n, uncosted: 1 }
     ])
@@ -187,7 +188,9 @@ withLayer(services)("Usage", (it) => {
     const [since, until] = [Date.parse(at[1]), Date.parse(at[2])]
     const org = OrgId.make("org_x")
     const spend = (query: { readonly since?: number; readonly until?: number; readonly org?: OrgId }) =>
-      Effect.map(usage.report({ by: "model", ...query }), ({ rows }) => rows.map((row) => row.charge).map(BigInt))
+      Effect.map(usage.report(OrganizationScope.all, { by: "model", ...query }), ({ rows }) =>
+        rows.map((row) => row.charge).map(BigInt)
+      )
     assert.deepStrictEqual(yield* spend({ org }), [3n])
     assert.deepStrictEqual(yield* spend({ org, since }), [2n])
     assert.deepStrictEqual(yield* spend({ org, until }), [2n])

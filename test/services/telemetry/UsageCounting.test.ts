@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Duration, Effect, Fiber, Layer } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { fillingLock, fillUsage } from "../../../src/services/ledger/UsageFilling.ts"
 import { OwnConnection } from "../../../src/services/sql/Statement.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
@@ -36,7 +37,7 @@ const untilWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 )
 
 const charges = Effect.gen(function* () {
-  const { totals } = yield* Effect.flatMap(Usage, ({ report }) => report({ by: "model" }))
+  const { totals } = yield* Effect.flatMap(Usage, ({ report }) => report(OrganizationScope.all, { by: "model" }))
   return [totals.requests, Number(totals.charge)]
 })
 
@@ -53,11 +54,14 @@ describe.concurrent("counting requests", () => {
       { by: "model", since: at, until: at + 1 }
     ] as const
     const usage = yield* Usage
-    const before = yield* Effect.forEach(queries, usage.report)
+    const before = yield* Effect.forEach(queries, (query) => usage.report(OrganizationScope.all, query))
     yield* assertExact(...queries)
     yield* countUsage
     assert.strictEqual(yield* queued, 0)
-    assert.deepStrictEqual(yield* Effect.forEach(queries, usage.report), before)
+    assert.deepStrictEqual(
+      yield* Effect.forEach(queries, (query) => usage.report(OrganizationScope.all, query)),
+      before
+    )
     yield* assertExact(...queries)
   })
 
@@ -189,7 +193,7 @@ describe.concurrent("counting requests", () => {
     ])
     assert.strictEqual(yield* queued, 2)
     yield* log.prune(Duration.days(1))
-    assert.lengthOf(yield* log.list({ limit: 5 }), 1)
+    assert.lengthOf(yield* log.list(OrganizationScope.all, { limit: 5 }), 1)
     assert.strictEqual(yield* queued, 1)
     assert.deepStrictEqual(yield* charges, [3, 321])
     assert.deepStrictEqual(yield* brokenTotals, [])

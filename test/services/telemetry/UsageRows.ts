@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { invariants } from "../../../src/services/ledger/Invariants.ts"
 import { Usage } from "../../../src/services/telemetry/Usage.ts"
 import type { UsageQuery } from "../../../src/services/telemetry/UsageSql.ts"
@@ -75,7 +76,7 @@ export const assertExact = Effect.fnUntraced(function* (...queries: ReadonlyArra
         SELECT count(*)::int AS requests, coalesce(sum(charge), 0)::text AS charge FROM request_log
         WHERE at >= ${new Date(since)} AND at < ${new Date(until)}`
       const [expected] = yield* Schema.decodeUnknown(Sums)(rows)
-      const { charge, requests } = (yield* usage.report(query)).totals
+      const { charge, requests } = (yield* usage.report(OrganizationScope.all, query)).totals
       assert.deepStrictEqual({ requests, charge: BigInt(charge) }, expected, JSON.stringify(query))
     }
     assert.deepStrictEqual(yield* brokenTotals, [])

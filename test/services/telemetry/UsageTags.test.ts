@@ -1,6 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Duration, Effect, Fiber, Layer } from "effect"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { fillUsage } from "../../../src/services/ledger/UsageFilling.ts"
 import { OwnConnection } from "../../../src/services/sql/Statement.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
@@ -20,7 +21,7 @@ const test = liveOver(Layer.mergeAll(Usage.layer, RequestLog.layer).pipe(Layer.p
 
 const report = (query: Partial<UsageQuery> = {}) =>
   Effect.map(
-    Effect.flatMap(Usage, (usage) => usage.report({ by: "tag", org, ...query })),
+    Effect.flatMap(Usage, (usage) => usage.report(OrganizationScope.all, { by: "tag", org, ...query })),
     ({ rows }) => rows.map(({ charge, group, requests, subgroup }) => [group, subgroup, requests, BigInt(charge)])
   )
 

@@ -3,6 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { Deferred, Duration, Effect, Layer, Schedule } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { fillingLock, fillUsage } from "../../../src/services/ledger/UsageFilling.ts"
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { Usage, type UsageRow } from "../../../src/services/telemetry/Usage.ts"
@@ -13,7 +14,7 @@ import { brokenTotals, insert } from "./UsageRows.ts"
 
 const hour = 3_600_000
 
-const report = (query: UsageQuery) => Effect.flatMap(Usage, (usage) => usage.report(query))
+const report = (query: UsageQuery) => Effect.flatMap(Usage, (usage) => usage.report(OrganizationScope.all, query))
 const shown = (rows: ReadonlyArray<UsageRow>) => rows.map((row) => [row.group, row.requests, BigInt(row.charge)])
 
 const withTotals = () =>
@@ -114,7 +115,7 @@ withTotals()("usage", (it) => {
       { at: Date.now(), org: "gone", charge: 20n }
     ])
     yield* log.prune(Duration.days(1))
-    assert.lengthOf(yield* log.list({ org, limit: 5 }), 1)
+    assert.lengthOf(yield* log.list(OrganizationScope.all, { org, limit: 5 }), 1)
     const { totals } = yield* report({ by: "day", org, since: Date.parse("2026-01-01T00:00:00Z") })
     assert.strictEqual(BigInt(totals.charge), 21n)
     assert.deepStrictEqual(yield* brokenTotals, [])

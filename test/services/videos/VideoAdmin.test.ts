@@ -1,6 +1,7 @@
 import { inspect } from "node:util"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Either, Fiber } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { rendering } from "../../fakes/VideoProviderFake.ts"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
 import { assert, describe } from "../../harness/It.ts"
@@ -47,15 +48,15 @@ describe.concurrent("the video administration", () => {
     const { video: second } = yield* videos.create(job({ prompt: "a secret wish", references: [picture] }))
     const other = yield* bench.bench.organization(0n)
     yield* sql`UPDATE videos SET created_at = now() - interval '1 minute' WHERE id = ${first.id}`
-    const ids = (query: Parameters<typeof desk.list>[0]) =>
-      Effect.map(desk.list(query), (jobs) => jobs.map(({ id }) => id))
+    const ids = (query: Parameters<typeof desk.list>[1]) =>
+      Effect.map(desk.list(OrganizationScope.all, query), (jobs) => jobs.map(({ id }) => id))
     assert.deepStrictEqual(yield* ids({ limit: 100 }), [second.id, first.id])
     assert.deepStrictEqual(yield* ids({ limit: 1 }), [second.id])
     assert.deepStrictEqual(yield* ids({ limit: 100, org, model: "m" }), [second.id, first.id])
     assert.deepStrictEqual(yield* ids({ limit: 100, status: "completed" }), [first.id])
     assert.deepStrictEqual(yield* ids({ limit: 100, org: other.org }), [])
     assert.deepStrictEqual(yield* ids({ limit: 100, model: "other" }), [])
-    const shown = yield* Effect.forEach([first.id, second.id], desk.find)
+    const shown = yield* Effect.forEach([first.id, second.id], (id) => desk.find(OrganizationScope.all, id))
     assert.deepStrictEqual<unknown>(
       shown.map(({ charged, price, route, tried }) => [charged, price, route?.id, tried]),
       [
@@ -67,7 +68,7 @@ describe.concurrent("the video administration", () => {
       assert.notInclude(inspect(one, { depth: 9 }), "secret")
       assert.notProperty(one, "reference")
     }
-    assert.strictEqual((yield* Effect.flip(desk.find("vid_none")))._tag, "VideoNotFound")
+    assert.strictEqual((yield* Effect.flip(desk.find(OrganizationScope.all, "vid_none")))._tag, "VideoNotFound")
   })
 
   videoTest("polls a video before its next poll is due", function* (bench) {
@@ -75,27 +76,32 @@ describe.concurrent("the video administration", () => {
     const { id } = yield* renders(bench)
     yield* sql`UPDATE videos SET next_at = now() + interval '1 hour'`
     provider.on("m@a", {})
-    yield* desk.retry(id)
+    yield* desk.retry(OrganizationScope.all, id)
     yield* eventually(row, ({ status }) => status === "completed")
-    const over = yield* Effect.flip(desk.retry(id))
+    const over = yield* Effect.flip(desk.retry(OrganizationScope.all, id))
     assert.deepInclude(over, { _tag: "VideoOver", id, status: "completed" })
     assert.include(over.message, id)
-    assert.strictEqual((yield* Effect.flip(desk.retry("vid_none")))._tag, "VideoNotFound")
+    assert.strictEqual((yield* Effect.flip(desk.retry(OrganizationScope.all, "vid_none")))._tag, "VideoNotFound")
     yield* assertDelivered(bench)
   })
 
   videoTest("cancels a render, which fails at no charge and is cancelled once at its provider", function* (bench) {
     const { desk, job, org } = bench
     const { id, videos } = yield* renders(bench, { key: "k" })
-    assert.deepInclude(yield* desk.cancel(id), { id, status: "failed", errorCode: "internal_error", charged: null })
+    assert.deepInclude(yield* desk.cancel(OrganizationScope.all, id), {
+      id,
+      status: "failed",
+      errorCode: "internal_error",
+      charged: null
+    })
     yield* told(bench, ["m@a"])
     yield* assertFailed(bench, "internal_error")
     assert.deepInclude(yield* videos.find(org, id), {
       error: { code: "internal_error", message: "The video was cancelled by the operator." }
     })
-    assert.strictEqual((yield* Effect.flip(desk.cancel(id)))._tag, "VideoOver")
+    assert.strictEqual((yield* Effect.flip(desk.cancel(OrganizationScope.all, id)))._tag, "VideoOver")
     assert.deepInclude(yield* videos.create(job({ key: "k" })), { replayed: true })
-    assert.strictEqual((yield* Effect.flip(desk.cancel("vid_none")))._tag, "VideoNotFound")
+    assert.strictEqual((yield* Effect.flip(desk.cancel(OrganizationScope.all, "vid_none")))._tag, "VideoNotFound")
   })
 
   videoTest("cancels a render without ever showing it to its customer", function* (bench) {
@@ -104,7 +110,7 @@ describe.concurrent("the video administration", () => {
     const { video } = yield* first.videos.create(job())
     yield* first.stop
     yield* sql`UPDATE videos SET accepted_at = NULL`
-    yield* desk.cancel(video.id)
+    yield* desk.cancel(OrganizationScope.all, video.id)
     const { videos } = yield* process()
     yield* told(bench, ["m@a"])
     assert.deepInclude(yield* assertFailed(bench, "internal_error"), { accepted: false })
@@ -118,7 +124,7 @@ describe.concurrent("the video administration", () => {
     provider.on("m@a", { submit: [wait] })
     const creating = yield* Effect.fork(Effect.exit(videos.create(job({ key: "k" }))))
     yield* reached
-    yield* desk.cancel((yield* row).id)
+    yield* desk.cancel(OrganizationScope.all, (yield* row).id)
     assert.deepInclude(yield* over, { status: "failed", accepted: false, doubts: 1 })
     yield* open
     assert.strictEqual((yield* Fiber.join(creating))._tag, "Failure")
@@ -132,10 +138,10 @@ describe.concurrent("the video administration", () => {
     const { id } = yield* renders(bench)
     const { unlock } = yield* Effect.provide(lock(org), outside)
     provider.on("m@a", {})
-    yield* desk.retry(id)
+    yield* desk.retry(OrganizationScope.all, id)
     yield* somebodyWaits(bench)
     assert.deepInclude(yield* row, { step: "rendering" })
-    const cancelling = yield* Effect.fork(Effect.either(desk.cancel(id)))
+    const cancelling = yield* Effect.fork(Effect.either(desk.cancel(OrganizationScope.all, id)))
     yield* unlock
     const answer = yield* Fiber.join(cancelling)
     assert.deepInclude(Either.merge(answer), { _tag: "VideoOver", status: "completed" })
@@ -153,7 +159,7 @@ describe.concurrent("the video administration", () => {
     yield* stored.reached
     assert.lengthOf(store.names.public, 1)
     const { unlock } = yield* Effect.provide(lock(org), outside)
-    const cancelling = yield* Effect.fork(desk.cancel(video.id))
+    const cancelling = yield* Effect.fork(desk.cancel(OrganizationScope.all, video.id))
     yield* somebodyWaits(bench)
     yield* stored.open
     yield* unlock
@@ -176,7 +182,7 @@ describe.concurrent("the video administration", () => {
     yield* hurry
     const cancelled = yield* Effect.forEach(
       made,
-      (id, index) => Effect.delay(Effect.either(desk.cancel(id)), index * 10),
+      (id, index) => Effect.delay(Effect.either(desk.cancel(OrganizationScope.all, id)), index * 10),
       { concurrency: "unbounded" }
     )
     const all = yield* eventually(Effect.zipRight(hurry, rows), (seen) => seen.every(({ idle }) => idle))

@@ -1,4 +1,5 @@
 import { Deferred, Effect, Fiber } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { done, rendering } from "../../fakes/VideoProviderFake.ts"
 import { assert, describe } from "../../harness/It.ts"
 import { price, submitsOnly, videoTest } from "./VideoBench.ts"
@@ -19,10 +20,10 @@ describe.concurrent("a video that its customer deletes", () => {
     assert.strictEqual((yield* Effect.flip(videos.delete(org, video.id)))._tag, "VideoNotFound")
     assert.deepStrictEqual(yield* videos.list(org, 10), [])
     assert.deepStrictEqual(yield* videos.list(org, 10, { order: "asc", after: video.id }), [])
-    const seen = yield* desk.find(video.id)
+    const seen = yield* desk.find(OrganizationScope.all, video.id)
     assert.deepStrictEqual([seen.status, seen.media, seen.charged], ["completed", media, price])
     assert.isNotNull(seen.deletedAt)
-    assert.strictEqual((yield* desk.list({ limit: 10 })).length, 1)
+    assert.strictEqual((yield* desk.list(OrganizationScope.all, { limit: 10 })).length, 1)
     const again = yield* videos.create(job({ key: "key" }))
     assert.deepStrictEqual([again.replayed, again.video.id], [true, video.id])
     yield* charged(price)

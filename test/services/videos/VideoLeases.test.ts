@@ -1,5 +1,6 @@
 import { SqlClient, Statement } from "@effect/sql"
 import { Deferred, Effect, Fiber, Struct, TestClock, TestServices } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { done, rendering, type Script } from "../../fakes/VideoProviderFake.ts"
 import { eventually, keptFor, type NeverHappened } from "../../harness/database/Money.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -172,11 +173,11 @@ describe.concurrent("an instance with many videos", () => {
     yield* sql`UPDATE videos SET route = '{"of": "another version"}' WHERE id = ${video.id}`
     yield* process()
     yield* allOver(bench, 1)
-    assert.deepStrictEqual((yield* desk.find(video.id)).route, null)
+    assert.deepStrictEqual((yield* desk.find(OrganizationScope.all, video.id)).route, null)
     yield* sql`UPDATE videos SET deadline = now() WHERE id = ${video.id}`
     yield* allOver(bench, 2)
     yield* eventually(Effect.zipRight(hurry, rows), (all) => all.every(({ idle }) => idle))
-    assert.deepInclude(yield* desk.find(video.id), { status: "failed", errorCode: "timeout" })
+    assert.deepInclude(yield* desk.find(OrganizationScope.all, video.id), { status: "failed", errorCode: "timeout" })
     yield* bench.charged(price)
   })
 })

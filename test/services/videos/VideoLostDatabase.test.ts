@@ -1,4 +1,5 @@
 import { Effect, Either, Exit, Fiber, Schedule, Schema } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { doorTo } from "../../harness/database/DatabaseProxy.ts"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
 import { assert, describe } from "../../harness/It.ts"
@@ -168,11 +169,11 @@ describe.concurrent("a video that is requested again", () => {
     yield* door.cutAt("SET accepted_at = coalesce", "before")
     const again = yield* Effect.fork(Effect.flip(videos.create(job({ key }))))
     yield* eventually(door.isCut, (cut) => cut)
-    yield* desk.cancel(id)
+    yield* desk.cancel(OrganizationScope.all, id)
     yield* door.mend
     assert.strictEqual((yield* Fiber.join(again))._tag, "IdempotencyConflict")
     assert.isFalse((yield* videos.create(job({ key }))).replayed)
-    yield* desk.cancel((yield* videos.list(bench.org, 1))[0]?.id ?? "")
+    yield* desk.cancel(OrganizationScope.all, (yield* videos.list(bench.org, 1))[0]?.id ?? "")
     yield* charged()
   })
 })
@@ -194,7 +195,8 @@ describe("many videos of one organization", () => {
     assert.lengthOf((yield* Fiber.join(creating)).filter(Either.isRight), 30)
     yield* bench.hurry
     assert.lengthOf(provider.calls("submit"), 30)
-    for (const { id } of yield* videos.list(org, 100)) yield* Effect.ignore(bench.desk.cancel(id))
+    for (const { id } of yield* videos.list(org, 100))
+      yield* Effect.ignore(bench.desk.cancel(OrganizationScope.all, id))
     const clips = (yield* bench.rows).filter(({ status }) => status === "completed")
     yield* charged(...clips.map(() => 800_000_000n))
   })

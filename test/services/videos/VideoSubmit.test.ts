@@ -1,4 +1,5 @@
 import { Effect, Fiber } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { isUncertain } from "../../../src/services/videos/Submit.ts"
 import { busy, failure, garbage, refused, unanswered } from "../../fakes/VideoProviderFake.ts"
@@ -171,7 +172,7 @@ describe.concurrent("submitting a video", () => {
     submitting(bench, failure("retry", 500, { detail }))
     const { video } = yield* videos.create(job({ prompt: "a \u0000 cat \udc00" }))
     yield* assertDelivered(bench)
-    const { attempts } = yield* desk.find(video.id)
+    const { attempts } = yield* desk.find(OrganizationScope.all, video.id)
     assert.deepStrictEqual(
       attempts.map(({ outcome, route }) => [route, outcome]),
       [

@@ -1,4 +1,5 @@
 import { Effect, Schema } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { fetchFailed } from "../../fakes/FetcherFake.ts"
 import { failed, failure, rendering } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
@@ -69,7 +70,7 @@ describe.concurrent("the webhooks of a video", () => {
     yield* assertFailed(bench, "content_policy_violation")
     provider.on("m@a", { poll: [rendering] })
     const { video } = yield* videos.create(job({ webhookUrl: hook }))
-    yield* desk.cancel(video.id)
+    yield* desk.cancel(OrganizationScope.all, video.id)
     const [first, second, ...others] = yield* written(bench)
     assert.deepStrictEqual(others, [])
     assert.deepInclude(first, { type: "video.failed", url: hook })

@@ -1,6 +1,7 @@
 import type { ServerResponse } from "node:http"
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Exit, Layer, Redacted, Scope, Struct } from "effect"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import * as Outbox from "../../../src/services/webhooks/Outbox.ts"
 import * as WebhookDelivery from "../../../src/services/webhooks/WebhookDelivery.ts"
 import { type DeliveryQuery, Webhooks } from "../../../src/services/webhooks/Webhooks.ts"
@@ -18,7 +19,8 @@ const customer = Effect.gen(function* () {
   const { org } = yield* account(0n)
   const sql = yield* SqlClient.SqlClient
   const webhooks = yield* Webhooks
-  const deliveries = (query: Partial<DeliveryQuery> = {}) => webhooks.deliveries({ org, limit: 100, ...query })
+  const deliveries = (query: Partial<DeliveryQuery> = {}) =>
+    webhooks.deliveries(OrganizationScope.all, { org, limit: 100, ...query })
   return {
     org,
     sql,
@@ -119,14 +121,14 @@ withLayer(layer)("webhooks", (it) => {
     assert.deepInclude(failed, { state: "failed", tries: 8, status: 503, failure: "status 503", next_at: null })
     assert.lengthOf(receiver.all, 8)
     isUp = true
-    const replayed = yield* webhooks.replay(failed?.id ?? "")
+    const replayed = yield* webhooks.replay(OrganizationScope.all, failed?.id ?? "")
     assert.deepStrictEqual(
       replayed.map(({ state, tries }) => [state, tries]),
       [["pending", 0]]
     )
     yield* eventually(deliveries(), ([one]) => one?.state === "delivered")
     assert.strictEqual(new Set(receiver.all.map(Receiver.idOf)).size, 1)
-    assert.strictEqual((yield* Effect.flip(webhooks.replay("evt_none")))._tag, "EventNotFound")
+    assert.strictEqual((yield* Effect.flip(webhooks.replay(OrganizationScope.all, "evt_none")))._tag, "EventNotFound")
   })
 
   it.scoped("disable an endpoint that answers 410, with all that waits for it, until it is enabled", function* () {
@@ -145,14 +147,20 @@ withLayer(layer)("webhooks", (it) => {
     yield* write({ n: 9 })
     assert.lengthOf(yield* deliveries(), 9)
     const [first] = all
-    assert.strictEqual((yield* Effect.flip(webhooks.replay(first?.id ?? "")))._tag, "EventNotFound")
+    assert.strictEqual(
+      (yield* Effect.flip(webhooks.replay(OrganizationScope.all, first?.id ?? "")))._tag,
+      "EventNotFound"
+    )
     isGone = false
-    assert.deepInclude(yield* webhooks.enable(endpoint.id), { disabled_at: null })
+    assert.deepInclude(yield* webhooks.enable(OrganizationScope.all, endpoint.id), { disabled_at: null })
     yield* write({ n: 10 })
     yield* eventually(deliveries(), ([newest]) => newest?.state === "delivered")
-    yield* webhooks.remove(endpoint.id)
+    yield* webhooks.remove(OrganizationScope.all, endpoint.id)
     assert.deepStrictEqual([yield* deliveries(), yield* webhooks.list(org)], [[], []])
-    assert.strictEqual((yield* Effect.flip(webhooks.remove(endpoint.id)))._tag, "EndpointNotFound")
+    assert.strictEqual(
+      (yield* Effect.flip(webhooks.remove(OrganizationScope.all, endpoint.id)))._tag,
+      "EndpointNotFound"
+    )
     assert.deepStrictEqual(yield* sql`SELECT id FROM webhook_endpoints WHERE id = ${endpoint.id}`, [])
   })
 
@@ -170,7 +178,7 @@ withLayer(layer)("webhooks", (it) => {
     )
     answer(410)
     yield* eventually(webhooks.list(org), ([one]) => one?.disabled_at !== null)
-    yield* webhooks.enable(endpoint.id)
+    yield* webhooks.enable(OrganizationScope.all, endpoint.id)
     answer(410)
     yield* write({ n: 3 })
     yield* eventually(
@@ -211,7 +219,7 @@ withLayer(layer)("webhooks", (it) => {
       all.every(({ endpoint, state }) => endpoint !== living.id || state === "delivered")
     )
     assert.lengthOf(silent.all, 4)
-    yield* webhooks.remove(dead.id)
+    yield* webhooks.remove(OrganizationScope.all, dead.id)
   })
 
   it.scoped("of other organizations do not wait for one whose endpoints never answer, however many", function* () {
@@ -268,7 +276,7 @@ withLayer(layer)("webhooks", (it) => {
     const tried = yield* eventually(deliveries(), (all) => all.length === 3 && all.every(({ tries }) => tries === 1))
     for (const { failure } of tried) assert.match(failure ?? "", /^refused: .* is loopback/)
     assert.lengthOf(receiver.all, 0)
-    yield* webhooks.remove(endpoint.id)
+    yield* webhooks.remove(OrganizationScope.all, endpoint.id)
   })
 
   it.scoped("are removed once they are old and over", function* () {
@@ -283,6 +291,6 @@ withLayer(layer)("webhooks", (it) => {
     yield* age(middle?.id, "pending")
     assert.strictEqual(yield* webhooks.prune(Duration.days(2)), 1)
     assert.deepStrictEqual((yield* deliveries()).map(Struct.get("id")), [newest?.id, middle?.id])
-    yield* webhooks.remove(endpoint.id)
+    yield* webhooks.remove(OrganizationScope.all, endpoint.id)
   })
 })

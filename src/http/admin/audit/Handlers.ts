@@ -1,5 +1,6 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, identity } from "effect"
+import { CurrentActor } from "../../../services/admin/Actor.ts"
 import { Audit } from "../../../services/admin/Audit.ts"
 import type { AuditRow } from "../../../services/admin/AuditRow.ts"
 import { AdminApi } from "../AdminApi.ts"
@@ -14,7 +15,8 @@ export const AuditHandlers = HttpApiBuilder.group(
     return handlers.handle("list", ({ urlParams: { limit = defaultListed, ...given } }) =>
       Effect.gen(function* () {
         const after = yield* numberedAfter(given.after)
-        const rows = yield* audit.list({ ...(yield* filtersOf(given)), after, limit: limit + 1 })
+        const { scope } = yield* CurrentActor
+        const rows = yield* audit.list(scope, { ...(yield* filtersOf(given)), after, limit: limit + 1 })
         return cutPage(rows, limit, identity<AuditRow>, ({ id }) => String(id))
       })
     )

@@ -2,6 +2,7 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect, identity, Redacted, Struct } from "effect"
 import { ApiKeys, type IssuedKey } from "../../../services/access/ApiKeys.ts"
 import type { Key, KeyLimits } from "../../../services/access/Key.ts"
+import { CurrentActor } from "../../../services/admin/Actor.ts"
 import * as Operations from "../../../services/admin/KeyOperations.ts"
 import { Catalog } from "../../../services/catalog/Catalog.ts"
 import { AdminApi } from "../AdminApi.ts"
@@ -29,8 +30,9 @@ export const KeysHandlers = HttpApiBuilder.group(
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, organization, search, state } }) =>
         Effect.gen(function* () {
+          const { scope } = yield* CurrentActor
           const org = yield* organizationOf(organization)
-          const rows = yield* keys.page({ after, limit: limit + 1, org, search, state })
+          const rows = yield* keys.page(scope, { after, limit: limit + 1, org, search, state })
           return cutPage(rows, limit, identity<Key>, Struct.get("id"))
         })
       )
@@ -40,7 +42,9 @@ export const KeysHandlers = HttpApiBuilder.group(
           ...warned(payload)
         })).pipe(Effect.catchTags({ FieldRefused: refuseField, OrganizationNotFound: invalid("organization") }))
       )
-      .handle("show", ({ path: { id } }) => Effect.catchTag(keys.find(id), "KeyNotFound", notFound))
+      .handle("show", ({ path: { id } }) =>
+        Effect.flatMap(CurrentActor, ({ scope }) => keys.find(scope, id)).pipe(Effect.catchTag("KeyNotFound", notFound))
+      )
       .handle("update", ({ path: { id }, payload }) =>
         answerOf(Operations.update.run(id, payload), (record) => ({ ...record, ...warned(payload) })).pipe(
           Effect.catchTags(refusals)

@@ -10,6 +10,7 @@ import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
 import { orNoBody } from "../Fields.ts"
 import { organizationParameter } from "../Filters.ts"
+import { membersSee, OpenToMembers } from "../Members.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
 const reference = Schema.Struct({ id: Schema.String.annotations({ description: "The key's id, not its secret." }) })
@@ -31,6 +32,32 @@ const Issued = Schema.Struct({
   })
 }).annotations({ identifier: "IssuedKey" })
 
+const limitNames = [
+  "name",
+  "scopes",
+  "models",
+  "rpm",
+  "tpm",
+  "concurrency",
+  "cap_usd",
+  "cap_period",
+  "expires_at"
+] as const
+
+const MemberKey = Key.pick(
+  "id",
+  "org",
+  "org_name",
+  "hint",
+  ...limitNames,
+  "spent_usd",
+  "created_at",
+  "last_used_at",
+  "previous_expires_at",
+  "revoked_at"
+)
+const MemberIssued = Schema.Struct({ ...MemberKey.fields, ...warned, key: Issued.fields.key })
+
 const list = HttpApiEndpoint.get("list", "/keys")
   .setUrlParams(
     Schema.Struct({
@@ -48,6 +75,12 @@ const list = HttpApiEndpoint.get("list", "/keys")
   .addSuccess(pageOf(Key, "Keys"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List keys, newest first")
+  .annotate(
+    OpenToMembers,
+    membersSee(pageOf(MemberKey, "MemberKeys"), {
+      parameters: ["limit", "after", "organization", "state", "search"]
+    })
+  )
 
 const create = HttpApiEndpoint.post("create", "/keys")
   .setPayload(
@@ -63,12 +96,14 @@ const create = HttpApiEndpoint.post("create", "/keys")
   .addSuccess(Issued, { status: 201 })
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.create.summary)
+  .annotate(OpenToMembers, membersSee(MemberIssued))
 
 const show = HttpApiEndpoint.get("show", "/keys/:id")
   .setPath(reference)
   .addSuccess(Key)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Show a key")
+  .annotate(OpenToMembers, membersSee(MemberKey))
 
 const update = HttpApiEndpoint.patch("update", "/keys/:id")
   .setPath(reference)
@@ -76,12 +111,14 @@ const update = HttpApiEndpoint.patch("update", "/keys/:id")
   .addSuccess(Changed)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.update.summary)
+  .annotate(OpenToMembers, membersSee(Schema.Struct({ ...MemberKey.fields, ...warned })))
 
 const revoke = HttpApiEndpoint.post("revoke", "/keys/:id/revoke")
   .setPath(reference)
   .addSuccess(Key)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.revoke.summary)
+  .annotate(OpenToMembers, membersSee(MemberKey))
 
 const reissue = HttpApiEndpoint.post("reissue", "/keys/:id/reissue")
   .setPath(reference)
@@ -89,6 +126,7 @@ const reissue = HttpApiEndpoint.post("reissue", "/keys/:id/reissue")
   .addSuccess(Issued)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.reissue.summary)
+  .annotate(OpenToMembers, membersSee(MemberIssued))
   .annotate(OpenApi.Transform, ({ requestBody, ...operation }) => ({
     ...operation,
     requestBody: { ...requestBody, required: false }

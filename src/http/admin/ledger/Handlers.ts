@@ -1,6 +1,7 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, identity, Schema, Stream, Struct } from "effect"
+import { CurrentActor } from "../../../services/admin/Actor.ts"
 import { entryLines, holdLines } from "../../../services/admin/LedgerCsv.ts"
 import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
 import type { ListedEntry } from "../../../services/ledger/Entry.ts"
@@ -49,23 +50,33 @@ export const LedgerHandlers = HttpApiBuilder.group(
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...filters } }) =>
         Effect.gen(function* () {
           yield* numberedAfter(after)
-          const rows = yield* turns.takeSoon(ledger.page({ ...(yield* filtersOf(filters)), after, limit: limit + 1 }))
+          const { scope } = yield* CurrentActor
+          const query = { ...(yield* filtersOf(filters)), after, limit: limit + 1 }
+          const rows = yield* turns.takeSoon(ledger.page(scope, query))
           return cutPage(rows, limit, identity<ListedEntry>, Struct.get("id"))
         })
       )
       .handle("csv", ({ urlParams }) =>
-        Effect.flatMap(filtersOf(urlParams), (query) => streamCsv("ledger.csv", entryLines(query)))
+        Effect.gen(function* () {
+          const { scope } = yield* CurrentActor
+          return yield* streamCsv("ledger.csv", entryLines(scope, yield* filtersOf(urlParams)))
+        })
       )
       .handle("holds", ({ urlParams: { after, limit = defaultListed, older_than: olderThan, organization } }) =>
         Effect.gen(function* () {
           if (after !== undefined && !isUuid(after)) return yield* wrongCursor
+          const { scope } = yield* CurrentActor
           const org = yield* organizationOf(organization)
-          const rows = yield* ledger.openHolds({ after, limit: limit + 1, olderThan, org })
+          const rows = yield* ledger.openHolds(scope, { after, limit: limit + 1, olderThan, org })
           return cutPage(rows, limit, identity<OpenHold>, Struct.get("id"))
         })
       )
       .handle("holdsCsv", ({ urlParams: { older_than: olderThan, organization } }) =>
-        Effect.flatMap(organizationOf(organization), (org) => streamCsv("holds.csv", holdLines({ olderThan, org })))
+        Effect.gen(function* () {
+          const { scope } = yield* CurrentActor
+          const org = yield* organizationOf(organization)
+          return yield* streamCsv("holds.csv", holdLines(scope, { olderThan, org }))
+        })
       )
       .handle("invariants", () => Effect.succeed({ data: verification.invariants }))
       .handle("verify", () =>

@@ -7,6 +7,7 @@ import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, ReportErrors } from "../Access.ts"
 import { csvBody } from "../Csv.ts"
 import { durationParameter, organizationParameter, spanParameters } from "../Filters.ts"
+import { membersSee, OpenToMembers } from "../Members.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
 const filters = {
@@ -21,11 +22,30 @@ const filters = {
   hold: parameter("hold", Schema.UUID, "must be the id of a hold", "Its charge, and what was given back of it.")
 }
 
+/** References and notes are the operators' own. */
+const MemberEntry = ListedEntry.pick(
+  "id",
+  "at",
+  "org",
+  "org_name",
+  "kind",
+  "amount_usd",
+  "key_id",
+  "key_name",
+  "request_id"
+)
+
 const list = HttpApiEndpoint.get("list", "/ledger")
   .setUrlParams(Schema.Struct({ ...pageParameters, ...filters }))
   .addSuccess(pageOf(ListedEntry, "Entries"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List the ledger's entries, newest first")
+  .annotate(
+    OpenToMembers,
+    membersSee(pageOf(MemberEntry, "MemberEntries"), {
+      parameters: ["limit", "after", "organization", "since", "until", "kind"]
+    })
+  )
 
 const csv = HttpApiEndpoint.get("csv", "/ledger.csv")
   .setUrlParams(Schema.Struct(filters))

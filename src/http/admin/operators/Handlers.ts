@@ -25,7 +25,14 @@ export const OperatorsHandlers = HttpApiBuilder.group(
           ...record,
           link: linkOf(made),
           token: made === undefined ? null : Redacted.value(made.token)
-        })).pipe(Effect.catchTags({ OperatorNameTaken: conflict("name"), OperatorNameRefused: invalid("name") }))
+        })).pipe(
+          Effect.catchTags({
+            OperatorNameTaken: conflict("name"),
+            OperatorNameRefused: invalid("name"),
+            MemberRoleRefused: invalid("role"),
+            OrganizationNotFound: invalid("organization")
+          })
+        )
       )
       .handle("link", ({ path: { operator } }) =>
         answerOf(Operations.link.run(operator), (record, made) => ({ ...record, link: linkOf(made) })).pipe(

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Role } from "../../../domain/Operator.ts"
 import { Operator } from "../../../services/admin/Operator.ts"
 import * as Operations from "../../../services/admin/OperatorOperations.ts"
-import { body, field } from "../../../services/resources/BodyFields.ts"
+import { body, field, optionalField, Text } from "../../../services/resources/BodyFields.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { ChangeErrors, OwnerAccess } from "../Access.ts"
 import { pageOf } from "../Page.ts"
@@ -32,7 +32,13 @@ const create = HttpApiEndpoint.post("create", "/operators")
   .setPayload(
     body({
       name: field("name", Schema.String, "must be a text", "A name that no other operator has."),
-      role: field("role", Role, `must be one of ${Role.literals.join(", ")}`, "What it may do.")
+      role: field("role", Role, `must be one of ${Role.literals.join(", ")}`, "What it may do."),
+      organization: optionalField(
+        "organization",
+        Text,
+        "must be an id or a name",
+        "Whose member it is: an id or a name. It sees this organization alone; its role is read or write."
+      )
     })
   )
   .addSuccess(CreatedOperator, { status: 201 })

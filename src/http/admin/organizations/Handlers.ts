@@ -2,6 +2,7 @@ import { HttpApiBuilder } from "@effect/platform"
 import { Effect, identity, Stream, Struct } from "effect"
 import { csvLine } from "../../../domain/Csv.ts"
 import type { Month } from "../../../domain/Month.ts"
+import { CurrentActor } from "../../../services/admin/Actor.ts"
 import type { Organization } from "../../../services/admin/Organization.ts"
 import * as Operations from "../../../services/admin/OrganizationOperations.ts"
 import { Organizations } from "../../../services/admin/Organizations.ts"
@@ -24,19 +25,25 @@ export const OrganizationsHandlers = HttpApiBuilder.group(
     const statements = yield* Statements
     const turns = yield* ReadTurns
     const statementOf = (org: string, month: Month | undefined) =>
-      Effect.flatMap(organizations.findAny(org), ({ id }) => turns.takeSoon(statements.find(id, month))).pipe(
-        Effect.catchTags({ ...unknown, NoStatement: invalid("month") })
-      )
+      Effect.gen(function* () {
+        const { scope } = yield* CurrentActor
+        const { id } = yield* organizations.findAny(scope, org)
+        return yield* turns.takeSoon(statements.find(scope, id, month))
+      }).pipe(Effect.catchTags({ ...unknown, NoStatement: invalid("month") }))
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, search, state } }) =>
-        Effect.map(organizations.page({ after, limit: limit + 1, search, state }), (rows) =>
-          cutPage(rows, limit, identity<Organization>, Struct.get("id"))
-        )
+        Effect.gen(function* () {
+          const { scope } = yield* CurrentActor
+          const rows = yield* organizations.page(scope, { after, limit: limit + 1, search, state })
+          return cutPage(rows, limit, identity<Organization>, Struct.get("id"))
+        })
       )
       .handle("create", ({ payload: { credits_usd, name } }) =>
         recordOf(Operations.create.run({ name, credits: credits_usd })).pipe(Effect.catchTags(nameRefusals))
       )
-      .handle("show", ({ path: { org } }) => Effect.catchTags(organizations.findAny(org), unknown))
+      .handle("show", ({ path: { org } }) =>
+        Effect.flatMap(CurrentActor, ({ scope }) => organizations.findAny(scope, org)).pipe(Effect.catchTags(unknown))
+      )
       .handle("update", ({ path: { org }, payload }) =>
         recordOf(Operations.update.run(org, payload)).pipe(
           Effect.catchTags({ ...nameRefusals, ...unknown, FieldRefused: refuseField })

@@ -10,7 +10,24 @@ import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, OwnerAccess, ReadAccess, ReportErrors, WriteAccess } from "../Access.ts"
 import { csvBody } from "../Csv.ts"
 import { usdProblem } from "../Fields.ts"
+import { membersDownload, membersSee, OpenToMembers } from "../Members.ts"
 import { pageOf, pageParameters } from "../Page.ts"
+
+const MemberOrganization = Organization.pick(
+  "id",
+  "name",
+  "created_at",
+  "suspended",
+  "balance_usd",
+  "held_usd",
+  "available_usd",
+  "fit_holds",
+  "notify_below_usd",
+  "cap_usd",
+  "cap_period",
+  "cap_spent_usd",
+  "cap_resets_at"
+)
 
 const reference = Schema.Struct({ org: Schema.String.annotations({ description: "Its id or its name." }) })
 
@@ -52,6 +69,7 @@ const show = HttpApiEndpoint.get("show", "/organizations/:org")
   .addSuccess(Organization)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Show an organization, a deleted one too")
+  .annotate(OpenToMembers, membersSee(MemberOrganization))
 
 const update = HttpApiEndpoint.patch("update", "/organizations/:org")
   .setPath(reference)
@@ -85,6 +103,7 @@ const statement = HttpApiEndpoint.get("statement", "/organizations/:org/statemen
   .middleware(ReadAccess)
   .addError(ReportErrors)
   .annotate(OpenApi.Summary, "Show what was paid and used in a month, from balance to balance")
+  .annotate(OpenToMembers, membersSee(Statement, { parameters: ["month"] }))
 
 const statementCsv = HttpApiEndpoint.get("statementCsv", "/organizations/:org/statement.csv")
   .setPath(reference)
@@ -93,6 +112,7 @@ const statementCsv = HttpApiEndpoint.get("statementCsv", "/organizations/:org/st
   .middleware(ReadAccess)
   .addError(ReportErrors)
   .annotate(OpenApi.Summary, "Download the statement of a month")
+  .annotate(OpenToMembers, membersDownload({ parameters: ["month"] }))
 
 export const OrganizationsGroup = HttpApiGroup.make("organizations")
   .add(list)

@@ -2,13 +2,16 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { described } from "../../../domain/Constraints.ts"
 import { ExplainedRequest } from "../../../services/admin/requests/Explanation.ts"
+import { PriceRecord } from "../../../services/admin/requests/Price.ts"
 import { NamedLogRecord } from "../../../services/admin/requests/Record.ts"
+import { countFields } from "../../../services/requests/RequestColumns.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ReadAccess, ReportErrors } from "../Access.ts"
 import { csvBody } from "../Csv.ts"
 import { AddressRangeText, rangeProblem } from "../Fields.ts"
 import { keyParameter, organizationParameter, spanParameters, textParameter } from "../Filters.ts"
+import { membersDownload, membersSee, OpenToMembers } from "../Members.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
 const Status = Schema.Union(
@@ -54,17 +57,63 @@ const filters = {
 const Filters = Schema.Struct(filters)
 export type RequestFilters = typeof Filters.Type
 
+const seenByMembers = [
+  "id",
+  "request_id",
+  "at",
+  "status",
+  "code",
+  "org",
+  "org_name",
+  "key_id",
+  "key_name",
+  "end_user",
+  "tag",
+  "surface",
+  "model",
+  "stream",
+  "usage",
+  "charge_usd",
+  "refunded_usd",
+  "first_byte_ms",
+  "total_ms"
+] as const
+
+const MemberRequest = NamedLogRecord.pick(...seenByMembers)
+
+/** Of the CSV. */
+export const memberColumns: ReadonlySet<string> = new Set([...seenByMembers, ...Object.keys(countFields)])
+
+const ofMembers = [
+  "organization",
+  "key",
+  "model",
+  "surface",
+  "status",
+  "since",
+  "until",
+  "user",
+  "tag",
+  "code",
+  "search"
+]
+
 const list = HttpApiEndpoint.get("list", "/requests")
   .setUrlParams(Schema.Struct({ ...pageParameters, ...filters }))
   .addSuccess(pageOf(NamedLogRecord, "Requests"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List the request log, newest first")
+  .annotate(
+    OpenToMembers,
+    membersSee(pageOf(MemberRequest, "MemberRequests"), { parameters: ["limit", "after", ...ofMembers] })
+  )
 
 const csv = HttpApiEndpoint.get("csv", "/requests.csv")
   .setUrlParams(Filters)
   .addSuccess(csvBody("A line of names, then every request that matches."))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Download the request log")
+  .annotate(OpenToMembers, membersDownload({ parameters: ofMembers }))
 
 export const ShownRequest = Schema.Struct({
   ...ExplainedRequest.fields,
@@ -85,5 +134,15 @@ const show = HttpApiEndpoint.get("show", "/requests/:id")
   .addSuccess(ShownRequest)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Show what happened to a request, and why it cost what it did")
+  .annotate(
+    OpenToMembers,
+    membersSee(
+      Schema.Struct({
+        ...MemberRequest.fields,
+        price: PriceRecord.pick("parts", "price_usd", "hold_usd", "charge_usd", "refunded_usd", "paid_usd"),
+        others: ShownRequest.fields.others
+      })
+    )
+  )
 
 export const RequestsGroup = HttpApiGroup.make("requests").add(list).add(csv).add(show).addError(ReportErrors)

@@ -8,7 +8,13 @@ import { Catalog } from "../../../services/catalog/Catalog.ts"
 import { json, respond } from "../../Answer.ts"
 import { RequestContext } from "../../admission/RequestContext.ts"
 import { AdminApi } from "../AdminApi.ts"
-import { AdminOptions, requireOwnOrigin, sessionCookie, sessionOf } from "../OperatorAuthentication.ts"
+import {
+  AdminOptions,
+  isForMembersOnly,
+  requireOwnOrigin,
+  sessionCookie,
+  sessionOf
+} from "../OperatorAuthentication.ts"
 import { SessionRecord } from "./Schema.ts"
 
 const maxAgeSeconds = sessionHours * 3600
@@ -27,9 +33,10 @@ export const SessionHandlers = HttpApiBuilder.group(
     // Without a path it is for the address of the API, wherever a proxy has put it.
     const cookie = (secret: string, maxAge: number) =>
       `${sessionCookie}=${secret}; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? "; Secure" : ""}`
-    const recordOf = ({ expires_at, operator: { id, name, role } }: Session) =>
+    const recordOf = ({ expires_at, operator: { id, name, org, org_name, role } }: Session) =>
       Schema.encodeSync(SessionRecord)({
         operator: { id, name, role },
+        ...(org !== null && { organization: { id: org, name: org_name } }),
         expires_at,
         sandbox: catalog.current.sandbox,
         version
@@ -46,9 +53,10 @@ export const SessionHandlers = HttpApiBuilder.group(
           }
           const { address } = yield* RequestContext
           yield* limiter.check(address)
+          const admission = { membersOnly: yield* isForMembersOnly(options) }
           const opened = yield* link === undefined
-            ? operators.openByToken(Redacted.make(token?.trim() ?? ""))
-            : operators.openByLink(Redacted.make(link))
+            ? operators.openByToken(Redacted.make(token?.trim() ?? ""), admission)
+            : operators.openByLink(Redacted.make(link), admission)
           if (opened === undefined) {
             yield* limiter.fail(address)
             const message =
@@ -63,7 +71,8 @@ export const SessionHandlers = HttpApiBuilder.group(
         Effect.gen(function* () {
           const secret = sessionOf(request)
           const found = secret && (yield* operators.session(secret))
-          if (found === undefined) return yield* new NotSignedIn({ message: "Nobody is signed in." })
+          const isElsewhere = found?.operator.org === null && (yield* isForMembersOnly(options))
+          if (found === undefined || isElsewhere) return yield* new NotSignedIn({ message: "Nobody is signed in." })
           return respond(json(200, recordOf(found)))
         })
       )

@@ -2,11 +2,14 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Role } from "../../../domain/Operator.ts"
 import { body, optionalField } from "../../../services/resources/BodyFields.ts"
-import { UnixSeconds } from "../../../services/resources/Record.ts"
+import { TextOrNull, UnixSeconds } from "../../../services/resources/Record.ts"
 import { BadRequest, Forbidden, LoopbackAccess, TooManyAttempts, Unauthenticated } from "../Access.ts"
 
 export const SessionRecord = Schema.Struct({
   operator: Schema.Struct({ id: Schema.String, name: Schema.String, role: Role }),
+  organization: Schema.optional(Schema.Struct({ id: Schema.String, name: TextOrNull })).annotations({
+    description: "Whose member it is; left out for operators of the gateway."
+  }),
   expires_at: UnixSeconds,
   /** Whether models without a credential are answered by the sandbox. */
   sandbox: Schema.Boolean,

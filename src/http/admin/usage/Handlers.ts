@@ -1,5 +1,6 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Option, Schema } from "effect"
+import { CurrentActor } from "../../../services/admin/Actor.ts"
 import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
 import { type Groupings, usageCsvLines, usageRecord, usageSums } from "../../../services/admin/UsageRecord.ts"
 import { Text } from "../../../services/resources/BodyFields.ts"
@@ -8,8 +9,9 @@ import type { UsagePlace } from "../../../services/telemetry/UsageSql.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { streamCsv } from "../Csv.ts"
 import { filtersOf } from "../Filters.ts"
+import { isColumnShown } from "../Members.ts"
 import { defaultListed, wrongCursor } from "../Page.ts"
-import type { UsageFilters } from "./Schema.ts"
+import { memberColumns, type UsageFilters } from "./Schema.ts"
 
 const Cursor = Schema.compose(
   Schema.StringFromBase64Url,
@@ -45,10 +47,13 @@ export const UsageHandlers = HttpApiBuilder.group(
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...given } }) =>
         Effect.gen(function* () {
+          const { scope } = yield* CurrentActor
           const { groupings, query } = yield* queryOf(given)
           const [by, thenBy] = groupings
           const place = yield* placeOf(groupings, after)
-          const { next, rows, totals } = yield* turns.takeSoon(report({ ...query, by, thenBy, limit, after: place }))
+          const { next, rows, totals } = yield* turns.takeSoon(
+            report(scope, { ...query, by, thenBy, limit, after: place })
+          )
           return {
             data: rows.map((row) => usageRecord(groupings, row)),
             has_more: next !== undefined,
@@ -58,9 +63,12 @@ export const UsageHandlers = HttpApiBuilder.group(
         })
       )
       .handle("csv", ({ urlParams }) =>
-        Effect.flatMap(queryOf(urlParams), ({ groupings, query }) =>
-          streamCsv("usage.csv", usageCsvLines(groupings, query))
-        )
+        Effect.gen(function* () {
+          const { scope } = yield* CurrentActor
+          const { groupings, query } = yield* queryOf(urlParams)
+          const lines = usageCsvLines(scope, groupings, query, isColumnShown(scope, memberColumns))
+          return yield* streamCsv("usage.csv", lines)
+        })
       )
   })
 )

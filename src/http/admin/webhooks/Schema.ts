@@ -7,6 +7,7 @@ import { Delivery, Endpoint } from "../../../services/webhooks/Endpoint.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
 import { organizationParameter } from "../Filters.ts"
+import { membersSee, OpenToMembers } from "../Members.ts"
 import { pageOf, pageParameters } from "../Page.ts"
 
 const named = { org_name: TextOrNull }
@@ -26,6 +27,35 @@ export const NamedDelivery = Schema.Struct({ ...Delivery.fields, ...named }).ann
   identifier: "WebhookDelivery"
 })
 
+const MemberEndpoint = NamedEndpoint.pick(
+  "id",
+  "org",
+  "org_name",
+  "url",
+  "created_at",
+  "disabled_at",
+  "pending",
+  "failure",
+  "failed_at"
+)
+
+const MemberDelivery = NamedDelivery.pick(
+  "id",
+  "org",
+  "org_name",
+  "endpoint",
+  "url",
+  "type",
+  "at",
+  "state",
+  "tries",
+  "tried_at",
+  "status",
+  "failure",
+  "next_at"
+)
+const MemberDeliveries = pageOf(MemberDelivery, "MemberDeliveries")
+
 const endpoint = Schema.Struct({ id: Schema.String.annotations({ description: "An endpoint's id, `whe_…`." }) })
 const event = Schema.Struct({ event: Schema.String.annotations({ description: "An event's id, `evt_…`." }) })
 const DeliveryPage = pageOf(NamedDelivery, "WebhookDeliveries")
@@ -35,6 +65,10 @@ const list = HttpApiEndpoint.get("list", "/webhooks")
   .addSuccess(pageOf(NamedEndpoint, "WebhookEndpoints"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List endpoints and what last failed at each, newest first")
+  .annotate(
+    OpenToMembers,
+    membersSee(pageOf(MemberEndpoint, "MemberEndpoints"), { parameters: ["limit", "after", "organization"] })
+  )
 
 const add = HttpApiEndpoint.post("add", "/webhooks")
   .setPayload(
@@ -46,18 +80,24 @@ const add = HttpApiEndpoint.post("add", "/webhooks")
   .addSuccess(CreatedEndpoint, { status: 201 })
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.add.summary)
+  .annotate(
+    OpenToMembers,
+    membersSee(Schema.Struct({ ...MemberEndpoint.fields, secret: CreatedEndpoint.fields.secret }))
+  )
 
 const enable = HttpApiEndpoint.post("enable", "/webhooks/:id/enable")
   .setPath(endpoint)
   .addSuccess(NamedEndpoint)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.enable.summary)
+  .annotate(OpenToMembers, membersSee(MemberEndpoint))
 
 const remove = HttpApiEndpoint.del("remove", "/webhooks/:id")
   .setPath(endpoint)
   .addSuccess(NamedEndpoint)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.remove.summary)
+  .annotate(OpenToMembers, membersSee(MemberEndpoint))
 
 const deliveries = HttpApiEndpoint.get("deliveries", "/webhooks/deliveries")
   .setUrlParams(
@@ -76,12 +116,17 @@ const deliveries = HttpApiEndpoint.get("deliveries", "/webhooks/deliveries")
   .addSuccess(DeliveryPage)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List deliveries, newest first; an event has one per destination")
+  .annotate(
+    OpenToMembers,
+    membersSee(MemberDeliveries, { parameters: ["limit", "after", "organization", "state", "endpoint"] })
+  )
 
 const replay = HttpApiEndpoint.post("replay", "/webhooks/deliveries/:event/replay")
   .setPath(event)
   .addSuccess(DeliveryPage)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.replay.summary)
+  .annotate(OpenToMembers, membersSee(MemberDeliveries))
 
 export const WebhooksGroup = HttpApiGroup.make("webhooks")
   .add(list)

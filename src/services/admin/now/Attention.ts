@@ -1,6 +1,7 @@
 import type { SqlClient, Statement } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { NanoUsdFromRow, toUsdText } from "../../../domain/Money.ts"
+import { OrganizationScope } from "../../../domain/OrganizationScope.ts"
 import type { Instance } from "../../control/Instances.ts"
 import type { RouteControl } from "../../control/RouteControls.ts"
 import { TextOrNull } from "../../resources/Record.ts"
@@ -31,7 +32,7 @@ export const spendReader = ({ report }: typeof Usage.Service) =>
   keepForMinute((now) => {
     const until = floor(now, hourMillis) + hourMillis
     return Effect.map(
-      report({ by: "org", since: until - spendDays * dayMillis, until }),
+      report(OrganizationScope.all, { by: "org", since: until - spendDays * dayMillis, until }),
       ({ rows }): Spend =>
         new Map(rows.flatMap(({ charge, group }) => (group !== null && charge > 0n ? [[group, charge]] : [])))
     )

@@ -1,6 +1,7 @@
 import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { NanoUsdFromRow } from "../../../domain/Money.ts"
+import { OrganizationScope } from "../../../domain/OrganizationScope.ts"
 import * as Monotonic from "../../runtime/Monotonic.ts"
 import { rowsOf } from "../../sql/Statement.ts"
 import type { Usage, UsageRow } from "../../telemetry/Usage.ts"
@@ -48,7 +49,7 @@ const figuresOf = (totals: UsageRow, timed: Effect.Effect.Success<ReturnType<typ
 export const readFigures = (sql: SqlClient.SqlClient, { report }: typeof Usage.Service, now: number) => {
   const midnight = floor(now, dayMillis)
   const totalsOf = (since: number, until: number) =>
-    Effect.map(report({ by: "day", since, until }), ({ totals }) => totals)
+    Effect.map(report(OrganizationScope.all, { by: "day", since, until }), ({ totals }) => totals)
   return Effect.all({
     today: Effect.zipWith(totalsOf(midnight, midnight + dayMillis), percentiles(sql, now), figuresOf),
     yesterday: Effect.zipWith(
@@ -76,7 +77,7 @@ export const keepForMinute = <A>(read: (now: number) => Effect.Effect<A>) => {
 
 const hoursOf = ({ report }: typeof Usage.Service, since: number, until: number) =>
   Effect.map(
-    report({ by: "hour", since, until }),
+    report(OrganizationScope.all, { by: "hour", since, until }),
     ({ rows }) => new Map(rows.map((row) => [Date.parse(row.group ?? ""), countsOf(row)]))
   )
 

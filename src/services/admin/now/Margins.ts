@@ -1,5 +1,6 @@
 import { Array as Arr, Effect } from "effect"
 import { toUsdText } from "../../../domain/Money.ts"
+import { OrganizationScope } from "../../../domain/OrganizationScope.ts"
 import { sandboxProviders } from "../../catalog/CatalogRules.ts"
 import type { Usage, UsageRow } from "../../telemetry/Usage.ts"
 import { dayMillis, floor, hourMillis, keepForMinute } from "./Figures.ts"
@@ -72,7 +73,7 @@ export const marginsReader = ({ report }: typeof Usage.Service) =>
   keepForMinute((now) => {
     const until = floor(now, hourMillis) + hourMillis
     return Effect.map(
-      report({ by: "model", thenBy: "route", since: until - dayMillis, until }),
+      report(OrganizationScope.all, { by: "model", thenBy: "route", since: until - dayMillis, until }),
       ({ rows }): ReadonlyArray<Attention> => [...soldBelowCost(rows), ...withoutCost(rows), ...drifted(rows)]
     )
   })

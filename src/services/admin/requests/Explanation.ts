@@ -1,5 +1,6 @@
 import { Effect, Schema } from "effect"
 import type { Model } from "../../../domain/Model.ts"
+import type { OrganizationScope } from "../../../domain/OrganizationScope.ts"
 import { PriceLists } from "../../catalog/PriceLists.ts"
 import { Entry } from "../../ledger/Entry.ts"
 import { type HoldRow, LedgerAdmin } from "../../ledger/LedgerAdmin.ts"
@@ -39,17 +40,21 @@ const holdRecord = (hold: HoldRow): typeof HoldRecord.Type => ({
   closed_at: hold.closedAt
 })
 
-const readMoney = Effect.fnUntraced(function* (hold: string | null) {
+const readMoney = Effect.fnUntraced(function* (scope: OrganizationScope, hold: string | null) {
   if (hold === null) return { money: undefined, video: undefined }
   const ledger = yield* LedgerAdmin
   const videos = yield* VideoAdmin
   // In this order a video that is over is never shown without its charge.
-  return yield* Effect.all({ video: videos.findByHold(hold), money: ledger.hold(hold) })
+  return yield* Effect.all({ video: videos.findByHold(scope, hold), money: ledger.hold(scope, hold) })
 })
 
 /** What happened to a request, and why it cost what it did; chats by their own rates, or where these are not kept by those of `models`. */
-export const explainRequest = Effect.fnUntraced(function* (row: RequestRow, models: ReadonlyArray<Model>) {
-  const { money, video } = yield* readMoney(row.holdId)
+export const explainRequest = Effect.fnUntraced(function* (
+  scope: OrganizationScope,
+  row: RequestRow,
+  models: ReadonlyArray<Model>
+) {
+  const { money, video } = yield* readMoney(scope, row.holdId)
   const { find } = yield* PriceLists
   const rates = row.priceId === null ? undefined : yield* find(row.priceId)
   const recorded = { row, money, video, rates, model: models.find(({ id }) => id === row.model) }

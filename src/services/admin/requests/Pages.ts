@@ -1,6 +1,7 @@
 import { Effect, Option, Stream } from "effect"
 import { csvLine } from "../../../domain/Csv.ts"
 import { zero } from "../../../domain/Money.ts"
+import type { OrganizationScope } from "../../../domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../ledger/LedgerAdmin.ts"
 import type { RequestQuery } from "../../telemetry/RequestListing.ts"
 import { RequestLog, type RequestRow } from "../../telemetry/RequestLog.ts"
@@ -17,12 +18,12 @@ interface Place {
 }
 
 /** Newest first, page by page, so that memory stays the same however many rows there are. */
-export const pagesOf = (filter: RequestFilter, limit = Infinity) =>
+export const pagesOf = (scope: OrganizationScope, filter: RequestFilter, limit = Infinity) =>
   Stream.paginateEffect<Place, ReadonlyArray<RequestRow>, never, RequestLog>({ left: limit }, ({ after, left }) =>
     Effect.gen(function* () {
       const { list } = yield* RequestLog
       const size = Math.min(left, perPage)
-      const rows = yield* list({ ...filter, ...(after !== undefined && { after }), limit: size })
+      const rows = yield* list(scope, { ...filter, ...(after !== undefined && { after }), limit: size })
       const last = rows.at(-1)
       const isOver = last === undefined || rows.length < size || left === size
       return [rows, isOver ? Option.none() : Option.some({ left: left - size, after: last.id })]
@@ -36,16 +37,23 @@ export const logRecords = Effect.fnUntraced(function* (rows: ReadonlyArray<Reque
   return rows.map((row) => logRecord(row, refunded.get(row.holdId ?? "") ?? zero))
 })
 
-export const nameRows = Effect.fnUntraced(function* (rows: ReadonlyArray<RequestRow>) {
-  const names = yield* Effect.flatMap(Names, ({ of }) => of(rows))
+export const nameRows = Effect.fnUntraced(function* (scope: OrganizationScope, rows: ReadonlyArray<RequestRow>) {
+  const names = yield* Effect.flatMap(Names, ({ of }) => of(scope, rows))
   return (yield* logRecords(rows)).map((record) => namedLogRecord(record, names))
 })
 
 /** A line of names, then one for each row; without their ends. */
-export const csvLines = (filter: RequestFilter, limit?: number) =>
+export const csvLines = (
+  scope: OrganizationScope,
+  filter: RequestFilter,
+  {
+    columns = logColumns,
+    limit
+  }: { readonly columns?: ReadonlyArray<string>; readonly limit?: number | undefined } = {}
+) =>
   Stream.concat(
-    Stream.succeed([csvLine(logColumns)]),
-    Stream.mapEffect(pagesOf(filter, limit), (rows) =>
-      Effect.map(nameRows(rows), (records) => records.map((record) => csvLine(logCells(record))))
+    Stream.succeed([csvLine(columns)]),
+    Stream.mapEffect(pagesOf(scope, filter, limit), (rows) =>
+      Effect.map(nameRows(scope, rows), (records) => records.map((record) => csvLine(logCells(record, columns))))
     )
   )

@@ -147,7 +147,10 @@ const csvColumns: Readonly<Record<string, ReadonlyArray<string>>> = {
 
 export const logColumns = Object.keys(LogRecord.fields).flatMap((name) => csvColumns[name] ?? [name])
 
-export const logCells = ({ attempts, usage, ...record }: NamedLogRecord): ReadonlyArray<CsvCell> => {
+export const logCells = (
+  { attempts, usage, ...record }: NamedLogRecord,
+  columns: ReadonlyArray<string> = logColumns
+): ReadonlyArray<CsvCell> => {
   const cells: Readonly<Record<string, CsvCell>> = { ...record, ...usage, tries: attempts.length }
-  return logColumns.map((column) => cells[column])
+  return columns.map((column) => cells[column])
 }

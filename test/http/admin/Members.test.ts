@@ -1,0 +1,230 @@
+import { randomUUID } from "node:crypto"
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+import { read, refusals } from "../../harness/client/AdminClient.ts"
+import { assertRefused, badRequest } from "../../harness/client/HttpCalls.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+import { asOperator, layer } from "../MediaServer.ts"
+import { fieldNames, fullOrganization, hiddenFields } from "./Customers.ts"
+
+interface Parameter {
+  readonly name: string
+  readonly in: string
+}
+
+interface Described {
+  readonly parameters?: ReadonlyArray<Parameter>
+  readonly requestBody?: { readonly content: Readonly<Record<string, { readonly schema: unknown }>> }
+}
+
+/** Every endpoint of the document that operators get, but for those of signing in. */
+const endpoints = Effect.gen(function* () {
+  const { admin } = yield* asOperator("read")
+  const { paths } = read(yield* admin("/openapi.json"))
+  return Object.entries<Record<string, Described>>(paths).flatMap(([path, methods]) =>
+    path.endsWith("/session")
+      ? []
+      : Object.entries(methods).map(([method, described]) => ({
+          method: method.toUpperCase(),
+          path: path.replace("/admin/v1", ""),
+          parameters: (described.parameters ?? [])
+            .filter((parameter) => parameter.in === "query")
+            .map(({ name }) => name),
+          hasBody: described.requestBody !== undefined
+        }))
+  )
+})
+
+/** The endpoints of members: all that there are for them. */
+const openToMembers = [
+  "DELETE /webhooks/{id}",
+  "GET /keys",
+  "GET /keys/{id}",
+  "GET /ledger",
+  "GET /organizations/{org}",
+  "GET /organizations/{org}/statement",
+  "GET /organizations/{org}/statement.csv",
+  "GET /requests",
+  "GET /requests.csv",
+  "GET /requests/{id}",
+  "GET /usage",
+  "GET /usage.csv",
+  "GET /videos",
+  "GET /videos/{id}",
+  "GET /webhooks",
+  "GET /webhooks/deliveries",
+  "PATCH /keys/{id}",
+  "POST /keys",
+  "POST /keys/{id}/reissue",
+  "POST /keys/{id}/revoke",
+  "POST /videos/{id}/cancel",
+  "POST /webhooks",
+  "POST /webhooks/deliveries/{event}/replay",
+  "POST /webhooks/{id}/enable"
+]
+
+const nameOf = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path}`
+
+type Body = (value: string) => object
+
+/** By the first part of the path of an endpoint that shows one. */
+const idsOf = ({
+  key,
+  org,
+  row,
+  video
+}: Record<"key" | "org" | "row" | "video", string>): Readonly<Record<string, string>> => ({
+  keys: key,
+  organizations: org,
+  requests: row,
+  videos: video
+})
+
+const bodyFor = (organization: string) => ({ organization, name: "a name", url: "https://hooks.example/" })
+
+const isNumber = (value: string) => /^\d+$/.test(value)
+
+/** One of the same form that nobody has. */
+const strangerTo = (value: string) =>
+  isNumber(value) ? "999999999999" : `${value.slice(0, -1)}${value.endsWith("1") ? "2" : "1"}`
+
+withLayer(layer)("members at the admin API", (it) => {
+  it.effect("have the endpoints that say so, and find nothing at any other", function* () {
+    const ours = yield* fullOrganization
+    const { admin } = yield* asOperator("write", ours.org)
+    const open: Array<string> = []
+    const unknown = yield* admin("/nothing-of-this-name")
+    for (const endpoint of yield* endpoints) {
+      const path = endpoint.path.replace(/\{\w+\}/, "made-up")
+      const body = endpoint.hasBody ? { body: {} } : {}
+      const answer = yield* admin(path, { method: endpoint.method, ...body })
+      assert.notStrictEqual(answer.status, 403, nameOf(endpoint))
+      if (answer.status === 404 && JSON.parse(answer.text).error.code === "unknown_endpoint") {
+        assert.deepStrictEqual([answer.status, answer.text], [404, unknown.text], nameOf(endpoint))
+      } else open.push(nameOf(endpoint))
+    }
+    assert.deepStrictEqual(open.toSorted(), openToMembers.toSorted())
+  })
+
+  it.effect(
+    "get nothing of another organization, and its ids are unknown to them",
+    function* () {
+      const ours = yield* fullOrganization
+      const theirs = yield* fullOrganization
+      const { admin: owner } = yield* asOperator("owner")
+      const { admin } = yield* asOperator("write", ours.org)
+      const sql = yield* SqlClient.SqlClient
+      const stateOf = Effect.map(
+        sql`
+        SELECT (SELECT json_agg(k ORDER BY id) FROM api_keys AS k WHERE org_id = ${theirs.org})::text AS keys,
+          (SELECT json_agg(w ORDER BY id) FROM webhook_endpoints AS w WHERE org_id = ${theirs.org})::text AS webhooks,
+          (SELECT json_agg(d ORDER BY id) FROM webhook_deliveries AS d WHERE org_id = ${theirs.org})::text AS deliveries,
+          (SELECT json_agg(v ORDER BY id) FROM videos AS v WHERE org_id = ${theirs.org})::text AS videos`,
+        JSON.stringify
+      )
+      const before = yield* stateOf
+      const words = theirs.canaries
+      const numbers: Readonly<Record<string, ReadonlyArray<string>>> = {
+        "/ledger": [theirs.entry, theirs.older],
+        "/webhooks/deliveries": [theirs.delivery]
+      }
+      let seenByOwner = 0
+      for (const { hasBody, method, parameters, path } of yield* endpoints) {
+        /** The answer to what is theirs is word for word that to what nobody has. */
+        const compare = Effect.fnUntraced(function* (value: string, at: (value: string) => string, body?: Body) {
+          const ask = Effect.fnUntraced(function* (one: string) {
+            const sent = body === undefined ? {} : { body: body(one) }
+            const { status, text } = yield* admin(at(one), { method, ...sent })
+            return { status, text: isNumber(one) ? text : text.replaceAll(one, "VALUE") }
+          })
+          const answer = yield* ask(value)
+          assert.deepStrictEqual(answer, yield* ask(strangerTo(value)), `${method} ${path} ${value}`)
+          for (const canary of theirs.canaries) assert.notInclude(answer.text, canary, `${method} ${path} ${value}`)
+        })
+        const isOpen = openToMembers.includes(`${method} ${path}`)
+        if (path.includes("{")) {
+          const body = hasBody ? () => ({}) : undefined
+          for (const value of isOpen ? words : words.slice(0, 2))
+            yield* compare(value, (one) => path.replace(/\{\w+\}/, one.replaceAll(" ", "%20")), body)
+        } else if (hasBody) {
+          for (const value of [theirs.org, theirs.name]) yield* compare(value, () => path, bodyFor)
+        }
+        if (method !== "GET" || !isOpen) continue
+        const pathOf = (ids: Readonly<Record<string, string>>) =>
+          path.replace(/\{\w+\}/, ids[path.split("/")[1] ?? ""] ?? "")
+        for (const name of parameters.filter((name) => name !== "limit")) {
+          for (const value of name === "after" ? [...words, ...(numbers[path] ?? [])] : words) {
+            yield* compare(value, (one) => `${pathOf(idsOf(ours))}?${name}=${one.replaceAll(" ", "%20")}`)
+          }
+        }
+        const whole = yield* owner(pathOf(idsOf(theirs)))
+        if ([...theirs.canaries, "payment"].some((canary) => whole.text.includes(canary))) seenByOwner++
+        const { text } = yield* admin(pathOf(idsOf(ours)))
+        for (const canary of theirs.canaries) assert.notInclude(text, canary, `${method} ${path}`)
+      }
+      assert.strictEqual(yield* stateOf, before)
+      assert.strictEqual(seenByOwner, openToMembers.filter((name) => name.startsWith("GET ")).length)
+    },
+    240_000
+  )
+
+  it.effect("read what is theirs, and no field that is the operators' own", function* () {
+    const ours = yield* fullOrganization
+    const { admin: owner } = yield* asOperator("owner")
+    const { admin } = yield* asOperator("read", ours.org)
+    const hidden = new Set<string>()
+    for (const name of openToMembers.filter((name) => name.startsWith("GET "))) {
+      const path = name.slice(4).replace(/\{\w+\}/, idsOf(ours)[name.split("/")[1] ?? ""] ?? "")
+      const own = path.includes("usage") ? `?organization=${ours.org}` : ""
+      const seen = yield* admin(path)
+      assert.strictEqual(seen.status, 200, `${path} ${seen.text}`)
+      const known = [ours.org, ours.model, ours.name, "payment"].some((one) => seen.text.includes(one))
+      assert.isTrue(known, `${path} has nothing of its own: ${seen.text}`)
+      const whole = yield* owner(`${path}${own}`)
+      const namesIn = (text: string) =>
+        path.endsWith(".csv") ? (text.split("\r\n")[0] ?? "").split(",") : fieldNames(JSON.parse(text))
+      for (const field of namesIn(whole.text)) if (hiddenFields.includes(field)) hidden.add(field)
+      for (const field of namesIn(seen.text)) assert.notInclude(hiddenFields, field, path)
+      assert.notInclude(seen.text, "canary", path)
+    }
+    assert.isAbove(hidden.size, 12)
+  })
+
+  it.effect("are refused what would tell them of hidden fields", function* () {
+    const ours = yield* fullOrganization
+    const { admin } = yield* asOperator("read", ours.org)
+    const cases: ReadonlyArray<readonly [string, string, string]> = [
+      ["/usage?sort=margin", "sort", "`sort` must be of charge, requests."],
+      ["/usage?by=provider", "by", "`by` must be of model, key, day, hour, surface, status, tag."],
+      ["/usage.csv?by=model,route", "by", "`by` must be of model, key, day, hour, surface, status, tag."],
+      ["/usage?route=m@p", "route", "`route` is not for members of an organization."],
+      ["/requests?route=m@p", "route", "`route` is not for members of an organization."],
+      ["/requests.csv?address=203.0.113.7", "address", "`address` is not for members of an organization."]
+    ]
+    for (const [path, param, message] of cases) assertRefused(yield* admin(path), badRequest(message, param))
+    read(yield* admin("/usage?by=day,model&sort=requests"))
+    read(yield* admin(`/requests?status=ok&tag=${ours.tag}`))
+  })
+
+  it.effect("change keys, webhooks and videos with the role write only", function* () {
+    const ours = yield* fullOrganization
+    const { admin: reader } = yield* asOperator("read", ours.org)
+    const { admin, name: actor } = yield* asOperator("write", ours.org)
+    const body = { organization: ours.name, name: "ours" }
+    assertRefused(yield* reader("/keys", { body }), refusals.needs("write"))
+    const headers = { "idempotency-key": randomUUID() }
+    const made = read(yield* admin("/keys", { body, headers }), 201)
+    assert.isString(made.key)
+    assert.deepStrictEqual(read(yield* admin("/keys", { body, headers }), 201), { ...made, key: null })
+    assert.strictEqual(read(yield* admin(`/keys/${made.id}`, { method: "PATCH", body: { rpm: 7 } })).rpm, 7)
+    assert.isNumber(read(yield* admin(`/keys/${made.id}/revoke`, { method: "POST" })).revoked_at)
+    const hook = read(yield* admin("/webhooks", { body: { organization: ours.org, url: "https://a.example/" } }), 201)
+    assert.match(hook.secret, /^whsec_/)
+    read(yield* admin(`/webhooks/${hook.id}`, { method: "DELETE" }))
+    assert.strictEqual(read(yield* admin(`/videos/${ours.video}/cancel`, { method: "POST" })).status, "failed")
+    const { admin: owner } = yield* asOperator("owner")
+    const written = read(yield* owner(`/audit?actor=${actor}`)).data
+    assert.deepStrictEqual(new Set(written.map(({ org }: { org: string }) => org)), new Set([ours.org]))
+    assert.lengthOf(written, 6)
+  })
+})
