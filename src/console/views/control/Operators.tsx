@@ -28,11 +28,20 @@ const Create = ({ onDone }: { readonly onDone: (operator: Linked) => void }) => 
     label="Let someone in"
     action="Create"
     path="/operators"
-    body={(form) => ({ name: textOf(form, "name"), role: textOf(form, "role") })}
+    body={(form) => ({
+      name: textOf(form, "name"),
+      role: textOf(form, "role"),
+      organization: textOf(form, "organization")
+    })}
     onDone={onDone}
   >
     <TextField name="name" label="Name" hint="No other operator has it." required />
     <SelectField name="role" label="Role" options={roles} />
+    <TextField
+      name="organization"
+      label="Member of"
+      hint="An organization's id or name, whose data alone it then sees, with the role read or write. Empty: an operator of the gateway."
+    />
   </WriteButton>
 )
 
@@ -93,6 +102,7 @@ export const Operators = () => {
             columns={[
               { title: "Name", kind: "text", value: ({ name }) => name },
               { title: "Role", kind: "text", value: ({ role }) => role },
+              { title: "Member of", kind: "text", value: ({ org, org_name }) => org_name ?? org },
               {
                 title: "State",
                 kind: "status",
