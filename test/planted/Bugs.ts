@@ -1,6 +1,7 @@
 import type { Bug } from "./Bug.ts"
 import { departureBugs } from "./DepartureBugs.ts"
 import { limitBugs } from "./LimitBugs.ts"
+import { memberBugs } from "./MemberBugs.ts"
 import { moneyBugs } from "./MoneyBugs.ts"
 import { paymentBugs } from "./PaymentBugs.ts"
 import { statementBugs } from "./StatementBugs.ts"
@@ -18,6 +19,7 @@ export const bugs: ReadonlyArray<Bug> = [
   ...streamBugs,
   ...usageBugs,
   ...statementBugs,
+  ...memberBugs,
   {
     name: "a circuit never opens by failures in a row",
     file: "src/services/routing/Circuit.ts",
