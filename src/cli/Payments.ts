@@ -1,6 +1,7 @@
 import { Command, Options } from "@effect/cli"
 import { Clock, Effect, Layer } from "effect"
 import { moment, momentForms, toPast } from "../domain/Moment.ts"
+import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import * as Gateway from "../Gateway.ts"
 import { administration } from "../services/admin/Administration.ts"
 import { Payment } from "../services/payments/Payment.ts"
@@ -28,7 +29,7 @@ const list = command(
   Effect.fnUntraced(function* ({ limit, org, since, status, until }) {
     const { page } = yield* Payments
     const range = yield* Inputs.readPeriod({ since, until })
-    const found = yield* page({ org: yield* filterOf(org), status, ...range, limit })
+    const found = yield* page(OrganizationScope.all, { org: yield* filterOf(org), status, ...range, limit })
     return Output.list(found, { columns, none: "There are no payments." })
   })
 )
@@ -39,7 +40,7 @@ const show = command(
   { id: Inputs.word("ID", "a payment's id, pay_…") },
   Effect.fnUntraced(function* ({ id }) {
     const { find } = yield* Payments
-    const { events, reversals, ...payment } = yield* find(id)
+    const { events, reversals, ...payment } = yield* find(OrganizationScope.all, id)
     const { text } = Output.record(payment)
     const taken = Output.list(reversals, {
       columns: ["created_at", "id", "kind", "status", "amount_usd", "taken_usd"],

@@ -2,13 +2,14 @@ import { Effect, identity } from "effect"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { Payment } from "../payments/Payment.ts"
 import { Payments } from "../payments/Payments.ts"
+import { CurrentActor } from "./Actor.ts"
 import { auditResource, operation } from "./Operation.ts"
 import { Organizations } from "./Organizations.ts"
 
 const payments = auditResource({
   name: "payments",
   record: Payment,
-  find: (id) => Effect.flatMap(Payments, ({ find }) => find(id))
+  find: (scope, id) => Effect.flatMap(Payments, ({ find }) => find(scope, id))
 })
 
 /** The payment is in the database before its page is asked for, which is repeated with a repeated key. */
@@ -17,8 +18,9 @@ export const checkout = operation(
   (given: { readonly organization: string; readonly amount: NanoUsd }) =>
     Effect.gen(function* () {
       const { begin, checkout } = yield* Payments
+      const { scope } = yield* CurrentActor
       const begun = Effect.flatMap(
-        Effect.flatMap(Organizations, ({ keep }) => keep(given.organization)),
+        Effect.flatMap(Organizations, ({ keep }) => keep(scope, given.organization)),
         ({ id }) => begin({ org: id, amount: given.amount })
       )
       const { record } = yield* payments.create("checkout", given, begun, identity)

@@ -2,10 +2,11 @@ import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer } from "effect"
 import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
+import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { toCents } from "../../domain/Payment.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { inTimeRange, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
+import { equals, inTimeRange, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Payment, PaymentEvent, PaymentReversal, paymentColumns, type ShownPayment } from "./Payment.ts"
 import { PaymentProvider, PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
 
@@ -54,8 +55,8 @@ export class Payments extends Context.Tag("gateway/Payments")<
       PaymentProviderFailed | PaymentNotFound | PaymentOver
     >
     /** Newest first. */
-    readonly page: (query: PaymentQuery) => Effect.Effect<ReadonlyArray<Payment>>
-    readonly find: (id: string) => Effect.Effect<ShownPayment, PaymentNotFound>
+    readonly page: (scope: OrganizationScope, query: PaymentQuery) => Effect.Effect<ReadonlyArray<Payment>>
+    readonly find: (scope: OrganizationScope, id: string) => Effect.Effect<ShownPayment, PaymentNotFound>
   }
 >() {
   static readonly layer = Layer.effect(
@@ -82,13 +83,15 @@ export class Payments extends Context.Tag("gateway/Payments")<
         return begun ?? (yield* Effect.dieMessage("no payment was begun"))
       })
 
-      const findOne = Effect.fnUntraced(function* (id: string) {
-        const [found] = yield* records(sql`SELECT ${columns} FROM payments AS payment WHERE id = ${toStorable(id)}`)
+      const findOne = Effect.fnUntraced(function* (scope: OrganizationScope, id: string) {
+        const [found] = yield* records(sql`
+          SELECT ${columns} FROM payments AS payment
+          WHERE ${sql.and([sql`id = ${toStorable(id)}`, ...equals(sql, { org_id: scope.org })])}`)
         return found ?? (yield* new PaymentNotFound({ id }))
       })
 
-      const find = Effect.fn("Payments.find")(function* (id: string) {
-        const payment = yield* findOne(id)
+      const find = Effect.fn("Payments.find")(function* (scope: OrganizationScope, id: string) {
+        const payment = yield* findOne(scope, id)
         const reversals = yield* recordsOf(PaymentReversal)(sql`
           SELECT id, kind, status, amount AS amount_usd, taken AS taken_usd, created_at
           FROM payment_reversals WHERE payment_id = ${payment.id} ORDER BY created_at, id`)
@@ -99,7 +102,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
       })
 
       const checkout = Effect.fn("Payments.checkout")(function* (id: string) {
-        const { amount_usd: amount, org, session, status } = yield* findOne(id)
+        const { amount_usd: amount, org, session, status } = yield* findOne(OrganizationScope.all, id)
         const cents = amount === null ? undefined : toCents(amount)
         if (status !== "open" || org === null || cents === undefined) return yield* new PaymentOver({ id })
         const returnUrl = `${publicUrl}/console#/organizations/${org}`
@@ -115,10 +118,11 @@ export class Payments extends Context.Tag("gateway/Payments")<
         begin,
         checkout,
         find,
-        page: Effect.fn("Payments.page")(({ after, limit, org, status, ...range }: PaymentQuery) =>
-          records(sql`
+        page: Effect.fn("Payments.page")(
+          (scope: OrganizationScope, { after, limit, org, status, ...range }: PaymentQuery) =>
+            records(sql`
             SELECT ${columns} FROM payments AS payment ${listing(sql, {
-              equal: { org_id: org, status },
+              equal: { org_id: scope.narrow(org), status },
               where: [
                 ...inTimeRange(sql, "created_at", range),
                 ...whenDefined(after, (id) => sql`id < ${toStorable(id)}`)

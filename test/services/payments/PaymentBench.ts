@@ -3,6 +3,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { PaymentProvider, PaymentTerms } from "../../../src/services/payments/PaymentProvider.ts"
 import { Payments } from "../../../src/services/payments/Payments.ts"
@@ -37,7 +38,7 @@ export const payer = Effect.fnUntraced(function* (terms: Partial<PaymentTerms["T
   const begin = Effect.fnUntraced(function* (dollars: number) {
     const { id } = yield* payments.begin({ org, amount: NanoUsd(BigInt(dollars) * dollar) })
     yield* payments.checkout(id)
-    const { session } = yield* payments.find(id)
+    const { session } = yield* payments.find(OrganizationScope.all, id)
     return { id, session: session ?? "" }
   })
 

@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { PaymentSync } from "../../../src/services/payments/PaymentSync.ts"
 import { brokenBy } from "../../harness/database/Money.ts"
@@ -14,12 +15,12 @@ withLayer(database)("payments", (it) => {
     const completed = account.complete(session, true)
     yield* deliver(completed)
     assert.strictEqual((yield* state).balance, 0n)
-    assert.strictEqual((yield* payments.find(id)).status, "open")
+    assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "open")
     const succeeded = account.succeed(session)
     yield* Effect.all([deliver(succeeded), deliver(succeeded), deliver(succeeded)], { concurrency: 3 })
     yield* deliver(completed)
     assert.strictEqual((yield* state).balance, 25n * dollar)
-    const { events, status } = yield* payments.find(id)
+    const { events, status } = yield* payments.find(OrganizationScope.all, id)
     assert.strictEqual(status, "paid")
     assert.lengthOf(events, 2)
   })
@@ -38,7 +39,7 @@ withLayer(database)("payments", (it) => {
       [failed, "failed"],
       [open, "open"]
     ] as const) {
-      assert.strictEqual((yield* payments.find(id)).status, status)
+      assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, status)
     }
     assert.strictEqual((yield* state).balance, 0n)
     assert.strictEqual((yield* Effect.flip(payments.checkout(expired.id)))._tag, "PaymentOver")
@@ -56,11 +57,14 @@ withLayer(database)("payments", (it) => {
       for (const { id } of [less, euros, foreign]) yield* deliver(account.complete(id))
       assert.strictEqual((yield* state).balance, 0n)
       assert.strictEqual(
-        (yield* payments.find(asked.less.id)).problem,
+        (yield* payments.find(OrganizationScope.all, asked.less.id)).problem,
         "20 USD were asked for, and 19.99 USD were paid."
       )
-      assert.strictEqual((yield* payments.find(asked.euros.id)).problem, "It was paid in EUR, not in USD.")
-      const refused = yield* payments.page({ status: "refused", limit: 100 })
+      assert.strictEqual(
+        (yield* payments.find(OrganizationScope.all, asked.euros.id)).problem,
+        "It was paid in EUR, not in USD."
+      )
+      const refused = yield* payments.page(OrganizationScope.all, { status: "refused", limit: 100 })
       const unknown = refused.find(({ session }) => session === foreign.id)
       assert.deepInclude(unknown, { org: null, amount_usd: 7n * dollar, entry: null })
     }
@@ -72,8 +76,8 @@ withLayer(database)("payments", (it) => {
     const copy = account.createSession({ payment: id, cents: 500 })
     yield* deliver(account.complete(copy.id))
     assert.strictEqual((yield* state).balance, 0n)
-    assert.strictEqual((yield* payments.find(id)).status, "open")
-    assert.isEmpty(yield* payments.page({ org, status: "refused", limit: 10 }))
+    assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "open")
+    assert.isEmpty(yield* payments.page(OrganizationScope.all, { org, status: "refused", limit: 10 }))
   })
 
   it.effect("take no more back than they were, and give back what a failed refund took", function* () {
@@ -91,7 +95,7 @@ withLayer(database)("payments", (it) => {
     account.close(dispute, "won")
     yield* deliver(account.reinstate(dispute))
     assert.deepInclude(yield* state, { balance: 10n * dollar, isDisputed: false })
-    assert.deepInclude(yield* payments.find(id), { reversed_usd: 0n, disputed: false })
+    assert.deepInclude(yield* payments.find(OrganizationScope.all, id), { reversed_usd: 0n, disputed: false })
   })
 
   it.effect(

@@ -1,6 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, identity } from "effect"
 import { GatewayBusy, InvalidRequest } from "../../../domain/Failure.ts"
+import { CurrentActor } from "../../../services/admin/Actor.ts"
 import * as Operations from "../../../services/admin/PaymentOperations.ts"
 import type { Payment } from "../../../services/payments/Payment.ts"
 import { Payments } from "../../../services/payments/Payments.ts"
@@ -24,8 +25,10 @@ export const PaymentsHandlers = HttpApiBuilder.group(
     return handlers
       .handle("checkout", ({ payload: { amount_usd: amount, organization } }) =>
         Effect.gen(function* () {
-          if (organization === undefined) return yield* needsOrganization
-          return yield* Operations.checkout.run({ organization, amount })
+          const { scope } = yield* CurrentActor
+          const payer = organization ?? scope.org
+          if (payer === undefined) return yield* needsOrganization
+          return yield* Operations.checkout.run({ organization: payer, amount })
         }).pipe(
           Effect.catchTags({
             OrganizationNotFound: invalid("organization"),
@@ -41,10 +44,15 @@ export const PaymentsHandlers = HttpApiBuilder.group(
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...given } }) =>
         Effect.gen(function* () {
           if (after !== undefined && !wellFormedId.test(after)) return yield* wrongCursor
-          const rows = yield* payments.page({ ...(yield* filtersOf(given)), after, limit: limit + 1 })
+          const { scope } = yield* CurrentActor
+          const rows = yield* payments.page(scope, { ...(yield* filtersOf(given)), after, limit: limit + 1 })
           return cutPage(rows, limit, identity<Payment>, ({ id }) => id)
         })
       )
-      .handle("show", ({ path: { id } }) => Effect.catchTag(payments.find(id), "PaymentNotFound", notFound))
+      .handle("show", ({ path: { id } }) =>
+        Effect.flatMap(CurrentActor, ({ scope }) => payments.find(scope, id)).pipe(
+          Effect.catchTag("PaymentNotFound", notFound)
+        )
+      )
   })
 )

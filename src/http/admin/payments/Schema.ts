@@ -7,12 +7,23 @@ import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, ReportErrors, WriteAccess } from "../Access.ts"
 import { usdProblem } from "../Fields.ts"
 import { organizationParameter, spanParameters } from "../Filters.ts"
+import { membersSee, OpenToMembers } from "../Members.ts"
 import { pageOf, pageParameters } from "../Page.ts"
+
+const CheckoutPage = Schema.Struct({
+  id: Schema.String.annotations({ description: "The payment's id, `pay_…`." }),
+  url: Schema.String.annotations({ description: "Where to send the customer's browser." })
+}).annotations({ identifier: "CheckoutPage" })
 
 const checkout = HttpApiEndpoint.post("checkout", "/checkout")
   .setPayload(
     Schema.Struct({
-      organization: optionalField("organization", Text, "must be an id or a name", "Who pays: an id or a name."),
+      organization: optionalField(
+        "organization",
+        Text,
+        "must be an id or a name",
+        "Who pays: an id or a name; of a member its own organization, if left out."
+      ),
       amount_usd: field(
         "amount_usd",
         usdWhere((amount) => amount > 0n),
@@ -21,16 +32,24 @@ const checkout = HttpApiEndpoint.post("checkout", "/checkout")
       )
     })
   )
-  .addSuccess(
-    Schema.Struct({
-      id: Schema.String.annotations({ description: "The payment's id, `pay_…`." }),
-      url: Schema.String.annotations({ description: "Where to send the customer's browser." })
-    }).annotations({ identifier: "CheckoutPage" }),
-    { status: 201 }
-  )
+  .addSuccess(CheckoutPage, { status: 201 })
   .addError(ReportErrors)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.checkout.summary)
+  .annotate(OpenToMembers, membersSee(CheckoutPage))
+
+const MemberPayment = Payment.pick(
+  "id",
+  "created_at",
+  "org",
+  "org_name",
+  "status",
+  "amount_usd",
+  "reversed_usd",
+  "disputed",
+  "paid_at"
+)
+const ofMembers = ["limit", "after", "organization", "status", "since", "until"]
 
 const list = HttpApiEndpoint.get("list", "/payments")
   .setUrlParams(
@@ -49,11 +68,16 @@ const list = HttpApiEndpoint.get("list", "/payments")
   .addSuccess(pageOf(Payment, "Payments"))
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "List payments, newest first")
+  .annotate(OpenToMembers, membersSee(pageOf(MemberPayment, "MemberPayments"), { parameters: ofMembers }))
 
 const show = HttpApiEndpoint.get("show", "/payments/:id")
   .setPath(Schema.Struct({ id: Schema.String.annotations({ description: "A payment's id, `pay_…`." }) }))
   .addSuccess(ShownPayment)
   .middleware(ReadAccess)
   .annotate(OpenApi.Summary, "Show a payment, what was taken back of it, and the events that told of it")
+  .annotate(
+    OpenToMembers,
+    membersSee(Schema.Struct({ ...MemberPayment.fields, reversals: ShownPayment.fields.reversals }))
+  )
 
 export const PaymentsGroup = HttpApiGroup.make("payments").add(checkout).add(list).add(show).addError(ChangeErrors)
