@@ -108,6 +108,7 @@ const serverWith = ({ membersPublic }: Access) =>
     metricsPublic: false,
     consolePublic: false,
     membersPublic,
+    takesPayments: true,
     corsOrigins: [],
     chatBodyBytes: 1000,
     mediaBodyBytes,

@@ -26,7 +26,12 @@ export const hiddenFields = [
   "note",
   "why",
   "actor",
-  "address"
+  "address",
+  "problem",
+  "session",
+  "payment_intent",
+  "entry",
+  "events"
 ]
 
 const secretRoute = "canary-route@canary-provider"
@@ -75,6 +80,10 @@ export const fullOrganization = Effect.gen(function* () {
     yield* admin("/webhooks", { body: { organization: org, url: `https://${mark}.example/` } }),
     201
   )
+  const payment = `pay_${randomUUID().replaceAll("-", "")}`
+  yield* sql`
+    INSERT INTO payments (id, org_id, amount, status, session, payment_intent, problem)
+    VALUES (${payment}, ${org}, 5000000000, 'refused', ${`canary-session-${mark}`}, ${`canary-intent-${mark}`}, 'canary-problem')`
   const event = prefixed("evt")
   yield* sql`
     INSERT INTO webhook_deliveries (event_id, org_id, endpoint_id, url, type, data)
@@ -91,14 +100,14 @@ export const fullOrganization = Effect.gen(function* () {
   const [delivery] = yield* Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ id: Schema.String })))(
     yield* sql`SELECT id FROM webhook_deliveries WHERE event_id = ${event}`
   )
-  const ids = { org, key, row, hold, video, endpoint: endpoint.id, event, entry: entry.id, older: older.id }
+  const ids = { org, key, row, hold, video, payment, endpoint: endpoint.id, event, entry: entry.id, older: older.id }
   const words = { name, mark, hint, model, tag, user, requestId }
   return {
     ...ids,
     ...words,
     org,
     delivery: delivery.id,
-    canaries: [...Object.values(words), org, key, row, hold, video, endpoint.id, event]
+    canaries: [...Object.values(words), org, key, row, hold, video, payment, endpoint.id, event]
   }
 })
 

@@ -44,6 +44,8 @@ const openToMembers = [
   "GET /organizations/{org}",
   "GET /organizations/{org}/statement",
   "GET /organizations/{org}/statement.csv",
+  "GET /payments",
+  "GET /payments/{id}",
   "GET /requests",
   "GET /requests.csv",
   "GET /requests/{id}",
@@ -54,6 +56,7 @@ const openToMembers = [
   "GET /webhooks",
   "GET /webhooks/deliveries",
   "PATCH /keys/{id}",
+  "POST /checkout",
   "POST /keys",
   "POST /keys/{id}/reissue",
   "POST /keys/{id}/revoke",
@@ -71,16 +74,22 @@ type Body = (value: string) => object
 const idsOf = ({
   key,
   org,
+  payment,
   row,
   video
-}: Record<"key" | "org" | "row" | "video", string>): Readonly<Record<string, string>> => ({
+}: Record<"key" | "org" | "payment" | "row" | "video", string>): Readonly<Record<string, string>> => ({
   keys: key,
   organizations: org,
+  payments: payment,
   requests: row,
   videos: video
 })
 
-const bodyFor = (organization: string) => ({ organization, name: "a name", url: "https://hooks.example/" })
+const moreFor: Readonly<Record<string, object>> = {
+  "/webhooks": { url: "https://hooks.example/" },
+  "/checkout": { amount_usd: 5 }
+}
+const bodyFor = (path: string) => (organization: string) => ({ organization, ...moreFor[path] })
 
 const isNumber = (value: string) => /^\d+$/.test(value)
 
@@ -147,7 +156,7 @@ withLayer(layer)("members at the admin API", (it) => {
           for (const value of isOpen ? words : words.slice(0, 2))
             yield* compare(value, (one) => path.replace(/\{\w+\}/, one.replaceAll(" ", "%20")), body)
         } else if (hasBody) {
-          for (const value of [theirs.org, theirs.name]) yield* compare(value, () => path, bodyFor)
+          for (const value of [theirs.org, theirs.name]) yield* compare(value, () => path, bodyFor(path))
         }
         if (method !== "GET" || !isOpen) continue
         const pathOf = (ids: Readonly<Record<string, string>>) =>

@@ -2,7 +2,7 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import * as Operations from "../../../services/admin/PaymentOperations.ts"
 import { Payment, ShownPayment } from "../../../services/payments/Payment.ts"
-import { field, optionalField, Text, usdWhere } from "../../../services/resources/BodyFields.ts"
+import { body, field, optionalField, Text, usdWhere } from "../../../services/resources/BodyFields.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, ReportErrors, WriteAccess } from "../Access.ts"
 import { usdProblem } from "../Fields.ts"
@@ -17,7 +17,7 @@ const CheckoutPage = Schema.Struct({
 
 const checkout = HttpApiEndpoint.post("checkout", "/checkout")
   .setPayload(
-    Schema.Struct({
+    body({
       organization: optionalField(
         "organization",
         Text,
