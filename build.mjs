@@ -87,7 +87,7 @@ const bundleProgram = async (build, commit, consolePage) => {
 /** What operators write, as the services define it, without the services. */
 const describeInputs = async (build) => {
   const { outputFiles } = await build({
-    entryPoints: ["src/services/admin/WrittenInputs.ts"],
+    entryPoints: ["src/services/admin/ConsoleInputs.ts"],
     bundle: true,
     platform: "node",
     format: "esm",
@@ -95,8 +95,8 @@ const describeInputs = async (build) => {
     write: false
   })
   const [{ contents }] = outputFiles
-  const { writtenInputs } = await import(`data:text/javascript;base64,${Buffer.from(contents).toString("base64")}`)
-  return JSON.stringify(writtenInputs)
+  const { consoleInputs } = await import(`data:text/javascript;base64,${Buffer.from(contents).toString("base64")}`)
+  return JSON.stringify(consoleInputs)
 }
 
 const maxConsoleBytes = 70_000

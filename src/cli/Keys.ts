@@ -8,9 +8,9 @@ import * as Operations from "../services/admin/KeyOperations.ts"
 import { readOffers } from "../services/catalog/Catalog.ts"
 import { change, command, findOrganization } from "./Commands.ts"
 import { readCatalogOptions } from "./Connection.ts"
+import { explainRefused, inputOptions, requireChange } from "./InputOptions.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-import { explainRefused, requireChange, writtenOptions } from "./WrittenOptions.ts"
 
 const shown = (key: Key) => Struct.omit(key, "org_name")
 
@@ -39,7 +39,7 @@ const showIssued = ({ record, value }: Changed<IssuedKey, Key>) => {
 const create = command(
   "create",
   `${Operations.create.summary}.`,
-  { org: Inputs.orgOption, given: writtenOptions(limits, "none") },
+  { org: Inputs.orgOption, given: inputOptions(limits, "none") },
   Effect.fnUntraced(
     function* ({ given, org }) {
       const created = showIssued(yield* Operations.create.run({ organization: org, ...given }))
@@ -65,7 +65,7 @@ const list = command(
 const update = command(
   "update",
   `${Operations.update.summary}.`,
-  { id, given: writtenOptions(limits, "kept") },
+  { id, given: inputOptions(limits, "kept") },
   Effect.fnUntraced(
     function* ({ given, id }) {
       yield* requireChange(given)
@@ -90,7 +90,7 @@ const revoke = change("revoke", `${Operations.revoke.summary}.`, { id }, ({ id }
 const reissue = command(
   "reissue",
   `${Operations.reissue.summary}.`,
-  { id, given: writtenOptions(reissuing, "none") },
+  { id, given: inputOptions(reissuing, "none") },
   ({ given, id }) => Effect.map(Operations.reissue.run(id, given), showIssued)
 )
 

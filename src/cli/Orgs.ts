@@ -5,9 +5,9 @@ import * as Operations from "../services/admin/OrganizationOperations.ts"
 import { Organizations } from "../services/admin/Organizations.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { change, command, findAnyOrganization, findOrganization } from "./Commands.ts"
+import { explainRefused, inputOption, inputOptions, requireChange } from "./InputOptions.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
-import { explainRefused, requireChange, writtenOption, writtenOptions } from "./WrittenOptions.ts"
 
 const nameArgument = Inputs.word("NAME", "a name that no other organization has")
 
@@ -72,7 +72,7 @@ const notify = change(
   "Set the balance below which an organization's webhook endpoints get an event.",
   {
     org: Inputs.orgArgument,
-    below: writtenOption("below", settings.notify_below_usd).pipe(
+    below: inputOption("below", settings.notify_below_usd).pipe(
       Options.withDescription("the balance in USD, or none for no events")
     )
   },
@@ -82,7 +82,7 @@ const notify = change(
 const update = change(
   "update",
   "Change what an organization may spend, and how its requests are held; what is left out stays.",
-  { org: Inputs.orgArgument, given: writtenOptions(Struct.omit(settings, "name", "notify_below_usd"), "kept") },
+  { org: Inputs.orgArgument, given: inputOptions(Struct.omit(settings, "name", "notify_below_usd"), "kept") },
   Effect.fnUntraced(function* ({ given, org }) {
     yield* requireChange(given)
     return yield* changeOf(org, given)

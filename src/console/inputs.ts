@@ -1,6 +1,6 @@
-import type { writtenInputs } from "../services/admin/WrittenInputs.ts"
+import type { consoleInputs } from "../services/admin/ConsoleInputs.ts"
 
-declare const gatewayInputs: typeof writtenInputs
+declare const gatewayInputs: typeof consoleInputs
 
 /** What operators write, as its definitions say; the build puts it here. */
 export const inputs = gatewayInputs

@@ -19,7 +19,7 @@ export const cap = {
   )
 } as const
 
-type WrittenCap = Input.Written<typeof cap>
+type CapValues = Input.Values<typeof cap>
 
 interface PresentCap {
   readonly cap_usd: bigint | null
@@ -35,7 +35,7 @@ const needsPeriod = () =>
   })
 
 /** A cap and its period are there together. */
-export const capFrom = ({ cap_period, cap_usd }: WrittenCap, present?: PresentCap) => {
+export const capFrom = ({ cap_period, cap_usd }: CapValues, present?: PresentCap) => {
   if (cap_period === null && cap_usd === undefined && (present?.cap_usd ?? null) !== null) return needsPeriod()
   const given = cap_period ?? undefined
   if (cap_usd === undefined && given === undefined) return Effect.succeed({})
@@ -44,10 +44,10 @@ export const capFrom = ({ cap_period, cap_usd }: WrittenCap, present?: PresentCa
       ? Effect.succeed({ cap_usd, cap_period: null })
       : new FieldRefused({ field: "cap_period", explain: (name) => `Without a cap there is no ${name("cap_period")}.` })
   }
-  const written = { cap_usd: cap_usd ?? present?.cap_usd, cap_period: given ?? present?.cap_period }
-  if (written.cap_usd === undefined || written.cap_usd === null) {
+  const values = { cap_usd: cap_usd ?? present?.cap_usd, cap_period: given ?? present?.cap_period }
+  if (values.cap_usd === undefined || values.cap_usd === null) {
     return new FieldRefused({ field: "cap_usd", explain: (name) => `${name("cap_period")} needs ${name("cap_usd")}.` })
   }
-  if (written.cap_period === undefined || written.cap_period === null) return needsPeriod()
-  return Effect.succeed(written)
+  if (values.cap_period === undefined || values.cap_period === null) return needsPeriod()
+  return Effect.succeed(values)
 }

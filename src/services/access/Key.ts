@@ -64,7 +64,7 @@ export const reissuing = {
   )
 } as const
 
-export type KeyLimits = Input.Written<typeof limits>
+export type KeyLimits = Input.Values<typeof limits>
 
 export const Key = Schema.Struct({
   id: KeyId,

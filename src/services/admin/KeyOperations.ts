@@ -5,7 +5,7 @@ import { capFrom } from "../access/Cap.ts"
 import { Key, type KeyLimits, type reissuing } from "../access/Key.ts"
 import type { CatalogSnapshot } from "../catalog/Catalog.ts"
 import { FieldRefused } from "../resources/FieldRefused.ts"
-import type { Written } from "../resources/Input.ts"
+import type { Values } from "../resources/Input.ts"
 import { CurrentActor } from "./Actor.ts"
 import { auditResource, operation } from "./Operation.ts"
 import { Organizations } from "./Organizations.ts"
@@ -70,7 +70,7 @@ export const revoke = operation("Make a key useless, for good", (id: string) =>
 
 export const reissue = operation(
   "Give a key a new secret; the old one stops working at once, or after a grace",
-  (id: string, given: Written<typeof reissuing> = {}) =>
+  (id: string, given: Values<typeof reissuing> = {}) =>
     keys.changeWith(
       "reissue",
       id,

@@ -28,7 +28,7 @@ export const settings = {
   ...cap
 } as const
 
-export type OrganizationSettings = Input.Written<typeof settings>
+export type OrganizationSettings = Input.Values<typeof settings>
 
 export const Organization = Schema.Struct({
   id: OrgId,

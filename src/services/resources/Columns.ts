@@ -1,5 +1,5 @@
 import type { SqlClient, Statement } from "@effect/sql"
-import type { Form, Inputs, Written } from "./Input.ts"
+import type { Form, Inputs, Values } from "./Input.ts"
 
 /** Columns hold nano-USD under the name of the field without its unit. */
 const columnOf = (field: string): string => field.replace(/_usd$/, "")
@@ -19,10 +19,10 @@ const lists: ReadonlySet<Form["kind"]> = new Set(["choices", "patterns"])
 export const assignmentsOf = <Of extends Inputs>(
   sql: SqlClient.SqlClient,
   inputs: Of,
-  written: Written<Of>
+  values: Values<Of>
 ): ReadonlyArray<Assignment> =>
   Object.entries(inputs).flatMap(([name, { form }]) => {
-    const value = written[name]
+    const value = values[name]
     if (value === undefined) return []
     return [{ column: columnOf(name), value: lists.has(form.kind) ? sql`${value}::text[]` : sql`${value}` }]
   })

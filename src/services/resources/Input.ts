@@ -52,11 +52,11 @@ export interface Input<Answered extends Schema.Schema.All, Sent extends Schema.S
 export type Inputs = Readonly<Record<string, Input<Schema.Schema.All, Schema.Schema.All>>>
 
 /** Undefined keeps what is. */
-export type Written<Of extends Inputs> = {
+export type Values<Of extends Inputs> = {
   readonly [Name in keyof Of]?: Schema.Schema.Type<Of[Name]["body"]> | undefined
 }
 
-type WrittenBody<Of extends Inputs> = {
+type EncodedValues<Of extends Inputs> = {
   readonly [Name in keyof Of]?: Schema.Schema.Encoded<Of[Name]["body"]> | undefined
 }
 
@@ -227,7 +227,7 @@ export const orNull = <Answered extends Schema.Schema.All, Sent extends Schema.S
 })
 
 /** What requests send of them, and nothing else; each is optional and has one message for every fault. */
-export const bodyOf = <Of extends Inputs>(inputs: Of): Schema.Schema<Written<Of>, WrittenBody<Of>> => {
+export const bodyOf = <Of extends Inputs>(inputs: Of): Schema.Schema<Values<Of>, EncodedValues<Of>> => {
   const properties = Object.entries(inputs).map(([name, { body, description, none, problem }]) => {
     const about = {
       [AST.DescriptionAnnotationId]: `${description}${none === undefined ? "" : `; null: ${none.means}`}.`,

@@ -2,7 +2,7 @@ import { HelpDoc, Options, ValidationError } from "@effect/cli"
 import { Clock, Effect, Option, Predicate, Record, Schema } from "effect"
 import { momentForms } from "../domain/Moment.ts"
 import type { FieldRefused } from "../services/resources/FieldRefused.ts"
-import { bodyOf, type Form, type Input, type Inputs, type Written } from "../services/resources/Input.ts"
+import { bodyOf, type Form, type Input, type Inputs, type Values } from "../services/resources/Input.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 export const optionName = (field: string): string => field.replace(/_(usd|at|seconds)$/, "").replaceAll("_", "-")
@@ -36,7 +36,7 @@ const describe = ({ description, form, none }: Inputs[string], leftOut: LeftOut)
 }
 
 /** An option that has to be given. */
-export const writtenOption = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
+export const inputOption = <Answered extends Schema.Schema.All, Sent extends Schema.Schema.All>(
   name: string,
   input: Input<Answered, Sent>
 ): Options.Options<Schema.Schema.Type<Sent>> => {
@@ -53,23 +53,23 @@ export const writtenOption = <Answered extends Schema.Schema.All, Sent extends S
 }
 
 const optionalOf = (field: string, input: Inputs[string], leftOut: LeftOut) =>
-  writtenOption(optionName(field), input).pipe(
+  inputOption(optionName(field), input).pipe(
     Options.withDescription(describe(input, leftOut)),
     Options.optional,
     Options.map(Option.getOrUndefined)
   )
 
 /** An option for each value that operators write; none has to be given. */
-export const writtenOptions = <Of extends Inputs>(inputs: Of, leftOut: LeftOut): Options.Options<Written<Of>> => {
-  const isWritten = Schema.is(bodyOf(inputs))
+export const inputOptions = <Of extends Inputs>(inputs: Of, leftOut: LeftOut): Options.Options<Values<Of>> => {
+  const isValid = Schema.is(bodyOf(inputs))
   return Options.all(Record.map(inputs, (input, field) => optionalOf(field, input, leftOut))).pipe(
-    Options.filterMap((given) => Option.liftPredicate(isWritten)(given), "An option is wrong.")
+    Options.filterMap((given) => Option.liftPredicate(isValid)(given), "An option is wrong.")
   )
 }
 
 /** Changing nothing is a mistake. */
-export const requireChange = (written: object) =>
-  Object.values(written).every(Predicate.isUndefined)
+export const requireChange = (given: object) =>
+  Object.values(given).every(Predicate.isUndefined)
     ? new CommandFailed({ message: "Nothing to change: give at least one option." })
     : Effect.void
 

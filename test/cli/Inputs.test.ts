@@ -1,10 +1,10 @@
 import { randomUUID } from "node:crypto"
 import { Effect } from "effect"
-import { optionName } from "../../src/cli/WrittenOptions.ts"
+import { optionName } from "../../src/cli/InputOptions.ts"
 import { momentForms } from "../../src/domain/Moment.ts"
 import { limits, reissuing } from "../../src/services/access/Key.ts"
 import { settings } from "../../src/services/admin/Organization.ts"
-import { companionsOf, samplesOf } from "../contracts/WrittenInputs.ts"
+import { companionsOf, samplesOf } from "../contracts/InputSamples.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { Cli, failure, json, list, text } from "./Cli.ts"
 
