@@ -3,7 +3,7 @@
 -- From when on a payment of the organization is disputed. No keys are read with it until it changes.
 ALTER TABLE organizations ADD COLUMN disputed_at timestamptz;
 CREATE TRIGGER organizations_disputed AFTER UPDATE OF disputed_at ON organizations
-  FOR EACH STATEMENT EXECUTE FUNCTION bump_access_revision();
+  FOR EACH ROW WHEN (OLD.disputed_at IS DISTINCT FROM NEW.disputed_at) EXECUTE FUNCTION bump_access_revision();
 
 CREATE TABLE payments (
   id             text PRIMARY KEY,

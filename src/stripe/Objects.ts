@@ -67,7 +67,8 @@ const closed = new Set(["won", "lost", "warning_closed", "charge_refunded", "pre
 const withdrawn = ({ amount, balance_transactions: moves }: typeof Dispute.Type): number => {
   const taken = -moves.reduce((sum, move) => sum + move.amount, 0)
   if (taken <= 0) return 0
-  return moves.every(({ currency }) => currency === "usd") ? Math.min(taken, amount) : amount
+  if (moves.every(({ currency }) => currency === "usd")) return Math.min(taken, amount)
+  return moves.some((move) => move.amount > 0) ? 0 : amount
 }
 
 const disputeOf = (dispute: typeof Dispute.Type): Reversal => ({

@@ -21,10 +21,14 @@ export class RefTaken extends Data.TaggedError("RefTaken")<{ readonly ref: strin
   }
 }
 
-/** A top-up with a refund's reference would prevent that refund. */
+/** Those of refunds of requests, and of what refunds and disputes take back of payments by Stripe. */
+const isReserved = (ref: string): boolean =>
+  ref.startsWith(refundPrefix) || /^stripe:(?:(?:re|pyr|du|dp)_|.*:\d+$)/.test(ref)
+
+/** A top-up with such a reference would prevent what it is for. */
 export class RefReserved extends Data.TaggedError("RefReserved")<{ readonly ref: string }> {
   override get message() {
-    return `The reference ${this.ref} begins with ${refundPrefix}, like those of refunds: give the payment another.`
+    return `The reference ${this.ref} begins like those of refunds: give the payment another.`
   }
 }
 
@@ -107,7 +111,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
 
       const topUp = Effect.fn("LedgerAdmin.topUp")(function* (payment: TopUp) {
         const { amount, note = null, org, ref = null } = payment
-        if (ref?.startsWith(refundPrefix)) return yield* new RefReserved({ ref })
+        if (ref !== null && isReserved(ref)) return yield* new RefReserved({ ref })
         const [added] = yield* records(sql`
           WITH entered AS (
             INSERT INTO ledger_entries (org_id, kind, amount, ref, note)

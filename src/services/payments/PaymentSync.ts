@@ -1,9 +1,9 @@
 import { SqlClient } from "@effect/sql"
-import { Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { Cause, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import type { CheckoutSession } from "../../domain/Payment.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
-import { type FoundReversal, PaymentProvider, type PaymentProviderFailed } from "./PaymentProvider.ts"
+import { type FoundReversal, PaymentProvider, type PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
 import { makeReconciliation } from "./Reconciliation.ts"
 
 export const SyncReport = Schema.Struct({
@@ -37,6 +37,7 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const provider = yield* PaymentProvider
+      const { suspendsDisputed } = yield* PaymentTerms
       const { reconcile } = yield* makeReconciliation
 
       const unknownSessions = Effect.fnUntraced(function* (found: ReadonlyArray<CheckoutSession>) {
@@ -65,9 +66,23 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
       /** Their end may come long after they began. */
       const unfinished = rowsOf(IntentRow)(sql`
         SELECT DISTINCT payment_intent FROM payments JOIN payment_reversals ON payment_id = payments.id
-        WHERE is_open AND payment_intent IS NOT NULL`)
+        WHERE payment_intent IS NOT NULL AND (is_open
+          OR (kind = 'dispute' AND payment_reversals.status = 'won' AND payment_reversals.amount > 0)
+          OR (kind = 'refund' AND payment_reversals.status = 'succeeded'
+            AND payment_reversals.created_at > now() - interval '35 days'))`)
+
+      /** A page lasts a day: what is open for longer is paid late, or was not told of. */
+      const pending = rowsOf(SessionRow)(sql`
+        SELECT session, status FROM payments WHERE status = 'open' AND session IS NOT NULL
+          AND created_at BETWEEN now() - interval '30 days' AND now() - interval '1 day'`)
+
+      /** Whatever the provider tells: it may know nothing of a dispute that another account had. */
+      const liftSuspensions = Effect.orDie(
+        sql`UPDATE organizations SET disputed_at = NULL WHERE disputed_at IS NOT NULL`
+      )
 
       const run = Effect.fn("PaymentSync.run")(function* (since: Date) {
+        if (!suspendsDisputed) yield* liftSuspensions
         const sessions = yield* provider.sessionsSince(since)
         const reversals = yield* provider.reversalsSince(since)
         const lacking = yield* unknownSessions(sessions)
@@ -75,15 +90,21 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
           ...(yield* unknownReversals(reversals)).map(({ paymentIntent }) => paymentIntent),
           ...(yield* unfinished).map(({ paymentIntent }) => paymentIntent)
         ])
+        const open = new Set([
+          ...lacking.map(({ id }) => id),
+          ...(yield* pending).flatMap(({ session }) => (session === null ? [] : [session]))
+        ])
         const places = [
-          ...lacking.map(({ id }) => ({ session: id })),
+          ...[...open].map((session) => ({ session })),
           ...[...intents].map((paymentIntent) => ({ paymentIntent }))
         ]
         // One that an account of before had must not keep the others from being entered.
         const failed = yield* Effect.filter(places, (place) =>
-          Effect.matchEffect(reconcile(place), {
-            onFailure: ({ message }) =>
-              Effect.as(Effect.logWarning(`A payment could not be asked for: ${message}`), true),
+          Effect.matchCauseEffect(reconcile(place), {
+            onFailure: (cause) =>
+              Cause.isInterrupted(cause)
+                ? Effect.failCause(cause)
+                : Effect.as(logFailure("A payment could not be entered as the provider has it", cause), true),
             onSuccess: () => Effect.succeed(false)
           })
         )

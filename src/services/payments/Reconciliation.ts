@@ -8,7 +8,7 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { PaymentProvider, PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
-import { enterReversal, refOf } from "./ReversalSql.ts"
+import { adoptEntry, enterReversal, noteReversals, refOf } from "./ReversalSql.ts"
 
 /** What the provider tells of something that changed; what is true now is asked for. */
 export interface ProviderEvent {
@@ -34,7 +34,12 @@ const decodeOrganization = Schema.decodeUnknown(
 
 const Refused = Schema.Struct({ id: Schema.String })
 
-const Taken = Schema.Struct({ id: Schema.String, taken: NanoUsdFromRow, entries: Schema.Number })
+const Taken = Schema.Struct({
+  id: Schema.String,
+  taken: NanoUsdFromRow,
+  entries: Schema.Number,
+  paid: NanoUsdFromRow
+})
 
 /** Another event was applied since its state was asked for. */
 class Outdated extends Data.TaggedError("Outdated")<{}> {}
@@ -116,6 +121,7 @@ export const makeReconciliation = Effect.gen(function* () {
     yield* sql`
       UPDATE payments SET session = ${session.id}, payment_intent = coalesce(${paymentIntent ?? null}, payment_intent),
         version = version + 1 WHERE id = ${known.id}`
+    if (known.status === "refused") yield* adoptEntry(sql, known.id)
     if (known.status === "paid" || known.status === "refused") return
     if (!isPaid || paymentIntent === undefined) {
       const status = hasFailed ? "failed" : isExpired ? "expired" : undefined
@@ -131,23 +137,14 @@ export const makeReconciliation = Effect.gen(function* () {
     })
   })
 
-  const noteReversals = (payment: string, all: ReadonlyArray<Reversal>) => sql`
-    INSERT INTO payment_reversals (payment_id, id, kind, status, is_open, amount, created_at)
-    SELECT ${payment}, * FROM unnest(
-      ${all.map(({ id }) => id)}::text[], ${all.map(({ kind }) => kind)}::text[],
-      ${all.map(({ status }) => status)}::text[], ${all.map(({ isOpen }) => isOpen)}::boolean[],
-      ${all.map(({ amount }) => amount)}::bigint[], ${all.map(({ createdAt }) => createdAt)}::timestamptz[]
-    )
-    ON CONFLICT (id) DO UPDATE SET status = excluded.status, is_open = excluded.is_open, amount = excluded.amount`
-
   const applyReversals = Effect.fnUntraced(function* ({ amount, id, orgId: org }: Known, all: ReadonlyArray<Reversal>) {
     if (all.length === 0) return
-    yield* noteReversals(id, all)
+    yield* noteReversals(sql, id, all)
     const taken = yield* rowsOf(Taken)(sql`
-      SELECT reversal.id, taken, entries FROM payment_reversals AS reversal JOIN payments ON payments.id = payment_id
+      SELECT reversal.id, taken, entries, payments.amount AS paid FROM payment_reversals AS reversal JOIN payments ON payments.id = payment_id
       WHERE payment_id = ${id} AND payments.status = 'paid'`)
     const before = new Map(taken.map((row) => [row.id, row]))
-    const shares = shareOut(amount, all)
+    const shares = shareOut(taken[0]?.paid ?? amount, all)
     const changes = all.flatMap(({ id, kind }) => {
       const row = before.get(id)
       const change = row === undefined ? 0n : (shares.get(id) ?? 0n) - row.taken
@@ -196,7 +193,7 @@ export const makeReconciliation = Effect.gen(function* () {
           ${paymentIntent ?? null}, 'The session belongs to no payment that was begun here.', now())
         ON CONFLICT DO NOTHING`
       const found = yield* rowsOf(Refused)(sql`SELECT id FROM payments WHERE session = ${id} AND org_id IS NULL`)
-      yield* Effect.forEach(found, (payment) => noteReversals(payment.id, reversals), { discard: true })
+      yield* Effect.forEach(found, (payment) => noteReversals(sql, payment.id, reversals), { discard: true })
     }).pipe(sql.withTransaction, Effect.uninterruptible)
 
   const reversalsOf = ({ paymentIntent }: CheckoutSession) =>

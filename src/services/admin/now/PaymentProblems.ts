@@ -31,11 +31,13 @@ const refused = (sql: SqlClient.SqlClient) =>
       SELECT payment.id, org_id AS org, organizations.name AS org_name, amount, problem AS detail
       FROM payments AS payment LEFT JOIN organizations ON organizations.id = org_id
       WHERE status = 'refused' AND NOT EXISTS (
-        SELECT FROM ledger_entries WHERE ref = 'stripe:' || payment.payment_intent
+        SELECT FROM ledger_entries AS entered WHERE entered.ref = 'stripe:' || payment.payment_intent
+          AND (entered.org_id = payment.org_id OR payment.org_id IS NULL OR organizations.deleted_at IS NOT NULL)
       ) AND coalesce(amount, 1) > (
         SELECT coalesce(sum(reversal.amount), 0) FROM payment_reversals AS reversal WHERE payment_id = payment.id
       )
-      ORDER BY payment.id DESC LIMIT ${maxOfAKind}`),
+      AND (org_id IS NOT NULL OR payment_intent IS NOT NULL)
+      ORDER BY org_id IS NULL, payment.id DESC LIMIT ${maxOfAKind}`),
     (rows) =>
       rows.map(
         (row): Attention => ({
