@@ -42,9 +42,9 @@ export const isColumnShown =
 /** Filtering or sorting by what members do not see would tell them of it. */
 export const requireOwnParameters = ({ parameters, values }: MemberAccess) =>
   Effect.gen(function* () {
-    const { url } = yield* HttpServerRequest.HttpServerRequest
-    const sent = new URL(url, "http://localhost").searchParams
-    for (const [name, value] of sent) {
+    // What the handler is given: its router takes a query after `;` too.
+    const sent = yield* HttpServerRequest.ParsedSearchParams
+    for (const [name, given] of Object.entries(sent)) {
       if (!parameters.has(name)) {
         return yield* new InvalidRequest({
           message: `\`${name}\` is not for members of an organization.`,
@@ -52,7 +52,8 @@ export const requireOwnParameters = ({ parameters, values }: MemberAccess) =>
         })
       }
       const allowed = values[name]
-      if (allowed !== undefined && !value.split(",").every((one) => allowed.includes(one))) {
+      const asked = [given].flat().flatMap((value) => value.split(","))
+      if (allowed !== undefined && !asked.every((one) => allowed.includes(one))) {
         const message = `\`${name}\` must be of ${allowed.join(", ")}.`
         return yield* new InvalidRequest({ message, param: name })
       }

@@ -1,7 +1,7 @@
 import { Effect, Schema, Struct } from "effect"
 import { OrgId } from "../../domain/Organization.ts"
 import { Delivery, Endpoint } from "../webhooks/Endpoint.ts"
-import { Webhooks } from "../webhooks/Webhooks.ts"
+import { EventNotFound, Webhooks } from "../webhooks/Webhooks.ts"
 import { CurrentActor } from "./Actor.ts"
 import { Audit } from "./Audit.ts"
 import { auditResource, operation } from "./Operation.ts"
@@ -43,7 +43,12 @@ export const replay = operation("Send an event again to all its destinations, un
       input: {},
       target: id,
       record: Replayed,
-      find: (event) => deliveries(scope, { event }),
+      find: (event) =>
+        Effect.filterOrFail(
+          deliveries(scope, { event }),
+          (all) => all.length > 0,
+          () => new EventNotFound({ id: event })
+        ),
       run: (event) => replay(scope, event),
       recordOf: (all) => all.map(Struct.omit("row")),
       targetOf: () => id,

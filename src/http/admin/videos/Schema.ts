@@ -73,7 +73,6 @@ const cancel = HttpApiEndpoint.post("cancel", "/videos/:id/cancel")
   .addSuccess(NamedVideo)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.cancel.summary)
-  .annotate(OpenToMembers, membersSee(MemberVideo))
 
 const retry = HttpApiEndpoint.post("retry", "/videos/:id/retry")
   .setPath(reference)
