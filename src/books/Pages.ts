@@ -7,6 +7,7 @@ interface Page<A> {
 }
 
 const mostPages = 10_000
+const mostEntries = 5_000_000
 
 /** All entries of pages that name their next one. */
 export const readPages = <A>(
@@ -20,6 +21,11 @@ export const readPages = <A>(
     do {
       const { entries, next }: Page<A> = yield* readPage(cursor)
       for (const entry of entries) all.push(entry)
+      if (all.length > mostEntries) {
+        return yield* new BooksUnreadable({
+          message: `${vendor}: it lists more than can be compared at once: begin later.`
+        })
+      }
       if (next !== undefined && (seen.has(next) || seen.size >= mostPages)) {
         return yield* new BooksUnreadable({ message: `${vendor}: its pages do not end.` })
       }

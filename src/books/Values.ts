@@ -4,7 +4,7 @@ import { BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
 const largestNano = 10n ** 18n
 const largestCount = 1e15
 
-const scientific = /^([+-]?)(\d+)(?:\.(\d*))?(?:[eE]([+-]?\d{1,3}))?$/
+const scientific = /^([+-]?)(\d{1,40})(?:\.(\d{0,40}))?(?:[eE]([+-]?\d{1,3}))?$/
 
 /** Nano-USD, rounded half away from zero, of a decimal text or number of units of 10^-`decimals` USD; undefined if it is none. */
 export const toNano = (value: unknown, decimals = 0): bigint | undefined => {

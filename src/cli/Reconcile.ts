@@ -5,6 +5,7 @@ import { Catalog, type CatalogSnapshot } from "../services/catalog/Catalog.ts"
 import { type ReconciledAccount, rowsKeptFrom } from "../services/reconcile/OwnBooks.ts"
 import { ProviderBooks } from "../services/reconcile/ProviderBooks.ts"
 import { reconcile as reconcileBooks } from "../services/reconcile/Reconciliation.ts"
+import { marginMillis } from "../services/reconcile/RequestMatcher.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import { operator, readCatalogOptions } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
@@ -77,7 +78,7 @@ export const reconcile = Command.make(
       const books = yield* openBooks(found.account, { file, columns, baseUrl })
       const range = yield* readWholePeriod({ since, until }, books)
       const kept = yield* rowsKeptFrom
-      if (books.some(({ unit }) => unit === "request") && kept !== null && kept.getTime() > range.from) {
+      if (books.some(({ unit }) => unit === "request") && kept !== null && kept.getTime() > range.from - marginMillis) {
         return yield* fail(
           `Requests of before ${kept.toISOString()} are no longer in the log, and calls are compared by their ids: begin later.`
         )

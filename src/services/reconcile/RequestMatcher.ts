@@ -86,7 +86,8 @@ export class RequestMatcher {
   }
 
   #both(attempt: OwnAttempt, entry: BookEntry): ReconciledRow | undefined {
-    return this.#row(attempt, attempt.amounts, entry, true)
+    // A call that failed here, or whose cost the catalog does not tell, may be billed all the same.
+    return this.#row(attempt, { ...attempt.amounts, usd: attempt.amounts.usd ?? 0n }, entry, true)
   }
 
   #oursOnly(attempt: OwnAttempt): ReconciledRow | undefined {
