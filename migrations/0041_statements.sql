@@ -1,3 +1,6 @@
+-- In the order in which a video that ends takes them.
+LOCK TABLE videos IN SHARE ROW EXCLUSIVE MODE;
+
 -- A refund or a dispute of a payment is an entry of its own kind. Refunds of requests stay adjustments with a reference
 -- 'refund:...', by which the version before, which runs meanwhile, counts what is left to give back. No row is read: those
 -- of before have passed narrower checks.
@@ -59,23 +62,23 @@ CREATE VIEW charge_details AS
 -- Whoever removes details shares the lock that adding up takes alone, and then reads how far it has come.
 CREATE FUNCTION keep_request_details() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(7025102617);
+  PERFORM pg_advisory_xact_lock_shared(7025102618);
   INSERT INTO removed_charge_details (hold_id, model, surface, prompt_tokens, completion_tokens)
   SELECT r.id, r.model, r.surface, r.prompt_tokens, r.completion_tokens
   FROM old_rows AS r JOIN ledger_entries AS e ON e.hold_id = r.id
   WHERE e.at >= (SELECT added_until FROM monthly_charges_progress)
-  ON CONFLICT (hold_id) DO UPDATE SET prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens;
+  ORDER BY 1 ON CONFLICT (hold_id) DO UPDATE SET prompt_tokens = excluded.prompt_tokens, completion_tokens = excluded.completion_tokens;
   RETURN NULL;
 END $$;
 
 CREATE FUNCTION keep_video_details() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-  PERFORM pg_advisory_xact_lock_shared(7025102617);
+  PERFORM pg_advisory_xact_lock_shared(7025102618);
   INSERT INTO removed_charge_details (hold_id, model, surface, seconds)
   SELECT v.hold_id, v.model, 'video', v.seconds
   FROM old_rows AS v JOIN ledger_entries AS e ON e.hold_id = v.hold_id
   WHERE e.at >= (SELECT added_until FROM monthly_charges_progress)
-  ON CONFLICT (hold_id) DO UPDATE SET model = excluded.model, surface = excluded.surface, seconds = excluded.seconds;
+  ORDER BY 1 ON CONFLICT (hold_id) DO UPDATE SET model = excluded.model, surface = excluded.surface, seconds = excluded.seconds;
   RETURN NULL;
 END $$;
 
@@ -95,7 +98,7 @@ DECLARE
     WHERE datname = current_database() AND backend_type = 'client backend' AND xact_start IS NOT NULL
   ));
 BEGIN
-  IF NOT pg_try_advisory_xact_lock(7025102617) THEN
+  IF NOT pg_try_advisory_xact_lock(7025102618) THEN
     RETURN false;
   END IF;
   SELECT to_timestamp(floor(extract(epoch FROM min(at)) / 600) * 600) INTO since

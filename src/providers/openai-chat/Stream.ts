@@ -67,6 +67,13 @@ const makeCallDecoder = (newId: () => string) => {
   return { calls, take }
 }
 
+/** Counts come twice from some hosts, and what they cost with the first. */
+const keepStated = (counted: Usage | undefined, before: Usage | undefined): Usage | undefined => {
+  if (counted === undefined || before?.statedCost === undefined || counted.statedCost !== undefined)
+    return counted ?? before
+  return { ...counted, statedCost: before.statedCost }
+}
+
 /** The finish comes last, once the stream is complete; usage also where it is told. */
 export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   const { calls, take: takeCall } = makeCallDecoder(call.newId)
@@ -98,7 +105,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     take: (chunk, out) => {
       const choice = asFields(asList(chunk.choices)[0])
       const counted = decodeUsage(choice.usage, call) ?? decodeUsage(chunk.usage, call)
-      usage = withStatedCost(counted, chunk, call.options) ?? usage
+      usage = keepStated(withStatedCost(counted, chunk, call.options), usage)
       if (isBreak(choice.finish_reason)) return `finish_reason ${String(choice.finish_reason)}`
       const finished = asText(choice.finish_reason)
       reason = finished || reason

@@ -49,7 +49,7 @@ export const refundFailed = (sql: SqlClient.SqlClient, hold: string) => sql<{ re
   WITH ${giveBack(sql, hold, null, "charged for an answer that failed")}, freed AS (
     UPDATE idempotency_keys SET key = NULL WHERE hold_id = ${hold}
   ), relogged AS (
-    UPDATE request_log SET charge = 0, seconds = NULL,
+    UPDATE request_log SET charge = 0, images = NULL, seconds = NULL,
       status = CASE WHEN stream OR status = 499 THEN status ELSE 500 END,
       code = CASE WHEN status = 499 THEN code WHEN stream THEN 'stream_error' ELSE 'internal_error' END
     WHERE id = ${hold} AND hold_id = id AND charge > 0
