@@ -43,6 +43,13 @@ describe("calls by their ids", () => {
     assert.deepStrictEqual(calls.end(), [])
   })
 
+  it("differ where one has no cost here and is billed all the same", () => {
+    const failed = { at: from, model: "m", requestId: "failed", amounts: {} }
+    assert.deepStrictEqual(verdictsOf(matcher().advance([failed], [listed("failed", from)], from + day)), [
+      ["failed", "price"]
+    ])
+  })
+
   it("are of one side alone where the other has none, and twice where they are listed twice", () => {
     const calls = matcher()
     const rows = [
