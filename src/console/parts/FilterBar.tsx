@@ -1,4 +1,4 @@
-import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks"
+import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { isCalendarWord } from "../../domain/Calendar.ts"
 import { replaceQuery, useRoute } from "../CurrentRoute.ts"
 import { formatLocal, formatUtc, parseMoment } from "../format/Moment.ts"
@@ -35,7 +35,8 @@ const TextFilter = ({
     // What is being typed is newer than the address.
     if (timer.current === undefined && value !== text.trim()) setText(value)
   }, [value])
-  useEffect(() => () => clearTimeout(timer.current), [])
+  // In the layout, since an effect after the paint may not have begun when a field that was typed into goes.
+  useLayoutEffect(() => () => clearTimeout(timer.current), [])
   const type = (next: string) => {
     setText(next)
     clearTimeout(timer.current)
