@@ -20,14 +20,16 @@ export interface Reversal {
   readonly createdAt: Date
 }
 
-const byAge = (a: Reversal, b: Reversal): number =>
+type ReversalAmount = Pick<Reversal, "id" | "amount" | "createdAt">
+
+const byAge = (a: ReversalAmount, b: ReversalAmount): number =>
   a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1)
 
 /**
  * What each reversal takes of its payment. The older one takes first, and together they take no more than the payment: the
  * result is the same in whatever order they became known.
  */
-export const shareOut = (payment: NanoUsd, reversals: ReadonlyArray<Reversal>): ReadonlyMap<string, NanoUsd> => {
+export const shareOut = (payment: NanoUsd, reversals: ReadonlyArray<ReversalAmount>): ReadonlyMap<string, NanoUsd> => {
   const shares = new Map<string, NanoUsd>()
   let left: bigint = payment
   for (const { amount, id } of reversals.toSorted(byAge)) {
@@ -52,6 +54,10 @@ export interface CheckoutSession {
   /** The id that it was given here, if it was made here. */
   readonly payment: string | undefined
 }
+
+/** Null where it was not paid in USD. */
+export const usdPaid = ({ amount = zero, currency }: CheckoutSession): NanoUsd | null =>
+  currency === "usd" && amount > 0n ? amount : null
 
 /** Why what was paid is not what was asked for; undefined where it is. */
 export const problemOf = (

@@ -10,7 +10,9 @@ export const Payment = Schema.Struct({
   status: Schema.Literal("open", "paid", "failed", "expired", "refused").annotations({
     description: "Refused: money came and was not credited, for the reason in `problem`."
   }),
-  amount_usd: Schema.NullOr(Usd),
+  amount_usd: Schema.NullOr(Usd).annotations({
+    description: "What was asked for; of a refused payment what was paid, null in another currency."
+  }),
   reversed_usd: Usd.annotations({ description: "What refunds and disputes have taken back." }),
   disputed: Schema.Boolean.annotations({ description: "Whether a dispute of it is open." }),
   paid_at: TimeOrNull,

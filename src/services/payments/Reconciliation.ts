@@ -1,14 +1,15 @@
 import { SqlClient, type Statement } from "@effect/sql"
 import { Data, Effect, Schema } from "effect"
-import { NanoUsdFromRow, toUsdText, zero } from "../../domain/Money.ts"
+import { type NanoUsd, NanoUsdFromRow, toUsdText } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { type CheckoutSession, problemOf, type Reversal, shareOut } from "../../domain/Payment.ts"
+import { type CheckoutSession, problemOf, type Reversal, usdPaid } from "../../domain/Payment.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { PaymentProvider, PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
-import { adoptEntry, enterReversal, noteReversals, refOf } from "./ReversalSql.ts"
+import { adoptEntry, noteReversals, refOf } from "./ReversalSql.ts"
+import { applyReversals } from "./Reversals.ts"
 
 /** What the provider tells of something that changed; what is true now is asked for. */
 export interface ProviderEvent {
@@ -21,7 +22,7 @@ export interface ProviderEvent {
 const Known = Schema.Struct({
   id: Schema.String,
   orgId: OrgId,
-  amount: NanoUsdFromRow,
+  amount: Schema.NullOr(NanoUsdFromRow),
   status: Schema.Literal("open", "paid", "failed", "expired", "refused"),
   session: Schema.NullOr(Schema.String),
   version: Schema.Number
@@ -33,13 +34,6 @@ const decodeOrganization = Schema.decodeUnknown(
 )
 
 const Refused = Schema.Struct({ id: Schema.String })
-
-const Taken = Schema.Struct({
-  id: Schema.String,
-  taken: NanoUsdFromRow,
-  entries: Schema.Number,
-  paid: NanoUsdFromRow
-})
 
 /** Another event was applied since its state was asked for. */
 class Outdated extends Data.TaggedError("Outdated")<{}> {}
@@ -99,18 +93,19 @@ export const makeReconciliation = Effect.gen(function* () {
   const findOwner = ({ id, payment }: CheckoutSession) =>
     findWhere(sql`id = ${payment ?? null} AND (session IS NULL OR session = ${id})`)
 
-  const credit = Effect.fnUntraced(function* (known: Known, paymentIntent: string) {
+  const credit = Effect.fnUntraced(function* (known: Known, amount: NanoUsd, paymentIntent: string) {
     const { entry } = yield* topUp({
       org: known.orgId,
-      amount: known.amount,
+      amount,
       ref: refOf(paymentIntent),
       note: `payment ${known.id}`
     })
     return entry.id
   })
 
-  const refuse = (id: string, problem: string) => sql`
-    UPDATE payments SET status = 'refused', problem = ${problem}, paid_at = coalesce(paid_at, now()) WHERE id = ${id}`
+  const refuse = (id: string, session: CheckoutSession, problem: string) => sql`
+    UPDATE payments SET status = 'refused', amount = ${usdPaid(session)}, problem = ${problem},
+      paid_at = coalesce(paid_at, now()) WHERE id = ${id}`
 
   const applySession = Effect.fnUntraced(function* (
     known: Known,
@@ -122,37 +117,19 @@ export const makeReconciliation = Effect.gen(function* () {
       UPDATE payments SET session = ${session.id}, payment_intent = coalesce(${paymentIntent ?? null}, payment_intent),
         version = version + 1 WHERE id = ${known.id}`
     if (known.status === "refused") yield* adoptEntry(sql, known.id)
-    if (known.status === "paid" || known.status === "refused") return
+    if (known.status === "paid" || known.status === "refused" || known.amount === null) return
     if (!isPaid || paymentIntent === undefined) {
       const status = hasFailed ? "failed" : isExpired ? "expired" : undefined
       if (status !== undefined) yield* sql`UPDATE payments SET status = ${status} WHERE id = ${known.id}`
       return
     }
     const problem = isDeleted ? "Its organization was deleted." : problemOf(session, known.amount, toUsdText)
-    if (problem !== undefined) return void (yield* refuse(known.id, problem))
-    yield* Effect.matchEffect(credit(known, paymentIntent), {
-      onFailure: ({ message }) => refuse(known.id, message),
+    if (problem !== undefined) return void (yield* refuse(known.id, session, problem))
+    yield* Effect.matchEffect(credit(known, known.amount, paymentIntent), {
+      onFailure: ({ message }) => refuse(known.id, session, message),
       onSuccess: (entry) => sql`
         UPDATE payments SET status = 'paid', entry_id = ${entry}, paid_at = now() WHERE id = ${known.id}`
     })
-  })
-
-  const applyReversals = Effect.fnUntraced(function* ({ amount, id, orgId: org }: Known, all: ReadonlyArray<Reversal>) {
-    if (all.length === 0) return
-    yield* noteReversals(sql, id, all)
-    const taken = yield* rowsOf(Taken)(sql`
-      SELECT reversal.id, taken, entries, payments.amount AS paid FROM payment_reversals AS reversal JOIN payments ON payments.id = payment_id
-      WHERE payment_id = ${id} AND payments.status = 'paid'`)
-    const before = new Map(taken.map((row) => [row.id, row]))
-    const shares = shareOut(taken[0]?.paid ?? amount, all)
-    const changes = all.flatMap(({ id, kind }) => {
-      const row = before.get(id)
-      const change = row === undefined ? 0n : (shares.get(id) ?? 0n) - row.taken
-      return row === undefined || change === 0n ? [] : [{ id, kind, org, amount: change, entries: row.entries }]
-    })
-    // What is given back comes first, so that no more than the payment is ever taken.
-    const ordered = changes.toSorted((a, b) => (a.amount < b.amount ? -1 : 1))
-    yield* Effect.forEach(ordered, (change) => enterReversal(sql, change), { discard: true })
   })
 
   const suspend = (org: OrgId) => sql`
@@ -176,7 +153,7 @@ export const makeReconciliation = Effect.gen(function* () {
       if (now.version !== known.version) return yield* new Outdated()
       const hasFailed = event?.type === "checkout.session.async_payment_failed"
       yield* applySession(known, session, { hasFailed, isDeleted: now.isDeleted })
-      yield* applyReversals(known, reversals)
+      yield* applyReversals(sql, { payment: known.id, org: known.orgId }, reversals)
       if (reversals.some(({ kind }) => kind === "dispute")) yield* suspend(known.orgId)
       yield* failpoint.reach("payment_applied")
     }).pipe(sql.withTransaction, Effect.uninterruptible)
@@ -186,10 +163,10 @@ export const makeReconciliation = Effect.gen(function* () {
     Effect.gen(function* () {
       if (event !== undefined) yield* note(event)
       if (!session.isPaid) return
-      const { amount = zero, currency, id, paymentIntent } = session
+      const { id, paymentIntent } = session
       yield* sql`
         INSERT INTO payments (id, amount, status, session, payment_intent, problem, paid_at)
-        VALUES (${ids.prefixed("pay")}, ${currency === "usd" && amount > 0n ? amount : null}, 'refused', ${id},
+        VALUES (${ids.prefixed("pay")}, ${usdPaid(session)}, 'refused', ${id},
           ${paymentIntent ?? null}, 'The session belongs to no payment that was begun here.', now())
         ON CONFLICT DO NOTHING`
       const found = yield* rowsOf(Refused)(sql`SELECT id FROM payments WHERE session = ${id} AND org_id IS NULL`)

@@ -131,13 +131,13 @@ export class StripeAccount {
     return this.#tell(status === "failed" ? "refund.failed" : "refund.updated", refund)
   }
 
-  dispute(intent: string, cents: number): string {
+  dispute(intent: string, cents: number, currency = "usd"): string {
     const dispute = {
       id: this.#id("du"),
       object: "dispute",
       created: this.#now++,
       amount: cents,
-      currency: "usd",
+      currency,
       status: "needs_response",
       payment_intent: intent,
       balance_transactions: []
@@ -147,10 +147,11 @@ export class StripeAccount {
     return dispute.id
   }
 
-  readonly #move = (id: string, sign: 1 | -1) => {
-    const { amount, balance_transactions: moves } = decodeDispute(this.disputes.get(id))
+  readonly #move = (id: string, sign: 1 | -1, cents?: number) => {
+    const dispute = this.disputes.get(id)
+    const { amount, balance_transactions: moves } = decodeDispute(dispute)
     return this.#change(this.disputes, id, {
-      balance_transactions: [...moves, { amount: sign * amount, currency: "usd" }]
+      balance_transactions: [...moves, { amount: sign * (cents ?? amount), currency: String(dispute?.["currency"]) }]
     })
   }
 
@@ -158,8 +159,9 @@ export class StripeAccount {
     return this.#tell("charge.dispute.funds_withdrawn", this.#move(id, -1))
   }
 
-  reinstate(id: string): StripeEvent {
-    return this.#tell("charge.dispute.funds_reinstated", this.#move(id, 1))
+  /** In another currency than the dispute's what comes back may be more or less than what was taken. */
+  reinstate(id: string, cents?: number): StripeEvent {
+    return this.#tell("charge.dispute.funds_reinstated", this.#move(id, 1, cents))
   }
 
   close(id: string, status: "won" | "lost"): StripeEvent {
@@ -168,10 +170,12 @@ export class StripeAccount {
 
   /** What its API answers, without its wire. */
   get provider(): PaymentProvider["Type"] {
-    const sessions = () => [...this.sessions.values()].map((session) => sessionOf(decodeSession(session)))
-    const reversals = () => [
-      ...[...this.refunds.values()].flatMap((refund) => foundRefund(decodeRefund(refund))),
-      ...[...this.disputes.values()].flatMap((dispute) => foundDispute(decodeDispute(dispute)))
+    const since = (objects: ReadonlyMap<string, StripeObject>, at: Date) =>
+      [...objects.values()].filter(({ created }) => created * 1000 >= at.getTime())
+    const sessions = (at = new Date(0)) => since(this.sessions, at).map((session) => sessionOf(decodeSession(session)))
+    const reversals = (at = new Date(0)) => [
+      ...since(this.refunds, at).flatMap((refund) => foundRefund(decodeRefund(refund))),
+      ...since(this.disputes, at).flatMap((dispute) => foundDispute(decodeDispute(dispute)))
     ]
     return {
       createSession: ({ cents, payment }) =>
@@ -179,8 +183,8 @@ export class StripeAccount {
       session: (id) => Effect.sync(() => sessions().find((session) => session.id === id)),
       sessionOf: (intent) => Effect.sync(() => sessions().find(({ paymentIntent }) => paymentIntent === intent)),
       reversals: (intent) => Effect.sync(() => reversals().filter(({ paymentIntent }) => paymentIntent === intent)),
-      sessionsSince: () => Effect.sync(sessions),
-      reversalsSince: () => Effect.sync(reversals)
+      sessionsSince: (at) => Effect.sync(() => sessions(at)),
+      reversalsSince: (at) => Effect.sync(() => reversals(at))
     }
   }
 }

@@ -29,8 +29,11 @@ export const payer = Effect.fnUntraced(function* (terms: Partial<PaymentTerms["T
   yield* sql`INSERT INTO organizations (id, name) VALUES (${org}, ${org})`
   const limits = { minimum: NanoUsd(dollar), maximum: NanoUsd(100n * dollar) }
   const agreed = { ...limits, suspendsDisputed: true, publicUrl: "https://gateway.test", ...terms }
-  const withProvider = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
-    effect.pipe(Effect.provideService(PaymentProvider, account.provider), Effect.provideService(PaymentTerms, agreed))
+  const withProvider = <A, E, R>(effect: Effect.Effect<A, E, R>, changed: Partial<PaymentTerms["Type"]> = {}) =>
+    effect.pipe(
+      Effect.provideService(PaymentProvider, account.provider),
+      Effect.provideService(PaymentTerms, { ...agreed, ...changed })
+    )
   const { isKnown, reconcile } = yield* withProvider(makeReconciliation)
   const payments = yield* withProvider(Effect.provide(Payments, Layer.fresh(Payments.layer)))
 
