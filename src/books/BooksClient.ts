@@ -9,9 +9,11 @@ export interface Access {
   readonly variable: string
 }
 
+export type BooksQuery = ReadonlyArray<readonly [name: string, value: string | number]>
+
 interface BooksRequest {
   readonly path: string
-  readonly query?: ReadonlyArray<readonly [name: string, value: string | number]>
+  readonly query?: BooksQuery
   /** With one the request is a POST. */
   readonly body?: unknown
 }

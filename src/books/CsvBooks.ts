@@ -1,7 +1,7 @@
 import { FileSystem } from "@effect/platform"
 import { Effect, Stream } from "effect"
 import { type Book, type BookEntry, BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
-import { CsvReader } from "./CsvReader.ts"
+import { CsvReader, longestRow } from "./CsvReader.ts"
 import { parseTime, toCount, toNano } from "./Values.ts"
 
 export const csvFields = ["time", "model", "usd", "request_id", "prompt_tokens", "completion_tokens"] as const
@@ -78,7 +78,14 @@ export const csvBooks = Effect.fn("Books.readCsv")(function* (file: string, colu
   yield* files.stream(file).pipe(
     Stream.mapError((error) => refuse(0, error._tag === "SystemError" ? error.reason : error.message)),
     Stream.decodeText("utf8"),
-    Stream.runForEach((text) => take(csv.read(text)))
+    Stream.runForEach((text) =>
+      Effect.zipRight(
+        take(csv.read(text)),
+        csv.isTooLong
+          ? refuse(line + 1, `the line is longer than ${longestRow} characters: a quote may never be closed`)
+          : Effect.void
+      )
+    )
   )
   const rest = csv.end()
   if (rest === undefined) return yield* refuse(line + 1, "a quote is never closed")

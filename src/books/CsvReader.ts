@@ -1,3 +1,6 @@
+/** In characters: more than a row of any books. */
+export const longestRow = 100_000
+
 /** Rows of RFC 4180 from a text that comes in pieces. */
 export class CsvReader {
   #cells: Array<string> = []
@@ -5,6 +8,7 @@ export class CsvReader {
   #isQuoted = false
   #isAfterQuote = false
   #isFirst = true
+  #rowLength = 0
 
   /** The rows that the piece completes. */
   read(piece: string): ReadonlyArray<ReadonlyArray<string>> {
@@ -12,6 +16,7 @@ export class CsvReader {
     if (piece !== "") this.#isFirst = false
     const rows: Array<ReadonlyArray<string>> = []
     for (const character of text) {
+      this.#rowLength += 1
       if (this.#isQuoted && !this.#isAfterQuote) {
         if (character === '"') this.#isAfterQuote = true
         else this.#cell += character
@@ -24,6 +29,11 @@ export class CsvReader {
       else if (character !== "\r") this.#cell += character
     }
     return rows
+  }
+
+  /** Whether the row that is not complete yet is longer than can be read. */
+  get isTooLong(): boolean {
+    return this.#rowLength > longestRow
   }
 
   /** What is left at the end; undefined within a quoted cell. */
@@ -43,6 +53,7 @@ export class CsvReader {
     this.#endCell()
     const cells = this.#cells
     this.#cells = []
+    this.#rowLength = 0
     return cells
   }
 }

@@ -1,4 +1,4 @@
-import { CsvReader } from "../../src/books/CsvReader.ts"
+import { CsvReader, longestRow } from "../../src/books/CsvReader.ts"
 import { parseTime, toNano } from "../../src/books/Values.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
@@ -19,6 +19,14 @@ describe("a file of books", () => {
     const reader = new CsvReader()
     reader.read('a,"b')
     assert.isUndefined(reader.end())
+  })
+
+  it("is not read on in a line without an end", () => {
+    const reader = new CsvReader()
+    reader.read(`a,"${"b".repeat(longestRow / 2)}"\n"${"b".repeat(longestRow / 2)}`)
+    assert.isFalse(reader.isTooLong)
+    reader.read("\n".repeat(longestRow / 2))
+    assert.isTrue(reader.isTooLong)
   })
 })
 

@@ -113,6 +113,7 @@ withLayer(suite)("gateway reconcile", (it) => {
     const { directory } = yield* Cli
     const bad = path.join(directory, "bad.csv")
     writeFileSync(bad, "time,model,usd\n2026-13-01,m,1\n")
+    writeFileSync(path.join(directory, "endless.csv"), `time,model,usd\n2026-11-01,"m${",".repeat(200_000)}`)
     const columns = ["--columns", "time=time,model=model,usd=usd"]
     const misuses: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
       [["openai"], "OPENAI_ADMIN_KEY is not set"],
@@ -120,6 +121,7 @@ withLayer(suite)("gateway reconcile", (it) => {
       [["acme"], "The books of acme are not known"],
       [["acme", "--file", "bad.csv"], "--file and --columns go together."],
       [["acme", "--file", "bad.csv", ...columns], "bad.csv:2: time is no date or time"],
+      [["acme", "--file", "endless.csv", ...columns], "endless.csv:2: the line is longer than 100000 characters"],
       [["acme", "--file", "none.csv", ...columns], "none.csv"]
     ]
     for (const [[provider = "", ...args], message] of misuses) {

@@ -149,51 +149,63 @@ const proposeChat: Propose = (id, listed, fed, sellers, entries) =>
     }
   })
 
-const proposeImage: Propose = (id, listed, fed, sellers) =>
-  Either.gen(function* () {
-    const seller = firstSeller(sellers, "image") ?? (yield* noSeller(sellers, "image"))
-    const price = yield* unitPrice(fed.perImage, "image")
-    return {
-      id,
-      entry: listed.entry,
-      seller,
-      family: undefined,
-      lines: [
-        { key: "id", value: id },
-        { key: "surface", value: "image" },
-        { key: "pricing", value: { per_image_usd: price }, comment: "for which size and quality is not in the feed" },
-        { key: "sizes, aspect_ratios", comment: `${untold}: sold as squares` },
-        { key: "edit", comment: untold },
-        createdLine(fed),
-        ...retirementLines(fed),
-        routeLine(seller, listed, { per_image_usd: price })
-      ],
-      missing: []
-    }
-  })
+interface UnitKind {
+  readonly surface: "image" | "video"
+  readonly unit: string
+  readonly priceOf: (fed: FeedModel) => FeedModel["perImage"]
+  readonly priceKey: string
+  readonly priceComment: string
+  /** What no feed tells of such models. */
+  readonly untoldLines: ReadonlyArray<Line>
+  readonly missing: ReadonlyArray<string>
+}
 
-const proposeVideo: Propose = (id, listed, fed, sellers) =>
-  Either.gen(function* () {
-    const seller = firstSeller(sellers, "video") ?? (yield* noSeller(sellers, "video"))
-    const price = yield* unitPrice(fed.perSecond, "second")
-    return {
-      id,
-      entry: listed.entry,
-      seller,
-      family: undefined,
-      lines: [
-        { key: "id", value: id },
-        { key: "surface", value: "video" },
-        { key: "pricing", value: { per_second_usd: price }, comment: "for which resolution is not in the feed" },
-        { key: "seconds", comment: `${untold}: the lengths that it makes, such as {allowed: [4, 6, 8], default: 8}` },
-        { key: "reference_image", comment: untold },
-        createdLine(fed),
-        ...retirementLines(fed),
-        routeLine(seller, listed, { per_second_usd: price })
-      ],
-      missing: ["seconds"]
-    }
-  })
+const proposeByUnit =
+  ({ missing, priceComment, priceKey, priceOf, surface, unit, untoldLines }: UnitKind): Propose =>
+  (id, listed, fed, sellers) =>
+    Either.gen(function* () {
+      const seller = firstSeller(sellers, surface) ?? (yield* noSeller(sellers, surface))
+      const price = { [priceKey]: yield* unitPrice(priceOf(fed), unit) }
+      return {
+        id,
+        entry: listed.entry,
+        seller,
+        family: undefined,
+        lines: [
+          { key: "id", value: id },
+          { key: "surface", value: surface },
+          { key: "pricing", value: price, comment: priceComment },
+          ...untoldLines,
+          createdLine(fed),
+          ...retirementLines(fed),
+          routeLine(seller, listed, price)
+        ],
+        missing
+      }
+    })
+
+const proposeImage = proposeByUnit({
+  surface: "image",
+  unit: "image",
+  priceOf: ({ perImage }) => perImage,
+  priceKey: "per_image_usd",
+  priceComment: "for which size and quality is not in the feed",
+  untoldLines: [{ key: "sizes, aspect_ratios", comment: `${untold}: sold as squares` }, missingLine("edit")],
+  missing: []
+})
+
+const proposeVideo = proposeByUnit({
+  surface: "video",
+  unit: "second",
+  priceOf: ({ perSecond }) => perSecond,
+  priceKey: "per_second_usd",
+  priceComment: "for which resolution is not in the feed",
+  untoldLines: [
+    { key: "seconds", comment: `${untold}: the lengths that it makes, such as {allowed: [4, 6, 8], default: 8}` },
+    missingLine("reference_image")
+  ],
+  missing: ["seconds"]
+})
 
 const proposers = { chat: proposeChat, image: proposeImage, video: proposeVideo } as const
 
