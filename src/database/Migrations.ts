@@ -3,7 +3,7 @@ import { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import { Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import * as Pg from "pg"
-import { isLockTimeout } from "../services/sql/Outage.ts"
+import { isDeadlock, isLockTimeout } from "../services/sql/Outage.ts"
 import { reason } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import {
@@ -130,6 +130,8 @@ const statementsOf = (sql: string) => sql.split(/;$/m).filter((statement) => sta
 
 /** Behind a statement that waits for a table's lock all others wait too, so it waits for a second at a time. */
 const lockTries = { times: 400, schedule: Schedule.spaced("500 millis"), while: isLockTimeout } as const
+/** Statements of older programs may take the same locks in another order. */
+const deadlockTries = { times: 5, schedule: Schedule.spaced("500 millis"), while: isDeadlock } as const
 
 const apply = (connection: Pg.Client) =>
   Effect.fnUntraced(function* ({ checksum, id, name, sql }: Migration) {
@@ -142,6 +144,7 @@ const apply = (connection: Pg.Client) =>
       Effect.zipRight(change),
       Effect.tapError(() => Effect.ignore(query(connection, "ROLLBACK"))),
       Effect.retry(lockTries),
+      Effect.retry(deadlockTries),
       explain(name, sql)
     )
     yield* query(connection, "INSERT INTO schema_migrations (id, name, checksum) VALUES ($1, $2, $3)", [

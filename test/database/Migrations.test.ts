@@ -92,6 +92,22 @@ CREATE INDEX CONCURRENTLY first_ids ON first ((1 / id));
     assert.deepStrictEqual(yield* pending, ["0002_second"])
   })
 
+  it.scopedLive("applies a file again that met a deadlock, a few times", function* () {
+    const url = yield* Postgres.emptyUrl
+    // A sequence goes on through what is rolled back.
+    const deadlockUntil = (last: number) => `
+      DO $$ BEGIN
+        IF nextval('tries') < ${last} THEN RAISE EXCEPTION 'deadlock detected' USING ERRCODE = '40P01'; END IF;
+      END $$;
+      CREATE TABLE made_once ();`
+    const files = { "0001_tries.sql": "CREATE SEQUENCE tries;", "0002_deadlock.sql": deadlockUntil(3) }
+    assert.deepStrictEqual(yield* migrate(url, files), ["0001_tries", "0002_deadlock"])
+    assert.strictEqual(
+      yield* refusal(url, { ...files, "0003_deadlocks.sql": deadlockUntil(1000) }),
+      "0003_deadlocks.sql failed and was rolled back: deadlock detected"
+    )
+  })
+
   it.scopedLive("refuses a file that was changed after it was applied", function* () {
     const url = yield* Postgres.emptyUrl
     yield* migrate(url, first)
