@@ -1,9 +1,9 @@
 import { HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Context, Effect, Layer, Option, Predicate, Redacted } from "effect"
-import { ForeignOrigin, InsufficientRole, InvalidRequest, NotSignedIn, UnknownEndpoint } from "../../domain/Failure.ts"
+import { ForeignOrigin, InsufficientRole, InvalidRequest, NotSignedIn } from "../../domain/Failure.ts"
 import { isAtLeast, type Role } from "../../domain/Operator.ts"
-import { scopeOf } from "../../services/admin/Operator.ts"
+import { type Operator, scopeOf } from "../../services/admin/Operator.ts"
 import { Operators } from "../../services/admin/Operators.ts"
 import { SignInLimiter } from "../../services/admin/SignInLimiter.ts"
 import { keyFrom } from "../../services/idempotency/Fingerprint.ts"
@@ -26,7 +26,7 @@ export class AdminOptions extends Context.Tag("gateway/http/AdminOptions")<
   }
 >() {}
 
-/** Whether a request comes from where only members are let in. */
+/** Whether a request comes from where only members are let in; operators are then as unknown as anybody. */
 export const isForMembersOnly = ({ consolePublic, membersPublic, ...own }: typeof AdminOptions.Service) =>
   Effect.map(isFromLoopback(own), (isLocal) => membersPublic && !consolePublic && !isLocal)
 
@@ -56,10 +56,14 @@ const make = Effect.gen(function* () {
   const limiter = yield* SignInLimiter
   const options = yield* AdminOptions
 
+  const isLetIn = ({ org }: Operator) =>
+    org === null ? Effect.map(isForMembersOnly(options), (membersOnly) => !membersOnly) : Effect.succeed(true)
+
   const byToken = (token: Redacted.Redacted, address: string) =>
     Effect.gen(function* () {
       const operator = yield* operators.byToken(token)
-      if (operator !== undefined) return { operator, via: "api", again: operators.byToken(token) } as const
+      if (operator !== undefined && (yield* isLetIn(operator)))
+        return { operator, via: "api", again: operators.byToken(token) } as const
       yield* limiter.check(address)
       yield* limiter.fail(address)
       return yield* new NotSignedIn({ message: "The operator's token is not valid." })
@@ -72,7 +76,9 @@ const make = Effect.gen(function* () {
       }
       if (!isSafe(method)) yield* requireOwnOrigin
       const found = yield* operators.session(secret)
-      if (found === undefined) return yield* new NotSignedIn({ message: "The session has ended: sign in again." })
+      if (found === undefined || !(yield* isLetIn(found.operator))) {
+        return yield* new NotSignedIn({ message: "The session has ended: sign in again." })
+      }
       return { operator: found.operator, via: "console", again: operators.session(secret) } as const
     })
 
@@ -91,7 +97,6 @@ const make = Effect.gen(function* () {
         onNone: () => bySession(sessionOf(request), request.method)
       })
       if (operator.org !== null) yield* restrictToMembers
-      else if (yield* isForMembersOnly(options)) return yield* new UnknownEndpoint()
       if (!isAtLeast(operator.role, needed)) return yield* new InsufficientRole({ needed })
       yield* requireReadableBody
       const { id, name, role } = operator

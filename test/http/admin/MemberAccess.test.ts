@@ -83,11 +83,14 @@ withLayer(layerWith({ membersPublic: true }))("a gateway that is public for memb
     const operator = yield* hire("owner")
     const elsewhere = { headers: proxied }
     read(yield* adminAt(url, member.token)("/keys", elsewhere))
-    assertRefused(yield* adminAt(url, operator.token)("/keys", elsewhere), noSuch)
+    const answers = yield* Effect.forEach([operator.token, "ggo_made-up"], (token) =>
+      Effect.forEach(["/keys", "/operators", "/no-such"], (path) => adminAt(url, token)(path, elsewhere))
+    )
+    const [known, unknown] = answers.map((all) => all.map(({ status, text }) => [status, text]))
+    assert.deepStrictEqual(known, unknown)
+    const refused = refusals.notSignedIn("The operator's token is not valid.")
+    assertRefused(yield* adminAt(url, operator.token)("/keys", elsewhere), refused)
     read(yield* adminAt(url, operator.token)("/keys"))
-    assertRefused(yield* adminAt(url, "ggo_made-up")("/keys", elsewhere), {
-      ...refusals.notSignedIn("The operator's token is not valid.")
-    })
     assert.strictEqual((yield* callAt(`${url}/admin/v1/openapi.json`, elsewhere)).status, 404)
   })
 
@@ -113,6 +116,9 @@ withLayer(layerWith({ membersPublic: true }))("a gateway that is public for memb
     assert.strictEqual(read(home).operator.id, operator.id)
     const away = { headers: { ...proxied, ...sessionOf(home.headers) } }
     assertRefused(yield* callAt(`${url}/admin/v1/session`, away), refusals.notSignedIn("Nobody is signed in."))
-    assertRefused(yield* callAt(`${url}/admin/v1/keys`, away), noSuch)
+    assertRefused(
+      yield* callAt(`${url}/admin/v1/keys`, away),
+      refusals.notSignedIn("The session has ended: sign in again.")
+    )
   })
 })
