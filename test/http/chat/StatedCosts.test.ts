@@ -14,20 +14,21 @@ const served = gateway({
 
 const counts = { prompt_tokens: 60, completion_tokens: 5, total_tokens: 65 }
 
-const replying = (stream: boolean, stated: object) =>
+const replying = (stream: boolean, stated: object, ...more: ReadonlyArray<string>) =>
   stream
     ? sse(
         chunk({ content: "fine" }),
         chunk({}, "stop"),
         event({ ...completion(""), choices: [], usage: { ...counts, ...stated } }),
+        ...more,
         done
       )
     : json(200, completion("fine", { ...counts, ...stated }))
 
 withLayer(served)("the cost that a provider states", (it) => {
   for (const stream of [false, true]) {
-    const asked = Effect.fnUntraced(function* (model: string, stated: object) {
-      yield* (yield* Upstreams).first.script(replying(stream, stated))
+    const asked = Effect.fnUntraced(function* (model: string, stated: object, ...more: ReadonlyArray<string>) {
+      yield* (yield* Upstreams).first.script(replying(stream, stated, ...more))
       const { spent, ...customer } = yield* Served.customer()
       const told = stream ? { stream, stream_options: { include_usage: true } } : {}
       const answer = yield* chat(customer, { ...talk(model), ...told })
@@ -49,6 +50,14 @@ withLayer(served)("the cost that a provider states", (it) => {
         const sums = yield* call("/v1/usage", { headers: bearer(customer.secret) })
         for (const { text } of [answer, record, sums]) assert.notMatch(text, /cost|stated|0\.5\b/)
       })
+
+      if (stream) {
+        it.effect("stays as first stated where counts come again without it", function* () {
+          const again = event({ ...completion(""), choices: [], usage: counts })
+          const { row } = yield* asked("usd", { cost: 0.5 }, again)
+          assert.deepInclude(row, { statedCost: NanoUsd(500_000_000n), notes: [] })
+        })
+      }
 
       it.effect("is in ticks where the option names them, at a route without a cost too", function* () {
         const { row } = yield* asked("ticks", { cost_in_usd_ticks: 37_756_000, cost: 9 })

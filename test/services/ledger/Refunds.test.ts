@@ -4,11 +4,14 @@ import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Context, Effect, Exit, Layer, Scope } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
+import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
+import { Usage } from "../../../src/services/telemetry/Usage.ts"
 import * as RefundedVideos from "../../../src/services/videos/RefundedVideos.ts"
 import * as DiskRefundJournal from "../../../src/storage/DiskRefundJournal.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
@@ -109,6 +112,19 @@ describe("refunds", () => {
         Layer.provideMerge(observedProcess(DiskRefundJournal.layer({ directory: "/dev/null/refunds" })), Postgres.layer)
       )
     )
+  )
+
+  it.live("of a picture that was charged and then failed take it off the usage too", () =>
+    Effect.gen(function* () {
+      const { id, key, org } = yield* charged
+      const usage = yield* Usage
+      yield* (yield* SqlClient.SqlClient)`UPDATE request_log SET surface = 'image', images = 1 WHERE id = ${id}`
+      const totals = Effect.map(usage.report(OrganizationScope.all, { by: "surface", org }), (report) => report.totals)
+      assert.deepInclude(yield* totals, { images: 1, charge: one })
+      yield* (yield* Refunds).refund({ id, org, key })
+      yield* eventually(moneyOf(org), ({ balance }) => balance === one)
+      assert.deepInclude(yield* totals, { requests: 1, images: 0, charge: NanoUsd(0n) })
+    }).pipe(Effect.provide(Layer.provideMerge(Usage.layer, ledgers)))
   )
 
   it.live("of an organization that is locked keep no other's waiting", () =>
