@@ -43,10 +43,10 @@ export const usageBugs: ReadonlyArray<Bug> = [
   },
   {
     name: "an absurd stated cost is kept",
-    file: "src/providers/openai-chat/StatedCost.ts",
+    file: "src/providers/client/StatedCost.ts",
     find: "!(value >= 0) || value > mostUsd * 10 ** digits",
     replace: "Number.isNaN(value)",
-    caughtBy: ["test/providers/openai-chat/StatedCost.test.ts", "test/http/chat/StatedCosts.test.ts"]
+    caughtBy: ["test/providers/client/StatedCost.test.ts", "test/http/chat/StatedCosts.test.ts"]
   },
   {
     name: "costs are compared with those of requests whose provider states none",

@@ -1,10 +1,7 @@
 import { identity, Predicate, Schema } from "effect"
 import type { Feature, RouteOptions } from "../../domain/Model.ts"
 import { makeOptions, oneOf, optional, searchFee } from "../client/RouteOptions.ts"
-
-const Path = Schema.String.pipe(
-  Schema.filter((path) => /^\w+(\.\w+){0,7}$/.test(path) || "must be a path of names, such as usage.cost")
-)
+import { statedCostOption } from "../client/StatedCost.ts"
 
 export const Options = Schema.Struct({
   max_tokens_field: optional(oneOf("max_tokens", "max_completion_tokens")),
@@ -18,8 +15,7 @@ export const Options = Schema.Struct({
   /** Anything but a mapping revokes the provider's option. */
   web_search: optional(Schema.Unknown),
   search_fee: searchFee,
-  /** Where a body states its cost in USD, such as `usage.cost`; a name in `_in_usd_ticks` is in ticks. */
-  stated_cost: optional(Path)
+  ...statedCostOption
 })
 export type Options = typeof Options.Type
 

@@ -6,7 +6,6 @@ import type { ChatCall } from "../chat/ChatClient.ts"
 import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
 import { asCount, asFields, asList, type Fields } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
-import { statedCostIn } from "./StatedCost.ts"
 
 export const textOf = (content: unknown): string =>
   typeof content === "string"
@@ -71,13 +70,6 @@ export const decodeUsage = (usage: unknown, call: Call | undefined): Usage | und
     reasoning,
     webSearches: countSearches(usage, call)
   })
-}
-
-/** With the cost that the body states, where the route says that it does. */
-export const withStatedCost = (usage: Usage | undefined, body: Fields, { stated_cost }: Options): Usage | undefined => {
-  if (stated_cost === undefined || usage === undefined) return usage
-  const statedCost = statedCostIn(body, stated_cost)
-  return statedCost === undefined ? usage : { ...usage, statedCost }
 }
 
 const Texts = lenient(Schema.String, textOf)

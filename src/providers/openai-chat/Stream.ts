@@ -12,8 +12,9 @@ import {
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
+import { withStatedCost } from "../client/StatedCost.ts"
 import type { Options } from "./Options.ts"
-import { decodeUsage, finishReason, isBreak, textOf, withStatedCost } from "./Response.ts"
+import { decodeUsage, finishReason, isBreak, textOf } from "./Response.ts"
 
 interface Call {
   readonly call: StreamedCall

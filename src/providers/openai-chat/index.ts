@@ -3,11 +3,12 @@ import { type Adaptation, type ChatCall, makeChatProvider } from "../chat/ChatCl
 import { inlinesImages } from "../chat/Messages.ts"
 import { readHostError } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, parseJson } from "../client/Json.ts"
+import { parseJson } from "../client/Json.ts"
+import { answerWithStatedCost, withStatedCost } from "../client/StatedCost.ts"
 import { bearer } from "../client/Upstream.ts"
 import { features, type Options, options } from "./Options.ts"
 import { cacheKeyHeader, encodeRequest, ownStops, type Quirks } from "./Request.ts"
-import { decodeAnswer, decodeUsage, errorIn, withStatedCost } from "./Response.ts"
+import { decodeAnswer, decodeUsage, errorIn } from "./Response.ts"
 import { makeDecoder } from "./Stream.ts"
 
 const adapt = (
@@ -41,11 +42,7 @@ export const make = makeChatProvider<Options, Quirks>("openai-chat", {
   }),
   encode: encodeRequest,
   decode: (body, call) =>
-    Either.map(decodeAnswer(body, call.newId, call), (answer) =>
-      call.options.stated_cost === undefined
-        ? answer
-        : { ...answer, usage: withStatedCost(answer.usage, asFields(body), call.options) }
-    ),
+    Either.map(decodeAnswer(body, call.newId, call), (answer) => answerWithStatedCost(answer, body, call.options)),
   decoder: makeDecoder,
   errorIn,
   usageIn: (body, { options }) => withStatedCost(decodeUsage(body.usage, undefined), body, options),

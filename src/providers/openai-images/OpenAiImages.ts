@@ -12,8 +12,9 @@ import {
   unsentFailure
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { parseJson } from "../client/Json.ts"
+import { asFields, parseJson } from "../client/Json.ts"
 import { fetchFailure, resultRequest } from "../client/OwnOrigin.ts"
+import { statedCostIn } from "../client/StatedCost.ts"
 import { Upstream } from "../client/Upstream.ts"
 import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
 import { options } from "./Options.ts"
@@ -67,7 +68,9 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
         const failBy = (error: unknown) => fail(route, { ...response, body: JSON.stringify(error) })
         const decode = makeDecoder(route, response, failBy)
         const { picture, revisedPrompt } = yield* decodeSafely(route.provider, response, () => decode(body))
-        return { bytes: typeof picture === "string" ? yield* download(route, picture) : picture, revisedPrompt }
+        const statedCost = statedCostIn(asFields(body), options.of(route).stated_cost)
+        const bytes = typeof picture === "string" ? yield* download(route, picture) : picture
+        return { bytes, revisedPrompt, statedCost }
       })
     }
   }

@@ -1,5 +1,6 @@
 import { identity, Schema } from "effect"
 import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
+import { statedCostOption } from "../client/StatedCost.ts"
 
 const Size = Schema.NonEmptyString
 const Fields = Schema.Record({ key: Schema.String, value: Schema.Unknown })
@@ -16,7 +17,8 @@ export const Options = Schema.Struct({
   edits: optional(oneOf("multipart", "json")),
   image_field: optional(oneOf("image[]", "image")),
   extra_body: optional(Fields),
-  extra_edit_body: optional(Fields)
+  extra_edit_body: optional(Fields),
+  ...statedCostOption
 })
 export type Options = typeof Options.Type
 

@@ -1,13 +1,15 @@
 import { identity, Schema } from "effect"
 import type { Feature } from "../../domain/Model.ts"
 import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
+import { statedCostOption } from "../client/StatedCost.ts"
 
 export const Options = Schema.Struct({
   reasoning_summary: optional(oneOf("auto", "concise", "detailed", "none")),
   web_search: optional(Schema.Struct({ type: Schema.String }, { key: Schema.String, value: Schema.Unknown })),
   inline_images: optional(Schema.Boolean),
   native: optional(Schema.Boolean),
-  cache: optional(oneOf("none", "breakpoints"))
+  cache: optional(oneOf("none", "breakpoints")),
+  ...statedCostOption
 })
 export type Options = typeof Options.Type
 

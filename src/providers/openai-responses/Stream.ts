@@ -11,8 +11,11 @@ import {
   StreamedCalls,
   unreadableArguments
 } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
+import { withStatedCost } from "../client/StatedCost.ts"
+import type { Options } from "./Options.ts"
 import {
   callIdOf,
   countSearches,
@@ -86,7 +89,7 @@ const makeCallDecoder = (newId: () => string) => {
 
 /** `isShort`: the gateway can count the prompt. */
 export const makeDecoder = (
-  newId: () => string,
+  { newId, options }: Pick<ChatCall<Options>, "newId" | "options">,
   isShort: boolean,
   failureIn: (error: Fields) => ProviderFailure
 ): ChatDecoder => {
@@ -116,7 +119,8 @@ export const makeDecoder = (
 
   const end = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
     const response = asFields(event.response)
-    usage = decodeUsage(response.usage, Math.max(searches, countSearches(response.output)))
+    const counted = decodeUsage(response.usage, Math.max(searches, countSearches(response.output)))
+    usage = withStatedCost(counted, response, options)
     const error = event.type === "response.failed" ? response : errorIn(response)
     if (error !== undefined) return failureIn(error)
     if (!isOver(response.status)) return `a response that ended ${asText(response.status)}`
@@ -124,7 +128,7 @@ export const makeDecoder = (
       const answer = decodeAnswer(response, newId)
       if (Either.isLeft(answer)) return answer.left
       const reasoning = reasoningPart === undefined ? answer.right.reasoning : undefined
-      out.push(...eventsOf({ ...answer.right, reasoning }))
+      out.push(...eventsOf({ ...answer.right, usage, reasoning }))
       return "whole"
     }
     const broken = takeOutput(asList(response.output), out)

@@ -1,9 +1,11 @@
+import { Either } from "effect"
 import { hasImage } from "../../domain/ChatRules.ts"
 import { type Adaptation, type ChatCall, makeChatProvider } from "../chat/ChatClient.ts"
 import { inlinesImages } from "../chat/Messages.ts"
 import { readHostError } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { parseJson } from "../client/Json.ts"
+import { answerWithStatedCost, withStatedCost } from "../client/StatedCost.ts"
 import { bearer } from "../client/Upstream.ts"
 import { native } from "./Native.ts"
 import { features, type Options, options } from "./Options.ts"
@@ -43,13 +45,14 @@ export const make = makeChatProvider<Options, Quirks>("openai-responses", {
   endpoint: () => ({ path: "/responses", authorization: bearer }),
   encode: encodeRequest,
   native,
-  decode: (body, { newId }) => decodeAnswer(body, newId),
-  decoder: ({ newId, request }, body, failureIn) => {
+  decode: (body, { newId, options }) =>
+    Either.map(decodeAnswer(body, newId), (answer) => answerWithStatedCost(answer, body, options)),
+  decoder: ({ newId, options, request }, body, failureIn) => {
     const isShort = !hasImage(request) && typeof body === "string" && body.length < cacheableCharacters
-    return makeDecoder(newId, isShort, failureIn)
+    return makeDecoder({ newId, options }, isShort, failureIn)
   },
   errorIn,
-  usageIn: ({ output, usage }) => decodeUsage(usage, countSearches(output)),
+  usageIn: (body, { options }) => withStatedCost(decodeUsage(body.usage, countSearches(body.output)), body, options),
   decodeFailure,
   quirks: () => ({ summary: true, stream: true, encrypted: true }),
   adapt,

@@ -153,12 +153,13 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       const settleAndKeep = Effect.fnUntraced(function* (
         { params, variant, record }: ImageTask,
         held: Hold,
-        { picture, revisedPrompt, route }: RoutedImage,
+        { picture, revisedPrompt, route, statedCost }: RoutedImage,
         claim: FirstClaim | undefined
       ) {
         record.route = route
         record.cost = variantCost(route, variant)
         record.usage = { images: 1 }
+        if (statedCost !== undefined) record.addStatedCost(statedCost)
         const isLinked = params.responseFormat === "url"
         const name = yield* isLinked || claim !== undefined
           ? storePicture(picture, isLinked ? "public" : "private")

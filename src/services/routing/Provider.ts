@@ -3,6 +3,7 @@ import type { ChatAnswer, ChatEvent, ChatRequest, NativeRequest, Usage } from ".
 import type { ReasonCode } from "../../domain/Failure.ts"
 import type { ImageRequest } from "../../domain/Image.ts"
 import type { Feature, ImageRoute, Route, RouteOptions, VideoRoute } from "../../domain/Model.ts"
+import type { NanoUsd } from "../../domain/Money.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
 import type { DecodeOptions } from "../catalog/AdapterFeatures.ts"
 import type { Span } from "../tracing/Tracing.ts"
@@ -76,6 +77,8 @@ export interface ImageAnswer {
   /** Unchecked: the caller verifies that they are a picture. */
   readonly bytes: Uint8Array
   readonly revisedPrompt: string | undefined
+  /** What the provider says that it charges; null: it says no amount. */
+  readonly statedCost?: NanoUsd | null | undefined
 }
 
 export interface ImageAdapter {

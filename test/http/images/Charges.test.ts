@@ -34,7 +34,11 @@ const served = gateway({
     ],
     routes: [{ ...onFirst, cost: { variants: shapedCosts } }]
   },
-  free: { price: 0 }
+  free: { price: 0 },
+  stating: {
+    variants,
+    routes: [{ ...onFirst, options: { stated_cost: "usage.cost_in_usd_ticks" }, cost: { variants: costs } }]
+  }
 })
 
 const image = painting.toString("base64")
@@ -76,6 +80,22 @@ withLayer(served)("the charge of an image", (it) => {
     const row = yield* Served.logged(answer.headers.get("x-request-id"))
     const counts = { images: 1, seconds: null, promptTokens: null }
     assert.deepInclude(row, { charge: NanoUsd(charge), cost: cost === null ? null : NanoUsd(cost), ...counts })
+  })
+
+  it.effect("is not what the provider states as its cost, which is kept beside it", function* () {
+    const { first } = yield* Upstreams
+    const customer = yield* Served.customer()
+    for (const [ticks, statedCost, notes] of [
+      [200_000_000, NanoUsd(20_000_000n), []],
+      ["0.02", null, ["stated_cost_dropped"]]
+    ] as const) {
+      yield* first.script(json(200, { ...painted(), usage: { cost_in_usd_ticks: ticks } }))
+      const answer = yield* draw(customer, asked("stating"))
+      imageOf(answer)
+      assert.notMatch(answer.text, /cost|ticks/)
+      const row = yield* Served.logged(answer.headers.get("x-request-id"))
+      assert.deepInclude(row, { charge: NanoUsd(usualPrice), cost: NanoUsd(30_000_000n), statedCost, notes })
+    }
   })
 
   it.effect("never takes a balance below zero in many requests at once", function* () {

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { NanoUsd } from "../../../src/domain/Money.ts"
 import { called, hear, joined, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { scenarios, usageOf } from "../../contracts/ChatScenarios.ts"
 import { assert, describe } from "../../harness/It.ts"
@@ -111,6 +112,33 @@ describe("an answer of an openai-responses host", () => {
     assert.deepStrictEqual(got?.function, { name: "f", arguments: "{}" })
     assert.match(got?.id ?? "", /^call_.{8,}/)
   })
+
+  for (const [ticks, statedCost] of [
+    [37_756_000, NanoUsd(3_775_600n)],
+    [-1, null],
+    [undefined, undefined]
+  ] as const) {
+    check(
+      `costs what the host states, in one piece, as a stream and as a stream in one piece: ${ticks} ticks`,
+      function* (adapter, fake, route) {
+        const usage = usageOf({ prompt: 21, completion: 13 })
+        const plain = whole({ content: "hi", finish: "stop", usage })
+        const body = { ...plain, usage: { ...plain.usage, cost_in_usd_ticks: ticks } }
+        const { opening, output } = streamOf(plain)
+        const end = Fake.event({ type: "response.completed", response: body })
+        yield* fake.script(
+          Fake.json(200, body),
+          Fake.sse(...opening, ...output, end),
+          Fake.json(200, body),
+          Fake.sse(end)
+        )
+        const answers = [yield* adapter.complete(route, request())]
+        for (const _ of [1, 2, 3]) answers.push(joined((yield* hear(adapter, route, request())).events))
+        for (const answer of answers) assert.strictEqual(answer.usage?.statedCost, statedCost)
+      },
+      { stated_cost: "usage.cost_in_usd_ticks" }
+    )
+  }
 
   check(
     "has a search of the host's own beside the client's tools, and none of the client's calls",

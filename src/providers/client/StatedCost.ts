@@ -1,5 +1,21 @@
+import { Schema } from "effect"
+import type { Usage } from "../../domain/Chat.ts"
 import { NanoUsd } from "../../domain/Money.ts"
-import { asFields, type Fields } from "../client/Json.ts"
+import { asFields, type Fields } from "./Json.ts"
+import { optional } from "./RouteOptions.ts"
+
+/** Where a body states its cost in USD, such as `usage.cost`; a name in `_in_usd_ticks` is in ticks. */
+export const statedCostOption = {
+  stated_cost: optional(
+    Schema.String.pipe(
+      Schema.filter((path) => /^\w+(\.\w+){0,7}$/.test(path) || "must be a path of names, such as usage.cost")
+    )
+  )
+}
+
+interface StatedCostOption {
+  readonly stated_cost?: string
+}
 
 /** More than any request costs, in USD. */
 const mostUsd = 1_000_000
@@ -20,7 +36,8 @@ const toNano = (value: unknown, digits: number): NanoUsd | undefined => {
 }
 
 /** What a body states as its cost at a path such as `usage.cost`; null: no amount, undefined: nothing. */
-export const statedCostIn = (body: Fields, path: string): NanoUsd | null | undefined => {
+export const statedCostIn = (body: Fields, path: string | undefined): NanoUsd | null | undefined => {
+  if (path === undefined) return undefined
   const names = path.split(".")
   const last = names.pop() ?? ""
   const parent = names.reduce((fields, name) => asFields(fields[name]), body)
@@ -32,3 +49,23 @@ export const statedCostIn = (body: Fields, path: string): NanoUsd | null | undef
   const added = toNano(upstream, 0)
   return stated === undefined || added === undefined ? null : NanoUsd(stated + added)
 }
+
+/** With the cost that the body states, where the route says that it does. */
+export const withStatedCost = (
+  usage: Usage | undefined,
+  body: Fields,
+  { stated_cost }: StatedCostOption
+): Usage | undefined => {
+  if (stated_cost === undefined || usage === undefined) return usage
+  const statedCost = statedCostIn(body, stated_cost)
+  return statedCost === undefined ? usage : { ...usage, statedCost }
+}
+
+export const answerWithStatedCost = <Answer extends { readonly usage: Usage | undefined }>(
+  answer: Answer,
+  body: unknown,
+  options: StatedCostOption
+): Answer =>
+  options.stated_cost === undefined
+    ? answer
+    : { ...answer, usage: withStatedCost(answer.usage, asFields(body), options) }
