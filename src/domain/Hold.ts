@@ -6,9 +6,9 @@ import type { Balance, OrgId } from "./Organization.ts"
 export const balanceShares = 4n
 
 /** Whether a hold is placed alone, as the ledger's statements decide. */
-export const fitsBalance = (amount: NanoUsd, { balance, held }: Balance, isShared: boolean): boolean => {
+export const fitsBalance = (amount: NanoUsd, { balance, held }: Balance, isLimitedToShare: boolean): boolean => {
   const available = balance - held
-  const fitsShare = !isShared || held === 0n || amount <= balance / balanceShares
+  const fitsShare = !isLimitedToShare || held === 0n || amount <= balance / balanceShares
   return available > 0n && amount <= available && fitsShare
 }
 
@@ -25,6 +25,6 @@ export interface Settlement {
   /** The cost was above the hold; the operator bears the excess. */
   readonly exceeded: boolean
   /** The hold was released while this process counted as dead: nothing was charged. */
-  readonly lost: boolean
+  readonly wasReleased: boolean
   readonly logged?: true
 }

@@ -27,7 +27,11 @@ export const ledgerJobsContract = (name: string, layer: Layer.Layer<Ledger | Led
       assert.deepStrictEqual(yield* ledger.job.hold(wanted), wanted)
       assert.deepStrictEqual(yield* ledger.balance(org), { balance: usd(10), held: usd(4) })
       for (let times = 0; times < 3; times += 1) {
-        assert.deepInclude(yield* ledger.job.settle(hold, usd(3)), { charged: usd(3), lost: false, exceeded: false })
+        assert.deepInclude(yield* ledger.job.settle(hold, usd(3)), {
+          charged: usd(3),
+          wasReleased: false,
+          exceeded: false
+        })
       }
       yield* ledger.job.release(hold)
       assert.deepStrictEqual(yield* ledger.job.hold(wanted), wanted)
@@ -41,7 +45,7 @@ export const ledgerJobsContract = (name: string, layer: Layer.Layer<Ledger | Led
       const hold = yield* ledger.job.hold(jobOf(4))
       yield* ledger.job.release(hold)
       yield* ledger.job.release(hold)
-      assert.deepInclude(yield* ledger.job.settle(hold, usd(3)), { charged: NanoUsd(0n), lost: true })
+      assert.deepInclude(yield* ledger.job.settle(hold, usd(3)), { charged: NanoUsd(0n), wasReleased: true })
       assert.deepStrictEqual(yield* ledger.balance(org), { balance: usd(10), held: usd(0) })
       assert.deepStrictEqual(yield* bench.charges(org), [])
       assert.isTrue(yield* bench.proved)
@@ -50,7 +54,11 @@ export const ledgerJobsContract = (name: string, layer: Layer.Layer<Ledger | Led
     it.effect("are charged no more than they reserved", function* () {
       const { jobOf, ledger } = yield* arranged
       const hold = yield* ledger.job.hold(jobOf(4))
-      assert.deepStrictEqual(yield* ledger.job.settle(hold, usd(5)), { charged: usd(4), exceeded: true, lost: false })
+      assert.deepStrictEqual(yield* ledger.job.settle(hold, usd(5)), {
+        charged: usd(4),
+        exceeded: true,
+        wasReleased: false
+      })
     })
 
     it.effect("are refused what the balance does not cover", function* () {

@@ -42,7 +42,7 @@ export const layer = Layer.effectContext(
         (n) => `${prefix}_${n}`
       )
 
-    const reserve = (hold: Hold, isJob: boolean, isShared = false) =>
+    const reserve = (hold: Hold, isJob: boolean, isLimitedToShare = false) =>
       Ref.modify(state, (now): readonly [Effect.Effect<Hold, InsufficientCredits | SpendLimitReached>, State] => {
         if (now.holds.has(hold.id)) return [Effect.succeed(hold), now]
         const cap = now.caps.get(hold.key)
@@ -55,7 +55,7 @@ export const layer = Layer.effectContext(
         }
         const account = now.accounts.get(hold.org) ?? none
         const available = account.balance - account.held
-        const isGreedy = isShared && account.held > 0n && hold.amount > account.balance / balanceShares
+        const isGreedy = isLimitedToShare && account.held > 0n && hold.amount > account.balance / balanceShares
         if (available <= 0n || hold.amount > available || isGreedy) {
           return [Effect.fail(new InsufficientCredits({ needed: hold.amount, available })), now]
         }
@@ -70,16 +70,16 @@ export const layer = Layer.effectContext(
       }).pipe(Effect.flatten)
 
     const close = (hold: Hold, cost: NanoUsd | undefined) =>
-      Ref.modify(state, (now): readonly [{ readonly charged: NanoUsd; readonly lost: boolean }, State] => {
+      Ref.modify(state, (now): readonly [{ readonly charged: NanoUsd; readonly wasReleased: boolean }, State] => {
         const stored = now.holds.get(hold.id)
         const paid = now.charges.find((charge) => charge.hold === hold.id)
-        if (paid !== undefined) return [{ charged: NanoUsd(paid.amount), lost: false }, now]
-        if (stored?.state !== "open") return [{ charged: zero, lost: true }, now]
+        if (paid !== undefined) return [{ charged: NanoUsd(paid.amount), wasReleased: false }, now]
+        if (stored?.state !== "open") return [{ charged: zero, wasReleased: true }, now]
         const account = now.accounts.get(hold.org) ?? none
         const cut = cost === undefined || cost <= hold.amount ? cost : hold.amount
         const charged = cut ?? zero
         return [
-          { charged, lost: false },
+          { charged, wasReleased: false },
           {
             ...now,
             accounts: set(now.accounts, hold.org, {
@@ -95,15 +95,15 @@ export const layer = Layer.effectContext(
 
     const release = (hold: Hold) => Effect.asVoid(close(hold, undefined))
     const charge = (hold: Hold, cost: NanoUsd) =>
-      Effect.map(close(hold, cost), (closed) => ({ ...closed, exceeded: !closed.lost && cost > hold.amount }))
+      Effect.map(close(hold, cost), (closed) => ({ ...closed, exceeded: !closed.wasReleased && cost > hold.amount }))
     const ledger = Ledger.of({
-      hold: ({ isShared, key, org, upTo }) =>
+      hold: ({ isLimitedToShare, key, org, upTo }) =>
         Effect.acquireRelease(
-          Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false, isShared)),
+          Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false, isLimitedToShare)),
           release
         ),
-      admit: ({ isShared, key, org, upTo }) =>
-        Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false, isShared)),
+      admit: ({ isLimitedToShare, key, org, upTo }) =>
+        Effect.flatMap(next("hold"), (id) => reserve({ id, org, key, amount: upTo }, false, isLimitedToShare)),
       settle: (hold, cost, { effect = Effect.void } = {}) =>
         effect.pipe(
           Effect.tapError(() => release(hold)),
@@ -113,12 +113,12 @@ export const layer = Layer.effectContext(
       release,
       isOpen: ({ id }) => Effect.runSync(Ref.get(state)).holds.get(id)?.state === "open",
       job: { hold: (hold) => reserve(hold, true), settle: charge, release },
-      affords: ({ isShared = false, key, org, upTo }) =>
+      affords: ({ isLimitedToShare = false, key, org, upTo }) =>
         Effect.map(Ref.get(state), (now) => {
           const { balance, held } = now.accounts.get(org) ?? none
           const cap = now.caps.get(key)
           const isCapped = cap !== undefined && (now.spent.get(key) ?? 0n) >= cap.amount
-          return !isCapped && fitsBalance(upTo, { balance: NanoUsd(balance), held: NanoUsd(held) }, isShared)
+          return !isCapped && fitsBalance(upTo, { balance: NanoUsd(balance), held: NanoUsd(held) }, isLimitedToShare)
         }),
       balance: (org) =>
         Effect.map(Ref.get(state), (now) => {

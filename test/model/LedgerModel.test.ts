@@ -21,7 +21,10 @@ const command: fc.Arbitrary<Command> = fc.oneof(
       amount: fc.integer({ min: 1, max: 50 })
     })
   },
-  { weight: 6, arbitrary: fc.record({ do: fc.constant<"hold">("hold"), by, key, amount, isShared: fc.boolean() }) },
+  {
+    weight: 6,
+    arbitrary: fc.record({ do: fc.constant<"hold">("hold"), by, key, amount, isLimitedToShare: fc.boolean() })
+  },
   {
     weight: 2,
     arbitrary: fc.record({

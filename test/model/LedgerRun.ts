@@ -130,10 +130,10 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
   }
   const payer = (key: number) => world.payers[key] ?? { key: KeyId.make(""), org: OrgId.make(""), isOrgCapped: false }
 
-  const hold = Effect.fnUntraced(function* (by: number, key: number, amount: bigint, isShared = false) {
+  const hold = Effect.fnUntraced(function* (by: number, key: number, amount: bigint, isLimitedToShare = false) {
     const scope = yield* Scope.make()
     const made = yield* Effect.either(
-      Scope.extend(at(by).ledger.hold({ ...payer(key), upTo: NanoUsd(amount), isShared }), scope)
+      Scope.extend(at(by).ledger.hold({ ...payer(key), upTo: NanoUsd(amount), isLimitedToShare }), scope)
     )
     return { verdict: verdictOf(made), made: Either.isRight(made) ? { hold: made.right, scope } : undefined }
   })
@@ -149,9 +149,9 @@ export const runCommands = Effect.fnUntraced(function* (both: Processes, command
       yield* books.topUp({ org: world.owners[command.org] ?? OrgId.make(""), amount: NanoUsd(BigInt(command.amount)) })
       model.topUp(command.org, BigInt(command.amount))
     } else if (command.do === "hold") {
-      const { amount, by, isShared, key } = command
-      const expected = model.verdictOf(key, BigInt(amount), isShared)
-      const { made, verdict } = yield* hold(by, key, BigInt(amount), isShared)
+      const { amount, by, isLimitedToShare, key } = command
+      const expected = model.verdictOf(key, BigInt(amount), isLimitedToShare)
+      const { made, verdict } = yield* hold(by, key, BigInt(amount), isLimitedToShare)
       assert.strictEqual(verdict, expected)
       if (made !== undefined) {
         held.push(made)

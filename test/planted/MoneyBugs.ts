@@ -31,7 +31,7 @@ export const moneyBugs: ReadonlyArray<Bug> = [
   },
   {
     name: "what was released is forgotten, not moved",
-    file: holdSql,
+    file: "src/services/ledger/ReleaseSql.ts",
     find: "created_at, released_at FROM released\n  ON CONFLICT",
     replace: "created_at, released_at FROM released WHERE false\n  ON CONFLICT",
     caughtBy: ["test/services/ledger/OpenHolds.test.ts"]

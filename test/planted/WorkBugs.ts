@@ -22,7 +22,7 @@ export const workBugs: ReadonlyArray<Bug> = [
     file: "src/services/videos/Finish.ts",
     find: "return yield* ledger.job.settle(holdOf(job), job.price)",
     replace:
-      "return yield* Effect.as(ledger.job.release(holdOf(job)), { charged: job.price, exceeded: false, lost: false })",
+      "return yield* Effect.as(ledger.job.release(holdOf(job)), { charged: job.price, exceeded: false, wasReleased: false })",
     caughtBy: ["test/services/videos/VideoCreate.test.ts", "test/services/videos/VideoFinish.test.ts"]
   },
   {

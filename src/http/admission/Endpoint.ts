@@ -35,6 +35,6 @@ export interface Endpoint extends EndpointBase {
   /** A small request takes its rate unit and its hold in one statement. */
   readonly admitsWithHold: boolean
   /** Its requests may wait until others of their organization have closed their holds. */
-  readonly fitsHold?: boolean | undefined
+  readonly hasFittedHold?: boolean | undefined
   readonly answer: (admitted: AdmittedRequest) => Effect.Effect<Answer | undefined, Failure | BodyCutOff>
 }

@@ -15,14 +15,14 @@ export const makeSolvencyCheck = Effect.gen(function* () {
   const ledger = yield* Ledger
 
   return Effect.fnUntraced(function* (
-    { fitHolds = false, isDisputed = false, org }: Caller,
-    { fitsHold = false, surface }: Endpoint,
+    { hasFittedHolds = false, isDisputed = false, org }: Caller,
+    { hasFittedHold = false, surface }: Endpoint,
     request: IncomingMessage
   ) {
     const funds = yield* ledger.funds(org)
     const reached = reachedCap(funds)
     const endpoint = scopeOf[surface]
-    const waits = fitsHold || (fitHolds && endpoint === "chat")
+    const waits = hasFittedHold || (hasFittedHolds && endpoint === "chat")
     if (!isDisputed && reached === undefined && (waits ? funds.balance : availableOf(funds)) > 0n) return
     const key = endpoint === "chat" ? undefined : idempotencyKeyOf(request)
     if (endpoint !== "chat" && key !== undefined && (yield* idempotency.isKnown({ org, endpoint, key }))) return

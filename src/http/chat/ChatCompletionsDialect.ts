@@ -7,7 +7,7 @@ import { completeChat } from "./Schema.ts"
 export const chatCompletions: ChatDialect = {
   path: servedPath(completeChat),
   idPrefix: "chatcmpl",
-  fitsHold: false,
+  hasFittedHold: false,
   decode: decodeChatBody,
   encodeAnswer: (name, { includeCost = false }, answer, usage, charge) =>
     completionJson(name, answer, usage, includeCost ? charge : undefined),

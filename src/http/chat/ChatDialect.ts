@@ -23,7 +23,7 @@ export interface ChatDialect {
   /** A further header for the id of a request. */
   readonly idHeader?: string | undefined
   /** Requests that the balance does not cover run with a lower cap, whatever their organization's setting. */
-  readonly fitsHold: boolean
+  readonly hasFittedHold: boolean
   /** Whether `metadata.user_id` names an end user. */
   readonly namesUserInMetadata?: boolean | undefined
   readonly decode: (json: unknown, headers: IncomingHttpHeaders) => Either.Either<ChatRequest, InvalidRequest>

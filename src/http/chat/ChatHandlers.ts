@@ -52,7 +52,7 @@ export const chatEndpoints = Effect.fnUntraced(function* (dialects: ReadonlyArra
       surface: "chat",
       admitsWithHold: true,
       idHeader: dialect.idHeader,
-      fitsHold: dialect.fitsHold,
+      hasFittedHold: dialect.hasFittedHold,
       encodeError: dialect.encodeError,
       answer: (admitted) => answer(dialect, admitted)
     })

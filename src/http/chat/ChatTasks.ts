@@ -29,7 +29,7 @@ export const makeTaskDecoder = Effect.gen(function* () {
   const catalog = yield* Catalog
 
   const toTask = (
-    { fitsHold }: Pick<ChatDialect, "fitsHold">,
+    { hasFittedHold }: Pick<ChatDialect, "hasFittedHold">,
     asked: ChatRequest,
     { record, request: { headers } }: AdmittedRequest,
     bytes: number
@@ -44,13 +44,13 @@ export const makeTaskDecoder = Effect.gen(function* () {
     const ruled = applyRules(model, asked.model === model.id ? asked : { ...asked, model: model.id })
     if (Either.isLeft(ruled)) return ruled.left
     const request = withoutEndUser(ruled.right)
-    const { fitHolds, org } = record.caller
+    const { hasFittedHolds, org } = record.caller
     const conversation = conversationKeyOf(model, ruled.right, { org, headers, bytes })
     return Effect.succeed({
       model,
       request: conversation === undefined ? request : { ...request, conversation },
       record,
-      fitsHold: fitsHold || fitHolds
+      hasFittedHold: hasFittedHold || hasFittedHolds
     })
   }
 

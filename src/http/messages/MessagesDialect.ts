@@ -9,7 +9,7 @@ import { MessagesEncoder } from "./Stream.ts"
 export const messages: ChatDialect = {
   path: servedPath(createMessage),
   idPrefix: "msg",
-  fitsHold: true,
+  hasFittedHold: true,
   namesUserInMetadata: true,
   idHeader: messagesIdHeader,
   decode: decodeMessagesBody,

@@ -32,7 +32,7 @@ interface Asked {
 /** What an endpoint offers to a body, with the errors that come before its hold. */
 interface Quoter {
   readonly surface: Surface
-  readonly offer: (asked: Asked) => Effect.Effect<Offer & { readonly isShared?: boolean | undefined }, Failure>
+  readonly offer: (asked: Asked) => Effect.Effect<Offer & { readonly isLimitedToShare?: boolean | undefined }, Failure>
 }
 
 export const decodeQuoteBody = decoder(QuoteRequest)
@@ -54,7 +54,7 @@ export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArra
         const limitBytes = limits.chatBodyBytes
         if (bytes > limitBytes) return yield* new BodyTooLarge({ limitBytes })
         const task = yield* decodeTask(dialect, admitted, { value: body, bytes })
-        return { ...chatOffer(task.model, yield* chat.quote(task)), isShared: task.fitsHold }
+        return { ...chatOffer(task.model, yield* chat.quote(task)), isLimitedToShare: task.hasFittedHold }
       }).pipe(
         Effect.catchTag(
           "InvalidRequest",
@@ -103,8 +103,8 @@ export const quoteEndpoint = Effect.fnUntraced(function* (dialects: ReadonlyArra
       const { isDisputed, key, org } = record.caller
       yield* requireScope(record.caller, quoter.surface)
       const offer = yield* quoter.offer({ admitted, body, bytes })
-      const { isShared, upTo } = offer
-      const affordable = yield* ledger.affords({ org, key, upTo, isShared, isDisputed })
+      const { isLimitedToShare, upTo } = offer
+      const affordable = yield* ledger.affords({ org, key, upTo, isLimitedToShare, isDisputed })
       return json(200, quoteJson(offer, affordable), headers())
     })
   }

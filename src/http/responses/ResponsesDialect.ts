@@ -47,7 +47,7 @@ class ResponsesEncoder implements StreamEncoder {
 export const responses: ChatDialect = {
   path: servedPath(createResponse),
   idPrefix: "resp",
-  fitsHold: true,
+  hasFittedHold: true,
   decode: decodeResponsesBody,
   encodeAnswer: responseJson,
   encoder: (name, request) => new ResponsesEncoder(name, request),

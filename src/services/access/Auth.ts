@@ -109,7 +109,7 @@ export class Auth extends Context.Tag("gateway/Auth")<
             rpm: rpm ?? undefined,
             tpm: tpm ?? undefined,
             concurrency: concurrency ?? undefined,
-            fitHolds,
+            hasFittedHolds: fitHolds,
             isOrgCapped,
             isDisputed
           }

@@ -1,7 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { type Array as Arr, Context, Effect, Layer, Schema } from "effect"
 import { type KeyId, rateWindowSeconds } from "../../domain/ApiKey.ts"
-import { lockTimeout } from "../sql/Statement.ts"
+import { afterAllOf, lockTimeout } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
 
 export interface TokenAllowance {
@@ -77,7 +77,7 @@ export class TokenLimiter extends Context.Tag("gateway/TokenLimiter")<
           )
           UPDATE token_windows AS w SET used = greatest(0, w.used - returned.amount) FROM returned
           WHERE w.key_id = returned.key_id AND ${windowOf} = returned.started
-            AND w.started_at > now() - ${rateWindowSeconds} * interval '1 second' AND (SELECT count(*) FROM locked) >= 0
+            AND w.started_at > now() - ${rateWindowSeconds} * interval '1 second' AND ${sql.literal(afterAllOf("locked"))}
           RETURNING w.key_id, returned.started::text AS window, w.used, ${sql.literal(windowLeft("w.started_at"))} AS "left"`
         const returned = new Map((yield* decodeReturned(rows)).map((row) => [row.keyId + row.window, row]))
         return items.map(({ key, window }) => ({ window: returned.get(key + window) }))

@@ -54,7 +54,8 @@ interface AuditQuery {
   readonly limit: number
 }
 
-const Kept = Schema.Struct({ fingerprint: Schema.String, after: Schema.Unknown })
+/** What a replay of the key's change answers. */
+const AppliedChange = Schema.Struct({ fingerprint: Schema.String, after: Schema.Unknown })
 
 const fingerprintOf = (action: string, target: string | undefined, input: unknown): string =>
   createHash("sha256")
@@ -98,13 +99,13 @@ export class Audit extends Context.Tag("gateway/Audit")<
         fingerprint: string
       ) {
         const { idempotencyKey = null, operator = null } = yield* CurrentActor
-        const [kept] = yield* rowsOf(Kept)(sql`
+        const [applied] = yield* rowsOf(AppliedChange)(sql`
           SELECT fingerprint, after FROM audit WHERE operator_id = ${operator} AND idempotency_key = ${idempotencyKey}`)
-        if (kept?.fingerprint !== fingerprint) {
+        if (applied?.fingerprint !== fingerprint) {
           const message = "The `Idempotency-Key` was used for another change."
           return yield* new InvalidRequest({ message, param: null })
         }
-        return yield* Effect.orDie(Schema.decodeUnknown(record)(kept.after))
+        return yield* Effect.orDie(Schema.decodeUnknown(record)(applied.after))
       })
 
       /** Nothing is looked up for a key that was used: what it changed may have another name by now, or be gone. */

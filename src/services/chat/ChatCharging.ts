@@ -26,7 +26,7 @@ export interface ChatTask {
   readonly request: ChatRequest
   readonly record: RequestRecord
   /** A hold that the balance does not cover is lowered, or waits for others to close. */
-  readonly fitsHold?: boolean | undefined
+  readonly hasFittedHold?: boolean | undefined
   /** On the monotonic clock: when it began to wait for its hold. */
   readonly since?: number | undefined
 }
@@ -79,7 +79,7 @@ export const makeChatCharging = Effect.gen(function* () {
   /** Releases the hold at the end if nothing has closed it. */
   const withHold = <A, E>(task: ChatTask, use: (held: Hold, task: ChatTask) => Effect.Effect<A, E>) =>
     uninterruptibly(() => {
-      const { fitsHold: isShared = false, model, record, request } = task
+      const { hasFittedHold: isLimitedToShare = false, model, record, request } = task
       const { caller, rate, tokens: tokenUse } = record
       const { concurrency, isDisputed, isOrgCapped, key, org } = caller
       record.trace?.resolve(model.id, request.stream)
@@ -89,7 +89,7 @@ export const makeChatCharging = Effect.gen(function* () {
       const allowance = rate.allowance === undefined ? rate : undefined
       const tokens = tokenUse && { use: tokenUse, amount: price.promptTokens + price.cap }
       const payer = { org, key, concurrency, isOrgCapped, isDisputed }
-      const admitted = ledger.admit({ ...payer, id, upTo, rate: allowance, isShared, tokens })
+      const admitted = ledger.admit({ ...payer, id, upTo, rate: allowance, isLimitedToShare, tokens })
       let admittedTask = task
       const placeFitted = (refused: InsufficientCredits) =>
         Effect.map(fitToBalance(task, refused), (lowered) => {
@@ -97,7 +97,7 @@ export const makeChatCharging = Effect.gen(function* () {
           return lowered.hold
         })
       return Effect.flatMap(
-        isShared ? Effect.catchTag(admitted, "InsufficientCredits", placeFitted) : admitted,
+        isLimitedToShare ? Effect.catchTag(admitted, "InsufficientCredits", placeFitted) : admitted,
         (hold) => {
           record.hold = hold.id
           record.trace?.admit()

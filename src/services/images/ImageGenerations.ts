@@ -51,8 +51,8 @@ export interface ImageResult {
 
 export type ImageFailure = InvalidRequest | IdempotencyConflict | HoldRefused | RoutingFailure | SettleFailed
 
-/** Links are built when they are handed out. */
-const Kept = Schema.Struct({
+/** What a replay answers; kept with the idempotency key. Links are built when they are handed out. */
+const KeptImage = Schema.Struct({
   created: Schema.Number,
   media: Schema.String,
   format: Schema.Literal("url", "b64_json"),
@@ -60,9 +60,9 @@ const Kept = Schema.Struct({
   revisedPrompt: Schema.NullOr(Schema.String),
   sandbox: Schema.Boolean
 })
-type Kept = typeof Kept.Type
+type KeptImage = typeof KeptImage.Type
 
-const decodeKept = Schema.decodeUnknown(Kept)
+const decodeKept = Schema.decodeUnknown(KeptImage)
 const longestRevision = 32_768
 
 const toStoredRevision = (text: string): string =>
@@ -105,7 +105,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       const findImage = ({
         format,
         media
-      }: Kept): Effect.Effect<Option.Option<ImageResult["image"]>, MediaStoreFailed> =>
+      }: KeptImage): Effect.Effect<Option.Option<ImageResult["image"]>, MediaStoreFailed> =>
         format === "url"
           ? Effect.map(store.has(media), (isThere) =>
               isThere ? Option.some({ url: store.link(media) }) : Option.none()
@@ -165,7 +165,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           ? storePicture(picture, isLinked ? "public" : "private")
           : Effect.succeed("")
         const size = sizeOf(picture)
-        const kept: Kept = {
+        const kept: KeptImage = {
           created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
           media: name,
           size,

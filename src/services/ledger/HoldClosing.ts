@@ -39,13 +39,13 @@ interface Charge extends SettleSql.Charge {
 }
 
 export const settlementOf = (hold: Hold, cost: NanoUsd, { charged, state }: Closed): Settlement => {
-  const lost = state === "released"
-  return { charged: charged ?? zero, exceeded: !lost && cost > hold.amount, lost }
+  const wasReleased = state === "released"
+  return { charged: charged ?? zero, exceeded: !wasReleased && cost > hold.amount, wasReleased }
 }
 
 /** Call once, after the commit. */
-export const countSettlement = ({ charged, exceeded, lost }: Settlement): void => {
-  if (lost) Metrics.holdLost.unsafeUpdate(1, [])
+export const countSettlement = ({ charged, exceeded, wasReleased }: Settlement): void => {
+  if (wasReleased) Metrics.holdLost.unsafeUpdate(1, [])
   if (exceeded) Metrics.holdExceeded.unsafeUpdate(1, [])
   Metrics.chargedNanoUsd.unsafeUpdate(charged, [])
 }

@@ -53,7 +53,7 @@ export const refuse = (
       })
     case "concurrency":
       return new ConcurrencyLimited({ limit: limits?.concurrency ?? 0 })
-    case "fenced":
+    case "instance_dead":
       return Effect.die(new HeartbeatLost())
     default:
       if (verdict !== "capped" || period === null)
@@ -71,9 +71,9 @@ const noteTokens = ({ use }: TokenRequest, isHeld: boolean, { resetSeconds, used
 }
 
 /** Whether what was placed of its batch has left room for it. */
-const mayFit = ({ amount, isShared = false }: HoldSql.RatedHold, result: HoldSql.HoldResult): boolean =>
+const mayFit = ({ amount, isLimitedToShare = false }: HoldSql.RatedHold, result: HoldSql.HoldResult): boolean =>
   result.verdict === "insufficient"
-    ? !isShared && result.remaining > 0n && amount <= result.remaining
+    ? !isLimitedToShare && result.remaining > 0n && amount <= result.remaining
     : result.isWithinLimits
 
 const mayHaveRun = (cause: Cause.Cause<unknown>) =>
@@ -121,14 +121,17 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
       return Effect.map(submit({ ...hold, rateLimit: undefined }, rounds - 1), (again) => ({ ...again, ordinal }))
     })
 
-  const place = (hold: Hold, rate: RateUnit | undefined, isShared = false, use: LimitedUse = {}) =>
+  const place = (hold: Hold, rate: RateUnit | undefined, isLimitedToShare = false, use: LimitedUse = {}) =>
     Effect.suspend(() => {
       placing.set(hold.id, false)
       const limits = limitsOf(use)
-      const submitted = Effect.catchAllCause(submit({ ...hold, rateLimit: rate?.limit, isShared, limits }), (cause) => {
-        noteFailure(hold.id, cause)
-        return Effect.orDie(Effect.failCause(cause))
-      })
+      const submitted = Effect.catchAllCause(
+        submit({ ...hold, rateLimit: rate?.limit, isLimitedToShare, limits }),
+        (cause) => {
+          noteFailure(hold.id, cause)
+          return Effect.orDie(Effect.failCause(cause))
+        }
+      )
       return Effect.flatMap(submitted, (placed): Effect.Effect<Hold, HoldRefused | RateLimited> => {
         if (rate !== undefined && placed.ordinal !== undefined) rate.allowance = allowanceAt(placed.ordinal, rate.limit)
         const isHeld = placed.verdict === "held"

@@ -4,24 +4,24 @@ import { balanceShares, type Hold } from "../../domain/Hold.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { addUnits } from "../access/RateLimiter.ts"
 import { deadAfterSeconds } from "../instance/Instance.ts"
-import { lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
+import { afterAllOf, lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
 import * as LimitSql from "./LimitSql.ts"
 
-/** Always true; the commit does not wait for the disk, because a lost hold is no money. */
-const mayBeLost = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`
+/** Always true; the commit does not wait for the disk: a crash may lose the hold, which is no money. */
+const commitsBeforeDisk = `(SELECT set_config('synchronous_commit', 'off', true)) IS NOT NULL`
 
 export interface RatedHold extends Hold {
   readonly rateLimit: number | undefined
   /** Beside other open holds it takes no more than its share of the balance. */
-  readonly isShared?: boolean | undefined
+  readonly isLimitedToShare?: boolean | undefined
   /** Placed by a statement of its own, together with others that have limits. */
   readonly limits?: LimitSql.HoldLimits | undefined
 }
 
 export interface HoldResult {
-  /** `fenced`: this instance counts as dead. */
-  readonly verdict: "held" | "insufficient" | "capped" | "fenced" | "limited" | "tokens" | "concurrency"
+  /** `instance_dead`: this instance counts as dead. */
+  readonly verdict: "held" | "insufficient" | "capped" | "instance_dead" | "limited" | "tokens" | "concurrency"
   readonly period: CapPeriod | null
   readonly cappedBy: LimitSql.CappedBy
   readonly remaining: NanoUsd
@@ -35,7 +35,7 @@ const verdicts = {
   held: true,
   insufficient: true,
   capped: true,
-  fenced: true,
+  instance_dead: true,
   limited: true,
   tokens: true,
   concurrency: true
@@ -67,7 +67,7 @@ const isAlive = `$6::uuid IS NULL OR EXISTS (
 
 const lockPayers = (conditions: string, isLimited: boolean) => `
   SELECT id, balance - held AS available, held, balance / ${balanceShares} AS share${isLimited ? LimitSql.payerColumns : ""} FROM organizations
-  WHERE ${conditions} AND (SELECT count(*) FROM taken_units) >= 0
+  WHERE ${conditions} AND ${afterAllOf("taken_units")}
   ORDER BY id FOR NO KEY UPDATE`
 
 /** Keys that have reached their cap. */
@@ -105,7 +105,7 @@ const placeText = (forInstance: boolean, isLimited: boolean) => `
       END AS ordinal
     FROM input LEFT JOIN known ON known.id = input.id LEFT JOIN taken_units USING (key_id)
   ), payers AS (
-    ${lockPayers(`${lockTimeoutSql(forInstance ? "many" : "one")} ${forInstance ? `AND ${mayBeLost}` : ""} AND id IN (SELECT org_id FROM input)`, isLimited)}
+    ${lockPayers(`${lockTimeoutSql(forInstance ? "many" : "one")} ${forInstance ? `AND ${commitsBeforeDisk}` : ""} AND id IN (SELECT org_id FROM input)`, isLimited)}
   ), alive AS (
     SELECT ${isAlive} AS yes
   ), ${isLimited ? "capped_keys" : "capped"} AS (
@@ -133,7 +133,7 @@ const placeText = (forInstance: boolean, isLimited: boolean) => `
       WHEN asked.known OR admitted.id IS NOT NULL THEN 'held'
       WHEN asked.limited THEN 'limited'
       WHEN asked.cap_period IS NOT NULL THEN 'capped'${isLimited ? LimitSql.limitVerdicts : ""}
-      WHEN NOT (SELECT yes FROM alive) THEN 'fenced'
+      WHEN NOT (SELECT yes FROM alive) THEN 'instance_dead'
       ELSE 'insufficient'
     END AS verdict,
     asked.cap_period AS period,
@@ -154,7 +154,7 @@ const placeNew = `
     ${addUnits}
     RETURNING key_id, used
   ), payers AS (
-    ${lockPayers(`${lockTimeoutSql("many")} AND ${mayBeLost} AND id = ANY ($2::text[])`, false)}
+    ${lockPayers(`${lockTimeoutSql("many")} AND ${commitsBeforeDisk} AND id = ANY ($2::text[])`, false)}
   ), capped AS (
     ${cappedOf("id = ANY ($3::text[])")}
   ), numbered AS (
@@ -185,7 +185,7 @@ const placeNew = `
       WHEN fits THEN 'held'
       WHEN limited THEN 'limited'
       WHEN cap_period IS NOT NULL THEN 'capped'
-      WHEN NOT alive THEN 'fenced'
+      WHEN NOT alive THEN 'instance_dead'
       ELSE 'insufficient'
     END AS verdict,
     cap_period AS period,
@@ -214,7 +214,7 @@ export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>, 
       batch.map(({ amount }) => amount),
       batch.map(({ rateLimit }) => rateLimit ?? null),
       instance,
-      batch.map(({ isShared = false }) => isShared),
+      batch.map(({ isLimitedToShare = false }) => isLimitedToShare),
       ...(isLimited ? LimitSql.limitValues(batch) : [])
     ],
     read: readHoldResult
@@ -230,21 +230,4 @@ export const tombstone = (
   INSERT INTO ${sql.literal(isOfJob ? "holds (state, closed_at," : "open_holds (released_at,")} id, org_id, key_id, amount, instance_id)
   SELECT ${sql.literal(isOfJob ? "'released'," : "")} now(), ${id}::uuid, ${org}, ${key}, 0, ${instance}::uuid
   WHERE ${lockTimeout(sql, "one")} AND NOT EXISTS (SELECT FROM all_holds WHERE id = ${id}::uuid)
-  ON CONFLICT (id) DO NOTHING`
-
-/** Longer than a statement that may place or settle a hold can be on its way. */
-const keptMinutes = 10
-
-const archivedAtOnce = 5_000
-
-/** What was released stays known, but is in nobody's way. */
-export const archiveReleased = (sql: SqlClient.SqlClient) => sql`
-  WITH released AS (
-    DELETE FROM open_holds WHERE id = ANY (ARRAY(
-      SELECT id FROM open_holds WHERE released_at < now() - ${keptMinutes} * interval '1 minute'
-      LIMIT ${archivedAtOnce} FOR UPDATE SKIP LOCKED
-    )) RETURNING *
-  )
-  INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, created_at, closed_at)
-  SELECT id, org_id, key_id, amount, 'released', instance_id, created_at, released_at FROM released
   ON CONFLICT (id) DO NOTHING`

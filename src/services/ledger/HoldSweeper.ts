@@ -4,8 +4,7 @@ import { deadAfterSeconds } from "../instance/Instance.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { isLockTimeout, logFailure } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
-import { archiveReleased } from "./HoldSql.ts"
-import { release } from "./ReleaseSql.ts"
+import { archiveReleased, release } from "./ReleaseSql.ts"
 
 const batchSize = 500
 const sweepEvery = "5 seconds"

@@ -32,7 +32,7 @@ export interface HoldRequest extends Placing.LimitedUse {
   readonly key: KeyId
   readonly upTo: NanoUsd
   /** Beside other open holds, also refused above its share of the balance. */
-  readonly isShared?: boolean | undefined
+  readonly isLimitedToShare?: boolean | undefined
   /** Refused, since a payment of the organization is disputed. */
   readonly isDisputed?: boolean | undefined
 }
@@ -59,7 +59,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     readonly isOpen: (hold: Hold) => boolean
     /** Whether the hold would be placed now, but for the limits of rate, tokens and requests at once. */
     readonly affords: (
-      request: Pick<HoldRequest, "org" | "key" | "upTo" | "isShared" | "isDisputed">
+      request: Pick<HoldRequest, "org" | "key" | "upTo" | "isLimitedToShare" | "isDisputed">
     ) => Effect.Effect<boolean>
     readonly balance: (org: OrgId) => Effect.Effect<Balance>
     readonly funds: (org: OrgId) => Effect.Effect<Funds>
@@ -96,10 +96,10 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
 
       const admit = (request: HoldRequest & { readonly rate?: RateUnit | undefined }) =>
         uninterruptibly((): Effect.Effect<Hold, Placing.HoldRefused | RateLimited> => {
-          const { id, isDisputed = false, isShared, key, org, rate, tokens, upTo } = request
+          const { id, isDisputed = false, isLimitedToShare, key, org, rate, tokens, upTo } = request
           if (isDisputed) return new PaymentDisputed()
           const wanted = { id: id ?? ids.uuid(), org, key, amount: min(upTo, maxStored) }
-          return Effect.map(place(wanted, rate, isShared, request), (hold) => {
+          return Effect.map(place(wanted, rate, isLimitedToShare, request), (hold) => {
             open.set(hold.id, tokens)
             return hold
           })
@@ -153,9 +153,15 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       })
 
       const affords = Effect.fn("Ledger.affords")(
-        function* ({ isDisputed = false, isShared = false, key, org, upTo }: Parameters<Ledger["Type"]["affords"]>[0]) {
+        function* ({
+          isDisputed = false,
+          isLimitedToShare = false,
+          key,
+          org,
+          upTo
+        }: Parameters<Ledger["Type"]["affords"]>[0]) {
           if (isDisputed) return false
-          if (!fitsBalance(min(upTo, maxStored), yield* balanceOf(org), isShared)) return false
+          if (!fitsBalance(min(upTo, maxStored), yield* balanceOf(org), isLimitedToShare)) return false
           const spend = yield* runWith(sql, spendOfPayers([key, org]))
           return [key, org].every((payer) => spendOf(spend, payer) === undefined)
         },

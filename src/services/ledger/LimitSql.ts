@@ -1,6 +1,6 @@
 import { addUnits } from "../access/RateLimiter.ts"
 import { windowId, windowLeft } from "../access/TokenLimiter.ts"
-import type { Row } from "../sql/Statement.ts"
+import { afterAllOf, type Row } from "../sql/Statement.ts"
 import { capSpent } from "./CapSql.ts"
 
 /** Of a hold's key; undefined is no limit. */
@@ -47,7 +47,7 @@ export const limitValues = (holds: ReadonlyArray<{ readonly limits?: HoldLimits 
 ]
 
 const keysWith = (limit: string) =>
-  `ARRAY(SELECT DISTINCT key_id FROM input WHERE ${limit} IS NOT NULL AND (SELECT count(*) FROM payers) >= 0)`
+  `ARRAY(SELECT DISTINCT key_id FROM input WHERE ${limit} IS NOT NULL AND ${afterAllOf("payers")})`
 
 /** Keys that have reached their cap, and those of organizations that have reached theirs. */
 const capped = `capped AS (

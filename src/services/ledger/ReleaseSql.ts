@@ -1,3 +1,4 @@
+import type { SqlClient } from "@effect/sql"
 import { lockTimeoutSql, type Query, type Waiter } from "../sql/Statement.ts"
 import { type Closed, knownHolds, readClosed } from "./LedgerRows.ts"
 
@@ -35,3 +36,20 @@ export const release = (holds: ReadonlyArray<string>, waiter: Waiter = "many"): 
   values: [holds],
   read: readClosed
 })
+
+/** Longer than a statement that may place or settle a hold can be on its way. */
+const keptMinutes = 10
+
+const archivedAtOnce = 5_000
+
+/** What was released stays known, but is in nobody's way. */
+export const archiveReleased = (sql: SqlClient.SqlClient) => sql`
+  WITH released AS (
+    DELETE FROM open_holds WHERE id = ANY (ARRAY(
+      SELECT id FROM open_holds WHERE released_at < now() - ${keptMinutes} * interval '1 minute'
+      LIMIT ${archivedAtOnce} FOR UPDATE SKIP LOCKED
+    )) RETURNING *
+  )
+  INSERT INTO holds (id, org_id, key_id, amount, state, instance_id, created_at, closed_at)
+  SELECT id, org_id, key_id, amount, 'released', instance_id, created_at, released_at FROM released
+  ON CONFLICT (id) DO NOTHING`

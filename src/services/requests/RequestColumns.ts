@@ -2,9 +2,8 @@ import { Record, Schema, String } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { TextOrNull } from "../resources/Record.ts"
 import { requestCounts } from "./RequestCounts.ts"
-
-const Text = Schema.NullOr(Schema.String)
 
 const Attempt = Schema.Struct({
   route: Schema.String,
@@ -27,33 +26,33 @@ export const requestColumns = {
   at: Schema.DateFromSelf,
   surface: Schema.String,
   status: Schema.Number,
-  code: Text,
+  code: TextOrNull,
   org_id: OrgId,
   key_id: KeyId,
-  address: Text,
-  user_agent: Text,
+  address: TextOrNull,
+  user_agent: TextOrNull,
   /** Who uses the customer's product, as the customer names them. */
-  end_user: Text,
+  end_user: TextOrNull,
   /** What the customer's usage is added up by. */
-  tag: Text,
-  model: Text,
-  route: Text,
+  tag: TextOrNull,
+  model: TextOrNull,
+  route: TextOrNull,
   /** The one that had the conversation's prompt cache. */
-  preferred_route: Text,
-  provider: Text,
+  preferred_route: TextOrNull,
+  provider: TextOrNull,
   stream: Schema.Boolean,
   attempts: Schema.Array(Attempt),
   /** From the last attempt that has one. */
-  provider_request_id: Text,
+  provider_request_id: TextOrNull,
   notes: Schema.Array(Schema.String),
   ...Record.map(requestCounts, () => Schema.NullOr(Schema.NumberFromString)),
-  hold_id: Text,
+  hold_id: TextOrNull,
   charge: NanoUsdFromRow,
   cost: Schema.NullOr(NanoUsdFromRow),
   /** What the provider says that the answer cost. */
   stated_cost: Schema.NullOr(NanoUsdFromRow),
   /** Of the rates in `price_lists`; null where nothing says by which it was charged. */
-  price_id: Text,
+  price_id: TextOrNull,
   first_byte_ms: Schema.NullOr(Schema.Number),
   total_ms: Schema.Number
 }

@@ -11,7 +11,7 @@ import type { RequestEntry } from "./RequestEntry.ts"
 
 type Note = RequestEntry["notes"][number]
 
-interface Begun {
+interface RequestStart {
   readonly id: string
   readonly requestId: string
   readonly surface: Surface
@@ -33,7 +33,7 @@ export class RequestRecord {
   readonly requestId: string
   readonly surface: Surface
   readonly caller: Caller
-  readonly client: Begun["client"]
+  readonly client: RequestStart["client"]
   readonly tag: string | undefined
   readonly at: number
   readonly startedAt: number
@@ -66,19 +66,19 @@ export class RequestRecord {
   /** Overrides the response's code, e.g. `stream_error` beside a status 200. */
   code: string | undefined
 
-  constructor(begun: Begun) {
-    const { caller, trace } = begun
-    this.id = begun.id
-    this.requestId = begun.requestId
-    this.surface = begun.surface
+  constructor(start: RequestStart) {
+    const { caller, trace } = start
+    this.id = start.id
+    this.requestId = start.requestId
+    this.surface = start.surface
     this.caller = caller
-    this.client = begun.client
-    this.tag = begun.tag
-    this.at = begun.at
-    this.startedAt = begun.startedAt
+    this.client = start.client
+    this.tag = start.tag
+    this.at = start.at
+    this.startedAt = start.startedAt
     this.trace = trace
     this.attempts = new AttemptHistory(caller.org, trace?.identify(caller.org))
-    this.rate = { limit: begun.limit, allowance: undefined }
+    this.rate = { limit: start.limit, allowance: undefined }
     this.tokens = caller.tpm === undefined ? undefined : { limit: caller.tpm, window: undefined, allowance: undefined }
   }
 
@@ -93,11 +93,11 @@ export class RequestRecord {
     else this.statedCost = stated
   }
 
-  addSettlement({ charged, exceeded, logged, lost }: Settlement): void {
+  addSettlement({ charged, exceeded, logged, wasReleased }: Settlement): void {
     this.charge = charged
     this.isLogged = logged === true
     if (exceeded) this.notes.add("hold_exceeded")
-    if (lost) this.notes.add("hold_lost")
+    if (wasReleased) this.notes.add("hold_lost")
   }
 
   outcome({ code, status }: { readonly status: number; readonly code: string | null }) {

@@ -79,6 +79,9 @@ export type Waiter = keyof typeof lockTimeouts
 export const lockTimeoutSql = (waiter: Waiter) =>
   `(SELECT set_config('lock_timeout', '${lockTimeouts[waiter]}', true)) IS NOT NULL`
 
+/** Always true; reads an expression of the `WITH` to its end first, so that its locks are taken before. */
+export const afterAllOf = (expression: string) => `(SELECT count(*) FROM ${expression}) >= 0`
+
 export const lockTimeout = (sql: SqlClient.SqlClient, waiter: Waiter) => sql.literal(lockTimeoutSql(waiter))
 
 /** PostgreSQL takes neither NUL nor a lone surrogate. */

@@ -39,14 +39,15 @@ export interface VideoCreation {
 
 export type QuotedVideo = Pick<VideoCreation, "model" | "params" | "seconds">
 
-const Kept = Schema.Struct({
+/** What a replay answers; kept with the idempotency key. */
+const KeptVideo = Schema.Struct({
   id: Schema.String,
   model: Schema.String,
   createdAt: Schema.Number,
   seconds: Schema.Number
 })
-export type Kept = typeof Kept.Type
-const decodeKept = Schema.decodeUnknown(Kept)
+export type KeptVideo = typeof KeptVideo.Type
+const decodeKept = Schema.decodeUnknown(KeptVideo)
 
 /** PostgreSQL's text has neither NUL nor lone surrogates. */
 const toStoredPrompt = (text: string): string => text.replaceAll("\u0000", " ").replace(/\p{Cs}/gu, "\ufffd")
@@ -183,7 +184,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
       const createdAt = yield* views.createdAt(id)
       const job = yield* rows.find({ id, lease })
       if (job === undefined || createdAt === undefined) return yield* Effect.dieMessage("a video was not written")
-      const kept: Kept = { id, model: model.id, createdAt: unixSeconds(createdAt), seconds }
+      const kept: KeptVideo = { id, model: model.id, createdAt: unixSeconds(createdAt), seconds }
       if (claim !== undefined) yield* claim.bind(kept, hold.id)
       record.trace?.admit()
       return { job, kept, picture: stored?.picture }
@@ -215,6 +216,6 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
 
 export interface Created {
   readonly job: LeasedJob
-  readonly kept: Kept
+  readonly kept: KeptVideo
   readonly picture: Picture | undefined
 }

@@ -19,7 +19,7 @@ import { logFailure } from "../sql/Outage.ts"
 import { makeAdvance } from "./Advance.ts"
 import {
   type Created,
-  type Kept,
+  type KeptVideo,
   makeCreate,
   type QuotedVideo,
   type RepeatedCreation,
@@ -84,7 +84,7 @@ export class VideoJobs extends Context.Tag("gateway/VideoJobs")<
     )
 }
 
-const toQueuedVideo = (kept: Kept): Video => ({
+const toQueuedVideo = (kept: KeptVideo): Video => ({
   ...kept,
   status: "queued",
   completedAt: undefined,
@@ -132,7 +132,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
     return yield* Effect.dieMessage(`video ${job.id} ended without a reason`)
   })
 
-  const acceptAgain = Effect.fnUntraced(function* (kept: Kept, record: RequestRecord) {
+  const acceptAgain = Effect.fnUntraced(function* (kept: KeptVideo, record: RequestRecord) {
     record.notes.add("replayed")
     // It may have failed before its customer knew of it, which freed its key.
     if (!(yield* accept(kept.id))) return yield* new IdempotencyConflict()

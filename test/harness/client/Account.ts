@@ -27,7 +27,7 @@ export const openAccount = (options: {
   readonly tpm?: number
   readonly concurrency?: number
   readonly cap?: { readonly amount: bigint; readonly period: CapPeriod }
-  readonly fitHolds?: boolean
+  readonly hasFittedHolds?: boolean
 }) =>
   Effect.gen(function* () {
     const organizations = yield* Organizations
@@ -37,7 +37,7 @@ export const openAccount = (options: {
       name: `test-${randomUUID()}`,
       ...(credits > 0n ? { credits: NanoUsd(credits) } : {})
     })
-    if (options.fitHolds === true) yield* organizations.update(id, { fit_holds: true })
+    if (options.hasFittedHolds === true) yield* organizations.update(id, { fit_holds: true })
     const { record, secret } = yield* keys.create({
       org: id,
       scopes: options.scopes,

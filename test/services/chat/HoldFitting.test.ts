@@ -27,7 +27,7 @@ const bench = Effect.fnUntraced(function* (credits: bigint) {
   const ask = (to: Route, more: Partial<ChatRequest> = {}) => {
     const id = crypto.randomUUID()
     const record = new RequestRecord({ ...blank, id, requestId: id })
-    const job = { model: priced(to), request: request({ maxTokens: 8_192, ...more }), record, fitsHold: true }
+    const job = { model: priced(to), request: request({ maxTokens: 8_192, ...more }), record, hasFittedHold: true }
     return Effect.map(Effect.fork(chat.complete(job)), (fiber) => ({ fiber, record }))
   }
   return { ask, books, ledger, org }

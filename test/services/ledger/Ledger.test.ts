@@ -45,7 +45,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     yield* Effect.repeat(Effect.zipRight(sweep, bench.openHolds(org)), {
       until: (open) => open === 0
     })
-    assert.deepInclude(yield* victim.settle(held, one), { lost: true, charged: NanoUsd(0n) })
+    assert.deepInclude(yield* victim.settle(held, one), { wasReleased: true, charged: NanoUsd(0n) })
     assert.strictEqual((yield* ledger.balance(org)).balance, NanoUsd(10n * one))
     // Nor does a heartbeat that comes too late bring it back.
     yield* sql`UPDATE instances SET beat_at = now() WHERE id = ${id}`

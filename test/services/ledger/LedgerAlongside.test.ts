@@ -19,7 +19,7 @@ withLayer(ledgers)("a charge with company", (it) => {
         return yield* ledger.settle(hold, NanoUsd(5n * one), { effect: claim.keep(result, hold.id) })
       })
     )
-    assert.deepStrictEqual(settled, { charged: one, exceeded: true, lost: false })
+    assert.deepStrictEqual(settled, { charged: one, exceeded: true, wasReleased: false })
     assert.deepStrictEqual(yield* Effect.scoped(idempotency.claim(asked)), { _tag: "Replay", result })
     assert.deepStrictEqual(yield* bench.charges(org), [one])
     assert.isTrue(yield* bench.proved)
@@ -72,7 +72,7 @@ withLayer(ledgers)("a charge with company", (it) => {
     assert.deepStrictEqual(yield* dying.ledger.settle(hold, one, { effect: claim.keep({ late: true }, hold.id) }), {
       charged: NanoUsd(0n),
       exceeded: false,
-      lost: true
+      wasReleased: true
     })
     assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(100n * one), held: NanoUsd(0n) })
     const paid = yield* ledger.hold({ org, key, upTo: one })
@@ -137,7 +137,7 @@ withLayer(Layer.provideMerge(observedProcess(), Postgres.layerWith({ maxConnecti
           }).pipe(Effect.scoped),
         { concurrency: "unbounded" }
       )
-      assert.isTrue(settled.every(({ charged, lost }) => charged === one && !lost))
+      assert.isTrue(settled.every(({ charged, wasReleased }) => charged === one && !wasReleased))
       assert.lengthOf(yield* bench.charges(org), 40)
       assert.isTrue(yield* bench.proved)
     })

@@ -62,7 +62,7 @@ describe.concurrent("a charge with company, of a process that loses its database
       yield* eventually(door.isCut, (isCut) => isCut)
       assert.lengthOf((yield* seen).charges, when === "before" ? 0 : 1)
       yield* door.mend
-      assert.deepStrictEqual(yield* Fiber.join(settling), { charged: one, exceeded: false, lost: false })
+      assert.deepStrictEqual(yield* Fiber.join(settling), { charged: one, exceeded: false, wasReleased: false })
       yield* end
       assert.deepStrictEqual((yield* seen).charges, [one])
       const there = yield* Effect.provide(Idempotency, outside)

@@ -38,7 +38,7 @@ const lostHold = Effect.gen(function* () {
 withLayer(ledgers)("a hold that a crash of the database has lost", (it) => {
   it.effect("is placed again when it is settled, and charged once", function* () {
     const { bench, hold, ledger, org } = yield* lostHold
-    assert.deepInclude(yield* ledger.settle(hold, one), { charged: one, lost: false })
+    assert.deepInclude(yield* ledger.settle(hold, one), { charged: one, wasReleased: false })
     assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
     assert.deepStrictEqual(yield* bench.charges(org), [one])
     assert.isTrue(yield* bench.proved)
@@ -50,7 +50,7 @@ withLayer(ledgers)("a hold that a crash of the database has lost", (it) => {
     assert.strictEqual(claim._tag, "First")
     if (claim._tag !== "First") return
     const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
-    assert.deepInclude(settled, { charged: one, lost: false })
+    assert.deepInclude(settled, { charged: one, wasReleased: false })
     assert.deepStrictEqual(yield* bench.charges(org), [one])
     assert.isTrue(yield* bench.proved)
   })
@@ -63,7 +63,7 @@ withLayer(ledgers)("a hold that a crash of the database has lost", (it) => {
     const { unlock } = yield* lock(org)
     yield* Effect.fork(Effect.delay(unlock, "6 seconds"))
     const settled = yield* ledger.settle(hold, one, { effect: claim.keep({ made: true }, hold.id) })
-    assert.deepInclude(settled, { charged: one, lost: false })
+    assert.deepInclude(settled, { charged: one, wasReleased: false })
     assert.deepStrictEqual(yield* bench.charges(org), [one])
   })
 
@@ -121,7 +121,7 @@ describe("a database that is killed just after a hold", () => {
           yield* ledger
             .balance(org)
             .pipe(Effect.sandbox, Effect.retry(Schedule.intersect(Schedule.spaced("100 millis"), Schedule.recurs(300))))
-          assert.deepInclude(yield* ledger.settle(held, one), { charged: one, lost: false })
+          assert.deepInclude(yield* ledger.settle(held, one), { charged: one, wasReleased: false })
           const { balance } = yield* ledger.balance(org)
           assert.strictEqual<bigint>(balance, (10n - 2n * BigInt(round)) * one)
           assert.isTrue(yield* bench.proved)
