@@ -3,7 +3,7 @@ import { RateLimited } from "../../domain/Failure.ts"
 import { RateLimiter } from "../../services/access/RateLimiter.ts"
 import { TokenLimiter } from "../../services/access/TokenLimiter.ts"
 import type { RequestRecord } from "../../services/requests/RequestRecord.ts"
-import { proceed } from "../../services/runtime/Fibers.ts"
+import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { NoAnswer } from "../../services/sql/Outage.ts"
 
 /** The unit of its key's rate that a generating request takes, whatever becomes of it. */
@@ -23,7 +23,7 @@ export const makeRateUnits = Effect.gen(function* () {
     const { caller, rate } = record
     return Effect.flatMap(limiter.take(caller.key, rate.limit), (allowance) => {
       rate.allowance = allowance
-      return proceed(showTokens(record), () => (allowance.admitted ? Effect.void : new RateLimited()))
+      return flatMapEager(showTokens(record), () => (allowance.admitted ? Effect.void : new RateLimited()))
     })
   }
 

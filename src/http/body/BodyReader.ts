@@ -4,7 +4,7 @@ import { Context, Effect } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
-import { proceed } from "../../services/runtime/Fibers.ts"
+import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import type { Incoming, ReceiveFailure } from "./BodyReceiver.ts"
 import { type JsonObject } from "./Guards.ts"
 import { type JsonLimits, JsonUnreadable, parseJson } from "./JsonParser.ts"
@@ -87,9 +87,9 @@ export const readDocument = (
   incoming: Incoming,
   limitBytes: number
 ): Effect.Effect<{ readonly value: unknown; readonly bytes: number }, InvalidRequest | ReceiveFailure> =>
-  proceed(requireNoForm(incoming.request), () =>
-    proceed(readPlain(incoming, limitBytes), (body) =>
-      proceed(parseBody(body), (value) => Effect.succeed({ value, bytes: body.length }))
+  flatMapEager(requireNoForm(incoming.request), () =>
+    flatMapEager(readPlain(incoming, limitBytes), (body) =>
+      flatMapEager(parseBody(body), (value) => Effect.succeed({ value, bytes: body.length }))
     )
   )
 

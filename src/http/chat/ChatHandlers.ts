@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import type { Failure } from "../../domain/Failure.ts"
 import { isInSandbox } from "../../services/catalog/CatalogRules.ts"
 import { ChatCompletions } from "../../services/chat/ChatCompletions.ts"
-import { proceed } from "../../services/runtime/Fibers.ts"
+import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { type Answer, chargeHeader, json } from "../Answer.ts"
 import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
@@ -22,7 +22,7 @@ export const chatEndpoints = Effect.fnUntraced(function* (dialects: ReadonlyArra
     dialect: ChatDialect,
     admitted: AdmittedRequest
   ): Effect.Effect<Answer | undefined, Failure | BodyCutOff> =>
-    proceed(read(dialect, admitted), (task) => {
+    flatMapEager(read(dialect, admitted), (task) => {
       const { departure, headers, record, response } = admitted
       const name = {
         id: ids.prefixed(dialect.idPrefix),

@@ -7,7 +7,7 @@ import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
 import { priceIdOf } from "../../services/catalog/PriceLists.ts"
 import type { ChatTask } from "../../services/chat/ChatCharging.ts"
-import { proceed } from "../../services/runtime/Fibers.ts"
+import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { attribute } from "../admission/Attribution.ts"
 import type { AdmittedRequest } from "../admission/Endpoint.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
@@ -76,5 +76,5 @@ export const makeTaskReader = Effect.gen(function* () {
   const limits = yield* Limits
   const decode = yield* makeTaskDecoder
   return (dialect: ChatDialect, admitted: AdmittedRequest): Effect.Effect<ChatTask, Failure | BodyCutOff> =>
-    proceed(readDocument(admitted, limits.chatBodyBytes), (document) => decode(dialect, admitted, document))
+    flatMapEager(readDocument(admitted, limits.chatBodyBytes), (document) => decode(dialect, admitted, document))
 })

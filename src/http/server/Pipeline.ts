@@ -7,7 +7,7 @@ import { Aborted, AddressBlocked, type Failure, type InsufficientScope } from ".
 import { Auth } from "../../services/access/Auth.ts"
 import { Instance } from "../../services/instance/Instance.ts"
 import type { RequestRecord } from "../../services/requests/RequestRecord.ts"
-import { ensureSync, isValue, proceed } from "../../services/runtime/Fibers.ts"
+import { ensuringSync, flatMapEager, isValue } from "../../services/runtime/Fibers.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { HeartbeatLost } from "../../services/sql/Outage.ts"
 import * as Answer from "../Answer.ts"
@@ -135,11 +135,11 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
     const { record } = admitted
     const finish = (outcome: Outcome) => {
       admitted.release()
-      return proceed(conclude(endpoint, request, record, outcome), () => Effect.succeed(outcome.answer))
+      return flatMapEager(conclude(endpoint, request, record, outcome), () => Effect.succeed(outcome.answer))
     }
     return inFlight.track(
       Effect.matchCauseEffect(
-        Effect.suspend(() => proceed(checkRateAndScope(matched, record), () => endpoint.answer(admitted))),
+        Effect.suspend(() => flatMapEager(checkRateAndScope(matched, record), () => endpoint.answer(admitted))),
         {
           onFailure: (cause) =>
             rates.takeLate(record, cause).pipe(
@@ -224,13 +224,13 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
       const context = begin(matched)
       const { trace } = context
       const walked = Effect.matchCauseEffect(
-        proceed(way.enter(matched, context), (client) => way.handle(matched, context, client)),
+        flatMapEager(way.enter(matched, context), (client) => way.handle(matched, context, client)),
         {
           onFailure: (cause) => way.refuse(matched, context, cause),
           onSuccess: (answer) => way.answer(matched, context, answer)
         }
       )
-      return trace === undefined ? walked : ensureSync(walked, () => trace.end())
+      return trace === undefined ? walked : ensuringSync(walked, () => trace.end())
     })
 
   return {

@@ -8,7 +8,7 @@ import type {
   Provider,
   ProviderFailure
 } from "../../services/routing/Provider.ts"
-import { proceed } from "../../services/runtime/Fibers.ts"
+import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
@@ -213,7 +213,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       })
 
     const complete = (route: Route, request: ChatRequest, attempt?: CurrentAttempt) =>
-      proceed(begin(route, request, false), (encoded) => send(encoded, attempt))
+      flatMapEager(begin(route, request, false), (encoded) => send(encoded, attempt))
 
     const countTokens = (route: Route, request: ChatRequest): Effect.Effect<number, ProviderFailure> =>
       Effect.flatMap(begin(route, request, false), ({ call }) => {
@@ -238,7 +238,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       ...(format.native?.counting === undefined ? undefined : { countTokens }),
       complete: (route, request) => Effect.suspend(() => complete(route, request)),
       completeWithin: (attempt, route, request) => complete(route, request, attempt),
-      stream: (route, request) => Effect.suspend(() => proceed(begin(route, request, true), open))
+      stream: (route, request) => Effect.suspend(() => flatMapEager(begin(route, request, true), open))
     }
   })
 

@@ -12,7 +12,7 @@ import { rowOf } from "../requests/RequestEntry.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import { proceed, uninterruptibly } from "../runtime/Fibers.ts"
+import { flatMapEager, uninterruptibly } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { withSpan } from "../tracing/Tracing.ts"
 import { type Measured, measureUsage, type Received } from "./ChatUsage.ts"
@@ -102,7 +102,7 @@ export const makeChatCharging = Effect.gen(function* () {
           record.hold = hold.id
           record.trace?.admit()
           return Effect.matchCauseEffect(
-            Effect.suspend(() => proceed(failpoint.reach("after_hold"), () => use(hold, admittedTask))),
+            Effect.suspend(() => flatMapEager(failpoint.reach("after_hold"), () => use(hold, admittedTask))),
             {
               onFailure: (cause) => Effect.zipRight(ledger.release(hold), Effect.failCause(cause)),
               onSuccess: (done) => (ledger.isOpen(hold) ? Effect.as(ledger.release(hold), done) : Effect.succeed(done))
@@ -119,7 +119,7 @@ export const makeChatCharging = Effect.gen(function* () {
     { billed, usage }: Measured,
     routeCost: ChatPricing | undefined
   ) =>
-    proceed(failpoint.reach("before_settle"), () => {
+    flatMapEager(failpoint.reach("before_settle"), () => {
       record.usage = billed
       if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
       const cost = Pricing.chatCharge(model.pricing, billed)
@@ -138,13 +138,13 @@ export const makeChatCharging = Effect.gen(function* () {
           if (record.departed !== departed) record.isLogged = false
           countTokens(billed)
           countStatedCost(record)
-          return proceed(failpoint.reach("after_settle"), () => Effect.succeed(settlement.charged))
+          return flatMapEager(failpoint.reach("after_settle"), () => Effect.succeed(settlement.charged))
         }
       )
     })
 
   const measure = (task: ChatTask, received: Received) =>
-    proceed(measureUsage(tokens, task, received), (measured) => {
+    flatMapEager(measureUsage(tokens, task, received), (measured) => {
       const stated = received.reported?.statedCost
       if (stated !== undefined) task.record.addStatedCost(stated)
       if (measured.estimated) {

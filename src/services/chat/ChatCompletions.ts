@@ -18,7 +18,7 @@ import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import type { ClientDeparture } from "../runtime/ClientDeparture.ts"
 import * as Deadlines from "../runtime/Deadlines.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
-import { proceed } from "../runtime/Fibers.ts"
+import { flatMapEager } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { type ChargedAnswer, type ChatTask, makeChatCharging } from "./ChatCharging.ts"
 import type { ChatSink } from "./ChatSink.ts"
@@ -72,19 +72,21 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
         )
 
       const complete = (task: ChatTask) =>
-        proceed(router.admit(task.model, task.request), () => withHold(task, (held, task) => completeHeld(task, held)))
+        flatMapEager(router.admit(task.model, task.request), () =>
+          withHold(task, (held, task) => completeHeld(task, held))
+        )
 
       const completeHeld = (task: ChatTask, held: Hold) => {
         const { model, record, request } = task
         const preparing = hasImage(request) ? Effect.interruptible(prepareRequest(task)) : Effect.succeed(asIs(task))
-        return proceed(preparing, (prepared) =>
+        return flatMapEager(preparing, (prepared) =>
           Effect.flatMap(
             router.complete(model, prepared.request, record.attempts, prepared.since),
             ({ answer, route }) => {
               record.route = route
-              return proceed(measure(task, toReceived(answer)), (measured) =>
+              return flatMapEager(measure(task, toReceived(answer)), (measured) =>
                 // What may fail comes before the charge.
-                proceed(fitToCap(tokens, task, answer, measured), (fitted) => {
+                flatMapEager(fitToCap(tokens, task, answer, measured), (fitted) => {
                   record.firstByteAt = Monotonic.millisOf(clock)
                   return Effect.map(settle(task, held, measured, route.cost), (charge) => ({
                     answer: fitted,
@@ -201,7 +203,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
       })
 
       const stream = (task: ChatTask, sink: ChatSink) =>
-        proceed(router.admit(task.model, task.request), () =>
+        flatMapEager(router.admit(task.model, task.request), () =>
           withHold(
             task,
             Effect.fnUntraced(function* (held, task) {

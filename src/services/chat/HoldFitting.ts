@@ -8,7 +8,7 @@ import { availableOf } from "../../domain/Organization.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import { type HoldRefused, type HoldRequest, Ledger } from "../ledger/Ledger.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
-import { ensureSync } from "../runtime/Fibers.ts"
+import { ensuringSync } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 
 /** An answer with less is of no use. */
@@ -109,6 +109,6 @@ export const makeHoldFitting = (requestTimeoutMillis: number) =>
             yield* pause(waiter)
           }
         })
-        return ensureSync(placed, () => leave(org, queue, waiter))
+        return ensuringSync(placed, () => leave(org, queue, waiter))
       })
   })

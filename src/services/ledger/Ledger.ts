@@ -9,7 +9,7 @@ import { Balance, OrgId } from "../../domain/Organization.ts"
 import type { RateUnit } from "../access/RateLimiter.ts"
 import { TokenLimiter, type TokenRequest } from "../access/TokenLimiter.ts"
 import * as Metrics from "../metrics/Metrics.ts"
-import { proceed, uninterruptibly } from "../runtime/Fibers.ts"
+import { flatMapEager, uninterruptibly } from "../runtime/Fibers.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { runWith } from "../sql/Statement.ts"
 import { capResetsAt, capSpent } from "./CapSql.ts"
@@ -139,7 +139,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
               const tokens = takeOpen(hold)
               const settlement = Closing.settlementOf(hold, cost, closed)
               Closing.countSettlement(settlement)
-              return proceed(giveBackTokens(hold, tokens, alongside.usedTokens), () =>
+              return flatMapEager(giveBackTokens(hold, tokens, alongside.usedTokens), () =>
                 Effect.succeed<Settlement>(alongside.row === undefined ? settlement : { ...settlement, logged: true })
               )
             }

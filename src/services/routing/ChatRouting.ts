@@ -3,7 +3,7 @@ import type { ChatRequest } from "../../domain/Chat.ts"
 import { keepHints, needs, reduceTo, unsupportedCombination, unsupportedField } from "../../domain/ChatRules.ts"
 import type { ChatModel, Route } from "../../domain/Model.ts"
 import * as Metrics from "../metrics/Metrics.ts"
-import { proceed } from "../runtime/Fibers.ts"
+import { flatMapEager } from "../runtime/Fibers.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import { Affinity, overridesPreference } from "./Affinity.ts"
 import type { AttemptHistory } from "./AttemptHistory.ts"
@@ -105,7 +105,7 @@ export const makeChatRouting = (
   }
 
   const routeChat = <A, B, R>(model: ChatModel, request: ChatRequest, attempts: AttemptHistory, way: Way<A, B, R>) =>
-    proceed(Candidates.orderRoutes(candidates(model, request), request.conversation), (routes) =>
+    flatMapEager(Candidates.orderRoutes(candidates(model, request), request.conversation), (routes) =>
       failover(services, {
         model,
         routes: prefer(routes, request, attempts),
@@ -146,7 +146,7 @@ export const makeChatRouting = (
       endsAt: undefined,
       endsCalls,
       ask: (attempt) =>
-        proceed(requireAdapter(providers, attempt.route, "chat"), (adapter) => {
+        flatMapEager(requireAdapter(providers, attempt.route, "chat"), (adapter) => {
           const { route } = attempt
           const adapted = adaptRequest(request, adapter, route)
           return adapter.completeWithin?.(attempt, route, adapted) ?? adapter.complete(route, adapted)
@@ -169,7 +169,7 @@ export const makeChatRouting = (
         endsAt,
         endsCalls: undefined,
         ask: (attempt) =>
-          proceed(requireAdapter(providers, attempt.route, "chat"), (adapter) =>
+          flatMapEager(requireAdapter(providers, attempt.route, "chat"), (adapter) =>
             openStream(adapter, adaptRequest(request, adapter, attempt.route), attempt, scope, options)
           ),
         onAnswer: (attempt, opened) => {

@@ -8,7 +8,7 @@ export const isValue = <A, E, R>(effect: Effect.Effect<A, E, R>): effect is Exit
  * `Effect.flatMap` that goes on at once over a value, without an operation and in half the time; call it only where the
  * effect is about to run.
  */
-export const proceed = <A, E, R, B, E2, R2>(
+export const flatMapEager = <A, E, R, B, E2, R2>(
   effect: Effect.Effect<A, E, R>,
   next: (value: A) => Effect.Effect<B, E2, R2>
 ): Effect.Effect<B, E | E2, R | R2> => (isValue(effect) ? next(effect.value) : Effect.flatMap(effect, next))
@@ -20,7 +20,7 @@ export const uninterruptibly = <A, E, R>(make: () => Effect.Effect<A, E, R>): Ef
   )
 
 /** `Effect.ensuring` at 0.2 µs instead of 1, for uninterruptible regions. */
-export const ensureSync = <A, E, R>(effect: Effect.Effect<A, E, R>, act: () => void): Effect.Effect<A, E, R> =>
+export const ensuringSync = <A, E, R>(effect: Effect.Effect<A, E, R>, act: () => void): Effect.Effect<A, E, R> =>
   Effect.matchCauseEffect(effect, {
     onFailure: (cause) => {
       act()

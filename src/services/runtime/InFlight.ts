@@ -2,7 +2,7 @@ import { Context, type Duration, Effect, Fiber, Layer } from "effect"
 import { Aborted } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import * as Metrics from "../metrics/Metrics.ts"
-import { ensureSync } from "./Fibers.ts"
+import { ensuringSync } from "./Fibers.ts"
 
 const abortWithin = "12 seconds"
 
@@ -61,7 +61,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
           const one = { fiber, request }
           running.add(one)
           showCount()
-          return ensureSync(work, () => {
+          return ensuringSync(work, () => {
             running.delete(one)
             showCount()
             if (running.size === 0) onEmpty()
@@ -73,7 +73,7 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
           if (draining) return new Aborted()
           const one = { fiber }
           receiving.add(one)
-          return ensureSync(Effect.interruptible(part), () => receiving.delete(one))
+          return ensuringSync(Effect.interruptible(part), () => receiving.delete(one))
         }),
       abort: Effect.suspend(() => Effect.forEach(fibersOf(running), Fiber.interruptFork, { discard: true })),
       announceStop: Effect.sync(() => {

@@ -1,11 +1,11 @@
 import { Effect, Exit, Fiber, TestClock } from "effect"
-import { proceed, uninterruptibly } from "../../../src/services/runtime/Fibers.ts"
+import { flatMapEager, uninterruptibly } from "../../../src/services/runtime/Fibers.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
-describe("proceed", () => {
+describe("flatMapEager", () => {
   it("goes on at once over a value", () => {
     const seen: Array<number> = []
-    const next = proceed(Effect.succeed(1), (value) => {
+    const next = flatMapEager(Effect.succeed(1), (value) => {
       seen.push(value)
       return Effect.succeed(value + 1)
     })
@@ -15,11 +15,11 @@ describe("proceed", () => {
 
   it.effect("waits for what is none yet, and stops at a failure", function* () {
     const waiting = yield* Effect.fork(
-      proceed(Effect.delay(Effect.succeed(1), "1 second"), (one) => Effect.succeed(-one))
+      flatMapEager(Effect.delay(Effect.succeed(1), "1 second"), (one) => Effect.succeed(-one))
     )
     yield* TestClock.adjust("1 second")
     assert.strictEqual(yield* waiting, -1)
-    const failed = yield* Effect.exit(proceed(Effect.fail("no"), () => Effect.dieMessage("gone on")))
+    const failed = yield* Effect.exit(flatMapEager(Effect.fail("no"), () => Effect.dieMessage("gone on")))
     assert.deepStrictEqual(failed, Exit.fail("no"))
   })
 })
