@@ -43,7 +43,7 @@ import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
 import { RequestReporter } from "./services/telemetry/RequestReporter.ts"
 import { countUsage } from "./services/telemetry/UsageCounting.ts"
-import * as RefundedVideos from "./services/videos/RefundedVideos.ts"
+import * as RefundedJobs from "./services/videos/RefundedJobs.ts"
 import { VideoJobs } from "./services/videos/VideoJobs.ts"
 import * as WebhookDelivery from "./services/webhooks/WebhookDelivery.ts"
 import { Webhooks } from "./services/webhooks/Webhooks.ts"
@@ -195,7 +195,7 @@ const services = ({ settings }: GatewayOptions) => {
     Layer.provideMerge(Layer.mergeAll(access, TokenCounter.layer, Webhooks.layer, routing, media)),
     Layer.provide(fetching(settings)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-    Layer.provideMerge(Layer.provide(Refunds.layer, [refundJournal(settings), RefundedVideos.layer])),
+    Layer.provideMerge(Layer.provide(Refunds.layer, [refundJournal(settings), RefundedJobs.layer])),
     // Rows of failed requests are written once their refunds are done, also at a stop.
     Layer.provideMerge(Layer.mergeAll(RequestLog.layer, RequestReporter.layer, DatabaseTotalsReader.layer)),
     Layer.provideMerge(ProcessMetrics.layer(packageJson)),

@@ -25,7 +25,7 @@ import { runWith } from "../../src/services/sql/Statement.ts"
 import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { Usage } from "../../src/services/telemetry/Usage.ts"
-import * as RefundedVideos from "../../src/services/videos/RefundedVideos.ts"
+import * as RefundedJobs from "../../src/services/videos/RefundedJobs.ts"
 import { VideoAdmin } from "../../src/services/videos/VideoAdmin.ts"
 import { makeVideoSql } from "../../src/services/videos/VideoSql.ts"
 import { makeVideoViews } from "../../src/services/videos/VideoViews.ts"
@@ -66,7 +66,7 @@ export const services = Layer.mergeAll(
   Audit.layer,
   Layer.provide(Webhooks.layer, Layer.mock(Fetcher, {})),
   Layer.provideMerge(Organizations.layer, LedgerAdmin.layer),
-  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, [RefundJournal.layerMemory, RefundedVideos.layer]))
+  Layer.provide(Ledger.layer, Layer.provide(Refunds.layer, [RefundJournal.layerMemory, RefundedJobs.layer]))
 ).pipe(
   Layer.provideMerge(
     Layer.succeed(Instance, {

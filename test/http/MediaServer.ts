@@ -26,7 +26,7 @@ import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "../../src/services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { RequestReporter } from "../../src/services/telemetry/RequestReporter.ts"
-import * as RefundedVideos from "../../src/services/videos/RefundedVideos.ts"
+import * as RefundedJobs from "../../src/services/videos/RefundedJobs.ts"
 import { Webhooks } from "../../src/services/webhooks/Webhooks.ts"
 import { VideoJobsFake } from "../fakes/VideoJobsFake.ts"
 import { fetcherFor } from "../fetching/ForeignServer.ts"
@@ -148,7 +148,7 @@ export const layerWith = (access: Access) =>
         Layer.provideMerge(Layer.succeed(Readiness, { unready: Effect.succeed(undefined), impaired: () => undefined })),
         Layer.provideMerge(Catalog.layer(Effect.succeed(options({ text: catalog, environment: keys })))),
         Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),
-        Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournal.layerMemory, RefundedVideos.layer])),
+        Layer.provideMerge(Layer.provide(Refunds.layer, [RefundJournal.layerMemory, RefundedJobs.layer])),
         Layer.provideMerge(Instance.layer),
         Layer.provideMerge(InFlight.layer)
       )

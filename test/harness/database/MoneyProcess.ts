@@ -7,14 +7,14 @@ import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
-import { archiveReleased } from "../../../src/services/ledger/ReleaseSql.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { RefundJournal } from "../../../src/services/ledger/RefundJournal.ts"
 import { Refunds } from "../../../src/services/ledger/Refunds.ts"
+import { archiveReleased } from "../../../src/services/ledger/ReleaseSql.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
-import * as RefundedVideos from "../../../src/services/videos/RefundedVideos.ts"
+import * as RefundedJobs from "../../../src/services/videos/RefundedJobs.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import * as Postgres from "./Postgres.ts"
 
@@ -22,7 +22,7 @@ export const one = NanoUsd(1_000_000_000n)
 
 const processWith = (journal: Layer.Layer<RefundJournal>) =>
   Layer.mergeAll(Idempotency.layer, Ledger.layer).pipe(
-    Layer.provideMerge(Layer.provide(Refunds.layer, [journal, RefundedVideos.layer])),
+    Layer.provideMerge(Layer.provide(Refunds.layer, [journal, RefundedJobs.layer])),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
   )
