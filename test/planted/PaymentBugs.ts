@@ -1,8 +1,8 @@
 import type { Bug } from "./Bug.ts"
 
 const orders = "test/services/payments/EventOrders.test.ts"
-const reconciliation = "src/services/payments/Reconciliation.ts"
-const reconciled = "test/services/payments/Reconciliation.test.ts"
+const reconciliation = "src/services/payments/PaymentReconciliation.ts"
+const reconciled = "test/services/payments/PaymentReconciliation.test.ts"
 const webhook = "test/http/stripe/Webhook.test.ts"
 
 export const paymentBugs: ReadonlyArray<Bug> = [

@@ -1,7 +1,7 @@
 import { Clock, Context, Data, Effect, Either, Layer, Option, Redacted, Schema } from "effect"
 import * as Metrics from "../metrics/Metrics.ts"
 import type { PaymentProviderFailed } from "./PaymentProvider.ts"
-import { makeReconciliation, type ProviderEvent } from "./Reconciliation.ts"
+import { makePaymentReconciliation, type ProviderEvent } from "./PaymentReconciliation.ts"
 import { isSigned } from "./Signature.ts"
 
 /** Nothing of it is kept. */
@@ -64,7 +64,7 @@ export class PaymentIntake extends Context.Reference<PaymentIntake>()("gateway/P
     Layer.effect(
       PaymentIntake,
       Effect.gen(function* () {
-        const { isKnown, note, reconcile } = yield* makeReconciliation
+        const { isKnown, note, reconcile } = yield* makePaymentReconciliation
 
         const verify = Effect.fnUntraced(function* ({ body, signature }: Delivery) {
           const now = yield* Clock.currentTimeMillis

@@ -4,7 +4,7 @@ import type { CheckoutSession } from "../../domain/Payment.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { type FoundReversal, PaymentProvider, type PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
-import { makeReconciliation } from "./Reconciliation.ts"
+import { makePaymentReconciliation } from "./PaymentReconciliation.ts"
 
 export const SyncReport = Schema.Struct({
   sessions: Schema.Number,
@@ -38,7 +38,7 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
       const sql = yield* SqlClient.SqlClient
       const provider = yield* PaymentProvider
       const { suspendsDisputed } = yield* PaymentTerms
-      const { reconcile } = yield* makeReconciliation
+      const { reconcile } = yield* makePaymentReconciliation
 
       const unknownSessions = Effect.fnUntraced(function* (found: ReadonlyArray<CheckoutSession>) {
         const ids = found.map(({ id }) => id)

@@ -6,8 +6,8 @@ import { OrgId } from "../../../src/domain/Organization.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { PaymentProvider, PaymentTerms } from "../../../src/services/payments/PaymentProvider.ts"
+import { makePaymentReconciliation } from "../../../src/services/payments/PaymentReconciliation.ts"
 import { Payments } from "../../../src/services/payments/Payments.ts"
-import { makeReconciliation } from "../../../src/services/payments/Reconciliation.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { StripeAccount, type StripeEvent } from "../../harness/stripe/StripeAccount.ts"
 
@@ -34,7 +34,7 @@ export const payer = Effect.fnUntraced(function* (terms: Partial<PaymentTerms["T
       Effect.provideService(PaymentProvider, account.provider),
       Effect.provideService(PaymentTerms, { ...agreed, ...changed })
     )
-  const { isKnown, reconcile } = yield* withProvider(makeReconciliation)
+  const { isKnown, reconcile } = yield* withProvider(makePaymentReconciliation)
   const payments = yield* withProvider(Effect.provide(Payments, Layer.fresh(Payments.layer)))
 
   /** A payment whose page was made. */

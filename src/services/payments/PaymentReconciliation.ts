@@ -58,7 +58,7 @@ interface Truth {
 }
 
 /** Makes payments here what they are at the provider. */
-export const makeReconciliation = Effect.gen(function* () {
+export const makePaymentReconciliation = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const ids = yield* Ids
   const provider = yield* PaymentProvider
