@@ -37,7 +37,7 @@ const wholeRange = ({ from, to }: Range, { unit }: Book): Range => {
 }
 
 /** A row for each window and model, or for each call, with its verdict; in the order of time for each book. */
-export const reconcile = ({ account, onStep = () => Effect.void, range, tolerance }: Reconciled) =>
+export const reconcileBooks = ({ account, onStep = () => Effect.void, range, tolerance }: Reconciled) =>
   Stream.unwrap(
     Effect.gen(function* () {
       const { books } = yield* ProviderBooks
