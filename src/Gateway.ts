@@ -38,6 +38,7 @@ import { RouteHealth } from "./services/routing/RouteHealth.ts"
 import { InFlight } from "./services/runtime/InFlight.ts"
 import { logFailure } from "./services/sql/Outage.ts"
 import { chargeTotals } from "./services/statements/ChargeTotals.ts"
+import { statementNotices } from "./services/statements/StatementNotices.ts"
 import { CustomerUsage } from "./services/telemetry/CustomerUsage.ts"
 import { DatabaseTotalsReader } from "./services/telemetry/DatabaseTotals.ts"
 import { RequestLog } from "./services/telemetry/RequestLog.ts"
@@ -185,6 +186,7 @@ const services = ({ settings }: GatewayOptions) => {
     filling,
     counting,
     chargeTotals,
+    statementNotices,
     ControlFollower.layer,
     housekeeping(settings),
     WebhookDelivery.layer
