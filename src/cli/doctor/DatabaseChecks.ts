@@ -13,6 +13,7 @@ import { LedgerAdmin } from "../../services/ledger/LedgerAdmin.ts"
 import { rowsOf } from "../../services/sql/Statement.ts"
 import { checkAttention } from "./AttentionChecks.ts"
 import { type Finding, ok, problem, warning } from "./Finding.ts"
+import { checkStatements } from "./StatementChecks.ts"
 
 /** The pool and the connections beside it. */
 const connectionsOfInstance = 11
@@ -110,11 +111,12 @@ const checkAll = Effect.fnUntraced(function* (settings: Settings) {
   if (migrations.state !== "ok") return [...findings, migrations]
   const connections = yield* orProblem("connections")(checkConnections(server, settings))
   const ledger = yield* orProblem("ledger")(Effect.provide(checkLedger, LedgerAdmin.layer))
+  const statements = yield* orProblem("statements")(checkStatements)
   const attention = yield* checkAttention.pipe(
     Effect.provide(administration),
     Effect.catchAllCause((cause) => Effect.succeed([problemOf("routes", cause)]))
   )
-  return [...findings, connections, migrations, ledger, ...attention]
+  return [...findings, connections, migrations, ledger, statements, ...attention]
 })
 
 /** Makes no database, and applies no migration. */

@@ -108,4 +108,23 @@ describe("statements", () => {
     yield* sql`INSERT INTO removed_charge_details (hold_id, surface) SELECT hold_id, 'chat' FROM ledger_entries`
     assert.deepStrictEqual(yield* broken, [kept])
   })
+
+  test("lack charges of before their time was added up, until those are added", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const org = OrgId.make("org")
+    const charge = (at: string, amount: number) => sql`
+      INSERT INTO ledger_entries (org_id, at, kind, amount, hold_id, key_id, held, held_at)
+      VALUES ('org', ${at}, 'charge', ${-amount}, gen_random_uuid(), 'key', ${amount}, ${at})`
+    yield* sql`INSERT INTO organizations (id, name, created_at) VALUES (${org}, 'org', '2025-01-01')`
+    yield* charge("2025-03-31T12:00:00Z", 5)
+    yield* addCharges()
+    yield* charge("2025-03-31T11:00:00Z", 7)
+    yield* charge("2025-02-01T00:00:00Z", 9)
+    assert.lengthOf(yield* broken, 1)
+    assert.deepStrictEqual(yield* sql`SELECT add_missed_charges()::int AS months`, [{ months: 2 }])
+    assert.deepStrictEqual(yield* broken, [])
+    assert.strictEqual((yield* statementOf(org, "2025-03")).total_charge_usd, 12n)
+    assert.deepStrictEqual(yield* sql`SELECT add_missed_charges()::int AS months`, [{ months: 0 }])
+    assert.deepStrictEqual(yield* broken, [])
+  })
 })
