@@ -59,6 +59,7 @@ withLayer(suite)("gateway doctor", (it) => {
       routes: "ok",
       models: "ok",
       margins: "ok",
+      statements: "ok",
       webhooks: "ok",
       "media store": "warning"
     })
@@ -129,12 +130,29 @@ withLayer(suite)("gateway doctor", (it) => {
       "m@p is not called (503 overloaded), m@q is disabled (too dear). gateway providers shows more"
     )
     assert.include(details["margins"], "m is sold below cost (0.000000002 USD were lost within a day)")
-    assert.include(details["webhooks"], "1 tried for more than an hour for https://x.test/: status 500")
+    assert.include(details["webhooks"], "1 tried for more than 10 minutes for https://x.test/: status 500")
     yield* sql`UPDATE instances SET stopped_at = now() WHERE id = ${instance}`
     yield* sql`DELETE FROM route_controls`
     yield* sql`DELETE FROM webhook_deliveries`
     yield* sql`DELETE FROM request_log`
   })
+
+  it.effect(
+    "tells of charges that are not added up for statements, and of the transaction that is in the way",
+    function* () {
+      const sql = yield* SqlClient.SqlClient
+      const org = String((yield* json("orgs", "create", "waiting"))["id"])
+      yield* sql`INSERT INTO ledger_entries (org_id, at, kind, amount, note) VALUES (${org}, now() - interval '4 hours', 'adjustment', 0, 'n')`
+      const { details, states } = yield* examine(sandbox)
+      assert.strictEqual(states["statements"], "warning")
+      assert.match(
+        details["statements"] ?? "",
+        /^charges since \S+ are not added up, .+: a gateway does that once a minute/
+      )
+      yield* sql`SELECT add_charges('infinity')`
+      assert.strictEqual((yield* examine(sandbox)).states["statements"], "ok")
+    }
+  )
 
   it.effect("tells of prices below cost", function* () {
     const { directory } = yield* Cli

@@ -134,6 +134,21 @@ withLayer(layer)("what happens now", (it) => {
     assert.isEmpty(yield* attentionAt(at, "webhook_failed"))
   })
 
+  it.effect("lists webhooks that are tried in vain from ten minutes on", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { org } = yield* openAccount({})
+    yield* sql`INSERT INTO webhook_deliveries (event_id, org_id, url, type, data, created_at, tries, failure, next_at)
+        VALUES (${`evt_${randomUUID()}`}, ${org}, 'https://y.test/', 'credits.low', '{}', '2026-04-03T00:00:00Z', 4, 'status 500', '2026-04-03T01:00:00Z')`
+    const at = Date.parse("2026-04-03T00:00:00Z")
+    const ofOrg = (time: number) =>
+      Effect.map(attentionAt(time, "webhook_failing"), (all) => all.filter((one) => one.org === org))
+    assert.isEmpty(yield* ofOrg(at + 9 * 60_000))
+    const [failing] = yield* ofOrg(at + 11 * 60_000)
+    assert.deepInclude(failing, { detail: "1 tried for more than 10 minutes for https://y.test/: status 500" })
+    yield* sql`UPDATE webhook_deliveries SET state = 'delivered', next_at = NULL WHERE org_id = ${org}`
+    assert.isEmpty(yield* ofOrg(at + 11 * 60_000))
+  })
+
   it.effect("lists circuits, disabled routes, and instances that refuse or differ in their catalog", function* () {
     const sql = yield* SqlClient.SqlClient
     const [one, two] = [randomUUID(), randomUUID()]

@@ -16,7 +16,8 @@ import type { Attention, Circuit } from "./Record.ts"
 const spendDays = 7
 const stuckAfterMinutes = 45
 const oldAfterMinutes = 120
-const failingAfterMinutes = 60
+/** The fourth try comes after about six minutes. */
+const failingAfterMinutes = 10
 const failedWithinDays = 7
 const maxOfAKind = 20
 
@@ -124,7 +125,7 @@ const findUndelivered = (sql: SqlClient.SqlClient, { chosen, isOfTime, kind, sai
 const failingWebhooks = (sql: SqlClient.SqlClient, now: Date) =>
   findUndelivered(sql, {
     kind: "webhook_failing",
-    said: "tried for more than an hour",
+    said: `tried for more than ${failingAfterMinutes} minutes`,
     chosen: "next_at IS NOT NULL AND tries > 0 ORDER BY next_at",
     isOfTime: sql`d.created_at < ${now}::timestamptz - ${failingAfterMinutes} * interval '1 minute'`
   })
