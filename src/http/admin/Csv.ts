@@ -1,7 +1,7 @@
 import { HttpApiSchema, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Chunk, Effect, Schema, Stream } from "effect"
-import { ReadTurns } from "../../services/admin/ReadTurns.ts"
+import { currentTurns } from "../../services/admin/ReadTurns.ts"
 
 export const csvBody = (description: string) =>
   Schema.String.pipe(HttpApiSchema.withEncoding({ kind: "Text", contentType: "text/csv" })).annotations({ description })
@@ -15,7 +15,7 @@ const toText = (lines: ReadonlyArray<string>) => lines.map((line) => `${line}\r\
 export const streamCsv = <R>(file: string, lines: Stream.Stream<ReadonlyArray<string>, never, R>) =>
   Effect.gen(function* () {
     const request = yield* HttpServerRequest.HttpServerRequest
-    const turns = yield* ReadTurns
+    const turns = yield* currentTurns
     const context = yield* Effect.context<R>()
     const pull = Effect.provide(yield* Stream.toPull(lines), context)
     const later = turns.download(turns.take(pull))

@@ -3,6 +3,7 @@ import { HttpServer } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Deferred, Effect, Layer, Stream } from "effect"
 import { streamCsv } from "../../../src/http/admin/Csv.ts"
+import { CurrentActor } from "../../../src/services/admin/Actor.ts"
 import { ReadTurns } from "../../../src/services/admin/ReadTurns.ts"
 import { eventually } from "../../database/EmbeddedDatabase.ts"
 import { assert, describe, liveOver } from "../../harness/It.ts"
@@ -16,9 +17,10 @@ const served = Effect.fnUntraced(function* <E>(lines: Stream.Stream<ReadonlyArra
 })
 
 const test = liveOver(
-  Layer.merge(
+  Layer.mergeAll(
     NodeHttpServer.layer(() => createServer(), { port: 0 }),
-    ReadTurns.layer
+    ReadTurns.layer,
+    CurrentActor.commandLine("ada")
   )
 )
 

@@ -1,5 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Deferred, Effect, Exit, Fiber, TestClock } from "effect"
+import { OrgId } from "../../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ReadTurns } from "../../../src/services/admin/ReadTurns.ts"
 import { eventually } from "../../database/EmbeddedDatabase.ts"
 import { openAccount } from "../../harness/client/Account.ts"
@@ -9,7 +11,7 @@ import { asOperator, drawn, generations, layer, MediaServer, post } from "../Med
 
 /** Every turn, until the end of the scope or before. */
 const takeAll = Effect.gen(function* () {
-  const { take } = yield* ReadTurns
+  const { take } = (yield* ReadTurns).of(OrganizationScope.all)
   const begun: Array<number> = []
   const end = yield* Deferred.make<void>()
   for (const one of [1, 2]) {
@@ -55,7 +57,7 @@ withLayer(layer)("an operator's report", (it) => {
 
   it.effect("is refused as busy when the database's time limit ends it; any other fault is unexpected", function* () {
     const sql = yield* SqlClient.SqlClient
-    const { takeSoon } = yield* ReadTurns
+    const { takeSoon } = (yield* ReadTurns).of(OrganizationScope.all)
     const cut = Effect.orDie(
       sql.withTransaction(Effect.zipRight(sql`SET LOCAL statement_timeout = 20`, sql`SELECT pg_sleep(9)`))
     )
@@ -67,8 +69,24 @@ withLayer(layer)("an operator's report", (it) => {
 const test = testOver(ReadTurns.layer)
 
 describe("a turn", () => {
+  test("of members is not of operators, and one organization has one at a time", function* () {
+    const turns = yield* ReadTurns
+    const scopeOf = (org: string) => OrganizationScope.only(OrgId.make(org))
+    const end = yield* Deferred.make<void>()
+    const hold = (scope: OrganizationScope) => Effect.fork(turns.of(scope).takeSoon(Deferred.await(end)))
+    const held = [yield* hold(scopeOf("org_a")), yield* hold(scopeOf("org_a"))]
+    yield* TestClock.adjust("1 second")
+    assert.strictEqual(yield* turns.of(OrganizationScope.all).takeSoon(Effect.succeed("operator")), "operator")
+    assert.strictEqual(yield* turns.of(scopeOf("org_b")).takeSoon(Effect.succeed("b")), "b")
+    yield* TestClock.adjust("10 seconds")
+    const [first, second] = held
+    assert.isTrue(Exit.isFailure(yield* Fiber.await(second ?? assert.fail("there is no second"))))
+    yield* Deferred.succeed(end, undefined)
+    yield* Fiber.join(first ?? assert.fail("there is no first"))
+  })
+
   test("that does not come in time fails, and a read that has begun lasts", function* () {
-    const { takeSoon } = yield* ReadTurns
+    const { takeSoon } = (yield* ReadTurns).of(OrganizationScope.all)
     const end = yield* Deferred.make<string>()
     const begun = yield* Effect.forEach([1, 2], () => Effect.fork(takeSoon(Deferred.await(end))))
     yield* TestClock.adjust("1 second")
@@ -81,7 +99,7 @@ describe("a turn", () => {
   })
 
   test("is kept when its client leaves, until the database has answered", function* () {
-    const { take, takeSoon } = yield* ReadTurns
+    const { take, takeSoon } = (yield* ReadTurns).of(OrganizationScope.all)
     const end = yield* Deferred.make<void>()
     const reads = yield* Effect.forEach([1, 2], () => Effect.fork(take(Deferred.await(end))))
     yield* Effect.yieldNow()

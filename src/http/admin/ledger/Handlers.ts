@@ -3,7 +3,7 @@ import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, identity, Schema, Stream, Struct } from "effect"
 import { CurrentActor } from "../../../services/admin/Actor.ts"
 import { entryLines, holdLines } from "../../../services/admin/LedgerCsv.ts"
-import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
+import { currentTurns } from "../../../services/admin/ReadTurns.ts"
 import type { ListedEntry } from "../../../services/ledger/Entry.ts"
 import { LedgerAdmin } from "../../../services/ledger/LedgerAdmin.ts"
 import type { OpenHold } from "../../../services/ledger/OpenHold.ts"
@@ -44,7 +44,6 @@ export const LedgerHandlers = HttpApiBuilder.group(
   "ledger",
   Effect.fnUntraced(function* (handlers) {
     const ledger = yield* LedgerAdmin
-    const turns = yield* ReadTurns
     const verification = yield* Verification
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...filters } }) =>
@@ -52,7 +51,7 @@ export const LedgerHandlers = HttpApiBuilder.group(
           yield* numberedAfter(after)
           const { scope } = yield* CurrentActor
           const query = { ...(yield* filtersOf(filters)), after, limit: limit + 1 }
-          const rows = yield* turns.takeSoon(ledger.page(scope, query))
+          const rows = yield* (yield* currentTurns).takeSoon(ledger.page(scope, query))
           return cutPage(rows, limit, identity<ListedEntry>, Struct.get("id"))
         })
       )

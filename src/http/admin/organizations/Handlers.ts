@@ -6,7 +6,7 @@ import { CurrentActor } from "../../../services/admin/Actor.ts"
 import type { Organization } from "../../../services/admin/Organization.ts"
 import * as Operations from "../../../services/admin/OrganizationOperations.ts"
 import { Organizations } from "../../../services/admin/Organizations.ts"
-import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
+import { currentTurns } from "../../../services/admin/ReadTurns.ts"
 import { lineColumns, linesOf } from "../../../services/statements/Statement.ts"
 import { Statements } from "../../../services/statements/Statements.ts"
 import { AdminApi } from "../AdminApi.ts"
@@ -23,12 +23,11 @@ export const OrganizationsHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const organizations = yield* Organizations
     const statements = yield* Statements
-    const turns = yield* ReadTurns
     const statementOf = (org: string, month: Month | undefined) =>
       Effect.gen(function* () {
         const { scope } = yield* CurrentActor
         const { id } = yield* organizations.findAny(scope, org)
-        return yield* turns.takeSoon(statements.find(scope, id, month))
+        return yield* (yield* currentTurns).takeSoon(statements.find(scope, id, month))
       }).pipe(Effect.catchTags({ ...unknown, NoStatement: invalid("month") }))
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, search, state } }) =>

@@ -4,7 +4,7 @@ import { NotFound } from "../../../domain/Failure.ts"
 import { modelAt } from "../../../domain/Model.ts"
 import { CurrentActor } from "../../../services/admin/Actor.ts"
 import { Names } from "../../../services/admin/Names.ts"
-import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
+import { currentTurns } from "../../../services/admin/ReadTurns.ts"
 import { explainPreference, explainRequest } from "../../../services/admin/requests/Explanation.ts"
 import { csvLines, nameRows } from "../../../services/admin/requests/Pages.ts"
 import { logColumns, namedLogRecord } from "../../../services/admin/requests/Record.ts"
@@ -24,7 +24,7 @@ const maxOthers = 100
 const filterOf = Effect.fnUntraced(function* ({ search, ...filters }: RequestFilters) {
   const filter = yield* filtersOf({ ...filters, id: search })
   if (filter.address === undefined) return filter
-  const turns = yield* ReadTurns
+  const turns = yield* currentTurns
   const { checkSearch } = yield* RequestLog
   const { scope } = yield* CurrentActor
   yield* turns.takeSoon(checkSearch(scope, filter)).pipe(Effect.catchTag("SearchTooLong", invalid("address")))
@@ -36,7 +36,6 @@ export const RequestsHandlers = HttpApiBuilder.group(
   "requests",
   Effect.fnUntraced(function* (handlers) {
     const log = yield* RequestLog
-    const turns = yield* ReadTurns
     const names = yield* Names
     const catalog = yield* Catalog
     return handlers
@@ -45,7 +44,7 @@ export const RequestsHandlers = HttpApiBuilder.group(
           if (after !== undefined && !isRow(after)) return yield* wrongCursor
           const { scope } = yield* CurrentActor
           const filter = yield* filterOf(given)
-          const rows = yield* turns.takeSoon(log.list(scope, { ...filter, after, limit: limit + 1 }))
+          const rows = yield* (yield* currentTurns).takeSoon(log.list(scope, { ...filter, after, limit: limit + 1 }))
           const { data, ...page } = cutPage(
             rows,
             limit,

@@ -1,7 +1,7 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, Option, Schema } from "effect"
 import { CurrentActor } from "../../../services/admin/Actor.ts"
-import { ReadTurns } from "../../../services/admin/ReadTurns.ts"
+import { currentTurns } from "../../../services/admin/ReadTurns.ts"
 import { type Groupings, usageCsvLines, usageRecord, usageSums } from "../../../services/admin/UsageRecord.ts"
 import { Text } from "../../../services/resources/BodyFields.ts"
 import { Usage } from "../../../services/telemetry/Usage.ts"
@@ -43,7 +43,6 @@ export const UsageHandlers = HttpApiBuilder.group(
   "usage",
   Effect.fnUntraced(function* (handlers) {
     const { report } = yield* Usage
-    const turns = yield* ReadTurns
     return handlers
       .handle("list", ({ urlParams: { after, limit = defaultListed, ...given } }) =>
         Effect.gen(function* () {
@@ -51,7 +50,7 @@ export const UsageHandlers = HttpApiBuilder.group(
           const { groupings, query } = yield* queryOf(given)
           const [by, thenBy] = groupings
           const place = yield* placeOf(groupings, after)
-          const { next, rows, totals } = yield* turns.takeSoon(
+          const { next, rows, totals } = yield* (yield* currentTurns).takeSoon(
             report(scope, { ...query, by, thenBy, limit, after: place })
           )
           return {
