@@ -67,7 +67,7 @@ const rename = change(
   ({ name, org }) => changeOf(org, { name })
 )
 
-const notify = change(
+const notify = command(
   "notify",
   "Set the balance below which an organization's webhook endpoints get an event.",
   {
@@ -76,7 +76,11 @@ const notify = change(
       Options.withDescription("the balance in USD, or none for no events")
     )
   },
-  ({ below, org }) => changeOf(org, { notify_below_usd: below })
+  Effect.fnUntraced(function* ({ below, org }) {
+    const changes = { notify_below_usd: below }
+    const { record } = yield* changeOf(org, changes)
+    return { ...Output.record(record), warnings: Operations.warningsOf(changes, record) }
+  })
 )
 
 const update = change(

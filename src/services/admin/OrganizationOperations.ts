@@ -1,5 +1,5 @@
 import { Effect, identity } from "effect"
-import type { NanoUsd } from "../../domain/Money.ts"
+import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
 import { capFrom } from "../access/Cap.ts"
 import { Organization, type OrganizationSettings } from "../admin/Organization.ts"
 import { auditResource, operation } from "./Operation.ts"
@@ -31,6 +31,17 @@ export const update = operation("Change an organization", (reference: string, ch
     })
   )
 )
+
+/** What is accepted and may be a mistake, in sentences. */
+export const warningsOf = (
+  { notify_below_usd: threshold }: OrganizationSettings,
+  { balance_usd: balance }: Organization
+): ReadonlyArray<string> =>
+  threshold === undefined || threshold === null || balance >= threshold
+    ? []
+    : [
+        `The balance is ${toUsdText(balance)} USD, below ${toUsdText(threshold)} already: no event tells of that. The next one comes when it falls below after it was at or above it.`
+      ]
 
 export const suspend = operation("Refuse all keys of an organization until it is resumed", (reference: string) =>
   organizations.change("suspend", reference, {}, (_, id) => Effect.flatMap(Organizations, ({ suspend }) => suspend(id)))

@@ -42,6 +42,18 @@ withLayer(layer)("organizations at the admin API", (it) => {
     assert.deepStrictEqual(rows[2]?.after, updated)
   })
 
+  it.effect("a threshold above the balance is kept, with a warning", function* () {
+    const { admin } = yield* asOperator("write")
+    const made = read(yield* admin("/organizations", { body: { name: randomUUID(), credits_usd: 3 } }), 201)
+    const change = (body: object) => admin(`/organizations/${made.id}`, { method: "PATCH", body })
+    const changed = read(yield* change({ notify_below_usd: 5 }))
+    assert.strictEqual(changed.notify_below_usd, 5)
+    assert.lengthOf(changed.warnings, 1)
+    assert.include(changed.warnings[0], "The balance is 3 USD, below 5 already")
+    assert.notProperty(read(yield* change({ fit_holds: true })), "warnings")
+    assert.notProperty(read(yield* change({ notify_below_usd: 3 })), "warnings")
+  })
+
   it.effect("a cap and its period come, stay and go together", function* () {
     const { admin } = yield* asOperator("write")
     const made = read(yield* admin("/organizations", { body: { name: randomUUID() } }), 201)

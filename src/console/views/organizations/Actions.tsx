@@ -10,7 +10,7 @@ import { Usd } from "../../parts/Usd.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { useRole } from "../../Session.ts"
 import { ConfirmField } from "./ConfirmField.tsx"
-import type { Organization } from "./records.ts"
+import type { ChangedOrganization, Organization } from "./records.ts"
 
 interface Of {
   readonly organization: Organization
@@ -81,14 +81,17 @@ const Adjust = ({ onDone, organization }: Of) => {
 }
 
 const Edit = ({ onDone, organization }: Of) => (
-  <WriteButton<Organization>
+  <WriteButton<ChangedOrganization>
     label="Edit"
     title={`Edit ${organization.name}`}
     action="Save"
     method="PATCH"
     path={pathOf(organization)}
     body={(form) => changesIn(inputs.organization, form, organization)}
-    onDone={onDone}
+    onDone={({ warnings = [] }) => {
+      for (const warning of warnings) toast(warning)
+      onDone()
+    }}
   >
     <InputFields inputs={inputs.organization} record={organization} />
   </WriteButton>

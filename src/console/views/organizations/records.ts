@@ -11,6 +11,7 @@ interface Warned {
 }
 
 export type ChangedKey = Key & Warned
+export type ChangedOrganization = Organization & Warned
 
 /** Null is the secret of a repeated request. */
 export type IssuedKey = Key & Warned & { readonly key: string | null }

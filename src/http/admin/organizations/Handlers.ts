@@ -11,7 +11,7 @@ import { lineColumns, linesOf } from "../../../services/statements/Statement.ts"
 import { Statements } from "../../../services/statements/Statements.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { streamCsv } from "../Csv.ts"
-import { conflict, invalid, notFound, recordOf, refuseField } from "../Fields.ts"
+import { answerOf, conflict, invalid, notFound, recordOf, refuseField } from "../Fields.ts"
 import { cutPage, defaultListed } from "../Page.ts"
 
 const nameRefusals = { NameTaken: conflict("name"), NameRefused: invalid("name") }
@@ -44,9 +44,10 @@ export const OrganizationsHandlers = HttpApiBuilder.group(
         Effect.flatMap(CurrentActor, ({ scope }) => organizations.findAny(scope, org)).pipe(Effect.catchTags(unknown))
       )
       .handle("update", ({ path: { org }, payload }) =>
-        recordOf(Operations.update.run(org, payload)).pipe(
-          Effect.catchTags({ ...nameRefusals, ...unknown, FieldRefused: refuseField })
-        )
+        answerOf(Operations.update.run(org, payload), (record) => {
+          const warnings = Operations.warningsOf(payload, record)
+          return warnings.length === 0 ? record : { ...record, warnings }
+        }).pipe(Effect.catchTags({ ...nameRefusals, ...unknown, FieldRefused: refuseField }))
       )
       .handle("suspend", ({ path: { org } }) => Effect.catchTags(recordOf(Operations.suspend.run(org)), unknown))
       .handle("resume", ({ path: { org } }) => Effect.catchTags(recordOf(Operations.resume.run(org)), unknown))

@@ -71,10 +71,18 @@ const show = HttpApiEndpoint.get("show", "/organizations/:org")
   .annotate(OpenApi.Summary, "Show an organization, a deleted one too")
   .annotate(OpenToMembers, membersSee(MemberOrganization))
 
+const Changed = Schema.Struct({
+  ...Organization.fields,
+  warnings: Schema.optional(Schema.Array(Schema.String)).annotations({
+    description:
+      "What was accepted and may be a mistake, such as a threshold above the balance; left out where nothing."
+  })
+}).annotations({ identifier: "ChangedOrganization" })
+
 const update = HttpApiEndpoint.patch("update", "/organizations/:org")
   .setPath(reference)
   .setPayload(bodyOf(settings))
-  .addSuccess(Organization)
+  .addSuccess(Changed)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.update.summary)
 
