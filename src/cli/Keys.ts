@@ -26,7 +26,11 @@ const warningsOf = (given: KeyLimits) =>
   given.models
     ? Effect.match(inCatalog, {
         onFailure: () => ["The models were not compared with the catalog, which could not be read."],
-        onSuccess: ({ all }) => Operations.warningsOf(given, { offers: all })
+        onSuccess: ({ all }) =>
+          Operations.warningsOf(
+            given,
+            all.map(({ model }) => model.id)
+          )
       })
     : Effect.succeed([])
 

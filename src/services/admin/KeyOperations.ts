@@ -1,5 +1,6 @@
 import { Clock, Effect } from "effect"
 import { unmatchedPatterns } from "../../domain/ModelPatterns.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { ApiKeys, type IssuedKey } from "../access/ApiKeys.ts"
 import { capFrom } from "../access/Cap.ts"
 import { Key, type KeyLimits, type reissuing } from "../access/Key.ts"
@@ -27,12 +28,15 @@ const limitsFrom = Effect.fnUntraced(function* (given: KeyLimits, present?: Key)
   return { ...given, ...(yield* capFrom(given, present)) }
 })
 
-/** What is accepted and may be a mistake, in sentences; models that are off count as the catalog's. */
+/** Models that are off count as the catalog's, but for members, who are not told of them. */
+export const modelsFor = (scope: OrganizationScope, { models, offers }: CatalogSnapshot): ReadonlyArray<string> =>
+  scope.org === undefined ? offers.map(({ model }) => model.id) : models.map(({ id }) => id)
+
+/** What is accepted and may be a mistake, in sentences; `ids` are the models that patterns may match. */
 export const warningsOf = (
   { models }: Pick<KeyLimits, "models">,
-  { offers }: Pick<CatalogSnapshot, "offers">
+  ids: ReadonlyArray<string>
 ): ReadonlyArray<string> => {
-  const ids = offers.map(({ model }) => model.id)
   const unmatched = unmatchedPatterns(models ?? [], ids)
   return unmatched.length === 0 ? [] : [`No model of the catalog matches ${unmatched.join(", ")}.`]
 }

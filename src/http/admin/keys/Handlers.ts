@@ -1,5 +1,6 @@
 import { HttpApiBuilder } from "@effect/platform"
 import { Effect, identity, Redacted, Struct } from "effect"
+import type { OrganizationScope } from "../../../domain/OrganizationScope.ts"
 import { ApiKeys, type IssuedKey } from "../../../services/access/ApiKeys.ts"
 import type { Key, KeyLimits } from "../../../services/access/Key.ts"
 import { CurrentActor } from "../../../services/admin/Actor.ts"
@@ -23,8 +24,8 @@ export const KeysHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const keys = yield* ApiKeys
     const catalog = yield* Catalog
-    const warned = (given: KeyLimits) => {
-      const warnings = Operations.warningsOf(given, catalog.current)
+    const warned = (given: KeyLimits, scope: OrganizationScope) => {
+      const warnings = Operations.warningsOf(given, Operations.modelsFor(scope, catalog.current))
       return warnings.length === 0 ? {} : { warnings }
     }
     return handlers
@@ -37,18 +38,20 @@ export const KeysHandlers = HttpApiBuilder.group(
         })
       )
       .handle("create", ({ payload }) =>
-        answerOf(Operations.create.run(payload), (record, value) => ({
-          ...withSecret(record, value),
-          ...warned(payload)
-        })).pipe(Effect.catchTags({ FieldRefused: refuseField, OrganizationNotFound: invalid("organization") }))
+        Effect.flatMap(CurrentActor, ({ scope }) =>
+          answerOf(Operations.create.run(payload), (record, value) => ({
+            ...withSecret(record, value),
+            ...warned(payload, scope)
+          }))
+        ).pipe(Effect.catchTags({ FieldRefused: refuseField, OrganizationNotFound: invalid("organization") }))
       )
       .handle("show", ({ path: { id } }) =>
         Effect.flatMap(CurrentActor, ({ scope }) => keys.find(scope, id)).pipe(Effect.catchTag("KeyNotFound", notFound))
       )
       .handle("update", ({ path: { id }, payload }) =>
-        answerOf(Operations.update.run(id, payload), (record) => ({ ...record, ...warned(payload) })).pipe(
-          Effect.catchTags(refusals)
-        )
+        Effect.flatMap(CurrentActor, ({ scope }) =>
+          answerOf(Operations.update.run(id, payload), (record) => ({ ...record, ...warned(payload, scope) }))
+        ).pipe(Effect.catchTags(refusals))
       )
       .handle("revoke", ({ path: { id } }) =>
         Effect.catchTag(recordOf(Operations.revoke.run(id)), "KeyNotFound", notFound)
