@@ -6,7 +6,7 @@ import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { listing } from "../sql/Listing.ts"
-import { inTimeRange, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/Statement.ts"
+import { inTimeRange, lockName, recordsOf, rowsOf, whenDefined } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
 import { AuditRow } from "./AuditRow.ts"
 
@@ -133,8 +133,7 @@ export class Audit extends Context.Tag("gateway/Audit")<
           Effect.uninterruptible
         )
 
-      const lock = (id: string) =>
-        Effect.orDie(sql`SELECT pg_advisory_xact_lock(hashtextextended(${toStorable(`audit ${id}`)}, 0))`)
+      const lock = (id: string) => lockName(sql, `audit ${id}`)
 
       /** A name is looked up under its own lock, and what it names once more under that of the id. */
       const findLocked = <Record, E, R>(

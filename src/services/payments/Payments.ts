@@ -6,7 +6,7 @@ import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { toCents } from "../../domain/Payment.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { equals, inTimeRange, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
+import { equals, inTimeRange, lockName, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Payment, PaymentEvent, PaymentReversal, paymentColumns, type ShownPayment } from "./Payment.ts"
 import { PaymentProvider, PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
 
@@ -23,6 +23,15 @@ export class PaymentNotFound extends Data.TaggedError("PaymentNotFound")<{ reado
 export class PaymentOver extends Data.TaggedError("PaymentOver")<{ readonly id: string }> {
   override get message() {
     return `The payment ${this.id} has no page any more: begin another.`
+  }
+}
+
+/** Each is a page at the provider, where it can be paid for a day. */
+const maxOpen = 10
+
+export class TooManyOpen extends Data.TaggedError("TooManyOpen")<{}> {
+  override get message() {
+    return `An organization may begin ${maxOpen} payments within a day that are not paid: finish one of them, or wait.`
   }
 }
 
@@ -46,7 +55,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
   Payments,
   {
     /** Writes a payment down before anybody is sent to make it. */
-    readonly begin: (order: PaymentOrder) => Effect.Effect<Payment, AmountRefused>
+    readonly begin: (order: PaymentOrder) => Effect.Effect<Payment, AmountRefused | TooManyOpen>
     /** The address of the page where it is made, which is made if there is none. */
     readonly checkout: (
       id: string
@@ -74,13 +83,19 @@ export class Payments extends Context.Tag("gateway/Payments")<
           const problem = `must be from ${toUsdText(minimum)} to ${toUsdText(maximum)} USD, in whole cents`
           return yield* new AmountRefused({ problem })
         }
+        yield* lockName(sql, `payments ${org}`)
         const [begun] = yield* records(sql`
           WITH payment AS (
-            INSERT INTO payments (id, org_id, amount, status) VALUES (${ids.prefixed("pay")}, ${org}, ${amount}, 'open')
+            INSERT INTO payments (id, org_id, amount, status) SELECT ${ids.prefixed("pay")}, ${org}, ${amount}::bigint, 'open'
+            WHERE (
+              SELECT count(*) FROM payments
+              WHERE org_id = ${org} AND status = 'open' AND created_at > now() - interval '1 day'
+                AND (session IS NOT NULL OR created_at > now() - interval '1 minute')
+            ) < ${maxOpen}
             RETURNING *
           )
           SELECT ${columns} FROM payment`)
-        return begun ?? (yield* Effect.dieMessage("no payment was begun"))
+        return begun ?? (yield* new TooManyOpen())
       })
 
       const findOne = Effect.fnUntraced(function* (scope: OrganizationScope, id: string) {

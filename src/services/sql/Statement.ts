@@ -71,6 +71,10 @@ export const inTimeRange = (
   ...whenDefined(until, (to) => sql`${sql(column)} < ${new Date(to)}`)
 ]
 
+/** Waits until no other transaction has locked the name, and locks it until this one ends. */
+export const lockName = (sql: SqlClient.SqlClient, name: string): Effect.Effect<void> =>
+  Effect.asVoid(Effect.orDie(sql`SELECT pg_advisory_xact_lock(hashtextextended(${toStorable(name)}, 0))`))
+
 const lockTimeouts = { many: 250, one: 1_000 } as const
 
 export type Waiter = keyof typeof lockTimeouts

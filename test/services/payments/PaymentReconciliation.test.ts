@@ -3,7 +3,8 @@ import { Effect } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { brokenBy } from "../../harness/database/Money.ts"
+import { PaymentSync } from "../../../src/services/payments/PaymentSync.ts"
+import { brokenBy, times } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { database, dollar, payer } from "./PaymentBench.ts"
 
@@ -68,6 +69,23 @@ withLayer(database)("payments", (it) => {
       assert.deepInclude(unknown, { org: null, amount_usd: 7n * dollar, entry: null })
     }
   )
+
+  it.effect("that are open are ten at most, for a day, however many are begun at once", function* () {
+    const { account, begin, deliver, org, payments } = yield* payer()
+    const sql = yield* SqlClient.SqlClient
+    const first = yield* begin(5)
+    const another = sql.withTransaction(payments.begin({ org, amount: NanoUsd(5n * dollar) }))
+    const begun = yield* Effect.forEach(times(12), () => Effect.either(another), { concurrency: 6 })
+    assert.lengthOf(
+      begun.filter((one) => one._tag === "Left" && one.left._tag === "TooManyOpen"),
+      3
+    )
+    yield* deliver(account.complete(first.session))
+    yield* another
+    assert.strictEqual((yield* Effect.flip(another))._tag, "TooManyOpen")
+    yield* sql`UPDATE payments SET created_at = now() - interval '25 hours' WHERE org_id = ${org}`
+    yield* another
+  })
 
   it.effect("of one session are not credited to a second payment that it names", function* () {
     const { account, begin, deliver, org, payments, state } = yield* payer()

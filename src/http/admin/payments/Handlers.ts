@@ -34,6 +34,7 @@ export const PaymentsHandlers = HttpApiBuilder.group(
             OrganizationNotFound: invalid("organization"),
             AmountRefused: ({ problem }) =>
               new InvalidRequest({ message: `\`amount_usd\` ${problem}.`, param: "amount_usd" }),
+            TooManyOpen: invalid(null),
             PaymentNotFound: notFound,
             PaymentOver: conflict(null),
             PaymentProviderFailed: ({ message }) =>
