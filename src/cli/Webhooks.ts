@@ -44,6 +44,17 @@ const enable = change("enable", `${Operations.enable.summary}.`, { id: endpoint 
   Operations.enable.run(id)
 )
 
+const test = command(
+  "test",
+  `${Operations.test.summary}.`,
+  { id: endpoint },
+  Effect.fnUntraced(function* ({ id }) {
+    const result = yield* Operations.test.run(id)
+    const failure = result.failure === null ? undefined : `The event was not delivered: ${result.failure}`
+    return { ...Output.record(result), failure }
+  })
+)
+
 const deliveries = command(
   "deliveries",
   "List deliveries, newest first.",
@@ -90,5 +101,5 @@ const secret = command(
 )
 
 export const webhooks = Inputs.group("webhooks", "Events that are sent to customers' servers.").pipe(
-  Command.withSubcommands([add, list, remove, enable, deliveries, replay, secret])
+  Command.withSubcommands([add, list, remove, enable, test, deliveries, replay, secret])
 )

@@ -18,6 +18,7 @@ export interface SafeFetcherOptions {
 
 const maxRedirects = 3
 const longestUrl = 8_192
+const longestStart = "2 seconds"
 const redirects: ReadonlySet<number> = new Set([301, 302, 303, 307, 308])
 
 const ownHeaders = (request: FetchRequest): Record<string, string> => {
@@ -62,6 +63,25 @@ const accept = (url: URL, response: HopResponse, limitBytes: number): Effect.Eff
     ? Effect.fail(failure("too_large", url, `announces more than ${limitBytes} bytes`, status))
     : Effect.succeed(response)
 }
+
+/** A body that breaks off, or does not come, is as short as it is. */
+const readStart = ({ body }: HopResponse, limit: number): Effect.Effect<string> =>
+  Effect.suspend(() => {
+    if (limit === 0) return Effect.succeed("")
+    const chunks: Array<Uint8Array> = []
+    let bytes = 0
+    const take = (chunk: Uint8Array) =>
+      Effect.sync(() => {
+        chunks.push(chunk)
+        bytes += chunk.length
+        return bytes < limit
+      })
+    return Stream.runForEachWhile(body, take).pipe(
+      Effect.timeout(longestStart),
+      Effect.ignore,
+      Effect.map(() => Buffer.concat(chunks).subarray(0, limit).toString("utf8"))
+    )
+  })
 
 const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => {
   const names = options.names ?? Names.make()
@@ -141,14 +161,14 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       own ? Effect.succeed(undefined) : resolveAllowed(url, request.from)
     )
 
-  const post = Effect.fn("Fetcher.post")(({ body, headers, url: text, withinSeconds }: PostRequest) =>
+  const post = Effect.fn("Fetcher.post")(({ answerBytes = 0, body, headers, url: text, withinSeconds }: PostRequest) =>
     Effect.gen(function* () {
       const url = yield* read(text)
-      const { status } = yield* Effect.timeoutFail(hop({ url, headers, post: body }, resolveAllowed(url, "customer")), {
+      const response = yield* Effect.timeoutFail(hop({ url, headers, post: body }, resolveAllowed(url, "customer")), {
         duration: Duration.seconds(withinSeconds),
         onTimeout: () => failure("timeout", url, `no answer within ${withinSeconds} s`)
       })
-      return status
+      return { status: response.status, answer: yield* readStart(response, answerBytes) }
     }).pipe(Effect.scoped)
   )
 

@@ -1,4 +1,5 @@
 import { assert, withLayer } from "../harness/It.ts"
+import { freePort } from "../harness/Listening.ts"
 import { Cli, failure, json, list, text } from "./Cli.ts"
 
 const url = "https://hooks.example/gateway"
@@ -30,6 +31,31 @@ withLayer(Cli.layer)("gateway webhooks", (it) => {
     assert.match(yield* failure(add), /^The URL is refused: 127\.0\.0\.1:9000: 127\.0\.0\.1 is loopback/)
     const { run } = yield* Cli
     assert.strictEqual((yield* run(add, { FETCH_ALLOW: "127.0.0.1" })).code, 0)
+  })
+
+  it.scoped("tests an endpoint, and fails where the event is not delivered", function* () {
+    yield* json("orgs", "create", "tested")
+    const { run } = yield* Cli
+    const url = `http://127.0.0.1:${yield* freePort}/`
+    const local = { FETCH_ALLOW: "127.0.0.1" }
+    yield* run(["webhooks", "add", "--org", "tested", "--url", url], local)
+    const [{ id } = { id: "" }] = yield* list("webhooks", "list", "--org", "tested")
+    const { code, stderr, stdout } = yield* run(["webhooks", "test", String(id), "--json"], local)
+    assert.strictEqual(code, 1)
+    assert.deepInclude(JSON.parse(stdout), { id, url, delivered: false, status: null })
+    assert.include(stderr, "The event was not delivered: network: ")
+    assert.deepInclude((yield* list("webhooks", "list", "--org", "tested"))[0], { failure: null, failed_at: null })
+  })
+
+  it.scoped("tells of a threshold that the balance is below already", function* () {
+    yield* json("orgs", "create", "low", "--credits", "3")
+    const { run } = yield* Cli
+    const below = (amount: string) => run(["orgs", "notify", "low", "--below", amount])
+    const { code, stderr } = yield* below("5")
+    assert.strictEqual(code, 0)
+    assert.include(stderr, "warning: The balance is 3 USD, below 5 already: no event tells of that.")
+    assert.notInclude((yield* below("3")).stderr, "warning")
+    assert.notInclude((yield* below("none")).stderr, "warning")
   })
 
   it.scoped("shows the secret of an organization until it is reissued", function* () {

@@ -1,5 +1,6 @@
 import type { Bug } from "./Bug.ts"
 import { departureBugs } from "./DepartureBugs.ts"
+import { eventBugs } from "./EventBugs.ts"
 import { limitBugs } from "./LimitBugs.ts"
 import { memberBugs } from "./MemberBugs.ts"
 import { moneyBugs } from "./MoneyBugs.ts"
@@ -19,6 +20,7 @@ export const bugs: ReadonlyArray<Bug> = [
   ...streamBugs,
   ...usageBugs,
   ...statementBugs,
+  ...eventBugs,
   ...memberBugs,
   {
     name: "a circuit never opens by failures in a row",

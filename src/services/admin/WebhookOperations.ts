@@ -31,6 +31,15 @@ export const enable = operation("Send again to an endpoint that was disabled bec
   endpoints.change("enable", id, {}, (scope, id) => Effect.flatMap(Webhooks, ({ enable }) => enable(scope, id)))
 )
 
+/** Nothing changes, so that the audit has nothing of it. */
+export const test = operation("Send an event to an endpoint now, and tell what came back", (id: string) =>
+  Effect.gen(function* () {
+    const { scope } = yield* CurrentActor
+    const { test } = yield* Webhooks
+    return yield* test(scope, id)
+  })
+)
+
 const Replayed = Schema.Array(Delivery)
 
 export const replay = operation("Send an event again to all its destinations, under the same id", (id: string) =>

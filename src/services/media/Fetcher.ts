@@ -28,6 +28,14 @@ export interface PostRequest {
   readonly headers: Readonly<Record<string, string>>
   readonly body: string
   readonly withinSeconds: number
+  /** How much of the answer's body is read, as far as it comes soon; by default nothing. */
+  readonly answerBytes?: number | undefined
+}
+
+export interface PostAnswer {
+  readonly status: number
+  /** The beginning of its body. */
+  readonly answer: string
 }
 
 /** GET of untrusted URLs: default ports, public addresses, at most 3 redirects; connects to the address it checked. */
@@ -38,7 +46,7 @@ export class Fetcher extends Context.Tag("gateway/Fetcher")<
     readonly check: (request: Pick<FetchRequest, "url" | "from">) => Effect.Effect<void, FetchFailed>
     readonly bytes: (request: FetchRequest) => Effect.Effect<Uint8Array, FetchFailed>
     readonly stream: (request: FetchRequest) => Stream.Stream<Uint8Array, FetchFailed>
-    /** Returns the status; follows no redirect and reads no body. */
-    readonly post: (request: PostRequest) => Effect.Effect<number, FetchFailed>
+    /** Follows no redirect. */
+    readonly post: (request: PostRequest) => Effect.Effect<PostAnswer, FetchFailed>
   }
 >() {}

@@ -15,6 +15,19 @@ export const Endpoint = Schema.Struct({
 }).annotations({ identifier: "WebhookEndpoint" })
 export type Endpoint = typeof Endpoint.Type
 
+/** What came back of an event that was sent to an endpoint to try it. */
+export const EndpointTest = Schema.Struct({
+  id: Schema.String,
+  event: Schema.String.annotations({ description: "The id that was sent, `evt_…`." }),
+  url: Schema.String,
+  delivered: Schema.Boolean,
+  status: Schema.NullOr(Schema.Number),
+  duration_ms: Schema.Number,
+  failure: TextOrNull,
+  answer: Schema.String.annotations({ description: "The beginning of the answer's body." })
+}).annotations({ identifier: "WebhookTest" })
+export type EndpointTest = typeof EndpointTest.Type
+
 /** An event on its way to one destination. */
 export const Delivery = Schema.Struct({
   id: Schema.String.annotations({ description: "The event's, `evt_…`: it has one delivery for each destination." }),

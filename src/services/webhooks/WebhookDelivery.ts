@@ -1,14 +1,12 @@
 import { SqlClient } from "@effect/sql"
-import { Cause, Clock, Duration, Effect, FiberSet, Layer, Queue, Random } from "effect"
-import { Fetcher } from "../media/Fetcher.ts"
+import { Cause, Duration, Effect, FiberSet, Layer, Queue, Random } from "effect"
 import * as Metrics from "../metrics/Metrics.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { type DeliveryQueue, type Leased, makeDeliveryQueue, maxPerOrganization, type Try } from "./DeliveryQueue.ts"
-import { sign } from "./Signature.ts"
+import { makeSend } from "./Sending.ts"
 
-const tryWithinSeconds = 15
 const maxAtOnce = 64
 
 /** After each failed try, the last but one; together below 24 hours. */
@@ -21,35 +19,9 @@ const delayAfter = (tries: number) =>
     return rest === undefined ? undefined : Math.round(Duration.toMillis(rest) * share)
   })
 
-const isDelivered = (status: number) => status >= 200 && status < 300
 const gone = 410
 
 export type Send = (leased: Leased) => Effect.Effect<Try>
-
-/** One try: a signed POST, which follows no redirect. */
-const makeSend = Effect.map(
-  Fetcher,
-  ({ post }): Send =>
-    ({ createdAt, data, eventId: id, secret, type, url }) =>
-      Effect.gen(function* () {
-        const body = JSON.stringify({ type, timestamp: createdAt.toISOString(), data })
-        const timestamp = Math.floor((yield* Clock.currentTimeMillis) / 1000)
-        const status = yield* post({
-          url,
-          body,
-          withinSeconds: tryWithinSeconds,
-          headers: {
-            "content-type": "application/json",
-            "webhook-id": id,
-            "webhook-timestamp": String(timestamp),
-            "webhook-signature": sign(secret, { id, timestamp, body })
-          }
-        })
-        return { status, failure: isDelivered(status) ? undefined : `status ${status}` }
-      }).pipe(
-        Effect.catchAll(({ detail, reason, status }) => Effect.succeed({ status, failure: `${reason}: ${detail}` }))
-      )
-)
 
 /** Takes what is due, a few deliveries of each destination at a time, until the scope closes. */
 export const makeRunner = Effect.fnUntraced(function* (

@@ -5,8 +5,9 @@ import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { Fetcher } from "../media/Fetcher.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { inScope, recordsOf, whenDefined } from "../sql/Statement.ts"
-import { type Delivery, Endpoint, ListedDelivery } from "./Endpoint.ts"
+import { inScope, lockName, recordsOf, whenDefined } from "../sql/Statement.ts"
+import { type Delivery, Endpoint, type EndpointTest, ListedDelivery } from "./Endpoint.ts"
+import { makeEndpointTests } from "./EndpointTests.ts"
 import * as Outbox from "./Outbox.ts"
 import { newSecret } from "./Signature.ts"
 
@@ -34,6 +35,15 @@ export class UrlRefused extends Data.TaggedError("UrlRefused")<{ readonly detail
   }
 }
 
+/** Each gets every event, tried for a day. */
+const maxEndpoints = 20
+
+export class TooManyEndpoints extends Data.TaggedError("TooManyEndpoints")<{}> {
+  override get message() {
+    return `An organization may have ${maxEndpoints} webhook endpoints: remove one of them first.`
+  }
+}
+
 export class EndpointNotFound extends Data.TaggedError("EndpointNotFound")<{ readonly id: string }> {
   override get message() {
     return `There is no webhook endpoint ${this.id}.`
@@ -56,7 +66,10 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
     readonly add: (endpoint: {
       readonly org: OrgId
       readonly url: string
-    }) => Effect.Effect<{ readonly endpoint: Endpoint; readonly secret: Redacted.Redacted }, UrlRefused>
+    }) => Effect.Effect<
+      { readonly endpoint: Endpoint; readonly secret: Redacted.Redacted },
+      UrlRefused | TooManyEndpoints
+    >
     readonly list: (org?: OrgId) => Effect.Effect<ReadonlyArray<Endpoint>>
     /** Newest first. */
     readonly page: (scope: OrganizationScope, query: EndpointQuery) => Effect.Effect<ReadonlyArray<Endpoint>>
@@ -65,6 +78,8 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
     readonly remove: (scope: OrganizationScope, id: string) => Effect.Effect<Endpoint, EndpointNotFound>
     /** After a 410 had disabled it. */
     readonly enable: (scope: OrganizationScope, id: string) => Effect.Effect<Endpoint, EndpointNotFound>
+    /** Sends the event `webhook.test` now, and keeps nothing of how it went. */
+    readonly test: (scope: OrganizationScope, id: string) => Effect.Effect<EndpointTest, EndpointNotFound>
     /** What signs for the URLs that come with requests; `reissue` replaces it at once. */
     readonly secret: (org: OrgId, options: { readonly reissue: boolean }) => Effect.Effect<Redacted.Redacted>
     /** Newest first. */
@@ -86,6 +101,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
       const sql = yield* SqlClient.SqlClient
       const fetcher = yield* Fetcher
       const ids = yield* Ids
+      const test = yield* makeEndpointTests
       const endpoints = recordsOf(Endpoint)
       const deliveries = recordsOf(ListedDelivery)
       const columns = sql.literal(`webhook_endpoints.*, org_id AS org, (
@@ -106,13 +122,12 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
       const add = Effect.fn("Webhooks.add")(function* ({ org, url }: { readonly org: OrgId; readonly url: string }) {
         yield* Effect.mapError(fetcher.check({ url, from: "customer" }), ({ detail }) => new UrlRefused({ detail }))
         const secret = newSecret()
+        yield* lockName(sql, `webhooks ${org}`)
         const [endpoint] = yield* endpoints(sql`
           INSERT INTO webhook_endpoints (id, org_id, url, secret)
-          VALUES (${ids.prefixed("whe")}, ${org}, ${new URL(url).href}, ${secret}) RETURNING ${columns}`)
-        return {
-          endpoint: endpoint ?? (yield* Effect.dieMessage("no endpoint was made")),
-          secret: Redacted.make(secret)
-        }
+          SELECT ${ids.prefixed("whe")}, ${org}, ${new URL(url).href}, ${secret}
+          WHERE (SELECT count(*) FROM webhook_endpoints WHERE org_id = ${org}) < ${maxEndpoints} RETURNING ${columns}`)
+        return { endpoint: endpoint ?? (yield* new TooManyEndpoints()), secret: Redacted.make(secret) }
       })
 
       const secretOf = Effect.fn("Webhooks.secret")(function* (org: OrgId, { reissue }: { readonly reissue: boolean }) {
@@ -134,6 +149,11 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         add,
         replay,
         secret: secretOf,
+        test: Effect.fn("Webhooks.test")((scope: OrganizationScope, id: string) =>
+          Effect.flatMap(test(scope, id), (result) =>
+            result === undefined ? new EndpointNotFound({ id }) : Effect.succeed(result)
+          )
+        ),
         list: Effect.fn("Webhooks.list")((org?: OrgId) =>
           endpoints(sql`
             SELECT ${columns} FROM webhook_endpoints WHERE ${org ?? null}::text IS NULL OR org_id = ${org ?? null}

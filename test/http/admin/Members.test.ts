@@ -62,7 +62,8 @@ const openToMembers = [
   "POST /keys/{id}/revoke",
   "POST /webhooks",
   "POST /webhooks/deliveries/{event}/replay",
-  "POST /webhooks/{id}/enable"
+  "POST /webhooks/{id}/enable",
+  "POST /webhooks/{id}/test"
 ]
 
 const nameOf = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path}`

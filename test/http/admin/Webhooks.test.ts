@@ -132,6 +132,32 @@ withLayer(layer)("webhooks at the admin API", (it) => {
     assert.deepInclude(row, { action: "webhooks.replay", target: event, org })
   })
 
+  it.effect("an endpoint is tested, and a member does not see what its server answered", function* () {
+    const { add, admin, org } = yield* prepared
+    const { id } = read(yield* add(hook("tried")), 201)
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`UPDATE webhook_endpoints SET url = 'http://10.0.0.1/' WHERE id = ${id}`
+    const test = { method: "POST" }
+    const tried = read(yield* admin(`/webhooks/${id}/test`, test))
+    assert.deepInclude(tried, { id, url: "http://10.0.0.1/", delivered: false, status: null, answer: "" })
+    assert.include(tried.failure, "10.0.0.1")
+    const member = yield* asOperator("write", org)
+    const seen = read(yield* member.admin(`/webhooks/${id}/test`, test))
+    assert.deepInclude(seen, { id, delivered: false })
+    assert.notProperty(seen, "answer")
+    const reader = yield* asOperator("read", org)
+    assertRefused(yield* reader.admin(`/webhooks/${id}/test`, test), refusals.needs("write"))
+    const none = refusals.notFound("There is no webhook endpoint whe_none.")
+    assertRefused(yield* admin("/webhooks/whe_none/test", test), none)
+  })
+
+  it.effect("an organization has twenty endpoints at most", function* () {
+    const { add } = yield* prepared
+    for (let count = 0; count < 20; count++) read(yield* add(hook(`${count}`)), 201)
+    const message = "An organization may have 20 webhook endpoints: remove one of them first."
+    assertRefused(yield* add(hook("one too many")), badRequest(message))
+  })
+
   it.effect("what is wrong is named", function* () {
     const { add, admin, orgName } = yield* prepared
     const inside = yield* add("http://127.0.0.1:9000/")

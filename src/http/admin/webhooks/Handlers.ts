@@ -36,7 +36,11 @@ export const WebhooksHandlers = HttpApiBuilder.group(
           secret: made === undefined ? null : Redacted.value(made.secret)
         })).pipe(
           Effect.flatMap(nameInScope),
-          Effect.catchTags({ OrganizationNotFound: invalid("organization"), UrlRefused: invalid("url") })
+          Effect.catchTags({
+            OrganizationNotFound: invalid("organization"),
+            TooManyEndpoints: invalid(null),
+            UrlRefused: invalid("url")
+          })
         )
       )
       .handle("enable", ({ path: { id } }) =>
@@ -51,6 +55,7 @@ export const WebhooksHandlers = HttpApiBuilder.group(
           Effect.catchTags({ EndpointNotFound: notFound })
         )
       )
+      .handle("test", ({ path: { id } }) => Operations.test.run(id).pipe(Effect.catchTag("EndpointNotFound", notFound)))
       .handle("deliveries", ({ urlParams: { endpoint, limit = defaultListed, state, ...given } }) =>
         Effect.gen(function* () {
           const { scope } = yield* CurrentActor

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import * as Operations from "../../../services/admin/WebhookOperations.ts"
 import { body, field, Text } from "../../../services/resources/BodyFields.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
-import { Delivery, Endpoint } from "../../../services/webhooks/Endpoint.ts"
+import { Delivery, Endpoint, EndpointTest } from "../../../services/webhooks/Endpoint.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
 import { organizationParameter } from "../Filters.ts"
@@ -99,6 +99,16 @@ const remove = HttpApiEndpoint.del("remove", "/webhooks/:id")
   .annotate(OpenApi.Summary, Operations.remove.summary)
   .annotate(OpenToMembers, membersSee(MemberEndpoint))
 
+/** Not the answer: an endpoint may be at a host of the operator's that is exempt from the rules for addresses. */
+const MemberTest = EndpointTest.pick("id", "event", "url", "delivered", "status", "duration_ms", "failure")
+
+const test = HttpApiEndpoint.post("test", "/webhooks/:id/test")
+  .setPath(endpoint)
+  .addSuccess(EndpointTest)
+  .middleware(WriteAccess)
+  .annotate(OpenApi.Summary, Operations.test.summary)
+  .annotate(OpenToMembers, membersSee(MemberTest))
+
 const deliveries = HttpApiEndpoint.get("deliveries", "/webhooks/deliveries")
   .setUrlParams(
     Schema.Struct({
@@ -134,5 +144,6 @@ export const WebhooksGroup = HttpApiGroup.make("webhooks")
   .add(deliveries)
   .add(replay)
   .add(enable)
+  .add(test)
   .add(remove)
   .addError(ChangeErrors)
