@@ -21,20 +21,22 @@ const entryJson = `json_build_object('id', e.id::text, 'at', floor(extract(epoch
 export const statementOf = (sql: SqlClient.SqlClient, org: OrgId, { from, name, to }: Month) => {
   const [begin, end, first] = [new Date(from), new Date(to), `${name}-01`]
   return sql`
-    WITH later AS MATERIALIZED (
-      SELECT at, 1 AS requests, prompt_tokens, completion_tokens, images, seconds, charge, model, surface
-      FROM charge_details WHERE org_id = ${org} AND at >= ${sql.literal(addedUntil)} AND at < ${end}
-    ), usage AS (
+    WITH usage AS (
       SELECT model, surface, ${sql.literal(sums)} FROM (
         SELECT ${sql.literal(columns)} FROM monthly_charges WHERE org_id = ${org} AND month = ${first}::date
-        UNION ALL SELECT ${sql.literal(columns)} FROM later WHERE at >= ${begin}
+        UNION ALL
+        SELECT model, surface, 1, prompt_tokens, completion_tokens, images, seconds, charge FROM charge_details
+        WHERE org_id = ${org} AND at >= greatest(${begin}, ${sql.literal(addedUntil)}) AND at < ${end}
       ) AS parts GROUP BY 1, 2
     ), before AS (
       SELECT (
         SELECT coalesce(sum(amount), 0) FROM ledger_entries WHERE org_id = ${org} AND kind <> 'charge' AND at < ${begin}
+      ) + (
+        SELECT coalesce(sum(amount), 0) FROM ledger_entries
+        WHERE org_id = ${org} AND kind = 'charge' AND at >= ${sql.literal(addedUntil)} AND at < ${begin}
       ) - (
         SELECT coalesce(sum(charge), 0) FROM monthly_charges WHERE org_id = ${org} AND month < ${first}::date
-      ) - (SELECT coalesce(sum(charge), 0) FROM later WHERE at < ${begin}) AS balance
+      ) AS balance
     )
     SELECT balance::text AS opening,
       (SELECT coalesce(json_agg(${sql.literal(usageJson)}), '[]') FROM usage) AS usage,
