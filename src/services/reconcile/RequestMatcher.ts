@@ -60,7 +60,7 @@ export class RequestMatcher {
       this.#ours.delete(requestId)
       this.#theirs.delete(requestId)
     }
-    rows.push(...this.#expire(until - marginMillis))
+    for (const row of this.#expire(until - marginMillis)) rows.push(row)
     return rows
       .filter((row) => row !== undefined)
       .toSorted((a, b) => a.at - b.at || ((a.requestId ?? "") < (b.requestId ?? "") ? -1 : 1))
