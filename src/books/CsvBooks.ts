@@ -1,7 +1,8 @@
 import { FileSystem } from "@effect/platform"
-import { Effect, Stream } from "effect"
+import { Effect, Either, Stream } from "effect"
 import { type Book, type BookEntry, BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
 import { CsvReader, longestRow } from "./CsvReader.ts"
+import { makeEntrySpool } from "./EntrySpool.ts"
 import { parseTime, toCount, toNano } from "./Values.ts"
 
 export const csvFields = ["time", "model", "usd", "request_id", "prompt_tokens", "completion_tokens"] as const
@@ -10,71 +11,81 @@ export type CsvField = (typeof csvFields)[number]
 /** The file's columns by what they hold. */
 export type CsvColumns = ReadonlyMap<CsvField, string>
 
+type Cells = ReadonlyArray<string>
+
 const day = 86_400_000
-const dayOf = (at: number) => Math.floor(at / day)
+
+type Places = ReadonlyMap<CsvField, number>
+
+/** Fails with why there are none. */
+const findPlaces = (names: Cells, columns: CsvColumns): Either.Either<Places, string> => {
+  const places = new Map<CsvField, number>()
+  for (const [field, column] of columns) {
+    const place = names.findIndex((name) => name.trim() === column)
+    if (place < 0) return Either.left(`there is no column ${column}`)
+    places.set(field, place)
+  }
+  return Either.right(places)
+}
+
+/** Fails with why the line has no entry. */
+const readEntry = (cells: Cells, places: Places, line: number): Either.Either<BookEntry, string> => {
+  const cell = (field: CsvField) => {
+    const place = places.get(field)
+    return place === undefined ? undefined : (cells[place] ?? "").trim()
+  }
+  const at = parseTime(cell("time") ?? "")
+  if (!Number.isFinite(at)) return Either.left("time is no date or time")
+  const model = cell("model") ?? ""
+  if (model === "") return Either.left("model is empty")
+  const usd = toNano((cell("usd") ?? "").replace(/^\$/, ""))
+  if (usd === undefined) return Either.left("usd is no plausible amount")
+  const requestId = cell("request_id")
+  if (requestId === "") return Either.left("request_id is empty")
+  if (requestId !== undefined && /\p{Cc}/u.test(requestId)) return Either.left("request_id has control characters")
+  const counts: { promptTokens?: number; completionTokens?: number } = {}
+  for (const [name, field] of [
+    ["promptTokens", "prompt_tokens"],
+    ["completionTokens", "completion_tokens"]
+  ] as const) {
+    const text = cell(field) ?? ""
+    if (text === "") continue
+    const count = /^\d+$/.test(text) ? toCount(Number(text)) : undefined
+    if (count === undefined) return Either.left(`${field} is no plausible count`)
+    counts[name] = count
+  }
+  return Either.right({ key: requestId ?? String(line), at, model: model.slice(0, 300), requestId, usd, ...counts })
+}
 
 /** The books of any provider, exported into a file with a line of names. */
 export const csvBooks = Effect.fn("Books.readCsv")(function* (file: string, columns: CsvColumns) {
   const files = yield* FileSystem.FileSystem
+  const spool = yield* makeEntrySpool()
+  const csv = new CsvReader()
   const refuse = (line: number, why: string) => new BooksUnreadable({ message: `${file}:${line}: ${why}` })
-  const byDay = new Map<number, Array<BookEntry>>()
-  const places = new Map<CsvField, number>()
+  let line = 0
+  let places: Places = new Map()
   let isByDay = true
 
-  const readHead = Effect.fnUntraced(function* (names: ReadonlyArray<string>) {
-    for (const [field, column] of columns) {
-      const place = names.findIndex((name) => name.trim() === column)
-      if (place < 0) return yield* refuse(1, `there is no column ${column}`)
-      places.set(field, place)
-    }
-  })
+  const takeLine = (cells: Cells): Either.Either<void, string> => {
+    line += 1
+    if (line === 1) return Either.map(findPlaces(cells, columns), (found) => void (places = found))
+    if (cells.every((cell) => cell.trim() === "")) return Either.void
+    return Either.map(readEntry(cells, places, line), (entry) => {
+      if (entry.at % day !== 0) isByDay = false
+      spool.add(entry)
+    })
+  }
 
-  const readLine = Effect.fnUntraced(function* (cells: ReadonlyArray<string>, line: number) {
-    const cell = (field: CsvField) => {
-      const place = places.get(field)
-      return place === undefined ? undefined : (cells[place] ?? "").trim()
-    }
-    const count = (field: CsvField) => {
-      const text = cell(field)
-      if (text === undefined || text === "") return Effect.succeed(undefined)
-      const value = /^\d+$/.test(text) ? toCount(Number(text)) : undefined
-      return value === undefined ? refuse(line, `${field} is no plausible count`) : Effect.succeed(value)
-    }
-    const at = parseTime(cell("time") ?? "")
-    if (!Number.isFinite(at)) return yield* refuse(line, "time is no date or time")
-    const model = cell("model") ?? ""
-    if (model === "") return yield* refuse(line, "model is empty")
-    const usd = toNano((cell("usd") ?? "").replace(/^\$/, ""))
-    if (usd === undefined) return yield* refuse(line, "usd is no plausible amount")
-    const requestId = cell("request_id")
-    if (requestId === "") return yield* refuse(line, "request_id is empty")
-    const entry: BookEntry = {
-      key: requestId ?? String(line),
-      at,
-      model: model.slice(0, 300),
-      requestId,
-      usd,
-      promptTokens: yield* count("prompt_tokens"),
-      completionTokens: yield* count("completion_tokens")
-    }
-    if (at % day !== 0) isByDay = false
-    const known = byDay.get(dayOf(at))
-    if (known === undefined) byDay.set(dayOf(at), [entry])
-    else known.push(entry)
-  })
+  const take = (rows: ReadonlyArray<Cells>) =>
+    Effect.suspend(() => {
+      for (const cells of rows) {
+        const taken = takeLine(cells)
+        if (Either.isLeft(taken)) return refuse(line, taken.left)
+      }
+      return spool.makeRoom
+    })
 
-  const csv = new CsvReader()
-  let line = 0
-  const take = (rows: ReadonlyArray<ReadonlyArray<string>>) =>
-    Effect.forEach(
-      rows,
-      (cells) => {
-        line += 1
-        if (line === 1) return readHead(cells)
-        return cells.every((cell) => cell.trim() === "") ? Effect.void : readLine(cells, line)
-      },
-      { discard: true }
-    )
   yield* files.stream(file).pipe(
     Stream.mapError((error) => refuse(0, error._tag === "SystemError" ? error.reason : error.message)),
     Stream.decodeText("utf8"),
@@ -96,14 +107,7 @@ export const csvBooks = Effect.fn("Books.readCsv")(function* (file: string, colu
     unit: columns.has("request_id") ? "request" : isByDay ? "day" : "hour",
     states: columns.has("prompt_tokens") || columns.has("completion_tokens") ? ["usd", "tokens"] : ["usd"],
     finalAfter: 0,
-    read: ({ from, to }) =>
-      Effect.sync(() => {
-        const found: Array<BookEntry> = []
-        for (let number = dayOf(from); number * day < to; number += 1) {
-          for (const entry of byDay.get(number) ?? []) if (entry.at >= from && entry.at < to) found.push(entry)
-        }
-        return found
-      })
+    read: spool.read
   }
   return [book]
 })

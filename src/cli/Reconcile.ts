@@ -106,6 +106,7 @@ export const reconcile = Command.make(
       const message = `${differing} ${differing === 1 ? "row differs" : "rows differ"} by more than ${percent(tolerance)}.`
       return yield* new CommandFailed({ message })
     },
-    Effect.catchTag("BooksUnreadable", ({ message }) => fail(message))
+    Effect.catchTag("BooksUnreadable", ({ message }) => fail(message)),
+    Effect.scoped
   )
 ).pipe(Command.withDescription("Compare a provider's own books with ours."), Command.provide(operator))
