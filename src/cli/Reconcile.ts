@@ -83,7 +83,13 @@ export const reconcile = Command.make(
           `Requests of before ${kept.toISOString()} are no longer in the log, and calls are compared by their ids: begin later.`
         )
       }
-      const report = new Report(json ? "json" : csv ? "csv" : "table")
+      const report = new Report(json ? "json" : csv ? "csv" : "table", {
+        provider,
+        since: new Date(range.from),
+        until: new Date(range.to),
+        tolerance: tolerance / (100 * millionthsInPercent)
+      })
+      const print = (texts: ReadonlyArray<string>) => Effect.forEach(texts, Output.print, { discard: true })
       const isLong = range.to - range.from > longMillis
       const rows = reconcileBooks({
         account: found.own,
@@ -91,16 +97,10 @@ export const reconcile = Command.make(
         tolerance,
         onStep: ({ unit }, done, all) => (isLong ? showProgress(unit, done, all) : Effect.void)
       })
-      yield* Stream.runForEach(rows, (some) => Effect.sync(() => report.add(some))).pipe(
+      yield* Stream.runForEach(rows, (some) => Effect.suspend(() => print(report.add(some)))).pipe(
         Effect.provideService(ProviderBooks, { books })
       )
-      const head = {
-        provider,
-        since: new Date(range.from),
-        until: new Date(range.to),
-        tolerance: tolerance / (100 * millionthsInPercent)
-      }
-      for (const text of report.texts(head)) yield* Output.print(text)
+      yield* print(report.end())
       if (report.differing === 0) return
       const { differing } = report
       const message = `${differing} ${differing === 1 ? "row differs" : "rows differ"} by more than ${percent(tolerance)}.`

@@ -38,21 +38,24 @@ export interface ReportHead {
   readonly tolerance: number
 }
 
-/** Keeps rows as the text that is printed: there may be a million of them. */
+/** Says what is to be printed as rows come: there may be a million of them. */
 export class Report {
   readonly #format: Format
+  readonly #head: ReportHead
   readonly #counts = new Map<Verdict, number>(verdicts.map((verdict) => [verdict, 0]))
-  readonly #texts: Array<Uint8Array> = []
   readonly #differences: Array<ReturnType<typeof recordOf>> = []
   #ours = 0n
   #theirs = 0n
   #hidden = 0
+  #isBegun = false
 
-  constructor(format: Format) {
+  constructor(format: Format, head: ReportHead) {
     this.#format = format
+    this.#head = head
   }
 
-  add(rows: ReadonlyArray<ReconciledRow>): void {
+  /** The text of these rows; a table comes at the end. */
+  add(rows: ReadonlyArray<ReconciledRow>): ReadonlyArray<string> {
     const lines: Array<string> = []
     for (const row of rows) {
       this.#counts.set(row.verdict, (this.#counts.get(row.verdict) ?? 0) + 1)
@@ -64,7 +67,11 @@ export class Report {
       else if (row.verdict !== "matched" && this.#differences.length < mostShown) this.#differences.push(record)
       else if (row.verdict !== "matched") this.#hidden += 1
     }
-    if (lines.length > 0) this.#texts.push(Buffer.from(lines.join(this.#format === "json" ? ",\n" : "\r\n")))
+    if (lines.length === 0) return []
+    const isFirst = !this.#isBegun
+    const head = this.#begin()
+    if (this.#format === "csv") return [...head, lines.join("\n")]
+    return [...head, `${isFirst ? "" : ","}${lines.join(",\n")}`]
   }
 
   /** How many rows are beyond the tolerance. */
@@ -75,26 +82,21 @@ export class Report {
     )
   }
 
-  *texts(head: ReportHead): Generator<string> {
-    if (this.#format === "csv") yield* this.#csv()
-    else if (this.#format === "json") yield* this.#json(head)
-    else yield this.#table(head)
+  /** The rest, once all rows have come. */
+  end(): ReadonlyArray<string> {
+    if (this.#format === "table") return [this.#table(this.#head)]
+    const head = this.#begin()
+    if (this.#format === "csv") return head
+    const sums = { verdicts: Object.fromEntries(this.#counts), ours_usd: this.#ours, theirs_usd: this.#theirs }
+    return [...head, `],${Output.toJson(sums, 0).slice(1)}`]
   }
 
-  *#csv(): Generator<string> {
-    yield csvLine(columns)
-    for (const text of this.#texts) yield Buffer.from(text).toString("utf8")
-  }
-
-  *#json(head: ReportHead): Generator<string> {
-    const { tolerance, ...named } = head
-    const counts = Object.fromEntries(this.#counts)
-    const start = { ...named, tolerance, verdicts: counts, ours_usd: this.#ours, theirs_usd: this.#theirs }
-    yield `${Output.toJson(start, 0).slice(0, -1)},"data":[`
-    for (const [index, text] of this.#texts.entries()) {
-      yield `${index === 0 ? "" : ","}${Buffer.from(text).toString("utf8")}`
-    }
-    yield "]}"
+  // Not before the first row: most books that cannot be read say so at once, and then nothing is printed.
+  #begin(): ReadonlyArray<string> {
+    if (this.#isBegun) return []
+    this.#isBegun = true
+    if (this.#format === "csv") return [csvLine(columns)]
+    return [`${Output.toJson({ ...this.#head }, 0).slice(0, -1)},"data":[`]
   }
 
   #table({ provider, since, until }: ReportHead): string {
