@@ -1,4 +1,4 @@
-import { existsSync, readFileSync } from "node:fs"
+import { existsSync, readdirSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { Console, Effect, Predicate } from "effect"
 import { run } from "../../src/cli.ts"
@@ -68,6 +68,25 @@ describe("the docs", () => {
       named.filter((name) => !declared.includes(name)),
       []
     )
+  })
+
+  it("the webhooks are those that are written", () => {
+    const directories = ["src/services", "migrations"]
+    const sources = directories.flatMap((directory) =>
+      readdirSync(path.join(root, directory), { recursive: true, encoding: "utf8" })
+        .filter((file) => /\.(?:ts|sql)$/.test(file))
+        // The audit names its actions alike.
+        .map((file) => page(path.join(directory, file)).text.replaceAll(/"credits\.(?:adjust|refund)"/g, ""))
+    )
+    const written = sources.flatMap((text) =>
+      Array.from(
+        text.matchAll(/["'`]((?:video|credits|cap|payment|statement|webhook)\.[a-z]+)["'`]/g),
+        ([, type = ""]) => type
+      )
+    )
+    const webhooks = page("docs/webhooks.md")
+    const documented = table(section(webhooks, "What they say"), "`type`").map(([type = ""]) => type)
+    assert.deepStrictEqual(documented.toSorted(), [...new Set(written)].toSorted())
   })
 
   it("name the oldest PostgreSQL that is tested", () => {

@@ -12,8 +12,9 @@ import { refuseTag } from "../../src/http/admission/Attribution.ts"
 import { readJson } from "../../src/http/body/BodyReader.ts"
 import { BodyReceiver } from "../../src/http/body/BodyReceiver.ts"
 import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
-import { internalError, toWire, type WireError } from "../../src/http/errors/ErrorMessages.ts"
+import { ErrorCode, internalError, toWire, type WireError } from "../../src/http/errors/ErrorMessages.ts"
 import { decodeImageBody } from "../../src/http/images/ImageBody.ts"
+import { messagesError } from "../../src/http/messages/Errors.ts"
 import { failuresOf } from "../../src/http/openapi/DocumentedErrors.ts"
 import { UsageQuery } from "../../src/http/usage/Schema.ts"
 import { rangeOf } from "../../src/http/usage/UsageHandlers.ts"
@@ -27,7 +28,7 @@ import { readForm } from "../http/body/Forms.ts"
 import { imageRoute } from "../providers/sandbox/SandboxMedia.ts"
 import { codeSpans, page, section, table } from "./Markdown.ts"
 
-const api = page("docs/api.md")
+const errors = page("docs/errors.md")
 
 /** The failures of whose messages the docs give one. */
 const placeholders: ReadonlyArray<Failure.Failure> = [
@@ -57,6 +58,13 @@ const ofOperators: ReadonlySet<string> = new Set([
   "SignInLimited",
   "NotFound",
   "Conflict"
+])
+const codesOfOperators: ReadonlySet<string> = new Set([
+  "insufficient_role",
+  "not_signed_in",
+  "foreign_origin",
+  "not_found",
+  "conflict"
 ])
 const failures = [
   ...placeholders,
@@ -232,8 +240,24 @@ const complaints = [
 
 describe("the errors of the docs", () => {
   it("are those of the wire, all of them", () => {
-    const documented = table(section(api, "Errors"), "Status").map((row) => row.slice(0, 4).join(" | "))
+    const documented = table(section(errors, "All errors"), "Status").map((row) => row.slice(0, 4).join(" | "))
     const produced = [...failures.map(toWire), internalError].map(cells)
+    assert.deepStrictEqual(documented.toSorted(), distinct(produced))
+  })
+
+  it("name every code that a customer can meet", () => {
+    const ofTheirs = ErrorCode.literals.filter((code) => !codesOfOperators.has(code))
+    assert.includeMembers([...codeSpans(errors)], ofTheirs)
+  })
+
+  it("have the types of the Messages API by their statuses", () => {
+    const documented = table(section(errors, "POST /messages"), "Status").flatMap(([statuses = "", types = ""]) =>
+      statuses.split(", ").map((status) => `${status} ${/\w+_error|request_too_large/.exec(types)?.[0]}`)
+    )
+    const produced = [...failures.map(toWire), internalError].flatMap(({ body, status }) =>
+      // Only videos are in conflict.
+      status === 409 ? [] : [`${status} ${messagesError(body, undefined).error.type}`]
+    )
     assert.deepStrictEqual(documented.toSorted(), distinct(produced))
   })
 
@@ -249,7 +273,7 @@ describe("the errors of the docs", () => {
       "retry-after: 60",
       "x-should-retry: false"
     ])
-    for (const header of sent) assert.include(codeSpans(api), header)
+    for (const header of sent) assert.include(codeSpans(errors), header)
   })
 
   it.effect("give the messages of 400 as they are", function* () {
@@ -263,7 +287,7 @@ describe("the errors of the docs", () => {
       Effect.flip(keyFrom("")),
       Effect.succeed(refuseTag())
     ])
-    const documented = table(section(api, "Messages of 400"), "`message`").map((row) => row.slice(0, 2).join(" | "))
+    const documented = table(section(errors, "Messages of 400"), "`message`").map((row) => row.slice(0, 2).join(" | "))
     const produced = [...bodies, ...complaints, ...imageComplaints, ...videoComplaints, ...queryComplaints].map(
       ({ message, param }) => `${message} | ${param ?? ""}`
     )

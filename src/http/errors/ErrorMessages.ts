@@ -19,7 +19,7 @@ export const ErrorType = Schema.Literal(
 )
 export type ErrorType = typeof ErrorType.Type
 
-const ErrorCode = Schema.Literal(
+export const ErrorCode = Schema.Literal(
   "invalid_api_key",
   "insufficient_quota",
   "spend_limit_exceeded",
