@@ -31,8 +31,11 @@ const hashOf = (content) => createHash("sha256").update(content).digest("hex")
 
 /** All that a build depends on; the lock file stands for the packages. */
 const hashInputs = async (commit) => {
-  const found = await readdir("src", { recursive: true, withFileTypes: true })
-  const sources = found.filter((file) => file.isFile()).map((file) => path.join(file.parentPath, file.name))
+  const found = await Promise.all([
+    readdir("src", { recursive: true, withFileTypes: true }),
+    readdir("docs", { withFileTypes: true })
+  ])
+  const sources = found.flat().flatMap((file) => (file.isFile() ? [path.join(file.parentPath, file.name)] : []))
   const files = ["package.json", "package-lock.json", "tsconfig.json", ...sources.toSorted()]
   const hashes = files.map(async (file) => `${file} ${hashOf(await readFile(file).catch(() => ""))}`)
   const own = hashOf(await readFile(fileURLToPath(import.meta.url)))

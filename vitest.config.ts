@@ -3,7 +3,15 @@ import { LongestFirst } from "./test/harness/LongestFirst.ts"
 
 const report = process.env["VITEST_JSON"]
 
+/** As the build imports them. */
+const texts = {
+  name: "texts",
+  transform: (text: string, file: string) =>
+    file.endsWith(".md") ? `export default ${JSON.stringify(text)}` : undefined
+}
+
 export default defineConfig({
+  plugins: [texts],
   test: {
     include: ["test/**/*.test.ts"],
     globalSetup: ["test/harness/globalSetup.ts"],

@@ -10,7 +10,8 @@ interface Ring {
   readonly packages: ReadonlyArray<string>
 }
 
-const http = ["calendar", "counts", "http", "http admission", "http system", "http schemas"]
+const http = ["calendar", "counts", "http", "http admission", "http docs", "http system", "http schemas"]
+const guides = ["agents", "errors", "limits", "money", "webhooks"]
 const platform = ["node:", "effect", "@effect/platform", "@effect/platform-node"]
 
 export const rings: Readonly<Record<string, Ring>> = {
@@ -82,6 +83,11 @@ export const rings: Readonly<Record<string, Ring>> = {
     files: /^http\/admission\//,
     knows: ["domain", "services", ...http],
     packages: [...platform, "ipaddr.js"]
+  },
+  "http docs": {
+    files: /^http\/docs\//,
+    knows: ["domain", "services", ...http],
+    packages: [...platform, "marked", ...guides.map((name) => `docs/${name}.md`)]
   },
   "http system": { files: /^http\/system\//, knows: ["domain", "services", ...http], packages: platform },
   http: { files: /^http\//, knows: ["domain", "services", "node", ...http], packages: platform },

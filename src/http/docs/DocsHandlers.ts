@@ -1,5 +1,6 @@
 import { HttpApiBuilder, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
+import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { modelAt } from "../../domain/Model.ts"
 import { Catalog, type CatalogSnapshot, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { listModel } from "../../services/catalog/Surfaces.ts"
@@ -32,7 +33,17 @@ export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boole
       const adminContract = yield* Effect.cached(Effect.sync(() => JSON.stringify(adminDocument())))
       const reference = perSnapshot(catalog, async (snapshot, now) => {
         const { referencePage } = await import("./Reference.ts")
-        return referencePage(describe(snapshot, now))
+        return referencePage(describe(snapshot, now), options.publicUrl)
+      })
+      const guides = perSnapshot(catalog, async (snapshot, now) => {
+        const { guidePages } = await import("./guides/Guides.ts")
+        const models = snapshot.models.map((model) => modelAt(model, now))
+        return guidePages({
+          models,
+          listed: listModel,
+          published: describe(snapshot, now),
+          publicUrl: options.publicUrl
+        })
       })
       const home = Effect.promise(async () => (await import("./Home.ts")).homePage({ ...about, baseUrl }))
 
@@ -58,6 +69,13 @@ export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boole
               send
             )
           )
+        )
+        .handleRaw("guide", ({ path: { name } }) =>
+          Effect.gen(function* () {
+            const made = yield* guides
+            const page = (yield* Effect.promise(() => made)).get(name)
+            return yield* page === undefined ? new UnknownEndpoint() : send(page)
+          })
         )
         .handleRaw("contract", () => Effect.map(contract, (text) => respond(jsonText(200, text))))
         .handleRaw("adminContract", () =>

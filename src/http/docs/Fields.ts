@@ -1,5 +1,6 @@
 import type { Document, JsonSchema } from "./Document.ts"
-import { type Html, html, markdown } from "./Html.ts"
+import { type Html, html } from "./Html.ts"
+import { markdown } from "./Markdown.ts"
 
 type Schemas = Document["components"]["schemas"]
 

@@ -19,6 +19,7 @@ export const homePage = ({ baseUrl, description, title, version }: About): Page 
 <p>${description}</p>
 <p>See what it can do and what that costs:</p>
 ${codeBlock("The first request", `curl ${baseUrl}/models \\\n  -H "Authorization: Bearer $GATEWAY_KEY"`)}
-<p><a href="docs">API reference</a> &middot; <a href="v1/openapi.json">OpenAPI document</a></p>
+<p><a href="docs">API reference</a> &middot; <a href="docs/models">Models and prices</a> &middot;
+<a href="docs/agents">Coding agents</a> &middot; <a href="v1/openapi.json">OpenAPI document</a></p>
 </main>`
   })

@@ -22,27 +22,3 @@ export const html = ({ raw }: TemplateStringsArray, ...parts: ReadonlyArray<Part
 /** A scrolling block that the keyboard reaches, too. */
 export const codeBlock = (label: string, text: string, classes = "") =>
   html`<pre class="${classes}" tabindex="0" role="group" aria-label="${label}"><code>${text}</code></pre>`
-
-/** The class of a block that is only shown with the examples of its language. */
-const samples: Readonly<Record<string, string>> = {
-  sh: "sample curl",
-  python: "sample python",
-  js: "sample javascript"
-}
-
-/** Renders code spans only, no other Markdown. */
-export const inline = (text: string): ReadonlyArray<Part> =>
-  text.split("`").map((piece, at) => (at % 2 === 1 ? html`<code>${piece}</code>` : piece))
-
-const block = (text: string): Html => {
-  const [, language = "", code] = /^```(.*)\n([\s\S]*?)\n```$/.exec(text) ?? []
-  if (code !== undefined) return codeBlock("Example", code, samples[language])
-  if (text.startsWith("## ")) return html`<h3>${text.slice(3).trimEnd()}</h3>`
-  const lines = text.trimEnd().split("\n")
-  return lines.every((line) => line.startsWith("- "))
-    ? html`<ul>${lines.map((line) => html`<li>${inline(line.slice(2))}</li>`)}</ul>`
-    : html`<p>${inline(text)}</p>`
-}
-
-/** The little of Markdown that our descriptions use: paragraphs, headings, lists, code. */
-export const markdown = (text = ""): Html => html`${(text.match(/^```[\s\S]*?^```|(?:^.+\n?)+/gm) ?? []).map(block)}`

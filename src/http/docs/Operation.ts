@@ -2,7 +2,8 @@ import { Predicate, Schema } from "effect"
 import { Envelope } from "../errors/ErrorMessages.ts"
 import type { Document, JsonSchema, MediaType, Operation, Parameter, Response } from "./Document.ts"
 import { fieldsOf } from "./Fields.ts"
-import { codeBlock, type Html, html, inline, markdown } from "./Html.ts"
+import { codeBlock, type Html, html } from "./Html.ts"
+import { inline, markdown } from "./Markdown.ts"
 import { type FormField, languages, type SampleRequest, snippet } from "./Snippets.ts"
 
 export interface Endpoint {

@@ -1,8 +1,10 @@
 import { decodeDocument } from "./Document.ts"
-import { Html, html, markdown } from "./Html.ts"
+import { Html, html } from "./Html.ts"
+import { markdown } from "./Markdown.ts"
 import { type Endpoint, operationView } from "./Operation.ts"
 import { makePage, type Page } from "./Page.ts"
 import { script } from "./Script.ts"
+import { siteAt, siteBar } from "./Site.ts"
 import { languages } from "./Snippets.ts"
 import { reference } from "./Style.ts"
 
@@ -10,7 +12,7 @@ const methods = ["post", "get", "delete"]
 
 // By hand: Scalar's page has 3.5 MB, and shows nothing without scripts or under the policy of our pages.
 /** Shows the published OpenAPI document. */
-export const referencePage = (published: unknown): Page => {
+export const referencePage = (published: unknown, publicUrl: string): Page => {
   const document = decodeDocument(published)
   const { info, paths, servers, tags } = document
   const [{ url }] = servers
@@ -34,11 +36,10 @@ export const referencePage = (published: unknown): Page => {
     const checked = at === 0 ? new Html(" checked") : undefined
     return html`<label><input type="radio" name="language" id="${id}" value="${id}"${checked}> ${language}</label>`
   })
-  const body = html`<a class="skip" href="#content">Skip to the content</a>
-<header><strong>${info.title}</strong>
-<fieldset><legend>Language of the examples</legend>${choices}</fieldset></header>
+  const body = html`${siteBar(info.title, siteAt(publicUrl))}
+<div class="choices"><fieldset><legend>Language of the examples</legend>${choices}</fieldset></div>
 <div class="page">
-<nav aria-label="Operations"><details open><summary>Operations</summary>${menu}</details></nav>
+<nav class="contents" aria-label="Operations"><details open><summary>Operations</summary>${menu}</details></nav>
 <main id="content" tabindex="-1">
 <h1>${info.title} <small>${info.version}</small></h1>
 ${markdown(info.description)}

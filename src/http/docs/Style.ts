@@ -34,28 +34,72 @@ h1 { margin: 0 0 .5rem; font-size: 1.8rem }
 h1 small { font-size: .9rem; font-weight: normal; color: var(--soft) }
 `
 
-export const reference = `${base}
+const page = `${base}
 .skip { position: absolute; left: -99rem }
 .skip:focus { left: .5rem; top: .5rem; z-index: 3; background: var(--back); padding: .5rem }
-header {
-  position: sticky; top: 0; z-index: 2; display: flex; flex-wrap: wrap; gap: .25rem 1.25rem; align-items: center;
-  padding: .6rem 1.25rem; background: var(--back); border-bottom: 1px solid var(--line);
+header { padding: .6rem 1.25rem; border-bottom: 1px solid var(--line) }
+header ul { display: flex; flex-wrap: wrap; list-style: none; margin: 0 -.5rem; padding: 0; font-size: .9rem }
+header a { display: block; padding: .3rem .5rem; text-decoration: none; border-radius: 6px }
+header a[aria-current] { color: inherit; font-weight: 600; text-decoration: underline }
+.contents { padding: .75rem 1.25rem; border-bottom: 1px solid var(--line); font-size: .9rem }
+.contents h2 { margin: 1rem 0 .25rem; font-size: .75rem; text-transform: uppercase; letter-spacing: .06em; color: var(--soft) }
+.contents ul { list-style: none; margin: 0; padding: 0 }
+.contents a { display: block; padding: .3rem .4rem; color: inherit; text-decoration: none; border-radius: 6px }
+.contents a:hover { background: var(--panel) }
+main { padding: 1.5rem 1.25rem 6rem; min-width: 0 }
+h1 { margin: 0 0 .5rem; font-size: 1.9rem }
+main h2 { margin: 3.5rem 0 .5rem; font-size: 1.45rem }
+h3 { margin: 0 0 .4rem; font-size: 1.2rem }
+details { margin: .4rem 0 }
+summary { cursor: pointer; width: fit-content; font-size: .88rem; color: var(--accent) }
+.contents summary { font-weight: 600; color: inherit }
+table { border-collapse: collapse; width: 100%; font-size: .88rem; margin: .5rem 0 }
+th, td { text-align: left; vertical-align: top; padding: .5rem .6rem .5rem 0; border-top: 1px solid var(--line) }
+.block { position: relative }
+.copy {
+  position: absolute; right: .45rem; top: .45rem; font: .72rem system-ui, sans-serif; padding: .2rem .5rem; cursor: pointer;
+  color: var(--soft); background: var(--back); border: 1px solid var(--line); border-radius: 5px;
 }
-header strong { display: none }
+@media (min-width: 60rem) {
+  header { display: flex; align-items: center; gap: 2rem }
+  .page { display: grid; grid-template-columns: 16rem minmax(0, 1fr) }
+  .contents { position: sticky; top: 0; height: 100vh; overflow: auto; border: 0; border-right: 1px solid var(--line) }
+  main { padding: 2rem 2.5rem 8rem; max-width: 88rem }
+}
+`
+
+export const guide = `${page}
+html { scroll-padding-top: 1rem }
+main { line-height: 1.6 }
+main > p, main > ul { max-width: 48rem }
+main > ul > li, main > p { overflow-wrap: anywhere }
+caption { text-align: left; color: var(--soft); font-size: .85rem }
+.model { padding: 1.25rem 0; border-top: 1px solid var(--line); max-width: 48rem }
+.model dl { display: grid; gap: .2rem 1.5rem; grid-template-columns: repeat(auto-fit, minmax(min(18rem, 100%), 1fr)); margin: 0; font-size: .9rem }
+.model dt { display: inline; color: var(--soft) }
+.model dt::after { content: ": " }
+.model dd { display: inline; margin: 0 }
+.prices { font-variant-numeric: tabular-nums }
+.prices tbody th { font-weight: normal }
+@media (min-width: 60rem) {
+  .wide code { overflow-wrap: break-word }
+}
+@media (max-width: 59.99rem) {
+  .wide thead { position: absolute; left: -99rem }
+  .wide tbody, .wide tr, .wide td { display: block }
+  .wide tr { padding: .6rem 0; border-top: 1px solid var(--line) }
+  .wide td { padding: .1rem 0; border: 0 }
+  .wide td:not(:empty)::before { content: attr(data-label) ": "; color: var(--soft) }
+}
+`
+
+export const reference = `${page}
+.choices { position: sticky; top: 0; z-index: 2; padding: .6rem 1.25rem; background: var(--back); border-bottom: 1px solid var(--line) }
 fieldset { display: flex; border: 0; margin: 0; padding: 0; gap: .9rem }
 legend { position: absolute; left: -99rem }
 fieldset label { cursor: pointer; font-size: .9rem }
-nav { padding: .75rem 1.25rem; border-bottom: 1px solid var(--line); font-size: .9rem }
-nav h2 { margin: 1rem 0 .25rem; font-size: .75rem; text-transform: uppercase; letter-spacing: .06em; color: var(--soft) }
-nav ul { list-style: none; margin: 0; padding: 0 }
-nav a { display: block; padding: .3rem .4rem; color: inherit; text-decoration: none; border-radius: 6px }
-nav a:hover { background: var(--panel) }
-main { padding: 1.5rem 1.25rem 6rem; min-width: 0 }
-h1 { margin: 0 0 .5rem; font-size: 1.9rem }
 h1 small { font-size: .9rem; font-weight: normal; color: var(--soft) }
-main h2 { margin: 3.5rem 0 .5rem; font-size: 1.45rem }
-main h2, nav h2 { text-transform: capitalize }
-h3 { margin: 0 0 .4rem; font-size: 1.2rem }
+main h2, .contents h2 { text-transform: capitalize }
 h3 a { color: inherit; text-decoration: none }
 h3 a:hover { text-decoration: underline }
 h4 { margin: 1.5rem 0 .5rem; font-size: .95rem }
@@ -73,28 +117,15 @@ h4 { margin: 1.5rem 0 .5rem; font-size: .95rem }
 .required { color: var(--warn); font-size: .78rem }
 .fields .limits, .fields .values { color: var(--soft); font-size: .85rem }
 .media { font: .82rem var(--mono); color: var(--soft) }
-details { margin: .4rem 0 }
-summary { cursor: pointer; width: fit-content; font-size: .88rem; color: var(--accent) }
-nav summary { font-weight: 600; color: inherit }
 details > .fields { margin: .3rem 0 .3rem .3rem; padding-left: .9rem; border-left: 2px solid var(--line) }
 .status { font-family: var(--mono) }
 .answer p { margin: .2rem 0 }
-table { border-collapse: collapse; width: 100%; font-size: .88rem; margin: .5rem 0 }
-th, td { text-align: left; vertical-align: top; padding: .5rem .6rem .5rem 0; border-top: 1px solid var(--line) }
 td ul { margin: .3rem 0 0; padding: 0; list-style: none }
 td li { margin: .2rem 0 }
-.block { position: relative }
-.copy {
-  position: absolute; right: .45rem; top: .45rem; font: .72rem system-ui, sans-serif; padding: .2rem .5rem; cursor: pointer;
-  color: var(--soft); background: var(--back); border: 1px solid var(--line); border-radius: 5px;
-}
 body:has(#curl:checked) .sample:not(.curl), body:has(#python:checked) .sample:not(.python),
 body:has(#javascript:checked) .sample:not(.javascript) { display: none }
 @media (min-width: 60rem) {
-  header strong { display: block; margin-right: auto }
-  .page { display: grid; grid-template-columns: 16rem minmax(0, 1fr) }
-  nav { position: sticky; top: 3.1rem; height: calc(100vh - 3.1rem); overflow: auto; border: 0; border-right: 1px solid var(--line) }
-  main { padding: 2rem 2.5rem 8rem; max-width: 88rem }
+  .contents { top: 2.75rem; height: calc(100vh - 2.75rem) }
 }
 @media (min-width: 80rem) {
   .columns { grid-template-columns: minmax(0, 1fr) minmax(0, 1fr); gap: 2.5rem }

@@ -1,5 +1,6 @@
 import { Effect, Struct } from "effect"
 import type { Page } from "playwright-core"
+import { guides } from "../../../src/http/docs/Site.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { isSkipped, openPage } from "../../harness/client/Browser.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
@@ -93,12 +94,12 @@ withLayer(gateway)("in a browser", (it) => {
       await page.keyboard.press("Tab")
       assert.strictEqual(await focused(page), "Skip to the content")
       const reached = new Set<unknown>()
-      for (let steps = 0; steps < operations.length + 4; steps++) {
+      for (let steps = 0; steps < operations.length + guides.length + 5; steps++) {
         await page.keyboard.press("Tab")
         reached.add(await focused(page))
       }
       assert.includeMembers([...reached], operations.map(Struct.get("summary")))
-      await page.getByRole("navigation").getByRole("link", { name: "Create a video" }).focus()
+      await page.getByRole("navigation", { name: "Operations" }).getByRole("link", { name: "Create a video" }).focus()
       await page.keyboard.press("Enter")
       await page.waitForURL(`${url}/docs#createVideo`)
       await page.keyboard.press("Tab")
