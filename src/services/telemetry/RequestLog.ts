@@ -6,6 +6,7 @@ import { columnNames, type RequestColumn, requestColumns, toFields } from "../re
 import { type RequestEntry, toRow } from "../requests/RequestEntry.ts"
 import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
+import { countFailures, type FailureCount, type FailureQuery } from "./RequestFailures.ts"
 import { listRequests, type RequestQuery } from "./RequestListing.ts"
 import * as Outbox from "./RequestLogOutbox.ts"
 import { type AddressSearch, checkSearch, type SearchTooLong } from "./RequestSearch.ts"
@@ -37,6 +38,8 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
     /** A later entry of a request replaces its outcome, e.g. when its charge was refunded. */
     readonly write: (entry: RequestEntry) => Effect.Effect<void>
     readonly list: (scope: OrganizationScope, query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
+    /** Of those that were refused, failed or broke off, how many were told what. */
+    readonly failures: (scope: OrganizationScope, query: FailureQuery) => Effect.Effect<ReadonlyArray<FailureCount>>
     /** Fails where listing would read far more rows than it lists. */
     readonly checkSearch: (scope: OrganizationScope, search: AddressSearch) => Effect.Effect<void, SearchTooLong>
     readonly prune: (olderThan: Duration.Duration) => Effect.Effect<number>
@@ -79,6 +82,9 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         write,
         list: Effect.fn("RequestLog.list")((scope: OrganizationScope, query: RequestQuery) =>
           rows(listRequests(sql, scope, query))
+        ),
+        failures: Effect.fn("RequestLog.failures")((scope: OrganizationScope, query: FailureQuery) =>
+          countFailures(sql, scope, query)
         ),
         checkSearch: (scope, search) => checkSearch(sql, { ...search, org: scope.narrow(search.org) }),
         prune: Effect.fn("RequestLog.prune")((olderThan: Duration.Duration) => {

@@ -50,6 +50,7 @@ export const fullOrganization = Effect.gen(function* () {
   const model = `model-${mark}`
   const tag = `tag-${mark}`
   const user = `user-${mark}`
+  const code = `code-${mark}`
   const { name } = read(yield* admin(`/organizations/${org}`))
   const { hint } = read(yield* admin(`/keys/${key}`, { method: "PATCH", body: { name: `key ${mark}` } }))
   const row = yield* logRequest({
@@ -71,6 +72,7 @@ export const fullOrganization = Effect.gen(function* () {
     charge: 7_000_000
   })
   yield* logRequest({ ...owned, model, at: new Date("2026-01-02") })
+  yield* logRequest({ ...owned, status: 429, code })
   const { hold, requestId } = yield* chargeOne({ key, org }, 6_000_000n)
   read(
     yield* admin("/credits", { body: { organization: org, type: "adjustment", amount_usd: 1, note: "canary-note" } }),
@@ -101,7 +103,7 @@ export const fullOrganization = Effect.gen(function* () {
     yield* sql`SELECT id FROM webhook_deliveries WHERE event_id = ${event}`
   )
   const ids = { org, key, row, hold, video, payment, endpoint: endpoint.id, event, entry: entry.id, older: older.id }
-  const words = { name, mark, hint, model, tag, user, requestId }
+  const words = { name, mark, hint, model, tag, user, code, requestId }
   return {
     ...ids,
     ...words,

@@ -48,6 +48,7 @@ const openToMembers = [
   "GET /payments/{id}",
   "GET /requests",
   "GET /requests.csv",
+  "GET /requests/failures",
   "GET /requests/{id}",
   "GET /usage",
   "GET /usage.csv",
@@ -174,7 +175,7 @@ withLayer(layer)("members at the admin API", (it) => {
       assert.strictEqual(yield* stateOf, before)
       assert.strictEqual(seenByOwner, openToMembers.filter((name) => name.startsWith("GET ")).length)
     },
-    240_000
+    480_000
   )
 
   it.effect("read what is theirs, and no field that is the operators' own", function* () {
@@ -187,7 +188,7 @@ withLayer(layer)("members at the admin API", (it) => {
       const own = path.includes("usage") ? `?organization=${ours.org}` : ""
       const seen = yield* admin(path)
       assert.strictEqual(seen.status, 200, `${path} ${seen.text}`)
-      const known = [ours.org, ours.model, ours.name, "payment"].some((one) => seen.text.includes(one))
+      const known = [ours.org, ours.model, ours.name, ours.code, "payment"].some((one) => seen.text.includes(one))
       assert.isTrue(known, `${path} has nothing of its own: ${seen.text}`)
       const whole = yield* owner(`${path}${own}`)
       const namesIn = (text: string) =>

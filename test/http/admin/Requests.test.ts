@@ -268,9 +268,41 @@ withLayer(layer)("requests at the admin API", (it) => {
     }
   })
 
+  it.effect("that failed are counted by status and code, the most frequent first", function* () {
+    const admin = yield* reader
+    const { org, owned } = yield* account
+    const at = (day: number) => new Date(Date.UTC(2026, 2, day))
+    const limited = { ...owned, status: 429, code: "rate_limit_exceeded" }
+    for (const day of [1, 2, 3]) yield* logRequest({ ...limited, at: at(day) })
+    yield* logRequest({ ...limited, code: "tokens_limit_exceeded", at: at(3) })
+    yield* logRequest({ ...owned, status: 404, at: at(4) })
+    yield* logRequest({ ...owned, at: at(4) })
+    yield* logRequest({ ...owned, code: "stream_error", at: at(2) })
+    yield* logRequest({ status: 503, at: at(3) })
+    const count = (status: number, code: string | null, requests: number, day: number) => ({
+      status,
+      code,
+      requests,
+      last_at: at(day).getTime() / 1000
+    })
+    const tokens = count(429, "tokens_limit_exceeded", 1, 3)
+    assert.deepStrictEqual(read(yield* admin(`/requests/failures?organization=${org}`)).data, [
+      count(429, "rate_limit_exceeded", 3, 3),
+      count(404, null, 1, 4),
+      tokens,
+      count(200, "stream_error", 1, 2)
+    ])
+    const span = "since=2026-03-02&until=2026-03-04"
+    assert.deepStrictEqual(read(yield* admin(`/requests/failures?organization=${org}&${span}`)).data, [
+      count(429, "rate_limit_exceeded", 2, 3),
+      tokens,
+      count(200, "stream_error", 1, 2)
+    ])
+  })
+
   it.effect("are for operators only", function* () {
     const { url } = yield* MediaServer
-    for (const path of ["/requests", "/requests.csv", "/requests/x"]) {
+    for (const path of ["/requests", "/requests.csv", "/requests/failures", "/requests/x"]) {
       assert.strictEqual((yield* adminAt(url, "ggo_wrong")(path)).status, 401)
     }
   })

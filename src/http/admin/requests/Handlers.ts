@@ -61,6 +61,13 @@ export const RequestsHandlers = HttpApiBuilder.group(
           return yield* streamCsv("requests.csv", csvLines(scope, yield* filterOf(urlParams), { columns }))
         })
       )
+      .handle("failures", ({ urlParams }) =>
+        Effect.gen(function* () {
+          const { scope } = yield* CurrentActor
+          const filter = yield* filtersOf(urlParams)
+          return { data: yield* (yield* currentTurns).takeSoon(log.failures(scope, filter)) }
+        })
+      )
       .handle("show", ({ path: { id } }) =>
         Effect.gen(function* () {
           const { scope } = yield* CurrentActor

@@ -6,6 +6,7 @@ import { PriceRecord } from "../../../services/admin/requests/Price.ts"
 import { NamedLogRecord } from "../../../services/admin/requests/Record.ts"
 import { countFields } from "../../../services/requests/RequestColumns.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
+import { FailureCount } from "../../../services/telemetry/RequestFailures.ts"
 import { parameter } from "../../schema/Query.ts"
 import { ReadAccess, ReportErrors } from "../Access.ts"
 import { csvBody } from "../Csv.ts"
@@ -115,6 +116,15 @@ const csv = HttpApiEndpoint.get("csv", "/requests.csv")
   .annotate(OpenApi.Summary, "Download the request log")
   .annotate(OpenToMembers, membersDownload({ parameters: ofMembers }))
 
+const Failures = Schema.Struct({ data: Schema.Array(FailureCount) }).annotations({ identifier: "Failures" })
+
+const failures = HttpApiEndpoint.get("failures", "/requests/failures")
+  .setUrlParams(Schema.Struct({ ...organizationParameter, ...spanParameters }))
+  .addSuccess(Failures)
+  .middleware(ReadAccess)
+  .annotate(OpenApi.Summary, "Count the requests that failed by status and code, the most frequent first")
+  .annotate(OpenToMembers, membersSee(Failures, { parameters: ["organization", "since", "until"] }))
+
 export const ShownRequest = Schema.Struct({
   ...ExplainedRequest.fields,
   ...NamedLogRecord.fields,
@@ -145,4 +155,9 @@ const show = HttpApiEndpoint.get("show", "/requests/:id")
     )
   )
 
-export const RequestsGroup = HttpApiGroup.make("requests").add(list).add(csv).add(show).addError(ReportErrors)
+export const RequestsGroup = HttpApiGroup.make("requests")
+  .add(list)
+  .add(csv)
+  .add(failures)
+  .add(show)
+  .addError(ReportErrors)
