@@ -193,7 +193,7 @@ const services = ({ settings }: GatewayOptions) => {
   ] as const
   return Layer.mergeAll(readiness(settings), paymentIntake(settings), ...background).pipe(
     Layer.provideMerge(Layer.merge(generations, Layer.provide(administration, ProcessHolds.layer))),
-    Layer.provide(payments(settings)),
+    Layer.provideMerge(payments(settings)),
     Layer.provideMerge(Layer.mergeAll(access, TokenCounter.layer, Webhooks.layer, routing, media)),
     Layer.provide(fetching(settings)),
     Layer.provideMerge(Layer.merge(Ledger.layer, Idempotency.layer)),

@@ -23,6 +23,7 @@ export class AdminOptions extends Context.Tag("gateway/http/AdminOptions")<
     readonly consolePublic: boolean
     /** Members are let in from anywhere, and operators only where `consolePublic` does. */
     readonly membersPublic: boolean
+    readonly takesPayments?: boolean | undefined
   }
 >() {}
 

@@ -1,4 +1,5 @@
 import { Effect, Redacted } from "effect"
+import { maxStored } from "../../../src/domain/Money.ts"
 import { Operators } from "../../../src/services/admin/Operators.ts"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt, type Sent } from "../../harness/client/HttpCalls.ts"
@@ -38,9 +39,10 @@ withLayer(layer)("operators at the admin API", (it) => {
   it.effect("a token opens a session in a cookie that scripts cannot read", function* () {
     const { id, name, token } = yield* hire("write")
     const { answer, cookie, session } = yield* signIn({ token })
-    const { expires_at, operator, sandbox } = read(answer)
+    const { expires_at, operator, payments, sandbox } = read(answer)
     assert.deepStrictEqual(operator, { id, name, role: "write" })
     assert.isFalse(sandbox)
+    assert.deepStrictEqual(payments, { minimum_usd: 0, maximum_usd: Number(maxStored) / 1e9 })
     assert.approximately(expires_at, Date.now() / 1000 + 12 * 3600, 60)
     assert.match(cookie, /^gateway_session=[\w-]{43}; HttpOnly; SameSite=Strict; Max-Age=43200$/)
     assert.strictEqual(answer.headers.get("cache-control"), "no-store")

@@ -5,6 +5,7 @@ import { InvalidRequest, NotSignedIn } from "../../../domain/Failure.ts"
 import { Operators, type Session, sessionHours } from "../../../services/admin/Operators.ts"
 import { SignInLimiter } from "../../../services/admin/SignInLimiter.ts"
 import { Catalog } from "../../../services/catalog/Catalog.ts"
+import { PaymentTerms } from "../../../services/payments/PaymentProvider.ts"
 import { json, respond } from "../../Answer.ts"
 import { RequestContext } from "../../admission/RequestContext.ts"
 import { AdminApi } from "../AdminApi.ts"
@@ -27,16 +28,19 @@ export const SessionHandlers = HttpApiBuilder.group(
     const limiter = yield* SignInLimiter
     const catalog = yield* Catalog
     const options = yield* AdminOptions
+    const { maximum, minimum } = yield* PaymentTerms
     const { version } = packageJson
     const isSecure = options.publicUrl.startsWith("https:")
 
     // Without a path it is for the address of the API, wherever a proxy has put it.
     const cookie = (secret: string, maxAge: number) =>
       `${sessionCookie}=${secret}; HttpOnly; SameSite=Strict; Max-Age=${maxAge}${isSecure ? "; Secure" : ""}`
+    const payments = options.takesPayments === true ? { minimum_usd: minimum, maximum_usd: maximum } : null
     const recordOf = ({ expires_at, operator: { id, name, org, org_name, role } }: Session) =>
       Schema.encodeSync(SessionRecord)({
         operator: { id, name, role },
         ...(org !== null && { organization: { id: org, name: org_name } }),
+        payments,
         expires_at,
         sandbox: catalog.current.sandbox,
         version

@@ -2,13 +2,16 @@ import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
 import { Role } from "../../../domain/Operator.ts"
 import { body, optionalField } from "../../../services/resources/BodyFields.ts"
-import { TextOrNull, UnixSeconds } from "../../../services/resources/Record.ts"
+import { TextOrNull, UnixSeconds, Usd } from "../../../services/resources/Record.ts"
 import { BadRequest, Forbidden, LoopbackAccess, TooManyAttempts, Unauthenticated } from "../Access.ts"
 
 export const SessionRecord = Schema.Struct({
   operator: Schema.Struct({ id: Schema.String, name: Schema.String, role: Role }),
   organization: Schema.optional(Schema.Struct({ id: Schema.String, name: TextOrNull })).annotations({
     description: "Whose member it is; left out for operators of the gateway."
+  }),
+  payments: Schema.NullOr(Schema.Struct({ minimum_usd: Usd, maximum_usd: Usd })).annotations({
+    description: "The least and the most that one payment can be; null where payments are not set up."
   }),
   expires_at: UnixSeconds,
   /** Whether models without a credential are answered by the sandbox. */
