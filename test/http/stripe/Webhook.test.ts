@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
 import { callAt } from "../../harness/client/HttpCalls.ts"
 import { eventually, times } from "../../harness/database/Money.ts"
@@ -7,17 +7,7 @@ import { customer, layer, ServedGateway } from "../../harness/gateway/ServedGate
 import { assert, withLayer } from "../../harness/It.ts"
 import * as FakeStripe from "../../harness/stripe/FakeStripe.ts"
 import type { StripeEvent } from "../../harness/stripe/StripeAccount.ts"
-
-class Stripe extends Context.Tag("test/Stripe")<Stripe, FakeStripe.FakeStripe>() {}
-
-const suite = Layer.unwrapScoped(
-  Effect.map(FakeStripe.make, (stripe) =>
-    Layer.merge(
-      Layer.succeed(Stripe, stripe),
-      layer(Effect.succeed({ env: { ...FakeStripe.environmentFor(stripe), SANDBOX: "true" } }))
-    )
-  )
-)
+import * as StripeGateway from "../../harness/stripe/StripeGateway.ts"
 
 /** An organization, its operator, and a payment of it. */
 const setUp = Effect.fnUntraced(function* (amount = 20) {
@@ -36,9 +26,9 @@ const counted = Effect.map(
   ({ length }) => length
 )
 
-withLayer(suite)("a gateway that takes payments by Stripe", (it) => {
+withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it) => {
   it.effect("makes a page for a payment that it has written down", function* () {
-    const { account, calls } = yield* Stripe
+    const { account, calls } = yield* StripeGateway.Stripe
     const { org, page, session } = yield* setUp(12.5)
     assert.match(page.id, /^pay_[0-9a-f]{32}$/)
     assert.strictEqual(page.url, account.sessions.get(session)?.["url"])
@@ -56,7 +46,7 @@ withLayer(suite)("a gateway that takes payments by Stripe", (it) => {
   })
 
   it.effect("tries a page again under the same key, and makes one session", function* () {
-    const { account, calls, troubles } = yield* Stripe
+    const { account, calls, troubles } = yield* StripeGateway.Stripe
     const before = account.sessions.size
     troubles.push("break after", 500)
     const { page } = yield* setUp()
@@ -77,7 +67,7 @@ withLayer(suite)("a gateway that takes payments by Stripe", (it) => {
   })
 
   it.effect("credits what was paid, however many deliveries come at once", function* () {
-    const { account } = yield* Stripe
+    const { account } = yield* StripeGateway.Stripe
     const { admin, funds, page, session, url } = yield* setUp()
     const event = account.complete(session)
     const answers = yield* Effect.forEach(times(20), () => FakeStripe.deliver(url, event), { concurrency: 20 })
@@ -91,7 +81,7 @@ withLayer(suite)("a gateway that takes payments by Stripe", (it) => {
   })
 
   it.effect("refuses what Stripe did not sign for it now, and keeps nothing of it", function* () {
-    const { account } = yield* Stripe
+    const { account } = yield* StripeGateway.Stripe
     const { funds, session, url } = yield* setUp()
     const event = account.complete(session)
     const body = JSON.stringify(event)
@@ -127,7 +117,7 @@ withLayer(suite)("a gateway that takes payments by Stripe", (it) => {
   it.effect(
     "writes an event of an unknown type down, and asks for one again while Stripe cannot be asked",
     function* () {
-      const { account, troubles } = yield* Stripe
+      const { account, troubles } = yield* StripeGateway.Stripe
       const { funds, session, url } = yield* setUp()
       const event = account.complete(session)
       const unknown: StripeEvent = { ...event, id: `${event.id}y`, type: "customer.created" }
@@ -144,7 +134,7 @@ withLayer(suite)("a gateway that takes payments by Stripe", (it) => {
   )
 
   it.effect("suspends an organization's requests while a payment is disputed", function* () {
-    const { account } = yield* Stripe
+    const { account } = yield* StripeGateway.Stripe
     const { openai, session, url } = yield* setUp()
     yield* FakeStripe.deliver(url, account.complete(session))
     const ask = Effect.promise(() =>
@@ -169,7 +159,7 @@ withLayer(suite)("a gateway that takes payments by Stripe", (it) => {
   })
 
   it.effect("says that a payment was not credited until it is given back", function* () {
-    const { account } = yield* Stripe
+    const { account } = yield* StripeGateway.Stripe
     const { admin, url } = yield* setUp()
     const { id } = account.createSession({ cents: 700 })
     yield* FakeStripe.deliver(url, account.complete(id))

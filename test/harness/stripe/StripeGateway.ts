@@ -1,0 +1,17 @@
+/** `layer`: a gateway in the process of the tests, whose customers pay by `Stripe`. */
+
+import { Context, Effect, Layer } from "effect"
+import * as Served from "../gateway/ServedGateway.ts"
+import * as FakeStripe from "./FakeStripe.ts"
+
+export class Stripe extends Context.Tag("test/Stripe")<Stripe, FakeStripe.FakeStripe>() {}
+
+export const layer = (env: Readonly<Record<string, string>> = {}) =>
+  Layer.unwrapScoped(
+    Effect.map(FakeStripe.make, (stripe) =>
+      Layer.merge(
+        Layer.succeed(Stripe, stripe),
+        Served.layer(Effect.succeed({ env: { ...FakeStripe.environmentFor(stripe), SANDBOX: "true", ...env } }))
+      )
+    )
+  )
