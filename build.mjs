@@ -102,7 +102,7 @@ const describeInputs = async (build) => {
   return JSON.stringify(consoleInputs)
 }
 
-const maxConsoleBytes = 70_000
+const maxConsoleBytes = 75_000
 
 /** The browser's program: one script, one style sheet, and the page that names them. */
 const bundleConsole = async (build) => {

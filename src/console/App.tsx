@@ -5,12 +5,12 @@ import { Empty } from "./parts/Empty.tsx"
 import { Page } from "./parts/Page.tsx"
 import { Toasts } from "./parts/Toasts.tsx"
 import { useSessionState } from "./Session.ts"
-import { views } from "./views.ts"
+import { useViews } from "./views.ts"
 
 const Current = () => {
   const { path } = useRoute()
   const [first = "", id] = path
-  const view = views.find((one) => one.path === first)
+  const view = useViews().find((one) => one.path === first)
   const Detail = view?.detail
   if (view !== undefined && id === undefined) return <view.view />
   if (Detail !== undefined && id !== undefined) return <Detail key={id} id={id} />

@@ -16,13 +16,28 @@ const state = makeStore<State>({ is: "loading" })
 
 export const useSessionState = (): State => useStore(state)
 
+const useSession = (): Session | undefined => {
+  const current = useSessionState()
+  return current.is === "signed in" ? current.session : undefined
+}
+
+/** The organization whose member has signed in; undefined for an operator of the gateway. */
+export const useMembership = (): Session["organization"] => useSession()?.organization
+
+/** The least and the most that one payment can be; null where payments are not set up. */
+export const usePaymentLimits = (): Session["payments"] => useSession()?.payments ?? null
+
 const ranks: Readonly<Record<Role, number>> = { read: 0, write: 1, owner: 2 }
 
 /** Whether the operator may do what needs the role. */
 export const useRole = (role: Role): boolean => {
-  const current = useSessionState()
-  return current.is === "signed in" && ranks[current.session.operator.role] >= ranks[role]
+  const session = useSession()
+  return session !== undefined && ranks[session.operator.role] >= ranks[role]
 }
+
+/** What those who have signed in may see: members nothing that is internal. */
+export const useVisible = <A extends { readonly isInternal?: boolean }>(all: ReadonlyArray<A>): ReadonlyArray<A> =>
+  useMembership() === undefined ? all : all.filter(({ isInternal }) => !isInternal)
 
 const enter = (session: Session) => state.set({ is: "signed in", session })
 const refuse = (error: unknown) => state.set({ is: "signed out", error: asApiError(error) })

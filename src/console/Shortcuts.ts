@@ -1,6 +1,6 @@
 import { useEffect, useState } from "preact/hooks"
 import { link } from "./Route.ts"
-import { views } from "./views.ts"
+import { useViews } from "./views.ts"
 
 const isTyping = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement && (target.isContentEditable || target.matches("input, select, textarea"))
@@ -18,6 +18,7 @@ const isSearch = ({ altKey, ctrlKey, key, metaKey, shiftKey }: KeyboardEvent): b
 /** Returns which dialog the keys have opened, and how to open or close one. */
 export const useShortcuts = () => {
   const [opened, open] = useState<Opened>()
+  const views = useViews()
   useEffect(() => {
     let chordUntil = 0
     const press = (event: KeyboardEvent) => {
@@ -37,6 +38,6 @@ export const useShortcuts = () => {
     }
     addEventListener("keydown", press)
     return () => removeEventListener("keydown", press)
-  }, [])
+  }, [views])
   return { opened, open, close: () => open(undefined) } as const
 }

@@ -1,4 +1,5 @@
 import type { ComponentType } from "preact"
+import { useMembership, usePaymentLimits } from "./Session.ts"
 import { Audit } from "./views/audit/Audit.tsx"
 import { Settings } from "./views/control/SettingsView.tsx"
 import { Holds } from "./views/holds/Holds.tsx"
@@ -6,6 +7,11 @@ import { Ledger } from "./views/ledger/Ledger.tsx"
 import { Now } from "./views/now/Now.tsx"
 import { Organization } from "./views/organizations/Organization.tsx"
 import { Organizations } from "./views/organizations/Organizations.tsx"
+import { Overview } from "./views/overview/Overview.tsx"
+import { OwnKeys } from "./views/overview/OwnKeys.tsx"
+import { OwnStatement } from "./views/overview/OwnStatement.tsx"
+import { Payment } from "./views/payments/Payment.tsx"
+import { Payments } from "./views/payments/Payments.tsx"
 import { Request } from "./views/requests/Request.tsx"
 import { Requests } from "./views/requests/Requests.tsx"
 import { Routes } from "./views/routes/Routes.tsx"
@@ -27,18 +33,49 @@ interface View {
   readonly detail?: ComponentType<{ readonly id: string }>
 }
 
-/** In the order of the navigation. */
-export const views: ReadonlyArray<View> = [
+const requests: View = { path: "requests", title: "Requests", key: "r", view: Requests, detail: Request }
+const usage: View = { path: "usage", title: "Usage", key: "u", view: Usage }
+const videos: View = { path: "videos", title: "Videos", key: "v", view: Videos, detail: Video }
+const webhooks: View = { path: "webhooks", title: "Webhooks", key: "w", view: Webhooks }
+const payments: View = { path: "payments", title: "Payments", key: "p", view: Payments, detail: Payment }
+
+/** In the order of the navigation, as below. */
+const ofOperators: ReadonlyArray<View> = [
   { path: "", title: "Now", key: "n", view: Now },
-  { path: "requests", title: "Requests", key: "r", view: Requests, detail: Request },
-  { path: "usage", title: "Usage", key: "u", view: Usage },
+  requests,
+  usage,
   { path: "organizations", title: "Organizations", key: "o", view: Organizations, detail: Organization },
   { path: "ledger", title: "Ledger", key: "l", view: Ledger },
   { path: "statements", title: "Statements", key: "m", view: Statements, detail: Statement },
+  payments,
   { path: "holds", title: "Open holds", key: "h", view: Holds },
-  { path: "videos", title: "Videos", key: "v", view: Videos, detail: Video },
+  videos,
   { path: "routes", title: "Routes", key: "t", view: Routes },
-  { path: "webhooks", title: "Webhooks", key: "w", view: Webhooks },
+  webhooks,
   { path: "audit", title: "Audit", key: "a", view: Audit },
   { path: "settings", title: "Settings", key: "s", view: Settings }
 ]
+
+const ofMembers: ReadonlyArray<View> = [
+  { path: "", title: "Overview", key: "o", view: Overview },
+  requests,
+  usage,
+  { path: "keys", title: "Keys", key: "k", view: OwnKeys },
+  videos,
+  webhooks,
+  { path: "statements", title: "Statements", key: "m", view: OwnStatement },
+  { ...payments, title: "Add credits" }
+]
+
+const withPayments = { ofOperators, ofMembers }
+
+const withoutPayments = {
+  ofOperators: ofOperators.filter(({ path }) => path !== payments.path),
+  ofMembers: ofMembers.filter(({ path }) => path !== payments.path)
+}
+
+/** Those of who has signed in: there are no others. */
+export const useViews = (): ReadonlyArray<View> => {
+  const all = usePaymentLimits() === null ? withoutPayments : withPayments
+  return useMembership() === undefined ? all.ofOperators : all.ofMembers
+}

@@ -4,6 +4,7 @@ import { Effect } from "effect"
 import type { Locator, Page } from "playwright-core"
 import { vi } from "vitest"
 import type { Role } from "../../src/domain/Operator.ts"
+import type { OrgId } from "../../src/domain/Organization.ts"
 import { hire } from "../harness/client/AdminClient.ts"
 import { openPage } from "../harness/client/Browser.ts"
 import { ServedGateway } from "../harness/gateway/ServedGateway.ts"
@@ -24,6 +25,8 @@ export const answerWith = (page: Page, answers: Answers) =>
 
 export interface ConsoleOptions extends NonNullable<Parameters<typeof openPage>[1]> {
   readonly role?: Role
+  /** Whose member signs in; an operator of the gateway where undefined. */
+  readonly org?: OrgId
   /** The view to open. */
   readonly hash?: string
   readonly answers?: Answers
@@ -31,9 +34,9 @@ export interface ConsoleOptions extends NonNullable<Parameters<typeof openPage>[
 
 /** The console in a browser of its own, with a new operator signed in. */
 export const openConsole = Effect.fnUntraced(function* (given: ConsoleOptions = {}) {
-  const { answers = {}, hash = "#/", role = "owner", ...options } = given
+  const { answers = {}, hash = "#/", org, role = "owner", ...options } = given
   const { url } = yield* ServedGateway
-  const operator = yield* hire(role)
+  const operator = yield* hire(role, org)
   const { page, problems } = yield* openPage([url], options)
   yield* Effect.promise(async () => {
     await answerWith(page, answers)

@@ -105,7 +105,7 @@ withLayer(gateway)("organizations in the console", (it) => {
     const { page, problems } = yield* openConsole({ hash: `#/organizations/${id}`, role: "read" })
     yield* Effect.promise(async () => {
       await heading(page, name).waitFor()
-      await page.getByText("It has no keys that work.").waitFor()
+      await page.getByText("There are no keys that work.").waitFor()
       assert.deepStrictEqual(await page.locator("main button").allInnerTexts(), [])
     })
     assert.deepStrictEqual(without(problems), [])
@@ -121,7 +121,7 @@ withLayer(gateway)("organizations in the console", (it) => {
     yield* Effect.promise(async () => {
       await page.getByRole("link", { name: "<img src=x" }).first().click()
       await heading(page, name).waitFor()
-      await page.getByText("It has no keys that work.").waitFor()
+      await page.getByText("There are no keys that work.").waitFor()
       assert.strictEqual(await page.title(), `${name} · Gateway`)
       assert.strictEqual(await page.locator("main img").count(), 0)
       assert.strictEqual(await overflow(page), 0)

@@ -19,6 +19,13 @@ export const memberBugs: ReadonlyArray<Bug> = [
     caughtBy: [members]
   },
   {
+    name: "refusals of other organizations are counted",
+    file: "src/services/telemetry/RequestFailures.ts",
+    find: "equals(sql, { org_id: scope.narrow(org) })",
+    replace: "equals(sql, { org_id: org })",
+    caughtBy: [members]
+  },
+  {
     name: "a member sees what a request costs",
     file: "src/http/admin/requests/Schema.ts",
     find: '  "usage",\n  "charge_usd",',

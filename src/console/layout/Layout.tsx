@@ -1,13 +1,14 @@
 import type { ComponentChildren } from "preact"
 import { useEffect, useRef } from "preact/hooks"
 import { useRoute } from "../CurrentRoute.ts"
+import { shorten } from "../format/Short.ts"
 import { Dialog } from "../parts/Dialog.tsx"
 import { link } from "../Route.ts"
 import { type Session, signOut } from "../Session.ts"
 import { useShortcuts } from "../Shortcuts.ts"
 import { SearchDialog } from "../search/SearchDialog.tsx"
 import { setTheme, themes, useTheme } from "../Theme.ts"
-import { views } from "../views.ts"
+import { useViews } from "../views.ts"
 
 const Navigation = () => {
   const { path } = useRoute()
@@ -19,7 +20,7 @@ const Navigation = () => {
   }, [first])
   return (
     <nav ref={list} aria-label="Views">
-      {views.map((view) => (
+      {useViews().map((view) => (
         <a key={view.path} href={link([view.path])} aria-current={first === view.path ? "page" : undefined}>
           {view.title}
         </a>
@@ -43,6 +44,15 @@ const ThemeSwitch = () => {
   )
 }
 
+const longestName = 60
+
+/** Whose member has signed in. */
+const Organization = ({ name }: { readonly name: string }) => (
+  <strong class="organization" title={name.length > longestName ? name : undefined}>
+    <bdi>{shorten(name, longestName)}</bdi>
+  </strong>
+)
+
 const ownShortcuts = [
   ["/", "search"],
   ["Ctrl K", "search, from a field too"],
@@ -54,7 +64,7 @@ const ownShortcuts = [
 const ShortcutList = ({ close }: { readonly close: () => void }) => (
   <Dialog title="Shortcuts" onClose={close}>
     <dl class="facts">
-      {[...views.map(({ key, title }) => [`g ${key}`, title]), ...ownShortcuts].map(([keys = "", meaning]) => (
+      {[...useViews().map(({ key, title }) => [`g ${key}`, title]), ...ownShortcuts].map(([keys = "", meaning]) => (
         <div key={keys}>
           <dt>
             {keys.split(" ").map((key) => (
@@ -75,7 +85,7 @@ const skip = (event: Event) => {
 
 export const Layout = ({ children, session }: { readonly session: Session; readonly children: ComponentChildren }) => {
   const { close, open, opened } = useShortcuts()
-  const { operator, sandbox, version } = session
+  const { operator, organization, sandbox, version } = session
   return (
     <div class="layout">
       <a class="skip" href="#content" onClick={skip}>
@@ -88,6 +98,7 @@ export const Layout = ({ children, session }: { readonly session: Session; reado
         </button>
         <Navigation />
         <div class="who">
+          {organization && <Organization name={organization.name ?? organization.id} />}
           <span class="operator" title={`${operator.id}, role ${operator.role}`}>
             {operator.name} <span class="soft">{operator.role}</span>
           </span>

@@ -30,7 +30,8 @@ export const SignIn = ({ error }: { readonly error: ApiError | undefined }) => {
           Sign in
         </button>
         <p class="soft">
-          An operator's token, or a link that signs you in once, comes from <code>gateway operators create</code>.
+          An operator's token, or a link that signs you in once, comes from <code>gateway operators create</code>;
+          customers get theirs from who runs this gateway.
         </p>
       </form>
     </main>

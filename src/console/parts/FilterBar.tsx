@@ -2,8 +2,12 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks"
 import { isCalendarWord } from "../../domain/Calendar.ts"
 import { replaceQuery, useRoute } from "../CurrentRoute.ts"
 import { formatLocal, formatUtc, parseMoment } from "../format/Moment.ts"
+import { useVisible } from "../Session.ts"
 
-export type Filter =
+/** Members have no filters that are internal. */
+export type Filter = { readonly isInternal?: boolean } & FilterKind
+
+type FilterKind =
   | { readonly kind: "text"; readonly name: string; readonly label: string; readonly placeholder?: string }
   | {
       readonly kind: "select"
@@ -65,22 +69,23 @@ const SelectFilter = ({
   none = "all",
   options,
   value
-}: Extract<Filter, { kind: "select" }> & { readonly value: string }) => (
-  <label class="filter">
-    <span>{label}</span>
-    <select data-filter value={value} onChange={({ currentTarget }) => replaceQuery({ [name]: currentTarget.value })}>
-      <option value="">{none}</option>
-      {options.map((option) => {
-        const [one, text] = typeof option === "string" ? [option, option] : option
-        return (
+}: Extract<Filter, { kind: "select" }> & { readonly value: string }) => {
+  const known = options.map((option) => (typeof option === "string" ? ([option, option] as const) : option))
+  const isKnown = value === "" || known.some(([one]) => one === value)
+  return (
+    <label class="filter">
+      <span>{label}</span>
+      <select data-filter value={value} onChange={({ currentTarget }) => replaceQuery({ [name]: currentTarget.value })}>
+        <option value="">{none}</option>
+        {[...known, ...(isKnown ? [] : [[value, value] as const])].map(([one, text]) => (
           <option key={one} value={one}>
             {text}
           </option>
-        )
-      })}
-    </select>
-  </label>
-)
+        ))}
+      </select>
+    </label>
+  )
+}
 
 interface Preset {
   readonly since: string
@@ -168,6 +173,7 @@ const RangeFilter = ({
 /** Filters that live in the address, so that a link reproduces the view. */
 export const FilterBar = ({ filters }: { readonly filters: ReadonlyArray<Filter> }) => {
   const { query } = useRoute()
+  const visible = useVisible(filters)
   const [clears, setClears] = useState(0)
   const clear = () => {
     // New fields, for what was typed in the old ones is not applied any more.
@@ -176,7 +182,7 @@ export const FilterBar = ({ filters }: { readonly filters: ReadonlyArray<Filter>
   }
   return (
     <div key={clears} class="filters" role="search" aria-label="Filters">
-      {filters.map((filter) => {
+      {visible.map((filter) => {
         if (filter.kind === "range")
           return (
             <RangeFilter

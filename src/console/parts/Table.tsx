@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import { formatCount } from "../format/Amount.ts"
 import { shorten } from "../format/Short.ts"
+import { useVisible } from "../Session.ts"
 import { Badge } from "./Badge.tsx"
 import { Empty } from "./Empty.tsx"
 import { Long } from "./Long.tsx"
@@ -24,6 +25,8 @@ type Cell<Row> =
 
 export type Column<Row> = Cell<Row> & {
   readonly title: string
+  /** Not for members. */
+  readonly isInternal?: boolean
   /** Where the server can sort by it: the address that does. */
   readonly sortHref?: string
   readonly isSorted?: boolean
@@ -87,7 +90,7 @@ const classOf = ({ isAmount, kind, share }: Pick<Column<never>, "kind" | "isAmou
 
 /** Newest or largest first, as the server has sorted them; at narrow widths each row is a card. */
 export const Table = <Row,>({
-  columns,
+  columns: all,
   empty = "Nothing here.",
   label,
   rowKey,
@@ -102,6 +105,7 @@ export const Table = <Row,>({
   /** Shown last. */
   readonly total?: Row | undefined
 }) => {
+  const columns = useVisible(all)
   if (rows.length === 0) return <Empty>{empty}</Empty>
   const hasLines = columns.some(({ share }) => share !== undefined)
   const cells = (row: Row) =>

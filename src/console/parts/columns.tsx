@@ -8,6 +8,7 @@ import { Time } from "./Time.tsx"
 export const organizationColumn: Column<{ readonly org: string | null; readonly org_name: string | null }> = {
   title: "Organization",
   kind: "link",
+  isInternal: true,
   value: ({ org, org_name }) => (org === null ? null : { href: link(["organizations", org]), text: org_name ?? org })
 }
 
@@ -20,12 +21,15 @@ export const keyColumn: Column<{ readonly key_id: string | null; readonly key_na
 }
 
 /** Leads to the row's own page in the view. */
-export const timeColumn = (view: string): Column<{ readonly id: string; readonly at: number }> => ({
+export const timeColumn = <Row extends { readonly id: string }>(
+  view: string,
+  timeOf: (row: Row) => number
+): Column<Row> => ({
   title: "Time",
   kind: "custom",
-  value: ({ at, id }) => (
-    <a class="nowrap" href={link([view, id])}>
-      <Time at={at} />
+  value: (row) => (
+    <a class="nowrap" href={link([view, row.id])}>
+      <Time at={timeOf(row)} />
     </a>
   )
 })

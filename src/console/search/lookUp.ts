@@ -23,7 +23,13 @@ export interface Found {
   readonly error: ApiError | undefined
 }
 
-type LookUp = (text: string, signal: AbortSignal) => Promise<ReadonlyArray<Match>>
+interface Asked {
+  readonly search: string
+  readonly isMember: boolean
+  readonly signal: AbortSignal
+}
+
+type LookUp = (asked: Asked) => Promise<ReadonlyArray<Match>>
 
 const mostOfKind = 5
 
@@ -33,41 +39,43 @@ const list = async <Row>(path: string, query: QueryValues, signal: AbortSignal):
 const present = (...details: ReadonlyArray<string | false | null>): ReadonlyArray<string> =>
   details.filter((detail) => typeof detail === "string")
 
-const organizations: LookUp = async (search, signal) =>
-  (await list<Organization>("/organizations", { search }, signal)).map(({ id, name, suspended }) => ({
-    kind: "Organizations",
-    id,
-    text: name,
-    details: present(id, suspended && "suspended"),
-    href: link(["organizations", id])
-  }))
+const organizations: LookUp = async ({ isMember, search, signal }) =>
+  isMember
+    ? []
+    : (await list<Organization>("/organizations", { search }, signal)).map(({ id, name, suspended }) => ({
+        kind: "Organizations",
+        id,
+        text: name,
+        details: present(id, suspended && "suspended"),
+        href: link(["organizations", id])
+      }))
 
-/** A key is shown at its organization. */
-const keys: LookUp = async (search, signal) =>
+/** An operator finds a key at its organization. */
+const keys: LookUp = async ({ isMember, search, signal }) =>
   (await list<Key>("/keys", { search }, signal)).map(({ id, name, org, org_name, revoked_at }) => ({
     kind: "Keys",
     id,
     text: name || id,
-    details: present(org_name, name !== "" && id, revoked_at !== null && "revoked"),
-    href: link(["organizations", org])
+    details: present(!isMember && org_name, name !== "" && id, revoked_at !== null && "revoked"),
+    href: isMember ? link(["keys"]) : link(["organizations", org])
   }))
 
-const requests: LookUp = async (search, signal) =>
+const requests: LookUp = async ({ isMember, search, signal }) =>
   /\s/.test(search)
     ? []
     : (await list<RequestRecord>("/requests", { search }, signal)).map((row) => ({
         kind: "Requests",
         id: row.id,
         text: row.request_id,
-        details: present(row.org_name, row.model, statusOf(row.status, row.code).text),
+        details: present(!isMember && row.org_name, row.model, statusOf(row.status, row.code).text),
         href: link(["requests", row.id])
       }))
 
-const videos: LookUp = async (id, signal) => {
+const videos: LookUp = async ({ isMember, search: id, signal }) => {
   if (!/^vid_[0-9a-f]{32}$/.test(id)) return []
   try {
     const video = await get<VideoRecord>(`/videos/${id}`, {}, signal)
-    const details = present(video.org_name, video.model, statusOfVideo(video).text)
+    const details = present(!isMember && video.org_name, video.model, statusOfVideo(video).text)
     return [{ kind: "Videos", id, text: id, details, href: link(["videos", id]) }]
   } catch (error) {
     if (error instanceof ApiError && error.status === 404) return []
@@ -81,9 +89,9 @@ const lookUps = [organizations, keys, requests, videos]
 const withoutSecret = (text: string): string => text.replace(/^(ggw_.{8}).*/, "$1")
 
 /** What an id or a part of a name may mean; one kind that fails keeps nothing of the others back. */
-export const lookUp = async (text: string, signal: AbortSignal): Promise<Found> => {
+export const lookUp = async (text: string, isMember: boolean, signal: AbortSignal): Promise<Found> => {
   const search = withoutSecret(text)
-  const answers = await Promise.allSettled(lookUps.map((one) => one(search, signal)))
+  const answers = await Promise.allSettled(lookUps.map((one) => one({ search, isMember, signal })))
   const refused = answers.find((answer) => answer.status === "rejected")
   return {
     matches: answers.flatMap((answer) => (answer.status === "fulfilled" ? answer.value : [])),

@@ -120,7 +120,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
         const { amount_usd: amount, org, session, status } = yield* findOne(OrganizationScope.all, id)
         const cents = amount === null ? undefined : toCents(amount)
         if (status !== "open" || org === null || cents === undefined) return yield* new PaymentOver({ id })
-        const returnUrl = `${publicUrl}/console#/organizations/${org}`
+        const returnUrl = `${publicUrl}/console#/payments/${id}`
         const page = yield* session === null
           ? provider.createSession({ payment: id, org, cents, returnUrl })
           : provider.session(session)

@@ -65,7 +65,14 @@ const columns: ReadonlyArray<Column<Key>> = [
   { title: "Last used", kind: "custom", value: ({ last_used_at }) => <Time at={last_used_at} ago /> }
 ]
 
-export const Keys = ({ organization }: { readonly organization: Organization }) => {
+/** As a part of a view, or as a view of its own. */
+export const Keys = ({
+  frame: Frame = Section,
+  organization
+}: {
+  readonly organization: Organization
+  readonly frame?: typeof Section
+}) => {
   const [isAll, setAll] = useState(false)
   const [issued, setIssued] = useState<IssuedKey>()
   const query = { organization: organization.id, state: isAll ? undefined : "live" }
@@ -88,7 +95,7 @@ export const Keys = ({ organization }: { readonly organization: Organization }) 
     isOpen
   )
   return (
-    <Section
+    <Frame
       title="Keys"
       actions={
         <>
@@ -102,7 +109,7 @@ export const Keys = ({ organization }: { readonly organization: Organization }) 
       <PagedTable
         label="Keys"
         pages={keys}
-        empty={isAll ? "It has no keys." : "It has no keys that work."}
+        empty={isAll ? "There are no keys." : "There are no keys that work."}
         rowKey={({ id }) => id}
         columns={shown}
       />
@@ -115,6 +122,6 @@ export const Keys = ({ organization }: { readonly organization: Organization }) 
           ))}
         </SecretDialog>
       )}
-    </Section>
+    </Frame>
   )
 }

@@ -6,10 +6,12 @@ import { formatCount, formatShort, formatUsd } from "../../format/Amount.ts"
 import { formatMarginShare } from "../../format/Margin.ts"
 import { formatUtc } from "../../format/Moment.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
+import { Internal } from "../../parts/Internal.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { Time } from "../../parts/Time.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import { link } from "../../Route.ts"
+import { useMembership } from "../../Session.ts"
 import { CapAmount } from "./CapAmount.tsx"
 import type { Organization } from "./records.ts"
 
@@ -50,6 +52,15 @@ const Cap = ({ cap_period, cap_resets_at, cap_spent_usd, cap_usd }: Organization
       <Usd amount={cap_spent_usd} />
     </Tile>
   )
+
+const Held = ({ held_usd, id }: Organization) => {
+  const text = (
+    <>
+      <Usd amount={held_usd} /> held for what runs
+    </>
+  )
+  return useMembership() === undefined ? <a href={link(["holds"], { organization: id })}>{text}</a> : text
+}
 
 const Margin = ({ cost_unknown, cost_usd, margin_usd }: (typeof UsagePage.Encoded)["totals"]) => {
   const share = formatMarginShare(margin_usd, cost_usd)
@@ -94,7 +105,14 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
     query: { organization: id, by: "day", since },
     everySeconds: 30
   })
+  const month = useResource<typeof UsagePage.Encoded>("/usage", {
+    query: { organization: id, by: "day", since: "this-month" },
+    everySeconds: 30
+  })
   const totals = usage.data?.totals
+  const ofMonth = month.data?.totals
+  const today = formatUtc(Date.now() / 1000).slice(0, 10)
+  const spentToday = month.data?.data.find(({ day }) => day === today)?.spend_usd ?? 0
   const left = totals && daysLeft(organization, totals.spend_usd)
   return (
     <>
@@ -107,23 +125,20 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
         >
           <Usd amount={available_usd} />
         </Tile>
-        <Tile
-          label="Balance"
-          remark={
-            held_usd > 0 && (
-              <a href={link(["holds"], { organization: id })}>
-                <Usd amount={held_usd} /> held for what runs
-              </a>
-            )
-          }
-        >
+        <Tile label="Balance" remark={held_usd > 0 && <Held {...organization} />}>
           <Usd amount={balance_usd} />
         </Tile>
         <Cap {...organization} />
+        <Tile label="Spent today" remark="since midnight UTC">
+          <Usd amount={month.data && spentToday} />
+        </Tile>
+        <Tile label="Spent this month" remark={ofMonth && `${formatCount(ofMonth.requests)} requests`}>
+          <Usd amount={ofMonth?.spend_usd} />
+        </Tile>
         <Tile label={`Spent in ${days} days`} remark={totals && `${formatCount(totals.requests)} requests`}>
           <Usd amount={totals?.spend_usd} />
         </Tile>
-        {totals !== undefined && totals.requests > 0 && <Margin {...totals} />}
+        {totals !== undefined && totals.requests > 0 && <Internal>{() => <Margin {...totals} />}</Internal>}
         <Tile label="Days left" remark="at this pace">
           {left === undefined
             ? "–"

@@ -26,11 +26,18 @@ const Route = ({ row: { attempts, model, route } }: { readonly row: RequestRecor
 }
 
 export const columns: ReadonlyArray<Column<RequestRecord>> = [
-  timeColumn("requests"),
+  timeColumn("requests", ({ at }) => at),
   { title: "Status", kind: "status", share: 30, value: ({ code, status }) => statusOf(status, code) },
   { ...organizationColumn, share: 17 },
   { title: "Model", kind: "code", share: 19, value: ({ model }) => model && shorten(model, maxShown) },
-  { title: "Route", kind: "custom", share: 23, value: (row) => <Route row={row} />, hint: ({ route }) => route },
+  {
+    title: "Route",
+    kind: "custom",
+    isInternal: true,
+    share: 23,
+    value: (row) => <Route row={row} />,
+    hint: ({ route }) => route
+  },
   {
     title: "Charge",
     kind: "custom",

@@ -1,6 +1,7 @@
 import type { ComponentChildren } from "preact"
 import { formatCount } from "../../format/Amount.ts"
 import { formatMarginShare } from "../../format/Margin.ts"
+import { Internal } from "../../parts/Internal.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import type { Price } from "./RequestRecord.ts"
 
@@ -38,7 +39,7 @@ const MarginShare = ({ cost_usd, margin_usd }: Price) => {
 /** Usage times rate, and what became of the sum. */
 export const PriceTable = ({ price }: { readonly price: Price }) => (
   <div class="panel price">
-    <p>{price.why}</p>
+    <Internal>{() => <p>{price.why}</p>}</Internal>
     <div class="scroll" role="region" aria-label="Price" tabIndex={0}>
       <table>
         {price.parts.length > 0 && (
@@ -87,11 +88,17 @@ export const PriceTable = ({ price }: { readonly price: Price }) => (
               </Sum>
             </>
           )}
-          <Sum amount={price.cost_usd}>Provider's cost{price.cost_usd === null && ", unknown"}</Sum>
-          <Sum amount={price.margin_usd} isStrong>
-            Margin
-          </Sum>
-          <MarginShare {...price} />
+          <Internal>
+            {() => (
+              <>
+                <Sum amount={price.cost_usd}>Provider's cost{price.cost_usd === null && ", unknown"}</Sum>
+                <Sum amount={price.margin_usd} isStrong>
+                  Margin
+                </Sum>
+                <MarginShare {...price} />
+              </>
+            )}
+          </Internal>
         </tbody>
       </table>
     </div>

@@ -2,11 +2,12 @@ import { useState } from "preact/hooks"
 import { useResource } from "../../api/useResource.ts"
 import { Badge } from "../../parts/Badge.tsx"
 import { RefundBadge } from "../../parts/Charge.tsx"
+import { Internal } from "../../parts/Internal.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { link } from "../../Route.ts"
-import { useRole } from "../../Session.ts"
+import { useMembership, useRole } from "../../Session.ts"
 import { statusOf } from "./Outcome.ts"
 import { PriceTable } from "./PriceTable.tsx"
 import { RefundDialog } from "./RefundDialog.tsx"
@@ -48,7 +49,8 @@ const Others = ({ request: { others = [], request_id } }: { readonly request: Re
 
 export const Request = ({ id }: { readonly id: string }) => {
   const found = useResource<RequestDetail>(`/requests/${encodeURIComponent(id)}`)
-  const mayRefund = useRole("write")
+  const mayWrite = useRole("write")
+  const mayRefund = useMembership() === undefined && mayWrite
   const [isRefunding, setRefunding] = useState(false)
   const request = found.data
   const status = request && statusOf(request.status, request.code)
@@ -74,9 +76,13 @@ export const Request = ({ id }: { readonly id: string }) => {
           <>
             <Others request={request} />
             <div class="request">
-              <Section title="What happened">
-                <TimelineList request={request} />
-              </Section>
+              <Internal>
+                {() => (
+                  <Section title="What happened">
+                    <TimelineList request={request} />
+                  </Section>
+                )}
+              </Internal>
               <Section title="Why this price">
                 <PriceTable price={request.price} />
               </Section>
@@ -84,9 +90,13 @@ export const Request = ({ id }: { readonly id: string }) => {
             <Section title="Details">
               <RequestFacts request={request} />
             </Section>
-            <Section title="Ledger">
-              <Entries entries={request.entries} />
-            </Section>
+            <Internal>
+              {() => (
+                <Section title="Ledger">
+                  <Entries entries={request.entries} />
+                </Section>
+              )}
+            </Internal>
           </>
         )}
       </Loaded>

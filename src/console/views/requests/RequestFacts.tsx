@@ -3,8 +3,10 @@ import { formatCount } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import { shorten } from "../../format/Short.ts"
 import { Fact, Facts } from "../../parts/Facts.tsx"
+import { Internal } from "../../parts/Internal.tsx"
 import { Long } from "../../parts/Long.tsx"
 import { link } from "../../Route.ts"
+import { useMembership } from "../../Session.ts"
 import type { RequestDetail } from "./RequestRecord.ts"
 
 const notes: Readonly<Record<string, string>> = {
@@ -30,27 +32,38 @@ const filtered = (name: string, value: string | null) =>
 
 /** Everything else that the log has of it. */
 export const RequestFacts = ({ request }: { readonly request: RequestDetail }) => {
+  const isMember = useMembership() !== undefined
   const { at, first_byte_ms, hold, org, org_name, usage, video } = request
   return (
     <div class="panel wide-facts">
       <Facts>
         <Fact name="At" at={at} />
-        <Fact name="Organization">
-          <a href={link(["organizations", org])}>
-            <bdi>{org_name ?? org}</bdi>
-          </a>
-        </Fact>
+        <Internal>
+          {() => (
+            <Fact name="Organization">
+              <a href={link(["organizations", org])}>
+                <bdi>{org_name ?? org}</bdi>
+              </a>
+            </Fact>
+          )}
+        </Internal>
         <Fact name="Key">
-          <a href={link(["organizations", org])}>{request.key_name || request.key_id}</a>
+          <a href={isMember ? link(["keys"]) : link(["organizations", org])}>{request.key_name || request.key_id}</a>
         </Fact>
         <Fact name="Surface">{request.stream ? `${request.surface}, streamed` : request.surface}</Fact>
         <Fact name="Model">{filtered("model", request.model)}</Fact>
-        <Fact name="Route">{filtered("route", request.route)}</Fact>
+        <Internal>{() => <Fact name="Route">{filtered("route", request.route)}</Fact>}</Internal>
         <Fact name="Tag">{filtered("tag", request.tag)}</Fact>
         <Fact name="End user">{filtered("user", request.end_user)}</Fact>
-        <Fact name="Prompt cache">{request.preference}</Fact>
-        <Fact name="Provider's request id" code={request.provider_request_id} />
-        {request.stated_cost_usd !== null && <Fact name="Stated cost" usd={request.stated_cost_usd} />}
+        <Internal>
+          {() => (
+            <>
+              <Fact name="Prompt cache">{request.preference}</Fact>
+              <Fact name="Provider's request id" code={request.provider_request_id} />
+              {request.stated_cost_usd !== null && <Fact name="Stated cost" usd={request.stated_cost_usd} />}
+            </>
+          )}
+        </Internal>
         <Fact name="First byte">{first_byte_ms === null ? null : formatMillis(first_byte_ms)}</Fact>
         <Fact name="Took">{formatMillis(request.total_ms)}</Fact>
         {video && (
@@ -61,11 +74,17 @@ export const RequestFacts = ({ request }: { readonly request: RequestDetail }) =
         {countsByWhole().flatMap(({ name, title }) =>
           usage?.[name] ? [<Fact key={name} name={title} children={formatCount(usage[name])} />] : []
         )}
-        {request.notes.length > 0 && (
-          <Fact name="Notes">{request.notes.map((note) => notes[note] ?? note).join(", ")}</Fact>
-        )}
-        <Fact name="Address" code={request.address} />
-        <Fact name="User agent">{request.user_agent && <Long text={request.user_agent} />}</Fact>
+        <Internal>
+          {() => (
+            <>
+              {request.notes.length > 0 && (
+                <Fact name="Notes">{request.notes.map((note) => notes[note] ?? note).join(", ")}</Fact>
+              )}
+              <Fact name="Address" code={request.address} />
+              <Fact name="User agent">{request.user_agent && <Long text={request.user_agent} />}</Fact>
+            </>
+          )}
+        </Internal>
         <Fact name="Request id">{filtered("search", request.request_id)}</Fact>
         <Fact name="Row" code={request.id} />
         {hold && (

@@ -1,7 +1,7 @@
 import type { ShownRequest } from "../../../http/admin/requests/Schema.ts"
 import type { NamedLogRecord } from "../../../services/admin/requests/Record.ts"
 
-/** Amounts in USD, moments in Unix seconds. */
+/** Amounts in USD, moments in Unix seconds; members get no field that is internal. */
 export type RequestRecord = typeof NamedLogRecord.Encoded
 export type RequestDetail = typeof ShownRequest.Encoded
 

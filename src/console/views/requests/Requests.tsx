@@ -20,15 +20,15 @@ const filters: ReadonlyArray<Filter> = [
     label: "Status",
     options: ["ok", "error", "4xx", "5xx", "400", "401", "402", "403", "404", "429", "499", "502", "503", "504"]
   },
-  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name" },
+  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name", isInternal: true },
   { kind: "text", name: "key", label: "Key", placeholder: "key_…" },
   { kind: "text", name: "model", label: "Model" },
-  { kind: "text", name: "route", label: "Route", placeholder: "model@provider" },
+  { kind: "text", name: "route", label: "Route", placeholder: "model@provider", isInternal: true },
   { kind: "select", name: "surface", label: "Surface", options: ["chat", "image", "video"] },
   { kind: "text", name: "tag", label: "Tag" },
   { kind: "text", name: "user", label: "End user" },
   { kind: "text", name: "code", label: "Error code" },
-  { kind: "text", name: "address", label: "Address", placeholder: "address or CIDR" },
+  { kind: "text", name: "address", label: "Address", placeholder: "address or CIDR", isInternal: true },
   { kind: "text", name: "search", label: "Request id", placeholder: "req_…" }
 ]
 

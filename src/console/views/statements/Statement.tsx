@@ -2,6 +2,7 @@ import type { Statement as StatementSchema } from "../../../services/statements/
 import { addressOf } from "../../api/Client.ts"
 import { useResource } from "../../api/useResource.ts"
 import { replaceQuery, useRoute } from "../../CurrentRoute.ts"
+import { Internal } from "../../parts/Internal.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { type Column, Table } from "../../parts/Table.tsx"
@@ -106,9 +107,13 @@ export const Statement = ({ id }: { readonly id: string }) => {
         </>
       }
     >
-      <p class="links">
-        <a href={link(["organizations", id])}>Organization</a>
-      </p>
+      <Internal>
+        {() => (
+          <p class="links">
+            <a href={link(["organizations", id])}>Organization</a>
+          </p>
+        )}
+      </Internal>
       <Loaded resource={statement}>{(found) => <Shown statement={found} />}</Loaded>
     </Page>
   )

@@ -3,22 +3,23 @@ import { useRange } from "../../api/useRange.ts"
 import { useRoute } from "../../CurrentRoute.ts"
 import { type Filter, FilterBar } from "../../parts/FilterBar.tsx"
 import { Page } from "../../parts/Page.tsx"
+import { useVisible } from "../../Session.ts"
 import { UsageChart } from "./UsageChart.tsx"
-import { dimensions, isOfTime, readDimensions } from "./UsageRow.ts"
+import { dimensions, internalDimensions, isOfTime, readDimensions } from "./UsageRow.ts"
 import { titles, UsageTable } from "./UsageTable.tsx"
 
 const fallback = "30d"
 
-const choices = dimensions.map((dimension) => [dimension, titles[dimension]] as const)
+const choices = dimensions.map((dimension) => ({
+  option: [dimension, titles[dimension]] as const,
+  isInternal: internalDimensions.includes(dimension)
+}))
 
-const filters: ReadonlyArray<Filter> = [
-  { kind: "range", fallback },
-  { kind: "select", name: "by", label: "By", options: choices.filter(([name]) => name !== "model"), none: "Model" },
-  { kind: "select", name: "and", label: "Then by", options: choices, none: "–" },
-  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name" },
+const others: ReadonlyArray<Filter> = [
+  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name", isInternal: true },
   { kind: "text", name: "key", label: "Key", placeholder: "key_…" },
   { kind: "text", name: "model", label: "Model" },
-  { kind: "text", name: "route", label: "Route", placeholder: "model@provider" },
+  { kind: "text", name: "route", label: "Route", placeholder: "model@provider", isInternal: true },
   { kind: "select", name: "surface", label: "Surface", options: ["chat", "image", "video"] },
   { kind: "select", name: "status", label: "Status", options: ["200", "202", "4xx", "5xx", "402", "429", "499", "503"] }
 ]
@@ -27,6 +28,13 @@ const twoDays = 2 * 86_400
 
 export const Usage = () => {
   const { query } = useRoute()
+  const options = useVisible(choices).map(({ option }) => option)
+  const filters: ReadonlyArray<Filter> = [
+    { kind: "range", fallback },
+    { kind: "select", name: "by", label: "By", options: options.filter(([name]) => name !== "model"), none: "Model" },
+    { kind: "select", name: "and", label: "Then by", options, none: "–" },
+    ...others
+  ]
   const { since, until } = useRange(fallback)
   const { key, model, organization, route, status, surface } = query
   const asked = { organization, key, model, route, surface, status, since, until }

@@ -14,6 +14,9 @@ export const dimensions = [
 ] as const
 export type Dimension = (typeof dimensions)[number]
 
+/** What members see nothing of. */
+export const internalDimensions: ReadonlyArray<Dimension> = ["org", "route", "provider"]
+
 /** Amounts in USD; the totals are those of everything that matches, whatever the page. */
 export type UsageAnswer = typeof UsagePage.Encoded
 export type UsageRow = UsageAnswer["data"][number]

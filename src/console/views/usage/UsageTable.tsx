@@ -59,6 +59,7 @@ const cachedShare: Column<UsageRow> = {
 const marginShare: Column<UsageRow> = {
   title: "Margin %",
   kind: "amount",
+  isInternal: true,
   value: ({ cost_usd, margin_usd }) => formatMarginShare(margin_usd, cost_usd)
 }
 
@@ -105,17 +106,25 @@ const columnsOf = (
       ]
     ),
     { ...sorted("Charged", "charge"), kind: "usd", value: ({ spend_usd }) => spend_usd },
-    { ...sorted("Cost", "cost"), kind: "usd", value: ({ cost_usd }) => cost_usd },
+    { ...sorted("Cost", "cost"), kind: "usd", isInternal: true, value: ({ cost_usd }) => cost_usd },
     ...(totals?.stated_cost_usd
-      ? [{ title: "Stated cost", kind: "usd", value: ({ stated_cost_usd }: UsageRow) => stated_cost_usd } as const]
+      ? [
+          {
+            title: "Stated cost",
+            kind: "usd",
+            isInternal: true,
+            value: ({ stated_cost_usd }: UsageRow) => stated_cost_usd
+          } as const
+        ]
       : []),
-    { ...sorted("Margin", "margin"), kind: "usd", value: ({ margin_usd }) => margin_usd },
+    { ...sorted("Margin", "margin"), kind: "usd", isInternal: true, value: ({ margin_usd }) => margin_usd },
     ...(hasUnknownCosts && by.length > 1 ? [] : [marginShare]),
     ...(hasUnknownCosts
       ? [
           {
             title: "Cost unknown",
             kind: "number",
+            isInternal: true,
             value: ({ cost_unknown }: UsageRow) => cost_unknown || null
           } as const
         ]

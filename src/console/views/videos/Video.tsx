@@ -5,6 +5,7 @@ import { subtractUsd } from "../../format/Subtraction.ts"
 import { Badge } from "../../parts/Badge.tsx"
 import { RefundBadge } from "../../parts/Charge.tsx"
 import { Fact, Facts } from "../../parts/Facts.tsx"
+import { Internal } from "../../parts/Internal.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Usd } from "../../parts/Usd.tsx"
@@ -48,38 +49,54 @@ const Money = ({
         <Fact name="Paid" usd={subtractUsd(charge_usd, refunded_usd)} />
       </>
     )}
-    <Fact name="Provider's cost" usd={cost_usd} />
-    {charge_usd !== null && cost_usd !== null && (
-      <Margin paid={subtractUsd(charge_usd, refunded_usd)} cost={cost_usd} />
-    )}
-    <Fact name="Hold">
-      <a href={link(["ledger"], { organization: org, hold: hold_id })}>
-        <code>{hold_id}</code>
-      </a>
-    </Fact>
+    <Internal>
+      {() => (
+        <>
+          <Fact name="Provider's cost" usd={cost_usd} />
+          {charge_usd !== null && cost_usd !== null && (
+            <Margin paid={subtractUsd(charge_usd, refunded_usd)} cost={cost_usd} />
+          )}
+          <Fact name="Hold">
+            <a href={link(["ledger"], { organization: org, hold: hold_id })}>
+              <code>{hold_id}</code>
+            </a>
+          </Fact>
+        </>
+      )}
+    </Internal>
   </Facts>
 )
 
 const Progress = ({ video }: { readonly video: VideoRecord }) => (
   <Facts>
-    <Fact name="Step">{steps[video.step] ?? video.step}</Fact>
+    <Internal>{() => <Fact name="Step">{steps[video.step] ?? video.step}</Fact>}</Internal>
     <Fact name="Progress">{`${video.progress} %`}</Fact>
     <Fact name="Created" at={video.at} />
     <Fact name="Finished" at={video.completed_at} />
     <Fact name="Deadline" at={video.deadline} />
-    <Fact name="Looked at again" at={video.next_at} />
-    <Fact name="An instance works on it until" at={video.lease_until} />
-    <Fact name="Polls">{video.polls}</Fact>
-    <Fact name="Submits in doubt">{video.doubts}</Fact>
-    <Fact name="Failed downloads">{video.downloads}</Fact>
+    <Internal>
+      {() => (
+        <>
+          <Fact name="Looked at again" at={video.next_at} />
+          <Fact name="An instance works on it until" at={video.lease_until} />
+          <Fact name="Polls">{video.polls}</Fact>
+          <Fact name="Submits in doubt">{video.doubts}</Fact>
+          <Fact name="Failed downloads">{video.downloads}</Fact>
+        </>
+      )}
+    </Internal>
   </Facts>
 )
 
 const Details = ({ video }: { readonly video: VideoRecord }) => (
   <Facts>
-    <Fact name="Organization">
-      <a href={link(["organizations", video.org])}>{video.org_name ?? video.org}</a>
-    </Fact>
+    <Internal>
+      {() => (
+        <Fact name="Organization">
+          <a href={link(["organizations", video.org])}>{video.org_name ?? video.org}</a>
+        </Fact>
+      )}
+    </Internal>
     <Fact name="Key" code={video.key_id} />
     <Fact name="Request">
       <a href={link(["requests", video.request_id])}>
@@ -88,10 +105,16 @@ const Details = ({ video }: { readonly video: VideoRecord }) => (
     </Fact>
     <Fact name="Model" code={video.model} />
     <Fact name="Length">{`${video.seconds} s`}</Fact>
-    <Fact name="Route" code={video.route} />
-    <Fact name="Provider's job" code={video.handle} />
-    <Fact name="Routes asked" code={video.tried.join(", ")} />
-    <Fact name="Media" code={video.media} />
+    <Internal>
+      {() => (
+        <>
+          <Fact name="Route" code={video.route} />
+          <Fact name="Provider's job" code={video.handle} />
+          <Fact name="Routes asked" code={video.tried.join(", ")} />
+          <Fact name="Media" code={video.media} />
+        </>
+      )}
+    </Internal>
     {video.deleted_at !== null && <Fact name="Deleted by its customer" at={video.deleted_at} />}
   </Facts>
 )
@@ -144,7 +167,7 @@ export const Video = ({ id }: { readonly id: string }) => {
           </>
         )
       }
-      actions={video && !isOver(video) && <Actions video={video} onDone={found.refresh} />}
+      actions={video && !isOver(video) && <Internal>{() => <Actions video={video} onDone={found.refresh} />}</Internal>}
     >
       <Loaded resource={found}>
         {(shown) => (
@@ -167,9 +190,13 @@ export const Video = ({ id }: { readonly id: string }) => {
                 </div>
               </Section>
             </div>
-            <Section title="Attempts">
-              <Attempts video={shown} />
-            </Section>
+            <Internal>
+              {() => (
+                <Section title="Attempts">
+                  <Attempts video={shown} />
+                </Section>
+              )}
+            </Internal>
             <Section title="Details">
               <div class="panel">
                 <Details video={shown} />

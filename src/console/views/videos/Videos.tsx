@@ -18,18 +18,18 @@ const filters: ReadonlyArray<Filter> = [
     label: "Status",
     options: ["queued", ["in_progress", "in progress"], "completed", "failed"]
   },
-  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name" },
+  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name", isInternal: true },
   { kind: "text", name: "model", label: "Model" }
 ]
 
 const columns: ReadonlyArray<Column<VideoRecord>> = [
-  timeColumn("videos"),
+  timeColumn("videos", ({ at }) => at),
   { title: "Status", kind: "status", value: statusOf },
   organizationColumn,
   { title: "Model", kind: "code", value: ({ model }) => model },
   { title: "Length", kind: "amount", value: ({ seconds }) => `${seconds} s` },
-  { title: "Route", kind: "code", value: ({ route }) => route },
-  { title: "Routes asked", kind: "number", value: ({ tried }) => tried.length || null },
+  { title: "Route", kind: "code", isInternal: true, value: ({ route }) => route },
+  { title: "Routes asked", kind: "number", isInternal: true, value: ({ tried }) => tried.length || null },
   {
     title: "Charge",
     kind: "custom",

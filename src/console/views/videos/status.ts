@@ -8,12 +8,11 @@ const tones: Readonly<Record<VideoRecord["status"], Tone>> = {
   failed: "bad"
 }
 
-const isLate = ({ deadline, status }: VideoRecord): boolean =>
-  (status === "queued" || status === "in_progress") && deadline < Date.now() / 1000
+export const isOver = ({ status }: VideoRecord): boolean => status === "completed" || status === "failed"
+
+const isLate = (video: VideoRecord): boolean => !isOver(video) && video.deadline < Date.now() / 1000
 
 export const statusOf = (video: VideoRecord): Status =>
   isLate(video)
     ? { text: "past its deadline", tone: "bad" }
     : { text: video.status.replace("_", " "), tone: tones[video.status] }
-
-export const isOver = ({ step }: VideoRecord): boolean => step === "over"

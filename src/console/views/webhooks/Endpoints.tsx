@@ -2,12 +2,14 @@ import { useState } from "preact/hooks"
 import type { Page, Pages } from "../../api/usePages.ts"
 import { organizationColumn, useActions } from "../../parts/columns.tsx"
 import { TextField, textOf } from "../../parts/Field.tsx"
+import { Internal } from "../../parts/Internal.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
 import { SecretDialog } from "../../parts/SecretDialog.tsx"
 import type { Column } from "../../parts/Table.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
+import { useMembership } from "../../Session.ts"
 import type { Organization } from "../organizations/records.ts"
 import type { EndpointRecord, IssuedEndpoint } from "./WebhookRecord.ts"
 
@@ -67,25 +69,32 @@ const Actions = ({ endpoint: { disabled_at, id, url }, onDone }: { endpoint: End
   </div>
 )
 
-const Add = ({ onDone, organization }: { organization: string; onDone: (endpoint: IssuedEndpoint) => void }) => (
-  <WriteButton<IssuedEndpoint>
-    label="Add an endpoint"
-    action="Add"
-    path="/webhooks"
-    body={(form) => ({ organization: textOf(form, "organization"), url: textOf(form, "url") })}
-    onDone={onDone}
-  >
-    <TextField name="organization" label="Organization" hint="Its id or name." value={organization} required />
-    <TextField
-      name="url"
-      label="URL"
-      hint="http or https, on a public host."
-      inputMode="url"
-      placeholder="https://…"
-      required
-    />
-  </WriteButton>
-)
+const Add = ({ onDone, organization }: { organization: string; onDone: (endpoint: IssuedEndpoint) => void }) => {
+  const own = useMembership()
+  return (
+    <WriteButton<IssuedEndpoint>
+      label="Add an endpoint"
+      action="Add"
+      path="/webhooks"
+      body={(form) => ({ organization: own?.id ?? textOf(form, "organization"), url: textOf(form, "url") })}
+      onDone={onDone}
+    >
+      <Internal>
+        {() => (
+          <TextField name="organization" label="Organization" hint="Its id or name." value={organization} required />
+        )}
+      </Internal>
+      <TextField
+        name="url"
+        label="URL"
+        hint="http or https, on a public host."
+        inputMode="url"
+        placeholder="https://…"
+        required
+      />
+    </WriteButton>
+  )
+}
 
 /** Endpoints of one organization, or all that match. */
 export const Endpoints = ({

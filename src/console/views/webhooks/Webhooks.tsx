@@ -7,12 +7,12 @@ import { Endpoints } from "./Endpoints.tsx"
 import type { DeliveryRecord, EndpointRecord } from "./WebhookRecord.ts"
 
 const filters: ReadonlyArray<Filter> = [
-  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name" },
+  { kind: "text", name: "organization", label: "Organization", placeholder: "id or name", isInternal: true },
   { kind: "select", name: "state", label: "Deliveries", options: ["pending", "delivered", "failed"] },
   { kind: "text", name: "endpoint", label: "Endpoint", placeholder: "whe_…" }
 ]
 
-/** The endpoints of customers, and the deliveries to them. */
+/** Endpoints, and the deliveries to them. */
 export const Webhooks = () => {
   const { endpoint, organization, state } = useRoute().query
   const endpoints = usePages<EndpointRecord>("/webhooks", { organization }, 20)

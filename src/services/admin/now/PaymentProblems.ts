@@ -18,10 +18,10 @@ type Row = typeof Row.Type
 
 const amountOf = ({ amount }: Row) => (amount === null ? "" : ` of ${toUsdText(amount)} USD`)
 
-const placeOf = ({ org, orgName }: Row) => ({
+const placeOf = ({ id, org, orgName }: Row) => ({
   ...(org !== null && { org }),
   ...(orgName !== null && { org_name: orgName }),
-  href: org === null ? "#/ledger" : `#/organizations/${org}`
+  href: `#/payments/${id}`
 })
 
 /** Until it is given back whole, or entered by hand under its reference. */

@@ -1,0 +1,68 @@
+import { useState } from "preact/hooks"
+import { useWrite } from "../../api/useWrite.ts"
+import { formatUsd } from "../../format/Amount.ts"
+import { ErrorBox } from "../../parts/ErrorBox.tsx"
+import { textOf, UsdField } from "../../parts/Field.tsx"
+import { Section } from "../../parts/Page.tsx"
+import { RefusedField } from "../../parts/WriteDialog.tsx"
+import { type Session, useRole } from "../../Session.ts"
+
+const presets = [5, 10, 25, 50, 100, 250, 500, 1000]
+const mostPresets = 5
+
+const field = "amount_usd"
+
+const enter = (form: HTMLFormElement | null, amount: number) => {
+  const input = form?.elements.namedItem(field)
+  if (input instanceof HTMLInputElement) input.value = String(amount)
+}
+
+/** Leads to the page where what is chosen is paid. */
+const AmountForm = ({ maximum_usd, minimum_usd }: NonNullable<Session["payments"]>) => {
+  const { error, isBusy, send } = useWrite<{ readonly url: string }>()
+  const [isLeaving, setLeaving] = useState(false)
+  const submit = async (event: SubmitEvent) => {
+    event.preventDefault()
+    if (!(event.currentTarget instanceof HTMLFormElement)) return
+    const sent = await send("POST", "/checkout", { [field]: textOf(new FormData(event.currentTarget), field) })
+    if (sent === undefined) return
+    setLeaving(true)
+    location.assign(sent.answer.url)
+  }
+  const refused = error?.param === field ? { param: field, message: error.message } : undefined
+  return (
+    <form class="panel amount-form" onSubmit={(event) => void submit(event)}>
+      <div class="presets" role="group" aria-label="Amounts">
+        {presets
+          .filter((amount) => amount >= minimum_usd && amount <= maximum_usd)
+          .slice(0, mostPresets)
+          .map((amount) => (
+            <button key={amount} type="button" onClick={({ currentTarget }) => enter(currentTarget.form, amount)}>
+              ${amount}
+            </button>
+          ))}
+      </div>
+      <RefusedField.Provider value={refused}>
+        <UsdField
+          name={field}
+          label="Amount in USD"
+          hint={`From ${formatUsd(minimum_usd)} to ${formatUsd(maximum_usd)}.`}
+          required
+        />
+      </RefusedField.Provider>
+      {error && refused === undefined && <ErrorBox error={error} />}
+      <div>
+        <button class="primary" disabled={isBusy || isLeaving}>
+          Go to payment
+        </button>
+      </div>
+      <p class="soft">You pay at Stripe. The credits are added as soon as the money has arrived.</p>
+    </form>
+  )
+}
+
+export const AddCredits = ({ limits }: { readonly limits: NonNullable<Session["payments"]> }) => (
+  <Section title="Amount">
+    {useRole("write") ? <AmountForm {...limits} /> : <p class="soft">Members with the role write can add credits.</p>}
+  </Section>
+)
