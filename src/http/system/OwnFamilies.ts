@@ -27,7 +27,7 @@ const openFamilies = (
   )
 ]
 
-const families = ({ holds, organizations, videos }: DatabaseTotals): Families => [
+const families = ({ holds, organizations, videos, webhooks }: DatabaseTotals): Families => [
   ...openFamilies(["gateway_holds", "Open holds"], "gateway_oldest_hold_seconds", "owner", {
     process: holds.find(({ owner }) => owner === "process") ?? none,
     job: holds.find(({ owner }) => owner === "job") ?? none
@@ -36,6 +36,16 @@ const families = ({ holds, organizations, videos }: DatabaseTotals): Families =>
     queued: videos.find(({ status }) => status === "queued") ?? none,
     in_progress: videos.find(({ status }) => status === "in_progress") ?? none
   }),
+  gauge(
+    "gateway_webhooks_failing",
+    "Deliveries of the database that have failed and are to be tried again",
+    webhooks.map(({ count }) => [[], count])
+  ),
+  gauge(
+    "gateway_oldest_failing_webhook_seconds",
+    "Age of the oldest of these",
+    webhooks.map(({ oldestMs }) => [[], oldestMs / 1000])
+  ),
   gauge(
     "gateway_organizations_low",
     "Organizations of the database that have no more than that available",

@@ -14,6 +14,8 @@ class OpenVideos extends Schema.Class<OpenVideos>("OpenVideos")({
   ...Open
 }) {}
 
+class FailingWebhooks extends Schema.Class<FailingWebhooks>("FailingWebhooks")(Open) {}
+
 class LowOrganizations extends Schema.Class<LowOrganizations>("LowOrganizations")({
   usd: Schema.Number,
   count: Schema.NumberFromString
@@ -22,6 +24,8 @@ class LowOrganizations extends Schema.Class<LowOrganizations>("LowOrganizations"
 export interface DatabaseTotals {
   readonly holds: ReadonlyArray<OpenHolds>
   readonly videos: ReadonlyArray<OpenVideos>
+  /** Deliveries that have failed, and are to be tried again. */
+  readonly webhooks: ReadonlyArray<FailingWebhooks>
   /** Organizations that are not suspended and have no more than that available. */
   readonly organizations: ReadonlyArray<LowOrganizations>
 }
@@ -30,7 +34,8 @@ const keptMillis = 15_000
 const statementMillis = 900
 const answerWithin = "1 second"
 
-const age = (column: string) => `(extract(epoch FROM now() - min(${column})) * 1000)::double precision AS oldest_ms`
+const ageOf = (column: string) => `(extract(epoch FROM now() - min(${column})) * 1000)::double precision`
+const age = (column: string) => `${ageOf(column)} AS oldest_ms`
 
 /** Totals of the whole database; only one process reports them. */
 export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsReader")<
@@ -56,6 +61,9 @@ export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsRea
       const videos = rowsOf(OpenVideos)(sql`
         SELECT status, count(*) AS count, ${sql.literal(age("created_at"))}
         FROM videos WHERE status IN ('queued', 'in_progress') GROUP BY 1`)
+      const webhooks = rowsOf(FailingWebhooks)(sql`
+        SELECT count(*) AS count, coalesce(${sql.literal(ageOf("created_at"))}, 0) AS oldest_ms
+        FROM webhook_deliveries WHERE next_at IS NOT NULL AND tries > 0`)
       const organizations = rowsOf(LowOrganizations)(sql`
         SELECT low.* FROM (
           SELECT count(*) FILTER (WHERE balance - held <= 0) AS none,
@@ -67,6 +75,7 @@ export class DatabaseTotalsReader extends Context.Tag("gateway/DatabaseTotalsRea
       const query = Effect.all({
         holds: withTimeLimit(holds),
         videos: withTimeLimit(videos),
+        webhooks: withTimeLimit(webhooks),
         organizations: Effect.catchAllCause(withTimeLimit(organizations), () => Effect.succeed([]))
       }).pipe(
         Effect.catchAllCause((cause) => Effect.zipRight(Effect.logDebug("Totals failed", cause), Effect.fail("away"))),

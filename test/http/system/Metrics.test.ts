@@ -105,6 +105,8 @@ const gauges: ReadonlyArray<readonly [name: string, labels: Labels, is: (value: 
   ["gateway_oldest_hold_seconds", { owner: "job" }, (value) => value === 0],
   ["gateway_videos", { status: "queued" }, (value) => value === 0],
   ["gateway_oldest_video_seconds", { status: "in_progress" }, (value) => value === 0],
+  ["gateway_webhooks_failing", {}, (value) => value === 0],
+  ["gateway_oldest_failing_webhook_seconds", {}, (value) => value === 0],
   ["gateway_organizations_low", { usd: "10" }, (value) => value === 0]
 ]
 

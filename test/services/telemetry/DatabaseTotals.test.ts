@@ -55,6 +55,22 @@ describe("the totals of the database", () => {
       ]
     )
     assert.isEmpty(totals?.videos)
+    assert.deepInclude(totals?.webhooks[0], { count: 0, oldestMs: 0 })
+  })
+
+  test("count deliveries of webhooks that have failed and are to be tried again", function* () {
+    const { read, sql } = yield* bench
+    const write = (tries: number, age: string, next: string | null) => sql`
+      INSERT INTO webhook_deliveries (event_id, org_id, url, type, data, tries, created_at, state, next_at)
+      VALUES ('evt', 'o', 'https://a.example/', 't', '{}', ${tries}, now() - ${age}::interval,
+        ${next === null ? "failed" : "pending"}, ${next}::timestamptz)`
+    yield* write(3, "10 minutes", "2026-01-01")
+    yield* write(1, "1 minute", "2026-01-01")
+    yield* write(0, "1 hour", "2026-01-01")
+    yield* write(8, "1 day", null)
+    const [failing] = (yield* read)?.webhooks ?? []
+    assert.strictEqual(failing?.count, 2)
+    assert.strictEqual(Math.round((failing?.oldestMs ?? 0) / 100_000), 6)
   })
 
   test("are asked for once in 15 seconds however often they are read", function* () {
