@@ -10,7 +10,7 @@ export const root = fileURLToPath(new URL("../../", import.meta.url))
 export const checkOutInto = (directory: string) =>
   Effect.promise(async () => {
     for (const name of ["package.json", "build.mjs"]) await cp(path.join(root, name), path.join(directory, name))
-    for (const name of ["catalog.yaml", "migrations", "node_modules", "src"]) {
+    for (const name of ["catalog.yaml", "docs", "migrations", "node_modules", "src"]) {
       const link = path.join(directory, name)
       if (!existsSync(link)) await symlink(path.join(root, name), link)
     }
