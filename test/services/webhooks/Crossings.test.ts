@@ -24,7 +24,8 @@ const customer = Effect.fnUntraced(function* (url: string | null = "https://hook
   const sql = yield* SqlClient.SqlClient
   const { update } = yield* Organizations
   const notices = Effect.flatMap(
-    sql`SELECT event_id, type, data FROM webhook_deliveries WHERE org_id = ${org} ORDER BY id`,
+    sql`SELECT event_id, type, data FROM webhook_deliveries
+      WHERE org_id = ${org} AND type <> 'credits.added' ORDER BY id`,
     Schema.decodeUnknown(Rows)
   )
   if (url !== null) {
