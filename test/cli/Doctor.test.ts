@@ -138,7 +138,7 @@ withLayer(suite)("gateway doctor", (it) => {
   })
 
   it.effect(
-    "tells of charges that are not added up for statements, and of the transaction that is in the way",
+    "tells of charges that are not added up for statements",
     function* () {
       const sql = yield* SqlClient.SqlClient
       const org = String((yield* json("orgs", "create", "waiting"))["id"])

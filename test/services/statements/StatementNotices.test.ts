@@ -100,7 +100,7 @@ describe("statement.ready", () => {
     assert.lengthOf(yield* told, 1)
   })
 
-  test("waits for the oldest transaction that runs", function* () {
+  test("leaves at least an hour for entries of transactions that still run", function* () {
     const sql = yield* SqlClient.SqlClient
     const until = Effect.flatMap(
       sql`SELECT entries_complete_until() <= now() - interval '1 hour' AS waits`,
