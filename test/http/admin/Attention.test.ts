@@ -129,21 +129,21 @@ withLayer(layer)("what needs an operator", (it) => {
     assert.isEmpty(yield* told(at + 26 * hour, "cost_drift"))
   })
 
-  it.effect("are webhooks that have failed for an hour, until they arrive", function* () {
+  it.effect("are webhooks that have failed for ten minutes, until they arrive", function* () {
     const sql = yield* SqlClient.SqlClient
     const { org } = yield* openAccount({})
     const write = (url: string, tries: number, at: string) => sql`
       INSERT INTO webhook_deliveries (event_id, org_id, url, type, data, created_at, tries, failure, next_at)
       VALUES (${`evt_${randomUUID()}`}, ${org}, ${url}, 'credits.low', '{}', ${at}, ${tries},
         ${tries === 0 ? null : "status 500"}, '2026-06-01T13:00:00Z')`
-    yield* write("https://slow.test/", 5, "2026-06-01T10:30:00Z")
-    yield* write("https://slow.test/", 4, "2026-06-01T10:40:00Z")
-    yield* write("https://young.test/", 2, "2026-06-01T11:30:00Z")
+    yield* write("https://slow.test/", 5, "2026-06-01T11:40:00Z")
+    yield* write("https://slow.test/", 4, "2026-06-01T11:48:00Z")
+    yield* write("https://young.test/", 2, "2026-06-01T11:52:00Z")
     yield* write("https://waiting.test/", 0, "2026-06-01T10:00:00Z")
     const at = Date.UTC(2026, 5, 1, 12)
     const [only, ...others] = yield* told(at, "webhook_failing")
     assert.isEmpty(others)
-    assert.match(only ?? "", /: 2 tried for more than an hour for https:\/\/slow\.test\/: status 500$/)
+    assert.match(only ?? "", /: 2 tried for more than 10 minutes for https:\/\/slow\.test\/: status 500$/)
     yield* sql`UPDATE webhook_deliveries SET state = 'delivered', next_at = NULL WHERE org_id = ${org}`
     assert.isEmpty(yield* told(at, "webhook_failing"))
   })
