@@ -29,10 +29,10 @@ export const eventBugs: ReadonlyArray<Bug> = [
     caughtBy: credits
   },
   {
-    name: "an event is lost: a month whose event could not be written",
+    name: "an event is lost: a month is taken before its events are written",
     file: notices,
-    find: "yield* sql.withTransaction(notifyOfMonth).pipe(",
-    replace: "yield* notifyOfMonth.pipe(",
+    find: "    yield* write(sql, ended.month, notices.flat())",
+    replace: "    yield* write(sql, ended.month, [])\n    yield* write(sql, ended.month, notices.flat())",
     caughtBy: statements
   },
   {
@@ -40,6 +40,13 @@ export const eventBugs: ReadonlyArray<Bug> = [
     file: notices,
     find: "SELECT DISTINCT org_id",
     replace: "SELECT org_id",
+    caughtBy: statements
+  },
+  {
+    name: "an event is told twice: a month by each gateway",
+    file: notices,
+    find: " AND EXISTS (SELECT FROM taken)`",
+    replace: "`",
     caughtBy: statements
   },
   {

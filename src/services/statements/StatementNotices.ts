@@ -3,56 +3,78 @@ import { Effect, Layer, Schedule, Schema } from "effect"
 import { month } from "../../domain/Month.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import { Ids } from "../runtime/Ids.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
-import * as Outbox from "../webhooks/Outbox.ts"
 import { Statement, sectionNames } from "./Statement.ts"
 import { Statements } from "./Statements.ts"
 
 const Ended = Schema.Struct({ month: Schema.String })
 const Owner = Schema.Struct({ orgId: OrgId })
 
-const encode = Schema.encode(Statement.pick("month", "opening_usd", "closing_usd", "total_charge_usd"))
+const encode = Schema.encode(
+  Schema.parseJson(Statement.pick("month", "opening_usd", "closing_usd", "total_charge_usd"))
+)
+
+interface Notice {
+  readonly event: string
+  readonly org: OrgId
+  readonly data: string
+}
 
 const hasEntries = (statement: Statement) =>
   statement.usage.length > 0 || sectionNames.some((section) => statement[section].length > 0)
 
-/** Takes the oldest month that is not told of and can have no other entry, in the transaction that tells of it. */
-const takeMonth = (sql: SqlClient.SqlClient) => sql`
-  WITH ended AS (
-    SELECT only_row FROM statement_notices
-    WHERE (month + interval '1 month') AT TIME ZONE 'UTC' <= entries_complete_until() FOR UPDATE SKIP LOCKED
+/** The oldest month that is not told of, once it can have no other entry and its charges are added up. */
+const findEnded = (sql: SqlClient.SqlClient) => sql`
+  SELECT to_char(month, 'YYYY-MM') AS month
+  FROM statement_notices, LATERAL (SELECT (month + interval '1 month') AT TIME ZONE 'UTC' AS ends_at) AS bounds
+  WHERE ends_at <= entries_complete_until() AND NOT EXISTS (
+    SELECT FROM ledger_entries WHERE at >= (SELECT added_until FROM monthly_charges_progress) AND at < ends_at
+  )`
+
+/**
+ * Takes the month and writes all its events, or nothing where another gateway has. In one statement, since the server ends
+ * a transaction that waits for a busy gateway.
+ */
+const write = (sql: SqlClient.SqlClient, ended: string, notices: ReadonlyArray<Notice>) => sql`
+  WITH taken AS (
+    UPDATE statement_notices SET month = month + interval '1 month' WHERE month = ${`${ended}-01`}::date RETURNING month
   )
-  UPDATE statement_notices AS notices SET month = month + interval '1 month' FROM ended
-  RETURNING to_char(month - interval '1 month', 'YYYY-MM') AS month`
+  INSERT INTO webhook_deliveries (event_id, org_id, endpoint_id, url, type, data)
+  SELECT notice.event_id, endpoint.org_id, endpoint.id, endpoint.url, 'statement.ready', notice.data::json
+  FROM unnest(
+    ${notices.map(({ event }) => event)}::text[], ${notices.map(({ org }) => org)}::text[],
+    ${notices.map(({ data }) => data)}::text[]
+  ) AS notice (event_id, org_id, data)
+  JOIN webhook_endpoints AS endpoint ON endpoint.org_id = notice.org_id
+  WHERE endpoint.disabled_at IS NULL AND EXISTS (SELECT FROM taken)`
 
-const notify = Effect.fnUntraced(function* (org: OrgId, ended: string) {
-  const sql = yield* SqlClient.SqlClient
-  const { find } = yield* Statements
-  const statement = yield* find(OrganizationScope.all, org, month(ended))
-  if (!hasEntries(statement)) return
-  yield* Outbox.write(sql, { org, type: "statement.ready", url: undefined, data: yield* encode(statement) })
-})
-
-const notifyOfMonth = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [ended] = yield* rowsOf(Ended)(takeMonth(sql))
-  if (ended === undefined) return false
-  const owners = yield* rowsOf(Owner)(sql`
-    SELECT DISTINCT org_id FROM webhook_endpoints WHERE disabled_at IS NULL`)
-  yield* Effect.forEach(
-    owners,
-    // There is none of an organization that was created later.
-    ({ orgId }) => Effect.catchTag(notify(orgId, ended.month), "NoStatement", () => Effect.void),
-    { discard: true }
-  )
-  return true
-})
-
-/** Tells endpoints of the months that have ended, each once; one of all gateways does. */
+/** Tells endpoints of the months that have ended, each once, whichever gateways do. */
 export const notifyOfStatements = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  yield* sql.withTransaction(notifyOfMonth).pipe(Effect.uninterruptible, Effect.repeat({ while: (more) => more }))
+  const ids = yield* Ids
+  const { find } = yield* Statements
+
+  const noticesOf = Effect.fnUntraced(
+    function* (org: OrgId, ended: string) {
+      const statement = yield* find(OrganizationScope.all, org, month(ended))
+      if (!hasEntries(statement)) return []
+      return [{ event: ids.prefixed("evt"), org, data: yield* encode(statement) }]
+    },
+    // There is none of an organization that was created later.
+    Effect.catchTag("NoStatement", () => Effect.succeed([]))
+  )
+
+  const notifyOfMonth = Effect.gen(function* () {
+    const [ended] = yield* rowsOf(Ended)(findEnded(sql))
+    if (ended === undefined) return false
+    const owners = yield* rowsOf(Owner)(sql`SELECT DISTINCT org_id FROM webhook_endpoints WHERE disabled_at IS NULL`)
+    const notices = yield* Effect.forEach(owners, ({ orgId }) => noticesOf(orgId, ended.month))
+    yield* write(sql, ended.month, notices.flat())
+    return true
+  })
+  yield* notifyOfMonth.pipe(Effect.uninterruptible, Effect.repeat({ while: (more) => more }))
 })
 
 export const statementNotices = Layer.scopedDiscard(

@@ -6,7 +6,7 @@ import { newSecret } from "./Signature.ts"
 
 interface Notice {
   readonly org: OrgId
-  readonly type: "video.completed" | "video.failed" | "statement.ready"
+  readonly type: "video.completed" | "video.failed"
   /** Given with the request; gets the notice beside the organization's endpoints. */
   readonly url: string | undefined
   readonly data: object
