@@ -95,6 +95,15 @@ describe("the totals of the database", () => {
     assert.isUndefined(yield* read)
   })
 
+  test("are there without those of webhooks where these cannot be counted", function* () {
+    const { hold, read, sql } = yield* bench
+    yield* hold(instance, "1 minute")
+    yield* sql`ALTER TABLE webhook_deliveries RENAME TO gone`
+    const totals = yield* read
+    assert.strictEqual(totals?.holds[0]?.count, 1)
+    assert.isEmpty(totals?.webhooks)
+  })
+
   test("come from indexes of what is open, however much is closed", function* () {
     const { sql } = yield* bench
     yield* sql`SET plan_cache_mode = force_generic_plan`
