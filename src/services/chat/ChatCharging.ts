@@ -10,6 +10,7 @@ import * as Metrics from "../metrics/Metrics.ts"
 import { type RequestUsage, tokenCounts } from "../requests/RequestCounts.ts"
 import { rowOf } from "../requests/RequestEntry.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
+import { countStatedCost } from "../requests/StatedCosts.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { flatMapEager, uninterruptibly } from "../runtime/Fibers.ts"
@@ -45,12 +46,6 @@ const tokenKinds = tokenCounts.map(({ name, usage }) => ({
 const countTokens = (usage: RequestUsage): void => {
   for (const { labels, source } of tokenKinds) Metrics.unsafeUpdate(Metrics.tokens, usage[source] ?? 0, labels)
   if (usage.webSearches) Metrics.unsafeUpdate(Metrics.webSearches, usage.webSearches, {})
-}
-
-const countStatedCost = ({ cost, route, statedCost }: RequestRecord): void => {
-  if (statedCost === undefined || cost === undefined || route === undefined) return
-  Metrics.unsafeUpdate(Metrics.statedCostNanoUsd, Number(statedCost), { route: route.id })
-  Metrics.unsafeUpdate(Metrics.comparedCostNanoUsd, Number(cost), { route: route.id })
 }
 
 export const makeChatCharging = Effect.gen(function* () {

@@ -1,7 +1,7 @@
 import { Deferred, Effect } from "effect"
 import { NanoUsd, toUsdText } from "../../../src/domain/Money.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { assertRefused, chat, rateOf, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
+import { assertRefused, call, chat, rateOf, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import { imageOf } from "../../harness/client/MediaClient.ts"
 import { draw, edit, gateway, keyed, usualPrice } from "../../harness/gateway/ImageGateway.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
@@ -85,6 +85,12 @@ withLayer(served)("the charge of an image", (it) => {
   it.effect("is not what the provider states as its cost, which is kept beside it", function* () {
     const { first } = yield* Upstreams
     const customer = yield* Served.customer()
+    const counted = Effect.map(call("/metrics"), ({ text }) =>
+      ["stated", "compared"].map((kind) =>
+        Number(new RegExp(`gateway_${kind}_cost_nano_usd_total\\{route="stating@first"\\} (\\d+)`).exec(text)?.[1] ?? 0)
+      )
+    )
+    const [stated = 0, compared = 0] = yield* counted
     for (const [ticks, statedCost, notes] of [
       [200_000_000, NanoUsd(20_000_000n), []],
       ["0.02", null, ["stated_cost_dropped"]]
@@ -96,6 +102,7 @@ withLayer(served)("the charge of an image", (it) => {
       const row = yield* Served.logged(answer.headers.get("x-request-id"))
       assert.deepInclude(row, { charge: NanoUsd(usualPrice), cost: NanoUsd(30_000_000n), statedCost, notes })
     }
+    assert.deepStrictEqual(yield* counted, [stated + 20_000_000, compared + 30_000_000])
   })
 
   it.effect("never takes a balance below zero in many requests at once", function* () {
