@@ -2,22 +2,28 @@ import { SqlClient } from "@effect/sql"
 import { Clock, Duration, Effect, Schema } from "effect"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
+import { makeBoundedKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { inScope, rowsOf, toStorable } from "../sql/Statement.ts"
 import type { EndpointTest } from "./Endpoint.ts"
 import { makeSend } from "./Sending.ts"
 
 const maxAtOnce = 8
+/** A test that waits keeps a request of the admin API. */
+const maxWaiting = 4
 const answerBytes = 500
 
 const Destination = Schema.Struct({ orgId: Schema.String, url: Schema.String, secret: Schema.String })
 
-/** Sends an event to an endpoint now, whether it is enabled or not, and keeps nothing of it; one of an organization at a time. */
+/**
+ * Sends an event to an endpoint now, whether it is enabled or not, and keeps nothing of it. Those of an organization wait for
+ * each other, and fail where too many do.
+ */
 export const makeEndpointTests = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const ids = yield* Ids
   const send = yield* makeSend
-  const withPermitOf = yield* makeKeyedSemaphore(maxAtOnce)
+  const all = yield* Effect.makeSemaphore(maxAtOnce)
+  const inTurn = makeBoundedKeyedSemaphore(1, maxWaiting)
 
   return Effect.fnUntraced(function* (scope: OrganizationScope, id: string) {
     const [found] = yield* rowsOf(Destination)(sql`
@@ -33,7 +39,9 @@ export const makeEndpointTests = Effect.gen(function* () {
         answerBytes
       )
     })
-    const [took, { answer, failure = null, status = null }] = yield* withPermitOf(orgId)(Effect.timed(attempt))
+    const [took, { answer, failure = null, status = null }] = yield* inTurn(orgId)(
+      all.withPermits(1)(Effect.timed(attempt))
+    )
     const result: EndpointTest = {
       id,
       event: eventId,

@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Duration, Effect, Layer, Redacted } from "effect"
+import type { GatewayBusy } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { Fetcher } from "../media/Fetcher.ts"
@@ -79,7 +80,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
     /** After a 410 had disabled it. */
     readonly enable: (scope: OrganizationScope, id: string) => Effect.Effect<Endpoint, EndpointNotFound>
     /** Sends the event `webhook.test` now, and keeps nothing of how it went. */
-    readonly test: (scope: OrganizationScope, id: string) => Effect.Effect<EndpointTest, EndpointNotFound>
+    readonly test: (scope: OrganizationScope, id: string) => Effect.Effect<EndpointTest, EndpointNotFound | GatewayBusy>
     /** What signs for the URLs that come with requests; `reissue` replaces it at once. */
     readonly secret: (org: OrgId, options: { readonly reissue: boolean }) => Effect.Effect<Redacted.Redacted>
     /** Newest first. */

@@ -4,7 +4,7 @@ import { OrgId } from "../../../src/domain/Organization.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Webhooks } from "../../../src/services/webhooks/Webhooks.ts"
 import { fetcherFor } from "../../fetching/ForeignServer.ts"
-import { times } from "../../harness/database/Money.ts"
+import { eventually, times } from "../../harness/database/Money.ts"
 import { account, ledgers } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import * as Receiver from "./WebhookReceiver.ts"
@@ -55,6 +55,39 @@ withLayer(layer)("a test of an endpoint", (it) => {
       assert.strictEqual((yield* webhooks.test(all, endpoint.id)).status, 410)
     }
   )
+
+  it.scoped("waits for those of its organization, and is refused where four wait", function* () {
+    const { all, org, webhooks } = yield* customer
+    const answers: Array<() => void> = []
+    const receiver = yield* Receiver.make((response) => void answers.push(() => response.writeHead(204).end()))
+    const { endpoint } = yield* webhooks.add({ org, url: receiver.url })
+    const results: Array<string> = []
+    const one = Effect.match(webhooks.test(all, endpoint.id), {
+      onFailure: ({ _tag }) => void results.push(_tag),
+      onSuccess: ({ delivered }) => void results.push(String(delivered))
+    })
+    yield* Effect.fork(
+      Effect.all(
+        times(6).map(() => one),
+        { concurrency: "unbounded" }
+      )
+    )
+    yield* eventually(
+      Effect.sync(() => answers.length + results.length),
+      (count) => count === 2
+    )
+    assert.deepStrictEqual(results, ["GatewayBusy"])
+    const answer = Effect.sync(() => {
+      assert.isAtMost(answers.length, 1)
+      for (const end of answers.splice(0)) end()
+      return results.length
+    })
+    yield* eventually(answer, (count) => count === 6)
+    assert.deepStrictEqual(
+      results.slice(1),
+      times(5).map(() => "true")
+    )
+  })
 
   it.scoped("is refused where the address is, and finds no endpoint of another organization", function* () {
     const { all, org, sql, webhooks } = yield* customer

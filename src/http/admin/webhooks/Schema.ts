@@ -5,7 +5,7 @@ import { body, field, Text } from "../../../services/resources/BodyFields.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { Delivery, Endpoint, EndpointTest } from "../../../services/webhooks/Endpoint.ts"
 import { parameter } from "../../schema/Query.ts"
-import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
+import { ChangeErrors, ReadAccess, ReportErrors, WriteAccess } from "../Access.ts"
 import { organizationParameter } from "../Filters.ts"
 import { membersSee, OpenToMembers } from "../Members.ts"
 import { pageOf, pageParameters } from "../Page.ts"
@@ -105,6 +105,7 @@ const MemberTest = EndpointTest.pick("id", "event", "url", "delivered", "status"
 const test = HttpApiEndpoint.post("test", "/webhooks/:id/test")
   .setPath(endpoint)
   .addSuccess(EndpointTest)
+  .addError(ReportErrors)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.test.summary)
   .annotate(OpenToMembers, membersSee(MemberTest))
