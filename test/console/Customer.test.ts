@@ -66,7 +66,7 @@ withLayer(gateway)("a customer on a phone", (it) => {
       yield* act(async () => {
         await page.getByText("Pay").click()
         await heading(page, "Payment").waitFor()
-        await page.getByText("on its way").waitFor()
+        await page.getByText("waiting for payment").waitFor()
       })
       yield* FakeStripe.deliver(url, stripe.account.complete(session))
       yield* act(async () => {

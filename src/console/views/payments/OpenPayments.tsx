@@ -9,13 +9,13 @@ import { paymentColumns } from "./paymentColumns.ts"
 const listed = 10
 const everySeconds = 10
 
-/** Nothing where no payment is on its way. */
+/** Pages that may still be paid, and payments that have not arrived; nothing where there are none. */
 export const OpenPayments = () => {
   const payments = usePages<PaymentRecord>("/payments", { status: "open" }, listed)
   usePolling(everySeconds, payments.refresh)
   return payments.rows.length === 0 ? null : (
-    <Section title="Payments on their way" actions={<a href={link(["payments"])}>All payments</a>}>
-      <PagedTable label="Payments on their way" pages={payments} rowKey={({ id }) => id} columns={paymentColumns} />
+    <Section title="Open payments" actions={<a href={link(["payments"])}>All payments</a>}>
+      <PagedTable label="Open payments" pages={payments} rowKey={({ id }) => id} columns={paymentColumns} />
     </Section>
   )
 }

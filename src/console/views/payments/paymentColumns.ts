@@ -5,7 +5,7 @@ import type { PaymentRecord } from "./PaymentRecord.ts"
 
 /** The status of each, and what it is called. */
 export const statuses: Readonly<Record<PaymentRecord["status"], Status>> = {
-  open: { text: "on its way", tone: "warn" },
+  open: { text: "waiting for payment", tone: "warn" },
   paid: { text: "paid", tone: "good" },
   failed: { text: "failed", tone: "bad" },
   expired: { text: "expired", tone: "soft" },
