@@ -18,6 +18,9 @@ const models = (secret: string) =>
     Effect.map(callAt(`${url}/v1/models`, { headers: { authorization: `Bearer ${secret}` } }), ({ status }) => status)
   )
 
+/** When it was last used is written a while after its use. */
+const unused = (record: unknown) => Struct.omit(Object(record), "last_used_at")
+
 withLayer(layer)("keys at the admin API", (it) => {
   it.effect("one is issued, changed, reissued and revoked; its secret is in the answer alone", function* () {
     const { admin, name: actor } = yield* asOperator("write")
@@ -39,13 +42,13 @@ withLayer(layer)("keys at the admin API", (it) => {
       expires_at: 4_000_000_000
     }
     const changed = read(yield* admin(`/keys/${made.id}`, { method: "PATCH", body: change }))
-    assert.deepStrictEqual(changed, { ...made, ...change })
-    assert.deepStrictEqual(read(yield* admin(`/keys/${made.id}`)), changed)
+    assert.deepStrictEqual(unused(changed), unused({ ...made, ...change }))
+    assert.deepStrictEqual(unused(read(yield* admin(`/keys/${made.id}`))), unused(changed))
     const freed = read(yield* admin(`/keys/${made.id}`, { method: "PATCH", body: { ...limits, name: "cd" } }))
-    assert.deepStrictEqual(freed, { ...made, name: "cd" })
+    assert.deepStrictEqual(unused(freed), unused({ ...made, name: "cd" }))
 
     const { key: second, ...reissued } = read(yield* admin(`/keys/${made.id}/reissue`, { method: "POST" }))
-    assert.deepStrictEqual(reissued, { ...freed, hint: second.slice(4, 12) })
+    assert.deepStrictEqual(unused(reissued), unused({ ...freed, hint: second.slice(4, 12) }))
     assert.isNumber(read(yield* admin(`/keys/${made.id}/revoke`, { method: "POST" })).revoked_at)
     const gone = yield* admin(`/keys/${made.id}`, { method: "PATCH", body: { rpm: 1 } })
     assertRefused(gone, refusals.conflict(`The key ${made.id} is revoked.`))
@@ -60,7 +63,7 @@ withLayer(layer)("keys at the admin API", (it) => {
         via: "api"
       }))
     )
-    assert.deepStrictEqual([rows[3]?.before, rows[3]?.after], [made, changed])
+    assert.deepStrictEqual([rows[3]?.before, rows[3]?.after].map(unused), [made, changed].map(unused))
     for (const secret of [key, second]) assert.notInclude(JSON.stringify(rows), secret.slice(4 + 8))
   })
 
@@ -85,7 +88,7 @@ withLayer(layer)("keys at the admin API", (it) => {
     assert.closeTo(second.previous_expires_at, Date.now() / 1000 + 30 * 86_400, 60)
     for (const secret of [key, second.key]) assert.strictEqual(yield* models(secret), 200)
     const listed = read(yield* admin(`/keys?organization=${org}&search=${key.slice(0, 12)}`)).data
-    assert.deepStrictEqual(listed, [read(yield* admin(`/keys/${id}`))])
+    assert.deepStrictEqual(listed.map(unused), [unused(read(yield* admin(`/keys/${id}`)))])
     const [row] = yield* (yield* Audit).list(OrganizationScope.all, { target: id, limit: 1 })
     const { key: _, ...after } = second
     assert.deepStrictEqual(row?.after, after)
