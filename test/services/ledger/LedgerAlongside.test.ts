@@ -128,7 +128,7 @@ withLayer(Layer.provideMerge(observedProcess(), Postgres.layerWith({ maxConnecti
     it.effect("all come to an end", function* () {
       const { bench, idempotency, key, ledger, org, asked } = yield* account(100n * one)
       const settled = yield* Effect.forEach(
-        Array.from({ length: 40 }, (_, index) => ({ ...asked, key: `k${index}` })),
+        Array.from({ length: 12 }, (_, index) => ({ ...asked, key: `k${index}` })),
         (each) =>
           Effect.gen(function* () {
             const claim = yield* Effect.flatMap(idempotency.claim(each), first)
@@ -138,7 +138,7 @@ withLayer(Layer.provideMerge(observedProcess(), Postgres.layerWith({ maxConnecti
         { concurrency: "unbounded" }
       )
       assert.isTrue(settled.every(({ charged, wasReleased }) => charged === one && !wasReleased))
-      assert.lengthOf(yield* bench.charges(org), 40)
+      assert.lengthOf(yield* bench.charges(org), 12)
       assert.isTrue(yield* bench.proved)
     })
   }
