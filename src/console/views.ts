@@ -40,7 +40,7 @@ const webhooks: View = { path: "webhooks", title: "Webhooks", key: "w", view: We
 const payments: View = { path: "payments", title: "Payments", key: "p", view: Payments, detail: Payment }
 
 /** In the order of the navigation, as below. */
-const ofOperators: ReadonlyArray<View> = [
+const operatorViews: ReadonlyArray<View> = [
   { path: "", title: "Now", key: "n", view: Now },
   requests,
   usage,
@@ -56,7 +56,7 @@ const ofOperators: ReadonlyArray<View> = [
   { path: "settings", title: "Settings", key: "s", view: Settings }
 ]
 
-const ofMembers: ReadonlyArray<View> = [
+const memberViews: ReadonlyArray<View> = [
   { path: "", title: "Overview", key: "o", view: Overview },
   requests,
   usage,
@@ -67,15 +67,15 @@ const ofMembers: ReadonlyArray<View> = [
   { ...payments, title: "Add credits" }
 ]
 
-const withPayments = { ofOperators, ofMembers }
+const withPayments = { operatorViews, memberViews }
 
 const withoutPayments = {
-  ofOperators: ofOperators.filter(({ path }) => path !== payments.path),
-  ofMembers: ofMembers.filter(({ path }) => path !== payments.path)
+  operatorViews: operatorViews.filter(({ path }) => path !== payments.path),
+  memberViews: memberViews.filter(({ path }) => path !== payments.path)
 }
 
 /** Those of who has signed in: there are no others. */
 export const useViews = (): ReadonlyArray<View> => {
   const all = usePaymentLimits() === null ? withoutPayments : withPayments
-  return useMembership() === undefined ? all.ofOperators : all.ofMembers
+  return useMembership() === undefined ? all.operatorViews : all.memberViews
 }

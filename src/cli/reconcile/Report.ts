@@ -30,7 +30,7 @@ export type Format = "table" | "csv" | "json"
 /** A terminal has no use for more. */
 const mostShown = 1_000
 
-export interface ReportHead {
+interface ReportHead {
   readonly provider: string
   readonly since: Date
   readonly until: Date

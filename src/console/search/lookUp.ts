@@ -23,13 +23,13 @@ export interface Found {
   readonly error: ApiError | undefined
 }
 
-interface Asked {
+interface Search {
   readonly search: string
   readonly isMember: boolean
   readonly signal: AbortSignal
 }
 
-type LookUp = (asked: Asked) => Promise<ReadonlyArray<Match>>
+type LookUp = (search: Search) => Promise<ReadonlyArray<Match>>
 
 const mostOfKind = 5
 

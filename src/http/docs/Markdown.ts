@@ -18,7 +18,7 @@ export const anchorOf = (heading: string): string =>
     .trim()
     .replaceAll(/\s/g, "-")
 
-/** Of more columns each cell is a line of its own on narrow screens. */
+/** A table with more columns shows each cell in a line of its own on narrow screens. */
 const narrowColumns = 3
 
 /** What a text has of HTML is shown as text. */
@@ -65,7 +65,7 @@ export const inline = (text: string): Html => new Html(ofDescriptions.parseInlin
 
 export interface Rendered {
   readonly content: Html
-  /** Of the second level. */
+  /** The headings of the second level. */
   readonly headings: ReadonlyArray<{ readonly anchor: string; readonly title: string }>
 }
 

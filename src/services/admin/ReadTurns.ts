@@ -46,7 +46,7 @@ const turnsWith = (enter: Turn, download: Turn): Turns => {
 export class ReadTurns extends Context.Tag("gateway/ReadTurns")<
   ReadTurns,
   {
-    /** Of members, one organization reads one thing at a time. */
+    /** The members of an organization read one thing at a time. */
     readonly of: (scope: OrganizationScope) => Turns
   }
 >() {

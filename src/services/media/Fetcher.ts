@@ -32,7 +32,7 @@ export interface PostRequest {
   readonly answerBytes?: number | undefined
 }
 
-export interface PostAnswer {
+interface PostAnswer {
   readonly status: number
   /** The beginning of its body. */
   readonly answer: string

@@ -26,7 +26,7 @@ const sqlState = ({ cause }: SqlError.SqlError): string | undefined =>
 export const isLockTimeout = (error: unknown): boolean =>
   error instanceof SqlError.SqlError && sqlState(error) === "55P03"
 
-/** Of several statements that waited for each other this one was rolled back. */
+/** A deadlock: the statement was rolled back. */
 export const isDeadlock = (error: unknown): boolean => error instanceof SqlError.SqlError && sqlState(error) === "40P01"
 
 export const isStatementTimeout = (error: SqlError.SqlError): boolean => sqlState(error) === "57014"

@@ -38,7 +38,7 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
     /** A later entry of a request replaces its outcome, e.g. when its charge was refunded. */
     readonly write: (entry: RequestEntry) => Effect.Effect<void>
     readonly list: (scope: OrganizationScope, query: RequestQuery) => Effect.Effect<ReadonlyArray<RequestRow>>
-    /** Of those that were refused, failed or broke off, how many were told what. */
+    /** Counts requests that were refused, failed or broke off, by status and code. */
     readonly failures: (scope: OrganizationScope, query: FailureQuery) => Effect.Effect<ReadonlyArray<FailureCount>>
     /** Fails where listing would read far more rows than it lists. */
     readonly checkSearch: (scope: OrganizationScope, search: AddressSearch) => Effect.Effect<void, SearchTooLong>
