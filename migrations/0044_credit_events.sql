@@ -17,10 +17,10 @@ BEGIN
     CASE WHEN NEW.amount < 0 THEN 'payment.reversed' ELSE 'credits.added' END,
     CASE WHEN NEW.amount < 0 THEN json_build_object(
       'entry_id', NEW.id::text, 'payment_id', payment, 'reason', reason,
-      'amount_usd', trim_scale(-NEW.amount / 1e9), 'balance_usd', trim_scale(organization.balance / 1e9)
+      'amount_usd', trim_scale(-NEW.amount * 0.000000001), 'balance_usd', trim_scale(organization.balance * 0.000000001)
     ) ELSE json_build_object(
       'entry_id', NEW.id::text, 'kind', NEW.kind, 'payment_id', payment,
-      'amount_usd', trim_scale(NEW.amount / 1e9), 'balance_usd', trim_scale(organization.balance / 1e9)
+      'amount_usd', trim_scale(NEW.amount * 0.000000001), 'balance_usd', trim_scale(organization.balance * 0.000000001)
     ) END
   FROM webhook_endpoints AS endpoint JOIN organizations AS organization ON organization.id = endpoint.org_id
   WHERE endpoint.org_id = NEW.org_id AND endpoint.disabled_at IS NULL;

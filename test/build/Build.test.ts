@@ -35,6 +35,7 @@ const checkout = Effect.gen(function* () {
     await cp(path.join(root, "build.mjs"), file("build.mjs"))
     await symlink(path.join(root, "node_modules"), file("node_modules"))
     await put("package.json", `{"type": "module"}`)
+    await put("docs/money.md", "# Money")
     await put("src/main.ts", entry)
     await put("src/services/admin/ConsoleInputs.ts", "export const consoleInputs = {}")
     await put("src/console/main.tsx", "document.title = 'console'")

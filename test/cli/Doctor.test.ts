@@ -137,22 +137,19 @@ withLayer(suite)("gateway doctor", (it) => {
     yield* sql`DELETE FROM request_log`
   })
 
-  it.effect(
-    "tells of charges that are not added up for statements",
-    function* () {
-      const sql = yield* SqlClient.SqlClient
-      const org = String((yield* json("orgs", "create", "waiting"))["id"])
-      yield* sql`INSERT INTO ledger_entries (org_id, at, kind, amount, note) VALUES (${org}, now() - interval '4 hours', 'adjustment', 0, 'n')`
-      const { details, states } = yield* examine(sandbox)
-      assert.strictEqual(states["statements"], "warning")
-      assert.match(
-        details["statements"] ?? "",
-        /^charges since \S+ are not added up, .+: a gateway does that once a minute/
-      )
-      yield* sql`SELECT add_charges('infinity')`
-      assert.strictEqual((yield* examine(sandbox)).states["statements"], "ok")
-    }
-  )
+  it.effect("tells of charges that are not added up for statements", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const org = String((yield* json("orgs", "create", "waiting"))["id"])
+    yield* sql`INSERT INTO ledger_entries (org_id, at, kind, amount, note) VALUES (${org}, now() - interval '4 hours', 'adjustment', 0, 'n')`
+    const { details, states } = yield* examine(sandbox)
+    assert.strictEqual(states["statements"], "warning")
+    assert.match(
+      details["statements"] ?? "",
+      /^charges since \S+ are not added up, .+: a gateway does that once a minute/
+    )
+    yield* sql`SELECT add_charges('infinity')`
+    assert.strictEqual((yield* examine(sandbox)).states["statements"], "ok")
+  })
 
   it.effect("tells of prices below cost", function* () {
     const { directory } = yield* Cli

@@ -79,7 +79,7 @@ const looks = [
   ["dark", 360]
 ] as const
 
-const slow = 240_000
+const slow = 600_000
 
 /** An operator of the gateway, or a member. */
 const whose = (org: OrgId | undefined): ConsoleOptions => (org === undefined ? {} : { role: "write", org })

@@ -48,7 +48,7 @@ export const workBugs: ReadonlyArray<Bug> = [
   },
   {
     name: "a webhook has another id with each try",
-    file: "src/services/webhooks/WebhookDelivery.ts",
+    file: "src/services/webhooks/Sending.ts",
     find: `"webhook-id": id,`,
     replace: `"webhook-id": id + timestamp,`,
     caughtBy: ["test/services/webhooks/WebhookDelivery.test.ts"]

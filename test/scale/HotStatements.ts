@@ -135,6 +135,17 @@ export const hotStatements: ReadonlyArray<HotStatement> = [
     isRare: true
   },
   {
+    name: "months whose statements are told",
+    texts: [
+      /^SELECT to_char\(month, 'YYYY-MM'\) AS month FROM statement_notices/,
+      /^WITH taken AS \( UPDATE statement_notices/
+    ],
+    extent: "several",
+    why: "one month for all, with an event for each endpoint",
+    needs: "a run on each shard",
+    isRare: true
+  },
+  {
     name: "holds of dead processes, released holds",
     texts: [/^WITH dead AS/, /^WITH released AS \( DELETE FROM open_holds/],
     extent: "several",

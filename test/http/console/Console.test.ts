@@ -60,7 +60,7 @@ withLayer(Served.layer(Effect.succeed({ env: { SANDBOX: "true" } })))("the conso
     }
   })
 
-  it.effect("takes at most 70 kB to load", function* () {
+  it.effect("takes at most 75 kB to load", function* () {
     const files = yield* Effect.forEach(namesIn((yield* call("/console")).text), (name) =>
       call(name, { headers: { "accept-encoding": "gzip" } })
     )
@@ -68,7 +68,7 @@ withLayer(Served.layer(Effect.succeed({ env: { SANDBOX: "true" } })))("the conso
     assert.isAbove(Math.min(...lengths), 1000)
     assert.isAtMost(
       lengths.reduce((sum, length) => sum + length),
-      70_000
+      75_000
     )
   })
 

@@ -30,7 +30,7 @@ export const Failures = () => {
   const path = "/requests/failures"
   const failures = useResource<Answer>(path, { query: { since: span }, everySeconds })
   const today = useResource<Answer>(path, { query: { since: "today" }, everySeconds })
-  const counts = new Map(today.data?.data.map((failure) => [keyOf(failure), failure.requests]))
+  const counts = today.data && new Map(today.data.data.map((failure) => [keyOf(failure), failure.requests]))
   return (
     <Section title="Refused or failed">
       <Loaded resource={failures}>
@@ -42,7 +42,7 @@ export const Failures = () => {
             rowKey={keyOf}
             columns={[
               { title: "Answer", kind: "custom", value: (failure) => <Outcome failure={failure} /> },
-              { title: "Today (UTC)", kind: "number", value: (failure) => counts.get(keyOf(failure)) },
+              { title: "Today (UTC)", kind: "number", value: (failure) => counts && (counts.get(keyOf(failure)) ?? 0) },
               { title: "In 7 days", kind: "number", value: ({ requests }) => requests },
               { title: "Last", kind: "custom", value: ({ last_at }) => <Time at={last_at} ago /> }
             ]}
