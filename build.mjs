@@ -166,8 +166,10 @@ const run = async (inputs, commit, previous) => {
   for (const { contents, file } of files) await write(file, contents)
   if (browser.page !== undefined) await write(path.join(consoleDirectory, "index.html"), browser.page)
   const main = files.find(({ file }) => /^main-.*\.js$/.test(path.basename(file)))
-  const flags = "#!/usr/bin/env -S node --expose-gc --max-semi-space-size=64"
-  await write(program, `${flags}\nimport "./${name}/${path.basename(main.file)}"\n`, 0o755)
+  // A script for the shell and for node: only a gateway pays for the speed of a large young generation with memory.
+  const flags = "--expose-gc --max-semi-space-size=64"
+  const shell = `":" //; [ "$1" = serve ] && exec node ${flags} "$0" "$@"; exec node "$0" "$@"`
+  await write(program, `#!/bin/sh\n${shell}\nimport "./${name}/${path.basename(main.file)}"\n`, 0o755)
 
   const current = new Set([...files.map(({ file }) => file), recordFile, path.join(consoleDirectory, "index.html")])
   const now = new Date()

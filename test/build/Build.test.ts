@@ -99,6 +99,18 @@ describe("a build", () => {
     assert.deepStrictEqual(yield* files, made)
   })
 
+  it.scopedLive("passes the flags of a server to node for serve alone", function* () {
+    const { build, file } = yield* checkout
+    yield* build
+    yield* Effect.promise(() => writeFile(file("node"), `#!/bin/sh\necho "$@"\n`, { mode: 0o755 }))
+    const program = file("dist/gateway.js")
+    const nodeArguments = (...args: ReadonlyArray<string>) =>
+      Effect.promise(async () => (await run(program, args, { env: { PATH: file(".") } })).stdout.trim())
+    const serve = yield* nodeArguments("serve", "--workers", "2")
+    assert.strictEqual(serve, `--expose-gc --max-semi-space-size=64 ${program} serve --workers 2`)
+    assert.strictEqual(yield* nodeArguments("keys", "list"), `${program} keys list`)
+  })
+
   it.scopedLive("removes files a week after another build has replaced them", function* () {
     const { build, file, files, sayLate } = yield* checkout
     yield* build
