@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Either } from "effect"
 import type { Book, BookEntry } from "../services/reconcile/ProviderBooks.ts"
 import { type Access, booksClient } from "./BooksClient.ts"
 import { nextOf, readPages } from "./Pages.ts"
@@ -12,23 +12,24 @@ export const fal = (access: Access): ReadonlyArray<Book> => {
   const read = new Reader(vendor)
   const { ask } = booksClient(vendor, access, (key) => ({ authorization: `Key ${key}` }))
 
-  const toEntry = Effect.fnUntraced(function* (item: unknown) {
-    const event = yield* read.record(item, "billing event")
-    const requestId = yield* read.text(event["request_id"], "request_id")
-    const model = yield* read.text(event["endpoint_id"], "endpoint_id")
-    const nano = event["cost_estimate_nano_usd"]
-    const entry: BookEntry = {
-      key: requestId,
-      requestId,
-      at: yield* read.time(event["timestamp"], "timestamp"),
-      model,
-      usd:
-        nano === undefined || nano === null
-          ? yield* read.usd(event["cost_total"], "cost_total")
-          : yield* read.usd(nano, "cost_estimate_nano_usd", nanoDecimals)
-    }
-    return entry
-  })
+  const toEntry = (item: unknown) =>
+    Either.gen(function* () {
+      const event = yield* read.record(item, "billing event")
+      const requestId = yield* read.text(event["request_id"], "request_id")
+      const model = yield* read.text(event["endpoint_id"], "endpoint_id")
+      const nano = event["cost_estimate_nano_usd"]
+      const entry: BookEntry = {
+        key: requestId,
+        requestId,
+        at: yield* read.time(event["timestamp"], "timestamp"),
+        model,
+        usd:
+          nano === undefined || nano === null
+            ? yield* read.usd(event["cost_total"], "cost_total")
+            : yield* read.usd(nano, "cost_estimate_nano_usd", nanoDecimals)
+      }
+      return entry
+    })
 
   return [
     {
@@ -50,7 +51,8 @@ export const fal = (access: Access): ReadonlyArray<Book> => {
               }),
               (answer) => read.record(answer, "/models/billing-events")
             )
-            const entries = yield* Effect.forEach(yield* read.list(page["billing_events"], "billing_events"), toEntry)
+            const events = yield* read.list(page["billing_events"], "billing_events")
+            const entries = yield* Either.all(events.map(toEntry))
             return { entries: entries.filter(({ at }) => at >= from && at < to), next: nextOf(page, "next_cursor") }
           })
         )

@@ -1,4 +1,4 @@
-import { Effect, Predicate } from "effect"
+import { Either, Predicate } from "effect"
 import { BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
 
 const largestNano = 10n ** 18n
@@ -34,35 +34,35 @@ export class Reader {
     return new BooksUnreadable({ message: `${this.#vendor}: ${place} is no ${expected}.` })
   }
 
-  record(value: unknown, place: string): Effect.Effect<Readonly<Record<string, unknown>>, BooksUnreadable> {
-    return Predicate.isReadonlyRecord(value) ? Effect.succeed({ ...value }) : Effect.fail(this.refuse(place, "object"))
+  record(value: unknown, place: string): Either.Either<Readonly<Record<string, unknown>>, BooksUnreadable> {
+    return Predicate.isReadonlyRecord(value) ? Either.right(value) : Either.left(this.refuse(place, "object"))
   }
 
-  list(value: unknown, place: string): Effect.Effect<ReadonlyArray<unknown>, BooksUnreadable> {
-    return Array.isArray(value) ? Effect.succeed(value) : Effect.fail(this.refuse(place, "list"))
+  list(value: unknown, place: string): Either.Either<ReadonlyArray<unknown>, BooksUnreadable> {
+    return Array.isArray(value) ? Either.right(value) : Either.left(this.refuse(place, "list"))
   }
 
-  text(value: unknown, place: string): Effect.Effect<string, BooksUnreadable> {
+  text(value: unknown, place: string): Either.Either<string, BooksUnreadable> {
     return typeof value === "string" && value !== ""
-      ? Effect.succeed(value.slice(0, 300))
-      : Effect.fail(this.refuse(place, "text"))
+      ? Either.right(value.slice(0, 300))
+      : Either.left(this.refuse(place, "text"))
   }
 
-  usd(value: unknown, place: string, decimals = 0): Effect.Effect<bigint, BooksUnreadable> {
+  usd(value: unknown, place: string, decimals = 0): Either.Either<bigint, BooksUnreadable> {
     const nano = toNano(value, decimals)
-    return nano === undefined ? Effect.fail(this.refuse(place, "plausible amount")) : Effect.succeed(nano)
+    return nano === undefined ? Either.left(this.refuse(place, "plausible amount")) : Either.right(nano)
   }
 
   /** Zero where it is absent. */
-  count(value: unknown, place: string): Effect.Effect<number, BooksUnreadable> {
+  count(value: unknown, place: string): Either.Either<number, BooksUnreadable> {
     const count = value === undefined || value === null ? 0 : toCount(value)
-    return count === undefined ? Effect.fail(this.refuse(place, "plausible count")) : Effect.succeed(count)
+    return count === undefined ? Either.left(this.refuse(place, "plausible count")) : Either.right(count)
   }
 
   /** Unix milliseconds of Unix seconds, or of a date with or without a time, which is UTC where it has no zone. */
-  time(value: unknown, place: string): Effect.Effect<number, BooksUnreadable> {
+  time(value: unknown, place: string): Either.Either<number, BooksUnreadable> {
     const at = typeof value === "number" ? value * 1000 : typeof value === "string" ? parseTime(value) : Number.NaN
-    return Number.isFinite(at) && Math.abs(at) < 8e14 ? Effect.succeed(at) : Effect.fail(this.refuse(place, "time"))
+    return Number.isFinite(at) && Math.abs(at) < 8e14 ? Either.right(at) : Either.left(this.refuse(place, "time"))
   }
 }
 

@@ -49,8 +49,8 @@ export const reconcileBooks = ({ account, onStep = () => Effect.void, range, tol
         return Stream.fromIterable(steps.entries()).pipe(
           Stream.mapEffect(([index, step]) =>
             Effect.gen(function* () {
-              const theirs = yield* book.read(step)
-              const ours = yield* ownWindows(account, unit, step)
+              const both = [book.read(step), ownWindows(account, unit, step)] as const
+              const [theirs, ours] = yield* Effect.all(both, { concurrency: 2 })
               yield* onStep(book, index + 1, steps.length)
               return compareWindows(ours, theirs, { book, unit, nameOf, tolerance, now })
             })
@@ -65,8 +65,8 @@ export const reconcileBooks = ({ account, onStep = () => Effect.void, range, tol
         return Stream.fromIterable(steps.entries()).pipe(
           Stream.mapEffect(([index, step]) =>
             Effect.gen(function* () {
-              const theirs = yield* book.read(step)
-              const ours = yield* ownAttempts(account, step)
+              const both = [book.read(step), ownAttempts(account, step)] as const
+              const [theirs, ours] = yield* Effect.all(both, { concurrency: 2 })
               yield* onStep(book, index + 1, steps.length)
               return matcher.advance(ours, theirs, step.to)
             })

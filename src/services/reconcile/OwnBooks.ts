@@ -1,6 +1,5 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Option, Schema, Stream } from "effect"
-import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { Usage } from "../telemetry/Usage.ts"
@@ -44,45 +43,48 @@ export const ownWindows = Effect.fn("Reconciliation.ownWindows")(function* (
   })
 })
 
-const Attempt = Schema.Struct({
-  route: Schema.String,
-  provider: Schema.String,
-  requestId: Schema.optional(Schema.String).pipe(Schema.fromKey("provider_request_id")),
-  cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano"))
-})
-
-const Count = Schema.NullOr(Schema.NumberFromString)
-
+// There may be a million: nothing but checks, and names as the statement has them.
 const LoggedRequest = Schema.Struct({
   id: Schema.String,
   at: Schema.DateFromSelf,
   route: Schema.NullOr(Schema.String),
   provider: Schema.NullOr(Schema.String),
-  providerRequestId: Schema.NullOr(Schema.String),
-  attempts: Schema.Array(Attempt),
-  promptTokens: Count,
-  completionTokens: Count,
-  cost: Schema.NullOr(NanoUsdFromRow)
+  provider_request_id: Schema.NullOr(Schema.String),
+  attempts: Schema.Array(
+    Schema.Struct({
+      route: Schema.String,
+      provider: Schema.String,
+      provider_request_id: Schema.optional(Schema.String),
+      cost_nano: Schema.optional(Schema.String)
+    })
+  ),
+  prompt_tokens: Schema.NullOr(Schema.String),
+  completion_tokens: Schema.NullOr(Schema.String),
+  cost: Schema.NullOr(Schema.String)
 })
 type LoggedRequest = typeof LoggedRequest.Type
 
+const amountIn = (text: string | null | undefined) => (text === null || text === undefined ? undefined : BigInt(text))
+const countIn = (text: string | null) => (text === null ? undefined : Number(text))
+
 const attemptsOf = (account: ReconciledAccount, request: LoggedRequest): ReadonlyArray<OwnAttempt> => {
-  const { attempts, completionTokens, cost, promptTokens, provider, providerRequestId, route } = request
+  const { attempts, provider, route } = request
   const at = request.at.getTime()
   const own: Amounts = {
-    usd: cost ?? undefined,
-    promptTokens: promptTokens ?? undefined,
-    completionTokens: completionTokens ?? undefined
+    usd: amountIn(request.cost),
+    promptTokens: countIn(request.prompt_tokens),
+    completionTokens: countIn(request.completion_tokens)
   }
-  const answered = attempts.findLastIndex((attempt) => attempt.route === route && attempt.cost === undefined)
+  const answered = attempts.findLastIndex((attempt) => attempt.route === route && attempt.cost_nano === undefined)
   const made = attempts.flatMap((attempt, index): ReadonlyArray<OwnAttempt> => {
     const model = modelOf(account, attempt.route)
     if (model === undefined || !account.providers.has(attempt.provider)) return []
-    return [{ at, model, requestId: attempt.requestId, amounts: index === answered ? own : { usd: attempt.cost } }]
+    const amounts = index === answered ? own : { usd: amountIn(attempt.cost_nano) }
+    return [{ at, model, requestId: attempt.provider_request_id, amounts }]
   })
   const model = modelOf(account, route)
   if (answered >= 0 || model === undefined || provider === null || !account.providers.has(provider)) return made
-  return [...made, { at, model, requestId: providerRequestId ?? undefined, amounts: own }]
+  return [...made, { at, model, requestId: request.provider_request_id ?? undefined, amounts: own }]
 }
 
 /** Each attempt at the account within the range, in the order of its request. */
@@ -91,7 +93,8 @@ export const ownAttempts = (account: ReconciledAccount, { from, to }: Range) =>
     const sql = yield* SqlClient.SqlClient
     const names = [...account.providers]
     const readPage = (after: string | undefined) =>
-      rowsOf(LoggedRequest)(sql`
+      rowsOf(LoggedRequest)(
+        sql`
         SELECT id, at, route, provider, provider_request_id, attempts, prompt_tokens, completion_tokens, cost
         FROM request_log
         WHERE at >= ${new Date(from)} AND at < ${new Date(to)}
@@ -99,7 +102,8 @@ export const ownAttempts = (account: ReconciledAccount, { from, to }: Range) =>
           AND (provider IN ${sql.in(names)} OR EXISTS (
             SELECT FROM jsonb_array_elements(attempts) AS attempt WHERE attempt ->> 'provider' IN ${sql.in(names)}
           ))
-        ORDER BY at, id LIMIT ${pageSize}`)
+        ORDER BY at, id LIMIT ${pageSize}`.withoutTransform
+      )
     const pages = Stream.paginateEffect(undefined, (after: string | undefined) =>
       Effect.map(readPage(after), (rows) => {
         const last = rows.length < pageSize ? undefined : rows.at(-1)
