@@ -23,8 +23,9 @@ export default defineConfig({
     poolOptions: { forks: { minForks: 4, maxForks: 4 } },
     // A shared machine can starve a process for seconds. At a developer's desk nothing is tried twice.
     retry: process.env["CI"] ? 1 : 0,
-    testTimeout: 60_000,
-    hookTimeout: 60_000,
+    // A net for what never ends: a test of processes takes minutes on a machine that others use.
+    testTimeout: 240_000,
+    hookTimeout: 240_000,
     ...(report ? { reporters: ["default", "json"], outputFile: { json: report } } : {})
   }
 })

@@ -64,7 +64,6 @@ describe("a rolling restart", () => {
         []
       )
       assert.isAbove(chats.length, 200)
-    },
-    60_000
+    }
   )
 })

@@ -269,7 +269,6 @@ describe.concurrent("a stop", () => {
       // A zombie counts until somebody reaps it.
       yield* waitUntil(() => !isAlive(-(running.process.pid ?? 0)))
       yield* waitUntil(() => !existsSync(postmaster))
-    },
-    180_000
+    }
   )
 })

@@ -21,7 +21,7 @@ const throughProxy = Effect.map(Effect.flatMap(Postgres.freshUrl, doorTo), (door
   url: Redacted.make(door.url)
 }))
 
-const untilItWorks = { times: 200, schedule: Schedule.spaced("50 millis") } as const
+const untilItWorks = { times: 1200, schedule: Schedule.spaced("50 millis") } as const
 
 describe("Database", () => {
   liveOver(Postgres.layerWith({ maxConnections: 1 }))(
