@@ -12,6 +12,12 @@ export class FetchFailed extends Data.TaggedError("FetchFailed")<{
   readonly problem?: UrlProblem | undefined
 }> {}
 
+/** For whoever gave the URL: neither whether a private name exists nor where it leads is told. */
+export const explainFailure = (url: string, { detail, problem, reason }: FetchFailed) =>
+  problem === "name"
+    ? { reason: "refused" as const, detail: `${new URL(url).host}: the name has no public address` }
+    : { reason, detail }
+
 export interface FetchRequest {
   readonly url: string
   /** Selects the exempt ranges: `FETCH_ALLOW` or `RESULT_FETCH_ALLOW`. */

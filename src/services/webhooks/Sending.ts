@@ -1,5 +1,5 @@
 import { Clock, Effect } from "effect"
-import { Fetcher } from "../media/Fetcher.ts"
+import { explainFailure, Fetcher } from "../media/Fetcher.ts"
 import type { Leased, Try } from "./DeliveryQueue.ts"
 import { sign } from "./Signature.ts"
 
@@ -36,8 +36,9 @@ export const makeSend = Effect.map(
         })
         return { status, failure: isDelivered(status) ? undefined : `status ${status}`, answer }
       }).pipe(
-        Effect.catchAll(({ detail, reason, status }) =>
-          Effect.succeed({ status, failure: `${reason}: ${detail}`, answer: "" })
-        )
+        Effect.catchAll((failed) => {
+          const { detail, reason } = explainFailure(url, failed)
+          return Effect.succeed({ status: failed.status, failure: `${reason}: ${detail}`, answer: "" })
+        })
       )
 )

@@ -3,7 +3,7 @@ import { Context, Data, Duration, Effect, Layer, Redacted } from "effect"
 import type { GatewayBusy } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
-import { Fetcher } from "../media/Fetcher.ts"
+import { explainFailure, Fetcher } from "../media/Fetcher.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
 import { inScope, lockName, recordsOf, whenDefined } from "../sql/Statement.ts"
@@ -121,7 +121,10 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
       const named = (scope: OrganizationScope, id: string) => sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
 
       const add = Effect.fn("Webhooks.add")(function* ({ org, url }: { readonly org: OrgId; readonly url: string }) {
-        yield* Effect.mapError(fetcher.check({ url, from: "customer" }), ({ detail }) => new UrlRefused({ detail }))
+        yield* Effect.mapError(
+          fetcher.check({ url, from: "customer" }),
+          (failed) => new UrlRefused({ detail: explainFailure(url, failed).detail })
+        )
         const secret = newSecret()
         yield* lockName(sql, `webhooks ${org}`)
         const [endpoint] = yield* endpoints(sql`

@@ -101,6 +101,27 @@ withLayer(layer)("a test of an endpoint", (it) => {
   })
 })
 
+const lookUp = (name: string) =>
+  name.startsWith("known") ? Effect.succeed(["10.1.2.3"]) : Effect.fail(new Error("the name has no address"))
+const withNames = Webhooks.layer.pipe(
+  Layer.provideMerge(fetcherFor(["127.0.0.1"], { names: lookUp })),
+  Layer.provideMerge(ledgers)
+)
+
+withLayer(withNames)("a name of a private address", (it) => {
+  it.scoped("is refused as one that nobody has", function* () {
+    const { all, org, webhooks } = yield* customer
+    const added = (url: string) => Effect.flip(webhooks.add({ org, url }))
+    const tried = (url: string) =>
+      Effect.flatMap(webhooks.add({ org, url }), ({ endpoint }) => webhooks.test(all, endpoint.id))
+    const known = [yield* added("http://known.internal/"), yield* tried("http://known.example/")] as const
+    const unknown = [yield* added("http://other.internal/"), yield* tried("http://other.example/")] as const
+    const textsOf = ([refused, result]: typeof known) => [refused.message, result.failure, result.status]
+    assert.deepStrictEqual(JSON.parse(JSON.stringify(textsOf(known)).replaceAll("known", "other")), textsOf(unknown))
+    assert.strictEqual(known[1].failure, "refused: known.example: the name has no public address")
+  })
+})
+
 withLayer(layer)("endpoints of an organization", (it) => {
   it.scoped("are twenty at most, however many are added at once", function* () {
     const { org, sql, webhooks } = yield* customer
