@@ -20,16 +20,23 @@ interface Delivery {
   readonly body: Uint8Array
 }
 
+const longestText = 255
+/** Up to the year 9999. */
+const latestSeconds = 253_402_300_799
+
+/** The database has no NUL. */
+const Text = Schema.String.pipe(Schema.filter((text) => text.length <= longestText && !text.includes("\0")))
+
 const Event = Schema.Struct({
-  id: Schema.NonEmptyString,
+  id: Text.pipe(Schema.minLength(1)),
   object: Schema.Literal("event"),
-  type: Schema.String,
-  created: Schema.Int,
+  type: Text,
+  created: Schema.Int.pipe(Schema.between(0, latestSeconds)),
   livemode: Schema.Boolean,
   data: Schema.Struct({
     object: Schema.Struct({
-      id: Schema.optional(Schema.String),
-      payment_intent: Schema.optional(Schema.NullOr(Schema.Union(Schema.String, Schema.Struct({ id: Schema.String }))))
+      id: Schema.optional(Text),
+      payment_intent: Schema.optional(Schema.NullOr(Schema.Union(Text, Schema.Struct({ id: Text }))))
     })
   })
 })

@@ -86,6 +86,14 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
     const event = account.complete(session)
     const body = JSON.stringify(event)
     const live = JSON.stringify({ ...event, livemode: true })
+    const odd = [
+      { id: "evt_\0" },
+      { id: "e".repeat(256) },
+      { type: "a\0" },
+      { created: -1 },
+      { created: Number.MAX_SAFE_INTEGER },
+      { data: { object: { id: "cs_\0" } } }
+    ].map((fields) => JSON.stringify({ ...event, ...fields }))
     const large = JSON.stringify({ ...event, padding: "x".repeat(256_000) })
     const before = yield* counted
     const send = (text: string, signature?: string) =>
@@ -102,7 +110,8 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
       yield* send(`${body} `, FakeStripe.sign(body)),
       yield* send(live, FakeStripe.sign(live)),
       yield* send("{", FakeStripe.sign("{")),
-      yield* send(large, FakeStripe.sign(large))
+      yield* send(large, FakeStripe.sign(large)),
+      ...(yield* Effect.forEach(odd, (text) => send(text, FakeStripe.sign(text))))
     ]
     assert.deepStrictEqual(
       refused.map(({ status }) => status),
