@@ -74,7 +74,7 @@ export const notifyOfStatements = Effect.gen(function* () {
     yield* write(sql, ended.month, notices.flat())
     return true
   })
-  yield* notifyOfMonth.pipe(Effect.uninterruptible, Effect.repeat({ while: (more) => more }))
+  yield* Effect.repeat(notifyOfMonth, { while: (more) => more })
 })
 
 export const statementNotices = Layer.scopedDiscard(
