@@ -115,7 +115,7 @@ describe("the examples of deploy", () => {
   })
 
   it("start the program with the flags of its own first line", () => {
-    const [, flags] = /env -S node (.+)"$/m.exec(text("build.mjs")) ?? []
+    const [, flags] = /flags = "(.+)"$/m.exec(text("build.mjs")) ?? []
     assert.include(unit, `ExecStart=/usr/bin/node ${flags} /opt/gateway/dist/gateway.js serve\n`)
   })
 })
