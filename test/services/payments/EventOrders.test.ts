@@ -92,6 +92,6 @@ withLayer(database)("a payment with two partial refunds and a dispute", (it) => 
       const { verify } = yield* LedgerAdmin
       assert.deepStrictEqual((yield* verify).violations, [])
     },
-    300_000
+    300_000 + runs * 500
   )
 })
