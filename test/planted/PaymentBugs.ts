@@ -21,11 +21,11 @@ export const paymentBugs: ReadonlyArray<Bug> = [
     caughtBy: ["test/services/payments/Signature.test.ts"]
   },
   {
-    name: "two deliveries at once take the same refund twice",
+    name: "what was asked for first is written over what was told since",
     file: reconciliation,
     find: "if (now.version !== known.version) return yield* new Outdated()",
     replace: "",
-    caughtBy: [orders]
+    caughtBy: [reconciled]
   },
   {
     name: "a payment is credited as often as it is told of",

@@ -1,8 +1,10 @@
 import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
+import { Deferred, Effect, Fiber } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { PaymentProvider } from "../../../src/services/payments/PaymentProvider.ts"
+import { makePaymentReconciliation } from "../../../src/services/payments/PaymentReconciliation.ts"
 import { brokenBy, times } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { database, dollar, payer } from "./PaymentBench.ts"
@@ -112,6 +114,28 @@ withLayer(database)("payments", (it) => {
     yield* deliver(account.reinstate(dispute))
     assert.deepInclude(yield* state, { balance: 10n * dollar, isDisputed: false })
     assert.deepInclude(yield* payments.find(OrganizationScope.all, id), { reversed_usd: 0n, disputed: false })
+  })
+
+  it.effect("are as they were told last, whichever of two deliveries is written last", function* () {
+    const { account, begin, deliver, state, withProvider } = yield* payer()
+    const { session } = yield* begin(10)
+    yield* deliver(account.complete(session))
+    const intent = account.intentOf(session)
+    const refund = account.refund(intent, 600)
+    const asked = yield* Deferred.make<void>()
+    const goOn = yield* Deferred.make<void>()
+    const waitOnce = Effect.zipRight(Deferred.succeed(asked, undefined), Deferred.await(goOn))
+    const slow = {
+      ...account.provider,
+      reversals: (paymentIntent: string) => Effect.zipLeft(account.provider.reversals(paymentIntent), waitOnce)
+    }
+    const { reconcile } = yield* withProvider(Effect.provideService(makePaymentReconciliation, PaymentProvider, slow))
+    const first = yield* Effect.fork(reconcile({ paymentIntent: intent }))
+    yield* Deferred.await(asked)
+    yield* deliver(account.updateRefund(refund, "failed"))
+    yield* Deferred.succeed(goOn, undefined)
+    yield* Fiber.join(first)
+    assert.strictEqual((yield* state).balance, 10n * dollar)
   })
 
   it.effect("are not taken back twice where the provider no longer lists what took them", function* () {
