@@ -50,6 +50,7 @@ import { rareTag } from "./GrownTags.ts"
 import { statementCommands } from "./StatementCommands.ts"
 
 const all = OrganizationScope.all
+const member = OrganizationScope.only(busiest)
 
 /** The services, and beside them none that would look at the database by itself meanwhile. */
 export const services = Layer.mergeAll(
@@ -174,6 +175,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       "webhooks deliveries --org, failed",
       webhooks.deliveries(all, { org: busiest, state: "failed", limit: page })
     ),
+    entry("webhooks deliveries of a member", webhooks.deliveries(member, { limit: page })),
     entry("webhooks deliveries, failed", webhooks.deliveries(all, { state: "failed", limit: page })),
     entry("webhooks deliveries --endpoint", webhooks.deliveries(all, { endpoint: endpointOf(former), limit: page })),
     point("webhooks deliveries --event", webhooks.deliveries(all, { event: "evt_none", limit: page })),
@@ -190,6 +192,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("ledger of all", books.page(all, { limit: page })),
     entry("ledger after one in the middle", books.page(all, { limit: page, after: middleEntry.id })),
     entry("ledger --org", books.page(all, { limit: page, org: busiest })),
+    entry("ledger of a member", books.page(member, { limit: page })),
     entry("ledger --org of a former customer", books.page(all, { limit: page, org: former })),
     point("ledger --org of a newcomer", books.page(all, { limit: page, org: newcomer })),
     entry("ledger --kind", books.page(all, { limit: page, kind: "top_up" })),

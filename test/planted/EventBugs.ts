@@ -16,14 +16,14 @@ export const eventBugs: ReadonlyArray<Bug> = [
   },
   {
     name: "an event is told twice: credits under another id at each endpoint",
-    file: "migrations/0044_credit_events.sql",
+    file: "migrations/0046_sealed_numbers.sql",
     find: "SELECT event, NEW.org_id,",
     replace: "SELECT 'evt_' || replace(gen_random_uuid()::text, '-', ''), NEW.org_id,",
     caughtBy: credits
   },
   {
     name: "an event goes to endpoints that are off",
-    file: "migrations/0044_credit_events.sql",
+    file: "migrations/0046_sealed_numbers.sql",
     find: "WHERE endpoint.org_id = NEW.org_id AND endpoint.disabled_at IS NULL",
     replace: "WHERE endpoint.org_id = NEW.org_id",
     caughtBy: credits

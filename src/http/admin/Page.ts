@@ -1,6 +1,8 @@
 import { Effect, Schema } from "effect"
 import { InvalidRequest } from "../../domain/Failure.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { TextOrNull } from "../../services/resources/Record.ts"
+import { isShownNumber } from "../../services/sql/RowNumbers.ts"
 import { parameter } from "../schema/Query.ts"
 
 const maxListed = 1000
@@ -43,9 +45,9 @@ export const wrongCursor = new InvalidRequest({ message: "`after` must be the `n
 /** The only page of an unpaged list. */
 export const wholePage = <A>(data: ReadonlyArray<A>) => ({ data, has_more: false, next: null })
 
-/** Reads the cursor of a list of numbered rows. */
-export const numberedAfter = (after: string | undefined): Effect.Effect<number | undefined, InvalidRequest> => {
-  if (after === undefined) return Effect.succeed(undefined)
-  const number = /^\d{1,15}$/.test(after) ? Number(after) : undefined
-  return number === undefined ? wrongCursor : Effect.succeed(number)
-}
+/** The cursor of a list of numbered rows. */
+export const numberedAfter = (
+  scope: OrganizationScope,
+  after: string | undefined
+): Effect.Effect<string | undefined, InvalidRequest> =>
+  after === undefined || isShownNumber(scope, after) ? Effect.succeed(after) : wrongCursor

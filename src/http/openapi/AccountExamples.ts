@@ -79,7 +79,7 @@ export const accountExamples = (model: ChatModel): Readonly<Record<string, Examp
         month: "2026-11",
         opening_usd: 0,
         closing_usd: toUsd(balance),
-        payments: [{ id: "812", at: created, amount_usd: toUsd(toppedUp), ref: "inv-2026-0042" }],
+        payments: [{ id: "0b07122a76106ff8", at: created, amount_usd: toUsd(toppedUp), ref: "inv-2026-0042" }],
         reversals: [],
         refunds: [],
         adjustments: [],

@@ -50,7 +50,7 @@ interface AuditQuery {
   /** Unix milliseconds; `until` is exclusive. */
   readonly since?: number | undefined
   readonly until?: number | undefined
-  readonly after?: number | undefined
+  readonly after?: string | undefined
   readonly limit: number
 }
 
@@ -175,7 +175,7 @@ export class Audit extends Context.Tag("gateway/Audit")<
                   (action) => sql`(action = ${action} OR action LIKE ${`${action.replace(/[\\%_]/g, "\\$&")}.%`})`
                 ),
                 ...inTimeRange(sql, "at", range),
-                ...whenDefined(after, (id) => sql`id < ${id}`)
+                ...whenDefined(after, (id) => sql`id < ${id}::bigint`)
               ],
               by: ["audit.id"],
               limit

@@ -1,7 +1,9 @@
 import { Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { TextOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
+import { showNumber } from "../sql/RowNumbers.ts"
 
 /** `refund` gives back what a request was charged, `payment_reversal` is a refund or a dispute of a payment. */
 export const EntryKind = Schema.Literal("top_up", "charge", "refund", "payment_reversal", "adjustment")
@@ -38,9 +40,10 @@ export const Entry = Schema.Struct({
 export type Entry = typeof Entry.Type
 
 /** The select list of an entry; `from` is a table or an alias. */
-export const entryColumns = (from: string): string => {
-  const columns = ["id", "at", "org_id AS org", "amount AS amount_usd", "ref", "note", "key_id", "hold_id"]
-  return [`${kindOf(from)} AS kind`, ...columns.map((column) => `${from}.${column}`)].join(", ")
+export const entryColumns = (from: string, scope = OrganizationScope.all): string => {
+  const columns = ["at", "org_id AS org", "amount AS amount_usd", "ref", "note", "key_id", "hold_id"]
+  const id = showNumber(scope, "ledger_entries", from)
+  return [`${id} AS id`, `${kindOf(from)} AS kind`, ...columns.map((column) => `${from}.${column}`)].join(", ")
 }
 
 export const ListedEntry = Schema.Struct({

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { listing } from "../sql/Listing.ts"
+import { readNumber } from "../sql/RowNumbers.ts"
 import { inScope, inTimeRange, recordsOf, whenDefined } from "../sql/Statement.ts"
 import { Entry, type EntryKind, entryColumns, isOfKind, ListedEntry } from "./Entry.ts"
 import { refundsOf } from "./RefundSql.ts"
@@ -31,9 +32,10 @@ export const makePages = (sql: SqlClient.SqlClient) => {
         // The partial indexes `ledger_entries_org_paid` and `ledger_entries_paid` have all kinds but charges.
         ...whenDefined(kind, (kind) => sql.literal(isOfKind(kind, from))),
         ...inTimeRange(sql, "at", range),
-        ...whenDefined(after, (id) => {
+        ...whenDefined(after, (shown) => {
+          const id = readNumber(sql, scope, "ledger_entries", shown)
           const named = sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
-          return sql`(at, id) < ((SELECT at FROM ledger_entries WHERE ${named}), ${id}::bigint)`
+          return sql`(at, id) < ((SELECT at FROM ledger_entries WHERE ${named}), ${id})`
         })
       ],
       by: ["at", "id"],
@@ -55,7 +57,7 @@ export const makePages = (sql: SqlClient.SqlClient) => {
   const page = Effect.fn("LedgerAdmin.page")((scope: OrganizationScope, query: EntryQuery) => {
     const from = query.hold === undefined ? sql.literal("ledger_entries") : entriesOf(query.hold)
     return recordsOf(ListedEntry)(sql`
-      SELECT ${sql.literal(entryColumns("entry"))}, organizations.name AS org_name, log.id AS request,
+      SELECT ${sql.literal(entryColumns("entry", scope))}, organizations.name AS org_name, log.id AS request,
         (SELECT name FROM api_keys WHERE id = entry.key_id) AS key_name,
         coalesce(log.request_id, (SELECT request_id FROM videos WHERE hold_id = entry.paid_hold)) AS request_id
       FROM (

@@ -46,5 +46,5 @@ export const Delivery = Schema.Struct({
 export type Delivery = typeof Delivery.Type
 
 /** `row` is where the next page goes on. */
-export const ListedDelivery = Schema.Struct({ ...Delivery.fields, row: Schema.Number })
+export const ListedDelivery = Schema.Struct({ ...Delivery.fields, row: Schema.String })
 export type ListedDelivery = typeof ListedDelivery.Type

@@ -6,6 +6,7 @@ import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { explainFailure, Fetcher } from "../media/Fetcher.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
+import { readNumber, showNumber } from "../sql/RowNumbers.ts"
 import { inScope, lockName, recordsOf, whenDefined } from "../sql/Statement.ts"
 import { type Delivery, Endpoint, type EndpointTest, ListedDelivery } from "./Endpoint.ts"
 import { makeEndpointTests } from "./EndpointTests.ts"
@@ -23,7 +24,7 @@ export interface DeliveryQuery {
   readonly state?: Delivery["state"] | undefined
   readonly endpoint?: string | undefined
   readonly event?: string | undefined
-  readonly after?: number | undefined
+  readonly after?: string | undefined
   readonly limit?: number | undefined
 }
 
@@ -108,10 +109,9 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
       const columns = sql.literal(`webhook_endpoints.*, org_id AS org, (
         SELECT count(*) FROM webhook_deliveries WHERE endpoint_id = webhook_endpoints.id AND next_at IS NOT NULL
       )::int AS pending`)
-      const deliveryColumns = sql.literal(
-        `event_id AS id, org_id AS org, endpoint_id AS endpoint, url, type, created_at AS at, state, tries, tried_at, status,
-          failure, next_at, webhook_deliveries.id::float8 AS row`
-      )
+      const deliveryColumns = (scope: OrganizationScope) =>
+        sql.literal(`event_id AS id, org_id AS org, endpoint_id AS endpoint, url, type, created_at AS at, state, tries, tried_at, status,
+          failure, next_at, ${showNumber(scope, "webhook_deliveries", "webhook_deliveries")} AS row`)
 
       const one = (id: string, statement: Parameters<typeof endpoints>[0]) =>
         Effect.flatMap(endpoints(statement), ([found]) =>
@@ -145,7 +145,7 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
           UPDATE webhook_deliveries SET state = 'pending', tries = 0, lease = NULL, next_at = now()
           WHERE ${sql.and([sql`event_id = ${eventId}`, ...inScope(sql, scope)])} AND (endpoint_id IS NULL
             OR endpoint_id IN (SELECT id FROM webhook_endpoints WHERE disabled_at IS NULL))
-          RETURNING ${deliveryColumns}`)
+          RETURNING ${deliveryColumns(scope)}`)
         return replayed.length === 0 ? yield* new EventNotFound({ id: eventId }) : replayed
       })
 
@@ -191,11 +191,11 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
         deliveries: Effect.fn("Webhooks.deliveries")((scope: OrganizationScope, query: DeliveryQuery) => {
           const { after, endpoint, event, limit, org, state } = query
           return deliveries(sql`
-            SELECT ${deliveryColumns} FROM webhook_deliveries ${listing(sql, {
+            SELECT ${deliveryColumns(scope)} FROM webhook_deliveries ${listing(sql, {
               equal: { event_id: event, endpoint_id: endpoint, org_id: scope.narrow(org) },
               where: [
                 ...whenDefined(state, (state) => sql.literal(states[state])),
-                ...whenDefined(after, (id) => sql`id < ${id}`)
+                ...whenDefined(after, (row) => sql`id < ${readNumber(sql, scope, "webhook_deliveries", row)}`)
               ],
               by: ["webhook_deliveries.id"],
               limit

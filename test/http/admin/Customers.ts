@@ -39,6 +39,8 @@ const attempts = [
   { route: secretRoute, provider: "canary-provider", outcome: "retry", status: 503, ms: 3, detail: "canary-detail" }
 ]
 
+const Sealed = Schema.Struct({ entry: Schema.String, older: Schema.String, delivery: Schema.String })
+
 /** An organization that has something of everything, under names and amounts that no other has. */
 export const fullOrganization = Effect.gen(function* () {
   const { admin } = yield* asOperator("owner")
@@ -99,17 +101,31 @@ export const fullOrganization = Effect.gen(function* () {
     VALUES (${video}, ${org}, ${key}, ${videoHold}, ${`of-${mark}`}, ${model}, 5, 500000000, 'canary-wish',
       now(), now() + interval '1 hour')`
   const [entry, older] = read(yield* admin(`/ledger?organization=${org}`)).data
-  const [delivery] = yield* Schema.decodeUnknown(Schema.Tuple(Schema.Struct({ id: Schema.String })))(
-    yield* sql`SELECT id FROM webhook_deliveries WHERE event_id = ${event}`
+  const [numbers] = yield* Schema.decodeUnknown(Schema.Tuple(Sealed))(
+    yield* sql`
+      SELECT seal('ledger_entries', ${entry.id}::bigint, ${org}) AS entry, seal('ledger_entries', ${older.id}::bigint, ${org}) AS older, seal('webhook_deliveries', id, org_id) AS delivery FROM webhook_deliveries
+      WHERE event_id = ${event}`
   )
-  const ids = { org, key, row, hold, video, payment, endpoint: endpoint.id, event, entry: entry.id, older: older.id }
+  const ids = { org, key, row, hold, video, payment, endpoint: endpoint.id, event }
   const words = { name, mark, hint, model, tag, user, code, requestId }
   return {
     ...ids,
     ...words,
     org,
-    delivery: delivery.id,
-    canaries: [...Object.values(words), org, key, row, hold, video, payment, endpoint.id, event]
+    /** As the organization sees them. */
+    numbers,
+    canaries: [
+      ...Object.values(words),
+      org,
+      key,
+      row,
+      hold,
+      video,
+      payment,
+      endpoint.id,
+      event,
+      ...Object.values(numbers)
+    ]
   }
 })
 

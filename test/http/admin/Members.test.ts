@@ -67,6 +67,8 @@ const openToMembers = [
   "POST /webhooks/{id}/test"
 ]
 
+const sealed = /^[0-9a-f]{16}$/
+
 const nameOf = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path}`
 
 type Body = (value: string) => object
@@ -92,11 +94,8 @@ const moreFor: Readonly<Record<string, object>> = {
 }
 const bodyFor = (path: string) => (organization: string) => ({ organization, ...moreFor[path] })
 
-const isNumber = (value: string) => /^\d+$/.test(value)
-
 /** One of the same form that nobody has. */
-const strangerTo = (value: string) =>
-  isNumber(value) ? "999999999999" : `${value.slice(0, -1)}${value.endsWith("1") ? "2" : "1"}`
+const strangerTo = (value: string) => `${value.slice(0, -1)}${value.endsWith("1") ? "2" : "1"}`
 
 withLayer(layer)("members at the admin API", (it) => {
   it.effect("have the endpoints that say so, and find nothing at any other", function* () {
@@ -134,10 +133,19 @@ withLayer(layer)("members at the admin API", (it) => {
       )
       const before = yield* stateOf
       const words = theirs.canaries
-      const numbers: Readonly<Record<string, ReadonlyArray<string>>> = {
-        "/ledger": [theirs.entry, theirs.older],
-        "/webhooks/deliveries": [theirs.delivery]
+      /** What a parameter could find; any other gets one of all words, each time another. */
+      const meant: Readonly<Record<string, ReadonlyArray<string>>> = {
+        after: words,
+        organization: [theirs.org, theirs.name],
+        key: [theirs.key, theirs.hint],
+        model: [theirs.model],
+        tag: [theirs.tag],
+        status: [theirs.code],
+        endpoint: [theirs.endpoint],
+        search: [theirs.name, theirs.hint, theirs.mark]
       }
+      let tried = 0
+      const wordsFor = (name: string) => meant[name] ?? [words[tried++ % words.length] ?? ""]
       let seenByOwner = 0
       for (const { hasBody, method, parameters, path } of yield* endpoints) {
         /** The answer to what is theirs is word for word that to what nobody has. */
@@ -145,7 +153,7 @@ withLayer(layer)("members at the admin API", (it) => {
           const ask = Effect.fnUntraced(function* (one: string) {
             const sent = body === undefined ? {} : { body: body(one) }
             const { status, text } = yield* admin(at(one), { method, ...sent })
-            return { status, text: isNumber(one) ? text : text.replaceAll(one, "VALUE") }
+            return { status, text: text.replaceAll(one, "VALUE") }
           })
           const answer = yield* ask(value)
           assert.deepStrictEqual(answer, yield* ask(strangerTo(value)), `${method} ${path} ${value}`)
@@ -163,7 +171,7 @@ withLayer(layer)("members at the admin API", (it) => {
         const pathOf = (ids: Readonly<Record<string, string>>) =>
           path.replace(/\{\w+\}/, ids[path.split("/")[1] ?? ""] ?? "")
         for (const name of parameters.filter((name) => name !== "limit")) {
-          for (const value of name === "after" ? [...words, ...(numbers[path] ?? [])] : words) {
+          for (const value of wordsFor(name)) {
             yield* compare(value, (one) => `${pathOf(idsOf(ours))}?${name}=${one.replaceAll(" ", "%20")}`)
           }
         }
@@ -198,6 +206,37 @@ withLayer(layer)("members at the admin API", (it) => {
       assert.notInclude(seen.text, "canary", path)
     }
     assert.isAbove(hidden.size, 12)
+  })
+
+  it.effect("see the numbers of entries and deliveries sealed, and page by them", function* () {
+    const ours = yield* fullOrganization
+    const { admin: owner } = yield* asOperator("owner")
+    const { admin } = yield* asOperator("read", ours.org)
+    const pagesOf = Effect.fnUntraced(function* (path: string) {
+      const seen: Array<string> = []
+      let after = ""
+      for (let more = true; more; ) {
+        const page = read(yield* admin(`${path}?limit=1${after}`))
+        for (const { id } of page.data) seen.push(id)
+        if (page.next !== null) assert.match(page.next, sealed)
+        after = `&after=${page.next}`
+        more = page.has_more
+      }
+      return seen
+    })
+    const entries = yield* pagesOf("/ledger")
+    const whole = read(yield* owner(`/ledger?organization=${ours.org}`)).data
+    assert.lengthOf(new Set(entries), whole.length)
+    assert.include(entries, ours.numbers.entry)
+    for (const id of entries) assert.match(id, sealed)
+    read(yield* owner(`/webhooks/deliveries/${ours.event}/replay`, { method: "POST" }))
+    read(yield* owner("/credits", { body: { organization: ours.org, type: "top_up", amount_usd: 2 } }), 201)
+    const told = yield* pagesOf("/webhooks/deliveries")
+    assert.lengthOf(new Set(told), 2)
+    const { payments } = read(yield* admin(`/organizations/${ours.org}/statement`))
+    assert.include(yield* pagesOf("/ledger"), payments.at(-1).id)
+    for (const path of ["/ledger", "/webhooks/deliveries"])
+      assertRefused(yield* admin(`${path}?after=1`), badRequest("`after` must be the `next` of a page.", "after"))
   })
 
   it.effect("are refused what would tell them of hidden fields", function* () {

@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { SqlError } from "@effect/sql/SqlError"
 import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
@@ -160,6 +161,18 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     const other = yield* Effect.flip(admin.topUp({ org, amount: NanoUsd(1n), ref: `invoice-${org}` }))
     assert.strictEqual(other._tag, "RefTaken")
     assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("entries of one moment are listed by their numbers, newest first", function* () {
+    const { admin, org } = yield* account(0n)
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`SELECT setval(pg_get_serial_sequence('ledger_entries', 'id'), 9999997)`
+    yield* sql.withTransaction(Effect.replicateEffect(admin.topUp({ org, amount: one }), 4))
+    const ids = (yield* admin.entries(org, { limit: 10 })).map(({ id }) => id)
+    assert.deepStrictEqual(ids, ["10000001", "10000000", "9999999", "9999998"])
+    const listed = yield* admin.page(OrganizationScope.only(org), { limit: 10 })
+    const amounts = yield* admin.page(OrganizationScope.only(org), { limit: 10, after: listed[1]?.id })
+    assert.deepStrictEqual(amounts, listed.slice(2))
   })
 
   it.effect("a top-up cannot take the reference of a refund", function* () {

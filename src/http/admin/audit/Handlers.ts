@@ -14,8 +14,8 @@ export const AuditHandlers = HttpApiBuilder.group(
     const audit = yield* Audit
     return handlers.handle("list", ({ urlParams: { limit = defaultListed, ...given } }) =>
       Effect.gen(function* () {
-        const after = yield* numberedAfter(given.after)
         const { scope } = yield* CurrentActor
+        const after = yield* numberedAfter(scope, given.after)
         const rows = yield* audit.list(scope, { ...(yield* filtersOf(given)), after, limit: limit + 1 })
         return cutPage(rows, limit, identity<AuditRow>, ({ id }) => String(id))
       })

@@ -46,10 +46,10 @@ export const LedgerHandlers = HttpApiBuilder.group(
     const ledger = yield* LedgerAdmin
     const verification = yield* Verification
     return handlers
-      .handle("list", ({ urlParams: { after, limit = defaultListed, ...filters } }) =>
+      .handle("list", ({ urlParams: { after: shown, limit = defaultListed, ...filters } }) =>
         Effect.gen(function* () {
-          yield* numberedAfter(after)
           const { scope } = yield* CurrentActor
+          const after = yield* numberedAfter(scope, shown)
           const query = { ...(yield* filtersOf(filters)), after, limit: limit + 1 }
           const rows = yield* (yield* currentTurns).takeSoon(ledger.page(scope, query))
           return cutPage(rows, limit, identity<ListedEntry>, Struct.get("id"))

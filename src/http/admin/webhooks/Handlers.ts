@@ -60,9 +60,9 @@ export const WebhooksHandlers = HttpApiBuilder.group(
         Effect.gen(function* () {
           const { scope } = yield* CurrentActor
           const org = yield* organizationOf(given.organization)
-          const after = yield* numberedAfter(given.after)
+          const after = yield* numberedAfter(scope, given.after)
           const rows = yield* webhooks.deliveries(scope, { org, state, endpoint, after, limit: limit + 1 })
-          const { data, ...page } = cutPage(rows, limit, identity<Delivery>, ({ row }) => String(row))
+          const { data, ...page } = cutPage(rows, limit, identity<Delivery>, Struct.get("row"))
           return { data: yield* nameAll(scope, data), ...page }
         })
       )
