@@ -67,6 +67,10 @@ withLayer(gateway)("a customer on a phone", (it) => {
         await page.getByText("Pay").click()
         await heading(page, "Payment").waitFor()
         await page.getByText("waiting for payment").waitFor()
+        await button(page, "Go to payment").click()
+        await page.waitForURL(`${stripeOrigin}/${session}`)
+        await page.getByText("Pay").click()
+        await page.getByText("waiting for payment").waitFor()
       })
       yield* FakeStripe.deliver(url, stripe.account.complete(session))
       yield* act(async () => {

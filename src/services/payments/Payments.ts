@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer } from "effect"
 import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { toCents } from "../../domain/Payment.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
@@ -58,6 +58,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
     readonly begin: (order: PaymentOrder) => Effect.Effect<Payment, AmountRefused | TooManyOpen>
     /** The address of the page where it is made, which is made if there is none. */
     readonly checkout: (
+      scope: OrganizationScope,
       id: string
     ) => Effect.Effect<
       { readonly id: string; readonly url: string },
@@ -116,8 +117,8 @@ export class Payments extends Context.Tag("gateway/Payments")<
         return { ...payment, reversals, events }
       })
 
-      const checkout = Effect.fn("Payments.checkout")(function* (id: string) {
-        const { amount_usd: amount, org, session, status } = yield* findOne(OrganizationScope.all, id)
+      const checkout = Effect.fn("Payments.checkout")(function* (scope: OrganizationScope, id: string) {
+        const { amount_usd: amount, org, session, status } = yield* findOne(scope, id)
         const cents = amount === null ? undefined : toCents(amount)
         if (status !== "open" || org === null || cents === undefined) return yield* new PaymentOver({ id })
         const returnUrl = `${publicUrl}/console#/payments/${id}`

@@ -61,6 +61,7 @@ const openToMembers = [
   "POST /keys",
   "POST /keys/{id}/reissue",
   "POST /keys/{id}/revoke",
+  "POST /payments/{id}/checkout",
   "POST /webhooks",
   "POST /webhooks/deliveries/{event}/replay",
   "POST /webhooks/{id}/enable",

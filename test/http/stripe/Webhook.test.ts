@@ -45,6 +45,21 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
     for (const [name, value] of Object.entries(expected)) assert.strictEqual(made?.form.get(name), value)
   })
 
+  it.effect("finds the page of a payment again as long as it is open", function* () {
+    const { account } = yield* StripeGateway.Stripe
+    const { admin, page, session, url } = yield* setUp()
+    const again = (id: string) => admin(`/payments/${id}/checkout`, { method: "POST" })
+    const sessions = account.sessions.size
+    assert.deepStrictEqual(read(yield* again(page.id)), page)
+    assert.strictEqual(account.sessions.size, sessions)
+    const other = adminAt(url, (yield* hire("write", (yield* customer()).org)).token)
+    assert.strictEqual((yield* other(`/payments/${page.id}/checkout`, { method: "POST" })).status, 404)
+    yield* FakeStripe.deliver(url, account.complete(session))
+    const { status, text } = yield* again(page.id)
+    assert.strictEqual(status, 409)
+    assert.include(text, "has no page any more: begin another.")
+  })
+
   it.effect("tries a page again under the same key, and makes one session", function* () {
     const { account, calls, troubles } = yield* StripeGateway.Stripe
     const before = account.sessions.size

@@ -40,7 +40,7 @@ export const payer = Effect.fnUntraced(function* (terms: Partial<PaymentTerms["T
   /** A payment whose page was made. */
   const begin = Effect.fnUntraced(function* (dollars: number) {
     const { id } = yield* payments.begin({ org, amount: NanoUsd(BigInt(dollars) * dollar) })
-    yield* payments.checkout(id)
+    yield* payments.checkout(OrganizationScope.all, id)
     const { session } = yield* payments.find(OrganizationScope.all, id)
     return { id, session: session ?? "" }
   })

@@ -43,7 +43,7 @@ withLayer(database)("payments", (it) => {
       assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, status)
     }
     assert.strictEqual((yield* state).balance, 0n)
-    assert.strictEqual((yield* Effect.flip(payments.checkout(expired.id)))._tag, "PaymentOver")
+    assert.strictEqual((yield* Effect.flip(payments.checkout(OrganizationScope.all, expired.id)))._tag, "PaymentOver")
   })
 
   it.effect(

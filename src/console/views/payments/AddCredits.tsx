@@ -1,11 +1,10 @@
-import { useState } from "preact/hooks"
-import { useWrite } from "../../api/useWrite.ts"
 import { formatUsd } from "../../format/Amount.ts"
 import { ErrorBox } from "../../parts/ErrorBox.tsx"
 import { textOf, UsdField } from "../../parts/Field.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { RefusedField } from "../../parts/WriteDialog.tsx"
 import { type Session, useRole } from "../../Session.ts"
+import { usePaymentPage } from "./usePaymentPage.ts"
 
 const presets = [5, 10, 25, 50, 100, 250, 500, 1000]
 const mostPresets = 5
@@ -19,15 +18,11 @@ const enter = (form: HTMLFormElement | null, amount: number) => {
 
 /** Leads to the page where what is chosen is paid. */
 const AmountForm = ({ maximum_usd, minimum_usd }: NonNullable<Session["payments"]>) => {
-  const { error, isBusy, send } = useWrite<{ readonly url: string }>()
-  const [isLeaving, setLeaving] = useState(false)
+  const { error, isBusy, leave } = usePaymentPage("/checkout")
   const submit = async (event: SubmitEvent) => {
     event.preventDefault()
     if (!(event.currentTarget instanceof HTMLFormElement)) return
-    const sent = await send("POST", "/checkout", { [field]: textOf(new FormData(event.currentTarget), field) })
-    if (sent === undefined) return
-    setLeaving(true)
-    location.assign(sent.answer.url)
+    await leave({ [field]: textOf(new FormData(event.currentTarget), field) })
   }
   const refused = error?.param === field ? { param: field, message: error.message } : undefined
   return (
@@ -52,7 +47,7 @@ const AmountForm = ({ maximum_usd, minimum_usd }: NonNullable<Session["payments"
       </RefusedField.Provider>
       {error && refused === undefined && <ErrorBox error={error} />}
       <div>
-        <button class="primary" disabled={isBusy || isLeaving}>
+        <button class="primary" disabled={isBusy}>
           Go to payment
         </button>
       </div>

@@ -1,14 +1,17 @@
 import { usePolling } from "../../api/usePolling.ts"
 import { useResource } from "../../api/useResource.ts"
 import { Badge } from "../../parts/Badge.tsx"
+import { ErrorBox } from "../../parts/ErrorBox.tsx"
 import { Fact, Facts } from "../../parts/Facts.tsx"
 import { Internal } from "../../parts/Internal.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { link } from "../../Route.ts"
+import { useMembership, useRole } from "../../Session.ts"
 import type { PaymentDetail } from "./PaymentRecord.ts"
 import { statusOf } from "./paymentColumns.ts"
+import { usePaymentPage } from "./usePaymentPage.ts"
 
 const everySeconds = 3
 
@@ -73,6 +76,26 @@ const Details = ({ payment }: { readonly payment: PaymentDetail }) => (
   </div>
 )
 
+/** Its page may have been closed before anything was paid. */
+const OpenPayment = ({ id }: Pick<PaymentDetail, "id">) => {
+  const { error, isBusy, leave } = usePaymentPage(`/payments/${id}/checkout`)
+  const isMember = useMembership() !== undefined
+  const mayPay = useRole("write") && isMember
+  return (
+    <>
+      <p class="calm">Its amount is added to the balance as soon as the money has arrived.</p>
+      {error && <ErrorBox error={error} />}
+      {mayPay && (
+        <p>
+          <button disabled={isBusy} onClick={() => void leave()}>
+            Go to payment
+          </button>
+        </p>
+      )}
+    </>
+  )
+}
+
 /** Where the payment page leads back to, and the receipt of what was paid. */
 export const Payment = ({ id }: { readonly id: string }) => {
   const found = useResource<PaymentDetail>(`/payments/${encodeURIComponent(id)}`)
@@ -88,9 +111,7 @@ export const Payment = ({ id }: { readonly id: string }) => {
       <Loaded resource={found}>
         {(shown) => (
           <>
-            {shown.status === "open" && (
-              <p class="calm">Its amount is added to the balance as soon as the money has arrived.</p>
-            )}
+            {shown.status === "open" && <OpenPayment id={shown.id} />}
             {shown.problem && <p class="error-box">{shown.problem}</p>}
             <Details payment={shown} />
             {shown.reversals.length > 0 && <Reversals reversals={shown.reversals} />}

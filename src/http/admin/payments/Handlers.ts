@@ -4,6 +4,7 @@ import { GatewayBusy, InvalidRequest } from "../../../domain/Failure.ts"
 import { CurrentActor } from "../../../services/admin/Actor.ts"
 import * as Operations from "../../../services/admin/PaymentOperations.ts"
 import type { Payment } from "../../../services/payments/Payment.ts"
+import type { PaymentProviderFailed } from "../../../services/payments/PaymentProvider.ts"
 import { Payments } from "../../../services/payments/Payments.ts"
 import { AdminApi } from "../AdminApi.ts"
 import { conflict, invalid, notFound } from "../Fields.ts"
@@ -16,6 +17,13 @@ const needsOrganization = new InvalidRequest({
   message: "`organization` must be an id or a name.",
   param: "organization"
 })
+
+const noPage = {
+  PaymentNotFound: notFound,
+  PaymentOver: conflict(null),
+  PaymentProviderFailed: ({ message }: PaymentProviderFailed) =>
+    Effect.zipRight(Effect.logWarning(`There is no page for a payment: ${message}`), new GatewayBusy())
+}
 
 export const PaymentsHandlers = HttpApiBuilder.group(
   AdminApi,
@@ -35,10 +43,7 @@ export const PaymentsHandlers = HttpApiBuilder.group(
             AmountRefused: ({ problem }) =>
               new InvalidRequest({ message: `\`amount_usd\` ${problem}.`, param: "amount_usd" }),
             TooManyOpen: invalid(null),
-            PaymentNotFound: notFound,
-            PaymentOver: conflict(null),
-            PaymentProviderFailed: ({ message }) =>
-              Effect.zipRight(Effect.logWarning(`No page for a payment was made: ${message}`), new GatewayBusy())
+            ...noPage
           })
         )
       )
@@ -55,5 +60,6 @@ export const PaymentsHandlers = HttpApiBuilder.group(
           Effect.catchTag("PaymentNotFound", notFound)
         )
       )
+      .handle("resume", ({ path: { id } }) => Effect.catchTags(Operations.resume.run(id), noPage))
   })
 )
