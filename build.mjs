@@ -166,9 +166,10 @@ const run = async (inputs, commit, previous) => {
   for (const { contents, file } of files) await write(file, contents)
   if (browser.page !== undefined) await write(path.join(consoleDirectory, "index.html"), browser.page)
   const main = files.find(({ file }) => /^main-.*\.js$/.test(path.basename(file)))
-  // A script for the shell and for node: only a gateway pays for the speed of a large young generation with memory.
-  const flags = "--expose-gc --max-semi-space-size=64"
-  const shell = `":" //; [ "$1" = serve ] && exec node ${flags} "$0" "$@"; exec node "$0" "$@"`
+  // A script for the shell and for node: only a gateway pays for the speed of a large young generation with memory, and
+  // gives the memory of large bodies back to the system.
+  const server = `export MALLOC_MMAP_THRESHOLD_="\${MALLOC_MMAP_THRESHOLD_:-65536}"; exec node --expose-gc --max-semi-space-size=64`
+  const shell = `":" //; if [ "$1" = serve ]; then ${server} "$0" "$@"; fi; exec node "$0" "$@"`
   await write(program, `#!/bin/sh\n${shell}\nimport "./${name}/${path.basename(main.file)}"\n`, 0o755)
 
   const current = new Set([...files.map(({ file }) => file), recordFile, path.join(consoleDirectory, "index.html")])

@@ -102,12 +102,14 @@ describe("a build", () => {
   it.scopedLive("passes the flags of a server to node for serve alone", function* () {
     const { build, file } = yield* checkout
     yield* build
-    yield* Effect.promise(() => writeFile(file("node"), `#!/bin/sh\necho "$@"\n`, { mode: 0o755 }))
+    yield* Effect.promise(() =>
+      writeFile(file("node"), `#!/bin/sh\necho "$MALLOC_MMAP_THRESHOLD_ $@"\n`, { mode: 0o755 })
+    )
     const program = file("dist/gateway.js")
     const nodeArguments = (...args: ReadonlyArray<string>) =>
       Effect.promise(async () => (await run(program, args, { env: { PATH: file(".") } })).stdout.trim())
     const serve = yield* nodeArguments("serve", "--workers", "2")
-    assert.strictEqual(serve, `--expose-gc --max-semi-space-size=64 ${program} serve --workers 2`)
+    assert.strictEqual(serve, `65536 --expose-gc --max-semi-space-size=64 ${program} serve --workers 2`)
     assert.strictEqual(yield* nodeArguments("keys", "list"), `${program} keys list`)
   })
 

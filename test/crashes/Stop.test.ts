@@ -237,7 +237,7 @@ describe.concurrent("a stop", () => {
   })
 
   deploymentTest("of a shell's process group reaches the gateway through its shell", function* () {
-    const line = `exec node --expose-gc --max-semi-space-size=64 dist/gateway.js serve`
+    const line = "exec dist/gateway.js serve"
     const { ended, goOn, open, org, process, signal } = yield* streaming({
       command: { line: ["sh", "-c", line], cwd: root }
     })

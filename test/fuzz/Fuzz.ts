@@ -9,6 +9,7 @@ import { eventually } from "../harness/database/Money.ts"
 import * as Random from "../harness/fixtures/Random.ts"
 import { png } from "../harness/fixtures/TinyMedia.ts"
 import { Deployment } from "../harness/gateway/Deployment.ts"
+import { program } from "../harness/gateway/GatewayProcess.ts"
 import * as Upstream from "../harness/upstream/FakeUpstream.ts"
 import { answers, streams } from "../harness/upstream/Upstreams.ts"
 import { heavy } from "./Heavy.ts"
@@ -135,7 +136,9 @@ export const run = Effect.fnUntraced(function* ({ count, only, seed }: Options) 
   const upstream = yield* provider
   const file = path.join(directory, "fuzz.json")
   yield* Effect.promise(() => writeFile(file, catalog(upstream.url)))
+  // By its first lines, which let memory go back.
   const served = yield* gateway({
+    command: { line: [program, "serve"], cwd: directory },
     env: { CATALOG_FILE: file, HUSH_KEY: "sk-hush", LOG_FORMAT: "json", DEFAULT_RPM: "1000000" }
   })
   const fuzzer = yield* openAccount({ nanoUsd: 1_000_000_000_000_000n })
