@@ -103,8 +103,10 @@ export const fullOrganization = Effect.gen(function* () {
   const [entry, older] = read(yield* admin(`/ledger?organization=${org}`)).data
   const [numbers] = yield* Schema.decodeUnknown(Schema.Tuple(Sealed))(
     yield* sql`
-      SELECT seal('ledger_entries', ${entry.id}::bigint, ${org}) AS entry, seal('ledger_entries', ${older.id}::bigint, ${org}) AS older, seal('webhook_deliveries', id, org_id) AS delivery FROM webhook_deliveries
-      WHERE event_id = ${event}`
+      SELECT seal('ledger_entries', ${entry.id}::bigint, ${org}) AS entry,
+        seal('ledger_entries', ${older.id}::bigint, ${org}) AS older,
+        seal('webhook_deliveries', id, org_id) AS delivery
+      FROM webhook_deliveries WHERE event_id = ${event}`
   )
   const ids = { org, key, row, hold, video, payment, endpoint: endpoint.id, event }
   const words = { name, mark, hint, model, tag, user, code, requestId }

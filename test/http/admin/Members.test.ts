@@ -134,19 +134,6 @@ withLayer(layer)("members at the admin API", (it) => {
       )
       const before = yield* stateOf
       const words = theirs.canaries
-      /** What a parameter could find; any other gets one of all words, each time another. */
-      const meant: Readonly<Record<string, ReadonlyArray<string>>> = {
-        after: words,
-        organization: [theirs.org, theirs.name],
-        key: [theirs.key, theirs.hint],
-        model: [theirs.model],
-        tag: [theirs.tag],
-        status: [theirs.code],
-        endpoint: [theirs.endpoint],
-        search: [theirs.name, theirs.hint, theirs.mark]
-      }
-      let tried = 0
-      const wordsFor = (name: string) => meant[name] ?? [words[tried++ % words.length] ?? ""]
       let seenByOwner = 0
       for (const { hasBody, method, parameters, path } of yield* endpoints) {
         /** The answer to what is theirs is word for word that to what nobody has. */
@@ -172,7 +159,7 @@ withLayer(layer)("members at the admin API", (it) => {
         const pathOf = (ids: Readonly<Record<string, string>>) =>
           path.replace(/\{\w+\}/, ids[path.split("/")[1] ?? ""] ?? "")
         for (const name of parameters.filter((name) => name !== "limit")) {
-          for (const value of wordsFor(name)) {
+          for (const value of words) {
             yield* compare(value, (one) => `${pathOf(idsOf(ours))}?${name}=${one.replaceAll(" ", "%20")}`)
           }
         }

@@ -35,8 +35,7 @@ const decodeQuote = Schema.decodeUnknown(Quote, { onExcessProperty: "error" })
 
 const quotePath = "/v1/quote"
 const quote = post(quotePath)
-const { QUOTE_RUNS = "300" } = process.env
-const count = Number(QUOTE_RUNS)
+const count = 2_000
 const nano = (usd: number) => fromUsd(usd.toFixed(9))
 
 const listed = Effect.fnUntraced(function* (secret: string) {
@@ -57,7 +56,7 @@ const holdsOf = Effect.fnUntraced(function* (org: string) {
 
 withLayer(gateway)("POST /quote", (it) => {
   it.effect(
-    "quotes what random requests are held, and the errors of those that are refused",
+    "quotes what 2,000 random requests are held, and the errors of those that are refused",
     function* () {
       const customer = yield* Served.customer({ rpm: 100_000, nanoUsd: 10_000_000_000_000n })
       const models = yield* listed(customer.secret)
