@@ -185,12 +185,13 @@ describe.concurrent("a stop", () => {
     yield* assertCharged(org, [])
   })
 
-  deploymentTest("ends though the database says nothing", function* ({ door, gateway }) {
+  deploymentTest("serves on, and ends, though the database says nothing of others", function* ({ door, gateway }) {
     const { freeze, url } = yield* door
-    const { ended, signal } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1", DATABASE_URL: url } })
+    const { ended, signal, stderr } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1", DATABASE_URL: url } })
     yield* freeze
     yield* signal("SIGTERM")
     assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
+    assert.match(stderr(), /Stopping: unready, serving for 5s more/)
   })
 
   for (const isStream of [false, true]) {

@@ -24,7 +24,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
     /** Changes once this process was taken for dead. */
     readonly id: Effect.Effect<string>
     readonly isAdmitting: () => boolean
-    /** Whether an instance lives behind another address; false without an answer within a second. */
+    /** Whether an instance lives behind another address, or may: the database has not told within a second. */
     readonly hasPeers: Effect.Effect<boolean>
   }
 >() {
@@ -80,7 +80,8 @@ export class Instance extends Context.Tag("gateway/Instance")<
         Effect.interruptible,
         Effect.timeout("1 second"),
         Effect.map((rows) => rows.length > 0),
-        Effect.orElseSucceed(() => false)
+        // Serving on in vain costs seconds, not serving on costs requests.
+        Effect.orElseSucceed(() => true)
       )
 
       yield* beat.pipe(Effect.uninterruptible, Effect.schedule(Schedule.spaced(beatEvery)), Effect.forkScoped)
