@@ -3,11 +3,11 @@ import { Effect, Schema } from "effect"
 import { eventually } from "../harness/database/Money.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { Cli, failure, json, list, text } from "./Cli.ts"
-import { byCode, chat, customer, events, gateway, Id, Shown, shownOf, spendOf, suite } from "./Operator.ts"
+import { byCode, chat, customer, events, Id, OperatedGateway, operated, Shown, shownOf, spendOf } from "./Operator.ts"
 
-withLayer(suite)("gateway", (it) => {
+withLayer(operated)("gateway", (it) => {
   it.scoped("requests show tells a request's course and why it cost what it did", function* () {
-    const { send } = yield* gateway
+    const { send } = yield* OperatedGateway
     const { key, name } = yield* customer()
     yield* send({ path: "/chat/completions", id: "plain", key, body: chat("hello") })
     const plain = yield* shownOf("plain")
@@ -41,7 +41,7 @@ withLayer(suite)("gateway", (it) => {
 
   it.scoped("credits refund gives a request's charge back once, whole or in parts", function* () {
     const sql = yield* SqlClient.SqlClient
-    const { send } = yield* gateway
+    const { send } = yield* OperatedGateway
     const { key, keyId, name, org } = yield* customer("10")
     yield* send({ path: "/chat/completions", id: "chat", key, body: chat("hello") })
     yield* send({ path: "/images/generations", id: "image", key, body: { model: "gpt-image-2", prompt: "a cat" } })
@@ -91,7 +91,7 @@ withLayer(suite)("gateway", (it) => {
   })
 
   it.scoped("credits refund refuses a request of a deleted organization", function* () {
-    const { send } = yield* gateway
+    const { send } = yield* OperatedGateway
     const { key, name, org } = yield* customer()
     yield* send({ path: "/chat/completions", id: "late", key, body: chat("hello") })
     const { balance_usd } = yield* json("orgs", "show", name)
@@ -102,7 +102,7 @@ withLayer(suite)("gateway", (it) => {
   })
 
   it.scoped("of refunds that come at the same time no more than the charge is given back", function* () {
-    const { send } = yield* gateway
+    const { send } = yield* OperatedGateway
     const { start: startCommand } = yield* Cli
     const { key, org } = yield* customer()
     yield* send({ path: "/chat/completions", id: "race", key, body: chat("hello") })
@@ -118,7 +118,7 @@ withLayer(suite)("gateway", (it) => {
   })
 
   it.scoped("a request id that was charged more than once is refunded by the id of its row", function* () {
-    const { send } = yield* gateway
+    const { send } = yield* OperatedGateway
     const { key } = yield* customer()
     yield* send({ path: "/chat/completions", id: "twice", key, body: chat("one") })
     yield* send({ path: "/chat/completions", id: "twice", key, body: chat("two") })
@@ -129,7 +129,7 @@ withLayer(suite)("gateway", (it) => {
   })
 
   it.scoped("an organization is renamed, and deleted once it has nothing; its ledger stays", function* () {
-    const { send } = yield* gateway
+    const { send } = yield* OperatedGateway
     const { key, keyId, name, org } = yield* customer("5")
     const renamed = `new ${name}`
     assert.deepInclude(yield* json("orgs", "rename", name, renamed), { id: org, name: renamed })

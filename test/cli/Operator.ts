@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer, Redacted, Schema } from "effect"
+import { Context, Effect, Layer, Redacted, Schema } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { eventually } from "../harness/database/Money.ts"
 import { start } from "../harness/gateway/GatewayProcess.ts"
@@ -18,31 +18,49 @@ export interface Call {
   readonly body: Readonly<Record<string, unknown>>
 }
 
+interface Sent {
+  readonly status: number
+  readonly body: string
+}
+
 /** A gateway with the sandbox on the suite's database, and a way to call it. */
-export const gateway = Effect.gen(function* () {
-  const { url } = yield* Cli
-  const { url: base } = yield* start({ env: { DATABASE_URL: url, SANDBOX: "true" } })
-  const sql = yield* SqlClient.SqlClient
-  const rowsOf = (id: string) =>
-    Effect.map(sql`SELECT id FROM request_log WHERE request_id = ${id}`, ({ length }) => length)
-  const fetched = ({ body, id, key, path }: Call) =>
-    Effect.promise(async () => {
-      const response = await fetch(`${base}/v1${path}`, {
-        method: "POST",
-        headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "x-request-id": id },
-        body: JSON.stringify(body)
+export class OperatedGateway extends Context.Tag("test/OperatedGateway")<
+  OperatedGateway,
+  {
+    /** Returns once the request is in the log, where it is one of a known key. */
+    readonly send: (call: Call) => Effect.Effect<Sent>
+  }
+>() {
+  static readonly layer = Layer.scoped(
+    OperatedGateway,
+    Effect.gen(function* () {
+      const { url } = yield* Cli
+      const { url: base } = yield* start({ env: { DATABASE_URL: url, SANDBOX: "true" } })
+      const sql = yield* SqlClient.SqlClient
+      const rowsOf = (id: string) =>
+        Effect.map(sql`SELECT id FROM request_log WHERE request_id = ${id}`, ({ length }) => length)
+      const fetched = ({ body, id, key, path }: Call) =>
+        Effect.promise(async () => {
+          const response = await fetch(`${base}/v1${path}`, {
+            method: "POST",
+            headers: { authorization: `Bearer ${key}`, "content-type": "application/json", "x-request-id": id },
+            body: JSON.stringify(body)
+          })
+          return { status: response.status, body: await response.text() }
+        })
+      const send = Effect.fnUntraced(function* (call: Call) {
+        const before = yield* rowsOf(call.id)
+        const answer = yield* fetched(call)
+        if (answer.status !== 401) yield* eventually(rowsOf(call.id), (rows) => rows > before)
+        return answer
       })
-      return { status: response.status, body: await response.text() }
+      return { send: (call: Call) => Effect.orDie(send(call)) }
     })
-  /** Returns once the request is in the log, where it is one of a known key. */
-  const send = Effect.fnUntraced(function* (call: Call) {
-    const before = yield* rowsOf(call.id)
-    const answer = yield* fetched(call)
-    if (answer.status !== 401) yield* eventually(rowsOf(call.id), (rows) => rows > before)
-    return answer
-  })
-  return { send }
-})
+  )
+}
+
+/** `suite` with a gateway, which its tests share. */
+export const operated = Layer.provideMerge(OperatedGateway.layer, suite)
 
 export const customer = Effect.fnUntraced(function* (credits = "100") {
   const name = `customer ${randomUUID()}`

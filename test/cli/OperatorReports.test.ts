@@ -2,9 +2,9 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { assert, withLayer } from "../harness/It.ts"
 import { Cli, failure, json, list, text } from "./Cli.ts"
-import { chat, customer, gateway, spendOf, suite } from "./Operator.ts"
+import { chat, customer, OperatedGateway, operated, spendOf } from "./Operator.ts"
 
-withLayer(suite)("reports of the operator", (it) => {
+withLayer(operated)("reports of the operator", (it) => {
   it.effect("requests are exported whole, in order, by time and status", function* () {
     const sql = yield* SqlClient.SqlClient
     const { id: org } = yield* json("orgs", "create", "exporter")
@@ -44,7 +44,7 @@ withLayer(suite)("reports of the operator", (it) => {
   })
 
   it.scoped("usage by two things adds up to what the ledger has", function* () {
-    const { send } = yield* gateway
+    const { send } = yield* OperatedGateway
     const { key, keyId, name, org } = yield* customer()
     for (const model of ["gemini-3.6-flash", "gpt-5.4", "no-such-model"]) {
       yield* send({ path: "/chat/completions", id: "u", key, body: { ...chat("hi"), model } })
