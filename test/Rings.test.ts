@@ -92,6 +92,7 @@ const forbidden: Readonly<Record<string, ReadonlyArray<string>>> = {
   "src/settings": ["../database/Database.ts", "../http/Limits.ts", "../Gateway.ts"],
   "src/workers": ["../database/Database.ts", "../providers/Sse.ts", "../Gateway.ts", "../main.ts"],
   "src/Gateway.ts": ["./main.ts", "./cli.ts", "./cli/Output.ts", "./Serve.ts"],
+  "src/Launch.ts": ["./main.ts", "./cli.ts", "./cli/Output.ts"],
   "src/Serve.ts": ["./main.ts", "./cli.ts", "./cli/Output.ts"],
   "src/cli.ts": ["./main.ts"],
   "src/NoRing.ts": ["effect"],

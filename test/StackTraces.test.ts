@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs"
 import { Cause, Effect } from "effect"
-import { withoutOwnSpans } from "../src/Serve.ts"
+import { withoutOwnSpans } from "../src/Launch.ts"
 import { openAccount } from "./harness/client/Account.ts"
 import { ask } from "./harness/client/ChatClient.ts"
 import { eventually } from "./harness/database/Money.ts"

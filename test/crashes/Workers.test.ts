@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs"
 import { rename } from "node:fs/promises"
 import net from "node:net"
 import path from "node:path"
@@ -17,8 +18,8 @@ import {
   waitUntil
 } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest, type GatewayOptions } from "../harness/gateway/Deployment.ts"
-import { program } from "../harness/gateway/GatewayProcess.ts"
-import { assert, describe } from "../harness/It.ts"
+import { filesLoadedBy, filesWith, program } from "../harness/gateway/GatewayProcess.ts"
+import { assert, describe, it } from "../harness/It.ts"
 import { isAlive } from "../harness/temporary.ts"
 import { charge, either, stream } from "../harness/upstream/Replies.ts"
 import * as Workers from "./WorkerProcesses.ts"
@@ -209,6 +210,16 @@ describe("two workers", () => {
 })
 
 describe("a start of several workers", () => {
+  it("has no gateway in the process that only starts them", () => {
+    const [serve = ""] = filesWith("again: stopping at once")
+    const loaded = filesLoadedBy(serve)
+    assert.isAbove(loaded.size, 2)
+    for (const text of ["The gateway cannot listen on", "Applied migration"]) {
+      const [file = ""] = filesWith(text)
+      assert.isTrue(existsSync(file) && !loaded.has(file), text)
+    }
+  })
+
   deploymentTest("prints the demo key and the banner once, also when a worker is replaced", function* () {
     const gateway = yield* two({ env: { DATABASE_URL: "", SANDBOX: "true" } })
     const [first = 0] = Workers.pidsOf(gateway)

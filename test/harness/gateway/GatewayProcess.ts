@@ -103,3 +103,18 @@ export const builtFiles = (extension: string): ReadonlyArray<string> => {
     .filter((file) => file.startsWith("gateway/") && file.endsWith(extension))
     .map((file) => path.join(directory, file))
 }
+
+/** The files of the built program that come with this one: all but what it asks for later. */
+export const filesLoadedBy = (first: string): ReadonlySet<string> => {
+  const loaded = new Set([first])
+  for (const file of loaded) {
+    for (const [, name = ""] of readFileSync(file, "utf8").matchAll(/(?:\bfrom|\bimport)\s*"([^"]+\.js)"/g)) {
+      loaded.add(path.resolve(path.dirname(file), name))
+    }
+  }
+  return loaded
+}
+
+/** The files of the built program that have the text. */
+export const filesWith = (text: string): ReadonlyArray<string> =>
+  builtFiles(".js").filter((file) => readFileSync(file, "utf8").includes(text))

@@ -10,7 +10,7 @@ import { type Clock, Context, Data, Effect, Layer, Logger, ManagedRuntime, Redac
 import OpenAI from "openai"
 import { Database } from "../../../src/database/Database.ts"
 import * as Gateway from "../../../src/Gateway.ts"
-import { withoutOwnSpans } from "../../../src/Serve.ts"
+import { withoutOwnSpans } from "../../../src/Launch.ts"
 import { readSettings } from "../../../src/Settings.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
 import { readCatalogFile } from "../../../src/services/catalog/Catalog.ts"

@@ -1,5 +1,5 @@
 import { execFile } from "node:child_process"
-import { existsSync, readFileSync, writeFileSync } from "node:fs"
+import { existsSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { promisify } from "node:util"
 import { Effect } from "effect"
@@ -9,7 +9,7 @@ import { listModel } from "../../../src/services/catalog/Surfaces.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import { assertRefused, call, refusals } from "../../harness/client/HttpCalls.ts"
 import { png } from "../../harness/fixtures/TinyMedia.ts"
-import { builtFiles, program } from "../../harness/gateway/GatewayProcess.ts"
+import { filesLoadedBy, filesWith, program } from "../../harness/gateway/GatewayProcess.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, it, withLayer } from "../../harness/It.ts"
 import { temporaryDirectory } from "../../harness/temporary.ts"
@@ -132,16 +132,9 @@ describe("the reference", () => {
   })
 
   it("is a file of the build that nothing loads before it is asked for", () => {
-    const textOf = (file: string) => readFileSync(file, "utf8")
-    const files = builtFiles(".js")
-    const loaded = new Set([program])
-    for (const file of loaded) {
-      for (const [, name = ""] of textOf(file).matchAll(/(?:\bfrom|\bimport)\s*"([^"]+\.js)"/g)) {
-        loaded.add(path.resolve(path.dirname(file), name))
-      }
-    }
+    const loaded = filesLoadedBy(program)
     assert.isAbove(loaded.size, 2)
-    const pages = files.filter((file) => textOf(file).includes("Skip to the content"))
+    const pages = filesWith("Skip to the content")
     assert.isNotEmpty(pages)
     assert.deepStrictEqual(
       pages.filter((file) => loaded.has(file)),
