@@ -1,22 +1,18 @@
-import { HttpApi, HttpRouter } from "@effect/platform"
+import { HttpRouter } from "@effect/platform"
 import { Effect } from "effect"
 import { UnknownEndpoint } from "../../domain/Failure.ts"
+import { endpointsOf } from "../schema/Endpoints.ts"
 import { AdminApi } from "./AdminApi.ts"
 import { memberAccessOf, type OpenToMembers, requireOwnParameters, restrictAnswer } from "./Members.ts"
 
 const nameOf = ({ method, path }: { readonly method: string; readonly path: string }) => `${method} ${path}`
 
-const openEndpoints: ReadonlyMap<string, typeof OpenToMembers.Service> = (() => {
-  const open = new Map<string, typeof OpenToMembers.Service>()
-  HttpApi.reflect(AdminApi, {
-    onGroup: () => undefined,
-    onEndpoint: ({ endpoint }) => {
-      const access = memberAccessOf(endpoint)
-      if (access !== undefined) open.set(nameOf(endpoint), access)
-    }
+const openEndpoints: ReadonlyMap<string, typeof OpenToMembers.Service> = new Map(
+  endpointsOf(AdminApi).flatMap((endpoint) => {
+    const access = memberAccessOf(endpoint)
+    return access === undefined ? [] : [[nameOf(endpoint), access]]
   })
-  return open
-})()
+)
 
 /** An endpoint that does not say what members see of it does not exist for them. */
 export const restrictToMembers = Effect.gen(function* () {

@@ -1,10 +1,10 @@
 import type { IncomingMessage } from "node:http"
-import { HttpApi, type HttpApiGroup } from "@effect/platform"
 import { Array as Arr } from "effect"
 import { Api, ResourceApi, SiteApi } from "../Api.ts"
 import { AdminApi } from "../admin/AdminApi.ts"
 import type { Endpoint, EndpointBase } from "../admission/Endpoint.ts"
 import { encodeMessagesError, isOfMessages, messagesIdHeader } from "../messages/Errors.ts"
+import { type DeclaredApi, endpointsOf } from "../schema/Endpoints.ts"
 import { Authenticated } from "../schema/Headers.ts"
 import { apiPrefix } from "../schema/ServedPath.ts"
 import { isMisspelt, pathOf } from "./RequestPath.ts"
@@ -21,23 +21,14 @@ interface Row {
 const patternOf = (path: string): RegExp =>
   new RegExp(`^${path.replaceAll(".", "\\.").replaceAll(/:\w+/g, "[^/]+").replace("*", ".*")}$`, "s")
 
-const rowsOf = <Id extends string, Groups extends HttpApiGroup.HttpApiGroup.Any, E, R>(
-  api: HttpApi.HttpApi<Id, Groups, E, R>
-): ReadonlyArray<Row> => {
-  const rows: Array<Row> = []
-  HttpApi.reflect(api, {
-    onGroup: () => {},
-    onEndpoint: ({ endpoint: { method, path }, group: { identifier }, middleware }) =>
-      rows.push({
-        group: identifier,
-        method,
-        path,
-        pattern: patternOf(path),
-        needsKey: [...middleware].some(({ key }) => key === Authenticated.key)
-      })
-  })
-  return rows
-}
+const rowsOf = (api: DeclaredApi): ReadonlyArray<Row> =>
+  endpointsOf(api).map(({ group, method, middlewares, path }) => ({
+    group,
+    method,
+    path,
+    pattern: patternOf(path),
+    needsKey: [...middlewares].some(({ key }) => key === Authenticated.key)
+  }))
 
 /** Where reports have another name than the group. */
 const surfaces: Readonly<Record<string, string>> = {
@@ -51,7 +42,10 @@ const site = rowsOf(SiteApi)
 
 /** What the platform's router serves. */
 const served = [
-  ...[...site, ...rowsOf(ResourceApi)].map((row) => ({ ...row, surface: surfaces[row.group] ?? row.group })),
+  ...[...site, ...rowsOf(ResourceApi)].map((row) => ({
+    ...row,
+    surface: surfaces[row.group] ?? row.group
+  })),
   ...rowsOf(AdminApi).map((row) => ({ ...row, surface: "admin" }))
 ]
 
