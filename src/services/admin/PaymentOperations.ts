@@ -28,7 +28,7 @@ export const checkout = operation(
     })
 )
 
-/** Nothing changes, so that the audit has nothing of it. */
+/** The audit has the payment from when it was begun. */
 export const resume = operation("Find the page where an open payment is made", (id: string) =>
   Effect.gen(function* () {
     const { scope } = yield* CurrentActor

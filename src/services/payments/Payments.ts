@@ -1,14 +1,15 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Data, Effect, Layer } from "effect"
+import { Context, Data, Effect, Layer, Schema } from "effect"
 import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { toCents } from "../../domain/Payment.ts"
 import { Ids } from "../runtime/Ids.ts"
+import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { listing } from "../sql/Listing.ts"
-import { equals, inTimeRange, lockName, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
+import { equals, inTimeRange, lockName, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Payment, PaymentEvent, PaymentReversal, paymentColumns, type ShownPayment } from "./Payment.ts"
-import { PaymentProvider, PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
+import { type CheckoutOrder, PaymentProvider, PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
 
 /** Completes "`amount_usd` …". */
 export class AmountRefused extends Data.TaggedError("AmountRefused")<{ readonly problem: string }> {}
@@ -26,6 +27,13 @@ export class PaymentOver extends Data.TaggedError("PaymentOver")<{ readonly id: 
   }
 }
 
+/** Its page was used, and no event has told of it yet; a bank's debit takes days. */
+export class PaymentMade extends Data.TaggedError("PaymentMade")<{ readonly id: string }> {
+  override get message() {
+    return `The payment ${this.id} was made: its amount is added as soon as the money has arrived. Do not pay it again.`
+  }
+}
+
 /** Each is a page at the provider, where it can be paid for a day. */
 const maxOpen = 10
 
@@ -35,10 +43,15 @@ export class TooManyOpen extends Data.TaggedError("TooManyOpen")<{}> {
   }
 }
 
+/** Of all organizations: whoever asks over and over must not use up what the provider allows us. */
+const maxAtOnce = 8
+
 interface PaymentOrder {
   readonly org: OrgId
   readonly amount: NanoUsd
 }
+
+type PageOrder = Omit<CheckoutOrder, "returnUrl">
 
 interface PaymentQuery {
   readonly org?: OrgId | undefined
@@ -49,6 +62,9 @@ interface PaymentQuery {
   readonly after?: string | undefined
   readonly limit: number
 }
+
+/** What decides whether a page may be made. */
+const PageRow = Schema.Struct({ isNew: Schema.Boolean, isDeleted: Schema.Boolean })
 
 /** What customers paid, or were sent to pay. */
 export class Payments extends Context.Tag("gateway/Payments")<
@@ -62,7 +78,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
       id: string
     ) => Effect.Effect<
       { readonly id: string; readonly url: string },
-      PaymentProviderFailed | PaymentNotFound | PaymentOver
+      PaymentProviderFailed | PaymentNotFound | PaymentOver | PaymentMade
     >
     /** Newest first. */
     readonly page: (scope: OrganizationScope, query: PaymentQuery) => Effect.Effect<ReadonlyArray<Payment>>
@@ -78,6 +94,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
       const { maximum, minimum, publicUrl } = yield* PaymentTerms
       const records = recordsOf(Payment)
       const columns = sql.literal(paymentColumns)
+      const oneAtATime = yield* makeKeyedSemaphore(maxAtOnce)
 
       const begin = Effect.fn("Payments.begin")(function* ({ amount, org }: PaymentOrder) {
         if (amount < minimum || amount > maximum || toCents(amount) === undefined) {
@@ -91,7 +108,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
             WHERE (
               SELECT count(*) FROM payments
               WHERE org_id = ${org} AND status = 'open' AND created_at > now() - interval '1 day'
-                AND (session IS NOT NULL OR created_at > now() - interval '1 minute')
+                AND (session IS NOT NULL OR created_at > now() - interval '2 minutes')
             ) < ${maxOpen}
             RETURNING *
           )
@@ -117,17 +134,37 @@ export class Payments extends Context.Tag("gateway/Payments")<
         return { ...payment, reversals, events }
       })
 
+      /** An old payment without a page is not counted by `begin`: one made now would be one too many. */
+      const mayHavePage = (id: string) =>
+        Effect.map(
+          rowsOf(PageRow)(sql`
+            SELECT payments.created_at > now() - interval '1 minute' AS is_new, deleted_at IS NOT NULL AS is_deleted
+            FROM payments JOIN organizations ON organizations.id = org_id WHERE payments.id = ${id}`),
+          ([row]) => row !== undefined && row.isNew && !row.isDeleted
+        )
+
+      const makePage = Effect.fnUntraced(function* (order: PageOrder) {
+        const { payment: id } = order
+        if (!(yield* mayHavePage(id))) return yield* new PaymentOver({ id })
+        const made = yield* provider.createSession({ ...order, returnUrl: `${publicUrl}/console#/payments/${id}` })
+        const kept = yield* Effect.orDie(sql`
+          UPDATE payments SET session = ${made.id}
+          WHERE id = ${id} AND status = 'open' AND (session IS NULL OR session = ${made.id}) RETURNING id`)
+        return kept.length === 0 ? yield* new PaymentOver({ id }) : made
+      })
+
+      const pageOf = Effect.fnUntraced(function* (order: PageOrder, session: string | null) {
+        const { payment: id } = order
+        const page = yield* session === null ? makePage(order) : provider.session(session)
+        if (page?.url !== undefined) return { id, url: page.url }
+        return yield* page === undefined || page.isExpired ? new PaymentOver({ id }) : new PaymentMade({ id })
+      })
+
       const checkout = Effect.fn("Payments.checkout")(function* (scope: OrganizationScope, id: string) {
         const { amount_usd: amount, org, session, status } = yield* findOne(scope, id)
         const cents = amount === null ? undefined : toCents(amount)
         if (status !== "open" || org === null || cents === undefined) return yield* new PaymentOver({ id })
-        const returnUrl = `${publicUrl}/console#/payments/${id}`
-        const page = yield* session === null
-          ? provider.createSession({ payment: id, org, cents, returnUrl })
-          : provider.session(session)
-        if (page?.url === undefined) return yield* new PaymentOver({ id })
-        yield* Effect.orDie(sql`UPDATE payments SET session = ${page.id} WHERE id = ${id} AND session IS NULL`)
-        return { id, url: page.url }
+        return yield* oneAtATime(org)(pageOf({ payment: id, org, cents }, session))
       })
 
       return Payments.of({

@@ -74,6 +74,22 @@ withLayer(database)("a sync of payments", (it) => {
     assert.strictEqual((yield* state).balance, 10n * dollar)
   })
 
+  it.effect("expires what nobody was sent to pay, and credits it if somebody paid all the same", function* () {
+    const given = yield* payer()
+    const { account, deliver, org, payments, state } = given
+    const { id } = yield* payments.begin({ org, amount: NanoUsd(10n * dollar) })
+    const { run } = yield* syncOf(given)
+    yield* run(nothing)
+    assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "open")
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`UPDATE payments SET created_at = now() - interval '2 days' WHERE id = ${id}`
+    yield* run(nothing)
+    assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "expired")
+    yield* deliver(account.complete(account.createSession({ payment: id, cents: 1000 }).id))
+    assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "paid")
+    assert.strictEqual((yield* state).balance, 10n * dollar)
+  })
+
   for (const currency of ["usd", "eur"]) {
     it.effect(`looks up the money of a dispute in ${currency} that was won`, function* () {
       const given = yield* paid()

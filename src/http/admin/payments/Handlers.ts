@@ -21,6 +21,7 @@ const needsOrganization = new InvalidRequest({
 const noPage = {
   PaymentNotFound: notFound,
   PaymentOver: conflict(null),
+  PaymentMade: conflict(null),
   PaymentProviderFailed: ({ message }: PaymentProviderFailed) =>
     Effect.zipRight(Effect.logWarning(`There is no page for a payment: ${message}`), new GatewayBusy())
 }

@@ -1,0 +1,59 @@
+import { SqlClient } from "@effect/sql"
+import { Effect } from "effect"
+import { NanoUsd } from "../../../src/domain/Money.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+import { database, dollar, payer } from "./PaymentBench.ts"
+
+const setUp = Effect.fnUntraced(function* () {
+  const given = yield* payer()
+  const { org, payments } = given
+  const failure = (id: string) =>
+    Effect.map(Effect.flip(payments.checkout(OrganizationScope.all, id)), ({ _tag }) => _tag)
+  const beginOnly = Effect.map(payments.begin({ org, amount: NanoUsd(10n * dollar) }), ({ id }) => id)
+  return { ...given, beginOnly, failure, sql: yield* SqlClient.SqlClient }
+})
+
+withLayer(database)("the page of a payment", (it) => {
+  for (const isDelayed of [false, true]) {
+    it.effect(`is not to be paid again before an event has told of it (delayed: ${isDelayed})`, function* () {
+      const { account, begin, deliver, failure, payments, state } = yield* setUp()
+      const { id, session } = yield* begin(10)
+      const event = account.complete(session, isDelayed)
+      assert.strictEqual(yield* failure(id), "PaymentMade")
+      assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "open")
+      yield* deliver(event)
+      assert.strictEqual(yield* failure(id), isDelayed ? "PaymentMade" : "PaymentOver")
+      assert.strictEqual((yield* state).balance, isDelayed ? 0n : 10n * dollar)
+    })
+  }
+
+  it.effect("is none any more once it has expired, told or not", function* () {
+    const { account, begin, deliver, failure } = yield* setUp()
+    const { id, session } = yield* begin(10)
+    const event = account.expire(session)
+    assert.strictEqual(yield* failure(id), "PaymentOver")
+    yield* deliver(event)
+    assert.strictEqual(yield* failure(id), "PaymentOver")
+  })
+
+  it.effect("is made in the first minute alone, so that no more are open than may be begun", function* () {
+    const { account, beginOnly, failure, payments, sql } = yield* setUp()
+    const id = yield* beginOnly
+    yield* sql`UPDATE payments SET created_at = now() - interval '61 seconds' WHERE id = ${id}`
+    assert.strictEqual(yield* failure(id), "PaymentOver")
+    assert.strictEqual(account.sessions.size, 0)
+    const young = yield* beginOnly
+    const { url } = yield* payments.checkout(OrganizationScope.all, young)
+    assert.deepStrictEqual(yield* payments.checkout(OrganizationScope.all, young), { id: young, url })
+    assert.strictEqual(account.sessions.size, 1)
+  })
+
+  it.effect("is not made for an organization that was deleted", function* () {
+    const { account, beginOnly, failure, org, sql } = yield* setUp()
+    const id = yield* beginOnly
+    yield* sql`UPDATE organizations SET deleted_at = now() WHERE id = ${org}`
+    assert.strictEqual(yield* failure(id), "PaymentOver")
+    assert.strictEqual(account.sessions.size, 0)
+  })
+})
