@@ -43,9 +43,10 @@ const hangups = Effect.gen(function* () {
 
 const serveAlone = (settings: Settings) =>
   Effect.gen(function* () {
+    const reloads = yield* hangups
     const { announce, launch } = yield* loadGateway
     const onReady = Effect.tap(announce(settings), (url) => Effect.logInfo(`Listening on ${url}`))
-    return yield* launch({ settings, onReady, reloads: yield* hangups })
+    return yield* launch({ settings, onReady, reloads })
   }).pipe(Effect.scoped, Effect.provide(exitOnSecondSignal(() => {})))
 
 const serveAsWorker = (settings: Settings) =>

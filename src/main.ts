@@ -3,10 +3,11 @@ import { fileURLToPath } from "node:url"
 import { NodeRuntime } from "@effect/platform-node"
 import { Cause, Effect, Exit } from "effect"
 import { exitCode } from "./ExitCode.ts"
+import { plainServeOf } from "./PlainServe.ts"
 import { readEnvironment, readSettings } from "./Settings.ts"
 
 // A worker that takes another's place runs the same program, whatever has been built meanwhile.
-if (cluster.isPrimary) cluster.setupPrimary({ exec: fileURLToPath(import.meta.url) })
+if (cluster.isPrimary) cluster.setupPrimary({ exec: fileURLToPath(import.meta.url), args: ["serve"] })
 
 let code = 0
 const endWith = (ended: number) => {
@@ -28,9 +29,9 @@ const commands = Effect.flatMap(
 )
 
 // A gateway runs for long and keeps in memory what it has loaded.
-const isPlainServe = process.argv.slice(2).join(" ") === "serve"
+const plain = plainServeOf(process.argv.slice(2))
 
-NodeRuntime.runMain(Effect.map(isPlainServe ? exitCode(gateway(undefined)) : commands, endWith), {
+NodeRuntime.runMain(Effect.map(plain === undefined ? commands : exitCode(gateway(plain.workers)), endWith), {
   disableErrorReporting: true,
   disablePrettyLogger: true,
   // A stop by signal is no failure.

@@ -125,7 +125,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   },
   exit: { files: /^ExitCode\.ts$/, knows: ["services"], packages: ["effect", "@effect/sql"] },
   start: {
-    files: /^(?:Serve|Launch|Banner|FirstStart|Logging|StackTraces)\.ts$/,
+    files: /^(?:Serve|PlainServe|Launch|Banner|FirstStart|Logging|StackTraces)\.ts$/,
     knows: ["domain", "services", "settings", "gateway", "workers", "tracing", "start"],
     packages: [...platform, "@effect/sql"]
   },
