@@ -82,7 +82,7 @@ export const variables = {
     "SHUTDOWN_DELAY",
     Kinds.secondsOrNone,
     "seconds that a stop goes on serving, unready, before it drains",
-    "5 beside another instance, else 0"
+    "0 if no other instance runs, else 5"
   ),
   shutdownTimeout: seconds("SHUTDOWN_TIMEOUT", 30, "seconds that requests get to finish when the gateway stops"),
   logRetentionDays: variable(

@@ -3,9 +3,20 @@ import { Effect, Schema } from "effect"
 import { eventually } from "../harness/database/Money.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { Cli, failure, json, list, text } from "./Cli.ts"
-import { byCode, chat, customer, events, Id, OperatedGateway, operated, Shown, shownOf, spendOf } from "./Operator.ts"
+import {
+  byCode,
+  chat,
+  customer,
+  events,
+  Id,
+  OperatedGateway,
+  Shown,
+  shownOf,
+  spendOf,
+  suiteWithGateway
+} from "./Operator.ts"
 
-withLayer(operated)("gateway", (it) => {
+withLayer(suiteWithGateway)("gateway", (it) => {
   it.scoped("requests show tells a request's course and why it cost what it did", function* () {
     const { send } = yield* OperatedGateway
     const { key, name } = yield* customer()

@@ -18,7 +18,7 @@ export interface Call {
   readonly body: Readonly<Record<string, unknown>>
 }
 
-interface Sent {
+interface Response {
   readonly status: number
   readonly body: string
 }
@@ -28,7 +28,7 @@ export class OperatedGateway extends Context.Tag("test/OperatedGateway")<
   OperatedGateway,
   {
     /** Returns once the request is in the log, where it is one of a known key. */
-    readonly send: (call: Call) => Effect.Effect<Sent>
+    readonly send: (call: Call) => Effect.Effect<Response>
   }
 >() {
   static readonly layer = Layer.scoped(
@@ -39,7 +39,7 @@ export class OperatedGateway extends Context.Tag("test/OperatedGateway")<
       const sql = yield* SqlClient.SqlClient
       const rowsOf = (id: string) =>
         Effect.map(sql`SELECT id FROM request_log WHERE request_id = ${id}`, ({ length }) => length)
-      const fetched = ({ body, id, key, path }: Call) =>
+      const post = ({ body, id, key, path }: Call) =>
         Effect.promise(async () => {
           const response = await fetch(`${base}/v1${path}`, {
             method: "POST",
@@ -50,7 +50,7 @@ export class OperatedGateway extends Context.Tag("test/OperatedGateway")<
         })
       const send = Effect.fnUntraced(function* (call: Call) {
         const before = yield* rowsOf(call.id)
-        const answer = yield* fetched(call)
+        const answer = yield* post(call)
         if (answer.status !== 401) yield* eventually(rowsOf(call.id), (rows) => rows > before)
         return answer
       })
@@ -60,7 +60,7 @@ export class OperatedGateway extends Context.Tag("test/OperatedGateway")<
 }
 
 /** `suite` with a gateway, which its tests share. */
-export const operated = Layer.provideMerge(OperatedGateway.layer, suite)
+export const suiteWithGateway = Layer.provideMerge(OperatedGateway.layer, suite)
 
 export const customer = Effect.fnUntraced(function* (credits = "100") {
   const name = `customer ${randomUUID()}`

@@ -2,9 +2,9 @@ import { SqlClient } from "@effect/sql"
 import { Effect } from "effect"
 import { assert, withLayer } from "../harness/It.ts"
 import { Cli, failure, json, list, text } from "./Cli.ts"
-import { chat, customer, OperatedGateway, operated, spendOf } from "./Operator.ts"
+import { chat, customer, OperatedGateway, spendOf, suiteWithGateway } from "./Operator.ts"
 
-withLayer(operated)("reports of the operator", (it) => {
+withLayer(suiteWithGateway)("reports of the operator", (it) => {
   it.effect("requests are exported whole, in order, by time and status", function* () {
     const sql = yield* SqlClient.SqlClient
     const { id: org } = yield* json("orgs", "create", "exporter")

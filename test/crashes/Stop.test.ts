@@ -187,11 +187,15 @@ describe.concurrent("a stop", () => {
 
   deploymentTest("serves on, and ends, though the database says nothing of others", function* ({ door, gateway }) {
     const { freeze, url } = yield* door
-    const { ended, signal, stderr } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1", DATABASE_URL: url } })
+    const running = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1", DATABASE_URL: url } })
+    const { ended, signal, stderr } = running
     yield* freeze
     yield* signal("SIGTERM")
+    yield* waitUntil(() => stderr().includes("Stopping: unready, serving for 5s more"))
+    assert.strictEqual((yield* get(`${running.url}/healthz`)).status, 200)
+    assert.strictEqual((yield* get(`${running.url}/readyz`)).status, 503)
     assert.deepStrictEqual(yield* Effect.timeout(ended, "40 seconds"), { code: 0, signal: null })
-    assert.match(stderr(), /Stopping: unready, serving for 5s more/)
+    assert.match(stderr(), /Stopping: unready, serving for 5s more[^]*Draining/)
   })
 
   for (const isStream of [false, true]) {

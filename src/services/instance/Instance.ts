@@ -24,7 +24,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
     /** Changes once this process was taken for dead. */
     readonly id: Effect.Effect<string>
     readonly isAdmitting: () => boolean
-    /** Whether an instance lives behind another address, or may: the database has not told within a second. */
+    /** Whether an instance lives behind another address, or may: the database has not told within 3 s. */
     readonly hasPeers: Effect.Effect<boolean>
   }
 >() {
@@ -78,7 +78,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
             AND beat_at > now() - ${Duration.toSeconds(silentAfter)} * interval '1 second' LIMIT 1`
       ).pipe(
         Effect.interruptible,
-        Effect.timeout("1 second"),
+        Effect.timeout("3 seconds"),
         Effect.map((rows) => rows.length > 0),
         // Serving on in vain costs seconds, not serving on costs requests.
         Effect.orElseSucceed(() => true)
