@@ -93,9 +93,10 @@ export const launch = ({ onReady, reloads, settings }: Launch) =>
       environment: Effect.mapError(rereadEnvironment, environmentUnreadable)
     }).pipe(Effect.provideService(FileSystem.FileSystem, files))
     return yield* Layer.launch(
-      Layer.scopedDiscard(
-        Effect.all([reloadAfter(reloads), Effect.forkScoped(giveBackStartMemory), onReady], { discard: true })
-      ).pipe(Layer.provide(Gateway.layer({ settings, readCatalog })), Layer.provide(Gateway.database(settings)))
+      Layer.scopedDiscard(Effect.all([reloadAfter(reloads), giveBackStartMemory, onReady], { discard: true })).pipe(
+        Layer.provide(Gateway.layer({ settings, readCatalog })),
+        Layer.provide(Gateway.database(settings))
+      )
     )
   }).pipe(
     Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),
