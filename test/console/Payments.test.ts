@@ -8,18 +8,24 @@ import * as StripeGateway from "../harness/stripe/StripeGateway.ts"
 import { findMisfits, inBothThemes, openConsole } from "./ConsolePage.ts"
 import { button, heading, without } from "./ConsoleParts.ts"
 
-/** A payment of 20 USD, of which 5 were refunded. */
-const refunded = Effect.gen(function* () {
+/** A payment of 20 USD whose page is open. */
+const begun = Effect.gen(function* () {
   const { url } = yield* Served.ServedGateway
   const { account } = yield* StripeGateway.Stripe
   const { org } = yield* Served.customer({ nanoUsd: 0n })
   const admin = adminAt(url, (yield* hire("write")).token)
-  const { id } = read(yield* admin("/checkout", { body: { organization: org, amount_usd: 20 } }), 201)
-  const { session } = read(yield* admin(`/payments/${id}`))
+  const page = read(yield* admin("/checkout", { body: { organization: org, amount_usd: 20 } }), 201)
+  const { session } = read(yield* admin(`/payments/${page.id}`))
+  return { account, id: String(page.id), pageUrl: String(page.url), org, session: String(session), url }
+})
+
+/** The same, paid, and 5 USD of it refunded. */
+const refunded = Effect.gen(function* () {
+  const { account, id, org, session, url } = yield* begun
   yield* FakeStripe.deliver(url, account.complete(session))
   account.refund(account.intentOf(session), 500)
   for (const event of account.events.slice(-2)) yield* FakeStripe.deliver(url, event)
-  return { id, org, session: String(session) }
+  return { id, org, session }
 })
 
 withLayer(StripeGateway.layer())("payments in the console", (it) => {
@@ -69,5 +75,22 @@ withLayer(StripeGateway.layer())("payments in the console", (it) => {
       assert.strictEqual(await page.evaluate("document.activeElement.name"), "amount_usd")
     })
     assert.deepStrictEqual(without(problems, 400), [])
+  })
+
+  it.scoped.skipIf(isSkipped)("lead to their page again after the browser's Back, until it was used", function* () {
+    const { account, id, org, pageUrl, session } = yield* begun
+    const { page, problems } = yield* openConsole({ role: "write", org, hash: `#/payments/${id}` })
+    const go = button(page, "Go to payment")
+    yield* Effect.promise(async () => {
+      // An answer without content leaves the browser where it is.
+      await page.route(pageUrl, (route) => route.fulfill({ status: 204 }))
+      await Promise.all([page.waitForRequest(pageUrl), go.click()])
+      assert.isTrue(await go.isDisabled())
+      await page.evaluate("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
+      account.complete(session)
+      await go.click()
+      await page.getByRole("alert").getByText("Do not pay it again.").waitFor()
+    })
+    assert.deepStrictEqual(without(problems, 409), [`asked ${pageUrl}`])
   })
 })
