@@ -106,14 +106,13 @@ describe("a build", () => {
       writeFile(file("node"), `#!/bin/sh\necho "$MALLOC_MMAP_THRESHOLD_ $@"\n`, { mode: 0o755 })
     )
     const program = file("dist/gateway.js")
-    let own = {}
-    const nodeArguments = (...args: ReadonlyArray<string>) =>
+    const nodeArguments = (args: ReadonlyArray<string>, own = {}) =>
       Effect.promise(async () => (await run(program, args, { env: { PATH: file("."), ...own } })).stdout.trim())
-    const serve = yield* nodeArguments("serve", "--workers", "2")
+    const serve = yield* nodeArguments(["serve", "--workers", "2"])
     assert.strictEqual(serve, `65536 --expose-gc --max-semi-space-size=64 ${program} serve --workers 2`)
-    assert.strictEqual(yield* nodeArguments("keys", "list"), `${program} keys list`)
-    own = { MALLOC_MMAP_THRESHOLD_: "131072" }
-    assert.match(yield* nodeArguments("serve"), /^131072 --expose-gc /)
+    assert.strictEqual(yield* nodeArguments(["keys", "list"]), `${program} keys list`)
+    const withOwn = nodeArguments(["serve"], { MALLOC_MMAP_THRESHOLD_: "131072" })
+    assert.match(yield* withOwn, /^131072 --expose-gc /)
   })
 
   it.scopedLive("removes files a week after another build has replaced them", function* () {

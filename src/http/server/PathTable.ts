@@ -42,10 +42,7 @@ const site = rowsOf(SiteApi)
 
 /** What the platform's router serves. */
 const served = [
-  ...[...site, ...rowsOf(ResourceApi)].map((row) => ({
-    ...row,
-    surface: surfaces[row.group] ?? row.group
-  })),
+  ...[...site, ...rowsOf(ResourceApi)].map((row) => ({ ...row, surface: surfaces[row.group] ?? row.group })),
   ...rowsOf(AdminApi).map((row) => ({ ...row, surface: "admin" }))
 ]
 

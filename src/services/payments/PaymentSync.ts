@@ -82,13 +82,13 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
       )
 
       /** Nobody was ever sent to pay them; if somebody paid after all, its event makes them paid. */
-      const expireUnsent = Effect.orDie(sql`
+      const expireWithoutPage = Effect.orDie(sql`
         UPDATE payments SET status = 'expired'
         WHERE status = 'open' AND session IS NULL AND created_at < now() - interval '1 day'`)
 
       const run = Effect.fn("PaymentSync.run")(function* (since: Date) {
         if (!suspendsDisputed) yield* liftSuspensions
-        yield* expireUnsent
+        yield* expireWithoutPage
         const sessions = yield* provider.sessionsSince(since)
         const reversals = yield* provider.reversalsSince(since)
         const lacking = yield* unknownSessions(sessions)

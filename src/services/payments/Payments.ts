@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Data, Effect, Layer, Schema } from "effect"
+import { Context, Data, Effect, Layer } from "effect"
 import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
@@ -7,7 +7,7 @@ import { toCents } from "../../domain/Payment.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { listing } from "../sql/Listing.ts"
-import { equals, inTimeRange, lockName, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/Statement.ts"
+import { equals, inTimeRange, lockName, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Payment, PaymentEvent, PaymentReversal, paymentColumns, type ShownPayment } from "./Payment.ts"
 import { type CheckoutOrder, PaymentProvider, PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
 
@@ -62,9 +62,6 @@ interface PaymentQuery {
   readonly after?: string | undefined
   readonly limit: number
 }
-
-/** What decides whether a page may be made. */
-const PageRow = Schema.Struct({ isNew: Schema.Boolean, isDeleted: Schema.Boolean })
 
 /** What customers paid, or were sent to pay. */
 export class Payments extends Context.Tag("gateway/Payments")<
@@ -134,13 +131,13 @@ export class Payments extends Context.Tag("gateway/Payments")<
         return { ...payment, reversals, events }
       })
 
-      /** An old payment without a page is not counted by `begin`: one made now would be one too many. */
+      /** `begin` counts a payment without a page for two minutes: a page made later would be one too many. */
       const mayHavePage = (id: string) =>
         Effect.map(
-          rowsOf(PageRow)(sql`
-            SELECT payments.created_at > now() - interval '1 minute' AS is_new, deleted_at IS NOT NULL AS is_deleted
-            FROM payments JOIN organizations ON organizations.id = org_id WHERE payments.id = ${id}`),
-          ([row]) => row !== undefined && row.isNew && !row.isDeleted
+          Effect.orDie(sql`
+            SELECT FROM payments JOIN organizations ON organizations.id = org_id
+            WHERE payments.id = ${id} AND deleted_at IS NULL AND payments.created_at > now() - interval '1 minute'`),
+          ({ length }) => length > 0
         )
 
       const makePage = Effect.fnUntraced(function* (order: PageOrder) {
