@@ -47,6 +47,8 @@ export interface CheckoutSession {
   readonly url: string | undefined
   readonly isPaid: boolean
   readonly isExpired: boolean
+  /** Whether the money of a page that was used will not come. */
+  readonly hasFailed: boolean
   readonly amount: NanoUsd | undefined
   /** Lower case. */
   readonly currency: string | undefined

@@ -150,10 +150,10 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
       list,
       call: <A, I>(answer: Schema.Schema<A, I>, given: Call) => orExplain(call(answer, given)),
       /** Undefined where there is no such object. */
-      find: <A, I>(answer: Schema.Schema<A, I>, path: string) =>
+      find: <A, I>(answer: Schema.Schema<A, I>, path: string, query: Readonly<Record<string, FormValue>>) =>
         orExplain(
           Effect.catchIf(
-            call(answer, { path }),
+            call(answer, { path, query }),
             ({ status }) => status === 404,
             () => Effect.succeed(undefined)
           )

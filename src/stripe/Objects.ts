@@ -2,7 +2,9 @@ import { Option, Schema } from "effect"
 import { zero } from "../domain/Money.ts"
 import { type CheckoutSession, fromCents, type Reversal } from "../domain/Payment.ts"
 
-const Reference = Schema.NullishOr(Schema.Union(Schema.String, Schema.Struct({ id: Schema.String })))
+const Reference = Schema.NullishOr(
+  Schema.Union(Schema.String, Schema.Struct({ id: Schema.String, status: Schema.NullishOr(Schema.String) }))
+)
 
 const idOf = (reference: typeof Reference.Type): string | undefined =>
   typeof reference === "string" ? reference : (reference?.id ?? undefined)
@@ -36,11 +38,20 @@ export const Dispute = Schema.Struct({
   balance_transactions: Schema.Array(Schema.Struct({ amount: Schema.Int, currency: Schema.String }))
 })
 
+/** Of an intent whose debit came to nothing; only told where the intent was asked for with its session. */
+const without = new Set(["requires_payment_method", "canceled"])
+
+const hasFailed = ({ payment_intent: intent, payment_status, status }: typeof Session.Type): boolean => {
+  if (status !== "complete" || payment_status !== "unpaid" || typeof intent === "string") return false
+  return without.has(intent?.status ?? "")
+}
+
 export const sessionOf = (session: typeof Session.Type): CheckoutSession => ({
   id: session.id,
   url: session.url ?? undefined,
   isPaid: session.payment_status === "paid",
   isExpired: session.status === "expired",
+  hasFailed: hasFailed(session),
   amount: Option.getOrUndefined(Option.map(Option.fromNullable(session.amount_total), fromCents)),
   currency: session.currency ?? undefined,
   paymentIntent: idOf(session.payment_intent),

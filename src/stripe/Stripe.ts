@@ -25,6 +25,10 @@ export const layer = (options: ClientOptions) =>
     PaymentProvider,
     Effect.gen(function* () {
       const { call, find, list } = yield* makeClient(options)
+      const sessions = (query: Parameters<typeof list>[2]) =>
+        Effect.map(list(Session, "/v1/checkout/sessions", { ...query, expand: ["data.payment_intent"] }), (all) =>
+          all.map(sessionOf)
+        )
       const refunds = (query: Parameters<typeof list>[2]) => list(Refund, "/v1/refunds", query)
       const disputes = (query: Parameters<typeof list>[2]) => list(Dispute, "/v1/disputes", query)
 
@@ -43,16 +47,13 @@ export const layer = (options: ClientOptions) =>
             sessionOf
           ),
         session: (id) =>
-          Effect.map(find(Session, `/v1/checkout/sessions/${encodeURIComponent(id)}`), (session) =>
-            session === undefined ? undefined : sessionOf(session)
+          Effect.map(
+            find(Session, `/v1/checkout/sessions/${encodeURIComponent(id)}`, { expand: ["payment_intent"] }),
+            (session) => (session === undefined ? undefined : sessionOf(session))
           ),
-        sessionOf: (paymentIntent) =>
-          Effect.map(list(Session, "/v1/checkout/sessions", { payment_intent: paymentIntent }), ([session]) =>
-            session === undefined ? undefined : sessionOf(session)
-          ),
+        sessionOf: (paymentIntent) => Effect.map(sessions({ payment_intent: paymentIntent }), ([session]) => session),
         reversals: (paymentIntent) => reversals({ payment_intent: paymentIntent }),
-        sessionsSince: (since) =>
-          Effect.map(list(Session, "/v1/checkout/sessions", createdSince(since)), (all) => all.map(sessionOf)),
+        sessionsSince: (since) => sessions(createdSince(since)),
         reversalsSince: (since) => reversals(createdSince(since))
       })
     })

@@ -22,6 +22,24 @@ describe("Stripe's API", () => {
     assert.isEmpty(yield* provider.sessionsSince(new Date()))
   })
 
+  it.scopedLive("tells of a bank's debit that failed, wherever its session is asked for", function* () {
+    const { account, provider } = yield* connect()
+    const { id } = account.createSession({ cents: 500 })
+    const seen = Effect.gen(function* () {
+      const intent = account.intentOf(id)
+      const all = [
+        yield* provider.session(id),
+        yield* provider.sessionOf(intent),
+        ...(yield* provider.sessionsSince(new Date(0)))
+      ]
+      return all.map((session) => [session?.hasFailed, session?.paymentIntent === intent])
+    })
+    account.complete(id, true)
+    for (const session of yield* seen) assert.deepStrictEqual(session, [false, true])
+    account.fail(id)
+    for (const session of yield* seen) assert.deepStrictEqual(session, [true, true])
+  })
+
   it.scopedLive("has no session where it says that there is none", function* () {
     const { provider } = yield* connect()
     assert.isUndefined(yield* provider.session("cs_none"))

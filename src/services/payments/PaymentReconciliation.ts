@@ -151,7 +151,7 @@ export const makePaymentReconciliation = Effect.gen(function* () {
         decodeOrganization
       )
       if (now.version !== known.version) return yield* new Outdated()
-      const hasFailed = event?.type === "checkout.session.async_payment_failed"
+      const hasFailed = session.hasFailed || event?.type === "checkout.session.async_payment_failed"
       yield* applySession(known, session, { hasFailed, isDeleted: now.isDeleted })
       yield* applyReversals(sql, { payment: known.id, org: known.orgId }, reversals)
       if (reversals.some(({ kind }) => kind === "dispute")) yield* suspend(known.orgId)

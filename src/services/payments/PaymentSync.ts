@@ -45,10 +45,10 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
         const rows = yield* rowsOf(SessionRow)(sql`
           SELECT session, status FROM payments WHERE session = ANY (${ids}::text[])`)
         const known = new Map(rows.map(({ session, status }) => [session, status]))
-        return found.filter(({ id, isExpired, isPaid }) => {
+        return found.filter(({ hasFailed, id, isExpired, isPaid }) => {
           const status = known.get(id)
           if (isPaid) return status !== "paid" && status !== "refused"
-          return isExpired && status === "open"
+          return (isExpired || hasFailed) && status === "open"
         })
       })
 
@@ -81,10 +81,10 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
         sql`UPDATE organizations SET disputed_at = NULL WHERE disputed_at IS NOT NULL`
       )
 
-      /** Nobody was ever sent to pay them; if somebody paid after all, its event makes them paid. */
+      /** They get no page any more, and count no more; if somebody paid after all, its event makes them paid. */
       const expireWithoutPage = Effect.orDie(sql`
         UPDATE payments SET status = 'expired'
-        WHERE status = 'open' AND session IS NULL AND created_at < now() - interval '1 day'`)
+        WHERE status = 'open' AND session IS NULL AND created_at < now() - interval '2 minutes'`)
 
       const run = Effect.fn("PaymentSync.run")(function* (since: Date) {
         if (!suspendsDisputed) yield* liftSuspensions

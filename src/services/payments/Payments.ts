@@ -2,7 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer } from "effect"
 import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
-import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { toCents } from "../../domain/Payment.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
@@ -20,17 +20,17 @@ export class PaymentNotFound extends Data.TaggedError("PaymentNotFound")<{ reado
   }
 }
 
-/** Its page was left, or was used. */
+/** Its page was left, or its money did not come. */
 export class PaymentOver extends Data.TaggedError("PaymentOver")<{ readonly id: string }> {
   override get message() {
     return `The payment ${this.id} has no page any more: begin another.`
   }
 }
 
-/** Its page was used, and no event has told of it yet; a bank's debit takes days. */
+/** Its page was used, whether or not an event has told of it; a bank's debit takes days. */
 export class PaymentMade extends Data.TaggedError("PaymentMade")<{ readonly id: string }> {
   override get message() {
-    return `The payment ${this.id} was made: its amount is added as soon as the money has arrived. Do not pay it again.`
+    return `The payment ${this.id} was made already. Do not pay it again.`
   }
 }
 
@@ -52,6 +52,10 @@ interface PaymentOrder {
 }
 
 type PageOrder = Omit<CheckoutOrder, "returnUrl">
+
+/** Of a payment that is not open. */
+const refusalOf = ({ id, status }: Pick<Payment, "id" | "status">) =>
+  status === "paid" || status === "refused" ? new PaymentMade({ id }) : new PaymentOver({ id })
 
 interface PaymentQuery {
   readonly org?: OrgId | undefined
@@ -147,21 +151,27 @@ export class Payments extends Context.Tag("gateway/Payments")<
         const kept = yield* Effect.orDie(sql`
           UPDATE payments SET session = ${made.id}
           WHERE id = ${id} AND status = 'open' AND (session IS NULL OR session = ${made.id}) RETURNING id`)
-        return kept.length === 0 ? yield* new PaymentOver({ id }) : made
+        if (kept.length === 0) return yield* refusalOf(yield* findOne(OrganizationScope.all, id))
+        return made
       })
 
       const pageOf = Effect.fnUntraced(function* (order: PageOrder, session: string | null) {
         const { payment: id } = order
         const page = yield* session === null ? makePage(order) : provider.session(session)
         if (page?.url !== undefined) return { id, url: page.url }
-        return yield* page === undefined || page.isExpired ? new PaymentOver({ id }) : new PaymentMade({ id })
+        const isOver = page === undefined || page.isExpired || page.hasFailed
+        return yield* isOver ? new PaymentOver({ id }) : new PaymentMade({ id })
       })
 
       const checkout = Effect.fn("Payments.checkout")(function* (scope: OrganizationScope, id: string) {
-        const { amount_usd: amount, org, session, status } = yield* findOne(scope, id)
+        const { amount_usd: amount, org, ...found } = yield* findOne(scope, id)
         const cents = amount === null ? undefined : toCents(amount)
-        if (status !== "open" || org === null || cents === undefined) return yield* new PaymentOver({ id })
-        return yield* oneAtATime(org)(pageOf({ payment: id, org, cents }, session))
+        if (org === null || cents === undefined) return yield* refusalOf(found)
+        // Another may make its page, or pay it, before it is this one's turn.
+        const now = Effect.flatMap(findOne(scope, id), (payment) =>
+          payment.status === "open" ? pageOf({ payment: id, org, cents }, payment.session) : refusalOf(payment)
+        )
+        return yield* oneAtATime(org)(now)
       })
 
       return Payments.of({

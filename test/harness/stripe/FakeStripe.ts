@@ -61,11 +61,17 @@ export const make = Effect.gen(function* () {
   const answer = (method: string, url: URL, text: string, key = ""): ReadonlyArray<unknown> => {
     const { pathname, searchParams } = url
     if (method === "POST" && pathname === "/v1/checkout/sessions") return createSession(text, key)
-    if (pathname === "/v1/checkout/sessions") return [200, pageOf([...account.sessions.values()], searchParams)]
+    const isAskedFor = (field: string) => searchParams.get("expand[0]") === field
+    if (pathname === "/v1/checkout/sessions") {
+      const page = pageOf([...account.sessions.values()], searchParams)
+      const shown = (session: StripeObject) => (isAskedFor("data.payment_intent") ? account.expanded(session) : session)
+      return [200, { ...page, data: page.data.map(shown) }]
+    }
     if (pathname === "/v1/refunds") return [200, pageOf([...account.refunds.values()], searchParams)]
     if (pathname === "/v1/disputes") return [200, pageOf([...account.disputes.values()], searchParams)]
     const found = account.sessions.get(pathname.split("/").at(-1) ?? "")
-    return found === undefined ? [404, { error: { type: "invalid_request_error" } }] : [200, found]
+    if (found === undefined) return [404, { error: { type: "invalid_request_error" } }]
+    return [200, isAskedFor("payment_intent") ? account.expanded(found) : found]
   }
 
   const serve = async (request: IncomingMessage, response: ServerResponse) => {

@@ -38,6 +38,7 @@ export class StripeAccount {
   readonly sessions = new Map<string, StripeObject>()
   readonly refunds = new Map<string, StripeObject>()
   readonly disputes = new Map<string, StripeObject>()
+  readonly #intents = new Map<unknown, { readonly id: string; readonly status: string }>()
   readonly #name = `${process.pid}x${accounts++}`
   #count = 0
   /** Seconds; each object is made one later than the one before. */
@@ -86,19 +87,29 @@ export class StripeAccount {
     return session
   }
 
+  readonly #setIntent = (id: string, status: string) => this.#intents.set(id, { id, status })
+
+  /** With the intent itself in the place of its id, as the API answers a call that asks for it. */
+  expanded(session: StripeObject): StripeObject {
+    return { ...session, payment_intent: this.#intents.get(session["payment_intent"]) ?? null }
+  }
+
   /** With `isDelayed` the money comes later, or not at all. */
   complete(id: string, isDelayed = false): StripeEvent {
     const changes = { status: "complete", url: null, payment_intent: this.#id("pi") }
+    this.#setIntent(changes.payment_intent, isDelayed ? "processing" : "succeeded")
     const paid = { ...changes, payment_status: isDelayed ? "unpaid" : "paid" }
     return this.#tell("checkout.session.completed", this.#change(this.sessions, id, paid))
   }
 
   succeed(id: string): StripeEvent {
     const session = this.#change(this.sessions, id, { payment_status: "paid" })
+    this.#setIntent(this.intentOf(id), "succeeded")
     return this.#tell("checkout.session.async_payment_succeeded", session)
   }
 
   fail(id: string): StripeEvent {
+    this.#setIntent(this.intentOf(id), "requires_payment_method")
     return this.#tell("checkout.session.async_payment_failed", this.#change(this.sessions, id, {}))
   }
 
@@ -172,7 +183,8 @@ export class StripeAccount {
   get provider(): PaymentProvider["Type"] {
     const since = (objects: ReadonlyMap<string, StripeObject>, at: Date) =>
       [...objects.values()].filter(({ created }) => created * 1000 >= at.getTime())
-    const sessions = (at = new Date(0)) => since(this.sessions, at).map((session) => sessionOf(decodeSession(session)))
+    const sessions = (at = new Date(0)) =>
+      since(this.sessions, at).map((session) => sessionOf(decodeSession(this.expanded(session))))
     const reversals = (at = new Date(0)) => [
       ...since(this.refunds, at).flatMap((refund) => foundRefund(decodeRefund(refund))),
       ...since(this.disputes, at).flatMap((dispute) => foundDispute(decodeDispute(dispute)))

@@ -74,6 +74,23 @@ withLayer(database)("a sync of payments", (it) => {
     assert.strictEqual((yield* state).balance, 10n * dollar)
   })
 
+  for (const since of [everything, nothing]) {
+    it.effect(`ends a bank's debit that failed, asked since ${since.toISOString()}`, function* () {
+      const given = yield* payer()
+      const { account, begin, deliver, payments } = given
+      const { id, session } = yield* begin(10)
+      yield* deliver(account.complete(session, true))
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`UPDATE payments SET created_at = now() - interval '6 days' WHERE id = ${id}`
+      const { run } = yield* syncOf(given)
+      yield* run(since)
+      assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "open")
+      account.fail(session)
+      yield* run(since)
+      assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "failed")
+    })
+  }
+
   it.effect("expires what nobody was sent to pay, and credits it if somebody paid all the same", function* () {
     const given = yield* payer()
     const { account, deliver, org, payments, state } = given
@@ -82,7 +99,7 @@ withLayer(database)("a sync of payments", (it) => {
     yield* run(nothing)
     assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "open")
     const sql = yield* SqlClient.SqlClient
-    yield* sql`UPDATE payments SET created_at = now() - interval '2 days' WHERE id = ${id}`
+    yield* sql`UPDATE payments SET created_at = now() - interval '3 minutes' WHERE id = ${id}`
     yield* run(nothing)
     assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "expired")
     yield* deliver(account.complete(account.createSession({ payment: id, cents: 1000 }).id))

@@ -1,7 +1,9 @@
 import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
+import { Deferred, Effect, Fiber, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
+import { PaymentProvider } from "../../../src/services/payments/PaymentProvider.ts"
+import { Payments } from "../../../src/services/payments/Payments.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { database, dollar, payer } from "./PaymentBench.ts"
 
@@ -16,17 +18,61 @@ const setUp = Effect.fnUntraced(function* () {
 
 withLayer(database)("the page of a payment", (it) => {
   for (const isDelayed of [false, true]) {
-    it.effect(`is not to be paid again before an event has told of it (delayed: ${isDelayed})`, function* () {
+    it.effect(`is not to be paid again, whether or not an event has told of it (delayed: ${isDelayed})`, function* () {
       const { account, begin, deliver, failure, payments, state } = yield* setUp()
       const { id, session } = yield* begin(10)
       const event = account.complete(session, isDelayed)
       assert.strictEqual(yield* failure(id), "PaymentMade")
       assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "open")
       yield* deliver(event)
-      assert.strictEqual(yield* failure(id), isDelayed ? "PaymentMade" : "PaymentOver")
+      assert.strictEqual(yield* failure(id), "PaymentMade")
       assert.strictEqual((yield* state).balance, isDelayed ? 0n : 10n * dollar)
     })
   }
+
+  it.effect("is not to be paid again where its money came and could not be credited", function* () {
+    const { account, begin, deliver, failure, org, payments, sql } = yield* setUp()
+    const { id, session } = yield* begin(10)
+    yield* sql`UPDATE organizations SET deleted_at = now() WHERE id = ${org}`
+    yield* deliver(account.complete(session))
+    assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "refused")
+    assert.strictEqual(yield* failure(id), "PaymentMade")
+  })
+
+  it.effect("may be followed by another once a bank's debit has failed, told or not", function* () {
+    const { account, begin, deliver, failure, payments } = yield* setUp()
+    const { id, session } = yield* begin(10)
+    yield* deliver(account.complete(session, true))
+    const event = account.fail(session)
+    assert.strictEqual(yield* failure(id), "PaymentOver")
+    yield* deliver(event)
+    assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).status, "failed")
+    assert.strictEqual(yield* failure(id), "PaymentOver")
+  })
+
+  it.effect("is the one that was made while a second request for it waited", function* () {
+    const { account, beginOnly, sql, withProvider } = yield* setUp()
+    const [asked, answered] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const slow: PaymentProvider["Type"] = {
+      ...account.provider,
+      createSession: (order) =>
+        Deferred.succeed(asked, undefined).pipe(
+          Effect.zipRight(Deferred.await(answered)),
+          Effect.zipRight(account.provider.createSession(order))
+        )
+    }
+    const layer = Layer.provide(Layer.fresh(Payments.layer), Layer.succeed(PaymentProvider, slow))
+    const payments = yield* withProvider(Effect.provide(Payments, layer))
+    const id = yield* beginOnly
+    const checkout = Effect.fork(payments.checkout(OrganizationScope.all, id))
+    const first = yield* checkout
+    yield* Deferred.await(asked)
+    const second = yield* checkout
+    yield* Effect.repeatN(sql`SELECT pg_sleep(0.002)`, 20)
+    yield* sql`UPDATE payments SET created_at = now() - interval '61 seconds' WHERE id = ${id}`
+    yield* Deferred.succeed(answered, undefined)
+    assert.deepStrictEqual(yield* Fiber.join(second), yield* Fiber.join(first))
+  })
 
   it.effect("is none any more once it has expired, told or not", function* () {
     const { account, begin, deliver, failure } = yield* setUp()
