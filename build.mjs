@@ -168,7 +168,7 @@ const run = async (inputs, commit, previous) => {
   const main = files.find(({ file }) => /^main-.*\.js$/.test(path.basename(file)))
   // A script for the shell and for node: only a gateway pays for the speed of a large young generation with memory, and
   // gives the memory of large bodies back to the system.
-  const server = `export MALLOC_MMAP_THRESHOLD_="\${MALLOC_MMAP_THRESHOLD_-65536}"; exec node --expose-gc --max-semi-space-size=64`
+  const server = `export MALLOC_MMAP_THRESHOLD_="\${MALLOC_MMAP_THRESHOLD_:-65536}"; exec node --expose-gc --max-semi-space-size=64`
   const shell = `":" //; if [ "$1" = serve ]; then ${server} "$0" "$@"; fi; exec node "$0" "$@"`
   await write(program, `#!/bin/sh\n${shell}\nimport "./${name}/${path.basename(main.file)}"\n`, 0o755)
 
