@@ -24,7 +24,8 @@ interface Dead {
   readonly death: Death
   readonly org: OrgId
   readonly secret: string
-  readonly killedAt: number
+  /** When somebody who could see that it is dead was there. */
+  readonly since: number
   readonly isSettled: boolean
 }
 
@@ -90,7 +91,7 @@ const image: Surface = {
   reply: paints(),
   ask: drawing,
   isAnswer: () => true,
-  retry: Effect.fnUntraced(function* ({ death, isSettled, killedAt, secret }, url, calls) {
+  retry: Effect.fnUntraced(function* ({ death, isSettled, secret, since }, url, calls) {
     const { env } = yield* Deployment
     const again = drawing(death, url, secret)
     let answer = yield* again
@@ -98,7 +99,7 @@ const image: Surface = {
       assert.deepStrictEqual([answer.status, codeOf(answer)], [409, "idempotency_conflict"])
       yield* Effect.sleep("500 millis")
       answer = yield* again
-      assert.isBelow((yield* Clock.currentTimeMillis) - killedAt, 60_000, nameOf(death))
+      assert.isBelow((yield* Clock.currentTimeMillis) - since, 60_000, nameOf(death))
     }
     assert.strictEqual(isReplay(answer), isSettled, nameOf(death))
     assert.strictEqual(calls(), death.at === "after_hold" || isSettled ? 1 : 2)
@@ -142,7 +143,6 @@ const kill = (surface: Surface, program: string, callsFor: (death: Death) => num
       yield* doomed.signal("SIGKILL")
     }
     assert.deepStrictEqual(yield* doomed.ended, { code: null, signal: "SIGKILL" })
-    const killedAt = yield* Clock.currentTimeMillis
     if (at !== "before_answer") assert.strictEqual(existsSync(marker) && readFileSync(marker, "utf8"), at)
     const answer = yield* Fiber.join(asked)
     assert.isFalse(Option.exists(answer, surface.isAnswer), "it was answered")
@@ -153,7 +153,7 @@ const kill = (surface: Surface, program: string, callsFor: (death: Death) => num
       { openHolds, charges },
       isSettled ? { openHolds: 0, charges: [surface.price] } : { openHolds: 1, charges: [] }
     )
-    return { death, org, secret, killedAt, isSettled } satisfies Dead
+    return { death, org, secret, isSettled }
   }).pipe(Effect.scoped)
 
 const killedGateways = (surface: Surface) =>
@@ -165,12 +165,13 @@ const killedGateways = (surface: Surface) =>
       concurrency: 3
     })
     const survivor = yield* gateway()
+    const since = yield* Clock.currentTimeMillis
     const released = Effect.forEach(
       dead,
       Effect.fnUntraced(function* (one) {
-        const charges = yield* surface.retry(one, survivor.url, () => callsFor(one.death))
+        const charges = yield* surface.retry({ ...one, since }, survivor.url, () => callsFor(one.death))
         yield* eventually(moneyOf(one.org), ({ openHolds }) => openHolds === 0, "60 seconds")
-        assert.isBelow((yield* Clock.currentTimeMillis) - one.killedAt, 60_000)
+        assert.isBelow((yield* Clock.currentTimeMillis) - since, 60_000)
         yield* assertCharged(one.org, charges)
       }),
       { concurrency: "unbounded" }
