@@ -13,6 +13,8 @@ export const statementCommands = Effect.fnUntraced(function* <A>(
 ) {
   const sql = yield* SqlClient.SqlClient
   const statements = yield* Statements
+  // A database that was measured before has them up to then.
+  yield* sql`DELETE FROM monthly_charges`
   yield* sql`UPDATE monthly_charges_progress SET added_until = now() - interval '1 hour'`
   yield* sql`
     INSERT INTO monthly_charges
