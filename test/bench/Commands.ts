@@ -13,6 +13,7 @@ import { Idempotency } from "../../src/services/idempotency/Idempotency.ts"
 import { Instance } from "../../src/services/instance/Instance.ts"
 import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
 import * as HoldSweeper from "../../src/services/ledger/HoldSweeper.ts"
+import { invariants } from "../../src/services/ledger/Invariants.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { RefundJournal } from "../../src/services/ledger/RefundJournal.ts"
@@ -260,6 +261,11 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry("worker: claim", rows.claim(16)),
     entry("worker: next due", rows.nextDue([])),
     entry("worker: renew", rows.renew([{ id: render.id, lease: instanceId }])),
+    entry(
+      "proof of refunds",
+      Effect.all(invariants(sql).flatMap(({ check, name }) => (name.startsWith("refunds ") ? [check] : []))),
+      20_000
+    ),
     entry("sweep of dead instances", HoldSweeper.findOrphans(sql, 500, [])),
     ofAnHour("removal of an hour of the log", log.prune(Duration.millis(days * 24 * hour - hour))),
     ofAnHour(
