@@ -114,6 +114,14 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
             decode(text),
             () => new CallFailed({ detail: "an answer of another shape", status: undefined, mayRetry: false })
           )
+        ),
+        // A restricted key may read an object and not what belongs to it.
+        Effect.catchIf(
+          ({ status }) => status === 403 && given.query?.["expand"] !== undefined,
+          () => {
+            const { expand: _, ...query } = given.query ?? {}
+            return call(answer, { ...given, query })
+          }
         )
       )
     }

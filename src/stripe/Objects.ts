@@ -38,12 +38,12 @@ export const Dispute = Schema.Struct({
   balance_transactions: Schema.Array(Schema.Struct({ amount: Schema.Int, currency: Schema.String }))
 })
 
-/** Of an intent whose debit came to nothing; only told where the intent was asked for with its session. */
-const without = new Set(["requires_payment_method", "canceled"])
+/** What an intent is once its debit has failed; told only where it was asked for with its session. */
+const unpaidIntents = new Set(["requires_payment_method", "canceled"])
 
 const hasFailed = ({ payment_intent: intent, payment_status, status }: typeof Session.Type): boolean => {
   if (status !== "complete" || payment_status !== "unpaid" || typeof intent === "string") return false
-  return without.has(intent?.status ?? "")
+  return unpaidIntents.has(intent?.status ?? "")
 }
 
 export const sessionOf = (session: typeof Session.Type): CheckoutSession => ({

@@ -40,6 +40,21 @@ describe("Stripe's API", () => {
     for (const session of yield* seen) assert.deepStrictEqual(session, [true, true])
   })
 
+  it.scopedLive("tells of sessions to a restricted key that may not read their intents", function* () {
+    const { account, calls, provider, troubles } = yield* connect()
+    const { id } = account.createSession({ cents: 500 })
+    account.complete(id)
+    troubles.push(403)
+    const session = yield* provider.session(id)
+    assert.deepStrictEqual([session?.isPaid, session?.paymentIntent], [true, account.intentOf(id)])
+    troubles.push(403)
+    assert.lengthOf(yield* provider.sessionsSince(new Date(0)), 1)
+    assert.deepStrictEqual(
+      calls.map(({ path }) => path.includes("expand")),
+      [true, false, true, false]
+    )
+  })
+
   it.scopedLive("has no session where it says that there is none", function* () {
     const { provider } = yield* connect()
     assert.isUndefined(yield* provider.session("cs_none"))
