@@ -57,7 +57,7 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
     yield* FakeStripe.deliver(url, account.complete(session))
     const { status, text } = yield* again(page.id)
     assert.strictEqual(status, 409)
-    assert.include(text, "has no page any more: begin another.")
+    assert.include(text, "was made already. Do not pay it again.")
   })
 
   it.effect("tries a page again under the same key, and makes one session", function* () {
