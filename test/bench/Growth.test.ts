@@ -13,10 +13,11 @@ describe("growth", () => {
     function* () {
       const { measured, violations } = yield* Growth.run({ size, url: GROWTH_URL, isLong })
       assert.deepStrictEqual(violations, [])
-      const slow = measured.filter(
-        ({ mostRows, work }) =>
-          work.rowsRead > mostRows || (mostRows < Infinity && work.scans.some((scan) => scan.startsWith("Seq ")))
-      )
+      // Among few rows only what has no index reads a table whole, as the planner is told to avoid it there; among
+      // many the rows that are read tell, and a table may rightly be read whole that has hardly more than is wanted.
+      const isWhole = ({ mostRows, work: { scans } }: (typeof measured)[number]) =>
+        !isLong && mostRows < Infinity && scans.some((scan) => scan.startsWith("Seq "))
+      const slow = measured.filter((one) => one.work.rowsRead > one.mostRows || isWhole(one))
       assert.deepStrictEqual(
         slow.map(
           ({ name, planning, statistics, work }) =>
