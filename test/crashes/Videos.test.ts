@@ -2,6 +2,7 @@ import { execFile } from "node:child_process"
 import { promisify } from "node:util"
 import { Effect, Fiber, Option, Schedule } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
+import type { Answer } from "../harness/client/ChatClient.ts"
 import { fetched, film, isReplay, listed, mediaIn, see, videoOf } from "../harness/client/MediaClient.ts"
 import { eventually, moneyOf } from "../harness/database/Money.ts"
 import { tinyClip } from "../harness/fixtures/TinyMedia.ts"
@@ -62,24 +63,28 @@ const fate = (account: string, prompt: string): Fate => {
 
 interface Told {
   readonly index: number
-  /** Whether it heard nothing the first time. */
+  /** Whether it was told nothing of a job the first time. */
   readonly again: boolean
   readonly replayed: boolean
   readonly id: string
 }
 
+/** What official clients repeat: its key is taken, or the database is out of reach, as it may seem on a busy machine. */
+const mustRepeat = ({ headers, status }: Answer) => status === 409 || (status === 500 && headers.has("retry-after"))
+
 /** Asks until it is told of a job: after the first time with its key, of whichever gateway there is. */
 const customer = Effect.fnUntraced(function* (index: number, secret: string, mine: Fleet.Slot, other: Fleet.Slot) {
   const body = { model: "film", prompt: promptOf(index), seconds: secondsOf(index) }
-  const ask = ({ url }: Fleet.Slot) => film({ url, secret, key: keyOf(index), body })
+  const ask = ({ url }: Fleet.Slot) =>
+    Effect.filterOrFail(
+      film({ url, secret, key: keyOf(index), body }),
+      (answer) => !mustRepeat(answer),
+      () => "repeat" as const
+    )
   yield* mine.permits.take(1)
   const first = yield* Effect.option(ask(mine))
   let turn = 0
   const anywhere = Effect.suspend(() => ask(turn++ % 2 === 0 ? other : mine)).pipe(
-    Effect.filterOrFail(
-      ({ status }) => status !== 409,
-      () => "conflict" as const
-    ),
     Effect.retry(Schedule.spaced("500 millis"))
   )
   const answer = Option.isSome(first) ? first.value : yield* anywhere
