@@ -105,7 +105,7 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
 
     const schedule = Schedule.jittered(Schedule.exponential(Duration.millis(300)))
 
-    const call = <A, I>(answer: Schema.Schema<A, I>, given: Call): Effect.Effect<A, CallFailed> => {
+    const ask = <A, I>(answer: Schema.Schema<A, I>, given: Call): Effect.Effect<A, CallFailed> => {
       const decode = Schema.decodeUnknown(Schema.parseJson(answer))
       return tryOnce(given).pipe(
         Effect.retry({ times: tries - 1, schedule, while: ({ mayRetry }) => mayRetry }),
@@ -114,15 +114,23 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
             decode(text),
             () => new CallFailed({ detail: "an answer of another shape", status: undefined, mayRetry: false })
           )
-        ),
-        // A restricted key may read an object and not what belongs to it.
-        Effect.catchIf(
-          ({ status }) => status === 403 && given.query?.["expand"] !== undefined,
-          () => {
-            const { expand: _, ...query } = given.query ?? {}
-            return call(answer, { ...given, query })
-          }
         )
+      )
+    }
+
+    const warnOnce = yield* Effect.once(
+      Effect.logWarning(
+        "Stripe's key may not read payment intents: a bank's debit that failed is known by its event alone, and until then its payment must not be made again. Let the key read Payment Intents."
+      )
+    )
+
+    /** A restricted key may read an object and not what belongs to it: the object is better than nothing. */
+    const call = <A, I>(answer: Schema.Schema<A, I>, given: Call): Effect.Effect<A, CallFailed> => {
+      const { expand, ...query } = given.query ?? {}
+      return Effect.catchIf(
+        ask(answer, given),
+        ({ status }) => status === 403 && expand !== undefined,
+        () => Effect.zipLeft(ask(answer, { ...given, query }), warnOnce)
       )
     }
 

@@ -1,4 +1,4 @@
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, Logger, Redacted } from "effect"
 import { PaymentProvider } from "../../src/services/payments/PaymentProvider.ts"
 import * as Stripe from "../../src/stripe/Stripe.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -40,19 +40,29 @@ describe("Stripe's API", () => {
     for (const session of yield* seen) assert.deepStrictEqual(session, [true, true])
   })
 
-  it.scopedLive("tells of sessions to a restricted key that may not read their intents", function* () {
-    const { account, calls, provider, troubles } = yield* connect()
-    const { id } = account.createSession({ cents: 500 })
-    account.complete(id)
-    troubles.push(403)
-    const session = yield* provider.session(id)
-    assert.deepStrictEqual([session?.isPaid, session?.paymentIntent], [true, account.intentOf(id)])
-    troubles.push(403)
-    assert.lengthOf(yield* provider.sessionsSince(new Date(0)), 1)
-    assert.deepStrictEqual(
-      calls.map(({ path }) => path.includes("expand")),
-      [true, false, true, false]
-    )
+  it.scopedLive("tells of sessions to a restricted key that may not read their intents, and warns once", () => {
+    const warnings: Array<unknown> = []
+    const logger = Logger.make(({ message }) => warnings.push(message))
+    return Effect.gen(function* () {
+      const { account, calls, provider, troubles } = yield* connect()
+      const { id } = account.createSession({ cents: 500 })
+      account.complete(id)
+      troubles.push(403)
+      const session = yield* provider.session(id)
+      assert.deepStrictEqual([session?.isPaid, session?.paymentIntent], [true, account.intentOf(id)])
+      troubles.push(403)
+      assert.lengthOf(yield* provider.sessionsSince(new Date(0)), 1)
+      assert.deepStrictEqual(
+        calls.map(({ path }) => path.includes("expand")),
+        [true, false, true, false]
+      )
+      assert.lengthOf(warnings, 1)
+      assert.include(String(warnings[0]), "may not read payment intents")
+      troubles.push(403, 403)
+      const { message } = yield* Effect.flip(provider.session(id))
+      assert.strictEqual(message, "Stripe could not be asked: status 403, api_error, req_1.")
+      assert.lengthOf(warnings, 1)
+    }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
   })
 
   it.scopedLive("has no session where it says that there is none", function* () {

@@ -23,6 +23,10 @@ export const Payment = Schema.Struct({
 }).annotations({ identifier: "Payment" })
 export type Payment = typeof Payment.Type
 
+/** After a payment was begun: until when its page may be asked for, and until when that page may come. */
+export const secondsToAskForPage = 60
+export const secondsToAwaitPage = 2 * secondsToAskForPage
+
 /** Of a table or an alias `payment`. */
 export const paymentColumns = `payment.id, payment.created_at, payment.org_id AS org, payment.status,
   (SELECT name FROM organizations WHERE organizations.id = payment.org_id) AS org_name,

@@ -1,4 +1,4 @@
-import { Context, Data, type Effect, Layer } from "effect"
+import { Context, Data, Effect, Layer } from "effect"
 import { maxStored, type NanoUsd, zero } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { type CheckoutSession, fromCents, type Reversal } from "../../domain/Payment.ts"
@@ -43,6 +43,14 @@ export class PaymentProvider extends Context.Reference<PaymentProvider>()("gatew
     reversalsSince: () => notSetUp
   })
 }) {}
+
+/** The session of a payment that has one: only another account at the provider does not know it. */
+export const sessionOfPayment = (provider: PaymentProvider["Type"], payment: string, session: string) =>
+  Effect.filterOrFail(
+    provider.session(session),
+    (found) => found !== undefined,
+    () => new PaymentProviderFailed({ message: `The session of ${payment} is gone.` })
+  )
 
 interface TermSettings {
   readonly minCents: number

@@ -7,7 +7,7 @@ import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { rowsOf } from "../sql/Statement.ts"
-import { PaymentProvider, PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
+import { PaymentProvider, type PaymentProviderFailed, PaymentTerms, sessionOfPayment } from "./PaymentProvider.ts"
 import { adoptEntry, noteReversals, refOf } from "./ReversalSql.ts"
 import { applyReversals } from "./Reversals.ts"
 
@@ -189,9 +189,7 @@ export const makePaymentReconciliation = Effect.gen(function* () {
         return yield* applyForeign({ session: first, reversals: yield* reversalsOf(first) }, event)
       return event === undefined ? undefined : yield* note(event)
     }
-    const session = yield* provider.session(known.session ?? first?.id ?? "")
-    if (session === undefined)
-      return yield* new PaymentProviderFailed({ message: `The session of ${known.id} is gone.` })
+    const session = yield* sessionOfPayment(provider, known.id, known.session ?? first?.id ?? "")
     yield* apply(known, { session, reversals: yield* reversalsOf(session) }, event)
   })
 

@@ -3,6 +3,7 @@ import { Cause, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from
 import type { CheckoutSession } from "../../domain/Payment.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
+import { secondsToAwaitPage } from "./Payment.ts"
 import { type FoundReversal, PaymentProvider, type PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
 import { makePaymentReconciliation } from "./PaymentReconciliation.ts"
 
@@ -84,7 +85,8 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
       /** They get no page any more, and count no more; if somebody paid after all, its event makes them paid. */
       const expireWithoutPage = Effect.orDie(sql`
         UPDATE payments SET status = 'expired'
-        WHERE status = 'open' AND session IS NULL AND created_at < now() - interval '2 minutes'`)
+        WHERE status = 'open' AND session IS NULL
+          AND created_at <= now() - ${secondsToAwaitPage} * interval '1 second'`)
 
       const run = Effect.fn("PaymentSync.run")(function* (since: Date) {
         if (!suspendsDisputed) yield* liftSuspensions

@@ -8,8 +8,22 @@ import { Ids } from "../runtime/Ids.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { listing } from "../sql/Listing.ts"
 import { equals, inTimeRange, lockName, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
-import { Payment, PaymentEvent, PaymentReversal, paymentColumns, type ShownPayment } from "./Payment.ts"
-import { type CheckoutOrder, PaymentProvider, PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
+import {
+  Payment,
+  PaymentEvent,
+  PaymentReversal,
+  paymentColumns,
+  type ShownPayment,
+  secondsToAskForPage,
+  secondsToAwaitPage
+} from "./Payment.ts"
+import {
+  type CheckoutOrder,
+  PaymentProvider,
+  PaymentProviderFailed,
+  PaymentTerms,
+  sessionOfPayment
+} from "./PaymentProvider.ts"
 
 /** Completes "`amount_usd` …". */
 export class AmountRefused extends Data.TaggedError("AmountRefused")<{ readonly problem: string }> {}
@@ -109,7 +123,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
             WHERE (
               SELECT count(*) FROM payments
               WHERE org_id = ${org} AND status = 'open' AND created_at > now() - interval '1 day'
-                AND (session IS NOT NULL OR created_at > now() - interval '2 minutes')
+                AND (session IS NOT NULL OR created_at > now() - ${secondsToAwaitPage} * interval '1 second')
             ) < ${maxOpen}
             RETURNING *
           )
@@ -135,18 +149,20 @@ export class Payments extends Context.Tag("gateway/Payments")<
         return { ...payment, reversals, events }
       })
 
-      /** `begin` counts a payment without a page for two minutes: a page made later would be one too many. */
-      const mayHavePage = (id: string) =>
-        Effect.map(
-          Effect.orDie(sql`
-            SELECT FROM payments JOIN organizations ON organizations.id = org_id
-            WHERE payments.id = ${id} AND deleted_at IS NULL AND payments.created_at > now() - interval '1 minute'`),
-          ({ length }) => length > 0
-        )
+      /** Fails where it is too late to ask, as `begin` counts a payment that none can come for no more. */
+      const mayAskForPage = Effect.fnUntraced(function* (id: string) {
+        const [row] = yield* Effect.orDie(sql<{ readonly age: number }>`
+          SELECT extract(epoch FROM now() - payments.created_at)::float8 AS age
+          FROM payments JOIN organizations ON organizations.id = org_id
+          WHERE payments.id = ${id} AND deleted_at IS NULL`)
+        if (row === undefined || row.age >= secondsToAwaitPage) return yield* new PaymentOver({ id })
+        if (row.age < secondsToAskForPage) return
+        return yield* new PaymentProviderFailed({ message: `Another gateway may be making the page of ${id}.` })
+      })
 
       const makePage = Effect.fnUntraced(function* (order: PageOrder) {
         const { payment: id } = order
-        if (!(yield* mayHavePage(id))) return yield* new PaymentOver({ id })
+        yield* mayAskForPage(id)
         const made = yield* provider.createSession({ ...order, returnUrl: `${publicUrl}/console#/payments/${id}` })
         const kept = yield* Effect.orDie(sql`
           UPDATE payments SET session = ${made.id}
@@ -157,10 +173,9 @@ export class Payments extends Context.Tag("gateway/Payments")<
 
       const pageOf = Effect.fnUntraced(function* (order: PageOrder, session: string | null) {
         const { payment: id } = order
-        const page = yield* session === null ? makePage(order) : provider.session(session)
-        if (page?.url !== undefined) return { id, url: page.url }
-        const isOver = page === undefined || page.isExpired || page.hasFailed
-        return yield* isOver ? new PaymentOver({ id }) : new PaymentMade({ id })
+        const page = yield* session === null ? makePage(order) : sessionOfPayment(provider, id, session)
+        if (page.url !== undefined) return { id, url: page.url }
+        return yield* page.isExpired || page.hasFailed ? new PaymentOver({ id }) : new PaymentMade({ id })
       })
 
       const checkout = Effect.fn("Payments.checkout")(function* (scope: OrganizationScope, id: string) {

@@ -86,13 +86,26 @@ withLayer(database)("the page of a payment", (it) => {
   it.effect("is made in the first minute alone, so that no more are open than may be begun", function* () {
     const { account, beginOnly, failure, payments, sql } = yield* setUp()
     const id = yield* beginOnly
-    yield* sql`UPDATE payments SET created_at = now() - interval '61 seconds' WHERE id = ${id}`
-    assert.strictEqual(yield* failure(id), "PaymentOver")
+    const aged = (seconds: number) =>
+      Effect.zipRight(
+        sql`UPDATE payments SET created_at = now() - ${seconds} * interval '1 second' WHERE id = ${id}`,
+        failure(id)
+      )
+    // Another gateway may be making it still: nobody is told to begin a second payment.
+    assert.strictEqual(yield* aged(61), "PaymentProviderFailed")
+    assert.strictEqual(yield* aged(121), "PaymentOver")
     assert.strictEqual(account.sessions.size, 0)
     const young = yield* beginOnly
     const { url } = yield* payments.checkout(OrganizationScope.all, young)
     assert.deepStrictEqual(yield* payments.checkout(OrganizationScope.all, young), { id: young, url })
     assert.strictEqual(account.sessions.size, 1)
+  })
+
+  it.effect("says nothing of a payment whose session the account at the provider does not know", function* () {
+    const { account, begin, failure } = yield* setUp()
+    const { id, session } = yield* begin(10)
+    account.sessions.delete(session)
+    assert.strictEqual(yield* failure(id), "PaymentProviderFailed")
   })
 
   it.effect("is not made for an organization that was deleted", function* () {
