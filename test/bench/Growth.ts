@@ -6,6 +6,7 @@ import { NanoUsd } from "../../src/domain/Money.ts"
 import * as HoldSql from "../../src/services/ledger/HoldSql.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
+import { bareRow } from "../../src/services/requests/RequestEntry.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
 import { runWith } from "../../src/services/sql/Statement.ts"
 import { freshUrl } from "../harness/database/Postgres.ts"
@@ -60,7 +61,7 @@ const query = (client: Pg.Client, text: string) => Effect.promise(() => client.q
 const database = (url: string, maxConnections: number) =>
   Layer.orDie(Database.layerUrl(Redacted.make(url), { maxConnections, queryTimeout: "1 hour" }))
 
-const print = (line: string) => Effect.sync(() => process.stdout.write(`${line}\n`))
+const print = (line: string) => Effect.sync(() => void process.stdout.write(`${line}\n`))
 
 const number = (value: number) => value.toFixed(value < 10 ? 2 : 0).padStart(9)
 
@@ -111,10 +112,8 @@ const verify = (url: string) =>
     Effect.timed
   )
 
-const rounds = 400
-
-/** Milliseconds of holding and settling, in turns in several databases so that all see the same machine. */
-const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize: number) {
+/** Milliseconds of holding and settling as chats do, in turns in several databases so that all see the same machine. */
+const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize: number, rounds: number) {
   const ids = yield* Ids
   const sides = yield* Effect.forEach(urls, (url) =>
     Effect.map(Layer.build(database(url, 1)), (context) => ({
@@ -136,8 +135,9 @@ const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize
         }
       })
       const charges = batch.map((hold) => ({ ...hold, cost: NanoUsd(500n) }))
+      const rows = batch.map((hold) => bareRow(hold, Date.now()))
       holding.push(Duration.toMillis((yield* Effect.timed(runWith(sql, HoldSql.place(instanceId, batch, true))))[0]))
-      settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, SettleSql.settle(charges))))[0]))
+      settling.push(Duration.toMillis((yield* Effect.timed(runWith(sql, SettleSql.settle(charges, "many", rows))))[0]))
     }
   }
   const shown = (times: ReadonlyArray<number>) =>
@@ -145,25 +145,31 @@ const pace = Effect.fnUntraced(function* (urls: ReadonlyArray<string>, batchSize
   return sides.map(({ holding, settling }) => `${shown(holding)}${shown(settling)}`).join("   ")
 }, Effect.scoped)
 
-const comparePaces = Effect.fnUntraced(function* (url: string) {
+const comparePaces = Effect.fnUntraced(function* (
+  url: string,
+  rounds: number,
+  report: (line: string) => Effect.Effect<void>
+) {
   const empty = yield* freshUrl
   yield* fillAccounts(yield* connect(empty))
-  yield* print(`\nms to hold and to settle${" ".repeat(18)}without rows        with rows`)
+  yield* report(`\nms to hold and to settle${" ".repeat(18)}without rows        with rows`)
   for (const batchSize of [1, 16, 128]) {
-    yield* print(`  ${String(batchSize).padStart(3)} at once${" ".repeat(29)}${yield* pace([empty, url], batchSize)}`)
+    const paces = yield* pace([empty, url], batchSize, rounds)
+    yield* report(`  ${String(batchSize).padStart(3)} at once${" ".repeat(29)}${paces}`)
   }
 })
 
 export const run = Effect.fnUntraced(function* (options: Options) {
   const { isLong, size } = options
+  const report = isLong ? print : () => Effect.void
   const url = options.url ?? (yield* freshUrl)
   const client = yield* connect(url)
   if (!isLong) yield* Statistics.stopGathering(client)
   const { rows } = yield* query(client, "SELECT FROM holds LIMIT 1")
-  if (rows.length === 0) yield* fill(client, size, isLong ? print : () => Effect.void)
+  if (rows.length === 0) yield* fill(client, size, report)
   const measured = yield* measureAll(url, options)
-  if (isLong) yield* comparePaces(url)
+  yield* comparePaces(url, isLong ? 400 : 1, report)
   const [duration, { entries, holds, violations }] = yield* verify(url)
-  if (isLong) yield* print(`\nledger verify: ${entries} entries, ${holds} holds: ${Duration.format(duration)}`)
+  yield* report(`\nledger verify: ${entries} entries, ${holds} holds: ${Duration.format(duration)}`)
   return { measured, violations }
 }, Effect.scoped)
