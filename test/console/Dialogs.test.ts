@@ -175,10 +175,15 @@ withLayer(gateway)("a dialog of the console", (it) => {
       await page.getByText("enabled", { exact: true }).waitFor()
     })
     assert.isNull((yield* endpoints).data[0].disabled_at)
-    yield* Outbox.write(sql, { org, type: "video.completed", url: undefined, data: { is: script } })
-    const [{ event } = { event: "" }] = yield* sql<{ event: string }>`
-        UPDATE webhook_deliveries SET state = 'failed', failure = ${script}, next_at = NULL WHERE org_id = ${org}
-        RETURNING event_id AS event`
+    // In one transaction: the gateway would send it at once.
+    const [{ event } = { event: "" }] = yield* sql.withTransaction(
+      Effect.zipRight(
+        Outbox.write(sql, { org, type: "video.completed", url: undefined, data: { is: script } }),
+        sql<{ event: string }>`
+          UPDATE webhook_deliveries SET state = 'failed', failure = ${script}, next_at = NULL WHERE org_id = ${org}
+          RETURNING event_id AS event`
+      )
+    )
     yield* Effect.promise(async () => {
       await button(page, "Refresh").click()
       await page.getByText(script).waitFor()
