@@ -264,7 +264,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
     entry(
       "proof of refunds",
       Effect.all(invariants(sql).flatMap(({ check, name }) => (name.startsWith("refunds ") ? [check] : []))),
-      20_000
+      size.rows / 20
     ),
     entry("sweep of dead instances", HoldSweeper.findOrphans(sql, 500, [])),
     ofAnHour("removal of an hour of the log", log.prune(Duration.millis(days * 24 * hour - hour))),

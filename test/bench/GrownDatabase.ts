@@ -110,7 +110,7 @@ const holds = ({ rows, videos }: Size) => `
     OFFSET 0
   ) AS drawn`
 
-const isRefunded = "instance_id IS NOT NULL AND charged > 0 AND right(id::text, 3) = '00f'"
+const isRefunded = "instance_id IS NOT NULL AND charged > 0 AND right(id::text, 2) = '0f'"
 
 /** The older half is from before there were open holds by themselves. */
 const leavesNoRow = `instance_id IS NOT NULL AND state = 'settled' AND created_at > now() - interval '${days / 2} days'`

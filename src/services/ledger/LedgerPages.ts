@@ -44,8 +44,8 @@ export const makePages = (sql: SqlClient.SqlClient) => {
 
   const entriesOf = (hold: string) => sql`(
     SELECT * FROM ledger_entries WHERE hold_id = ${hold}
-    UNION ALL SELECT ledger_entries.* FROM all_holds AS held, ledger_entries
-    WHERE held.id = ${hold} AND ${sql.literal(refundsOf("held.id"))}
+    UNION ALL SELECT ledger_entries.* FROM (SELECT ${hold}::uuid AS id) AS held, ledger_entries
+    WHERE ${sql.literal(refundsOf("held.id"))}
   )`
 
   /** Newest first. */
