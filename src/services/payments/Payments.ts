@@ -149,7 +149,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
         return { ...payment, reversals, events }
       })
 
-      /** Fails where it is too late to ask, as `begin` counts a payment that none can come for no more. */
+      /** Fails where it is too late to ask: `begin` does not count a payment whose page can come no more. */
       const mayAskForPage = Effect.fnUntraced(function* (id: string) {
         const [row] = yield* Effect.orDie(sql<{ readonly age: number }>`
           SELECT extract(epoch FROM now() - payments.created_at)::float8 AS age
