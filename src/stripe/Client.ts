@@ -120,7 +120,7 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
 
     const warnOnce = yield* Effect.once(
       Effect.logWarning(
-        "Stripe's key may not read payment intents: a bank's debit that failed is known by its event alone, and until then its payment must not be made again. Let the key read Payment Intents."
+        "Stripe's key may not read payment intents: a bank's debit that failed is known by its event alone, and without that event the payment stays open and its customer is told not to pay it again. Let the key read Payment Intents."
       )
     )
 

@@ -1,6 +1,8 @@
 import type { Bug } from "./Bug.ts"
 
 const orders = "test/services/payments/EventOrders.test.ts"
+const pages = "test/services/payments/Payments.test.ts"
+const payments = "src/services/payments/Payments.ts"
 const reconciliation = "src/services/payments/PaymentReconciliation.ts"
 const reconciled = "test/services/payments/PaymentReconciliation.test.ts"
 const webhook = "test/http/stripe/Webhook.test.ts"
@@ -75,5 +77,33 @@ export const paymentBugs: ReadonlyArray<Bug> = [
     find: "if (event.right.livemode === isLive) return event.right",
     replace: "return event.right",
     caughtBy: [webhook]
+  },
+  {
+    name: "a page is handed out after another payment may have been begun",
+    file: payments,
+    find: "AND created_at > now() - ${secondsToAwaitPage} * interval '1 second'\n          RETURNING id",
+    replace: "RETURNING id",
+    caughtBy: [pages]
+  },
+  {
+    name: "who meets a page at another account is told to begin another payment",
+    file: payments,
+    find: 'now.status === "open" && now.session !== null',
+    replace: "false",
+    caughtBy: [pages]
+  },
+  {
+    name: "a bank's debit that failed can never be paid again",
+    file: payments,
+    find: "page.isExpired || page.hasFailed",
+    replace: "page.isExpired",
+    caughtBy: [pages]
+  },
+  {
+    name: "a restricted key of Stripe finds no session at all",
+    file: "src/stripe/Client.ts",
+    find: "status === 403 && expand !== undefined",
+    replace: "status === 404 && expand !== undefined",
+    caughtBy: ["test/stripe/Client.test.ts"]
   }
 ]

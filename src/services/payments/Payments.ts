@@ -166,9 +166,15 @@ export class Payments extends Context.Tag("gateway/Payments")<
         const made = yield* provider.createSession({ ...order, returnUrl: `${publicUrl}/console#/payments/${id}` })
         const kept = yield* Effect.orDie(sql`
           UPDATE payments SET session = ${made.id}
-          WHERE id = ${id} AND status = 'open' AND (session IS NULL OR session = ${made.id}) RETURNING id`)
-        if (kept.length === 0) return yield* refusalOf(yield* findOne(OrganizationScope.all, id))
-        return made
+          WHERE id = ${id} AND status = 'open' AND (session IS NULL OR session = ${made.id})
+            AND created_at > now() - ${secondsToAwaitPage} * interval '1 second'
+          RETURNING id`)
+        if (kept.length > 0) return made
+        const now = yield* findOne(OrganizationScope.all, id)
+        // At one account the key makes one session: another gateway has made a page at another account.
+        return yield* now.status === "open" && now.session !== null
+          ? sessionOfPayment(provider, id, now.session)
+          : refusalOf(now)
       })
 
       const pageOf = Effect.fnUntraced(function* (order: PageOrder, session: string | null) {

@@ -5,15 +5,36 @@ import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { PaymentProvider } from "../../../src/services/payments/PaymentProvider.ts"
 import { Payments } from "../../../src/services/payments/Payments.ts"
 import { assert, withLayer } from "../../harness/It.ts"
+import { StripeAccount } from "../../harness/stripe/StripeAccount.ts"
 import { database, dollar, payer } from "./PaymentBench.ts"
 
 const setUp = Effect.fnUntraced(function* () {
   const given = yield* payer()
   const { org, payments } = given
+  const sql = yield* SqlClient.SqlClient
   const failure = (id: string) =>
     Effect.map(Effect.flip(payments.checkout(OrganizationScope.all, id)), ({ _tag }) => _tag)
   const beginOnly = Effect.map(payments.begin({ org, amount: NanoUsd(10n * dollar) }), ({ id }) => id)
-  return { ...given, beginOnly, failure, sql: yield* SqlClient.SqlClient }
+  const age = (id: string, seconds: number) =>
+    sql`UPDATE payments SET created_at = now() - ${seconds} * interval '1 second' WHERE id = ${id}`
+
+  /** Another gateway, whose provider answers when told to. */
+  const slowGateway = Effect.fnUntraced(function* (provider: PaymentProvider["Type"]) {
+    const [asked, answered] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const slow: PaymentProvider["Type"] = {
+      ...provider,
+      createSession: (order) =>
+        Deferred.succeed(asked, undefined).pipe(
+          Effect.zipRight(Deferred.await(answered)),
+          Effect.zipRight(provider.createSession(order))
+        )
+    }
+    const layer = Layer.provide(Layer.fresh(Payments.layer), Layer.succeed(PaymentProvider, slow))
+    const slowPayments = yield* given.withProvider(Effect.provide(Payments, layer))
+    const checkout = (id: string) => Effect.fork(slowPayments.checkout(OrganizationScope.all, id))
+    return { asked: Deferred.await(asked), answer: Deferred.succeed(answered, undefined), checkout }
+  })
+  return { ...given, age, beginOnly, failure, slowGateway, sql }
 })
 
 withLayer(database)("the page of a payment", (it) => {
@@ -51,27 +72,40 @@ withLayer(database)("the page of a payment", (it) => {
   })
 
   it.effect("is the one that was made while a second request for it waited", function* () {
-    const { account, beginOnly, sql, withProvider } = yield* setUp()
-    const [asked, answered] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-    const slow: PaymentProvider["Type"] = {
-      ...account.provider,
-      createSession: (order) =>
-        Deferred.succeed(asked, undefined).pipe(
-          Effect.zipRight(Deferred.await(answered)),
-          Effect.zipRight(account.provider.createSession(order))
-        )
-    }
-    const layer = Layer.provide(Layer.fresh(Payments.layer), Layer.succeed(PaymentProvider, slow))
-    const payments = yield* withProvider(Effect.provide(Payments, layer))
+    const { account, age, beginOnly, slowGateway, sql } = yield* setUp()
+    const { answer, asked, checkout } = yield* slowGateway(account.provider)
     const id = yield* beginOnly
-    const checkout = Effect.fork(payments.checkout(OrganizationScope.all, id))
-    const first = yield* checkout
-    yield* Deferred.await(asked)
-    const second = yield* checkout
+    const first = yield* checkout(id)
+    yield* asked
+    const second = yield* checkout(id)
     yield* Effect.repeatN(sql`SELECT pg_sleep(0.002)`, 20)
-    yield* sql`UPDATE payments SET created_at = now() - interval '61 seconds' WHERE id = ${id}`
-    yield* Deferred.succeed(answered, undefined)
+    yield* age(id, 61)
+    yield* answer
     assert.deepStrictEqual(yield* Fiber.join(second), yield* Fiber.join(first))
+  })
+
+  it.effect("is handed out by nobody where it comes so late that another payment may be begun", function* () {
+    const { account, age, beginOnly, payments, slowGateway } = yield* setUp()
+    const { answer, asked, checkout } = yield* slowGateway(account.provider)
+    const id = yield* beginOnly
+    const late = yield* checkout(id)
+    yield* asked
+    yield* age(id, 121)
+    yield* answer
+    assert.strictEqual((yield* Effect.flip(Fiber.join(late)))._tag, "PaymentOver")
+    assert.strictEqual((yield* payments.find(OrganizationScope.all, id)).session, null)
+  })
+
+  it.effect("is one, though two gateways have accounts of their own, and neither says to begin another", function* () {
+    const { beginOnly, payments, slowGateway } = yield* setUp()
+    const { answer, asked, checkout } = yield* slowGateway(new StripeAccount().provider)
+    const id = yield* beginOnly
+    const second = yield* checkout(id)
+    yield* asked
+    const first = yield* payments.checkout(OrganizationScope.all, id)
+    yield* answer
+    assert.strictEqual((yield* Effect.flip(Fiber.join(second)))._tag, "PaymentProviderFailed")
+    assert.deepStrictEqual(yield* payments.checkout(OrganizationScope.all, id), first)
   })
 
   it.effect("is none any more once it has expired, told or not", function* () {
@@ -84,13 +118,9 @@ withLayer(database)("the page of a payment", (it) => {
   })
 
   it.effect("is made in the first minute alone, so that no more are open than may be begun", function* () {
-    const { account, beginOnly, failure, payments, sql } = yield* setUp()
+    const { account, age, beginOnly, failure, payments } = yield* setUp()
     const id = yield* beginOnly
-    const aged = (seconds: number) =>
-      Effect.zipRight(
-        sql`UPDATE payments SET created_at = now() - ${seconds} * interval '1 second' WHERE id = ${id}`,
-        failure(id)
-      )
+    const aged = (seconds: number) => Effect.zipRight(age(id, seconds), failure(id))
     // Another gateway may be making it still: nobody is told to begin a second payment.
     assert.strictEqual(yield* aged(61), "PaymentProviderFailed")
     assert.strictEqual(yield* aged(121), "PaymentOver")

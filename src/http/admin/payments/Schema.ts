@@ -1,10 +1,12 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
+import { GatewayBusy } from "../../../domain/Failure.ts"
 import * as Operations from "../../../services/admin/PaymentOperations.ts"
 import { Payment, ShownPayment } from "../../../services/payments/Payment.ts"
 import { body, field, optionalField, Text, usdWhere } from "../../../services/resources/BodyFields.ts"
+import { onWire } from "../../errors/Schemas.ts"
 import { parameter } from "../../schema/Query.ts"
-import { ChangeErrors, ReadAccess, ReportErrors, WriteAccess } from "../Access.ts"
+import { ChangeErrors, ReadAccess, WriteAccess } from "../Access.ts"
 import { usdProblem } from "../Fields.ts"
 import { organizationParameter, spanParameters } from "../Filters.ts"
 import { membersSee, OpenToMembers } from "../Members.ts"
@@ -14,6 +16,10 @@ const CheckoutPage = Schema.Struct({
   id: Schema.String.annotations({ description: "The payment's id, `pay_…`." }),
   url: Schema.String.annotations({ description: "Where to send the customer's browser." })
 }).annotations({ identifier: "CheckoutPage" })
+
+const NoPageNow = onWire(503, GatewayBusy).annotations({
+  description: "Stripe could not be asked, does not know the payment's page, or that page may be being made. Try again."
+})
 
 const checkout = HttpApiEndpoint.post("checkout", "/checkout")
   .setPayload(
@@ -33,7 +39,7 @@ const checkout = HttpApiEndpoint.post("checkout", "/checkout")
     })
   )
   .addSuccess(CheckoutPage, { status: 201 })
-  .addError(ReportErrors)
+  .addError(NoPageNow)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.checkout.summary)
   .annotate(OpenToMembers, membersSee(CheckoutPage))
@@ -85,7 +91,7 @@ const show = HttpApiEndpoint.get("show", "/payments/:id")
 const resume = HttpApiEndpoint.post("resume", "/payments/:id/checkout")
   .setPath(payment)
   .addSuccess(CheckoutPage)
-  .addError(ReportErrors)
+  .addError(NoPageNow)
   .middleware(WriteAccess)
   .annotate(OpenApi.Summary, Operations.resume.summary)
   .annotate(OpenToMembers, membersSee(CheckoutPage))
