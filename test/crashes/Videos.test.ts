@@ -77,9 +77,10 @@ const isOutOfReach = ({ headers, status }: Answer) => status === 500 && headers.
 /** Asks until it is told of a job: after the first time with its key, of whichever gateway there is. */
 const customer = Effect.fnUntraced(function* (index: number, secret: string, mine: Fleet.Slot, other: Fleet.Slot) {
   const body = { model: "film", prompt: promptOf(index), seconds: secondsOf(index) }
-  let [turn, refusals] = [0, 0]
+  let [turn, refusals, again] = [0, 0, false]
   const ask = ({ url }: Fleet.Slot) =>
     film({ url, secret, key: keyOf(index), body }).pipe(
+      Effect.tapError(() => Effect.sync(() => (again = true))),
       Effect.tap((answer) => Effect.sync(() => (refusals += isOutOfReach(answer) ? 1 : 0))),
       Effect.filterOrFail(
         (answer) => answer.status !== 409 && !isOutOfReach(answer),
@@ -92,7 +93,6 @@ const customer = Effect.fnUntraced(function* (index: number, secret: string, min
     Effect.retry(Schedule.spaced("500 millis"))
   )
   const answer = yield* Either.isRight(first) ? first : anywhere
-  const again = Either.isLeft(first) && first.left !== "repeat"
   return { index, again, refusals, replayed: isReplay(answer), id: videoOf(answer, 202).id } satisfies Told
 })
 
