@@ -39,7 +39,7 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant<"refund">("refund"), by, hold }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant<"race">("race"), hold, costs: fc.tuple(amount, amount) }) },
   { weight: 1, arbitrary: fc.record({ do: fc.constant<"crash">("crash"), by }) },
-  { weight: 1, arbitrary: fc.record({ do: fc.constant<"step">("step"), seconds: fc.constantFrom(20, 40, 60) }) },
+  { weight: 1, arbitrary: fc.record({ do: fc.constant<"step">("step"), seconds: fc.constantFrom(15, 30, 60) }) },
   { weight: 2, arbitrary: fc.record({ do: fc.constant<"sweep">("sweep") }) }
 )
 

@@ -11,11 +11,11 @@ import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import { Ids } from "../../src/services/runtime/Ids.ts"
 import { LedgerBench } from "../contracts/LedgerBench.ts"
-import { anotherProcess } from "../harness/database/MoneyProcess.ts"
+import { anotherWithoutSweeper } from "../harness/database/MoneyProcess.ts"
 import { assert } from "../harness/It.ts"
 import { type Command, keys, LedgerModel, type ModelHold, orgs, type Verdict } from "./LedgerModel.ts"
 
-const process = Effect.map(anotherProcess, (context) => ({
+const process = Effect.map(anotherWithoutSweeper, (context) => ({
   ledger: Context.get(context, Ledger),
   instance: Context.get(context, Instance),
   refunds: Context.get(context, Refunds)

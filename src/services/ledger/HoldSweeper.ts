@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Array as Arr, Effect, Metric, Schedule } from "effect"
+import { Array as Arr, Effect, Layer, Metric, Schedule } from "effect"
 import { deadAfterSeconds } from "../instance/Instance.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { isLockTimeout, logFailure } from "../sql/Outage.ts"
@@ -57,10 +57,12 @@ export const sweep = Effect.gen(function* () {
 
 const archive = Effect.flatMap(SqlClient.SqlClient, archiveReleased).pipe(Effect.uninterruptible)
 
-export const runSweeper = sweep.pipe(
+/** Every few seconds, as every gateway does. */
+export const layer = sweep.pipe(
   Effect.catchAllCause((cause) => logFailure("Sweep failed", cause)),
   Effect.zipRight(archive),
   Effect.catchAllCause((cause) => logFailure("Released holds could not be moved", cause)),
   Effect.repeat(Schedule.spaced(sweepEvery)),
-  Effect.forkScoped
+  Effect.forkScoped,
+  Layer.scopedDiscard
 )

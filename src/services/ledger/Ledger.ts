@@ -16,7 +16,7 @@ import { capResetsAt, capSpent } from "./CapSql.ts"
 import * as Closing from "./HoldClosing.ts"
 import * as Placing from "./HoldPlacement.ts"
 import * as HoldSql from "./HoldSql.ts"
-import { runSweeper } from "./HoldSweeper.ts"
+import * as HoldSweeper from "./HoldSweeper.ts"
 import type { Closed } from "./LedgerRows.ts"
 import { Refunds } from "./Refunds.ts"
 import { spendOf, spendOfPayers } from "./SpentCap.ts"
@@ -77,7 +77,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     }
   }
 >() {
-  static readonly layer = Layer.scoped(
+  /** It leaves the holds of instances that are gone to whoever runs the sweeper. */
+  static readonly layerWithoutSweeper = Layer.scoped(
     Ledger,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -90,7 +91,6 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       }
       const { place, restore } = yield* Placing.make(lanes)
       const closing = yield* Closing.make(lanes, restore)
-      yield* runSweeper
       // A closing scope needs a statement only if its hold is still open. With the tokens that it took.
       const open = new Map<string, TokenRequest | undefined>()
 
@@ -191,6 +191,8 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
       })
     })
   ).pipe(Layer.provide(TokenLimiter.layer))
+
+  static readonly layer = Layer.merge(this.layerWithoutSweeper, HoldSweeper.layer)
 }
 
 const jobs = (sql: SqlClient.SqlClient): Ledger["Type"]["job"] => {

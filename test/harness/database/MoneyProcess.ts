@@ -20,8 +20,8 @@ import * as Postgres from "./Postgres.ts"
 
 export const one = NanoUsd(1_000_000_000n)
 
-const processWith = (journal: Layer.Layer<RefundJournal>) =>
-  Layer.mergeAll(Idempotency.layer, Ledger.layer).pipe(
+const processWith = (journal: Layer.Layer<RefundJournal>, ledger: typeof Ledger.layer = Ledger.layer) =>
+  Layer.mergeAll(Idempotency.layer, ledger).pipe(
     Layer.provideMerge(Layer.provide(Refunds.layer, [journal, RefundedJobs.layer])),
     Layer.provideMerge(Instance.layer),
     Layer.provideMerge(InFlight.layer)
@@ -30,10 +30,15 @@ const processWith = (journal: Layer.Layer<RefundJournal>) =>
 /** Everything of a process that money and keys need, over a database. */
 export const process = processWith(RefundJournal.layerMemory)
 
-/** Another process of the gateway on the same database. */
-export const anotherProcess = Effect.gen(function* () {
-  return yield* Layer.buildWithMemoMap(process, yield* Layer.makeMemoMap, yield* Effect.scope)
+const build = Effect.fnUntraced(function* (layer: typeof process) {
+  return yield* Layer.buildWithMemoMap(layer, yield* Layer.makeMemoMap, yield* Effect.scope)
 })
+
+/** Another process of the gateway on the same database. */
+export const anotherProcess = build(process)
+
+/** Another process, beside which holds of the dead stay until the test sweeps them. */
+export const anotherWithoutSweeper = build(processWith(RefundJournal.layerMemory, Ledger.layerWithoutSweeper))
 
 const Amounts = Schema.decodeUnknown(Schema.Array(Schema.Struct({ amount: Schema.BigInt })))
 
