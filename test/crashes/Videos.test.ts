@@ -63,7 +63,7 @@ const fate = (account: string, prompt: string): Fate => {
 
 interface Told {
   readonly index: number
-  /** Whether it heard nothing the first time. */
+  /** Whether it heard nothing of a try. */
   readonly again: boolean
   /** How often it heard that the database is out of reach. */
   readonly refusals: number
