@@ -81,7 +81,7 @@ export const paymentBugs: ReadonlyArray<Bug> = [
   {
     name: "a page is handed out after another payment may have been begun",
     file: payments,
-    find: "AND created_at > now() - ${secondsToAwaitPage} * interval '1 second'\n          RETURNING id",
+    find: "AND ${pageMayCome}\n          RETURNING id",
     replace: "RETURNING id",
     caughtBy: [pages]
   },

@@ -109,6 +109,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
       const { maximum, minimum, publicUrl } = yield* PaymentTerms
       const records = recordsOf(Payment)
       const columns = sql.literal(paymentColumns)
+      const pageMayCome = sql`created_at > now() - ${secondsToAwaitPage} * interval '1 second'`
       const oneAtATime = yield* makeKeyedSemaphore(maxAtOnce)
 
       const begin = Effect.fn("Payments.begin")(function* ({ amount, org }: PaymentOrder) {
@@ -123,7 +124,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
             WHERE (
               SELECT count(*) FROM payments
               WHERE org_id = ${org} AND status = 'open' AND created_at > now() - interval '1 day'
-                AND (session IS NOT NULL OR created_at > now() - ${secondsToAwaitPage} * interval '1 second')
+                AND (session IS NOT NULL OR ${pageMayCome})
             ) < ${maxOpen}
             RETURNING *
           )
@@ -167,7 +168,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
         const kept = yield* Effect.orDie(sql`
           UPDATE payments SET session = ${made.id}
           WHERE id = ${id} AND status = 'open' AND (session IS NULL OR session = ${made.id})
-            AND created_at > now() - ${secondsToAwaitPage} * interval '1 second'
+            AND ${pageMayCome}
           RETURNING id`)
         if (kept.length > 0) return made
         const now = yield* findOne(OrganizationScope.all, id)

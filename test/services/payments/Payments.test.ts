@@ -18,7 +18,7 @@ const setUp = Effect.fnUntraced(function* () {
   const age = (id: string, seconds: number) =>
     sql`UPDATE payments SET created_at = now() - ${seconds} * interval '1 second' WHERE id = ${id}`
 
-  /** Another gateway, whose provider answers when told to. */
+  /** Another gateway, whose provider answers when told to; a checkout goes on once the provider was asked. */
   const slowGateway = Effect.fnUntraced(function* (provider: PaymentProvider["Type"]) {
     const [asked, answered] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     const slow: PaymentProvider["Type"] = {
@@ -31,8 +31,9 @@ const setUp = Effect.fnUntraced(function* () {
     }
     const layer = Layer.provide(Layer.fresh(Payments.layer), Layer.succeed(PaymentProvider, slow))
     const slowPayments = yield* given.withProvider(Effect.provide(Payments, layer))
-    const checkout = (id: string) => Effect.fork(slowPayments.checkout(OrganizationScope.all, id))
-    return { asked: Deferred.await(asked), answer: Deferred.succeed(answered, undefined), checkout }
+    const checkout = (id: string) =>
+      Effect.zipLeft(Effect.fork(slowPayments.checkout(OrganizationScope.all, id)), Deferred.await(asked))
+    return { answer: Deferred.succeed(answered, undefined), checkout }
   })
   return { ...given, age, beginOnly, failure, slowGateway, sql }
 })
@@ -73,10 +74,9 @@ withLayer(database)("the page of a payment", (it) => {
 
   it.effect("is the one that was made while a second request for it waited", function* () {
     const { account, age, beginOnly, slowGateway, sql } = yield* setUp()
-    const { answer, asked, checkout } = yield* slowGateway(account.provider)
+    const { answer, checkout } = yield* slowGateway(account.provider)
     const id = yield* beginOnly
     const first = yield* checkout(id)
-    yield* asked
     const second = yield* checkout(id)
     yield* Effect.repeatN(sql`SELECT pg_sleep(0.002)`, 20)
     yield* age(id, 61)
@@ -86,10 +86,9 @@ withLayer(database)("the page of a payment", (it) => {
 
   it.effect("is handed out by nobody where it comes so late that another payment may be begun", function* () {
     const { account, age, beginOnly, payments, slowGateway } = yield* setUp()
-    const { answer, asked, checkout } = yield* slowGateway(account.provider)
+    const { answer, checkout } = yield* slowGateway(account.provider)
     const id = yield* beginOnly
     const late = yield* checkout(id)
-    yield* asked
     yield* age(id, 121)
     yield* answer
     assert.strictEqual((yield* Effect.flip(Fiber.join(late)))._tag, "PaymentOver")
@@ -98,10 +97,9 @@ withLayer(database)("the page of a payment", (it) => {
 
   it.effect("is one, though two gateways have accounts of their own, and neither says to begin another", function* () {
     const { beginOnly, payments, slowGateway } = yield* setUp()
-    const { answer, asked, checkout } = yield* slowGateway(new StripeAccount().provider)
+    const { answer, checkout } = yield* slowGateway(new StripeAccount().provider)
     const id = yield* beginOnly
     const second = yield* checkout(id)
-    yield* asked
     const first = yield* payments.checkout(OrganizationScope.all, id)
     yield* answer
     assert.strictEqual((yield* Effect.flip(Fiber.join(second)))._tag, "PaymentProviderFailed")
