@@ -86,6 +86,20 @@ export const paymentBugs: ReadonlyArray<Bug> = [
     caughtBy: [pages]
   },
   {
+    name: "pages that can come no more keep an organization from beginning payments",
+    file: payments,
+    find: "OR ${pageMayCome}",
+    replace: "OR true",
+    caughtBy: [pages]
+  },
+  {
+    name: "an organization that was deleted is sent to pay",
+    file: payments,
+    find: "payments.status = 'open' AND deleted_at IS NULL",
+    replace: "payments.status = 'open'",
+    caughtBy: [pages]
+  },
+  {
     name: "who meets a page at another account is told to begin another payment",
     file: payments,
     find: 'now.status === "open" && now.session !== null',

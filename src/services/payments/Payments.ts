@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Data, Effect, Layer } from "effect"
+import { Context, Data, Effect, Layer, Schema } from "effect"
 import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
@@ -7,7 +7,7 @@ import { toCents } from "../../domain/Payment.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { listing } from "../sql/Listing.ts"
-import { equals, inTimeRange, lockName, recordsOf, toStorable, whenDefined } from "../sql/Statement.ts"
+import { equals, inTimeRange, lockName, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/Statement.ts"
 import {
   Payment,
   PaymentEvent,
@@ -67,7 +67,11 @@ interface PaymentOrder {
 
 type PageOrder = Omit<CheckoutOrder, "returnUrl">
 
-/** Of a payment that is not open. */
+/** `age` in seconds. */
+const OpenPayment = Schema.Struct({ session: Schema.NullOr(Schema.String), age: Schema.Number })
+type OpenPayment = typeof OpenPayment.Type
+
+/** Of a payment that is not open, or whose organization was deleted: what is paid for that is not credited. */
 const refusalOf = ({ id, status }: Pick<Payment, "id" | "status">) =>
   status === "paid" || status === "refused" ? new PaymentMade({ id }) : new PaymentOver({ id })
 
@@ -150,20 +154,20 @@ export class Payments extends Context.Tag("gateway/Payments")<
         return { ...payment, reversals, events }
       })
 
-      /** Fails where it is too late to ask: `begin` does not count a payment whose page can come no more. */
-      const mayAskForPage = Effect.fnUntraced(function* (id: string) {
-        const [row] = yield* Effect.orDie(sql<{ readonly age: number }>`
-          SELECT extract(epoch FROM now() - payments.created_at)::float8 AS age
+      /** In one statement: a page may be made while this process stands still between two. */
+      const findOpen = (id: string) =>
+        rowsOf(OpenPayment)(sql`
+          SELECT session, extract(epoch FROM now() - payments.created_at)::float8 AS age
           FROM payments JOIN organizations ON organizations.id = org_id
-          WHERE payments.id = ${id} AND deleted_at IS NULL`)
-        if (row === undefined || row.age >= secondsToAwaitPage) return yield* new PaymentOver({ id })
-        if (row.age < secondsToAskForPage) return
-        return yield* new PaymentProviderFailed({ message: `Another gateway may be making the page of ${id}.` })
-      })
+          WHERE payments.id = ${id} AND payments.status = 'open' AND deleted_at IS NULL`)
 
-      const makePage = Effect.fnUntraced(function* (order: PageOrder) {
+      /** Fails where it is too late to ask: `begin` does not count a payment whose page can come no more. */
+      const makePage = Effect.fnUntraced(function* (order: PageOrder, age: number) {
         const { payment: id } = order
-        yield* mayAskForPage(id)
+        if (age >= secondsToAwaitPage) return yield* new PaymentOver({ id })
+        if (age >= secondsToAskForPage) {
+          return yield* new PaymentProviderFailed({ message: `Another gateway may be making the page of ${id}.` })
+        }
         const made = yield* provider.createSession({ ...order, returnUrl: `${publicUrl}/console#/payments/${id}` })
         const kept = yield* Effect.orDie(sql`
           UPDATE payments SET session = ${made.id}
@@ -178,9 +182,9 @@ export class Payments extends Context.Tag("gateway/Payments")<
           : refusalOf(now)
       })
 
-      const pageOf = Effect.fnUntraced(function* (order: PageOrder, session: string | null) {
+      const pageOf = Effect.fnUntraced(function* (order: PageOrder, { age, session }: OpenPayment) {
         const { payment: id } = order
-        const page = yield* session === null ? makePage(order) : sessionOfPayment(provider, id, session)
+        const page = yield* session === null ? makePage(order, age) : sessionOfPayment(provider, id, session)
         if (page.url !== undefined) return { id, url: page.url }
         return yield* page.isExpired || page.hasFailed ? new PaymentOver({ id }) : new PaymentMade({ id })
       })
@@ -190,9 +194,11 @@ export class Payments extends Context.Tag("gateway/Payments")<
         const cents = amount === null ? undefined : toCents(amount)
         if (org === null || cents === undefined) return yield* refusalOf(found)
         // Another may make its page, or pay it, before it is this one's turn.
-        const now = Effect.flatMap(findOne(scope, id), (payment) =>
-          payment.status === "open" ? pageOf({ payment: id, org, cents }, payment.session) : refusalOf(payment)
-        )
+        const now = Effect.gen(function* () {
+          const [open] = yield* findOpen(id)
+          if (open === undefined) return yield* refusalOf(yield* findOne(scope, id))
+          return yield* pageOf({ payment: id, org, cents }, open)
+        })
         return yield* oneAtATime(org)(now)
       })
 

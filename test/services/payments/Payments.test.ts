@@ -1,9 +1,10 @@
-import { SqlClient } from "@effect/sql"
+import { SqlClient, Statement } from "@effect/sql"
 import { Deferred, Effect, Fiber, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { PaymentProvider } from "../../../src/services/payments/PaymentProvider.ts"
 import { Payments } from "../../../src/services/payments/Payments.ts"
+import { times } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { StripeAccount } from "../../harness/stripe/StripeAccount.ts"
 import { database, dollar, payer } from "./PaymentBench.ts"
@@ -18,6 +19,11 @@ const setUp = Effect.fnUntraced(function* () {
   const age = (id: string, seconds: number) =>
     sql`UPDATE payments SET created_at = now() - ${seconds} * interval '1 second' WHERE id = ${id}`
 
+  const anotherGateway = (provider: PaymentProvider["Type"]) =>
+    given.withProvider(
+      Effect.provide(Payments, Layer.provide(Layer.fresh(Payments.layer), Layer.succeed(PaymentProvider, provider)))
+    )
+
   /** Another gateway, whose provider answers when told to; a checkout goes on once the provider was asked. */
   const slowGateway = Effect.fnUntraced(function* (provider: PaymentProvider["Type"]) {
     const [asked, answered] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -29,13 +35,12 @@ const setUp = Effect.fnUntraced(function* () {
           Effect.zipRight(provider.createSession(order))
         )
     }
-    const layer = Layer.provide(Layer.fresh(Payments.layer), Layer.succeed(PaymentProvider, slow))
-    const slowPayments = yield* given.withProvider(Effect.provide(Payments, layer))
+    const slowPayments = yield* anotherGateway(slow)
     const checkout = (id: string) =>
       Effect.zipLeft(Effect.fork(slowPayments.checkout(OrganizationScope.all, id)), Deferred.await(asked))
     return { answer: Deferred.succeed(answered, undefined), checkout }
   })
-  return { ...given, age, beginOnly, failure, slowGateway, sql }
+  return { ...given, age, anotherGateway, beginOnly, failure, slowGateway, sql }
 })
 
 withLayer(database)("the page of a payment", (it) => {
@@ -82,6 +87,30 @@ withLayer(database)("the page of a payment", (it) => {
     yield* age(id, 61)
     yield* answer
     assert.deepStrictEqual(yield* Fiber.join(second), yield* Fiber.join(first))
+    assert.strictEqual(account.sessions.size, 1)
+  })
+
+  it.effect("is the one that was made while this gateway stood still", function* () {
+    const { account, age, anotherGateway, beginOnly, payments } = yield* setUp()
+    const other = yield* anotherGateway(account.provider)
+    const id = yield* beginOnly
+    const [stands, goesOn] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+    const checkout = yield* payments.checkout(OrganizationScope.all, id).pipe(
+      Statement.withTransformer((statement) =>
+        Effect.as(
+          statement.compile()[0].includes("AS age")
+            ? Effect.zipRight(Deferred.succeed(stands, undefined), Deferred.await(goesOn))
+            : Effect.void,
+          statement
+        )
+      ),
+      Effect.fork
+    )
+    yield* Deferred.await(stands)
+    const made = yield* other.checkout(OrganizationScope.all, id)
+    yield* age(id, 121)
+    yield* Deferred.succeed(goesOn, undefined)
+    assert.deepStrictEqual(yield* Fiber.join(checkout), made)
   })
 
   it.effect("is handed out by nobody where it comes so late that another payment may be begun", function* () {
@@ -129,6 +158,15 @@ withLayer(database)("the page of a payment", (it) => {
     assert.strictEqual(account.sessions.size, 1)
   })
 
+  it.effect("counts no more, once it can come no more, among those that an organization may begin", function* () {
+    const { age, beginOnly } = yield* setUp()
+    const begun = yield* Effect.forEach(times(10), () => beginOnly)
+    assert.strictEqual((yield* Effect.flip(beginOnly))._tag, "TooManyOpen")
+    yield* age(begun[0] ?? "", 121)
+    yield* beginOnly
+    assert.strictEqual((yield* Effect.flip(beginOnly))._tag, "TooManyOpen")
+  })
+
   it.effect("says nothing of a payment whose session the account at the provider does not know", function* () {
     const { account, begin, failure } = yield* setUp()
     const { id, session } = yield* begin(10)
@@ -142,5 +180,12 @@ withLayer(database)("the page of a payment", (it) => {
     yield* sql`UPDATE organizations SET deleted_at = now() WHERE id = ${org}`
     assert.strictEqual(yield* failure(id), "PaymentOver")
     assert.strictEqual(account.sessions.size, 0)
+  })
+
+  it.effect("is not handed out once its organization was deleted, which would not be credited", function* () {
+    const { begin, failure, org, sql } = yield* setUp()
+    const { id } = yield* begin(10)
+    yield* sql`UPDATE organizations SET deleted_at = now() WHERE id = ${org}`
+    assert.strictEqual(yield* failure(id), "PaymentOver")
   })
 })

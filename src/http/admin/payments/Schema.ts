@@ -18,7 +18,8 @@ const CheckoutPage = Schema.Struct({
 }).annotations({ identifier: "CheckoutPage" })
 
 const NoPageNow = onWire(503, GatewayBusy).annotations({
-  description: "Stripe could not be asked, does not know the payment's page, or that page may be being made. Try again."
+  description:
+    "Stripe could not be asked, or the page may be being made: try again. Or the page is one of another Stripe account, and never comes."
 })
 
 const checkout = HttpApiEndpoint.post("checkout", "/checkout")
