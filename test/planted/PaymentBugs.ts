@@ -81,36 +81,36 @@ export const paymentBugs: ReadonlyArray<Bug> = [
   {
     name: "a page is handed out after another payment may have been begun",
     file: payments,
-    find: "AND ${pageMayCome}\n          RETURNING id",
+    find: "AND ${youngerThan(secondsToKeepPage)}\n          RETURNING id",
     replace: "RETURNING id",
     caughtBy: [pages]
   },
   {
     name: "pages that can come no more keep an organization from beginning payments",
     file: payments,
-    find: "OR ${pageMayCome}",
+    find: "OR ${youngerThan(secondsToAwaitPage)}",
     replace: "OR true",
     caughtBy: [pages]
   },
   {
     name: "an organization that was deleted is sent to pay",
     file: payments,
-    find: "payments.status = 'open' AND deleted_at IS NULL",
-    replace: "payments.status = 'open'",
+    find: "if (open.isDeleted)",
+    replace: "if (false)",
     caughtBy: [pages]
   },
   {
     name: "who meets a page at another account is told to begin another payment",
     file: payments,
-    find: 'now.status === "open" && now.session !== null',
-    replace: "false",
+    find: ": sessionOfPayment(provider, id, now.session)",
+    replace: ": new PaymentOver({ id })",
     caughtBy: [pages]
   },
   {
     name: "a bank's debit that failed can never be paid again",
     file: payments,
-    find: "page.isExpired || page.hasFailed",
-    replace: "page.isExpired",
+    find: "!page.isExpired && !page.hasFailed",
+    replace: "!page.isExpired",
     caughtBy: [pages]
   },
   {

@@ -23,9 +23,13 @@ export const Payment = Schema.Struct({
 }).annotations({ identifier: "Payment" })
 export type Payment = typeof Payment.Type
 
-/** After a payment was begun: until when its page may be asked for, and until when that page may come. */
+/**
+ * After a payment was begun: until when its page may be asked for, until when it may be kept, and until when one is
+ * waited for. Asking ends in half a minute; a statement that keeps a page may begin in time and take up to 15 seconds.
+ */
 export const secondsToAskForPage = 60
-export const secondsToAwaitPage = 2 * secondsToAskForPage
+export const secondsToKeepPage = secondsToAskForPage + 45
+export const secondsToAwaitPage = secondsToKeepPage + 15
 
 /** Of a table or an alias `payment`. */
 export const paymentColumns = `payment.id, payment.created_at, payment.org_id AS org, payment.status,

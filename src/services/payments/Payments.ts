@@ -15,7 +15,8 @@ import {
   paymentColumns,
   type ShownPayment,
   secondsToAskForPage,
-  secondsToAwaitPage
+  secondsToAwaitPage,
+  secondsToKeepPage
 } from "./Payment.ts"
 import {
   type CheckoutOrder,
@@ -48,12 +49,19 @@ export class PaymentMade extends Data.TaggedError("PaymentMade")<{ readonly id: 
   }
 }
 
+/** The money would come for nobody. */
+export class PayerDeleted extends Data.TaggedError("PayerDeleted")<{ readonly id: string }> {
+  override get message() {
+    return `The organization of the payment ${this.id} was deleted: what is paid for it is not credited.`
+  }
+}
+
 /** Each is a page at the provider, where it can be paid for a day. */
 const maxOpen = 10
 
 export class TooManyOpen extends Data.TaggedError("TooManyOpen")<{}> {
   override get message() {
-    return `An organization may begin ${maxOpen} payments within a day that are not paid: finish one of them, or wait.`
+    return `An organization may have ${maxOpen} payments open that were begun within a day: finish one of them, or wait.`
   }
 }
 
@@ -67,11 +75,15 @@ interface PaymentOrder {
 
 type PageOrder = Omit<CheckoutOrder, "returnUrl">
 
-/** `age` in seconds. */
-const OpenPayment = Schema.Struct({ session: Schema.NullOr(Schema.String), age: Schema.Number })
-type OpenPayment = typeof OpenPayment.Type
+/** What decides whether a payment that is open has a page; `age` in seconds. */
+const PageState = Schema.Struct({
+  session: Schema.NullOr(Schema.String),
+  age: Schema.Number,
+  isDeleted: Schema.Boolean
+})
+type PageState = typeof PageState.Type
 
-/** Of a payment that is not open, or whose organization was deleted: what is paid for that is not credited. */
+/** Of a payment that is not open. */
 const refusalOf = ({ id, status }: Pick<Payment, "id" | "status">) =>
   status === "paid" || status === "refused" ? new PaymentMade({ id }) : new PaymentOver({ id })
 
@@ -97,7 +109,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
       id: string
     ) => Effect.Effect<
       { readonly id: string; readonly url: string },
-      PaymentProviderFailed | PaymentNotFound | PaymentOver | PaymentMade
+      PaymentProviderFailed | PaymentNotFound | PaymentOver | PaymentMade | PayerDeleted
     >
     /** Newest first. */
     readonly page: (scope: OrganizationScope, query: PaymentQuery) => Effect.Effect<ReadonlyArray<Payment>>
@@ -113,7 +125,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
       const { maximum, minimum, publicUrl } = yield* PaymentTerms
       const records = recordsOf(Payment)
       const columns = sql.literal(paymentColumns)
-      const pageMayCome = sql`created_at > now() - ${secondsToAwaitPage} * interval '1 second'`
+      const youngerThan = (seconds: number) => sql`created_at > now() - ${seconds} * interval '1 second'`
       const oneAtATime = yield* makeKeyedSemaphore(maxAtOnce)
 
       const begin = Effect.fn("Payments.begin")(function* ({ amount, org }: PaymentOrder) {
@@ -128,7 +140,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
             WHERE (
               SELECT count(*) FROM payments
               WHERE org_id = ${org} AND status = 'open' AND created_at > now() - interval '1 day'
-                AND (session IS NOT NULL OR ${pageMayCome})
+                AND (session IS NOT NULL OR ${youngerThan(secondsToAwaitPage)})
             ) < ${maxOpen}
             RETURNING *
           )
@@ -155,38 +167,43 @@ export class Payments extends Context.Tag("gateway/Payments")<
       })
 
       /** In one statement: a page may be made while this process stands still between two. */
-      const findOpen = (id: string) =>
-        rowsOf(OpenPayment)(sql`
-          SELECT session, extract(epoch FROM now() - payments.created_at)::float8 AS age
+      const findOpen = Effect.fnUntraced(function* (id: string) {
+        const [open] = yield* rowsOf(PageState)(sql`
+          SELECT session, extract(epoch FROM now() - payments.created_at)::float8 AS age, deleted_at IS NOT NULL AS is_deleted
           FROM payments JOIN organizations ON organizations.id = org_id
-          WHERE payments.id = ${id} AND payments.status = 'open' AND deleted_at IS NULL`)
+          WHERE payments.id = ${id} AND payments.status = 'open'`)
+        return open ?? (yield* refusalOf(yield* findOne(OrganizationScope.all, id)))
+      })
 
-      /** Fails where it is too late to ask: `begin` does not count a payment whose page can come no more. */
-      const makePage = Effect.fnUntraced(function* (order: PageOrder, age: number) {
+      /** Not before it is too late for each gateway is it over: `begin` counts it until then. */
+      const noPage = (id: string, age: number) =>
+        age >= secondsToAwaitPage
+          ? new PaymentOver({ id })
+          : new PaymentProviderFailed({ message: `Another gateway may be making the page of ${id}.` })
+
+      const makePage = Effect.fnUntraced(function* (order: PageOrder, { age, isDeleted }: PageState) {
         const { payment: id } = order
-        if (age >= secondsToAwaitPage) return yield* new PaymentOver({ id })
-        if (age >= secondsToAskForPage) {
-          return yield* new PaymentProviderFailed({ message: `Another gateway may be making the page of ${id}.` })
-        }
+        if (isDeleted) return yield* new PayerDeleted({ id })
+        if (age >= secondsToAskForPage) return yield* noPage(id, age)
         const made = yield* provider.createSession({ ...order, returnUrl: `${publicUrl}/console#/payments/${id}` })
         const kept = yield* Effect.orDie(sql`
           UPDATE payments SET session = ${made.id}
           WHERE id = ${id} AND status = 'open' AND (session IS NULL OR session = ${made.id})
-            AND ${pageMayCome}
+            AND ${youngerThan(secondsToKeepPage)}
           RETURNING id`)
         if (kept.length > 0) return made
-        const now = yield* findOne(OrganizationScope.all, id)
+        const now = yield* findOpen(id)
         // At one account the key makes one session: another gateway has made a page at another account.
-        return yield* now.status === "open" && now.session !== null
-          ? sessionOfPayment(provider, id, now.session)
-          : refusalOf(now)
+        return yield* now.session === null ? noPage(id, now.age) : sessionOfPayment(provider, id, now.session)
       })
 
-      const pageOf = Effect.fnUntraced(function* (order: PageOrder, { age, session }: OpenPayment) {
+      const pageOf = Effect.fnUntraced(function* (order: PageOrder) {
         const { payment: id } = order
-        const page = yield* session === null ? makePage(order, age) : sessionOfPayment(provider, id, session)
-        if (page.url !== undefined) return { id, url: page.url }
-        return yield* page.isExpired || page.hasFailed ? new PaymentOver({ id }) : new PaymentMade({ id })
+        const open = yield* findOpen(id)
+        const page = yield* open.session === null ? makePage(order, open) : sessionOfPayment(provider, id, open.session)
+        if (page.url === undefined && !page.isExpired && !page.hasFailed) return yield* new PaymentMade({ id })
+        if (open.isDeleted) return yield* new PayerDeleted({ id })
+        return page.url === undefined ? yield* new PaymentOver({ id }) : { id, url: page.url }
       })
 
       const checkout = Effect.fn("Payments.checkout")(function* (scope: OrganizationScope, id: string) {
@@ -194,12 +211,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
         const cents = amount === null ? undefined : toCents(amount)
         if (org === null || cents === undefined) return yield* refusalOf(found)
         // Another may make its page, or pay it, before it is this one's turn.
-        const now = Effect.gen(function* () {
-          const [open] = yield* findOpen(id)
-          if (open === undefined) return yield* refusalOf(yield* findOne(scope, id))
-          return yield* pageOf({ payment: id, org, cents }, open)
-        })
-        return yield* oneAtATime(org)(now)
+        return yield* oneAtATime(org)(pageOf({ payment: id, org, cents }))
       })
 
       return Payments.of({

@@ -22,6 +22,7 @@ const noPage = {
   PaymentNotFound: notFound,
   PaymentOver: conflict(null),
   PaymentMade: conflict(null),
+  PayerDeleted: conflict(null),
   PaymentProviderFailed: ({ message }: PaymentProviderFailed) =>
     Effect.zipRight(Effect.logWarning(`There is no page for a payment: ${message}`), new GatewayBusy())
 }

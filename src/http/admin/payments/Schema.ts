@@ -19,7 +19,7 @@ const CheckoutPage = Schema.Struct({
 
 const NoPageNow = onWire(503, GatewayBusy).annotations({
   description:
-    "Stripe could not be asked, or the page may be being made: try again. Or the page is one of another Stripe account, and never comes."
+    "Stripe could not be asked, or the page may be being made: try again. Or this key of Stripe does not know the page."
 })
 
 const checkout = HttpApiEndpoint.post("checkout", "/checkout")
