@@ -11,7 +11,7 @@ const model = "gemini-3.6-flash"
 /** Requests at a time: on a machine that others use more would only wait, and the checks of the proxy with them. */
 const most = 20
 
-/** Longer than the proxy ever takes to hear of a stop, also where others leave it and the instances little of the machine. */
+/** Longer than four checks of the proxy that time out, where others leave it and the instances little of the machine. */
 const SHUTDOWN_DELAY = "15"
 
 /** What went wrong with one chat, undefined where nothing did. */

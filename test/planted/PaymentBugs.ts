@@ -93,6 +93,20 @@ export const paymentBugs: ReadonlyArray<Bug> = [
     caughtBy: [pages]
   },
   {
+    name: "another payment is asked for while a gateway can still keep the page of this one",
+    file: payments,
+    find: "age >= secondsToAwaitPage",
+    replace: "age >= secondsToAskForPage",
+    caughtBy: [pages]
+  },
+  {
+    name: "a page is made for an organization that was deleted",
+    file: payments,
+    find: "if (isDeleted) return",
+    replace: "if (false) return",
+    caughtBy: [pages]
+  },
+  {
     name: "an organization that was deleted is sent to pay",
     file: payments,
     find: "if (open.isDeleted)",

@@ -98,6 +98,8 @@ describe.runIf(wanted !== "")("the suite", () => {
   it.scopedLive(
     "passes without any bug, and fails with each",
     function* () {
+      // vitest without a file would run every test.
+      assert.isNotEmpty(chosen, `no planted bug is named ${wanted}`)
       const pool = yield* Pool.make({ acquire: scratch, size: copies })
       const tryBug = Effect.fnUntraced(function* (bug: Bug) {
         const directory = yield* pool.get

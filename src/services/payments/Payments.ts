@@ -49,7 +49,7 @@ export class PaymentMade extends Data.TaggedError("PaymentMade")<{ readonly id: 
   }
 }
 
-/** The money would come for nobody. */
+/** There is no balance that the money could be added to. */
 export class PayerDeleted extends Data.TaggedError("PayerDeleted")<{ readonly id: string }> {
   override get message() {
     return `The organization of the payment ${this.id} was deleted: what is paid for it is not credited.`
@@ -175,11 +175,11 @@ export class Payments extends Context.Tag("gateway/Payments")<
         return open ?? (yield* refusalOf(yield* findOne(OrganizationScope.all, id)))
       })
 
-      /** Not before it is too late for each gateway is it over: `begin` counts it until then. */
+      /** It is over only when no gateway can keep a page for it any more: until then `begin` counts it. */
       const noPage = (id: string, age: number) =>
         age >= secondsToAwaitPage
           ? new PaymentOver({ id })
-          : new PaymentProviderFailed({ message: `Another gateway may be making the page of ${id}.` })
+          : new PaymentProviderFailed({ message: `The page of ${id} came too late, or another gateway is making it.` })
 
       const makePage = Effect.fnUntraced(function* (order: PageOrder, { age, isDeleted }: PageState) {
         const { payment: id } = order

@@ -52,7 +52,7 @@ withLayer(gateway)("open holds at the admin API", (it) => {
     yield* Effect.orDie((yield* ApiKeys).update(OrganizationScope.all, key, { name: "backend" }))
     const requestId = `running-${randomUUID()}`
     const headers = { "x-request-id": requestId }
-    const asked = chat(customer, talk(model, "[sandbox delay=3000] hi"), { headers })
+    const asked = chat(customer, talk(model, "[sandbox delay=8000] hi"), { headers })
     const answer = yield* Effect.forkScoped(asked)
     const [hold] = yield* eventually(holds, (open) => open.length === 1 && isTold(open))
     const { data: instances } = read(yield* admin("/instances"))
@@ -79,7 +79,7 @@ withLayer(gateway)("open holds at the admin API", (it) => {
 
   it.scoped("a video tells its state, its model and its request while it is made", function* () {
     const { admin, customer, holds } = yield* prepared
-    const wanted = { model: "veo-3.1-fast-generate-001", prompt: "[sandbox delay=2000] Waves", seconds: 4 }
+    const wanted = { model: "veo-3.1-fast-generate-001", prompt: "[sandbox delay=8000] Waves", seconds: 4 }
     const headers = { "x-request-id": `film-${randomUUID()}` }
     const answer = yield* Effect.forkScoped(film(customer, wanted, { headers }))
     const [submitted] = yield* eventually(holds, ([hold]) => hold?.detail.includes("on its way") === true)
