@@ -35,7 +35,7 @@ const prepared = Effect.gen(function* () {
 })
 
 /** The database has a hold a moment before the process that runs its request can tell of it. */
-const isTold = (open: (typeof Holds.Type)["data"]) => open.some((hold) => hold.model === model)
+const showsRequest = (open: (typeof Holds.Type)["data"]) => open.some((hold) => hold.model === model)
 
 /** A hold of an instance of its own. */
 const holdOfInstance = Effect.fnUntraced(function* ({ key, org }: Pick<Served.Customer, "key" | "org">) {
@@ -54,7 +54,7 @@ withLayer(gateway)("open holds at the admin API", (it) => {
     const headers = { "x-request-id": requestId }
     const asked = chat(customer, talk(model, "[sandbox delay=8000] hi"), { headers })
     const answer = yield* Effect.forkScoped(asked)
-    const [hold] = yield* eventually(holds, (open) => open.length === 1 && isTold(open))
+    const [hold] = yield* eventually(holds, (open) => open.length === 1 && showsRequest(open))
     const { data: instances } = read(yield* admin("/instances"))
     assert.deepInclude(hold, {
       org,
@@ -113,7 +113,7 @@ withLayer(gateway)("open holds at the admin API", (it) => {
       yield* sql`UPDATE organizations SET held = held + 5 WHERE id = ${org}`
       const asked = chat(customer, talk(model, "[sandbox delay=8000] hi"))
       const answer = yield* Effect.forkScoped(asked)
-      const placed = yield* eventually(holds, (open) => open.length === 6 && isTold(open))
+      const placed = yield* eventually(holds, (open) => open.length === 6 && showsRequest(open))
       const { unlock } = yield* lock(org)
       const beatAgo = (seconds: number, id: string) =>
         sql`UPDATE instances SET beat_at = now() - ${seconds} * interval '1 second' WHERE id = ${id}`
