@@ -22,6 +22,7 @@ import { Refunds } from "../../src/services/ledger/Refunds.ts"
 import * as SettleSql from "../../src/services/ledger/SettleSql.ts"
 import { Fetcher } from "../../src/services/media/Fetcher.ts"
 import { RouteHealth } from "../../src/services/routing/RouteHealth.ts"
+import { productionTimings } from "../../src/services/runtime/Timings.ts"
 import { runWith } from "../../src/services/sql/Statement.ts"
 import { CustomerUsage } from "../../src/services/telemetry/CustomerUsage.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
@@ -102,7 +103,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
   const usage = yield* Usage
   const desk = yield* VideoAdmin
   const clips = makeVideoViews(sql)
-  const rows = makeVideoSql(sql)
+  const rows = makeVideoSql(sql, productionTimings.videoLease)
   const { pending } = yield* Migrations
   const { list: health } = yield* RouteHealth
   const { list: blocked } = yield* BlockList
@@ -266,7 +267,7 @@ export const commands = Effect.fnUntraced(function* (size: Size) {
       Effect.all(invariants(sql).flatMap(({ check, name }) => (name.startsWith("refunds ") ? [check] : []))),
       size.rows / 20
     ),
-    entry("sweep of dead instances", HoldSweeper.findOrphans(sql, 500, [])),
+    entry("sweep of dead instances", HoldSweeper.findOrphans(sql, productionTimings.deadAfter, 500, [])),
     ofAnHour("removal of an hour of the log", log.prune(Duration.millis(days * 24 * hour - hour))),
     ofAnHour(
       "removal of an hour of idempotency keys",

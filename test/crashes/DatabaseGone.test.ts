@@ -4,16 +4,20 @@ import { openAccount } from "../harness/client/Account.ts"
 import { ask, codeOf, get } from "../harness/client/ChatClient.ts"
 import { assertCharged, eventually, lock, moneyOf, waitingForLock } from "../harness/database/Money.ts"
 import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
+import { earlyDeath, type ShortTimings } from "../harness/gateway/ShortTimings.ts"
 import { assert, describe } from "../harness/It.ts"
 import { silent } from "../harness/upstream/FakeUpstream.ts"
 import { charge, completion } from "../harness/upstream/Replies.ts"
 import { chatAndStreamUnderWay, chatUnderWay } from "./ChatsUnderWay.ts"
 
 /** A gateway whose database connections can be told from ours, and can be cut. */
-const losable = Effect.gen(function* () {
+const losable = Effect.fnUntraced(function* (timings?: ShortTimings) {
   const { door, gateway, upstream } = yield* Deployment
   const { url, ...control } = yield* door
-  const started = yield* gateway({ env: { DATABASE_URL: `${url}?application_name=losable` } })
+  const started = yield* gateway({
+    ...(timings === undefined ? {} : { timings }),
+    env: { DATABASE_URL: `${url}?application_name=losable` }
+  })
   return { ...control, upstream, url: started.url }
 })
 
@@ -25,7 +29,7 @@ const terminateAll = Effect.flatMap(
 
 describe.concurrent("a database that goes away under a running request", () => {
   deploymentTest("every settle goes through once where the database is back at once", function* () {
-    const { url } = yield* losable
+    const { url } = yield* losable()
     const { org, secret } = yield* openAccount({})
     const { answer, assertServed } = yield* chatAndStreamUnderWay({ url, secret })
     const ended = yield* terminateAll
@@ -36,7 +40,7 @@ describe.concurrent("a database that goes away under a running request", () => {
   })
 
   deploymentTest("a settle that it interrupts is repeated, and charges once", function* () {
-    const { url } = yield* losable
+    const { url } = yield* losable()
     const { org, secret } = yield* openAccount({})
     const { answer, chat: asked } = yield* chatUnderWay({ url, secret })
     const { unlock } = yield* lock(org)
@@ -49,7 +53,7 @@ describe.concurrent("a database that goes away under a running request", () => {
   })
 
   deploymentTest("repeating a settle that was made but never confirmed changes nothing", function* () {
-    const { cut, freeze, mend, thaw, url } = yield* losable
+    const { cut, freeze, mend, thaw, url } = yield* losable()
     const { org, secret } = yield* openAccount({})
     const { answer, chat: asked } = yield* chatUnderWay({ url, secret })
     const { unlock } = yield* lock(org)
@@ -67,7 +71,7 @@ describe.concurrent("a database that goes away under a running request", () => {
   })
 
   deploymentTest("a settle waits for a database that is back within 10 s", function* () {
-    const { cut, mend, url } = yield* losable
+    const { cut, mend, url } = yield* losable()
     const { org, secret } = yield* openAccount({})
     const { answer, assertServed, json, sse } = yield* chatAndStreamUnderWay({ url, secret })
     yield* cut
@@ -81,7 +85,7 @@ describe.concurrent("a database that goes away under a running request", () => {
   })
 
   deploymentTest("nobody is charged while it stays away, and a known key is not called invalid", function* () {
-    const { cut, mend, upstream, url } = yield* losable
+    const { cut, mend, upstream, url } = yield* losable(earlyDeath)
     const { org, secret } = yield* openAccount({})
     const { answer, json, sse } = yield* chatAndStreamUnderWay({ url, secret })
     yield* upstream.script(silent)
@@ -103,7 +107,7 @@ describe.concurrent("a database that goes away under a running request", () => {
     const broken = yield* Fiber.join(sse)
     assert.strictEqual(codeOf(broken), "internal_error")
     assert.notInclude(broken.text, "[DONE]")
-    // Without a heartbeat for 20 s the gateway must not go on spending money that others may give away.
+    // Without a heartbeat for `stopAfter` the gateway must not go on spending money that others may give away.
     const aborted = yield* Effect.timeout(Fiber.join(endless), "20 seconds")
     assert.deepStrictEqual([aborted.status, codeOf(aborted)], [503, null])
     yield* Effect.timeout(closed, "5 seconds")
@@ -119,7 +123,7 @@ describe.concurrent("a database that goes away under a running request", () => {
   })
 
   deploymentTest("a database that stays silent leaves the process alive and not ready", function* () {
-    const { freeze, url } = yield* losable
+    const { freeze, url } = yield* losable()
     yield* freeze
     yield* Effect.sleep("1 second")
     const [alive, ready] = yield* Effect.all([get(`${url}/healthz`), get(`${url}/readyz`)], {

@@ -1,5 +1,5 @@
 import path from "node:path"
-import { Effect, Exit, Fiber } from "effect"
+import { Duration, Effect, Exit, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { chatPath, postTo } from "../harness/client/HttpCalls.ts"
 import { ageHeartbeats, assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
@@ -54,7 +54,7 @@ describe("a gateway that is killed while it runs chats with lower caps", () => {
       yield* upstream.script(...deaths.flatMap(() => [either, either, either]))
       const dead = yield* Effect.forEach(deaths, (death) => kill(program, death), { concurrency: 2 })
       assert.isTrue(dead.every(({ charges }) => charges.every((amount) => amount === charge)))
-      const survivor = yield* gateway()
+      const survivor = yield* gateway({ timings: { sweepEvery: Duration.seconds(1) } })
       yield* ageHeartbeats
       yield* Effect.forEach(
         dead,

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Deferred, Effect, Fiber, Schema } from "effect"
+import { Deferred, Duration, Effect, Fiber, Schema } from "effect"
 import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { sweep } from "../../src/services/ledger/HoldSweeper.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
@@ -62,7 +62,8 @@ describe.concurrent("a gateway that stood still until it was taken for dead", ()
   deploymentTest(
     "charges nothing for an answer that came while it stood still, whatever it finds first",
     function* ({ gateway, upstream }) {
-      const [frozen, awake] = yield* Effect.all([gateway(), gateway()])
+      const timings = { heartbeatEvery: Duration.seconds(2), sweepEvery: Duration.seconds(1) }
+      const [frozen, awake] = yield* Effect.all([gateway({ timings }), gateway({ timings })])
       const { org, secret } = yield* openAccount({})
       const answer = yield* Deferred.make<void>()
       yield* upstream.script(...Array.from({ length: 5 }, () => after(Deferred.await(answer), completion)))

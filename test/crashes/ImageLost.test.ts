@@ -1,6 +1,6 @@
 import { mkdir, rm, symlink, writeFile } from "node:fs/promises"
 import path from "node:path"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { codeOf } from "../harness/client/ChatClient.ts"
@@ -49,7 +49,7 @@ describe.concurrent("an image that was made", () => {
     const title = `and cannot be settled, the database being gone for long ${when} its commit, costs nothing, and frees its key`
     deploymentTest(title, function* ({ door, env, gateway, upstream }) {
       const { cutAt, isCut, mend, url: DATABASE_URL } = yield* door
-      const { url } = yield* gateway({ env: { DATABASE_URL } })
+      const { url } = yield* gateway({ timings: { settleWithin: Duration.seconds(3) }, env: { DATABASE_URL } })
       const { org, secret } = yield* openAccount({})
       yield* upstream.script(after(cutAt("COMMIT", when), paints()), paints())
       const lost = yield* draw({ url, secret, key: "k" })

@@ -1,6 +1,6 @@
 import { readFile, writeFile } from "node:fs/promises"
 import path from "node:path"
-import { Effect, Option } from "effect"
+import { Duration, Effect, Option } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask, codeOf } from "../harness/client/ChatClient.ts"
 import { film, see, untilOver, videoOf } from "../harness/client/MediaClient.ts"
@@ -70,7 +70,8 @@ describe("the limit of requests at once", () => {
   })
 
   deploymentTest("has the places of a gateway that was killed again", function* ({ gateway, upstream }) {
-    const [left, right] = yield* Effect.all([gateway(), gateway()], { concurrency: "unbounded" })
+    const one = gateway({ timings: { sweepEvery: Duration.seconds(1) } })
+    const [left, right] = yield* Effect.all([one, one], { concurrency: "unbounded" })
     const { secret } = yield* openAccount({ concurrency: 2 })
     yield* upstream.script(silent, silent)
     yield* Effect.fork(Effect.ignore(ask({ url: left.url, secret })))

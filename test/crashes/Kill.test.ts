@@ -7,7 +7,8 @@ import { type Answer, ask, type ConnectionBroke, codeOf } from "../harness/clien
 import { agentWays, type ChatWay, chatWays } from "../harness/client/ChatWays.ts"
 import { draw, editForm, imageOf, isReplay, mediaIn, price } from "../harness/client/MediaClient.ts"
 import { assertCharged, eventually, moneyOf, waitUntil } from "../harness/database/Money.ts"
-import { Deployment, deploymentTest, faultyProgram } from "../harness/gateway/Deployment.ts"
+import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
+import { earlyDeath as timings } from "../harness/gateway/ShortTimings.ts"
 import { assert, describe } from "../harness/It.ts"
 import type { Received, Reply } from "../harness/upstream/FakeUpstream.ts"
 import { charge, either, painting, paints } from "../harness/upstream/Replies.ts"
@@ -129,13 +130,13 @@ const counting = ({ deaths, reply: answer }: Surface) => {
 }
 
 /** Kills a gateway in the middle of an account's only request. */
-const kill = (surface: Surface, program: string, callsFor: (death: Death) => number, death: Death) =>
+const kill = (surface: Surface, callsFor: (death: Death) => number, death: Death) =>
   Effect.gen(function* () {
     const { at } = death
     const { directory, gateway } = yield* Deployment
     const { org, secret } = yield* openAccount({})
     const marker = path.join(directory, nameOf(death))
-    const doomed = yield* gateway({ entry: program, env: { FAILPOINT: at, FAILPOINT_MARKER: marker } })
+    const doomed = yield* gateway({ timings, env: { FAILPOINT: at, FAILPOINT_MARKER: marker } })
     const asked = yield* Effect.fork(Effect.option(surface.ask(death, doomed.url, secret)))
     if (at === "before_answer") {
       yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 1)
@@ -158,13 +159,12 @@ const kill = (surface: Surface, program: string, callsFor: (death: Death) => num
 
 const killedGateways = (surface: Surface) =>
   function* ({ gateway, upstream }: Deployment["Type"]) {
-    const program = yield* faultyProgram
     const { callsFor, reply } = counting(surface)
     yield* upstream.script(...surface.deaths.flatMap(() => [reply, reply, reply]))
-    const dead = yield* Effect.forEach(surface.deaths, (death) => kill(surface, program, callsFor, death), {
+    const dead = yield* Effect.forEach(surface.deaths, (death) => kill(surface, callsFor, death), {
       concurrency: 3
     })
-    const survivor = yield* gateway()
+    const survivor = yield* gateway({ timings })
     const since = yield* Clock.currentTimeMillis
     const released = Effect.forEach(
       dead,

@@ -2,7 +2,8 @@ import { existsSync, readFileSync } from "node:fs"
 import path from "node:path"
 import { Deferred, Effect } from "effect"
 import type { FailpointName } from "../../src/services/runtime/Failpoint.ts"
-import { Deployment, faultyProgram } from "../harness/gateway/Deployment.ts"
+import { Deployment } from "../harness/gateway/Deployment.ts"
+import type { ShortTimings } from "../harness/gateway/ShortTimings.ts"
 import { assert } from "../harness/It.ts"
 import { freePort } from "../harness/Listening.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
@@ -33,9 +34,8 @@ const slot = Effect.gen(function* () {
 })
 
 /** Two addresses for gateways that sell the films of one farm, and die where they are told to. */
-export const make = Effect.fnUntraced(function* (rules: Omit<RenderFarm.Rules, "before">) {
+export const make = Effect.fnUntraced(function* (rules: Omit<RenderFarm.Rules, "before">, timings: ShortTimings) {
   const { directory, gateway } = yield* Deployment
-  const program = yield* faultyProgram
   const withheld = new Map<string, Deferred.Deferred<void>>()
   const farm = yield* RenderFarm.make({
     ...rules,
@@ -48,7 +48,7 @@ export const make = Effect.fnUntraced(function* (rules: Omit<RenderFarm.Rules, "
   const [left, right] = [yield* slot, yield* slot]
 
   const start = ({ port }: Slot, env: Readonly<Record<string, string>> = {}) =>
-    gateway({ entry: program, env: { ...videos, PORT: port, PUBLIC_URL: left.url, ...env } })
+    gateway({ timings, env: { ...videos, PORT: port, PUBLIC_URL: left.url, ...env } })
 
   /** Runs a gateway until it is killed; says when that was. */
   const kill = (mine: Slot, { asks, at, turn }: Death) =>

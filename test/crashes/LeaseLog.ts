@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Schema } from "effect"
-import { leaseSeconds } from "../../src/services/videos/VideoSql.ts"
+import { Duration, Effect, Schema } from "effect"
+import { productionTimings } from "../../src/services/runtime/Timings.ts"
 
 /** Has the database write down every change of a job, so that it can be told afterwards who waited for whom. */
 export const keep = Effect.gen(function* () {
@@ -28,13 +28,13 @@ export class Takeover extends Schema.Class<Takeover>("Takeover")({
   waited: Schema.Number
 }) {}
 
-/** Every time that somebody took a job on after its creation, in order. */
-export const takeovers = Effect.gen(function* () {
+/** Every time that somebody took a job on after its creation, in order; a lease had the length `videoLease`. */
+export const takeovers = Effect.fnUntraced(function* ({ videoLease } = productionTimings) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql`
     SELECT id, step, old_lease IS NOT NULL AS lapsed, free, at, extract(epoch FROM at - free)::float8 AS waited
     FROM (
-      SELECT *, CASE WHEN old_lease IS NULL THEN due ELSE old_until - ${leaseSeconds} * interval '1 second' END AS free
+      SELECT *, CASE WHEN old_lease IS NULL THEN due ELSE old_until - ${Duration.toSeconds(videoLease)} * interval '1 second' END AS free
       FROM lease_log WHERE lease IS NOT NULL AND lease IS DISTINCT FROM old_lease AND due IS NOT NULL
     ) AS taken
     ORDER BY n`

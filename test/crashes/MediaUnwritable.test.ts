@@ -1,6 +1,6 @@
 import { mkdir, rm, writeFile } from "node:fs/promises"
 import path from "node:path"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
@@ -15,7 +15,10 @@ describe("a media store that cannot be written", () => {
   deploymentTest(
     "makes the instance unready, and images are refused before a provider is asked, until it is mended",
     function* ({ env, gateway, upstream }) {
-      const { stderr, url } = yield* gateway({ env: { LOG_FORMAT: "json" } })
+      const { stderr, url } = yield* gateway({
+        timings: { checkMediaEvery: Duration.seconds(1) },
+        env: { LOG_FORMAT: "json" }
+      })
       const { org, secret } = yield* openAccount({})
       const readiness = Effect.map(get(`${url}/readyz`), ({ status, text }) => `${status} ${text}`)
       assert.strictEqual(yield* readiness, `200 {"status":"ready"}`)

@@ -1,7 +1,7 @@
 import { readdir } from "node:fs/promises"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
+import { Duration, Effect } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
 import { openAccount } from "../harness/client/Account.ts"
 import { ask } from "../harness/client/ChatClient.ts"
@@ -10,11 +10,14 @@ import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import { assert, describe } from "../harness/It.ts"
 import { charge, completion } from "../harness/upstream/Replies.ts"
 
+/** Nobody waits for a settlement that cannot succeed longer than it takes to know that. */
+const timings = { settleWithin: Duration.seconds(3) }
+
 /** A request whose charge was made while its answer was lost, and which was therefore told that it failed. */
 const chargedAndRefused = Effect.gen(function* () {
   const { directory, door, gateway, upstream } = yield* Deployment
   const { url: databaseUrl, ...control } = yield* door
-  const first = yield* gateway({ env: { DATABASE_URL: databaseUrl } })
+  const first = yield* gateway({ timings, env: { DATABASE_URL: databaseUrl } })
   const { org, secret } = yield* openAccount({})
   yield* upstream.script(completion)
   yield* control.cutAt("closed AS", "after")
@@ -95,7 +98,7 @@ describe.concurrent("a request that was told that it failed, and whose charge ne
     "is not charged by a process that is killed and started again",
     function* ({ door, gateway, upstream }) {
       const { url: databaseUrl, cutAt } = yield* door
-      const first = yield* gateway({ env: { DATABASE_URL: databaseUrl } })
+      const first = yield* gateway({ timings, env: { DATABASE_URL: databaseUrl } })
       const { org, secret } = yield* openAccount({})
       yield* upstream.script(completion)
       yield* cutAt("closed AS", "before")

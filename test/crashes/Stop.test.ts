@@ -1,7 +1,7 @@
 import { existsSync } from "node:fs"
 import net from "node:net"
 import path from "node:path"
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Duration, Effect, Fiber } from "effect"
 import { OrganizationScope } from "../../src/domain/OrganizationScope.ts"
 import { RequestLog } from "../../src/services/telemetry/RequestLog.ts"
 import { openAccount } from "../harness/client/Account.ts"
@@ -164,7 +164,8 @@ describe.concurrent("a stop", () => {
   })
 
   deploymentTest("does not wait for a client that reads nothing", function* ({ gateway, upstream }) {
-    const { ended, signal, url } = yield* gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })
+    const timings = { settleWithin: Duration.seconds(3), abortWithin: Duration.seconds(4) }
+    const { ended, signal, url } = yield* gateway({ timings, env: { SHUTDOWN_TIMEOUT: "1" } })
     const { org, secret } = yield* openAccount({})
     const chunk = delta("x".repeat(100_000))
     yield* upstream.script(sse(...Array.from({ length: 400 }, () => chunk), Effect.never))

@@ -1,9 +1,10 @@
-import { Deferred, Effect, Fiber } from "effect"
+import { Deferred, Duration, Effect, Fiber } from "effect"
 import { openAccount } from "../harness/client/Account.ts"
 import { codeOf, get } from "../harness/client/ChatClient.ts"
 import { draw, film, imageOf, isReplay, mediaIn, price, videoOf } from "../harness/client/MediaClient.ts"
 import { assertCharged, eventually, moneyOf } from "../harness/database/Money.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
+import { complete } from "../harness/gateway/ShortTimings.ts"
 import { assert, describe } from "../harness/It.ts"
 import { silent } from "../harness/upstream/FakeUpstream.ts"
 import * as RenderFarm from "../harness/upstream/RenderFarm.ts"
@@ -14,6 +15,8 @@ import { isOver, videoRows } from "./VideoRows.ts"
 
 /** What the gateway that is stopped waits for with each job; the farm lets it wait. */
 const stuck: ReadonlyArray<RenderFarm.Call["step"]> = ["poll", "result", "download", "submit"]
+
+const timings = { answerVideoWithin: Duration.seconds(3), pollVideoAfter: Duration.seconds(1) }
 
 describe.concurrent("a stop of a gateway with renders under way", () => {
   deploymentTest("leaves them to the other one at once, and none is submitted twice", function* ({ env, gateway }) {
@@ -28,7 +31,7 @@ describe.concurrent("a stop of a gateway with renders under way", () => {
       }
     })
     const videos = yield* videoEnvironment(farm.url)
-    const left = yield* gateway({ env: { ...videos, FARM_KEY: "left" } })
+    const left = yield* gateway({ timings, env: { ...videos, FARM_KEY: "left", SHUTDOWN_DELAY: "0" } })
     const asked = yield* Effect.fork(
       Effect.forEach(
         stuck,
@@ -42,7 +45,7 @@ describe.concurrent("a stop of a gateway with renders under way", () => {
     yield* eventually(reached, ({ length }) => length === stuck.length, "30 seconds")
     // One was not taken by the farm within the customer's patience: it is queued all the same.
     for (const answer of yield* Fiber.join(asked)) assert.strictEqual(videoOf(answer, 202).status, "queued")
-    const right = yield* gateway({ env: { ...videos, FARM_KEY: "right" } })
+    const right = yield* gateway({ timings, env: { ...videos, FARM_KEY: "right" } })
 
     yield* left.signal("SIGTERM")
     yield* eventually(Effect.isFailure(get(`${left.url}/healthz`)), (isGone) => isGone)
@@ -58,7 +61,7 @@ describe.concurrent("a stop of a gateway with renders under way", () => {
     for (const { doubts, key, status, tried } of rows) {
       assert.deepStrictEqual([status, doubts, tried], ["completed", 0, ["film@a"]], key ?? "")
     }
-    const takeovers = yield* LeaseLog.takeovers
+    const takeovers = yield* LeaseLog.takeovers(complete(timings))
     assert.isEmpty(takeovers.filter(({ lapsed }) => lapsed))
     const submits = farm.calls.filter(({ step }) => step === "submit")
     assert.sameMembers(
@@ -81,9 +84,10 @@ describe.concurrent("a stop of a gateway with images under way", () => {
   deploymentTest(
     "waits for an image, and frees the key of one that outlasts SHUTDOWN_TIMEOUT",
     function* ({ env, gateway, upstream }) {
-      const [patient, hasty] = yield* Effect.all([gateway(), gateway({ env: { SHUTDOWN_TIMEOUT: "1" } })], {
-        concurrency: "unbounded"
-      })
+      const [patient, hasty] = yield* Effect.all(
+        [gateway({ env: { SHUTDOWN_DELAY: "0" } }), gateway({ env: { SHUTDOWN_DELAY: "0", SHUTDOWN_TIMEOUT: "1" } })],
+        { concurrency: "unbounded" }
+      )
       const { org, secret } = yield* openAccount({})
       const more = yield* Deferred.make<void>()
       const ask = (url: string, key: string) => draw({ url, secret, key, more: { response_format: "b64_json" } })

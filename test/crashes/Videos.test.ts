@@ -8,6 +8,7 @@ import { eventually, moneyOf } from "../harness/database/Money.ts"
 import { tinyClip } from "../harness/fixtures/TinyMedia.ts"
 import { deploymentTest } from "../harness/gateway/Deployment.ts"
 import { program } from "../harness/gateway/GatewayProcess.ts"
+import { complete, earlyDeath, earlyTakeover } from "../harness/gateway/ShortTimings.ts"
 import { assert, describe } from "../harness/It.ts"
 import { type Call, type Fate, priceOf } from "../harness/upstream/RenderFarm.ts"
 import * as Fleet from "./KilledGateways.ts"
@@ -41,6 +42,8 @@ const stepAt: Readonly<Record<Fleet.Death["at"], VideoRow["step"]>> = {
   video_storing: "rendering",
   video_stored: "rendering"
 }
+
+const timings = { ...earlyDeath, ...earlyTakeover }
 
 const count = 40
 const indices = Array.from({ length: count }, (_, index) => index)
@@ -124,7 +127,7 @@ describe("two gateways that are killed again and again while 40 videos are made"
       yield* LeaseLog.keep
       const { org, secret } = yield* openAccount({ rpm: 6000 })
       let mayEnd = false
-      const { farm, kill, left, right, start } = yield* Fleet.make({ fate, isOpen: () => mayEnd })
+      const { farm, kill, left, right, start } = yield* Fleet.make({ fate, isOpen: () => mayEnd }, timings)
       const slots = [left, right]
 
       const killed = Effect.fnUntraced(function* (slot: Fleet.Slot, it: Fleet.Death) {
@@ -161,7 +164,7 @@ describe("two gateways that are killed again and again while 40 videos are made"
         Effect.tapError(() => Effect.sync(() => process.stderr.write(survivors.map(({ stderr }) => stderr()).join(""))))
       )
 
-      const takeovers = yield* LeaseLog.takeovers
+      const takeovers = yield* LeaseLog.takeovers(complete(timings))
       for (const { waited, ...taken } of takeovers) assert.isBelow(waited, 60, JSON.stringify(taken))
       assert.lengthOf(kills, 12)
       for (const { at, killedAt } of kills) {

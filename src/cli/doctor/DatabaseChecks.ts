@@ -1,15 +1,15 @@
 import { existsSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql"
-import { Cause, Clock, Effect, Layer, Option, Schema } from "effect"
+import { Cause, Clock, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Database } from "../../database/Database.ts"
 import { Migrations } from "../../database/Migrations.ts"
 import { oldestTested } from "../../database/Versions.ts"
 import { explain } from "../../ExitCode.ts"
 import type { Settings } from "../../Settings.ts"
 import { administration } from "../../services/admin/Administration.ts"
-import { deadAfterSeconds } from "../../services/instance/Instance.ts"
 import { LedgerAdmin } from "../../services/ledger/LedgerAdmin.ts"
+import { Timings } from "../../services/runtime/Timings.ts"
 import { rowsOf } from "../../services/sql/Statement.ts"
 import { checkAttention } from "./AttentionChecks.ts"
 import { type Finding, ok, problem, warning } from "./Finding.ts"
@@ -63,9 +63,10 @@ const checkServer = Effect.gen(function* () {
 
 const checkConnections = Effect.fnUntraced(function* ({ max, used }: typeof Server.Type, { workers }: Settings) {
   const sql = yield* SqlClient.SqlClient
+  const { deadAfter } = yield* Timings
   const [found] = yield* rowsOf(Instances)(sql`
     SELECT count(*)::int AS live FROM instances
-    WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'`)
+    WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at > now() - ${Duration.toSeconds(deadAfter)} * interval '1 second'`)
   const live = found?.live ?? 0
   const needed = Math.max(live, workers) * connectionsOfInstance
   const detail = `${used} of ${max} connections are in use; ${live} live instances, ${workers} ${workers === 1 ? "worker" : "workers"} here, need up to ${needed}`

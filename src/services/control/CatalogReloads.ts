@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Layer, Schema } from "effect"
-import { silentAfter } from "../instance/Instance.ts"
+import { Timings } from "../runtime/Timings.ts"
 import { recordsOf, rowsOf } from "../sql/Statement.ts"
 import { ServedCatalog } from "./Instances.ts"
 
@@ -24,6 +24,7 @@ export class CatalogReloads extends Context.Tag("gateway/CatalogReloads")<
     CatalogReloads,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const { silentAfter } = yield* Timings
       const generations = rowsOf(Generation)
       const instances = recordsOf(InstanceCatalog)
       const request = Effect.flatMap(

@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
 import { beatAgeOf, InstanceState, stateOf } from "../instance/InstanceState.ts"
 import { TextOrNull, TimeOrNull, UnixSeconds } from "../resources/Record.ts"
+import { Timings } from "../runtime/Timings.ts"
 import { recordsOf } from "../sql/Statement.ts"
 
 /** What an instance serves is null where it does not tell: it runs an older version, or is gone. */
@@ -39,10 +40,10 @@ export class Instances extends Context.Tag("gateway/Instances")<
 >() {
   static readonly layer = Layer.effect(
     Instances,
-    Effect.map(SqlClient.SqlClient, (sql) => {
+    Effect.map(Effect.all([SqlClient.SqlClient, Timings]), ([sql, timings]) => {
       const list = recordsOf(Instance)(sql`
         SELECT i.id, i.started_at, i.beat_at, i.stopped_at, ${sql.literal(beatAgeOf("i"))} AS beat_age_seconds,
-          ${sql.literal(stateOf("i"))} AS state,
+          ${sql.literal(stateOf("i", timings))} AS state,
           c.host, c.pid, c.fingerprint, c.models, c.problem, c.generation, c.read_at
         FROM instances i LEFT JOIN instance_catalogs c ON c.instance_id = i.id
         WHERE coalesce(i.stopped_at, i.beat_at) > now() - interval '1 day'

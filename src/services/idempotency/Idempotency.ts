@@ -4,6 +4,7 @@ import { IdempotencyConflict, InvalidRequest } from "../../domain/Failure.ts"
 import { Instance } from "../instance/Instance.ts"
 import { release } from "../ledger/ReleaseSql.ts"
 import { Ids } from "../runtime/Ids.ts"
+import { Timings } from "../runtime/Timings.ts"
 import * as DatabaseRetry from "../sql/DatabaseRetry.ts"
 import { runWith } from "../sql/Statement.ts"
 import type { IdempotentRequest, KeptResult } from "./Statements.ts"
@@ -47,6 +48,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
       const instance = yield* Instance
+      const { deadAfter } = yield* Timings
       const scope = yield* Effect.scope
       const inTime = DatabaseRetry.withTimeLimit(scope, DatabaseRetry.stepTimeout)
       const decodeFound = Schema.decodeUnknown(Schema.Tuple(Statements.Found))
@@ -67,7 +69,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
 
       const claimKey = Effect.fnUntraced(function* (claim: Statements.Claim) {
         let mayStillRun = false
-        const insert = Statements.claim(sql, claim).pipe(
+        const insert = Statements.claim(sql, claim, deadAfter).pipe(
           Effect.flatMap(decodeFound),
           Effect.tapErrorCause(() => Effect.sync(() => (mayStillRun = true)))
         )
@@ -130,7 +132,7 @@ export class Idempotency extends Context.Tag("gateway/Idempotency")<
         forget: (result: unknown) => Effect.Effect<boolean>
       ) {
         const old = yield* Effect.flatMap(
-          Statements.releaseOldKeys(sql, Duration.toSeconds(olderThan), pruneBatch),
+          Statements.releaseOldKeys(sql, Duration.toSeconds(olderThan), pruneBatch, deadAfter),
           decodeOld
         )
         const forgotten = yield* Effect.filter(old, ({ result }) =>

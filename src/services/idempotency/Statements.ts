@@ -1,7 +1,6 @@
 import type { SqlClient } from "@effect/sql"
-import { Schema } from "effect"
+import { Duration, Schema } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
-import { deadAfterSeconds } from "../instance/Instance.ts"
 import { lockTimeout } from "../sql/Statement.ts"
 
 const keptHours = 24
@@ -31,13 +30,20 @@ export const Found = Schema.Struct({
 export type Found = typeof Found.Type
 
 /** A row claimed while this statement waited is never over: its instance may be too new to be visible. */
-const isOver = (sql: SqlClient.SqlClient) => sql`(kept.state = 'done' OR kept.created_at <= now() AND NOT EXISTS (
+const isOver = (
+  sql: SqlClient.SqlClient,
+  deadAfter: Duration.Duration
+) => sql`(kept.state = 'done' OR kept.created_at <= now() AND NOT EXISTS (
   SELECT FROM instances WHERE instances.id = kept.instance_id AND swept_at IS NULL AND stopped_at IS NULL
-    AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
+    AND beat_at > now() - ${Duration.toSeconds(deadAfter)} * interval '1 second'
 ))`
 
 /** Takes a key that is free or left by a dead process, whose bound result becomes final; safe to repeat. */
-export const claim = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, instance, key, org }: Claim) => sql`
+export const claim = (
+  sql: SqlClient.SqlClient,
+  { endpoint, fingerprint, id, instance, key, org }: Claim,
+  deadAfter: Duration.Duration
+) => sql`
   INSERT INTO idempotency_keys AS kept (claim, org_id, endpoint, key, fingerprint, instance_id)
   SELECT ${id}::uuid, ${org}, ${endpoint}, ${key}, ${fingerprint}, ${instance}::uuid WHERE ${lockTimeout(sql, "one")}
   ON CONFLICT (org_id, endpoint, key) DO UPDATE SET (claim, fingerprint, instance_id, created_at, state) = (
@@ -47,7 +53,7 @@ export const claim = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id, ins
       CASE WHEN is_free THEN excluded.instance_id ELSE kept.instance_id END,
       CASE WHEN is_free THEN now() ELSE kept.created_at END,
       CASE WHEN is_over AND NOT is_free THEN 'done' ELSE kept.state END
-    FROM (SELECT is_over, is_over AND kept.state = 'working' AS is_free FROM (SELECT ${isOver(sql)} AS is_over) AS life) AS fate
+    FROM (SELECT is_over, is_over AND kept.state = 'working' AS is_free FROM (SELECT ${isOver(sql, deadAfter)} AS is_over) AS life) AS fate
   )
   RETURNING claim, state, result, fingerprint = ${fingerprint} AS is_same,
     state = 'done' AND created_at <= now() - ${keptHours} * interval '1 hour' AS is_expired`
@@ -81,10 +87,15 @@ export const tombstone = (sql: SqlClient.SqlClient, { endpoint, fingerprint, id,
     key = CASE kept.state WHEN 'working' THEN NULL ELSE kept.key END,
     state = CASE kept.state WHEN 'bound' THEN 'done' ELSE kept.state END`
 
-export const releaseOldKeys = (sql: SqlClient.SqlClient, olderThanSeconds: number, limit: number) => sql`
+export const releaseOldKeys = (
+  sql: SqlClient.SqlClient,
+  olderThanSeconds: number,
+  limit: number,
+  deadAfter: Duration.Duration
+) => sql`
   UPDATE idempotency_keys SET key = NULL WHERE claim IN (
     SELECT claim FROM idempotency_keys AS kept
-    WHERE created_at <= now() - ${olderThanSeconds} * interval '1 second' AND (key IS NULL OR ${isOver(sql)})
+    WHERE created_at <= now() - ${olderThanSeconds} * interval '1 second' AND (key IS NULL OR ${isOver(sql, deadAfter)})
     ORDER BY created_at LIMIT ${limit} FOR UPDATE SKIP LOCKED
   ) RETURNING claim, result`
 

@@ -2,12 +2,8 @@ import { SqlClient } from "@effect/sql"
 import { Clock, Context, Duration, Effect, Layer, Ref, Schedule } from "effect"
 import { Ids } from "../runtime/Ids.ts"
 import { InFlight } from "../runtime/InFlight.ts"
+import { Timings } from "../runtime/Timings.ts"
 import { logFailure } from "../sql/Outage.ts"
-
-const beatEvery = Duration.seconds(5)
-export const silentAfter = Duration.seconds(15)
-const lostAfter = Duration.seconds(20)
-export const deadAfterSeconds = 45
 
 /** Other workers behind the same address; they stop together. */
 export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", {
@@ -17,7 +13,7 @@ export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", 
   } => ({ register: () => Effect.void, ids: Effect.succeed([]) })
 }) {}
 
-/** Without a heartbeat for 20 s it admits nothing and aborts, before others release its holds at 45 s. */
+/** Without a heartbeat for `stopAfter` it admits nothing and aborts, before others release its holds at `deadAfter`. */
 export class Instance extends Context.Tag("gateway/Instance")<
   Instance,
   {
@@ -35,6 +31,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
       const ids = yield* Ids
       const inFlight = yield* InFlight
       const siblings = yield* Siblings
+      const { heartbeatEvery, silentAfter, stopAfter } = yield* Timings
 
       const register = Effect.gen(function* () {
         const id = ids.uuid()
@@ -64,10 +61,12 @@ export class Instance extends Context.Tag("gateway/Instance")<
 
       const watch = Effect.gen(function* () {
         const silence = (yield* Clock.currentTimeNanos) - (yield* Ref.get(beatenAt))
-        if (Duration.lessThan(Duration.nanos(silence), lostAfter)) return
+        if (Duration.lessThan(Duration.nanos(silence), stopAfter)) return
         if (!isAdmitting) return
         isAdmitting = false
-        yield* Effect.logError("No heartbeat for 20 s: admitting nothing, ending what runs")
+        yield* Effect.logError(
+          `No heartbeat for ${Duration.toSeconds(stopAfter)} s: admitting nothing, ending what runs`
+        )
         yield* inFlight.abort
       })
 
@@ -84,7 +83,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
         Effect.orElseSucceed(() => true)
       )
 
-      yield* beat.pipe(Effect.uninterruptible, Effect.schedule(Schedule.spaced(beatEvery)), Effect.forkScoped)
+      yield* beat.pipe(Effect.uninterruptible, Effect.schedule(Schedule.spaced(heartbeatEvery)), Effect.forkScoped)
       yield* watch.pipe(Effect.repeat(Schedule.spaced("1 second")), Effect.forkScoped)
       yield* Effect.addFinalizer(() =>
         Effect.flatMap(Ref.get(current), (id) => sql`UPDATE instances SET stopped_at = now() WHERE id = ${id}`).pipe(

@@ -1,5 +1,5 @@
 import { Duration, Schema } from "effect"
-import { deadAfterSeconds, silentAfter } from "./Instance.ts"
+import type { TimingValues } from "../runtime/Timings.ts"
 
 export const InstanceState = Schema.Literal("running", "silent", "stopped", "dead")
 
@@ -9,9 +9,12 @@ const age = (instance: string) => `extract(epoch FROM now() - ${instance}.beat_a
 export const beatAgeOf = (instance: string): string => `round((${age(instance)})::numeric, 1)::float8`
 
 /** SQL of an `InstanceState`, of a row of `instances`. */
-export const stateOf = (instance: string): string => `CASE
+export const stateOf = (
+  instance: string,
+  { deadAfter, silentAfter }: Pick<TimingValues, "deadAfter" | "silentAfter">
+): string => `CASE
   WHEN ${instance}.stopped_at IS NOT NULL THEN 'stopped'
-  WHEN ${instance}.swept_at IS NOT NULL OR ${age(instance)} > ${deadAfterSeconds} THEN 'dead'
+  WHEN ${instance}.swept_at IS NOT NULL OR ${age(instance)} > ${Duration.toSeconds(deadAfter)} THEN 'dead'
   WHEN ${age(instance)} > ${Duration.toSeconds(silentAfter)} THEN 'silent'
   ELSE 'running'
 END`

@@ -6,7 +6,8 @@ import type { OrgId } from "../../domain/Organization.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { bareRow } from "../requests/RequestEntry.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
-import { retryRarely, settleTimeout, untilSettled, withTimeLimit } from "../sql/DatabaseRetry.ts"
+import { Timings } from "../runtime/Timings.ts"
+import { retryRarely, untilSettled, withTimeLimit } from "../sql/DatabaseRetry.ts"
 import { isRefusal, isTimeUp, NoAnswer } from "../sql/Outage.ts"
 import { Prepared, runWith } from "../sql/Statement.ts"
 import * as StatementBatcher from "../sql/StatementBatcher.ts"
@@ -90,7 +91,9 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   const clock = yield* Effect.clock
   const sql = yield* SqlClient.SqlClient
   const prepared = yield* Prepared
-  const withinSettleTimeout = withTimeLimit(yield* Effect.scope, settleTimeout)
+  const { settleWithin } = yield* Timings
+  const withinSettleTimeout = withTimeLimit(yield* Effect.scope, settleWithin)
+  const schedule = untilSettled(settleWithin)
   const withPermitOf = yield* makeKeyedSemaphore(transactionsAtOnce)
   const hasEndpoints = yield* watchEndpoints
 
@@ -101,7 +104,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
     if (others.length > 0) return settleWith(batch.flatMap(({ row }) => row ?? []))
     return withRow(first, (row) => settleWith(row === undefined ? [] : [row]))
   }
-  const options = { maxSize: 256, timeout: settleTimeout, lanes }
+  const options = { maxSize: 256, timeout: settleWithin, lanes }
   const submitCharge = yield* StatementBatcher.make({ ...options, name: "settle", run: settleAll })
   const submitRelease = yield* StatementBatcher.make({
     ...options,
@@ -116,7 +119,7 @@ export const make = Effect.fnUntraced(function* <E extends { readonly _tag: stri
   ) =>
     retryRarely(
       Effect.catchTag(attempt, "HoldMissing", () => Effect.zipRight(restore(hold), attempt)),
-      { schedule: untilSettled, while: (error) => !isOver(error) && !isUnaffordable(error) }
+      { schedule, while: (error) => !isOver(error) && !isUnaffordable(error) }
     )
 
   /** After its timeout no transaction commits, except one whose COMMIT has been sent. */

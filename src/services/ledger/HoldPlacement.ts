@@ -11,6 +11,7 @@ import type { Hold } from "../../domain/Hold.ts"
 import { allowanceAt, type RateUnit } from "../access/RateLimiter.ts"
 import type { TokenRequest } from "../access/TokenLimiter.ts"
 import { Instance } from "../instance/Instance.ts"
+import { Timings } from "../runtime/Timings.ts"
 import { brief, retryRarely, stepTimeout } from "../sql/DatabaseRetry.ts"
 import { HeartbeatLost, isLockTimeout, isTimeUp, NotAsked } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
@@ -83,6 +84,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
   const instance = yield* Instance
   const prepared = yield* Prepared
   const refunds = yield* Refunds
+  const placeHolds = HoldSql.makePlace((yield* Timings).deadAfter)
   const findSpend = yield* makeSpendLookup
   /** True: a statement that failed may have placed the hold all the same. */
   const placing = new Map<string, boolean>()
@@ -101,7 +103,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
       timeout: stepTimeout,
       lanes,
       run: (batch: Arr.NonEmptyReadonlyArray<HoldSql.RatedHold>) =>
-        Effect.flatMap(instance.id, (id) => prepared.run(HoldSql.place(id, batch, batch.every(isNew)))).pipe(
+        Effect.flatMap(instance.id, (id) => prepared.run(placeHolds(id, batch, batch.every(isNew)))).pipe(
           Effect.tapErrorCause((cause) => Effect.sync(() => batch.forEach(({ id }) => noteFailure(id, cause))))
         )
     })

@@ -1,9 +1,10 @@
 import type { SqlClient } from "@effect/sql"
+import { Duration } from "effect"
 import type { CapPeriod } from "../../domain/ApiKey.ts"
 import { balanceShares, type Hold } from "../../domain/Hold.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import { addUnits } from "../access/RateLimiter.ts"
-import { deadAfterSeconds } from "../instance/Instance.ts"
+import { productionTimings } from "../runtime/Timings.ts"
 import { afterAllOf, lockTimeout, lockTimeoutSql, type Query, type Row } from "../sql/Statement.ts"
 import { amountIn, isKeyOf, unexpectedRow } from "./LedgerRows.ts"
 import * as LimitSql from "./LimitSql.ts"
@@ -60,9 +61,9 @@ const inputOf = (isLimited: boolean) => `
   SELECT * FROM unnest($1::uuid[], $2::text[], $3::text[], $4::bigint[], $5::bigint[], $7::boolean[]${isLimited ? `, ${LimitSql.limitArrays}` : ""})
     WITH ORDINALITY AS t (id, org_id, key_id, amount, rate_limit, is_shared, ${isLimited ? `${LimitSql.limitColumns}, ` : ""}ord)`
 
-const isAlive = `$6::uuid IS NULL OR EXISTS (
+const isAlive = (deadAfter: Duration.Duration) => `$6::uuid IS NULL OR EXISTS (
   SELECT FROM instances
-  WHERE id = $6 AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
+  WHERE id = $6 AND swept_at IS NULL AND beat_at > now() - ${Duration.toSeconds(deadAfter)} * interval '1 second'
 )`
 
 const lockPayers = (conditions: string, isLimited: boolean) => `
@@ -85,7 +86,7 @@ const cappedOf = (condition: string) => `
 const fitsBalance = `up_to - amount < available AND up_to <= available
   AND (NOT is_shared OR amount <= share OR (held = 0 AND up_to = amount))`
 
-const placeText = (forInstance: boolean, isLimited: boolean) => `
+const placeText = (forInstance: boolean, isLimited: boolean, deadAfter: Duration.Duration) => `
   WITH input AS (${inputOf(isLimited)}), known AS (
     SELECT id${isLimited ? ", created_at" : ""} FROM ${forInstance ? "open_holds" : "holds"} WHERE id = ANY ($1::uuid[])
   ), taken_units AS (
@@ -107,7 +108,7 @@ const placeText = (forInstance: boolean, isLimited: boolean) => `
   ), payers AS (
     ${lockPayers(`${lockTimeoutSql(forInstance ? "many" : "one")} ${forInstance ? `AND ${commitsBeforeDisk}` : ""} AND id IN (SELECT org_id FROM input)`, isLimited)}
   ), alive AS (
-    SELECT ${isAlive} AS yes
+    SELECT ${isAlive(deadAfter)} AS yes
   ), ${isLimited ? "capped_keys" : "capped"} AS (
     ${cappedOf("id IN (SELECT key_id FROM input)")}
   ), ${isLimited ? LimitSql.judgeLimits : ""}asked AS (
@@ -141,12 +142,9 @@ const placeText = (forInstance: boolean, isLimited: boolean) => `
     (asked.available - coalesce(taken.amount, 0))::text AS remaining${isLimited ? LimitSql.limitResults : ""}
   FROM asked LEFT JOIN admitted ON admitted.id = asked.id LEFT JOIN taken ON taken.org_id = asked.org_id${isLimited ? LimitSql.joinTaken : ""}
   ORDER BY asked.ord`
-const placeForInstance = placeText(true, false)
-const placeForJobs = placeText(false, false)
-const limitedTexts = { instance: placeText(true, true), jobs: placeText(false, true) }
 
-/** As `placeForInstance` in one pass, for holds that no statement can have placed before. */
-const placeNew = `
+/** As `placeText` for an instance, in one pass, for holds that no statement can have placed before. */
+const placeNewText = (deadAfter: Duration.Duration) => `
   WITH input AS (${inputOf(false)}), taken_units AS (
     INSERT INTO rate_windows AS w (key_id, started_at, used)
     SELECT key_id, now(), count(*) FROM input WHERE ${lockTimeoutSql("many")} AND rate_limit IS NOT NULL
@@ -165,7 +163,7 @@ const placeNew = `
       END AS ordinal
     FROM input JOIN payers ON payers.id = input.org_id
     LEFT JOIN taken_units USING (key_id) LEFT JOIN capped ON capped.id = input.key_id
-    CROSS JOIN (SELECT ${isAlive} AS yes) AS alive
+    CROSS JOIN (SELECT ${isAlive(deadAfter)} AS yes) AS alive
   ), asked AS (
     SELECT *, coalesce(ordinal > rate_limit, false) AS limited,
       coalesce(sum(amount) FILTER (WHERE cap_period IS NULL AND coalesce(ordinal <= rate_limit, true))
@@ -193,33 +191,46 @@ const placeNew = `
     (available - coalesce(sum(amount) FILTER (WHERE fits) OVER (PARTITION BY org_id), 0))::bigint::text AS remaining
   FROM judged ORDER BY ord`
 
-const textFor = (instance: string | null, isLimited: boolean, areNew: boolean): string => {
-  if (isLimited) return instance === null ? limitedTexts.jobs : limitedTexts.instance
-  if (instance === null) return placeForJobs
-  return areNew ? placeNew : placeForInstance
+const makeTexts = (deadAfter: Duration.Duration) => {
+  const placeNew = placeNewText(deadAfter)
+  const placeForInstance = placeText(true, false, deadAfter)
+  const placeForJobs = placeText(false, false, deadAfter)
+  const limited = { instance: placeText(true, true, deadAfter), jobs: placeText(false, true, deadAfter) }
+  return (instance: string | null, isLimited: boolean, areNew: boolean): string => {
+    if (isLimited) return instance === null ? limited.jobs : limited.instance
+    if (instance === null) return placeForJobs
+    return areNew ? placeNew : placeForInstance
+  }
 }
 
 /**
- * Locks windows, then organizations in order of id, so that batches cannot deadlock; a repeated hold counts once. Of a
- * `batch` all have limits, or none.
+ * Returns the statement that places holds, except for an instance without a heartbeat for `deadAfter`. It locks
+ * windows, then organizations in order of id, so that batches cannot deadlock; a repeated hold counts once. All holds
+ * of a `batch` have limits, or none.
  */
-export const place = (instance: string | null, batch: ReadonlyArray<RatedHold>, areNew = false): Query<HoldResult> => {
-  const isLimited = batch[0]?.limits !== undefined
-  return {
-    text: textFor(instance, isLimited, areNew),
-    values: [
-      batch.map(({ id }) => id),
-      batch.map(({ org }) => org),
-      batch.map(({ key }) => key),
-      batch.map(({ amount }) => amount),
-      batch.map(({ rateLimit }) => rateLimit ?? null),
-      instance,
-      batch.map(({ isLimitedToShare = false }) => isLimitedToShare),
-      ...(isLimited ? LimitSql.limitValues(batch) : [])
-    ],
-    read: readHoldResult
+export const makePlace = (deadAfter: Duration.Duration) => {
+  const textFor = makeTexts(deadAfter)
+  return (instance: string | null, batch: ReadonlyArray<RatedHold>, areNew = false): Query<HoldResult> => {
+    const isLimited = batch[0]?.limits !== undefined
+    return {
+      text: textFor(instance, isLimited, areNew),
+      values: [
+        batch.map(({ id }) => id),
+        batch.map(({ org }) => org),
+        batch.map(({ key }) => key),
+        batch.map(({ amount }) => amount),
+        batch.map(({ rateLimit }) => rateLimit ?? null),
+        instance,
+        batch.map(({ isLimitedToShare = false }) => isLimitedToShare),
+        ...(isLimited ? LimitSql.limitValues(batch) : [])
+      ],
+      read: readHoldResult
+    }
   }
 }
+
+/** `makePlace` with the time of production. Whoever places only the holds of jobs needs no other. */
+export const place = makePlace(productionTimings.deadAfter)
 
 /** Takes the id of a hold whose statement may still run, so that it is never placed; changes no placed hold. */
 export const tombstone = (

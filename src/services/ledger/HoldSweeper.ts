@@ -1,13 +1,12 @@
 import { SqlClient } from "@effect/sql"
-import { Array as Arr, Effect, Layer, Metric, Schedule } from "effect"
-import { deadAfterSeconds } from "../instance/Instance.ts"
+import { Array as Arr, Duration, Effect, Layer, Metric, Schedule } from "effect"
 import * as Metrics from "../metrics/Metrics.ts"
+import { Timings } from "../runtime/Timings.ts"
 import { isLockTimeout, logFailure } from "../sql/Outage.ts"
 import { Prepared } from "../sql/Statement.ts"
 import { archiveReleased, release } from "./ReleaseSql.ts"
 
 const batchSize = 500
-const sweepEvery = "5 seconds"
 
 interface Orphan {
   readonly id: string
@@ -15,10 +14,15 @@ interface Orphan {
 }
 
 /** Marks silent instances dead and lists the open holds of those that are gone. */
-export const findOrphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs: ReadonlyArray<string>) => sql<Orphan>`
+export const findOrphans = (
+  sql: SqlClient.SqlClient,
+  deadAfter: Duration.Duration,
+  limit: number,
+  exceptOrgs: ReadonlyArray<string>
+) => sql<Orphan>`
   WITH dead AS (
     UPDATE instances SET swept_at = now()
-    WHERE swept_at IS NULL AND stopped_at IS NULL AND beat_at <= now() - ${deadAfterSeconds} * interval '1 second'
+    WHERE swept_at IS NULL AND stopped_at IS NULL AND beat_at <= now() - ${Duration.toSeconds(deadAfter)} * interval '1 second'
     RETURNING id
   )
   SELECT hold.id, hold.org_id FROM all_holds AS hold JOIN instances ON instances.id = hold.instance_id
@@ -29,6 +33,7 @@ export const findOrphans = (sql: SqlClient.SqlClient, limit: number, exceptOrgs:
 export const sweep = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const prepared = yield* Prepared
+  const { deadAfter } = yield* Timings
   const lockedOrgs = new Set<string>()
 
   const releaseAll = (holds: ReadonlyArray<Orphan>) =>
@@ -45,7 +50,7 @@ export const sweep = Effect.gen(function* () {
 
   let released = 0
   while (true) {
-    const found = yield* findOrphans(sql, batchSize, [...lockedOrgs])
+    const found = yield* findOrphans(sql, deadAfter, batchSize, [...lockedOrgs])
     if (found.length > 0) released += yield* releaseUnlocked(found)
     if (found.length < batchSize) break
   }
@@ -58,11 +63,14 @@ export const sweep = Effect.gen(function* () {
 const archive = Effect.flatMap(SqlClient.SqlClient, archiveReleased).pipe(Effect.uninterruptible)
 
 /** Every few seconds, as every gateway does. */
-export const layer = sweep.pipe(
-  Effect.catchAllCause((cause) => logFailure("Sweep failed", cause)),
-  Effect.zipRight(archive),
-  Effect.catchAllCause((cause) => logFailure("Released holds could not be moved", cause)),
-  Effect.repeat(Schedule.spaced(sweepEvery)),
-  Effect.forkScoped,
-  Layer.scopedDiscard
+export const layer = Layer.scopedDiscard(
+  Effect.flatMap(Timings, ({ sweepEvery }) =>
+    sweep.pipe(
+      Effect.catchAllCause((cause) => logFailure("Sweep failed", cause)),
+      Effect.zipRight(archive),
+      Effect.catchAllCause((cause) => logFailure("Released holds could not be moved", cause)),
+      Effect.repeat(Schedule.spaced(sweepEvery)),
+      Effect.forkScoped
+    )
+  )
 )

@@ -3,6 +3,7 @@ import { Context, Data, Effect, Layer, Schema } from "effect"
 import { type NanoUsd, NanoUsdFromRow } from "../../domain/Money.ts"
 import { availableOf, Balance, type OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import { Timings } from "../runtime/Timings.ts"
 import { inScope, recordsOf, rowsOf } from "../sql/Statement.ts"
 import { lowCredits, notify } from "../webhooks/CrossingSql.ts"
 import { Entry, entryColumns, type ListedEntry, refundPrefix } from "./Entry.ts"
@@ -193,7 +194,7 @@ export class LedgerAdmin extends Context.Tag("gateway/LedgerAdmin")<
         verify: verifyEach(() => Effect.void),
         verifyEach,
         ...makePages(sql),
-        openHolds: makeOpenHolds(sql, yield* ProcessHolds)
+        openHolds: makeOpenHolds(sql, yield* ProcessHolds, yield* Timings)
       })
     })
   )

@@ -1,8 +1,7 @@
-import { Schema, Struct } from "effect"
+import { Duration, Schema, Struct } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { Surface } from "../../domain/Model.ts"
 import { OrgId } from "../../domain/Organization.ts"
-import { deadAfterSeconds } from "../instance/Instance.ts"
 import { InstanceState } from "../instance/InstanceState.ts"
 import { TextOrNull, UnixSeconds, Usd } from "../resources/Record.ts"
 import type { RunningRequest } from "../runtime/InFlight.ts"
@@ -61,7 +60,7 @@ const sweepOf = (state: string): Reason => ({
   detail: `${state}: it is released within seconds, as long as an instance runs and nothing locks the organization's row.`
 })
 
-const reasonOfInstance = (row: OpenHoldRow): Reason => {
+const reasonOfInstance = (row: OpenHoldRow, deadAfter: Duration.Duration): Reason => {
   const { beat_age_seconds: age, instance, instance_name, instance_state } = row
   const name = instance_name ?? `the instance ${instance}`
   switch (instance_state) {
@@ -70,7 +69,7 @@ const reasonOfInstance = (row: OpenHoldRow): Reason => {
     case "silent":
       return {
         waits_for: "request",
-        detail: `A request runs on ${name}, whose last heartbeat is ${age} s old; at ${deadAfterSeconds} s its holds are released.`
+        detail: `A request runs on ${name}, whose last heartbeat is ${age} s old; at ${Duration.toSeconds(deadAfter)} s its holds are released.`
       }
     case "stopped":
       return sweepOf(`Its process, ${name}, has stopped`)
@@ -97,7 +96,12 @@ const reasonOfVideo = ({ progress, video_status, video_step }: OpenHoldRow): Rea
 }
 
 /** `request`: what runs under the hold, where this process runs it. */
-export const explainHold = (row: OpenHoldRow, isPending: boolean, request: RunningRequest | undefined): OpenHold => {
+export const explainHold = (
+  row: OpenHoldRow,
+  isPending: boolean,
+  request: RunningRequest | undefined,
+  deadAfter: Duration.Duration
+): OpenHold => {
   const known = Struct.omit(
     row,
     "beat_age_seconds",
@@ -107,7 +111,7 @@ export const explainHold = (row: OpenHoldRow, isPending: boolean, request: Runni
     "video_status",
     "video_step"
   )
-  const reason = isPending ? refund : row.instance === null ? reasonOfVideo(row) : reasonOfInstance(row)
+  const reason = isPending ? refund : row.instance === null ? reasonOfVideo(row) : reasonOfInstance(row, deadAfter)
   return {
     ...known,
     model: row.model ?? request?.model ?? null,

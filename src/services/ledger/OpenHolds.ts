@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { beatAgeOf, stateOf } from "../instance/InstanceState.ts"
+import type { TimingValues } from "../runtime/Timings.ts"
 import { equals, inScope, recordsOf, whenDefined } from "../sql/Statement.ts"
 import { explainHold, OpenHoldRow } from "./OpenHold.ts"
 import type { ProcessHolds } from "./ProcessHolds.ts"
@@ -20,7 +21,11 @@ export interface HoldQuery {
 const longestAge = 1000 * 365 * 86_400_000
 
 /** Oldest first. */
-export const makeOpenHolds = (sql: SqlClient.SqlClient, { refunds, requests }: typeof ProcessHolds.Service) => {
+export const makeOpenHolds = (
+  sql: SqlClient.SqlClient,
+  { refunds, requests }: typeof ProcessHolds.Service,
+  timings: TimingValues
+) => {
   const ids = (scope: OrganizationScope, { after, limit, olderThan, org }: HoldQuery) => sql`
     SELECT id FROM all_holds WHERE ${sql.and([
       sql`state = 'open'`,
@@ -43,7 +48,7 @@ export const makeOpenHolds = (sql: SqlClient.SqlClient, { refunds, requests }: t
         hold.amount AS amount_usd, hold.state, hold.created_at,
         greatest(0, floor(extract(epoch FROM now() - hold.created_at)))::float8 AS age_seconds,
         hold.instance_id AS instance, served.host || ':' || served.pid AS instance_name,
-        CASE WHEN instances.id IS NOT NULL THEN ${sql.literal(stateOf("instances"))} END AS instance_state,
+        CASE WHEN instances.id IS NOT NULL THEN ${sql.literal(stateOf("instances", timings))} END AS instance_state,
         ${sql.literal(beatAgeOf("instances"))} AS beat_age_seconds,
         videos.id AS video, videos.status AS video_status, videos.step AS video_step, videos.progress
       FROM all_holds AS hold JOIN organizations ON organizations.id = hold.org_id
@@ -58,6 +63,6 @@ export const makeOpenHolds = (sql: SqlClient.SqlClient, { refunds, requests }: t
     const pending = new Set(yield* refunds)
     const found = yield* rows(scope, query)
     const running = new Map(requests().map((request) => [request.hold, request]))
-    return found.map((row) => explainHold(row, pending.has(row.id), running.get(row.id)))
+    return found.map((row) => explainHold(row, pending.has(row.id), running.get(row.id), timings.deadAfter))
   })
 }

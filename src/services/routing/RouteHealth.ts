@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Schedule, Schema } from "effect"
-import { deadAfterSeconds } from "../instance/Instance.ts"
+import { Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { Timings } from "../runtime/Timings.ts"
 import { rowsOf, toStorable } from "../sql/Statement.ts"
 import type { RouteReport } from "./CircuitRegistry.ts"
 import { ProviderRouter } from "./ProviderRouter.ts"
@@ -35,8 +35,9 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
     RouteHealth,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      const { deadAfter } = yield* Timings
       const list = rowsOf(PublishedHealth)(sql`
-        SELECT h.* FROM route_health h JOIN ${aliveInstances(sql)} i ON i.id = h.instance_id ORDER BY h.route, h.instance_id`)
+        SELECT h.* FROM route_health h JOIN ${aliveInstances(sql, deadAfter)} i ON i.id = h.instance_id ORDER BY h.route, h.instance_id`)
       return RouteHealth.of({ list })
     })
   )
@@ -45,6 +46,7 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
     Layer.scopedDiscard(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
+        const { deadAfter } = yield* Timings
         const router = yield* ProviderRouter
         const published = new Published()
 
@@ -63,7 +65,7 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
         }).pipe(Effect.catchAllCause((cause) => Effect.logDebug("Publishing route health failed", cause)))
 
         const remove = Effect.flatMap(instanceId, (id) => sql`DELETE FROM route_health WHERE instance_id = ${id}`)
-        const removeDead = sql`DELETE FROM route_health WHERE instance_id NOT IN (SELECT id FROM ${aliveInstances(sql)} i)`
+        const removeDead = sql`DELETE FROM route_health WHERE instance_id NOT IN (SELECT id FROM ${aliveInstances(sql, deadAfter)} i)`
 
         yield* Effect.addFinalizer(() => Effect.ignore(remove))
         yield* Effect.ignore(Effect.uninterruptible(removeDead))
@@ -72,9 +74,9 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
     )
 }
 
-const aliveInstances = (sql: SqlClient.SqlClient) => sql`(
+const aliveInstances = (sql: SqlClient.SqlClient, deadAfter: Duration.Duration) => sql`(
   SELECT id FROM instances
-  WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at > now() - ${deadAfterSeconds} * interval '1 second'
+  WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at > now() - ${Duration.toSeconds(deadAfter)} * interval '1 second'
 )`
 
 /** A copy of the instance's rows, so that only changes are written. */

@@ -3,8 +3,7 @@ import { Aborted } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { ensuringSync } from "./Fibers.ts"
-
-const abortWithin = "12 seconds"
+import { Timings } from "./Timings.ts"
 
 /** A request while it runs. */
 export interface RunningRequest {
@@ -36,62 +35,65 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
     readonly isDraining: () => boolean
   }
 >() {
-  static readonly layer = Layer.sync(InFlight, () => {
-    const running = new Set<Running>()
-    const receiving = new Set<Running>()
-    let stopping = false
-    let draining = false
-    let onEmpty = () => {}
+  static readonly layer = Layer.effect(
+    InFlight,
+    Effect.map(Timings, ({ abortWithin }) => {
+      const running = new Set<Running>()
+      const receiving = new Set<Running>()
+      let stopping = false
+      let draining = false
+      let onEmpty = () => {}
 
-    const showCount = () => Metrics.inFlight.unsafeUpdate(running.size, [])
-    const whenEmpty = Effect.async<void>((resume) => {
-      onEmpty = () => resume(Effect.void)
-      if (running.size === 0) onEmpty()
-    })
-    const startDraining = Effect.sync(() => {
-      stopping = true
-      draining = true
-    })
-    const fibersOf = (roster: ReadonlySet<Running>) => Array.from(roster, ({ fiber }) => fiber)
-    const interruptRunning = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
-
-    return InFlight.of({
-      track: (work, request) =>
-        Effect.withFiberRuntime((fiber) => {
-          const one = { fiber, request }
-          running.add(one)
-          showCount()
-          return ensuringSync(work, () => {
-            running.delete(one)
-            showCount()
-            if (running.size === 0) onEmpty()
-          })
-        }),
-      requests: () => Array.from(running).flatMap(({ request }) => request ?? []),
-      receive: (part) =>
-        Effect.withFiberRuntime((fiber) => {
-          if (draining) return new Aborted()
-          const one = { fiber }
-          receiving.add(one)
-          return ensuringSync(Effect.interruptible(part), () => receiving.delete(one))
-        }),
-      abort: Effect.suspend(() => Effect.forEach(fibersOf(running), Fiber.interruptFork, { discard: true })),
-      announceStop: Effect.sync(() => {
+      const showCount = () => Metrics.inFlight.unsafeUpdate(running.size, [])
+      const whenEmpty = Effect.async<void>((resume) => {
+        onEmpty = () => resume(Effect.void)
+        if (running.size === 0) onEmpty()
+      })
+      const startDraining = Effect.sync(() => {
         stopping = true
-      }),
-      isStopping: () => stopping,
-      isDraining: () => draining,
-      drain: (timeout) =>
-        startDraining.pipe(
-          Effect.zipRight(Effect.suspend(() => Effect.logInfo(`Draining: ${running.size} requests are running`))),
-          Effect.zipRight(Effect.suspend(() => Fiber.interruptAll(fibersOf(receiving)))),
-          Effect.zipRight(whenEmpty),
-          // A finalizer is uninterruptible, which would disable the timeout.
-          Effect.interruptible,
-          Effect.timeoutOption(timeout),
-          Effect.zipRight(Effect.timeoutOption(Effect.interruptible(interruptRunning), abortWithin)),
-          Effect.asVoid
-        )
+        draining = true
+      })
+      const fibersOf = (roster: ReadonlySet<Running>) => Array.from(roster, ({ fiber }) => fiber)
+      const interruptRunning = Effect.suspend(() => Fiber.interruptAll(fibersOf(running)))
+
+      return InFlight.of({
+        track: (work, request) =>
+          Effect.withFiberRuntime((fiber) => {
+            const one = { fiber, request }
+            running.add(one)
+            showCount()
+            return ensuringSync(work, () => {
+              running.delete(one)
+              showCount()
+              if (running.size === 0) onEmpty()
+            })
+          }),
+        requests: () => Array.from(running).flatMap(({ request }) => request ?? []),
+        receive: (part) =>
+          Effect.withFiberRuntime((fiber) => {
+            if (draining) return new Aborted()
+            const one = { fiber }
+            receiving.add(one)
+            return ensuringSync(Effect.interruptible(part), () => receiving.delete(one))
+          }),
+        abort: Effect.suspend(() => Effect.forEach(fibersOf(running), Fiber.interruptFork, { discard: true })),
+        announceStop: Effect.sync(() => {
+          stopping = true
+        }),
+        isStopping: () => stopping,
+        isDraining: () => draining,
+        drain: (timeout) =>
+          startDraining.pipe(
+            Effect.zipRight(Effect.suspend(() => Effect.logInfo(`Draining: ${running.size} requests are running`))),
+            Effect.zipRight(Effect.suspend(() => Fiber.interruptAll(fibersOf(receiving)))),
+            Effect.zipRight(whenEmpty),
+            // A finalizer is uninterruptible, which would disable the timeout.
+            Effect.interruptible,
+            Effect.timeoutOption(timeout),
+            Effect.zipRight(Effect.timeoutOption(Effect.interruptible(interruptRunning), abortWithin)),
+            Effect.asVoid
+          )
+      })
     })
-  })
+  )
 }

@@ -6,8 +6,6 @@ import { NoAnswer } from "./Outage.ts"
 
 export const stepTimeout = Duration.seconds(4)
 
-export const settleTimeout = Duration.seconds(10)
-
 /** Monotonic; `Schedule.elapsed` reads the wall clock. */
 const elapsed = Schedule.makeWithState(Option.none<bigint>(), (now, _: unknown, before) =>
   Effect.map(Clock.currentTimeNanos, (at) => {
@@ -29,7 +27,8 @@ export const often = Schedule.exponential("50 millis").pipe(Schedule.union(Sched
 
 export const brief = Schedule.exponential("50 millis").pipe(Schedule.intersect(Schedule.recurs(3)))
 
-export const untilSettled = upTo(settleTimeout)(often)
+/** Retries at growing intervals until `settleWithin` of `Timings` has passed. */
+export const untilSettled = (settleWithin: Duration.Duration) => upTo(settleWithin)(often)
 
 export const untilDone = Schedule.exponential("200 millis").pipe(Schedule.union(Schedule.spaced("5 seconds")))
 

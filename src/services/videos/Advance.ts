@@ -3,6 +3,7 @@ import { Catalog } from "../catalog/Catalog.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import { isFinal, type ProviderFailure, type VideoProgress } from "../routing/Provider.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
+import { Timings } from "../runtime/Timings.ts"
 import { withSpan } from "../tracing/Tracing.ts"
 import type { Finish } from "./Finish.ts"
 import { restoreRoute } from "./FrozenRoute.ts"
@@ -15,9 +16,9 @@ import {
   internalError,
   type JobAt,
   type LeasedJob,
+  makePollDelay,
   Next,
   outOfTime,
-  pollDelay,
   upstreamFailed,
   type VideoError
 } from "./VideoState.ts"
@@ -31,6 +32,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
   Effect.gen(function* () {
     const catalog = yield* Catalog
     const failpoint = yield* Failpoint
+    const pollDelay = makePollDelay((yield* Timings).pollVideoAfter)
     const trace = yield* makeVideoTrace
     const isSold = ({ model }: LeasedJob) => catalog.current.findId(model)?.surface === "video"
 

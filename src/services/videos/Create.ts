@@ -18,10 +18,10 @@ import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { Ids } from "../runtime/Ids.ts"
 import type { KeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
-import { settleTimeout } from "../sql/DatabaseRetry.ts"
+import { Timings } from "../runtime/Timings.ts"
+import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { isAnnounced, isLockTimeout, NotAsked } from "../sql/Outage.ts"
 import * as Outbox from "../webhooks/Outbox.ts"
-import { retryBriefly } from "./Finish.ts"
 import { unixSeconds } from "./VideoObject.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import type { LeasedJob } from "./VideoState.ts"
@@ -66,6 +66,7 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
   const ledger = yield* Ledger
   const references = yield* ReferenceImages
   const store = yield* MediaStore
+  const { settleWithin } = yield* Timings
   const views = makeVideoViews(sql)
 
   /** As far as can be known without looking the name up. */
@@ -99,13 +100,13 @@ export const makeCreate = Effect.fnUntraced(function* (rows: VideoSql, inTurn: K
 
   /** Begins no transaction once the request's time is over. */
   const inTime = Effect.fnUntraced(function* <A, E>(org: OrgId, transaction: Effect.Effect<A, E>) {
-    const latest = (yield* Monotonic.millis) + Duration.toMillis(settleTimeout)
+    const latest = (yield* Monotonic.millis) + Duration.toMillis(settleWithin)
     const startInTime = Effect.flatMap(
       Monotonic.millis,
       (now): Effect.Effect<A, E | SqlError.SqlError> => (now > latest ? Effect.fail(tooBusy) : transaction)
     )
     return yield* Effect.retry(inTurn(org)(startInTime), {
-      schedule: retryBriefly,
+      schedule: untilSettled(settleWithin),
       while: (error) => error instanceof SqlError.SqlError && !isAnnounced(error)
     })
   })

@@ -10,7 +10,7 @@ import { MediaStore } from "../media/MediaStore.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import type { KeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
-import { often, untilSettled, upTo } from "../sql/DatabaseRetry.ts"
+import { often, upTo } from "../sql/DatabaseRetry.ts"
 import { withSpan } from "../tracing/Tracing.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import type { LeasedJob, VideoError } from "./VideoState.ts"
@@ -18,8 +18,6 @@ import { makeVideoTrace } from "./VideoTrace.ts"
 import { makeVideoViews, notifyOfEnd, unbind } from "./VideoViews.ts"
 
 export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgId, key: job.keyId, amount: job.price })
-
-export const retryBriefly = untilSettled
 
 /** A render is paid for, so an outage of the database is waited out. */
 export const retryPatiently = upTo("2 minutes")(often)

@@ -15,6 +15,8 @@ import { MediaStore } from "../media/MediaStore.ts"
 import type { RequestRecord } from "../requests/RequestRecord.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
+import { Timings } from "../runtime/Timings.ts"
+import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { makeAdvance } from "./Advance.ts"
 import {
@@ -25,12 +27,12 @@ import {
   type RepeatedCreation,
   type VideoCreation
 } from "./Create.ts"
-import { holdOf, makeFinish, retryBriefly } from "./Finish.ts"
+import { holdOf, makeFinish } from "./Finish.ts"
 import { makeSubmit } from "./Submit.ts"
 import { toVideo, type Video } from "./VideoObject.ts"
 import { makeRunner } from "./VideoRunner.ts"
 import { makeVideoSql } from "./VideoSql.ts"
-import { errorOf, Next, pollDelay } from "./VideoState.ts"
+import { errorOf, makePollDelay, Next } from "./VideoState.ts"
 import { makeUpstream } from "./VideoUpstream.ts"
 import { makeVideoViews, type PageStart } from "./VideoViews.ts"
 
@@ -51,11 +53,8 @@ interface CreatedVideo {
 export type VideoFailure = InvalidRequest | IdempotencyConflict | HoldRefused | RoutingFailure
 
 interface Options {
+  /** Since its creation; then the video fails. */
   readonly timeout: Duration.DurationInput
-  /** The customer's wait for a provider to take the render, by default 10 seconds. */
-  readonly answerWithin?: Duration.DurationInput | undefined
-  /** The longest delay until another instance's job is found, by default 5 seconds. */
-  readonly lookEvery?: Duration.DurationInput | undefined
 }
 
 /** Any instance can continue a job, and each is charged at most once. */
@@ -95,19 +94,23 @@ const toQueuedVideo = (kept: KeptVideo): Video => ({
   sandbox: false
 })
 
-const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEvery = "5 seconds", timeout }: Options) {
+const make = Effect.fnUntraced(function* ({ timeout }: Options) {
+  const { answerVideoWithin, pollVideoAfter, settleWithin, videoLease } = yield* Timings
   const failpoint = yield* Failpoint
   const store = yield* MediaStore
   const sql = yield* SqlClient.SqlClient
-  const rows = makeVideoSql(sql)
+  const rows = makeVideoSql(sql, videoLease)
   const views = makeVideoViews(sql)
   const inTurn = yield* makeKeyedSemaphore(transactionsAtOnce)
   const finish = yield* makeFinish(rows, inTurn)
   const upstream = yield* makeUpstream
   const submission = yield* makeSubmit(rows, upstream)
   const advance = yield* makeAdvance(rows, upstream, submission, finish)
-  const runner = yield* makeRunner(rows, advance, submission.underway, lookEvery)
+  const runner = yield* makeRunner(rows, advance, submission.underway)
   const creation = yield* makeCreate(rows, inTurn, Duration.toSeconds(timeout))
+
+  const pollDelay = makePollDelay(pollVideoAfter)
+  const retryBriefly = untilSettled(settleWithin)
 
   const accept = (id: string) => views.accept(id).pipe(Effect.retry(retryBriefly), Effect.orDie, Effect.uninterruptible)
 
@@ -125,7 +128,7 @@ const make = Effect.fnUntraced(function* ({ answerWithin = "10 seconds", lookEve
       return Next.Finish()
     })
     yield* runner.run(job, Effect.ensuring(submitJob, Deferred.succeed(outcome, undefined)))
-    yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(outcome), answerWithin))
+    yield* Effect.interruptible(Effect.timeoutOption(Deferred.await(outcome), answerVideoWithin))
     if (yield* accept(job.id)) return
     // It failed at this very moment: the reason follows.
     yield* Effect.interruptible(Deferred.await(outcome))

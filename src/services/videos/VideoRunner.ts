@@ -1,12 +1,12 @@
 import { Cause, Clock, Duration, Effect, Exit, Fiber, FiberSet, Option, Queue, Schedule } from "effect"
 import { Refunds } from "../ledger/Refunds.ts"
+import { Timings } from "../runtime/Timings.ts"
 import { logFailure } from "../sql/Outage.ts"
 import type { Advance } from "./Advance.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import { type Lease, LeaseLost, Next } from "./VideoState.ts"
 
 const maxAtOnce = 16
-const renewEvery = "8 seconds"
 const retryDefectAfterMs = 5_000
 const stopTimeout = "10 seconds"
 
@@ -15,15 +15,15 @@ const briefly = Schedule.exponential("100 millis").pipe(Schedule.intersect(Sched
 const isLeaseLost = (cause: Cause.Cause<never>) =>
   Option.exists(Cause.dieOption(cause), (defect) => defect instanceof LeaseLost)
 
-/** A stop waits only for running submits, which would be doubtful otherwise; `lookEvery` bounds the sleep. */
+/** A stop waits only for running submits, which would be doubtful otherwise; `findVideosEvery` bounds the sleep. */
 export const makeRunner = Effect.fnUntraced(function* (
   rows: VideoSql,
   advance: Advance,
-  submitting: ReadonlySet<string>,
-  lookEvery: Duration.DurationInput
+  submitting: ReadonlySet<string>
 ) {
   const { pendingVideos } = yield* Refunds
-  const longestSleepMs = Duration.toMillis(lookEvery)
+  const { findVideosEvery, renewVideoLeaseEvery } = yield* Timings
+  const longestSleepMs = Duration.toMillis(findVideosEvery)
   const fibers = yield* FiberSet.make<void>()
   const working = new Map<string, Lease & { fiber?: Fiber.RuntimeFiber<void> }>()
   const claimed = new Set<string>()
@@ -109,7 +109,7 @@ export const makeRunner = Effect.fnUntraced(function* (
   yield* renewal.pipe(
     Effect.uninterruptible,
     Effect.catchAllCause((cause) => logFailure("Leases of videos could not be renewed", cause)),
-    Effect.schedule(Schedule.spaced(renewEvery)),
+    Effect.schedule(Schedule.spaced(renewVideoLeaseEvery)),
     Effect.forkScoped
   )
 

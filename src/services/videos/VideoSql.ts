@@ -1,13 +1,11 @@
 import type { SqlClient, Statement } from "@effect/sql"
-import { Effect, Schema } from "effect"
+import { Duration, Effect, Schema } from "effect"
 import type { KeyId } from "../../domain/ApiKey.ts"
 import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { toStorable } from "../sql/Statement.ts"
 import { type Lease, LeasedJob, type LeasedTransition, transitions, type VideoError } from "./VideoState.ts"
-
-export const leaseSeconds = 25
 
 const decodeJobs = Schema.decodeUnknown(Schema.Array(LeasedJob))
 
@@ -68,11 +66,11 @@ const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
   )
 
 /** Every transition of a job requires its lease. */
-export const makeVideoSql = (sql: SqlClient.SqlClient) => {
+export const makeVideoSql = (sql: SqlClient.SqlClient, videoLease: Duration.Duration) => {
   const columns = sql.literal(
     "videos.*, accepted_at IS NOT NULL AS is_accepted, (extract(epoch FROM videos.deadline - now()) * 1000)::double precision AS left_ms"
   )
-  const leaseEnd = sql.literal(`now() + ${leaseSeconds} * interval '1 second'`)
+  const leaseEnd = sql.literal(`now() + ${Duration.toSeconds(videoLease)} * interval '1 second'`)
 
   /** No row for another lease holder or step. */
   const transit = <A extends object>(

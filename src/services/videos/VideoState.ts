@@ -1,4 +1,4 @@
-import { Data, Effect, Random, Schema } from "effect"
+import { Data, Duration, Effect, Random, Schema } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import type { InvalidRequest, RoutingFailure } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
@@ -80,10 +80,14 @@ export type Next = Data.TaggedEnum<{
 }>
 export const Next = Data.taggedEnum<Next>()
 
-/** From 2 s rising to 10 s, spread by a tenth. */
-export const pollDelay = (polls: number) =>
+const maxDelayGrowth = 5
+
+/** Delays from `first` rising to five times as much, spread by a tenth. */
+export const makePollDelay = (first: Duration.Duration) => (polls: number) =>
   Effect.map(Random.nextRange(0.9, 1.1), (spread) =>
-    Next.LookAgain({ afterMs: Math.min(2_000 * 1.3 ** Math.max(0, polls - 2), 10_000) * spread })
+    Next.LookAgain({
+      afterMs: Duration.toMillis(first) * Math.min(1.3 ** Math.max(0, polls - 2), maxDelayGrowth) * spread
+    })
   )
 
 /** From 3 s, times four after each failure: the clip may come back, and another render costs again. */

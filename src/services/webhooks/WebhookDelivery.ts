@@ -2,6 +2,7 @@ import { SqlClient } from "@effect/sql"
 import { Cause, Duration, Effect, FiberSet, Layer, Queue, Random } from "effect"
 import * as Metrics from "../metrics/Metrics.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
+import { Timings } from "../runtime/Timings.ts"
 import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { type DeliveryQueue, type Leased, makeDeliveryQueue, maxPerOrganization, type Try } from "./DeliveryQueue.ts"
@@ -30,23 +31,24 @@ export const makeRunner = Effect.fnUntraced(function* (
   lookEvery: Duration.DurationInput = "1 second"
 ) {
   const failpoint = yield* Failpoint
+  const untilRecorded = untilSettled((yield* Timings).settleWithin)
   const fibers = yield* FiberSet.make<void>()
   const running = new Map<string, Leased>()
   const wakeups = yield* Queue.sliding<void>(1)
 
   const record = Effect.fnUntraced(function* (leased: Leased, done: Try) {
     if (done.failure === undefined) {
-      yield* Effect.retry(queue.deliver(leased, done), untilSettled)
+      yield* Effect.retry(queue.deliver(leased, done), untilRecorded)
       return "delivered"
     }
     if (done.status === gone) {
-      yield* Effect.retry(queue.disable(leased, done), untilSettled)
+      yield* Effect.retry(queue.disable(leased, done), untilRecorded)
       if (leased.endpointId !== null)
         yield* Effect.logWarning(`The webhook endpoint ${leased.endpointId} is disabled: 410`)
       return "gone"
     }
     const rest = yield* delayAfter(leased.tries)
-    yield* Effect.retry(queue.fail(leased, done, rest), untilSettled)
+    yield* Effect.retry(queue.fail(leased, done, rest), untilRecorded)
     if (rest !== undefined) return "retried"
     yield* Effect.logWarning(`The webhook ${leased.eventId} could not be delivered: ${done.failure}`)
     return "failed"

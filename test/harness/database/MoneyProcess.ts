@@ -1,7 +1,7 @@
 /** A process of the gateway as far as money goes, without HTTP: `ledgers`, `account`, `anotherProcess`. */
 
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer, Schema } from "effect"
+import { Duration, Effect, Layer, Schema } from "effect"
 import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
@@ -14,8 +14,10 @@ import { Refunds } from "../../../src/services/ledger/Refunds.ts"
 import { archiveReleased } from "../../../src/services/ledger/ReleaseSql.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
+import { Timings } from "../../../src/services/runtime/Timings.ts"
 import * as RefundedJobs from "../../../src/services/videos/RefundedJobs.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
+import { complete } from "../gateway/ShortTimings.ts"
 import * as Postgres from "./Postgres.ts"
 
 export const one = NanoUsd(1_000_000_000n)
@@ -84,6 +86,9 @@ export const observedProcess = (journal = RefundJournal.layerMemory) =>
   bench.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(processWith(journal)))
 
 export const ledgers = Layer.provideMerge(observedProcess(), Postgres.layer)
+
+/** For tests that wait until a settlement has failed. */
+export const impatient = Layer.succeed(Timings, complete({ settleWithin: Duration.seconds(2) }))
 
 /** An organization with these credits, and what a test of its money uses. */
 /** As if what was released had been so for an hour. */

@@ -18,6 +18,7 @@ import { type Body, effectOf, it } from "../It.ts"
 import { bundleOf, bundles, directoryWith } from "../temporary.ts"
 import * as Upstream from "../upstream/FakeUpstream.ts"
 import * as GatewayProcess from "./GatewayProcess.ts"
+import { encode, type ShortTimings } from "./ShortTimings.ts"
 
 /** A chat model at 1 and 2 USD per million tokens and an image model at 0.04 and 0.08 USD, over one route each. */
 const catalog = (upstream: string) => `
@@ -45,7 +46,10 @@ models:
     routes: [{provider: drawer, model: up2}]
 `
 
-export type GatewayOptions = Partial<GatewayProcess.StartOptions>
+export interface GatewayOptions extends Partial<GatewayProcess.StartOptions> {
+  /** Runs `faultyProgram` with them. All gateways of a deployment should have the same. */
+  readonly timings?: ShortTimings
+}
 
 /** A database and a provider of one's own; gateways are started over them as processes. */
 export class Deployment extends Context.Tag("test/Deployment")<
@@ -77,7 +81,13 @@ export class Deployment extends Context.Tag("test/Deployment")<
         upstream,
         env,
         door: doorTo(databaseUrl),
-        gateway: (options) => GatewayProcess.start({ ...options, env: { ...env, ...options?.env } })
+        gateway: ({ timings, ...options } = {}) => {
+          const all = { ...options, env: { ...env, ...options.env } }
+          if (timings === undefined) return GatewayProcess.start(all)
+          return Effect.flatMap(faultyProgram, (entry) =>
+            GatewayProcess.start({ ...all, entry, env: { ...all.env, TEST_TIMINGS: encode(timings) } })
+          )
+        }
       })
       return Layer.merge(operator, Layer.merge(BlockList.layer, RequestLog.layer)).pipe(
         Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(databaseUrl)))),

@@ -4,15 +4,25 @@ import { Effect } from "effect"
 import { serve } from "../../../src/Serve.ts"
 import { readEnvironment, readSettings } from "../../../src/Settings.ts"
 import { Failpoint, type FailpointName } from "../../../src/services/runtime/Failpoint.ts"
+import { productionTimings, Timings } from "../../../src/services/runtime/Timings.ts"
+import { decode } from "./ShortTimings.ts"
 
 /**
  * The gateway with the faults that its environment asks for:
  * - it is killed at `FAILPOINT`, the first time or that which `FAILPOINT_TURN` says, once it has written the name to
  *   the file `FAILPOINT_MARKER`;
  * - with `PLANTED_ERROR` every chat throws after its hold, and a callback at SIGUSR2;
- * - its wall clock is set forward, or back, by `CLOCK_STEP_MS` at each SIGUSR2.
+ * - its wall clock is set forward, or back, by `CLOCK_STEP_MS` at each SIGUSR2;
+ * - its background work has the timings of `TEST_TIMINGS`.
  */
-const { CLOCK_STEP_MS, FAILPOINT, FAILPOINT_MARKER = "", FAILPOINT_TURN = "1", PLANTED_ERROR } = process.env
+const {
+  CLOCK_STEP_MS,
+  FAILPOINT,
+  FAILPOINT_MARKER = "",
+  FAILPOINT_TURN = "1",
+  PLANTED_ERROR,
+  TEST_TIMINGS
+} = process.env
 
 const throwPlanted = () => {
   throw new TypeError("planted")
@@ -50,6 +60,9 @@ NodeRuntime.runMain(
   Effect.gen(function* () {
     const environment = yield* readEnvironment()
     return yield* serve(yield* readSettings(environment), environment)
-  }).pipe(Effect.provideService(Failpoint, faults)),
+  }).pipe(
+    Effect.provideService(Failpoint, faults),
+    Effect.provideService(Timings, TEST_TIMINGS === undefined ? productionTimings : decode(TEST_TIMINGS))
+  ),
   { disablePrettyLogger: true }
 )

@@ -15,18 +15,25 @@ import { readSettings } from "../../../src/Settings.ts"
 import { BlockList } from "../../../src/services/access/BlockList.ts"
 import { readCatalogFile } from "../../../src/services/catalog/Catalog.ts"
 import { ownFile } from "../../../src/services/runtime/OwnFiles.ts"
+import { Timings } from "../../../src/services/runtime/Timings.ts"
 import { RequestRow } from "../../../src/services/telemetry/RequestLog.ts"
 import { openAccount, operator } from "../client/Account.ts"
 import { freshUrl } from "../database/Postgres.ts"
 import { directoryWith } from "../temporary.ts"
 import { type GatewayProcess, start } from "./GatewayProcess.ts"
+import { complete, type ShortTimings } from "./ShortTimings.ts"
 
-export interface ServedOptions {
+interface RunOptions {
+  /** The gateway's; the real one where undefined. */
+  readonly clock?: Clock.Clock | undefined
+  /** Those of its background work; the usual ones where undefined. */
+  readonly timings?: ShortTimings | undefined
+}
+
+export interface ServedOptions extends RunOptions {
   /** The catalog's text; the built-in one where undefined. */
   readonly catalog?: string
   readonly env?: Readonly<Record<string, string>>
-  /** The gateway's; the real one where undefined. */
-  readonly clock?: Clock.Clock
 }
 
 /** A gateway over a database of its own, shared by the tests of a file. */
@@ -44,12 +51,12 @@ export class ServedProcess extends Context.Tag("test/ServedProcess")<ServedProce
 /** Beside the gateway itself, what an operator needs to arrange and to look things up in its database. */
 const layerOf = <A, E, R, EServed, RServed>(
   options: Effect.Effect<ServedOptions, E, R>,
-  serve: (env: Readonly<Record<string, string>>, clock: Clock.Clock | undefined) => Layer.Layer<A, EServed, RServed>
+  serve: (env: Readonly<Record<string, string>>, options: RunOptions) => Layer.Layer<A, EServed, RServed>
 ) =>
   Layer.unwrapScoped(
     Effect.gen(function* () {
       const url = yield* freshUrl
-      const { catalog, clock, env } = yield* options
+      const { catalog, env, ...run } = yield* options
       const directory = yield* directoryWith(catalog === undefined ? {} : { "catalog.yaml": catalog })
       const gateway = serve(
         {
@@ -58,7 +65,7 @@ const layerOf = <A, E, R, EServed, RServed>(
           ...(catalog === undefined ? {} : { CATALOG_FILE: path.join(directory, "catalog.yaml") }),
           ...env
         },
-        clock
+        run
       )
       return gateway.pipe(
         Layer.merge(BlockList.layer),
@@ -70,7 +77,7 @@ const layerOf = <A, E, R, EServed, RServed>(
 
 /** The gateway runs in the tests' own process, which has loaded it already; its log goes nowhere. */
 export const layer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
-  layerOf(options, (env, clock) => Layer.scoped(ServedGateway, serveHere(env, clock)))
+  layerOf(options, (env, run) => Layer.scoped(ServedGateway, serveHere(env, run)))
 
 /** For tests of what a gateway prints, of its metrics and of its process. */
 export const processLayer = <E, R>(options: Effect.Effect<ServedOptions, E, R>) =>
@@ -163,7 +170,10 @@ const atOnce = { SHUTDOWN_DELAY: "0", SHUTDOWN_TIMEOUT: "1" }
  * Serves with these settings in this process until the scope ends, on a free port unless they name one. Its runtime is
  * its own: no clock, layer or logger of the test reaches it.
  */
-export const serveHere = Effect.fnUntraced(function* (given: Readonly<Record<string, string>>, clock?: Clock.Clock) {
+export const serveHere = Effect.fnUntraced(function* (
+  given: Readonly<Record<string, string>>,
+  { clock, timings = {} }: RunOptions = {}
+) {
   const environment = { PORT: "0", ...atOnce, ...given }
   const settings = yield* readSettings(environment)
   const file = settings.catalogFile ?? ownFile("catalog.yaml")
@@ -176,7 +186,8 @@ export const serveHere = Effect.fnUntraced(function* (given: Readonly<Record<str
     Layer.provide(Gateway.database(settings)),
     Layer.provide(NodeContext.layer),
     Layer.provide(Layer.merge(withoutOwnSpans, Logger.remove(Logger.defaultLogger))),
-    Layer.provide(clock === undefined ? Layer.empty : Layer.setClock(clock))
+    Layer.provide(clock === undefined ? Layer.empty : Layer.setClock(clock)),
+    Layer.provide(Layer.succeed(Timings, complete(timings)))
   )
   const runtime = yield* Effect.acquireRelease(
     Effect.sync(() => ManagedRuntime.make(gateway)),

@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Effect, Fiber, Schema } from "effect"
+import { Duration, Effect, Fiber, Schema } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { ApiKeys } from "../../../src/services/access/ApiKeys.ts"
@@ -12,9 +12,15 @@ import { assertRefused, badRequest, chat, post, talk } from "../../harness/clien
 import { eventually, lock } from "../../harness/database/Money.ts"
 import { holdOne } from "../../harness/database/Rows.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { longestStall } from "../../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
-const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
+const gateway = Served.layer(
+  Effect.succeed({
+    env: { SANDBOX: "true" },
+    timings: { settleWithin: longestStall, sweepEvery: Duration.seconds(1) }
+  })
+)
 
 const model = "gemini-3.6-flash"
 const film = post("/v1/videos")

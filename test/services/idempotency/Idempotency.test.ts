@@ -2,6 +2,7 @@ import { Deferred, Duration, Effect, Exit, Fiber, Scope } from "effect"
 import * as Statements from "../../../src/services/idempotency/Statements.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
+import { productionTimings } from "../../../src/services/runtime/Timings.ts"
 import { waitingForLock } from "../../harness/database/Money.ts"
 import { ledgers } from "../../harness/database/MoneyProcess.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -150,19 +151,19 @@ withLayer(ledgers)("a claim of an idempotency key", (it) => {
   it.effect("a statement that arrives after it was given up takes no key", function* () {
     const { asked, claim, idempotency, sql } = yield* claimed
     yield* Statements.tombstone(sql, claim)
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, claim))))
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, claim, productionTimings.deadAfter))))
     assert.strictEqual(yield* outcome(idempotency, asked), "First")
   })
 
   it.effect("nor does one that had arrived before", function* () {
     const { asked, claim, idempotency, sql } = yield* claimed
-    yield* Statements.claim(sql, claim)
-    yield* Statements.claim(sql, claim)
+    yield* Statements.claim(sql, claim, productionTimings.deadAfter)
+    yield* Statements.claim(sql, claim, productionTimings.deadAfter)
     assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
     yield* Statements.tombstone(sql, claim)
     yield* Statements.tombstone(sql, claim)
     assert.strictEqual(yield* outcome(idempotency, asked), "First")
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, claim))))
+    assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, claim, productionTimings.deadAfter))))
   })
 
   it.effect("giving up a claim leaves what was made of it", function* () {
@@ -170,10 +171,10 @@ withLayer(ledgers)("a claim of an idempotency key", (it) => {
     const hold = yield* payment
     for (const state of ["bound", "done"] as const) {
       const each = { ...claim, id: (yield* Ids).uuid(), key: state }
-      yield* Statements.claim(sql, each)
+      yield* Statements.claim(sql, each, productionTimings.deadAfter)
       yield* Statements.saveResult(sql, each.id, state, { result, hold })
       yield* Statements.tombstone(sql, each)
-      yield* Statements.claim(sql, each)
+      yield* Statements.claim(sql, each, productionTimings.deadAfter)
       const again = yield* Effect.scoped(idempotency.claim({ ...asked, key: state }))
       assert.deepStrictEqual(again, { _tag: "Replay", result })
     }
@@ -184,7 +185,7 @@ withLayer(ledgers)("a claim of an idempotency key", (it) => {
     const newer = (yield* Ids).uuid()
     const begun = yield* Deferred.make<void>()
     const claiming = yield* Effect.gen(function* () {
-      yield* Statements.claim(sql, claim)
+      yield* Statements.claim(sql, claim, productionTimings.deadAfter)
       yield* Deferred.succeed(begun, undefined)
       yield* waitingForLock("generation-gateway")
       yield* sql`INSERT INTO instances (id) VALUES (${newer})`

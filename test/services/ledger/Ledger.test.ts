@@ -1,6 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { SqlError } from "@effect/sql/SqlError"
-import { Context, Deferred, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
@@ -8,12 +8,21 @@ import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
+import { Timings } from "../../../src/services/runtime/Timings.ts"
 import { Prepared } from "../../../src/services/sql/Statement.ts"
 import { ledgerContract } from "../../contracts/Ledger.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
 import { eventually, lock, moneyOf } from "../../harness/database/Money.ts"
-import { account, anotherProcess, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
+import {
+  account,
+  anotherProcess,
+  impatient,
+  ledgers,
+  observedProcess,
+  one
+} from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 ledgerContract("in memory", LedgerFake.layer)
@@ -99,7 +108,7 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     const sql = yield* SqlClient.SqlClient
     const { inFlight, it } = yield* Effect.provide(
       Effect.all({ inFlight: InFlight, it: Instance }),
-      yield* anotherProcess
+      yield* Effect.provideService(anotherProcess, Timings, complete({ heartbeatEvery: Duration.seconds(1) }))
     )
     const read = yield* Deferred.make<void>()
     const unread = yield* Effect.fork(Effect.uninterruptible(inFlight.track(Deferred.await(read))))
@@ -109,23 +118,6 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     assert.isNull(unread.unsafePoll())
     yield* Deferred.succeed(read, undefined)
     yield* Fiber.await(unread)
-  })
-
-  it.scoped("settling does not wait for a locked database longer than 10 s, and then nothing is charged", function* () {
-    const { bench, key, ledger, org } = yield* account(one)
-    const scope = yield* Scope.make()
-    const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
-    const { unlock } = yield* lock(org)
-    const failed = yield* Effect.timeout(Effect.flip(ledger.settle(hold, one)), "13 seconds")
-    assert.strictEqual(failed._tag, "SettleFailed")
-    yield* unlock
-    const { entries } = yield* eventually(
-      moneyOf(org),
-      ({ charges, balance, openHolds }) => openHolds === 0 && (charges.length === 0 || balance === one)
-    )
-    assert.strictEqual<bigint>(entries, one)
-    assert.isTrue(yield* bench.proved)
-    yield* Scope.close(scope, Exit.void)
   })
 
   it.effect("settling and sweeping race without making or losing money", function* () {
@@ -221,3 +213,22 @@ withLayer(Layer.provideMerge(observedProcess(), forgetful))(
     })
   }
 )
+
+withLayer(Layer.provide(ledgers, impatient))("a settlement that has only its time", (it) => {
+  it.scoped("does not wait longer for a locked database, and then nothing is charged", function* () {
+    const { bench, key, ledger, org } = yield* account(one)
+    const scope = yield* Scope.make()
+    const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
+    const { unlock } = yield* lock(org)
+    const failed = yield* Effect.timeout(Effect.flip(ledger.settle(hold, one)), "13 seconds")
+    assert.strictEqual(failed._tag, "SettleFailed")
+    yield* unlock
+    const { entries } = yield* eventually(
+      moneyOf(org),
+      ({ charges, balance, openHolds }) => openHolds === 0 && (charges.length === 0 || balance === one)
+    )
+    assert.strictEqual<bigint>(entries, one)
+    assert.isTrue(yield* bench.proved)
+    yield* Scope.close(scope, Exit.void)
+  })
+})

@@ -4,7 +4,7 @@ import { Effect, Fiber, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { eventually, lock, moneyOf, waitingForLock } from "../../harness/database/Money.ts"
-import { account, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
+import { account, impatient, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { first, mortalProcess, outcome, result } from "../idempotency/Claims.ts"
@@ -22,43 +22,6 @@ withLayer(ledgers)("a charge with company", (it) => {
     assert.deepStrictEqual(settled, { charged: one, exceeded: true, wasReleased: false })
     assert.deepStrictEqual(yield* Effect.scoped(idempotency.claim(asked)), { _tag: "Replay", result })
     assert.deepStrictEqual(yield* bench.charges(org), [one])
-    assert.isTrue(yield* bench.proved)
-  })
-
-  it.effect("is not made, and frees the key, where the company cannot be", function* () {
-    const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
-    const refused = new SqlError({ cause: new Error("refused"), message: "refused" })
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-        const hold = yield* ledger.hold({ org, key, upTo: one })
-        const alongside = Effect.zipRight(claim.keep(result, hold.id), refused)
-        const failed = yield* Effect.timeout(Effect.flip(ledger.settle(hold, one, { effect: alongside })), "13 seconds")
-        assert.strictEqual(failed._tag, "SettleFailed")
-      })
-    )
-    yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
-    assert.deepStrictEqual(yield* bench.charges(org), [])
-    assert.strictEqual(yield* outcome(idempotency, asked), "First")
-    assert.isTrue(yield* bench.proved)
-  })
-
-  it.effect("is not made any more once it was given up, though its transaction still runs", function* () {
-    const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
-    yield* Effect.scoped(
-      Effect.gen(function* () {
-        const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
-        const hold = yield* ledger.hold({ org, key, upTo: one })
-        const { unlock } = yield* lock(org)
-        const settling = ledger.settle(hold, one, { effect: claim.keep(result, hold.id) })
-        const failed = yield* Effect.timeout(Effect.flip(settling), "12 seconds")
-        assert.strictEqual(failed._tag, "SettleFailed")
-        yield* unlock
-      })
-    )
-    yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
-    assert.deepStrictEqual(yield* bench.charges(org), [])
-    assert.strictEqual(yield* outcome(idempotency, asked), "First")
     assert.isTrue(yield* bench.proved)
   })
 
@@ -143,3 +106,42 @@ withLayer(Layer.provideMerge(observedProcess(), Postgres.layerWith({ maxConnecti
     })
   }
 )
+
+withLayer(Layer.provide(ledgers, impatient))("a charge with company that never succeeds", (it) => {
+  it.effect("is not made, and frees the key, where the company cannot be", function* () {
+    const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
+    const refused = new SqlError({ cause: new Error("refused"), message: "refused" })
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
+        const hold = yield* ledger.hold({ org, key, upTo: one })
+        const alongside = Effect.zipRight(claim.keep(result, hold.id), refused)
+        const failed = yield* Effect.timeout(Effect.flip(ledger.settle(hold, one, { effect: alongside })), "13 seconds")
+        assert.strictEqual(failed._tag, "SettleFailed")
+      })
+    )
+    yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
+    assert.deepStrictEqual(yield* bench.charges(org), [])
+    assert.strictEqual(yield* outcome(idempotency, asked), "First")
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("is not made any more once it was given up, though its transaction still runs", function* () {
+    const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
+    yield* Effect.scoped(
+      Effect.gen(function* () {
+        const claim = yield* Effect.flatMap(idempotency.claim(asked), first)
+        const hold = yield* ledger.hold({ org, key, upTo: one })
+        const { unlock } = yield* lock(org)
+        const settling = ledger.settle(hold, one, { effect: claim.keep(result, hold.id) })
+        const failed = yield* Effect.timeout(Effect.flip(settling), "12 seconds")
+        assert.strictEqual(failed._tag, "SettleFailed")
+        yield* unlock
+      })
+    )
+    yield* eventually(moneyOf(org), ({ openHolds }) => openHolds === 0)
+    assert.deepStrictEqual(yield* bench.charges(org), [])
+    assert.strictEqual(yield* outcome(idempotency, asked), "First")
+    assert.isTrue(yield* bench.proved)
+  })
+})

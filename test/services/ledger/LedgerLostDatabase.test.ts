@@ -4,6 +4,7 @@ import { Database, type Options } from "../../../src/database/Database.ts"
 import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
 import * as Statements from "../../../src/services/idempotency/Statements.ts"
 import { Ledger } from "../../../src/services/ledger/Ledger.ts"
+import { productionTimings } from "../../../src/services/runtime/Timings.ts"
 import { LedgerBench } from "../../contracts/LedgerBench.ts"
 import { doorTo } from "../../harness/database/DatabaseProxy.ts"
 import { eventually, moneyOf } from "../../harness/database/Money.ts"
@@ -17,13 +18,16 @@ const observer = (url: string) =>
   Layer.provideMerge(MoneyProcess.observedProcess(), Layer.orDie(Database.layerUrl(Redacted.make(url))))
 
 /** A process behind a door that can be cut and frozen, and another, which tests look from, that keeps its database. */
-const losable = Effect.fnUntraced(function* (options: Options = {}) {
+const losable = Effect.fnUntraced(function* (options: Options = {}, timings: Layer.Layer<never> = Layer.empty) {
   const url = yield* Postgres.freshUrl
   const outside = yield* Layer.build(observer(url))
   const door = yield* doorTo(url)
   const memo = yield* Layer.makeMemoMap
   const inside = yield* Layer.buildWithMemoMap(
-    MoneyProcess.process.pipe(Layer.provide(Layer.orDie(Database.layerUrl(Redacted.make(door.url), options)))),
+    MoneyProcess.process.pipe(
+      Layer.provide(Layer.orDie(Database.layerUrl(Redacted.make(door.url), options))),
+      Layer.provide(timings)
+    ),
     memo,
     yield* Effect.scope
   )
@@ -42,11 +46,11 @@ const losable = Effect.fnUntraced(function* (options: Options = {}) {
 })
 
 /** A claim and what it is to be paid with, in a process that can lose its database. */
-const working = Effect.fnUntraced(function* (options: Parameters<typeof losable>[0] = {}) {
-  const all = yield* losable(options)
-  const { asked, idempotency, key, ledger, org } = all
+const working = Effect.fnUntraced(function* (...options: Parameters<typeof losable>) {
+  const all = yield* losable(...options)
+  const { idempotency, key, ledger, org } = all
   const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
-  const claim = yield* Scope.extend(Effect.flatMap(idempotency.claim(asked), first), scope)
+  const claim = yield* Scope.extend(Effect.flatMap(idempotency.claim(all.asked), first), scope)
   const hold = yield* Scope.extend(ledger.hold({ org, key, upTo: one }), scope)
   const settle = Effect.suspend(() => ledger.settle(hold, one, { effect: claim.keep(result, hold.id) }))
   return { ...all, settle, end: Scope.close(scope, Exit.void) }
@@ -71,7 +75,7 @@ describe.concurrent("a charge with company, of a process that loses its database
     })
 
     it.scopedLive(`${when} its COMMIT is carried out, and for long: nobody pays, and the key is free`, function* () {
-      const { asked, bench, door, end, org, outside, settle } = yield* working()
+      const { asked, bench, door, end, org, outside, settle } = yield* working({}, MoneyProcess.impatient)
       yield* door.cutAt("COMMIT", when)
       const failed = yield* Effect.timeout(Effect.flip(settle), "13 seconds")
       assert.strictEqual(failed._tag, "SettleFailed")
@@ -87,7 +91,10 @@ describe.concurrent("a charge with company, of a process that loses its database
   }
 
   it.scopedLive("that never answers: it ends, and nobody pays", function* () {
-    const { asked, bench, door, end, org, outside, settle } = yield* working({ maxConnections: 2 })
+    const { asked, bench, door, end, org, outside, settle } = yield* working(
+      { maxConnections: 2 },
+      MoneyProcess.impatient
+    )
     yield* door.freeze
     const [failed, also] = yield* Effect.all([Effect.flip(settle), Effect.exit(settle)], {
       concurrency: "unbounded"
@@ -143,7 +150,9 @@ describe.concurrent("a key whose process loses its database", () => {
     )
     yield* Scope.close(scope, Exit.void)
     // The first attempt, of which nothing was heard, comes through after all.
-    assert.isTrue(Exit.isFailure(yield* Effect.exit(Statements.claim(sql, { ...asked, id, instance }))))
+    assert.isTrue(
+      Exit.isFailure(yield* Effect.exit(Statements.claim(sql, { ...asked, id, instance }, productionTimings.deadAfter)))
+    )
     assert.strictEqual(yield* outcome(there, asked), "First")
   })
 })

@@ -8,7 +8,7 @@ import { Ledger } from "../../../src/services/ledger/Ledger.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
 import { type RequestEntry, rowOf } from "../../../src/services/requests/RequestEntry.ts"
 import { Prepared } from "../../../src/services/sql/Statement.ts"
-import { account, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
+import { account, impatient, ledgers, observedProcess, one } from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
@@ -94,8 +94,10 @@ withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("what is writte
     assert.deepStrictEqual(yield* rowsOf(org), [bare])
     assert.isTrue(yield* bench.proved)
   })
+})
 
-  it.effect("is the row also where other statements go with the charge, and all or none are done", function* () {
+withLayer(Layer.provide(ledgers, impatient))("what is written with other statements beside the charge", (it) => {
+  it.effect("is the row too, and all of it is done or nothing", function* () {
     const { bench, ids, key, ledger, org, sql } = yield* account(3n * one)
     const settle = Effect.fnUntraced(function* (
       amount: bigint,

@@ -1,17 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import {
-  Context,
-  Deferred,
-  type Duration,
-  Effect,
-  Exit,
-  Layer,
-  Logger,
-  LogLevel,
-  Redacted,
-  Schema,
-  Scope
-} from "effect"
+import { Context, Deferred, Duration, Effect, Exit, Layer, Logger, LogLevel, Redacted, Schema, Scope } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import type { VideoModel } from "../../../src/domain/Model.ts"
 import { Catalog } from "../../../src/services/catalog/Catalog.ts"
@@ -23,6 +11,7 @@ import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { Failpoint, type FailpointName } from "../../../src/services/runtime/Failpoint.ts"
 import { Ids } from "../../../src/services/runtime/Ids.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
+import { Timings } from "../../../src/services/runtime/Timings.ts"
 import type { RequestTrace } from "../../../src/services/tracing/RequestTrace.ts"
 import { type Tracer, Tracing } from "../../../src/services/tracing/Tracing.ts"
 import type { VideoCreation } from "../../../src/services/videos/Create.ts"
@@ -36,6 +25,7 @@ import { assertCharged, eventually, moneyOf } from "../../harness/database/Money
 import * as MoneyProcess from "../../harness/database/MoneyProcess.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { png } from "../../harness/fixtures/TinyMedia.ts"
+import { complete, type ShortTimings } from "../../harness/gateway/ShortTimings.ts"
 import { assert, it } from "../../harness/It.ts"
 
 export const credits = 100_000_000_000n
@@ -47,8 +37,8 @@ export interface ProcessOptions {
   /** Instead of the bench's own database: through a door, say. */
   readonly url?: string
   readonly timeout?: Duration.DurationInput
-  readonly answerWithin?: Duration.DurationInput
   readonly lookEvery?: Duration.DurationInput
+  readonly timings?: ShortTimings
   readonly reach?: (name: FailpointName) => Effect.Effect<void>
   readonly provider?: Fake.VideoProviderFake
   readonly tracer?: Tracer
@@ -116,19 +106,21 @@ const make = Effect.gen(function* () {
 
   /** A process of the gateway as far as videos go; it looks for work much more often than one at rest. */
   const process = Effect.fnUntraced(function* (options: ProcessOptions = {}) {
-    const { answerWithin, lookEvery = "50 millis", model = sold, reach, timeout = "30 minutes", tracer } = options
+    const { lookEvery = "50 millis", model = sold, reach, timeout = "30 minutes", tracer } = options
+    const timings = complete({ findVideosEvery: Duration.decode(lookEvery), ...options.timings })
     const base = Layer.mergeAll(
       MoneyProcess.process.pipe(Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(options.url ?? url))))),
       ProviderRouter.layer().pipe(Layer.provide((options.provider ?? provider).layer)),
       ReferenceImages.layer.pipe(Layer.provideMerge(fetcher.layer)),
       catalogOf(model),
       store.layer,
+      Layer.succeed(Timings, timings),
       reach === undefined ? Layer.empty : Layer.succeed(Failpoint, { reach }),
       Layer.succeed(Tracing, { tracer })
     )
     const scope = yield* Effect.acquireRelease(Scope.make(), (made) => Scope.close(made, Exit.void))
     const memo = yield* Layer.makeMemoMap
-    const layer = VideoJobs.layer({ timeout, answerWithin, lookEvery }).pipe(Layer.provideMerge(base))
+    const layer = VideoJobs.layer({ timeout }).pipe(Layer.provideMerge(base))
     const context = yield* Layer.buildWithMemoMap(layer, memo, scope)
     return {
       videos: Context.get(context, VideoJobs),

@@ -1,4 +1,4 @@
-import { Deferred, Effect, Exit, Fiber } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber } from "effect"
 import { busy, failure, refused } from "../../fakes/VideoProviderFake.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import { assert, describe } from "../../harness/It.ts"
@@ -140,7 +140,7 @@ describe.concurrent("creating a video", () => {
 
   videoTest("that takes longer than the request goes on and completes", function* (bench) {
     const { job, money, org, process, provider, row } = bench
-    const { videos } = yield* process({ answerWithin: "200 millis" })
+    const { videos } = yield* process({ timings: { answerVideoWithin: Duration.millis(200) } })
     const { open, wait } = yield* makeGate
     provider.on("m@a", { submit: [wait] })
     const { video } = yield* videos.create(job({ key: "k" }))
@@ -156,7 +156,7 @@ describe.concurrent("creating a video", () => {
 
   videoTest("that takes longer than the request and fails is listed as failed and keeps its key", function* (bench) {
     const { job, org, process, provider } = bench
-    const { videos } = yield* process({ answerWithin: "200 millis" })
+    const { videos } = yield* process({ timings: { answerVideoWithin: Duration.millis(200) } })
     const { open, wait } = yield* makeGate
     provider.on("m@a", { submit: [Effect.zipRight(wait, failure("moderation", 400))] })
     const { video } = yield* videos.create(job({ key: "k" }))

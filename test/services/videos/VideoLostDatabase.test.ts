@@ -1,14 +1,25 @@
-import { Effect, Either, Exit, Fiber, Schedule, Schema } from "effect"
+import { Duration, Effect, Either, Exit, Fiber, Schedule, Schema } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { doorTo } from "../../harness/database/DatabaseProxy.ts"
 import { eventually, lock, waitingForLock } from "../../harness/database/Money.ts"
 import { assert, describe } from "../../harness/It.ts"
-import { assertDelivered, picture, price, submitsOnly, type VideoBench, videoTest } from "./VideoBench.ts"
+import {
+  assertDelivered,
+  type ProcessOptions,
+  picture,
+  price,
+  submitsOnly,
+  type VideoBench,
+  videoTest
+} from "./VideoBench.ts"
+
+/** For tests that wait until a request has failed. */
+const timings = { settleWithin: Duration.seconds(3) }
 
 /** A process that can lose its database, and that finds no work by itself. */
-const losing = Effect.fnUntraced(function* ({ process, url }: VideoBench) {
+const losing = Effect.fnUntraced(function* ({ process, url }: VideoBench, options: ProcessOptions = {}) {
   const door = yield* doorTo(url)
-  const { stop, videos } = yield* process({ ...submitsOnly, url: door.url })
+  const { stop, videos } = yield* process({ ...submitsOnly, ...options, url: door.url })
   const isCut = eventually(door.isCut, (cut) => cut)
   return { door, videos, isCut, stop }
 })
@@ -32,7 +43,7 @@ describe.concurrent("a video whose instance loses its database", () => {
 
     videoTest(`${when} the COMMIT that creates it does not exist if an outage outlasts its request`, function* (bench) {
       const { charged, job, org, provider, rows, sql } = bench
-      const { door, videos } = yield* losing(bench)
+      const { door, videos } = yield* losing(bench, { timings })
       yield* door.cutAt("COMMIT", when)
       const exit = yield* Effect.exit(videos.create(job({ key })))
       assert.isTrue(Exit.isFailure(exit))
@@ -91,7 +102,7 @@ describe.concurrent("a video whose request was answered with a failure", () => {
   videoTest("is not continued by its own instance, which has yet to fail it", function* (bench) {
     const { charged, job, lapse, org, provider, row, rows, sql } = bench
     const door = yield* doorTo(bench.url)
-    const { videos } = yield* bench.process({ url: door.url })
+    const { videos } = yield* bench.process({ url: door.url, timings })
     yield* door.cutAt("COMMIT", "after")
     assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ key })))))
     assert.lengthOf(yield* rows, 1)
@@ -111,7 +122,7 @@ describe.concurrent("a video whose request was answered with a failure", () => {
   videoTest("is neither rendered by another instance nor charged if it was never submitted", function* (bench) {
     const { charged, job, lapse, org, process, provider, row, rows } = bench
     const door = yield* doorTo(bench.url)
-    const dead = yield* process({ url: door.url, lookEvery: "1 hour" })
+    const dead = yield* process({ url: door.url, lookEvery: "1 hour", timings })
     yield* door.cutAt("COMMIT", "after")
     assert.isTrue(Exit.isFailure(yield* Effect.exit(dead.videos.create(job()))))
     assert.lengthOf(yield* rows, 1)
@@ -126,7 +137,7 @@ describe.concurrent("a video whose request was answered with a failure", () => {
   videoTest("is failed and frees its key even if a statement whose answer was lost accepted it", function* (bench) {
     const { charged, job, row } = bench
     const door = yield* doorTo(bench.url)
-    const { videos } = yield* bench.process({ url: door.url, lookEvery: "1 hour" })
+    const { videos } = yield* bench.process({ url: door.url, lookEvery: "1 hour", timings })
     yield* door.cutAt("SET accepted_at = coalesce", "after")
     assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ key })))))
     assert.isTrue((yield* row).accepted)
@@ -139,7 +150,7 @@ describe.concurrent("a video whose request was answered with a failure", () => {
   videoTest("leaves no reference behind if it was never written", function* (bench) {
     const { job, process, rows, store } = bench
     const door = yield* doorTo(bench.url)
-    const { videos } = yield* process({ url: door.url })
+    const { videos } = yield* process({ url: door.url, timings })
     yield* door.cutAt("COMMIT", "before")
     const references = [picture]
     assert.isTrue(Exit.isFailure(yield* Effect.exit(videos.create(job({ references })))))

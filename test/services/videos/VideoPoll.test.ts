@@ -1,7 +1,8 @@
 import { Array as Arr, Effect, Random } from "effect"
 import type { VideoModel } from "../../../src/domain/Model.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
-import { pollDelay } from "../../../src/services/videos/VideoState.ts"
+import { productionTimings } from "../../../src/services/runtime/Timings.ts"
+import { makePollDelay } from "../../../src/services/videos/VideoState.ts"
 import {
   busy,
   done,
@@ -35,6 +36,7 @@ const following = Effect.fnUntraced(function* (
 describe("the delays between two polls of a render", () => {
   it.effect("grow from 2 s to 10 s with jitter", () =>
     Effect.gen(function* () {
+      const pollDelay = makePollDelay(productionTimings.pollVideoAfter)
       for (const [asked, seconds] of [
         [0, 2],
         [1, 2],

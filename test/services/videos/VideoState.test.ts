@@ -1,5 +1,6 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Record as Rec } from "effect"
+import { productionTimings } from "../../../src/services/runtime/Timings.ts"
 import { makeVideoSql } from "../../../src/services/videos/VideoSql.ts"
 import {
   type Lease,
@@ -18,7 +19,7 @@ describe("a transition of a video", () => {
     yield* videos.create(job())
     yield* stop
     yield* bench.hurry
-    const rows = makeVideoSql(sql)
+    const rows = makeVideoSql(sql, productionTimings.videoLease)
     const [leased] = yield* rows.claim(1)
     if (leased === undefined) return assert.fail("nothing was due")
     const all: Record<LeasedTransition, (job: Lease) => Effect.Effect<unknown, unknown>> = {

@@ -1,0 +1,44 @@
+/** Short timings for gateways of tests: `start` takes them as `timings`; only `FaultyProgram.ts` and `serveHere` know them. */
+
+import { Duration, Record, Schema } from "effect"
+import { productionTimings, type TimingValues } from "../../../src/services/runtime/Timings.ts"
+
+/** The others are those of production. */
+export type ShortTimings = Partial<TimingValues>
+
+/** A shared machine may give a process no processor for so long. No test may fail for that. */
+export const longestStall = Duration.seconds(5)
+
+/** For tests that wait for a dead gateway's holds: another releases them within 16 seconds instead of 50. */
+export const earlyDeath = {
+  heartbeatEvery: Duration.seconds(2),
+  silentAfter: Duration.seconds(6),
+  stopAfter: Duration.seconds(8),
+  deadAfter: Duration.seconds(15),
+  sweepEvery: Duration.seconds(1),
+  settleWithin: Duration.seconds(5),
+  abortWithin: Duration.seconds(6)
+} satisfies ShortTimings
+
+/** For tests that wait for a dead gateway's videos: another continues them within 9 seconds instead of 30. */
+export const earlyTakeover = {
+  videoLease: Duration.seconds(8),
+  renewVideoLeaseEvery: Duration.seconds(2),
+  findVideosEvery: Duration.seconds(1),
+  pollVideoAfter: Duration.seconds(1)
+} satisfies ShortTimings
+
+export const complete = (short: ShortTimings): TimingValues => ({ ...productionTimings, ...short })
+
+const Given = Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.DurationFromMillis }))
+
+/** For the environment of a process. */
+export const encode = (short: ShortTimings): string => Schema.encodeSync(Given)(short)
+
+/** Fails for a name that is no timing. */
+export const decode = (text: string): TimingValues => {
+  const given = Schema.decodeSync(Given)(text)
+  const unknown = Object.keys(given).filter((name) => !(name in productionTimings))
+  if (unknown.length > 0) throw new Error(`no timings: ${unknown.join(", ")}`)
+  return Record.map({ ...productionTimings }, (usual, name) => given[name] ?? usual)
+}
