@@ -7,6 +7,7 @@ import { assertLinked, assertStates, fetched, untilOver, videoOf } from "../harn
 import { asJson, assertTold, calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { tinyClip } from "../harness/fixtures/TinyMedia.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { earlyPolls } from "../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { freePort } from "../harness/Listening.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
@@ -60,7 +61,8 @@ const gateway = Served.layer(
         PORT: String(yield* freePort),
         FETCH_ALLOW: "127.0.0.0/8",
         RESULT_FETCH_ALLOW: "127.0.0.0/8"
-      }
+      },
+      timings: earlyPolls
     }
   })
 ).pipe(Layer.provideMerge(hosts))

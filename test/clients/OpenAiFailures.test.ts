@@ -4,6 +4,7 @@ import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { longestStall } from "../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { answer, cost, delta, end, FakeUpstream, layer as upstream } from "../harness/upstream/ChatUpstream.ts"
 import { cut, event, json, type Reply, type Step, silent, sse, text } from "../harness/upstream/FakeUpstream.ts"
@@ -35,7 +36,8 @@ const gateway = Served.layer(
           stalling: both("stalling")
         }
       ),
-      env: { FAKE_KEY: "secret", REQUEST_TIMEOUT: "2", IDLE_TIMEOUT: "1", LOG_LEVEL: "none" }
+      env: { FAKE_KEY: "secret", REQUEST_TIMEOUT: "2", IDLE_TIMEOUT: "1", LOG_LEVEL: "none" },
+      timings: { settleWithin: longestStall }
     }
   })
 ).pipe(Layer.provideMerge(upstream))

@@ -6,13 +6,16 @@ import { badRequest, callAt, refusals } from "../harness/client/HttpCalls.ts"
 import { assertLinked, assertStates, untilOver, Video } from "../harness/client/MediaClient.ts"
 import { asJson, assertTold, calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { earlyPolls } from "../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { freePort } from "../harness/Listening.ts"
 import { painting } from "../harness/upstream/Replies.ts"
 import { parse } from "../providers/sandbox/Mp4.ts"
 import { plain } from "../providers/sandbox/PictureSamples.ts"
 
-const gateway = Served.layer(Effect.map(freePort, (port) => ({ env: { SANDBOX: "true", PORT: String(port) } })))
+const gateway = Served.layer(
+  Effect.map(freePort, (port) => ({ env: { SANDBOX: "true", PORT: String(port) }, timings: earlyPolls }))
+)
 
 const model = "veo-3.1-lite-generate-preview"
 /** Nano-USD a second. */

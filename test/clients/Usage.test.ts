@@ -4,10 +4,13 @@ import type OpenAI from "openai"
 import { untilOver } from "../harness/client/MediaClient.ts"
 import { calling, drained, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { earlyPolls } from "../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { freePort } from "../harness/Listening.ts"
 
-const gateway = Served.layer(Effect.map(freePort, (port) => ({ env: { SANDBOX: "true", PORT: String(port) } })))
+const gateway = Served.layer(
+  Effect.map(freePort, (port) => ({ env: { SANDBOX: "true", PORT: String(port) }, timings: earlyPolls }))
+)
 
 const model = "gpt-5.2"
 const messages = [{ role: "user", content: "Say hello." }] as const

@@ -8,6 +8,7 @@ import { isSkipped } from "../harness/client/Browser.ts"
 import { post } from "../harness/client/HttpCalls.ts"
 import { eventually } from "../harness/database/Money.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { earlyAnswers } from "../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 import * as WebhookReceiver from "../services/webhooks/WebhookReceiver.ts"
@@ -21,7 +22,10 @@ const gateway = Served.layer(
   Effect.map(temporaryDirectory, (directory) => {
     catalogFile = path.join(directory, "catalog.yaml")
     copyFileSync("catalog.yaml", catalogFile)
-    return { env: { SANDBOX: "true", FETCH_ALLOW: "127.0.0.0/8", CATALOG_FILE: catalogFile } }
+    return {
+      env: { SANDBOX: "true", FETCH_ALLOW: "127.0.0.0/8", CATALOG_FILE: catalogFile },
+      timings: earlyAnswers
+    }
   })
 )
 

@@ -8,6 +8,7 @@ import { Operators } from "../../src/services/admin/Operators.ts"
 import { hire } from "../harness/client/AdminClient.ts"
 import { isSkipped, openPage } from "../harness/client/Browser.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
+import { earlyAnswers } from "../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import * as StripeGateway from "../harness/stripe/StripeGateway.ts"
 import { type ConsoleOptions, findMisfits, openConsole, overflow } from "./ConsolePage.ts"
@@ -130,7 +131,7 @@ const findHarm = Effect.fnUntraced(function* (org?: OrgId) {
 
 const clean = { findings: [], problems: [] }
 
-withLayer(StripeGateway.layer())("every view of the console", (it) => {
+withLayer(StripeGateway.layer({}, earlyAnswers))("every view of the console", (it) => {
   it.scoped.skipIf(isSkipped)(
     "loads without a problem, keeps nobody out, and fits, wide or narrow, light or dark",
     function* () {

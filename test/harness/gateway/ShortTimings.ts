@@ -28,6 +28,12 @@ export const earlyTakeover = {
   pollVideoAfter: Duration.seconds(1)
 } satisfies ShortTimings
 
+/** For tests that wait for a video of a fast provider. Whoever reads the video before it is completed has a second. */
+export const earlyPolls = { pollVideoAfter: Duration.seconds(1) } satisfies ShortTimings
+
+/** For tests whose provider keeps a video's submission waiting. */
+export const earlyAnswers = { answerVideoWithin: Duration.seconds(2) } satisfies ShortTimings
+
 export const complete = (short: ShortTimings): TimingValues => ({ ...productionTimings, ...short })
 
 const Given = Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.DurationFromMillis }))

@@ -7,10 +7,11 @@ import { adminAt, hire, read } from "../../harness/client/AdminClient.ts"
 import { bearer, call } from "../../harness/client/HttpCalls.ts"
 import { eventually } from "../../harness/database/Money.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
+import { earlyPolls } from "../../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { nanoOf, parseCsv } from "./CsvText.ts"
 
-const suite = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
+const suite = Served.layer(Effect.succeed({ env: { SANDBOX: "true" }, timings: earlyPolls }))
 
 const begin = Effect.gen(function* () {
   const { url } = yield* Served.ServedGateway

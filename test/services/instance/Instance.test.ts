@@ -1,10 +1,13 @@
+import { randomUUID } from "node:crypto"
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Duration, Effect, Layer, Redacted } from "effect"
 import { Database } from "../../../src/database/Database.ts"
 import { Instance, Siblings } from "../../../src/services/instance/Instance.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
+import { Timings } from "../../../src/services/runtime/Timings.ts"
 import { doorTo } from "../../harness/database/DatabaseProxy.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { complete, type ShortTimings } from "../../harness/gateway/ShortTimings.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const siblingsOf = (ids: ReadonlyArray<string>): Siblings["Type"] => ({
@@ -13,10 +16,11 @@ const siblingsOf = (ids: ReadonlyArray<string>): Siblings["Type"] => ({
 })
 
 /** An instance of a process, over the database that this process uses. */
-const start = (siblings: ReadonlyArray<string> = []) =>
+const start = (siblings: ReadonlyArray<string> = [], timings: ShortTimings = {}) =>
   Layer.build(Layer.fresh(Layer.provide(Instance.layer, InFlight.layer))).pipe(
     Effect.map((built) => Context.get(built, Instance)),
-    Effect.provideService(Siblings, siblingsOf(siblings))
+    Effect.provideService(Siblings, siblingsOf(siblings)),
+    Effect.provideService(Timings, complete(timings))
   )
 
 describe("an instance", () => {
@@ -34,6 +38,18 @@ describe("an instance", () => {
           assert.isFalse(yield* hasPeers)
         })
       )
+    }).pipe(Effect.provide(Postgres.layer))
+  })
+
+  it.scopedLive("has peers that are silent for less than its timings say", function* () {
+    yield* Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { hasPeers } = yield* start()
+      const patient = yield* start([], { silentAfter: Duration.minutes(5) })
+      const silent = randomUUID()
+      yield* sql`UPDATE instances SET stopped_at = now()`
+      yield* sql`INSERT INTO instances (id, beat_at) VALUES (${silent}, now() - interval '1 minute')`
+      assert.deepStrictEqual([yield* patient.hasPeers, yield* hasPeers], [true, false])
     }).pipe(Effect.provide(Postgres.layer))
   })
 

@@ -1,5 +1,5 @@
 import { SqlClient, Statement } from "@effect/sql"
-import { Deferred, Effect, Fiber, Struct, TestClock, TestServices } from "effect"
+import { Deferred, Duration, Effect, Fiber, Struct, TestClock, TestServices } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { done, rendering, type Script } from "../../fakes/VideoProviderFake.ts"
 import { eventually, keptFor, type NeverHappened } from "../../harness/database/Money.ts"
@@ -84,11 +84,22 @@ describe.concurrent("a lease", () => {
       "20 seconds"
     )
 
+  videoTest("lasts as long as the timings say", function* (bench) {
+    const { job, sql } = bench
+    const { videos } = yield* bench.process({ ...submitsOnly, timings: { videoLease: Duration.minutes(10) } })
+    yield* videos.create(job())
+    yield* bench.hurry
+    yield* eventually(
+      Effect.orDie(sql`SELECT id FROM videos WHERE lease_until > now() + interval '5 minutes'`),
+      (rows) => rows.length === 1
+    )
+  })
+
   videoTest("is renewed during work even while another job's row is locked", function* (bench) {
     const { job, provider, rows, sql } = bench
     const polling = yield* makeGate
     provider.on("m@a", { poll: [Effect.zipRight(polling.wait, done)] })
-    const { videos } = yield* bench.process()
+    const { videos } = yield* bench.process({ timings: { renewVideoLeaseEvery: Duration.seconds(1) } })
     yield* videos.create(job({ prompt: "kept" }))
     const { video } = yield* videos.create(job())
     yield* eventually(

@@ -1,0 +1,112 @@
+import { SqlClient } from "@effect/sql"
+import { Context, Duration, Effect, Exit } from "effect"
+import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
+import { Instance } from "../../../src/services/instance/Instance.ts"
+import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
+import { Ledger } from "../../../src/services/ledger/Ledger.ts"
+import { productionTimings, Timings, type TimingValues } from "../../../src/services/runtime/Timings.ts"
+import { page, section } from "../../docs/Markdown.ts"
+import { account, anotherWithoutSweeper, ledgers, one } from "../../harness/database/MoneyProcess.ts"
+import * as Short from "../../harness/gateway/ShortTimings.ts"
+import { assert, describe, it, withLayer } from "../../harness/It.ts"
+import { outcome } from "../idempotency/Claims.ts"
+
+const isAtMost = (...[first, ...others]: ReadonlyArray<Duration.DurationInput>) => {
+  const sum = others
+    .slice(0, -1)
+    .reduce<Duration.Duration>((all, one) => Duration.sum(all, one), Duration.decode(first ?? 0))
+  return Duration.lessThanOrEqualTo(sum, others.at(-1) ?? 0)
+}
+
+/** What must hold between timings: the sum of the first ones is at most the last. */
+const relations: Readonly<Record<string, (timings: TimingValues) => boolean>> = {
+  "two lost heartbeats make no instance silent": (t) =>
+    isAtMost(Duration.times(t.heartbeatEvery, 2), "1 second", t.silentAfter),
+  "an instance is silent to others before it stops": (t) => isAtMost(t.silentAfter, t.stopAfter),
+  "an instance has finished what it aborts before others release its holds": (t) =>
+    isAtMost(t.stopAfter, t.abortWithin, t.deadAfter),
+  "an abort waits for settlements": (t) => isAtMost(t.settleWithin, "1 second", t.abortWithin),
+  "a dead instance's holds are released within a minute": (t) => isAtMost(t.deadAfter, t.sweepEvery, "1 minute"),
+  "two lost renewals end no lease": (t) => isAtMost(Duration.times(t.renewVideoLeaseEvery, 3), t.videoLease),
+  "a dead instance's videos are found within 30 seconds": (t) => isAtMost(t.videoLease, t.findVideosEvery, "30 seconds")
+}
+
+const broken = (timings: TimingValues) => Object.keys(relations).filter((name) => relations[name]?.(timings) !== true)
+
+describe("the timings", () => {
+  it.each([
+    ["production", {}],
+    ["an early death", Short.earlyDeath],
+    ["an early takeover", Short.earlyTakeover],
+    ["both", { ...Short.earlyDeath, ...Short.earlyTakeover }]
+  ])("of %s keep the relations between them", (_, short) => {
+    assert.deepStrictEqual(broken(Short.complete(short)), [])
+  })
+
+  it("that break a relation are found", () => {
+    const wrong = Short.complete({ stopAfter: Duration.seconds(40), videoLease: Duration.seconds(20) })
+    assert.deepStrictEqual(broken(wrong), [
+      "an instance has finished what it aborts before others release its holds",
+      "two lost renewals end no lease"
+    ])
+  })
+
+  it("of tests outlast a machine that stalls", () => {
+    const { heartbeatEvery, renewVideoLeaseEvery, stopAfter, videoLease } = Short.complete({
+      ...Short.earlyDeath,
+      ...Short.earlyTakeover
+    })
+    assert.isTrue(isAtMost(heartbeatEvery, Short.longestStall, stopAfter))
+    assert.isTrue(isAtMost(renewVideoLeaseEvery, Short.longestStall, videoLease))
+  })
+
+  it("of production are those that the documents promise", () => {
+    const { deadAfter, heartbeatEvery, settleWithin, silentAfter, stopAfter } = productionTimings
+    const seconds = Duration.toSeconds
+    const steps = section(page("docs/architecture.md"), "The life of a hold").matchAll(/^ *\| (\d+ s) \|/gm)
+    assert.deepStrictEqual(
+      Array.from(steps, ([, after]) => after),
+      [silentAfter, stopAfter, deadAfter].map((after) => `${seconds(after)} s`)
+    )
+    const operating = page("docs/operating/ledger.md").text.replaceAll("\n", " ")
+    for (const promise of [
+      `writes a heartbeat every ${seconds(heartbeatEvery)} seconds.`,
+      `After ${seconds(stopAfter)} seconds without one it admits nothing`,
+      `After ${seconds(deadAfter)} seconds the others take it for dead`,
+      `A settle that fails is retried for ${seconds(settleWithin)} seconds`
+    ]) {
+      assert.include(operating, promise)
+    }
+  })
+
+  it("reach a process by its environment, and one without a name is refused", () => {
+    assert.deepStrictEqual(Short.decode(Short.encode(Short.earlyDeath)), Short.complete(Short.earlyDeath))
+    assert.throws(() => Short.decode(`{"deadBefore": 1}`), "no timings: deadBefore")
+  })
+})
+
+withLayer(ledgers)("a process with timings of its own", (it) => {
+  it.scoped("takes an instance for dead when they say so, in each of its statements", function* () {
+    const { asked, bench, idempotency, key, org } = yield* account(10n * one)
+    const sql = yield* SqlClient.SqlClient
+    const timings = Short.complete({ deadAfter: Duration.seconds(5), heartbeatEvery: Duration.hours(1) })
+    const theirs = yield* Effect.provideService(anotherWithoutSweeper, Timings, timings)
+    const hold = Effect.exit(Context.get(theirs, Ledger).hold({ org, key, upTo: one }))
+    const claimOfDead = Effect.flatMap(Context.get(theirs, Idempotency).claim(asked), () => Effect.void)
+    const id = yield* Context.get(theirs, Instance).id
+    const beatAt = (time: string) => sql`UPDATE instances SET beat_at = ${sql.literal(time)} WHERE id = ${id}`
+    yield* beatAt("now() + interval '1 hour'")
+    yield* claimOfDead
+    assert.isTrue(Exit.isSuccess(yield* hold))
+    yield* beatAt("now() - interval '6 seconds'")
+
+    assert.isTrue(Exit.isFailure(yield* hold), "it may place no holds any more")
+    assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
+    const others = yield* Effect.provideService(anotherWithoutSweeper, Timings, timings)
+    assert.strictEqual(yield* outcome(Context.get(others, Idempotency), asked), "First")
+    yield* sweep
+    assert.strictEqual(yield* bench.openHolds(org), 1)
+    yield* Effect.provideService(sweep, Timings, timings)
+    assert.strictEqual(yield* bench.openHolds(org), 0)
+  })
+})
