@@ -21,8 +21,6 @@ export class PublishedHealth extends Schema.Class<PublishedHealth>("PublishedHea
   publishedAt: Schema.DateFromSelf
 }) {}
 
-const publishEvery = "2 seconds"
-
 /** For operators only: each instance decides by its own circuits. */
 export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
   RouteHealth,
@@ -46,7 +44,7 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
     Layer.scopedDiscard(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const { deadAfter } = yield* Timings
+        const { deadAfter, publishHealthEvery } = yield* Timings
         const router = yield* ProviderRouter
         const published = new Published()
 
@@ -69,7 +67,11 @@ export class RouteHealth extends Context.Tag("gateway/RouteHealth")<
 
         yield* Effect.addFinalizer(() => Effect.ignore(remove))
         yield* Effect.ignore(Effect.uninterruptible(removeDead))
-        yield* publish.pipe(Effect.uninterruptible, Effect.repeat(Schedule.spaced(publishEvery)), Effect.forkScoped)
+        yield* publish.pipe(
+          Effect.uninterruptible,
+          Effect.repeat(Schedule.spaced(publishHealthEvery)),
+          Effect.forkScoped
+        )
       })
     )
 }

@@ -28,6 +28,10 @@ export interface TimingValues {
   readonly answerVideoWithin: Duration.Duration
   /** The delay before a provider is asked for the first time whether a video is done; the delay grows fivefold. */
   readonly pollVideoAfter: Duration.Duration
+  /** Every instance looks for webhooks to deliver. */
+  readonly findDeliveriesEvery: Duration.Duration
+  /** Every instance publishes its circuits, for `gateway providers` and the console. */
+  readonly publishHealthEvery: Duration.Duration
   /** Every instance checks whether it can write media. */
   readonly checkMediaEvery: Duration.Duration
 }
@@ -46,6 +50,8 @@ export const productionTimings: TimingValues = {
   findVideosEvery: Duration.seconds(5),
   answerVideoWithin: Duration.seconds(10),
   pollVideoAfter: Duration.seconds(2),
+  findDeliveriesEvery: Duration.seconds(1),
+  publishHealthEvery: Duration.seconds(2),
   checkMediaEvery: Duration.seconds(5)
 }
 

@@ -25,13 +25,10 @@ const gone = 410
 export type Send = (leased: Leased) => Effect.Effect<Try>
 
 /** Takes what is due, a few deliveries of each destination at a time, until the scope closes. */
-export const makeRunner = Effect.fnUntraced(function* (
-  queue: DeliveryQueue,
-  send: Send,
-  lookEvery: Duration.DurationInput = "1 second"
-) {
+export const makeRunner = Effect.fnUntraced(function* (queue: DeliveryQueue, send: Send) {
   const failpoint = yield* Failpoint
-  const untilRecorded = untilSettled((yield* Timings).settleWithin)
+  const { findDeliveriesEvery, settleWithin } = yield* Timings
+  const untilRecorded = untilSettled(settleWithin)
   const fibers = yield* FiberSet.make<void>()
   const running = new Map<string, Leased>()
   const wakeups = yield* Queue.sliding<void>(1)
@@ -100,12 +97,12 @@ export const makeRunner = Effect.fnUntraced(function* (
         })
       )
     )
-    if (claimed.length === 0) yield* Effect.timeoutOption(Queue.take(wakeups), lookEvery)
+    if (claimed.length === 0) yield* Effect.timeoutOption(Queue.take(wakeups), findDeliveriesEvery)
   })
 
   yield* claimDue.pipe(
     Effect.catchAllCause((cause) =>
-      Effect.zipRight(logFailure("Webhooks could not be taken on", cause), Effect.sleep(lookEvery))
+      Effect.zipRight(logFailure("Webhooks could not be taken on", cause), Effect.sleep(findDeliveriesEvery))
     ),
     Effect.forever,
     Effect.interruptible,

@@ -1,9 +1,11 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer, Ref, Struct } from "effect"
+import { Duration, Effect, Layer, Ref, Struct } from "effect"
 import type { RouteReport } from "../../../src/services/routing/CircuitRegistry.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
 import { RouteHealth } from "../../../src/services/routing/RouteHealth.ts"
+import { Timings } from "../../../src/services/runtime/Timings.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
+import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 const healthy = (route: string, more: Partial<RouteReport> = {}): RouteReport => ({
@@ -32,7 +34,9 @@ const register = Effect.gen(function* () {
 const instance = Effect.fnUntraced(function* (health: Ref.Ref<ReadonlyArray<RouteReport>>) {
   const id = yield* register
   const router = Layer.mock(ProviderRouter, { health: Ref.get(health) })
-  yield* Layer.build(Layer.provide(RouteHealth.publisher(Effect.succeed(id)), router))
+  yield* Layer.build(Layer.provide(RouteHealth.publisher(Effect.succeed(id)), router)).pipe(
+    Effect.provideService(Timings, complete({ publishHealthEvery: Duration.millis(200) }))
+  )
   return id
 })
 

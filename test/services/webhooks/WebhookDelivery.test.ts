@@ -2,12 +2,14 @@ import type { ServerResponse } from "node:http"
 import { SqlClient } from "@effect/sql"
 import { Context, Duration, Effect, Exit, Layer, Redacted, Scope, Struct } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
+import { Timings } from "../../../src/services/runtime/Timings.ts"
 import * as Outbox from "../../../src/services/webhooks/Outbox.ts"
 import * as WebhookDelivery from "../../../src/services/webhooks/WebhookDelivery.ts"
 import { type DeliveryQuery, Webhooks } from "../../../src/services/webhooks/Webhooks.ts"
 import { fetcherFor } from "../../fetching/ForeignServer.ts"
 import { eventually, times } from "../../harness/database/Money.ts"
 import { account, ledgers } from "../../harness/database/MoneyProcess.ts"
+import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import * as Receiver from "./WebhookReceiver.ts"
 
@@ -33,7 +35,9 @@ const customer = Effect.gen(function* () {
   }
 })
 
-const running = Layer.build(WebhookDelivery.layer)
+const running = Layer.build(WebhookDelivery.layer).pipe(
+  Effect.provideService(Timings, complete({ findDeliveriesEvery: Duration.millis(200) }))
+)
 
 withLayer(layer)("webhooks", (it) => {
   it.scoped("are signed for each endpoint with its secret, and have the same id", function* () {

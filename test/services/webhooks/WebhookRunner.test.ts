@@ -1,6 +1,8 @@
-import { Clock, Deferred, Effect, Exit, Fiber, Scope, TestClock } from "effect"
+import { Clock, Deferred, Duration, Effect, Exit, Fiber, Scope, TestClock } from "effect"
+import { Timings } from "../../../src/services/runtime/Timings.ts"
 import type { DeliveryQueue, Leased, Try } from "../../../src/services/webhooks/DeliveryQueue.ts"
 import { makeRunner, type Send } from "../../../src/services/webhooks/WebhookDelivery.ts"
+import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const leasedOf = (id: string, lane = "whe_1"): Leased => ({
@@ -54,6 +56,7 @@ const failing = (status: number): Try => ({ status, failure: `status ${status}` 
 const delivered: Try = { status: 204, failure: undefined }
 
 const lookEverySeconds = 600
+const timings = complete({ findDeliveriesEvery: Duration.seconds(lookEverySeconds) })
 
 /** When each try of a delivery was made, in seconds, until the runner has let it go. */
 const triesOf = Effect.fnUntraced(function* (answer: (tries: number) => Try) {
@@ -64,7 +67,7 @@ const triesOf = Effect.fnUntraced(function* (answer: (tries: number) => Try) {
       return answer(tries)
     })
   const { ends, queue, rests } = memoryQueue(leasedOf("1"))
-  yield* makeRunner(queue, send, `${lookEverySeconds} seconds`)
+  yield* Effect.provideService(makeRunner(queue, send), Timings, timings)
   for (let hours = 0; hours < 48 && ends.length === 0; hours++) yield* TestClock.adjust("1 hour")
   return { at, ends, rests }
 })
