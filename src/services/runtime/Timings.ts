@@ -30,6 +30,8 @@ export interface TimingValues {
   readonly pollVideoAfter: Duration.Duration
   /** Every instance looks for webhooks to deliver. */
   readonly findDeliveriesEvery: Duration.Duration
+  /** Every instance reads which organizations have webhook endpoints; charges of the others write no events. */
+  readonly readEndpointsEvery: Duration.Duration
   /** Every instance publishes its circuits, for `gateway providers` and the console. */
   readonly publishHealthEvery: Duration.Duration
   /** Every instance checks whether it can write media. */
@@ -51,6 +53,7 @@ export const productionTimings: TimingValues = {
   answerVideoWithin: Duration.seconds(10),
   pollVideoAfter: Duration.seconds(2),
   findDeliveriesEvery: Duration.seconds(1),
+  readEndpointsEvery: Duration.seconds(1),
   publishHealthEvery: Duration.seconds(2),
   checkMediaEvery: Duration.seconds(5)
 }

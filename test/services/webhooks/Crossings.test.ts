@@ -1,11 +1,13 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Exit, Layer, Schema, Struct } from "effect"
+import { Duration, Effect, Exit, Layer, Schema, Struct } from "effect"
 import { type CapPeriod, KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { refundFailed } from "../../../src/services/ledger/RefundSql.ts"
+import { Timings } from "../../../src/services/runtime/Timings.ts"
 import { eventually, times } from "../../harness/database/Money.ts"
 import { account, ledgers } from "../../harness/database/MoneyProcess.ts"
+import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 const usd = (amount: number) => NanoUsd(BigInt(Math.round(amount * 1e9)))
@@ -61,7 +63,9 @@ const customer = Effect.fnUntraced(function* (url: string | null = "https://hook
   }
 })
 
-const layer = Layer.provideMerge(Organizations.layer, ledgers)
+const layer = Layer.provideMerge(Organizations.layer, ledgers).pipe(
+  Layer.provide(Layer.succeed(Timings, complete({ readEndpointsEvery: Duration.millis(100) })))
+)
 
 withLayer(layer)("credits.low", (it) => {
   it.scoped("is written by the charge that takes the balance below the threshold, and by no other", function* () {
