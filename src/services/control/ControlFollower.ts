@@ -5,6 +5,7 @@ import { Catalog, type CatalogSnapshot } from "../catalog/Catalog.ts"
 import { keepPriceLists } from "../catalog/PriceLists.ts"
 import { Instance } from "../instance/Instance.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
+import { Timings } from "../runtime/Timings.ts"
 import { toStorable } from "../sql/Statement.ts"
 
 const Controls = Schema.Struct({
@@ -34,6 +35,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
       const catalog = yield* Catalog
       const router = yield* ProviderRouter
       const instance = yield* Instance
+      const { readControlsEvery } = yield* Timings
       const resets = new Map<string, number>()
       let generation: number | undefined
       let problem: string | null = null
@@ -130,7 +132,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
       yield* Effect.ignore(Effect.uninterruptible(removeDead))
       yield* follow.pipe(
         Effect.catchAllCause((cause) => Effect.logDebug("Controls of operators could not be read", cause)),
-        Effect.schedule(Schedule.spaced("1 second")),
+        Effect.schedule(Schedule.spaced(readControlsEvery)),
         Effect.forkScoped
       )
       return ControlFollower.of({ reload })

@@ -32,6 +32,8 @@ export interface TimingValues {
   readonly findDeliveriesEvery: Duration.Duration
   /** Every instance reads which organizations have webhook endpoints; charges of the others write no events. */
   readonly readEndpointsEvery: Duration.Duration
+  /** Every instance reads the controls of operators: disabled routes, resets, reloads. Promised within 2 seconds. */
+  readonly readControlsEvery: Duration.Duration
   /** Every instance publishes its circuits, for `gateway providers` and the console. */
   readonly publishHealthEvery: Duration.Duration
   /** Every instance checks whether it can write media. */
@@ -54,6 +56,7 @@ export const productionTimings: TimingValues = {
   pollVideoAfter: Duration.seconds(2),
   findDeliveriesEvery: Duration.seconds(1),
   readEndpointsEvery: Duration.seconds(1),
+  readControlsEvery: Duration.seconds(1),
   publishHealthEvery: Duration.seconds(2),
   checkMediaEvery: Duration.seconds(5)
 }

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Context, Effect, Layer, Logger, Ref } from "effect"
+import { Context, Duration, Effect, Layer, Logger, Ref } from "effect"
 import { Catalog, type CatalogSnapshot } from "../../../src/services/catalog/Catalog.ts"
 import { CatalogInvalid } from "../../../src/services/catalog/Problem.ts"
 import { CatalogReloads } from "../../../src/services/control/CatalogReloads.ts"
@@ -7,9 +7,11 @@ import { ControlFollower } from "../../../src/services/control/ControlFollower.t
 import { RouteControls } from "../../../src/services/control/RouteControls.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import { ProviderRouter } from "../../../src/services/routing/ProviderRouter.ts"
+import { Timings } from "../../../src/services/runtime/Timings.ts"
 import { eventually, times } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { load } from "../../harness/fixtures/Catalogs.ts"
+import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 
 const problem = new CatalogInvalid({ problems: [{ file: "c.yaml", line: 3, key: "models", message: "is missing" }] })
@@ -49,7 +51,8 @@ const follow = Effect.gen(function* () {
       })
     ),
     Layer.provide(Layer.mock(Instance, { isAdmitting: () => true, id: Ref.get(id) })),
-    Layer.provide(Logger.remove(Logger.defaultLogger))
+    Layer.provide(Logger.remove(Logger.defaultLogger)),
+    Layer.provide(Layer.succeed(Timings, complete({ readControlsEvery: Duration.millis(200) })))
   )
   const context = yield* Layer.build(layers)
   const seen = (isSo: () => boolean) => eventually(Effect.sync(isSo), (is) => is)
@@ -97,7 +100,7 @@ withLayer(services)("the controls of an operator", (it) => {
       yield* reset("m@d")
       yield* reset("m@e")
       yield* seen(() => told.reset.length === 2)
-      yield* Effect.sleep("1500 millis")
+      yield* Effect.sleep("500 millis")
       assert.sameMembers(told.reset, ["m@d", "m@e"])
     })
   })
