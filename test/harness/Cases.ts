@@ -1,7 +1,10 @@
 /** How much a test does: a short form in `npm test`, every case in the project `long` of `npm run test:slow`. */
 
-/** vitest.config.ts sets the variable. */
-export const hasAllCases = process.env["TEST_CASES"] === "all"
+/** A number of cases, or `all`; set by vitest.config.ts or by hand. */
+const wanted = process.env["TEST_CASES"]
 
-/** How many cases a property runs: at most 20, or all of them. The name of its file ends in `.long.test.ts`. */
-export const runs = (all: number): number => (hasAllCases ? all : Math.min(all, 20))
+export const hasAllCases = wanted === "all"
+
+/** How many cases a property runs: at most 20 unless more are wanted. The name of its file ends in `.long.test.ts`. */
+export const runs = (all: number): number =>
+  hasAllCases ? all : wanted === undefined ? Math.min(all, 20) : Number(wanted)

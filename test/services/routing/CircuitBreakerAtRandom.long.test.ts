@@ -4,6 +4,7 @@ import type { Permit } from "../../../src/services/routing/Circuit.ts"
 import { failure } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { acme, bench, fault, minute, other, outage, second } from "./CircuitBench.ts"
+import { runs } from "../../harness/Cases.ts"
 
 interface Probe {
   readonly openUntil: number
@@ -100,7 +101,7 @@ describe("after any events in any order", () => {
         for (const { name, permit } of admitted) circuit(name).leave(permit)
       }
     },
-    { fastCheck: { numRuns: 3000 } }
+    { fastCheck: { numRuns: runs(3000) } }
   )
 
   it.prop(
@@ -115,6 +116,6 @@ describe("after any events in any order", () => {
         for (let times = 0; times < 20; times++) assert.isDefined(enter(name, now + 60 * minute, other))
       }
     },
-    { fastCheck: { numRuns: 3000 } }
+    { fastCheck: { numRuns: runs(3000) } }
   )
 })

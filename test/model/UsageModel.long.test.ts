@@ -10,6 +10,7 @@ import { times } from "../harness/database/Money.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, liveOver } from "../harness/It.ts"
 import { assertExact, insert, insertBy, leaveUncounted, queued } from "../services/telemetry/UsageRows.ts"
+import { runs } from "../harness/Cases.ts"
 
 const hour = 3_600_000
 const begin = Date.parse("2026-03-01T00:00:00Z")
@@ -147,7 +148,6 @@ const run = Effect.fnUntraced(function* (
   yield* assertExact({ by: "day" }, { by: "tag" })
 })
 
-const runs = Math.ceil(Number(process.env["MODEL_RUNS"] ?? 400) / 20)
 const seed = process.env["MODEL_SEED"] === undefined ? {} : { seed: Number(process.env["MODEL_SEED"]) }
 
 describe.concurrent("the totals of usage", () => {
@@ -160,7 +160,7 @@ describe.concurrent("the totals of usage", () => {
       const property = fc.asyncProperty(fc.array(fc.tuple(command, query), { minLength: 5, maxLength: 14 }), (steps) =>
         runPromise(run(clients, steps))
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: runs, endOnFailure: true, ...seed }))
+      yield* Effect.promise(() => fc.assert(property, { numRuns: Math.ceil(runs(400) / 20), endOnFailure: true, ...seed }))
     },
     300_000
   )

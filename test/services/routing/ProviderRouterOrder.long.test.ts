@@ -20,6 +20,7 @@ import {
 } from "../../fakes/ProviderFake.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { a, after, b, c, circuitOf, complete, outage, outcome, routed, streamWhole } from "./RoutedCalls.ts"
+import { runs } from "../../harness/Cases.ts"
 
 describe("the routes of a model", () => {
   it.effect("are tried in order of preference, not in that of the catalog", () => {
@@ -182,7 +183,7 @@ describe("a router under random faults", () => {
         { requestTimeoutSeconds: 15, firstByteTimeoutSeconds: 6 }
       )
     },
-    { fastCheck: { numRuns: 60 } }
+    { fastCheck: { numRuns: runs(60) } }
   )
 })
 

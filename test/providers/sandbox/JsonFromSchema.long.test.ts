@@ -3,6 +3,7 @@ import { FastCheck as fc } from "effect"
 import { jsonFromSchema } from "../../../src/providers/sandbox/json/JsonFromSchema.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { formats, object, schema } from "./JsonSchemas.ts"
+import { runs } from "../../harness/Cases.ts"
 
 const ajv = new Ajv2020({ strict: false, allErrors: false, formats })
 
@@ -26,7 +27,7 @@ describe("jsonFromSchema", () => {
       fc.property(schema, fc.string({ maxLength: 60 }), (one, prompt) => {
         assertValid(one, prompt)
       }),
-      { numRuns: 400, seed: 7 }
+      { numRuns: runs(400), seed: 7 }
     )
   })
 
@@ -35,7 +36,7 @@ describe("jsonFromSchema", () => {
       fc.property(schema, fc.string(), (one, prompt) => {
         assert.deepStrictEqual(jsonFromSchema(one, prompt), jsonFromSchema(one, prompt))
       }),
-      { numRuns: 100, seed: 8 }
+      { numRuns: runs(100), seed: 8 }
     )
   })
 
@@ -143,7 +144,7 @@ describe("jsonFromSchema", () => {
         const text = { type: "string", ...limits }
         assert.strictEqual(jsonFromSchema({ ...text, pattern }, "Oslo"), jsonFromSchema(text, "Oslo"))
       }),
-      { numRuns: 100, seed: 9 }
+      { numRuns: runs(100), seed: 9 }
     )
     const text = { type: "string", minLength: 30, maxLength: 30 }
     assert.strictEqual(jsonFromSchema({ ...text, pattern: "^[A-Z]{3}$" }, "Oslo"), assertValid(text, "Oslo"))

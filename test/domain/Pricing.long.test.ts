@@ -4,6 +4,7 @@ import type { ChatPricing } from "../../src/domain/Model.ts"
 import * as Pricing from "../../src/domain/Pricing.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { agents, bound, chatModel, flat, request, tiered, usd, user } from "./PricedChats.ts"
+import { runs } from "../harness/Cases.ts"
 
 const usage = (over: Partial<Usage>): Usage => ({ ...Pricing.noUsage, ...over })
 /** The same price by rationals: numerator over 1e6, then the ceiling. */
@@ -123,7 +124,7 @@ describe("chatHold", () => {
         const most = { ...spent, prompt: limit, completion: maxTokens }
         assert.isTrue(Pricing.chatCharge(pricing, most) <= chatHold(model, asked))
       }),
-      { numRuns: 300 }
+      { numRuns: runs(300) }
     )
   })
 })
@@ -200,7 +201,7 @@ describe("chatCharge", () => {
       fc.property(anyPricing, anyUsage(2_000_000), (pricing, of) => {
         assert.strictEqual(Pricing.chatCharge(pricing, of), oracle(pricing, of))
       }),
-      { numRuns: 1000 }
+      { numRuns: runs(1000) }
     )
   })
 
@@ -210,7 +211,7 @@ describe("chatCharge", () => {
         const more = { ...of, prompt: of.prompt + prompt, completion: of.completion + completion }
         assert.isTrue(Pricing.chatCharge(tiered, of) <= Pricing.chatCharge(tiered, more))
       }),
-      { numRuns: 300 }
+      { numRuns: runs(300) }
     )
   })
 

@@ -2,6 +2,7 @@ import { FastCheck } from "effect"
 import { countValues, jsonTexts, nestsWithin } from "../../src/domain/Json.ts"
 import { runAtOnce } from "../../src/services/runtime/EventLoop.ts"
 import { assert, describe, it } from "../harness/It.ts"
+import { runs } from "../harness/Cases.ts"
 
 const written = (value: unknown): string => [...jsonTexts(value)].join("")
 
@@ -16,7 +17,7 @@ describe("JSON in pieces", () => {
       FastCheck.property(FastCheck.jsonValue({ stringUnit: "binary" }), (value) =>
         assert.strictEqual(written(value), JSON.stringify(value))
       ),
-      { numRuns: 1_000 }
+      { numRuns: runs(1_000) }
     )
   })
 
@@ -55,7 +56,7 @@ describe("counting the values of a text", () => {
         const found = runAtOnce(countValues(text))
         assert.strictEqual(found, valuesIn(value) + empty)
       }),
-      { numRuns: 1_000 }
+      { numRuns: runs(1_000) }
     )
   })
 })

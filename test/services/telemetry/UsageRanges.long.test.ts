@@ -1,6 +1,7 @@
 import { FastCheck } from "effect"
 import { type Range, rangesOf } from "../../../src/services/telemetry/UsageRanges.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { runs } from "../../harness/Cases.ts"
 
 const hour = 3_600_000
 const day = 24 * hour
@@ -51,7 +52,7 @@ describe("what is read of a time", () => {
         assert.isTrue(days.every((one) => one.from % day === 0 && one.to % day === 0 && one.from >= filledFrom))
         assert.isTrue(hours.every((one) => one.from % hour === 0 && one.to % hour === 0 && one.from >= filledFrom))
       }),
-      { numRuns: 2_000 }
+      { numRuns: runs(2_000) }
     )
   })
 })

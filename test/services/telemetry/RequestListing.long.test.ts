@@ -11,6 +11,7 @@ import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { brokenTotals, leaveUncounted } from "./UsageRows.ts"
+import { runs } from "../../harness/Cases.ts"
 
 const begin = Date.parse("2026-03-01T00:00:00Z")
 const hour = 3_600_000
@@ -120,10 +121,10 @@ const readAll = Effect.gen(function* () {
 })
 
 /** Every query, page by page, is what all rows leave of it. */
-const check = Effect.fnUntraced(function* (runs: number, seed: number) {
+const check = Effect.fnUntraced(function* (queryCount: number, seed: number) {
   const { list } = yield* RequestLog
   const all = yield* readAll
-  for (const query of fc.sample(queries, { numRuns: runs, seed })) {
+  for (const query of fc.sample(queries, { numRuns: queryCount, seed })) {
     const listed: Array<string> = []
     while (true) {
       const page = yield* list(OrganizationScope.all, { ...query, after: listed.at(-1) })
@@ -147,9 +148,9 @@ withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("a list of 
     yield* sql`INSERT INTO usage_tags (day, org_id, tag, number)
         SELECT '2026-03-07', 'org0', 'tag ' || i, i FROM generate_series(1, 1000) AS i`
     yield* sql.unsafe(rows(0.25))
-    yield* check(120, 1)
+    yield* check(runs(120), 1)
     yield* countUsage
-    yield* check(80, 3)
+    yield* check(runs(80), 3)
     assert.deepStrictEqual(yield* brokenTotals, [])
     // While the totals lack rows of before.
     yield* sql`UPDATE usage_bounds SET filled_from = ${new Date(begin + 100 * hour)}`

@@ -15,6 +15,7 @@ import { chatOf, hear } from "../../contracts/ChatHarness.ts"
 import { type ChatWire, routeTo } from "../../contracts/ChatHosts.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { chatWires } from "../../providers/ChatWires.ts"
+import { runs } from "../../harness/Cases.ts"
 
 const name = { id: "x_0a", created: 7, model: "m" }
 const usage = { prompt: 1, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
@@ -180,7 +181,7 @@ describe("every frame of a host's stream is JSON", () => {
         const { events, failure } = await Effect.runPromise(Effect.provide(hearing, hostOf(Buffer.from(stream))))
         assert.isNotEmpty(parseFrames(encode(dialect, request, [events], failure === undefined)))
       }),
-      { numRuns: 50 }
+      { numRuns: runs(50) }
     )
   })
 })

@@ -43,7 +43,6 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 2, arbitrary: fc.record({ do: fc.constant<"sweep">("sweep") }) }
 )
 
-const runs = Number(process.env["MODEL_RUNS"] ?? 400)
 const seed = process.env["MODEL_SEED"] === undefined ? {} : { seed: Number(process.env["MODEL_SEED"]) }
 
 const services = bench.pipe(Layer.provideMerge(LedgerAdmin.layer), Layer.provideMerge(Postgres.layer))
@@ -59,7 +58,7 @@ describe("the ledger of two processes", () => {
         const property = fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 14 }), (commands) =>
           run(runCommands(both, commands))
         )
-        yield* Effect.promise(() => fc.assert(property, { numRuns: runs, ...seed }))
+        yield* Effect.promise(() => fc.assert(property, { numRuns: runs(400), ...seed }))
         assert.deepStrictEqual((yield* (yield* LedgerAdmin).verify).violations, [])
       }).pipe(Effect.scoped, Effect.provide(services), Logger.withMinimumLogLevel(LogLevel.None)),
     600_000

@@ -2,6 +2,7 @@ import { Either, FastCheck } from "effect"
 import { parseJson } from "../../src/http/body/JsonParser.ts"
 import * as EventLoop from "../../src/services/runtime/EventLoop.ts"
 import { assert, describe, it } from "../harness/It.ts"
+import { runs } from "../harness/Cases.ts"
 
 const limits = { levels: 10, values: 1_000, members: 100, nameBytes: 500, numberBytes: 400 }
 
@@ -40,7 +41,7 @@ describe("the parser in steps", () => {
       FastCheck.property(FastCheck.jsonValue(), FastCheck.constantFrom(undefined, 1, "\t"), (value, space) =>
         assertSame(JSON.stringify(value, null, space))
       ),
-      { numRuns: 1_000 }
+      { numRuns: runs(1_000) }
     )
   })
 
@@ -52,7 +53,7 @@ describe("the parser in steps", () => {
         assertSame(JSON.stringify(text))
         assertSame(`["${escaped(text)}"]`)
       }),
-      { numRuns: 500 }
+      { numRuns: runs(500) }
     )
   })
 
@@ -77,7 +78,7 @@ describe("the parser in steps", () => {
           assertSame(text.slice(0, at) + inserted + text.slice(at + removed))
         }
       ),
-      { numRuns: 5_000 }
+      { numRuns: runs(5_000) }
     )
   })
 

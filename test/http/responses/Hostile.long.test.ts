@@ -5,6 +5,7 @@ import { responseJson } from "../../../src/http/responses/Response.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { runs } from "../../harness/Cases.ts"
 
 const name = { id: "resp_0a", created: 7, model: "m" }
 const usage = { prompt: 1, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }
@@ -103,7 +104,7 @@ describe("any body of the Responses convention", () => {
         )
         return assert.deepStrictEqual(Reflect.get(Object(sent.at(-1)), "response"), whole)
       }),
-      { numRuns: 1_000 }
+      { numRuns: runs(1_000) }
     )
     assert.isAbove(read, 50)
   })

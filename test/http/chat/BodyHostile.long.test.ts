@@ -3,6 +3,7 @@ import { decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
 import { ChatCompletionRequest } from "../../../src/http/chat/Schema.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { base, call, hi, imageUrl, png, said, tool, unchecked } from "./ChatBodies.ts"
+import { runs } from "../../harness/Cases.ts"
 
 const { refusal, taken } = unchecked
 
@@ -77,7 +78,7 @@ describe("any body of a chat", () => {
   }
 
   it("never makes the decoder throw where it is JSON", () => {
-    FastCheck.assert(FastCheck.property(FastCheck.jsonValue(), verdict), { numRuns: 1000 })
+    FastCheck.assert(FastCheck.property(FastCheck.jsonValue(), verdict), { numRuns: runs(1000) })
   })
 
   it("never makes the decoder throw where one value is replaced", () => {
@@ -112,7 +113,7 @@ describe("any body of a chat", () => {
       FastCheck.property(FastCheck.constantFrom(...every), FastCheck.jsonValue(), (path, what) =>
         verdict(put(whole, path, what))
       ),
-      { numRuns: 2000 }
+      { numRuns: runs(2000) }
     )
   })
 
@@ -126,7 +127,7 @@ describe("any body of a chat", () => {
         if (Either.isRight(result)) accepted++
         else assert.match(result.left.message, spanning)
       }),
-      { numRuns: 300 }
+      { numRuns: runs(300) }
     )
     assert.isAbove(accepted, 30)
   })

@@ -5,6 +5,7 @@ import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import { utf8Bytes } from "../../../src/domain/Pricing.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
 import { assert, describe, testOver } from "../../harness/It.ts"
+import { runs } from "../../harness/Cases.ts"
 
 const request = (messages: ReadonlyArray<Message>, more: Partial<ChatRequest> = {}): ChatRequest => ({
   model: "m",
@@ -65,7 +66,7 @@ describe("the token count of a text", () => {
         fc.string({ maxLength: 2000 }),
         fc.stringOf(fc.constantFrom(" ", "a", "\n", "é", "<|endoftext|>", "\ud83d"), { maxLength: 1500 })
       ),
-      { numRuns: 300, seed: 1 }
+      { numRuns: runs(300), seed: 1 }
     )
     for (const text of texts) assert.isAtMost(yield* tokens.count(text), utf8Bytes(text))
   })

@@ -1,6 +1,7 @@
 import { FastCheck as fc } from "effect"
 import * as Pricing from "../../src/domain/Pricing.ts"
 import { assert, describe, it } from "../harness/It.ts"
+import { runs } from "../harness/Cases.ts"
 
 const price: fc.Arbitrary<Pricing.HoldPrice> = fc.record({
   prompt: fc.bigInt({ min: 0n, max: 10n ** 17n }),
@@ -20,7 +21,7 @@ describe("the output within a budget", () => {
         assert.isAtMost(output, of.cap)
         assert.isTrue(output === of.cap || Pricing.holdFor(of, output + 1) > amount, "one more token would fit")
       }),
-      { numRuns: 2000 }
+      { numRuns: runs(2000) }
     )
   })
 

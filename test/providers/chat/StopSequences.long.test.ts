@@ -3,6 +3,7 @@ import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
 import { Cut, cutAnswer, cutPull } from "../../../src/providers/chat/StopSequences.ts"
 import { type ChatPull, ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { runs } from "../../harness/Cases.ts"
 
 /** Reads on until the first stop sequence is complete, the longest of those that end there. */
 const expected = (text: string, stops: ReadonlyArray<string>): string => {
@@ -27,7 +28,7 @@ describe("stop sequences", () => {
           stops.some((stop) => pieces.join("").includes(stop))
         )
       }),
-      { numRuns: 2_000 }
+      { numRuns: runs(2_000) }
     )
   })
 

@@ -4,9 +4,10 @@ import { make, type Random } from "../../harness/fixtures/Random.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import type { StripeAccount } from "../../harness/stripe/StripeAccount.ts"
 import { database, dollar, payer } from "./PaymentBench.ts"
+import { runs } from "../../harness/Cases.ts"
 
 /** 2,000 take some minutes. */
-const runs = Number(process.env["PAYMENT_RUNS"] ?? process.env["MODEL_RUNS"] ?? 200)
+const count = runs(200)
 const atOnce = 8
 
 /** What becomes of the payment, in cents: 20 USD, of which two parts are refunded and all or some is disputed. */
@@ -87,11 +88,11 @@ withLayer(database)("a payment with two partial refunds and a dispute", (it) => 
   it.effect(
     "comes to the same ledger whatever the order of its events and however often they come",
     function* () {
-      const seeds = Array.from({ length: runs }, (_, index) => `${process.env["PAYMENT_SEED"] ?? "orders"} ${index}`)
+      const seeds = Array.from({ length: count }, (_, index) => `${process.env["PAYMENT_SEED"] ?? "orders"} ${index}`)
       yield* Effect.forEach(seeds, runOne, { concurrency: atOnce, discard: true })
       const { verify } = yield* LedgerAdmin
       assert.deepStrictEqual((yield* verify).violations, [])
     },
-    300_000 + runs * 500
+    300_000 + count * 500
   )
 })

@@ -2,6 +2,7 @@ import { Effect, FastCheck as fc } from "effect"
 import { toUsdText } from "../../../src/domain/Money.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { checked, flat, priced, proposedOf } from "./Proposed.ts"
+import { runs } from "../../harness/Cases.ts"
 
 const nano = fc.bigInt({ min: 1n, max: 1_000_000_000_000_000n })
 const plainName = fc.stringMatching(/^[a-z][a-z0-9.-]{0,12}$/)
@@ -106,7 +107,7 @@ const formats: ReadonlyArray<readonly [kind: string, write: (entries: Entries) =
 describe("whatever the feed", () => {
   for (const [kind, write] of formats) {
     it.scoped(`what is proposed of ${kind} passes the check and has its prices`, function* () {
-      const samples = fc.sample(fc.dictionary(name, entry, { minKeys: 1, maxKeys: 6 }), { numRuns: 25, seed: 7 })
+      const samples = fc.sample(fc.dictionary(name, entry, { minKeys: 1, maxKeys: 6 }), { numRuns: runs(25), seed: 7 })
       let count = 0
       for (const entries of samples) {
         const { proposals, yaml } = yield* proposedOf(write(entries))
@@ -136,7 +137,7 @@ describe("whatever the feed", () => {
   }
 
   it.scoped("a document of any shape is refused or proposes nothing that fails the check", function* () {
-    for (const document of fc.sample(fc.jsonValue(), { numRuns: 60, seed: 3 })) {
+    for (const document of fc.sample(fc.jsonValue(), { numRuns: runs(60), seed: 3 })) {
       const refused = yield* Effect.either(proposedOf(document))
       if (refused._tag === "Left") assert.strictEqual(refused.left._tag, "FeedInvalid")
     }

@@ -7,6 +7,7 @@ import { Ledger } from "../../src/services/ledger/Ledger.ts"
 import { account, anotherProcess, ledgers, one } from "../harness/database/MoneyProcess.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { type Command, LimitsModel, limits, type Verdict } from "./LimitsModel.ts"
+import { runs } from "../harness/Cases.ts"
 
 const tokens = fc.oneof({ weight: 5, arbitrary: fc.integer({ min: 1, max: 60 }) }, fc.constant(400))
 const hold = fc.nat(9)
@@ -29,7 +30,6 @@ const command: fc.Arbitrary<Command> = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant<"step">("step"), seconds: fc.constantFrom(20, 60) }) }
 )
 
-const runs = Number(process.env["MODEL_RUNS"] ?? 100)
 const seed = process.env["MODEL_SEED"] === undefined ? {} : { seed: Number(process.env["MODEL_SEED"]) }
 
 const Windows = Schema.decodeUnknown(Schema.Array(Schema.Struct({ used: Schema.NumberFromString })))
@@ -139,7 +139,7 @@ describe("the limits of a key at two processes", () => {
         const property = fc.asyncProperty(fc.array(command, { minLength: 1, maxLength: 14 }), (commands) =>
           run(runCommands([left, right], commands))
         )
-        yield* Effect.promise(() => fc.assert(property, { numRuns: runs, ...seed }))
+        yield* Effect.promise(() => fc.assert(property, { numRuns: runs(100), ...seed }))
       }).pipe(Effect.scoped, Effect.provide(ledgers)),
     600_000
   )

@@ -19,6 +19,7 @@ import {
   spoken,
   test
 } from "./Sandbox.ts"
+import { runs } from "../../harness/Cases.ts"
 
 const order = (type: ChatEvent["type"]): number =>
   ["reasoning", "content", "tool_call", "finish", "usage"].indexOf(type)
@@ -158,7 +159,7 @@ const anyRequest: fc.Arbitrary<ChatRequest> = fc
 describe("any request", () => {
   test("is answered within its tokens, by a stream exactly as in one piece", function* () {
     const chat = yield* chatOf
-    for (const asked of fc.sample(anyRequest, { numRuns: 200, seed: 3 })) {
+    for (const asked of fc.sample(anyRequest, { numRuns: runs(200), seed: 3 })) {
       const answer = yield* chat.complete(route(), asked)
       const { failure, pulls } = yield* hearFrom(chat, asked)
       assert.isUndefined(failure)

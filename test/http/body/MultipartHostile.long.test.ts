@@ -1,6 +1,7 @@
 import { Either, FastCheck } from "effect"
 import { assert, describe, it } from "../../harness/It.ts"
 import { boundary, filePart, formOf, formType, rawPart, readForm, readParts, textPart } from "./Forms.ts"
+import { runs } from "../../harness/Cases.ts"
 
 const malformed = "The form is not valid multipart/form-data."
 const noBoundary =
@@ -111,7 +112,7 @@ describe("a malformed form", () => {
         readParts(pieces.join(""))
         readParts(formOf([textPart("a", "1")]), `multipart/form-data; boundary=${pieces.join("")}${odd}`)
       }),
-      { numRuns: 2000 }
+      { numRuns: runs(2000) }
     )
   })
 
