@@ -174,7 +174,7 @@ export const bugs: ReadonlyArray<Bug> = [
     file: "src/domain/Pricing.ts",
     find: "const cached = Math.min(count(usage.cached), prompt)",
     replace: "const cached = count(usage.cached)",
-    caughtBy: ["test/providers/openai-chat/Response.test.ts", "test/domain/Pricing.test.ts"]
+    caughtBy: ["test/providers/openai-chat/Response.test.ts", "test/domain/Pricing.long.test.ts"]
   },
   {
     name: "a provider that forbids the account keeps its route",

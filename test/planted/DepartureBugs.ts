@@ -83,7 +83,7 @@ export const departureBugs: ReadonlyArray<Bug> = [
     file: "src/domain/Pricing.ts",
     find: "if (prompt <= limit && completion <= limit && webSearches <= maxSearches) return",
     replace: "if (limit > 0) return",
-    caughtBy: ["test/domain/Pricing.test.ts", "test/http/chat/Charges.test.ts"]
+    caughtBy: ["test/domain/Pricing.long.test.ts", "test/http/chat/Charges.test.ts"]
   },
   {
     name: "a stream shows its host's counts instead of those that are billed",

@@ -8,7 +8,7 @@ const ofTags = "migrations/0037_request_tags.sql"
 const ofCounts = "migrations/0039_counts_of_media.sql"
 const keyLimits = "test/services/ledger/KeyLimits.test.ts"
 const organizationCaps = "test/services/ledger/OrganizationCaps.test.ts"
-const model = "test/model/LimitsModel.test.ts"
+const model = "test/model/LimitsModel.long.test.ts"
 const auth = "test/services/access/Auth.test.ts"
 
 /** Bugs in what limits keys, organizations and tags. */

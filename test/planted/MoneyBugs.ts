@@ -4,7 +4,7 @@ const holdSql = "src/services/ledger/HoldSql.ts"
 const refundSql = "src/services/ledger/RefundSql.ts"
 const releaseSql = "src/services/ledger/ReleaseSql.ts"
 const settleSql = "src/services/ledger/SettleSql.ts"
-const model = "test/model/LedgerModel.test.ts"
+const model = "test/model/LedgerModel.long.test.ts"
 
 export const moneyBugs: ReadonlyArray<Bug> = [
   {
@@ -104,7 +104,7 @@ export const moneyBugs: ReadonlyArray<Bug> = [
     file: refundSql,
     find: "coalesce(hold.charged, 0) - before.amount AS remaining",
     replace: "coalesce(hold.charged, 0) AS remaining",
-    caughtBy: ["test/services/ledger/LedgerAlongside.test.ts"]
+    caughtBy: ["test/services/ledger/LedgerAlongside.slow.test.ts"]
   },
   {
     name: "a refund leaves the key's spend as it was",
@@ -182,56 +182,56 @@ export const moneyBugs: ReadonlyArray<Bug> = [
     file: "src/domain/Pricing.ts",
     find: "NanoUsd((total + tokensPerPrice - 1n) / tokensPerPrice)",
     replace: "NanoUsd(total / tokensPerPrice)",
-    caughtBy: ["test/domain/Pricing.test.ts"]
+    caughtBy: ["test/domain/Pricing.long.test.ts"]
   },
   {
     name: "cached tokens are paid for twice",
     file: "src/domain/Pricing.ts",
     find: "BigInt(prompt - cached - cacheWrite) * rates.prompt",
     replace: "BigInt(prompt - cacheWrite) * rates.prompt",
-    caughtBy: ["test/domain/Pricing.test.ts"]
+    caughtBy: ["test/domain/Pricing.long.test.ts"]
   },
   {
     name: "what is kept for an hour costs as little as any other cache write",
     file: "src/domain/Pricing.ts",
     find: "BigInt(cacheWriteHour) * rates.cacheWriteHour",
     replace: "BigInt(cacheWriteHour) * rates.cacheWrite",
-    caughtBy: ["test/domain/Pricing.test.ts", "test/http/chat/AgentPrices.test.ts"]
+    caughtBy: ["test/domain/Pricing.long.test.ts", "test/http/chat/AgentPrices.test.ts"]
   },
   {
     name: "a hold forgets what is kept for an hour",
     file: "src/domain/Pricing.ts",
     find: "max(prompt, cachedPrompt, cacheWrite, cacheWriteHour)",
     replace: "max(prompt, cachedPrompt, cacheWrite)",
-    caughtBy: ["test/domain/Pricing.test.ts"]
+    caughtBy: ["test/domain/Pricing.long.test.ts"]
   },
   {
     name: "searches are free",
     file: "src/domain/Pricing.ts",
     find: "      searchTotal(pricing, webSearches)\n",
     replace: "      searchTotal(pricing, 0 * webSearches)\n",
-    caughtBy: ["test/domain/Pricing.test.ts", "test/http/chat/AgentPrices.test.ts"]
+    caughtBy: ["test/domain/Pricing.long.test.ts", "test/http/chat/AgentPrices.test.ts"]
   },
   {
     name: "a customer pays for searches that the hold does not cover",
     file: "src/domain/Pricing.ts",
     find: "webSearches > maxWebSearches ? {",
     replace: "webSearches < 0 ? {",
-    caughtBy: ["test/domain/Pricing.test.ts", "test/http/chat/AgentPrices.test.ts"]
+    caughtBy: ["test/domain/Pricing.long.test.ts", "test/http/chat/AgentPrices.test.ts"]
   },
   {
     name: "a hold covers the prompt alone",
     file: "src/domain/Pricing.ts",
     find: "roundUp(prompt + BigInt(output) * outputToken)",
     replace: "roundUp(prompt)",
-    caughtBy: ["test/domain/Pricing.test.ts"]
+    caughtBy: ["test/domain/Pricing.long.test.ts"]
   },
   {
     name: "a lowered cap costs more than its hold",
     file: "src/domain/Pricing.ts",
     find: "Number(left / outputToken)",
     replace: "Number(left / outputToken) + 1",
-    caughtBy: ["test/domain/HoldPrice.test.ts"]
+    caughtBy: ["test/domain/HoldPrice.long.test.ts"]
   },
   {
     name: "a lowered cap is told to the client and not to the provider",

@@ -1,6 +1,6 @@
 import type { Bug } from "./Bug.ts"
 
-const orders = "test/services/payments/EventOrders.test.ts"
+const orders = "test/services/payments/EventOrders.long.test.ts"
 const pages = "test/services/payments/Payments.test.ts"
 const payments = "src/services/payments/Payments.ts"
 const reconciliation = "src/services/payments/PaymentReconciliation.ts"

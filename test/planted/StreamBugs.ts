@@ -6,7 +6,7 @@ export const streamBugs: ReadonlyArray<Bug> = [
     file: "src/http/responses/Events.ts",
     find: 'members === "" ? `${head}}` : ',
     replace: "",
-    caughtBy: ["test/http/chat/Frames.test.ts"]
+    caughtBy: ["test/http/chat/Frames.long.test.ts"]
   },
   {
     name: "the end of a stream's time is the provider's, whoever keeps it waiting",
@@ -27,7 +27,7 @@ export const streamBugs: ReadonlyArray<Bug> = [
     file: "src/http/chat/Sse.ts",
     find: " || waitedMillis + waiting > tolerated",
     replace: "",
-    caughtBy: ["test/http/chat/Sse.test.ts", "test/http/errors/LongStreams.test.ts"]
+    caughtBy: ["test/http/chat/Sse.test.ts", "test/http/errors/LongStreams.slow.test.ts"]
   },
   {
     name: "who waits for a moment of a short stream has kept it waiting",
@@ -41,7 +41,7 @@ export const streamBugs: ReadonlyArray<Bug> = [
     file: "src/services/routing/RoutedStream.ts",
     find: "if (Option.exists(end, mayBeCutOff) && client",
     replace: "if (Option.isNone(end) && client",
-    caughtBy: ["test/http/errors/LongStreams.test.ts", "test/services/routing/StreamDeadlines.test.ts"]
+    caughtBy: ["test/http/errors/LongStreams.slow.test.ts", "test/services/routing/StreamDeadlines.test.ts"]
   },
   {
     name: "a host that nobody reads is silent",

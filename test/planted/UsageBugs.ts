@@ -2,7 +2,7 @@ import type { Bug } from "./Bug.ts"
 
 const file = "migrations/0030_uncounted_requests.sql"
 const counting = "test/services/telemetry/UsageCounting.test.ts"
-const model = "test/model/UsageModel.test.ts"
+const model = "test/model/UsageModel.long.test.ts"
 
 /** Bugs in what requests come to in reports. */
 export const usageBugs: ReadonlyArray<Bug> = [
