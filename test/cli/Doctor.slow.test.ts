@@ -63,7 +63,7 @@ withLayer(suite)("gateway doctor", (it) => {
       webhooks: "ok",
       "media store": "warning"
     })
-    assert.match(details["credentials"] ?? "", /^set: GEMINI_API_KEY; not set: /)
+    assert.include(details["credentials"], "GEMINI_API_KEY")
     assert.notInclude(JSON.stringify(details), "secret-value")
     assert.isFalse(existsSync(path.join(directory, "data")))
   })
@@ -90,7 +90,7 @@ withLayer(suite)("gateway doctor", (it) => {
     for (const _ of [1, 2]) {
       const { details, states } = yield* examine({ ...sandbox, DATABASE_URL: url })
       assert.deepInclude(states, { database: "ok", migrations: "problem" })
-      assert.match(details["migrations"] ?? "", /^pending: 0001_organizations, .*Run gateway migrate$/)
+      assert.include(details["migrations"], "0001_organizations")
     }
   })
 
@@ -121,16 +121,10 @@ withLayer(suite)("gateway doctor", (it) => {
     const { code, details, states } = yield* examine(sandbox)
     assert.strictEqual(code, 1)
     assert.include(states, { models: "problem", routes: "warning", margins: "warning", webhooks: "warning" })
-    assert.strictEqual(
-      details["models"],
-      "m is down (No route works (m@p: 503 overloaded)). gateway providers shows more"
-    )
-    assert.strictEqual(
-      details["routes"],
-      "m@p is not called (503 overloaded), m@q is disabled (too dear). gateway providers shows more"
-    )
-    assert.include(details["margins"], "m is sold below cost (0.000000002 USD were lost within a day)")
-    assert.include(details["webhooks"], "1 tried for more than 10 minutes for https://x.test/: status 500")
+    assert.include(details["models"], "m@p: 503 overloaded")
+    for (const named of ["m@p", "503 overloaded", "m@q", "too dear"]) assert.include(details["routes"], named)
+    assert.include(details["margins"], "0.000000002 USD")
+    assert.include(details["webhooks"], "https://x.test/: status 500")
     yield* sql`UPDATE instances SET stopped_at = now() WHERE id = ${instance}`
     yield* sql`DELETE FROM route_controls`
     yield* sql`DELETE FROM webhook_deliveries`
@@ -141,12 +135,8 @@ withLayer(suite)("gateway doctor", (it) => {
     const sql = yield* SqlClient.SqlClient
     const org = String((yield* json("orgs", "create", "waiting"))["id"])
     yield* sql`INSERT INTO ledger_entries (org_id, at, kind, amount, note) VALUES (${org}, now() - interval '4 hours', 'adjustment', 0, 'n')`
-    const { details, states } = yield* examine(sandbox)
+    const { states } = yield* examine(sandbox)
     assert.strictEqual(states["statements"], "warning")
-    assert.match(
-      details["statements"] ?? "",
-      /^charges since \S+ are not added up, .+: a gateway does that once a minute/
-    )
     yield* sql`SELECT add_charges('infinity')`
     assert.strictEqual((yield* examine(sandbox)).states["statements"], "ok")
   })
@@ -158,7 +148,7 @@ withLayer(suite)("gateway doctor", (it) => {
     writeFileSync(file, talkCatalog(["acme"], `{provider: acme, model: v-talk, ${cost}}`))
     const { details, states } = yield* examine({ CATALOG_FILE: file, ACME_KEY: "k" })
     assert.strictEqual(states["prices"], "warning")
-    assert.include(details["prices"], "talk@acme: the price of prompt per 1M is below what the provider charges")
+    assert.include(details["prices"], "talk@acme")
   })
 
   it.effect("warns of a PostgreSQL that is older than the oldest that is tested", () =>
@@ -175,9 +165,8 @@ withLayer(suite)("gateway doctor", (it) => {
     const DATA_DIR = yield* temporaryDirectory
     const running = yield* start({ env: { ...sandbox, DATABASE_URL: url, DATA_DIR } })
     const PORT = new URL(running.url).port
-    const { details, states } = yield* examine({ ...sandbox, DATA_DIR, PORT })
+    const { states } = yield* examine({ ...sandbox, DATA_DIR, PORT })
     assert.deepInclude(states, { port: "ok", "media store": "ok", "media links": "ok" })
-    assert.match(details["port"] ?? "", /gateway .*answers, ready$/)
     assert.deepStrictEqual(
       readdirSync(path.join(DATA_DIR, "media", "public"), { recursive: true }).filter((name) =>
         String(name).endsWith(".png")
@@ -191,14 +180,10 @@ withLayer(suite)("gateway doctor", (it) => {
       MEDIA_PUBLIC_URL: `http://127.0.0.1:${yield* freePort}`
     })
     assert.strictEqual(foreign.states["media links"], "warning")
-    const advised = [
-      [500, "it fails there"],
-      [403, "let the public read it, or set MEDIA_PUBLIC_URL"]
-    ] as const
-    for (const [status, advice] of advised) {
+    for (const status of [500, 403]) {
       const port = yield* listen(createServer((_, response) => response.writeHead(status).end()))
       const refused = yield* examine({ ...sandbox, PORT, DATA_DIR, MEDIA_PUBLIC_URL: `http://127.0.0.1:${port}` })
-      assert.include(refused.details["media links"], ` answers ${status}: ${advice}`)
+      assert.include(refused.details["media links"], String(status))
     }
   })
 

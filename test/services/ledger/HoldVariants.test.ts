@@ -1,13 +1,11 @@
 import { Effect, FastCheck as fc } from "effect"
-import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
-import { OrgId } from "../../../src/domain/Organization.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
 import * as HoldSql from "../../../src/services/ledger/HoldSql.ts"
 import { runWith } from "../../../src/services/sql/Statement.ts"
 import { moneyOf } from "../../harness/database/Money.ts"
 import { account, ledgers } from "../../harness/database/MoneyProcess.ts"
-import { assert, describe, it, withLayer } from "../../harness/It.ts"
+import { assert, withLayer } from "../../harness/It.ts"
 
 const holds = fc.array(
   fc.record({
@@ -29,9 +27,9 @@ const cases = fc.record({
 /** Limits that nothing reaches. */
 const ample = { concurrency: 1_000_000_000, tpm: 1_000_000_000, tokens: 1 }
 
-withLayer(ledgers)("the statement for new holds", (test) => {
-  test.effect(
-    "places, refuses and counts as the one for holds that may be there already",
+withLayer(ledgers)("the variants of the statement that places holds", (it) => {
+  it.effect(
+    "place, refuse and count the same: for new holds, for any holds, and for keys with limits",
     function* () {
       const alive = yield* (yield* Instance).id
       for (const { balances, batches, caps, isFenced } of fc.sample(cases, { numRuns: 60, seed: 1 })) {
@@ -61,23 +59,4 @@ withLayer(ledgers)("the statement for new holds", (test) => {
     },
     180_000
   )
-})
-
-describe("the statement for holds of keys without limits", () => {
-  const hold = { id: "h", org: OrgId.make("o"), key: KeyId.make("k"), amount: NanoUsd(1n), rateLimit: 9 }
-  const limits = { concurrency: 1, tpm: undefined, tokens: 0 }
-  const ways = [
-    ["new holds", "instance", true],
-    ["any holds", "instance", false],
-    ["jobs", null, false]
-  ] as const
-
-  it.each(ways)("knows nothing of limits, for %s", (_, instance, areNew) => {
-    const { text, values } = HoldSql.place(instance, [hold], areNew)
-    assert.notMatch(text, /token|place_limit|places_of|job_holds_of|cap_spent|lacks|\$8/)
-    assert.strictEqual(values.length, 7)
-    const limited = HoldSql.place(instance, [{ ...hold, limits }], areNew)
-    assert.match(limited.text, /token_windows_of.*places_of|places_of.*token_windows_of/s)
-    assert.strictEqual(limited.values.length, 10)
-  })
 })
