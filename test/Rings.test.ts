@@ -171,7 +171,7 @@ describe("the rings", () => {
   it("are refused in every form of an import, with the file, the import and the rule", () => {
     for (const text of waysToImport("../database/Database.ts")) {
       assert.deepStrictEqual(findRefusals(new Map([["src/tracing/A.ts", text]])), [
-        "src/tracing/A.ts imports ../database/Database.ts: tracing may import services, tracing, node:, effect, @effect/opentelemetry, undici"
+        "src/tracing/A.ts imports ../database/Database.ts: tracing may import shared, services, tracing, node:, effect, @effect/opentelemetry, undici"
       ])
     }
   })
@@ -192,7 +192,7 @@ describe("the rings", () => {
 })
 
 const places: Readonly<Record<string, string>> = {
-  calendar: "domain",
+  shared: "domain",
   counts: "services",
   exit: "ExitCode.ts",
   gateway: "Gateway.ts"

@@ -10,13 +10,14 @@ interface Ring {
   readonly packages: ReadonlyArray<string>
 }
 
-const http = ["calendar", "counts", "http", "http admission", "http docs", "http system", "http schemas"]
+const http = ["shared", "counts", "http", "http admission", "http docs", "http system", "http schemas"]
 const guides = ["agents", "errors", "limits", "money", "webhooks"]
 const platform = ["node:", "effect", "@effect/platform", "@effect/platform-node"]
 
 export const rings: Readonly<Record<string, Ring>> = {
-  calendar: { files: /^domain\/Calendar\.ts$/, knows: [], packages: [] },
-  domain: { files: /^domain\//, knows: ["domain", "calendar"], packages: ["effect"] },
+  /** Modules of the domain without an import, for the bundle of the console too. */
+  shared: { files: /^domain\/(?:Calendar|Plural)\.ts$/, knows: [], packages: [] },
+  domain: { files: /^domain\//, knows: ["domain", "shared"], packages: ["effect"] },
   counts: {
     files: /^services\/requests\/RequestCounts\.ts$/,
     knows: [],
@@ -25,7 +26,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   },
   services: {
     files: /^services\//,
-    knows: ["domain", "counts", "services"],
+    knows: ["domain", "shared", "counts", "services"],
     packages: ["node:", "effect", "@effect/sql", "@effect/platform", "gpt-tokenizer", "ipaddr.js", "yaml"]
   },
   node: { files: /^node\//, knows: ["node"], packages: ["node:", "effect", "@effect/sql", "@effect/sql-pg", "pg"] },
@@ -41,7 +42,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   },
   database: {
     files: /^database\//,
-    knows: ["services", "node", "database"],
+    knows: ["shared", "services", "node", "database"],
     packages: ["node:", "effect", "@effect/sql", "@effect/sql-pg", "pg", "pg-copy-streams"]
   },
   storage: {
@@ -56,7 +57,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   },
   tracing: {
     files: /^tracing\//,
-    knows: ["services", "tracing"],
+    knows: ["shared", "services", "tracing"],
     packages: ["node:", "effect", "@effect/opentelemetry", "undici"]
   },
   stripe: {
@@ -93,7 +94,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   http: { files: /^http\//, knows: ["domain", "services", "node", ...http], packages: platform },
   console: {
     files: /^console\//,
-    knows: ["counts", "calendar", "console"],
+    knows: ["counts", "shared", "console"],
     knowsTypesOf: ["http", "services"],
     packages: ["preact", "uplot"]
   },
@@ -126,12 +127,12 @@ export const rings: Readonly<Record<string, Ring>> = {
   exit: { files: /^ExitCode\.ts$/, knows: ["services"], packages: ["effect", "@effect/sql"] },
   start: {
     files: /^(?:Serve|PlainServe|Launch|Banner|FirstStart|Logging|StackTraces)\.ts$/,
-    knows: ["domain", "services", "settings", "gateway", "workers", "tracing", "start"],
+    knows: ["domain", "shared", "services", "settings", "gateway", "workers", "tracing", "start"],
     packages: [...platform, "@effect/sql"]
   },
   cli: {
     files: /^cli\//,
-    knows: ["domain", "services", "books", "database", "storage", "settings", "gateway", "exit", "cli"],
+    knows: ["domain", "shared", "services", "books", "database", "storage", "settings", "gateway", "exit", "cli"],
     packages: ["node:", "effect", "@effect/cli", "@effect/platform", "@effect/sql"]
   },
   commands: {
