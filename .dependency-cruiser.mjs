@@ -1,15 +1,16 @@
 // The rules for imports, also those of types. `npm run check` refuses every other import; oxlint refuses cycles of files.
 
 const platform = ["node:", "effect", "@effect/platform", "@effect/platform-node"]
-const http = ["calendar", "counts", "http", "http admission", "http docs", "http system", "http schemas"]
+const http = ["shared", "counts", "http", "http admission", "http docs", "http system", "http schemas"]
 
 /**
  * What each ring may import: other rings, only the types of others, and packages. `node:` is all of Node's own modules.
  * A file of src belongs to the first ring whose `files` match its path.
  */
 const rings = {
-  calendar: { files: "domain/Calendar[.]ts$", imports: [], packages: [] },
-  domain: { files: "domain/", imports: ["domain", "calendar"], packages: ["effect"] },
+  /** Modules of the domain without an import, for the bundle of the console too. */
+  shared: { files: "domain/(?:Calendar|Plural)[.]ts$", imports: [], packages: [] },
+  domain: { files: "domain/", imports: ["domain", "shared"], packages: ["effect"] },
   counts: {
     files: "services/requests/RequestCounts[.]ts$",
     imports: [],
@@ -18,14 +19,14 @@ const rings = {
   },
   services: {
     files: "services/",
-    imports: ["domain", "counts", "services"],
+    imports: ["domain", "shared", "counts", "services"],
     packages: ["node:", "effect", "@effect/sql", "@effect/platform", "gpt-tokenizer", "ipaddr.js", "yaml"]
   },
   node: { files: "node/", imports: ["node"], packages: ["node:", "effect", "@effect/sql", "@effect/sql-pg", "pg"] },
   providers: {
     files: "providers/",
     imports: ["domain", "services", "providers"],
-    packages: ["node:", "effect", "eventsource-parser", "sharp", "undici"]
+    packages: ["node:", "effect", "eventsource-parser", "undici"]
   },
   books: {
     files: "books/",
@@ -34,7 +35,7 @@ const rings = {
   },
   database: {
     files: "database/",
-    imports: ["services", "node", "database"],
+    imports: ["shared", "services", "node", "database"],
     packages: ["node:", "effect", "@effect/sql", "@effect/sql-pg", "pg", "pg-copy-streams"]
   },
   storage: {
@@ -49,7 +50,7 @@ const rings = {
   },
   tracing: {
     files: "tracing/",
-    imports: ["services", "tracing"],
+    imports: ["shared", "services", "tracing"],
     packages: ["node:", "effect", "@effect/opentelemetry", "undici"]
   },
   stripe: { files: "stripe/", imports: ["domain", "services", "stripe"], packages: ["node:", "effect", "undici"] },
@@ -82,7 +83,7 @@ const rings = {
   http: { files: "http/", imports: ["domain", "services", "node", ...http], packages: platform },
   console: {
     files: "console/",
-    imports: ["console", "calendar", "counts"],
+    imports: ["console", "shared", "counts"],
     importsTypes: ["http", "services"],
     packages: ["preact", "uplot"]
   },
@@ -107,12 +108,12 @@ const rings = {
   exit: { files: "ExitCode[.]ts$", imports: ["services"], packages: ["effect", "@effect/sql"] },
   start: {
     files: "(?:Serve|PlainServe|Launch|Banner|FirstStart|Logging|StackTraces)[.]ts$",
-    imports: ["domain", "services", "settings", "gateway", "workers", "tracing", "start"],
+    imports: ["domain", "shared", "services", "settings", "gateway", "workers", "tracing", "start"],
     packages: [...platform, "@effect/sql"]
   },
   cli: {
     files: "cli/",
-    imports: ["domain", "services", "books", "database", "storage", "settings", "gateway", "exit", "cli"],
+    imports: ["domain", "shared", "services", "books", "database", "storage", "settings", "gateway", "exit", "cli"],
     packages: ["node:", "effect", "@effect/cli", "@effect/platform", "@effect/sql"]
   },
   commands: {

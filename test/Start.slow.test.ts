@@ -1,5 +1,6 @@
+import { execFile, spawnSync } from "node:child_process"
 import { readFileSync } from "node:fs"
-import { isDeepStrictEqual } from "node:util"
+import { isDeepStrictEqual, promisify } from "node:util"
 import { SqlClient } from "@effect/sql"
 import { Effect, Redacted } from "effect"
 import { Database } from "../src/database/Database.ts"
@@ -46,7 +47,7 @@ describe("a gateway with DATABASE_URL", () => {
     assert.deepStrictEqual(yield* tablesOf(url), [])
 
     const started = yield* GatewayProcess.start({ env: { DATABASE_URL: url, SANDBOX: "true" } })
-    assert.match(started.stdout(), /The SANDBOX answers/)
+    assert.match(started.stdout(), /sandbox answers/)
     assert.notMatch(started.stdout(), /ggw_/)
     assert.isNotEmpty(yield* tablesOf(url))
     yield* eventually(metricsAt(started.url), (shown) => isDeepStrictEqual(shown, documented))
@@ -82,11 +83,16 @@ describe("a gateway without DATABASE_URL", () => {
     }
   )
 
-  it.scopedLive("shows a link at its first start that opens the console once, and later how to make one", function* () {
+  const noCurl = spawnSync("curl", ["--version"]).status !== 0
+
+  it.scopedLive("prints at its first start what a newcomer needs, and at a later one how to get on", function* () {
     const directory = yield* temporaryDirectory
     yield* Effect.gen(function* () {
-      const { ended, signal, stdout, url } = yield* GatewayProcess.start(withoutDatabase(directory))
-      assert.match(stdout(), /"demo" has 100 USD\. Its key, shown only this once:\n {2}ggw_/)
+      const { ended, signal, stderr, stdout, url } = yield* GatewayProcess.start(withoutDatabase(directory))
+      assert.match(stdout(), /"demo" has 100 USD/)
+      assert.match(stdout(), /^ {2}ggw_\S+$/m)
+      assert.include(stdout(), "sandbox")
+      assert.include(stdout(), directory)
       const [, address, link] = /^ {2}(\S+\/console)#link=(\S+)$/m.exec(stdout()) ?? []
       assert.strictEqual(address, `${url}/console`)
       const sent = { body: { link }, headers: { "content-type": "application/json" } }
@@ -95,10 +101,40 @@ describe("a gateway without DATABASE_URL", () => {
       assert.strictEqual((yield* callAt(`${url}/admin/v1/session`, sent)).status, 401)
       yield* signal("SIGTERM")
       yield* ended
+      const printed = `${stdout()}${stderr()}`
+      assert.notMatch(printed, /fiber|#\d/i)
+      const own = printed
+        .trimEnd()
+        .split("\n")
+        .filter((line) => !line.includes("/admin/v1/session"))
+      assert.isAtMost(own.length, 30)
+      assert.lengthOf(stderr().match(/migration/g) ?? [], 1)
     }).pipe(Effect.scoped)
 
-    const { stdout } = yield* GatewayProcess.start(withoutDatabase(directory))
-    assert.notMatch(stdout(), /#link=|ggw_/)
-    assert.match(stdout(), /\/console, are made with: gateway operators create NAME --role owner/)
+    const { stderr, stdout } = yield* GatewayProcess.start(withoutDatabase(directory))
+    assert.notMatch(stdout(), /#link=|ggw_|curl/)
+    assert.match(stdout(), /\/console/)
+    for (const command of ["keys create", "operators link", "operators create"])
+      assert.include(stdout(), `gateway ${command}`)
+    assert.notMatch(stderr(), /migration/)
+  })
+
+  it.scopedLive.skipIf(noCurl)("prints first requests that are served as they are", function* () {
+    const { stdout } = yield* GatewayProcess.start(withoutDatabase(yield* temporaryDirectory))
+    const lines = Array.from(stdout().matchAll(/^ {2}(curl .+)$/gm), ([, line = ""]) => line)
+    const answers = yield* Effect.forEach(lines, (line) =>
+      Effect.promise(() => promisify(execFile)("sh", ["-c", `${line} -sS --fail`]))
+    )
+    const expected = [
+      '"object":"chat.completion"',
+      "data: [DONE]",
+      '"url":"http',
+      '"object":"video"',
+      '"object":"list"',
+      '"object":"list"',
+      '"balance_usd":'
+    ]
+    assert.lengthOf(answers, expected.length)
+    for (const [index, text] of expected.entries()) assert.include(answers[index]?.stdout, text)
   })
 })

@@ -91,9 +91,11 @@ withLayer(Cli.layer)("gateway", (it) => {
     const document: unknown = JSON.parse(first.stdout)
     assert.include(JSON.stringify(document), '"applied":["0001_organizations","0002_ledger"')
     assert.strictEqual(first.stderr, "")
-    const again = yield* run(["migrate", "--json"], environment)
-    assert.include(JSON.stringify(JSON.parse(again.stdout)), '"applied":[]')
-    assert.strictEqual((yield* run(["orgs", "list"], environment)).code, 0)
+    assert.strictEqual((yield* run(["migrate"], environment)).stdout, "The database is up to date.\n")
+    const second = yield* run(["migrate"], { DATABASE_URL: yield* emptyUrl })
+    assert.match(second.stdout, /^Created the database: \d+ migrations\.\n$/)
+    assert.strictEqual(second.stderr, "")
+    assert.strictEqual((yield* run(["orgs", "list"], environment)).stdout, "There are no organizations.\n")
   })
 
   it.effect("the embedded database comes up and up to date with the first command, and is shared", function* () {
@@ -132,7 +134,7 @@ withLayer(Cli.layer)("gateway", (it) => {
       const nowhere = { DATABASE_URL: "postgres://u@127.0.0.1:1/x" }
       writeFileSync(file, catalogText)
       const off = yield* run(["catalog", "check", file], nowhere)
-      assert.strictEqual(off.stderr, "gateway: One price is below what the provider charges.\n")
+      assert.strictEqual(off.stderr, "gateway: 1 price is below what the provider charges.\n")
       assert.strictEqual(off.code, 1)
       assert.match(off.stdout, /talk +chat +off: set ACME_KEY/)
       assert.match(off.stdout, /talk@acme +prompt per 1M +2 +1\.5 +0\.5 +25$/m)
@@ -175,10 +177,10 @@ withLayer(Cli.layer)("gateway", (it) => {
       const drifted = yield* run(["catalog", "check", file, "--feed", feed], nowhere)
       assert.deepStrictEqual([drifted.code, drifted.stderr], [0, ""])
       assert.match(drifted.stdout, /^talk@acme +cost of completion per 1M +3 +3\.5 +acme\/v-talk$/m)
-      assert.include(drifted.stdout, `${feed} is LiteLLM's, with 1 entries: 1 of 1 models are in it.`)
+      assert.include(drifted.stdout, `${feed} is LiteLLM's, with 1 entry: it has 1 of 1 model.`)
       charges(4.5e-6)
       const lost = yield* run(["catalog", "check", file, "--feed", feed, "--json"], nowhere)
-      assert.deepStrictEqual([lost.code, lost.stderr], [1, "gateway: One price is below what the provider charges.\n"])
+      assert.deepStrictEqual([lost.code, lost.stderr], [1, "gateway: 1 price is below what the provider charges.\n"])
       const document = JSON.parse(lost.stdout)
       assert.deepStrictEqual(document.feed.drifts, [
         {

@@ -105,7 +105,7 @@ withLayer(gateway)("a dialog of the console", (it) => {
     yield* Effect.promise(async () => {
       appendFileSync(catalogFile, `\n${JSON.stringify(script)}: {}\n`)
       await change(page, "Reload the catalog")
-      await page.getByText("1 of 1 instances go on with the catalog they had.").waitFor()
+      await page.getByText("1 of 1 instance keeps its previous catalog.").waitFor()
       await page.getByRole("region", { name: "Instances" }).getByText("onerror").first().waitFor()
       assert.strictEqual(await page.locator("main img").count(), 0)
       assert.strictEqual(await overflow(page), 0)
