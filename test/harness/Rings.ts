@@ -32,7 +32,7 @@ export const rings: Readonly<Record<string, Ring>> = {
   providers: {
     files: /^providers\//,
     knows: ["domain", "services", "providers"],
-    packages: ["node:", "effect", "eventsource-parser", "sharp", "undici"]
+    packages: ["node:", "effect", "eventsource-parser", "@silvia-odwyer/photon-node", "undici"]
   },
   books: {
     files: /^books\//,
