@@ -1,16 +1,19 @@
 import { execFile } from "node:child_process"
 import { createHash } from "node:crypto"
-import { rm } from "node:fs/promises"
+import { cp, rm } from "node:fs/promises"
+import path from "node:path"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Effect } from "effect"
 import { png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, it } from "../../harness/It.ts"
-import { bundleOf } from "../../harness/temporary.ts"
+import { bundleOf, temporaryDirectory } from "../../harness/temporary.ts"
 import { draw } from "./SandboxMedia.ts"
 
 const root = fileURLToPath(new URL("../../../", import.meta.url))
 const run = promisify(execFile)
+
+const chunksOf = (program: string) => program.replace(/\.js$/, "")
 
 const bundled = Effect.acquireRelease(
   Effect.promise(async () => {
@@ -20,17 +23,34 @@ const bundled = Effect.acquireRelease(
   }),
   (program) =>
     Effect.promise(() =>
-      Promise.all([program, program.replace(/\.js$/, "")].map((made) => rm(made, { recursive: true, force: true })))
+      Promise.all([program, chunksOf(program)].map((made) => rm(made, { recursive: true, force: true })))
     )
 )
 
-it.scoped("a bundle draws the same pictures, silently and without native add-ons", function* () {
-  const program = yield* bundled
-  const { stderr, stdout } = yield* Effect.promise(() => run(process.execPath, [program], { cwd: "/" }))
-  const references = [[], [{ type: "image/png", bytes: png } as const]]
-  const hashes = yield* Effect.forEach(references, (references) =>
-    Effect.map(draw({ references }), ({ bytes }) => createHash("sha256").update(bytes).digest("hex"))
+const print = (program: string) =>
+  Effect.map(
+    Effect.promise(() => run(process.execPath, [program], { cwd: "/" })),
+    ({ stderr, stdout }) => ({ lines: stdout.trim().split("\n"), stderr })
   )
-  assert.deepStrictEqual(stdout.trim().split("\n"), [...hashes, "0"])
-  assert.strictEqual(stderr, "")
-})
+
+it.scoped(
+  "a bundle draws the same pictures without native add-ons; without its decoder it fails edits alone",
+  function* () {
+    const program = yield* bundled
+    const references = [[], [{ type: "image/png", bytes: png } as const]]
+    const [picture, edit] = yield* Effect.forEach(references, (references) =>
+      Effect.map(draw({ references }), ({ bytes }) => createHash("sha256").update(bytes).digest("hex"))
+    )
+    assert.deepStrictEqual(yield* print(program), { lines: [picture, edit, "0"], stderr: "" })
+
+    const directory = yield* temporaryDirectory
+    const copy = path.join(directory, path.basename(program))
+    yield* Effect.promise(async () => {
+      await cp(program, copy)
+      await cp(chunksOf(program), chunksOf(copy), { recursive: true })
+    })
+    const { lines } = yield* print(copy)
+    assert.strictEqual(lines[0], picture, "a picture without references needs no package")
+    assert.match(lines[1] ?? "", /^retry: sandbox: references cannot be decoded: Error: Cannot find module/)
+  }
+)

@@ -14,8 +14,11 @@ const findAddons = Effect.map(
 NodeRuntime.runMain(
   Effect.gen(function* () {
     for (const references of [[], [{ type: "image/png", bytes: png } as const]]) {
-      const { bytes } = yield* draw({ references })
-      yield* Console.log(createHash("sha256").update(bytes).digest("hex"))
+      const line = Effect.match(draw({ references }), {
+        onFailure: ({ class: kind, detail }) => `${kind}: ${detail}`,
+        onSuccess: ({ bytes }) => createHash("sha256").update(bytes).digest("hex")
+      })
+      yield* Console.log(yield* line)
     }
     yield* Console.log((yield* findAddons).length)
   })
