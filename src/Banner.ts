@@ -1,81 +1,113 @@
 import { Option, Redacted } from "effect"
-import type { Model } from "./domain/Model.ts"
+import type { Model, RouteBase } from "./domain/Model.ts"
+import { pluralize } from "./domain/Plural.ts"
 import { demoOrganization, type FirstSecrets, firstOperator } from "./FirstStart.ts"
 import type { Settings } from "./Settings.ts"
 import { linkHours } from "./services/admin/Operators.ts"
+import type { CatalogSnapshot } from "./services/catalog/Catalog.ts"
+import { isSandbox } from "./services/catalog/CatalogRules.ts"
 
 interface Started {
-  readonly settings: Settings
+  readonly settings: Pick<Settings, "databaseUrl" | "dataDir">
   readonly url: string
-  readonly models: ReadonlyArray<Model>
-  readonly sandbox: boolean
+  readonly catalog: Pick<CatalogSnapshot, "models" | "providers">
   readonly first: Option.Option<FirstSecrets>
+}
+
+const routesOf = ({ routes }: Model): ReadonlyArray<RouteBase> => routes
+
+const servingLines = ({ models, providers }: Started["catalog"]): ReadonlyArray<string> => {
+  const real = models.filter((model) => !routesOf(model).every(isSandbox)).length
+  const names = new Set(models.flatMap(routesOf).flatMap((route) => (isSandbox(route) ? [] : route.provider.name)))
+  const inSandbox = models.length - real
+  const credential = providers.find(({ variable }) => variable !== undefined)?.variable
+  return [
+    ...(real === 0 ? [] : [`${pluralize(real, "model is", "models are")} served by ${[...names].join(", ")}.`]),
+    ...(inSandbox === 0
+      ? []
+      : [
+          `The sandbox answers for ${pluralize(inSandbox, "model")}. Its answers are made up, and charged; no provider is called.`
+        ]),
+    ...(real > 0 || credential === undefined
+      ? []
+      : [`To use real models, put a provider's key into .env, for example ${credential}=…, and start again.`])
+  ]
 }
 
 const curl = (url: string, key: string, path: string, body: unknown, flags = "") =>
   `  curl ${flags}${url}/v1${path} -H 'Authorization: Bearer ${key}' -H 'Content-Type: application/json' -d '${JSON.stringify(body)}'`
 
-const firstRequests = ({ models, url }: Started, key: string): ReadonlyArray<string> => {
-  const first = (is: (model: Model) => boolean) => models.find(is)?.id
-  const chat = first(({ surface }) => surface === "chat")
-  const image = first(({ surface }) => surface === "image")
-  const video = first((model) => model.surface === "video" && model.referenceImage !== "required")
+const firstRequests = ({ catalog: { models }, url }: Started, key: string): ReadonlyArray<string> => {
+  const idOf = (is: (model: Model) => boolean) => models.find(is)?.id
+  const chat = idOf(({ surface }) => surface === "chat")
+  const image = idOf(({ surface }) => surface === "image")
+  const video = idOf((model) => model.surface === "video" && model.referenceImage !== "required")
   const ask = (model: string, content: string) => ({ model, messages: [{ role: "user", content }] })
-  const lines = (title: string, ...commands: ReadonlyArray<string>) => [`${title}:`, ...commands, ""]
   const get = (path: string) => `  curl ${url}/v1${path} -H 'Authorization: Bearer ${key}'`
   return [
     ...(chat === undefined
       ? []
       : [
-          ...lines("A chat", curl(url, key, "/chat/completions", ask(chat, "Say hello in one sentence."))),
-          ...lines(
-            "A stream",
-            curl(url, key, "/chat/completions", { ...ask(chat, "Count from one to five."), stream: true }, "-N ")
-          )
+          "Send a chat:",
+          curl(url, key, "/chat/completions", ask(chat, "Say hello in one sentence.")),
+          "Stream a chat:",
+          curl(url, key, "/chat/completions", { ...ask(chat, "Count from one to five."), stream: true }, "-N ")
         ]),
     ...(image === undefined
       ? []
-      : lines("An image", curl(url, key, "/images/generations", { model: image, prompt: "A lighthouse at dusk" }))),
+      : ["Make an image:", curl(url, key, "/images/generations", { model: image, prompt: "A lighthouse at dusk" })]),
     ...(video === undefined
       ? []
-      : lines(
-          "A video, and a few seconds later what became of it",
+      : [
+          "Start a video, and list your videos until it is completed:",
           curl(url, key, "/videos", { model: video, prompt: "Waves rolling onto a beach" }),
           get("/videos")
-        )),
-    ...lines("The models and the balance", get("/models"), get("/credits")).slice(0, -1)
+        ]),
+    "List the models, and show the balance:",
+    get("/models"),
+    get("/credits")
   ]
 }
 
-const linkLater = (url: string) =>
-  `Links that open the console, ${url}/console, are made with: gateway operators create NAME --role owner (then link NAME).`
+const firstLines = (started: Started, { key, link }: FirstSecrets): ReadonlyArray<string> => [
+  `The organization "${demoOrganization}" has 100 USD. This is its API key, shown only once:`,
+  `  ${Redacted.value(key)}`,
+  "",
+  ...Option.match(link, {
+    onNone: () => linkLines(started),
+    onSome: (secret) => [
+      `Open the console as the operator "${firstOperator}". This link works once, within ${linkHours} hours:`,
+      `  ${started.url}/console#link=${Redacted.value(secret)}`
+    ]
+  }),
+  "",
+  ...firstRequests(started, Redacted.value(key))
+]
 
+const linkLines = ({ url }: Started): ReadonlyArray<string> => [
+  `To open the console at ${url}/console, print a link: gateway operators link NAME`,
+  "To create an operator: gateway operators create NAME --role owner"
+]
+
+const laterLines = (started: Started): ReadonlyArray<string> => [
+  "To create an API key: gateway keys create --org ORG",
+  ...linkLines(started),
+  "In a checkout, write npx gateway."
+]
+
+/** Tells a newcomer where the gateway listens, who serves what, and how to begin. */
 export const banner = (started: Started): string => {
-  const { first, models, sandbox, settings, url } = started
+  const { catalog, first, settings, url } = started
   return [
     "",
-    `The Generation Gateway is listening on ${url}/v1 and serves ${models.length} models.`,
-    ...(sandbox
-      ? ["The SANDBOX answers in place of providers without a credential: its answers are made up, and charged."]
-      : []),
-    ...(settings.databaseUrl === undefined ? [`Database: embedded, in ${settings.dataDir}.`] : []),
+    `The Generation Gateway is listening on ${url}/v1`,
+    "",
+    ...servingLines(catalog),
+    ...(settings.databaseUrl === undefined ? [`The database is an embedded PostgreSQL in ${settings.dataDir}.`] : []),
     "",
     ...Option.match(first, {
-      onNone: () => ["Keys are made with: gateway keys create --org ORG (npx gateway in a checkout).", linkLater(url)],
-      onSome: ({ key, link }) => [
-        `Organization "${demoOrganization}" has 100 USD. Its key, shown only this once:`,
-        `  ${Redacted.value(key)}`,
-        "",
-        ...Option.match(link, {
-          onNone: () => [linkLater(url)],
-          onSome: (secret) => [
-            `The console, for the operator "${firstOperator}"; the link opens it once, within ${linkHours} hours:`,
-            `  ${url}/console#link=${Redacted.value(secret)}`
-          ]
-        }),
-        "",
-        ...firstRequests(started, Redacted.value(key))
-      ]
+      onNone: () => laterLines(started),
+      onSome: (secrets) => firstLines(started, secrets)
     }),
     ""
   ].join("\n")

@@ -14,18 +14,18 @@ import { giveBackStartMemory } from "./services/runtime/StartMemory.ts"
 
 const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
 
-/** Prints where it listens, and returns that. */
-export const announce = (settings: Settings) =>
+/** Tells `onListening` the address, then prints the banner. */
+export const announce = (settings: Settings, onListening: (url: string) => Effect.Effect<void>) =>
   Effect.gen(function* () {
-    const { models, sandbox } = (yield* Catalog).current
+    const catalog = (yield* Catalog).current
     const { address } = yield* HttpServer.HttpServer
     const host = reachableHost(settings.host)
     const port = address._tag === "TcpAddress" ? address.port : settings.port
     const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`
     const first = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
-    yield* Console.log(banner({ settings, url, models, sandbox, first }))
-    return url
+    yield* onListening(url)
+    yield* Console.log(banner({ settings, url, catalog, first }))
   })
 
 /** The gateway makes the spans that it exports; names given to `Effect.fn` still name the frames of stack traces. */

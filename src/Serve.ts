@@ -45,7 +45,7 @@ const serveAlone = (settings: Settings) =>
   Effect.gen(function* () {
     const reloads = yield* hangups
     const { announce, launch } = yield* loadGateway
-    const onReady = Effect.tap(announce(settings), (url) => Effect.logInfo(`Listening on ${url}`))
+    const onReady = announce(settings, (url) => Effect.logInfo(`Listening on ${url}`))
     return yield* launch({ settings, onReady, reloads })
   }).pipe(Effect.scoped, Effect.provide(exitOnSecondSignal(() => {})))
 
@@ -53,7 +53,7 @@ const serveAsWorker = (settings: Settings) =>
   Effect.gen(function* () {
     const { announced, awaitAnnouncing, layer, reloads } = yield* Worker.connect
     const { announce, launch } = yield* loadGateway
-    const onReady = Effect.zipRight(awaitAnnouncing, Effect.tap(announce(settings), announced))
+    const onReady = Effect.zipRight(awaitAnnouncing, announce(settings, announced))
     return yield* Effect.provide(launch({ settings, onReady, reloads }), layer)
   }).pipe(Effect.scoped)
 

@@ -1,18 +1,22 @@
-import { Console, Effect, LogLevel } from "effect"
+import { Cause, Console, Effect, Fiber, type Layer, LogLevel } from "effect"
+import { quiet } from "../src/cli/Connection.ts"
 import * as Logging from "../src/Logging.ts"
 import { assert, describe, it } from "./harness/It.ts"
 
-const logged = (logFormat: "json" | "pretty", log: Effect.Effect<void>) =>
+/** What goes to the console's error output. */
+const printed = (log: Effect.Effect<void>, layer: Layer.Layer<never>) =>
   Effect.gen(function* () {
     const lines: Array<string> = []
     const own = yield* Console.consoleWith(Effect.succeed)
     const error = (...values: ReadonlyArray<unknown>) => void lines.push(values.join(" "))
-    yield* log.pipe(
-      Effect.provide(Logging.layer({ logFormat, logLevel: LogLevel.Info, worker: undefined })),
-      Effect.withConsole({ ...own, unsafe: { ...own.unsafe, error } })
-    )
+    const written = log.pipe(Effect.provide(layer), Effect.withConsole({ ...own, unsafe: { ...own.unsafe, error } }))
+    // A fiber of its own, so that the next one does not inherit its loggers.
+    yield* Effect.flatten(Fiber.await(yield* Effect.fork(written)))
     return lines
   })
+
+const logged = (logFormat: "json" | "pretty", log: Effect.Effect<void>) =>
+  printed(log, Logging.layer({ logFormat, logLevel: LogLevel.Info, worker: undefined }))
 
 const inTokyo = Effect.acquireRelease(
   Effect.sync(() => {
@@ -41,9 +45,56 @@ describe("a line of the log", () => {
 
   it.effect("leaves out empty annotations and spans in JSON", function* () {
     const [plain = ""] = yield* logged("json", Effect.logInfo("hello"))
-    assert.sameMembers(Object.keys(JSON.parse(plain)), ["message", "logLevel", "timestamp", "fiberId"])
+    assert.deepStrictEqual(Object.keys(JSON.parse(plain)), ["timestamp", "logLevel", "message"])
     const rich = Effect.logInfo("hello").pipe(Effect.annotateLogs("worker", 2), Effect.withLogSpan("start"))
     const [full = ""] = yield* logged("json", rich)
     assert.deepInclude(JSON.parse(full), { message: "hello", annotations: { worker: 2 }, spans: { start: 0 } })
+  })
+
+  const failed = Effect.logError("A request failed", Cause.die(new TypeError("no table"))).pipe(
+    Effect.annotateLogs("request_id", "req_1")
+  )
+
+  it.effect("has the cause and the annotations in both forms", function* () {
+    const [json = ""] = yield* logged("json", failed)
+    const { cause, ...line } = JSON.parse(json)
+    assert.deepInclude(line, { logLevel: "ERROR", message: "A request failed", annotations: { request_id: "req_1" } })
+    assert.match(cause, /^TypeError: no table\n +at /)
+
+    const [first = "", second, ...more] = (yield* logged("pretty", failed)).join("\n").split("\n")
+    assert.include(first, "ERROR: A request failed · request_id req_1")
+    assert.strictEqual(second, "  TypeError: no table")
+    assert.deepStrictEqual(
+      more.filter((line) => !line.startsWith("  ")),
+      []
+    )
+  })
+
+  it.effect("shows what else is logged beside its message", function* () {
+    const more = Effect.logWarning("hello", { held: 2 }, "there")
+    assert.deepInclude(JSON.parse((yield* logged("json", more))[0] ?? "").message, "there")
+    const text = (yield* logged("pretty", more)).join("\n")
+    for (const part of ["WARN: hello", "held: 2", "\n  there"]) assert.include(text, part)
+  })
+
+  it.effect("names no fiber", function* () {
+    for (const format of ["json", "pretty"] as const) {
+      const [line = ""] = yield* logged(format, failed)
+      assert.notMatch(line, /fiber|#\d/i)
+    }
+  })
+})
+
+describe("a line of a command's log", () => {
+  it.effect("is a warning like the command's own, with its cause and without times and fibers", function* () {
+    assert.deepStrictEqual(yield* printed(Effect.logWarning("The disk is full"), quiet), [
+      "gateway: warning: The disk is full"
+    ])
+    const [text = ""] = yield* printed(Effect.logError("It failed", Cause.die(new TypeError("no table"))), quiet)
+    assert.match(text, /^gateway: error: It failed\nTypeError: no table\n +at /)
+  })
+
+  it.effect("is left out below a warning", function* () {
+    assert.isEmpty(yield* printed(Effect.logInfo("Created the database"), quiet))
   })
 })

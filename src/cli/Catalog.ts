@@ -1,5 +1,6 @@
 import { Args, Command } from "@effect/cli"
 import { Effect, Option } from "effect"
+import { pluralize } from "../domain/Plural.ts"
 import { marginRecord, modelRecord } from "../services/admin/CatalogRecord.ts"
 import type { CatalogInvalid } from "../services/catalog/Problem.ts"
 import { CommandFailed } from "./CommandFailed.ts"
@@ -68,7 +69,7 @@ const feedTexts = (sold: number, { drifts, entries, file, kind, matches, retired
         )
       ]),
   ...(unmatched.length === 0 ? [] : [`Not in the feed: ${unmatched.join(", ")}`]),
-  `${file} is ${possessiveOf(kind)}, with ${entries} entries: ${sold - unmatched.length} of ${sold} models are in it.`
+  `${file} is ${possessiveOf(kind)}, with ${pluralize(entries, "entry", "entries")}: it has ${sold - unmatched.length} of ${pluralize(sold, "model")}.`
 ]
 
 const textOf = (file: string, { feed, losses, models, warnings }: CatalogReport): string => {
@@ -87,7 +88,7 @@ const textOf = (file: string, { feed, losses, models, warnings }: CatalogReport)
     ...(feed === undefined ? [] : feedTexts(models.length, feed)),
     ...(warnings.length === 0 ? [] : [warnings.map((warning) => `NOTE  ${warning}`).join("\n")]),
     ...(losses.length === 0 ? [] : [losses.map((loss) => `LOSS  ${loss}`).join("\n")]),
-    `${file} is valid: ${models.length} models, ${callable} of them callable.`
+    `${file} is valid: ${pluralize(models.length, "model")}, ${callable} of them callable.`
   ]
   return parts.join("\n\n")
 }
@@ -106,11 +107,11 @@ const rejection = (file: string, { message, problems }: CatalogInvalid): Output 
 /** A catalog that sells below cost fails the check, although a start takes it. */
 const outputOf = (file: string, report: CatalogReport): Output => {
   const { length } = report.losses
-  const prices = length === 1 ? "One price is" : `${length} prices are`
   return {
     document: documentOf(file, report),
     text: textOf(file, report),
-    failure: length === 0 ? undefined : `${prices} below what the provider charges.`
+    failure:
+      length === 0 ? undefined : `${pluralize(length, "price is", "prices are")} below what the provider charges.`
   }
 }
 

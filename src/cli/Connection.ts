@@ -1,6 +1,7 @@
-import { Effect, Layer, Logger, LogLevel, Option } from "effect"
+import { Array as Arr, Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { Database } from "../database/Database.ts"
 import { Migrations } from "../database/Migrations.ts"
+import { pluralize } from "../domain/Plural.ts"
 import * as Gateway from "../Gateway.ts"
 import { readEnvironment, readSettings, sandboxMode } from "../Settings.ts"
 import { CurrentActor } from "../services/admin/Actor.ts"
@@ -29,9 +30,16 @@ export const readCatalogAt = Effect.fnUntraced(function* (file: string) {
 
 export const readCatalogOptions = Effect.flatMap(ownCatalog, readCatalogAt)
 
+/** A line looks like the warnings of the commands themselves; the stack of an error follows it. */
+const logger = Logger.map(Logger.structuredLogger, ({ cause, logLevel, message }) => {
+  const level = logLevel === "WARN" ? "warning" : logLevel.toLowerCase()
+  const line = `gateway: ${level}: ${Arr.ensure(message).map(String).join(" ")}`
+  return cause === undefined ? line : `${line}\n${cause}`
+})
+
 /** Stdout is for the command's output. */
 export const quiet = Layer.merge(
-  Logger.replace(Logger.defaultLogger, Logger.withConsoleError(Logger.stringLogger)),
+  Logger.replace(Logger.defaultLogger, Logger.withConsoleError(logger)),
   Logger.minimumLogLevel(LogLevel.Warning)
 )
 
@@ -61,7 +69,7 @@ export const upToDate = Effect.gen(function* () {
   const { length } = databaseUrl === undefined ? [] : yield* pending
   if (databaseUrl === undefined) yield* migrate
   if (length === 0) return undefined
-  const message = `The database lacks ${length} ${length === 1 ? "migration" : "migrations"}: run gateway migrate first.`
+  const message = `The database lacks ${pluralize(length, "migration")}: run gateway migrate first.`
   return yield* new CommandFailed({ message })
 })
 

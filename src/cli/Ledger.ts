@@ -1,5 +1,6 @@
 import { Command } from "@effect/cli"
 import { Effect, Schema } from "effect"
+import { pluralize } from "../domain/Plural.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import type { Proof } from "../services/ledger/Verification.ts"
 import { command, findAnyOrganization } from "./Commands.ts"
@@ -26,7 +27,7 @@ const asText = Schema.encodeSync(Schema.parseJson(Schema.Record({ key: Schema.St
 const showProgress = ({ count, invariant, millis }: Proof) =>
   Effect.sync(() => {
     if (!process.stderr.isTTY) return
-    const outcome = count === 0 ? "holds" : `broken by ${count} rows`
+    const outcome = count === 0 ? "holds" : `broken by ${pluralize(count, "row")}`
     process.stderr.write(`${(millis / 1000).toFixed(1).padStart(6)} s  ${invariant}: ${outcome}\n`)
   })
 
@@ -39,15 +40,14 @@ const verify = command(
     const { entries, holds, organizations, violations } = yield* verifyEach(showProgress)
     const counts = { organizations, entries, holds }
     if (violations.length === 0) {
-      const text = `Every invariant holds over ${organizations} organizations, ${entries} entries and ${holds} holds.`
+      const text = `Every invariant holds over ${pluralize(organizations, "organization")}, ${pluralize(entries, "entry", "entries")} and ${pluralize(holds, "hold")}.`
       return { document: { proved: true, ...counts, violations: [] }, text }
     }
     const broken = violations.map(({ invariant, row }) => ({ invariant, row: asText(row) }))
-    const rows = broken.length === 1 ? "1 row breaks" : `${broken.length} rows break`
     return {
       document: { proved: false, ...counts, violations: broken },
       text: broken.map(({ invariant, row }) => `${JSON.stringify(invariant)} ${JSON.stringify(row)}`).join("\n"),
-      failure: `The ledger is broken: ${rows} an invariant.`
+      failure: `The ledger is broken: ${pluralize(broken.length, "row breaks", "rows break")} an invariant.`
     }
   })
 )

@@ -7,9 +7,9 @@ import { database } from "./Connection.ts"
 export const migrate = Commands.make("migrate", "Bring the database up to date.", {}, () =>
   Effect.map(
     Effect.flatMap(Migrations, ({ migrate }) => migrate),
-    (applied) => ({
-      document: { applied },
-      text: applied.length === 0 ? "The database is up to date." : applied.map((name) => `Applied ${name}`).join("\n")
+    ({ names, summary }) => ({
+      document: { applied: names },
+      text: summary === undefined ? "The database is up to date." : `${summary}.`
     })
   )
 ).pipe(Command.provide(database))

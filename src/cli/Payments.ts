@@ -2,6 +2,7 @@ import { Command, Options } from "@effect/cli"
 import { Clock, Effect, Layer } from "effect"
 import { moment, momentForms, toPast } from "../domain/Moment.ts"
 import { OrganizationScope } from "../domain/OrganizationScope.ts"
+import { pluralize } from "../domain/Plural.ts"
 import * as Gateway from "../Gateway.ts"
 import { administration } from "../services/admin/Administration.ts"
 import { Payment } from "../services/payments/Payment.ts"
@@ -67,8 +68,8 @@ const sync = Command.provide(
       const { run } = yield* PaymentSync
       const found = yield* run(new Date(toPast(given.since, yield* Clock.currentTimeMillis)))
       const { failed, reconciled, reversals, sessions } = found
-      const text = `Stripe has ${sessions} sessions and ${reversals} refunds and disputes; ${reconciled} payments were asked for again.`
-      const failure = failed === 0 ? undefined : `${failed} payments could not be asked for.`
+      const text = `Stripe has ${pluralize(sessions, "session")} and ${pluralize(reversals, "refund or dispute", "refunds and disputes")}; ${pluralize(reconciled, "payment was", "payments were")} asked for again.`
+      const failure = failed === 0 ? undefined : `${pluralize(failed, "payment")} could not be asked for.`
       return { document: { ...found }, text, failure }
     })
   ),

@@ -1,5 +1,6 @@
 import { Options } from "@effect/cli"
 import { Effect } from "effect"
+import { nounFor, pluralize } from "../domain/Plural.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import * as Commands from "./Commands.ts"
 import { ownCatalog, readCatalogAt } from "./Connection.ts"
@@ -34,13 +35,13 @@ const warningsOf = ({ skipped, unserved }: Proposals): ReadonlyArray<string> => 
     else names.push(entry)
   }
   const lines = [...byReason].map(
-    ([why, names]) => `${shorten(names, mostNames)} ${names.length === 1 ? "is" : "are"} skipped: ${toLine(why)}.`
+    ([why, names]) => `${shorten(names, mostNames)} ${nounFor(names.length, "is", "are")} skipped: ${toLine(why)}.`
   )
   const rest = lines.length - mostLines
   const vendors = shorten([...unserved.keys()], mostLines)
   return [
     ...lines.slice(0, mostLines),
-    ...(rest > 0 ? [`More are skipped, for ${rest} other reasons; --json tells them.`] : []),
+    ...(rest > 0 ? [`More are skipped, for ${pluralize(rest, "other reason")}; --json lists all.`] : []),
     ...(unserved.size === 0
       ? []
       : [`Add a provider under the feed's name of it for models of these vendors: ${vendors}.`])

@@ -1,4 +1,5 @@
 import { Array as Arr, Effect } from "effect"
+import { pluralize } from "../domain/Plural.ts"
 import { type RouteRecord, routeRecords } from "../services/admin/RouteRecord.ts"
 import { Catalog } from "../services/catalog/Catalog.ts"
 import { RouteControls } from "../services/control/RouteControls.ts"
@@ -11,9 +12,7 @@ const columns = ["route", "circuit", "requests", "failures", "latency_ms", "last
 
 const circuitOf = ({ circuit, disabled_at, open_for_organizations: organizations }: RouteRecord): string => {
   if (disabled_at !== null) return "disabled"
-  return organizations === 0
-    ? circuit
-    : `${circuit}, open for ${organizations} organization${organizations === 1 ? "" : "s"}`
+  return organizations === 0 ? circuit : `${circuit}, open for ${pluralize(organizations, "organization")}`
 }
 
 const textOf = (rows: ReadonlyArray<RouteRecord>): string => {

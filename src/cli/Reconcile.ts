@@ -1,6 +1,7 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Stream } from "effect"
 import { moment, momentForms } from "../domain/Moment.ts"
+import { pluralize } from "../domain/Plural.ts"
 import { Catalog, type CatalogSnapshot } from "../services/catalog/Catalog.ts"
 import { reconcileBooks } from "../services/reconcile/BookReconciliation.ts"
 import { type ReconciledAccount, rowsKeptFrom } from "../services/reconcile/OwnBooks.ts"
@@ -42,7 +43,9 @@ const accountOf = ({ offers, providers }: CatalogSnapshot, provider: string) => 
 const longMillis = 45 * 86_400_000
 
 const showProgress = (unit: string, done: number, all: number) =>
-  Effect.sync(() => process.stderr.write(`gateway: by ${unit}: ${done} of ${all} parts are compared\n`))
+  Effect.sync(() =>
+    process.stderr.write(`gateway: by ${unit}: ${done} of ${pluralize(all, "part is", "parts are")} compared\n`)
+  )
 
 const percent = (millionths: number) => `${millionths / millionthsInPercent} %`
 
@@ -103,7 +106,7 @@ export const reconcile = Command.make(
       yield* print(report.end())
       if (report.differing === 0) return
       const { differing } = report
-      const message = `${differing} ${differing === 1 ? "row differs" : "rows differ"} by more than ${percent(tolerance)}.`
+      const message = `${pluralize(differing, "row differs", "rows differ")} by more than ${percent(tolerance)}.`
       return yield* new CommandFailed({ message })
     },
     Effect.catchTag("BooksUnreadable", ({ message }) => fail(message)),

@@ -1,4 +1,5 @@
 import { Effect } from "effect"
+import { nounFor, pluralize } from "../domain/Plural.ts"
 import { awaitReload, requestReload } from "../services/admin/CatalogReload.ts"
 import { command } from "./Commands.ts"
 import { table } from "./Output.ts"
@@ -20,7 +21,7 @@ export const reload = command(
       ...problems,
       ...(fingerprints.size > 1 ? ["The instances serve different catalogs."] : [])
     ].join("\n\n")
-    const failure = `${failed} of ${rows.length} instances go on with the catalog they had.`
+    const failure = `${failed} of ${pluralize(rows.length, "instance")} ${nounFor(failed, "keeps its", "keep their")} previous catalog.`
     return { document: { data: rows }, text, failure: failed === 0 ? undefined : failure }
   })
 )

@@ -1,3 +1,4 @@
+import { pluralize } from "../domain/Plural.ts"
 import { padEnd, padStart, textWidth, truncate } from "./TextWidth.ts"
 
 interface Column {
@@ -81,10 +82,12 @@ export const make = (names: ReadonlyArray<string>, rows: ReadonlyArray<ReadonlyA
       .join(gap)
       .trimEnd()
   const hidden = names.filter((name) => shown.every((column) => column.name !== name))
-  const count = hidden.length === 1 ? "1 column is" : `${hidden.length} columns are`
   return {
     heading: line(({ heading }) => heading),
     lines: rows.map((_, index) => line(({ texts }) => texts[index] ?? "")),
-    remark: hidden.length === 0 ? undefined : `${count} hidden to fit: ${hidden.join(", ")}; --json has all.`
+    remark:
+      hidden.length === 0
+        ? undefined
+        : `${pluralize(hidden.length, "column is", "columns are")} hidden to fit: ${hidden.join(", ")}; --json has all.`
   }
 }

@@ -1,7 +1,8 @@
 import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import path from "node:path"
-import { Data, Effect } from "effect"
+import { Array as Arr, Data, Effect } from "effect"
+import { pluralize } from "../domain/Plural.ts"
 import { ownFile } from "../services/runtime/OwnFiles.ts"
 
 /** One line for the operator. */
@@ -41,6 +42,20 @@ export const read = Effect.fn("MigrationFiles.read")(function* (directory: strin
   }
   return migrations
 })
+
+const numberOf = ({ id }: Pick<Migration, "id">): string => String(id).padStart(4, "0")
+
+/** Tells an operator in one line what was applied, which are migrations of `known` in order. */
+export const describeApplied = (
+  known: ReadonlyArray<Migration>,
+  applied: Arr.NonEmptyReadonlyArray<Pick<Migration, "id">>
+): string => {
+  const before = known.findLast(({ id }) => id < applied[0].id)
+  const count = pluralize(applied.length, "migration")
+  return before === undefined
+    ? `Created the database: ${count}`
+    : `Upgraded the database from ${numberOf(before)} to ${numberOf(Arr.lastNonEmpty(applied))} (${count})`
+}
 
 const contradiction = (known: ReadonlyArray<Migration>, record: Applied) => {
   const file = known.find(({ id }) => id === record.id)

@@ -1,13 +1,14 @@
 import { hostname } from "node:os"
 import { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
-import { Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
+import { Array as Arr, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import * as Pg from "pg"
 import { isDeadlock, isLockTimeout } from "../services/sql/Outage.ts"
 import { reason } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import {
   type Applied,
+  describeApplied,
   findOutstanding,
   type Migration,
   MigrationRefused,
@@ -15,11 +16,20 @@ import {
   read
 } from "./MigrationFiles.ts"
 
+/** The migrations that one run applied. */
+export interface Migrated {
+  readonly names: ReadonlyArray<string>
+  /** Undefined if the database was up to date. */
+  readonly summary: string | undefined
+}
+
+const nothing: Migrated = { names: [], summary: undefined }
+
 /** Applies each `NNNN_name.sql` once, with its record in one transaction, by one process at a time. */
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
-    readonly migrate: Effect.Effect<ReadonlyArray<string>, MigrationRefused | SqlError>
+    readonly migrate: Effect.Effect<Migrated, MigrationRefused | SqlError>
     /** Brings an empty database to where another one was. */
     readonly migrateLike: (other: ReadonlyArray<Applied>) => Effect.Effect<void, MigrationRefused | SqlError>
     /** As `pending`; fails where the database and the program contradict each other. */
@@ -153,8 +163,8 @@ const apply = (connection: Pg.Client) =>
       checksum
     ])
     yield* query(connection, "COMMIT")
-    yield* Effect.logInfo(`Applied migration ${name}`)
-    return name
+    yield* Effect.logDebug(`Applied migration ${name}`)
+    return { id, name }
   })
 
 const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts) {
@@ -188,13 +198,17 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
       )
       const { rows } = yield* query(connection, selectRecords)
       const missing = yield* findOutstanding(known, yield* decodeRecords(rows))
-      return yield* Effect.forEach(missing.filter(isWanted), apply(connection))
+      const done = yield* Effect.forEach(missing.filter(isWanted), apply(connection))
+      if (!Arr.isNonEmptyReadonlyArray(done)) return nothing
+      const summary = describeApplied(known, done)
+      yield* Effect.logInfo(summary)
+      return { names: done.map(({ name }) => name), summary }
     }).pipe(Effect.scoped)
 
   return Migrations.of({
     migrate: Effect.gen(function* () {
       const missing = yield* findOutstanding(known, yield* applied)
-      return missing.length === 0 ? [] : yield* migrateLocked(() => true)
+      return missing.length === 0 ? nothing : yield* migrateLocked(() => true)
     }).pipe(Effect.withSpan("Migrations.migrate")),
     migrateLike: Effect.fn("Migrations.migrateLike")(function* (other: ReadonlyArray<Applied>) {
       yield* findOutstanding(known, other)

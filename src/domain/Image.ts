@@ -10,6 +10,7 @@ import {
   type Shape
 } from "./Model.ts"
 import type { NanoUsd } from "./Money.ts"
+import { pluralize } from "./Plural.ts"
 import { nearestShape, square, variantKey } from "./Shape.ts"
 
 export interface ImageParams {
@@ -99,8 +100,7 @@ export const variantFor = (model: ImageModel, params: ImageParams): Chosen => {
   }
   const most = model.maxReferences
   if (references.length > most) {
-    const images = most === 1 ? "1 image" : `${most} images`
-    return refuse("image", `\`image\` must hold at most ${images} for ${quoteModel(model.id)}.`)
+    return refuse("image", `\`image\` must hold at most ${pluralize(most, "image")} for ${quoteModel(model.id)}.`)
   }
   const able = model.routes.filter(({ editModel }) => references.length === 0 || editModel !== undefined)
   const served = model.variants.filter(({ resolution }) => able.some(({ resolutions }) => resolutions.has(resolution)))

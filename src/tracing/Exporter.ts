@@ -1,5 +1,6 @@
 import { Data, Effect, Queue, Schedule } from "effect"
 import { Agent, request } from "undici"
+import { pluralize } from "../domain/Plural.ts"
 import type { Span } from "../services/tracing/Tracing.ts"
 
 export interface ExporterOptions {
@@ -69,7 +70,7 @@ export const makeExporter = Effect.fnUntraced(function* (options: ExporterOption
   }
   const reportSuccess = Effect.suspend(() => {
     if (!isFailing) return Effect.void
-    const message = `Traces are sent to ${host} again; ${lost} spans were lost`
+    const message = `Traces are sent to ${host} again; ${pluralize(lost, "span was", "spans were")} lost`
     isFailing = false
     lost = 0
     return Effect.logInfo(message)
@@ -98,7 +99,7 @@ export const makeExporter = Effect.fnUntraced(function* (options: ExporterOption
     flush.pipe(
       Effect.interruptible,
       Effect.timeout(flushTimeout),
-      Effect.catchAll(() => Effect.logWarning(`${waiting.length} spans could not be sent before the stop`))
+      Effect.catchAll(() => Effect.logWarning(`${pluralize(waiting.length, "span")} could not be sent before the stop`))
     )
   )
   yield* Queue.take(wakeups).pipe(

@@ -1,6 +1,7 @@
 import cluster, { type Worker } from "node:cluster"
 import {
   Array as Arr,
+  Cause,
   Clock,
   Data,
   Deferred,
@@ -148,7 +149,7 @@ const makePool = Effect.fnUntraced(function* (environment: Environment) {
         .on("error", () => worker.process.pid === undefined && remove(member, { code: 1, signal: null }))
       return member
     }).pipe(
-      Effect.tapError(({ error }) => Effect.logError("A worker cannot be started", error)),
+      Effect.tapError(({ error }) => Effect.logError("A worker cannot be started", Cause.fail(error))),
       Effect.mapError(() => new NotStarted({ code: 1 }))
     )
   })

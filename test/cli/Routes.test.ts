@@ -85,7 +85,7 @@ withLayer(suite)("gateway", (it) => {
       write("models: no")
       const warned = yield* run(["providers"], environment)
       assert.strictEqual(warned.code, 0)
-      assert.match(warned.stdout, /^The catalog cannot be read, .*\n.*catalog\.yaml:1: /)
+      assert.match(warned.stdout, /catalog\.yaml:1: /)
       assert.match(warned.stdout, /^talk@spare +disabled /m)
       assert.strictEqual((yield* routes("enable", "talk@spare")).code, 0)
       const unknown = yield* routes("enable", "talk@spare")

@@ -38,7 +38,10 @@ const only = ({ data = [] }: ImagesResponse) => {
 const download = (url: string | undefined) =>
   Effect.promise(async () => Buffer.from(await (await fetch(url ?? "")).arrayBuffer()))
 
-const sizeOf = (bytes: Uint8Array) => Effect.map(pixelsOf(bytes), ({ height, width }) => [width, height])
+const sizeOf = (bytes: Uint8Array) => {
+  const { height, width } = pixelsOf(bytes)
+  return [width, height]
+}
 
 const file = Effect.map(temporaryDirectory, (directory) => path.join(directory, "referência.png")).pipe(
   Effect.tap((name) => Effect.promise(() => writeFile(name, painting)))
@@ -57,7 +60,7 @@ withLayer(gateway)("the official client and the sandbox's images", (it) => {
     assert.deepStrictEqual(more, {})
     const bytes = yield* download(url)
     yield* assertLinked(url, bytes)
-    assert.deepStrictEqual(yield* sizeOf(bytes), [1_024, 1_024])
+    assert.deepStrictEqual(sizeOf(bytes), [1_024, 1_024])
     assert.strictEqual(yield* spent, yield* priceOf(openai, model))
 
     const again = only(yield* calling(() => openai.images.generate({ model, prompt })))
@@ -80,32 +83,32 @@ withLayer(gateway)("the official client and the sandbox's images", (it) => {
     const image = { model: sizedModel, prompt: "Large", response_format: "b64_json" as const, n: 1 }
     const ours = { resolution: "2K" }
     const sized = only(yield* calling(() => openai.images.generate({ ...image, ...ours, size: "1024x1024" })))
-    assert.deepStrictEqual(yield* sizeOf(Buffer.from(sized.b64_json ?? "", "base64")), [2_048, 2_048])
+    assert.deepStrictEqual(sizeOf(Buffer.from(sized.b64_json ?? "", "base64")), [2_048, 2_048])
     const hd = only(yield* calling(() => openai.images.generate({ ...image, quality: "hd" })))
-    assert.deepStrictEqual(yield* sizeOf(Buffer.from(hd.b64_json ?? "", "base64")), [4_096, 4_096])
+    assert.deepStrictEqual(sizeOf(Buffer.from(hd.b64_json ?? "", "base64")), [4_096, 4_096])
   })
 
   it.effect("generates and edits in the shape that the request names, at that shape's price", function* () {
     const { openai, spent } = yield* Served.customer()
     const bytes = { prompt: "Tall", response_format: "b64_json" as const }
-    const dimensions = Effect.fnUntraced(function* ({ data, size }: ImagesResponse) {
-      const sides = yield* sizeOf(Buffer.from(data?.[0]?.b64_json ?? "", "base64"))
+    const dimensions = ({ data, size }: ImagesResponse) => {
+      const sides = sizeOf(Buffer.from(data?.[0]?.b64_json ?? "", "base64"))
       assert.strictEqual(size, sides.join("x"))
       return sides
-    })
+    }
     const tall = yield* calling(() => openai.images.generate({ ...bytes, model, size: "1024x1536" }))
-    assert.deepStrictEqual(yield* dimensions(tall), [1_024, 1_536])
+    assert.deepStrictEqual(dimensions(tall), [1_024, 1_536])
     assert.strictEqual(yield* spent, 15_000_000n)
     const image = yield* Effect.promise(() => toFile(painting, "a.png"))
     const wide = yield* calling(() => openai.images.edit({ ...bytes, model, image, size: "1536x1024" }))
-    assert.deepStrictEqual(yield* dimensions(wide), [1_536, 1_024])
+    assert.deepStrictEqual(dimensions(wide), [1_536, 1_024])
     const ours = { model: sizedModel, resolution: "2K", aspect_ratio: "16:9" }
     const ratio = yield* calling(() => openai.images.generate({ ...bytes, ...ours }))
-    assert.deepStrictEqual(yield* dimensions(ratio), [2_736, 1_536])
+    assert.deepStrictEqual(dimensions(ratio), [2_736, 1_536])
     const square = yield* calling(() => openai.images.generate({ ...bytes, model, size: "auto" }))
-    assert.deepStrictEqual(yield* dimensions(square), [1_024, 1_024])
+    assert.deepStrictEqual(dimensions(square), [1_024, 1_024])
     const near = yield* calling(() => openai.images.generate({ ...bytes, model, size: "1792x1024" }))
-    assert.deepStrictEqual(yield* dimensions(near), [1_536, 1_024])
+    assert.deepStrictEqual(dimensions(near), [1_536, 1_024])
   })
 
   it.effect("makes a landscape, a portrait and a square of every model, or names what it makes", function* () {
@@ -121,7 +124,7 @@ withLayer(gateway)("the official client and the sandbox's images", (it) => {
         const made = yield* calling(() => openai.images.generate({ model: id, prompt: "A fox", size }))
         const [width = 0, height = 0] = (made.size ?? "").split("x").map(Number)
         assert.strictEqual(Math.sign(width - height), orientation, `${id} ${made.size}`)
-        assert.deepStrictEqual(yield* sizeOf(yield* download(only(made).url)), [width, height])
+        assert.deepStrictEqual(sizeOf(yield* download(only(made).url)), [width, height])
       }
     }
     const edited = yield* calling(() =>
@@ -146,7 +149,7 @@ withLayer(gateway)("the official client and the sandbox's images", (it) => {
       )
     )
     const [first, ...others] = yield* Effect.forEach(links, download)
-    assert.deepStrictEqual(yield* sizeOf(first ?? Buffer.alloc(0)), [1_024, 1_024])
+    assert.deepStrictEqual(sizeOf(first ?? Buffer.alloc(0)), [1_024, 1_024])
     for (const other of others) assert.isTrue(first?.equals(other))
     const plain = only(yield* calling(() => openai.images.generate({ model, prompt: "Blue" })))
     assert.isFalse(first?.equals(yield* download(plain.url)), "the reference is seen")

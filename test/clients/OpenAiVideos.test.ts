@@ -112,7 +112,7 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
 
   it.effect("sends the reference as a file, as a data URL or not at all", function* () {
     const { openai, spent } = yield* Served.customer()
-    const { bytes: red } = yield* plain("red", 64, 36)
+    const { bytes: red } = plain("#ff0000", 64, 36)
     const link = `data:image/png;base64,${Buffer.from(red).toString("base64")}`
     const asked = { model: fromFrames, prompt: "It moves", seconds: "8" } as const
     const file = yield* calling(() => toFile(red, "red.png", { type: "image/png" }))

@@ -131,7 +131,7 @@ describe("SIGHUP", () => {
     const refused = yield* runCommand("catalog", "reload")
     assert.strictEqual(refused.code, 1)
     assert.match(refused.stdout, / refused .*\n\n.*catalog\.yaml:11: models\[0\]\.context_length: /)
-    assert.strictEqual(refused.stderr, "gateway: 1 of 1 instances go on with the catalog they had.\n")
+    assert.strictEqual(refused.stderr, "gateway: 1 of 1 instance keeps its previous catalog.\n")
   })
 
   deploymentTest("takes credentials away from renders that go on with them all the same", function* ({ directory }) {

@@ -244,7 +244,7 @@ describe.concurrent("a stop", () => {
 
   deploymentTest("of a shell's process group reaches the gateway through its shell", function* () {
     const line = "exec dist/gateway.js serve"
-    const { ended, goOn, open, org, process, signal } = yield* streaming({
+    const { ended, goOn, open, org, process, signal, stderr } = yield* streaming({
       command: { line: ["sh", "-c", line], cwd: root }
     })
     yield* signal("SIGINT")
@@ -252,6 +252,7 @@ describe.concurrent("a stop", () => {
     assert.match(yield* open.rest, /\[DONE\]\n\n$/)
     assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
     yield* waitUntil(() => !isAlive(-(process.pid ?? 0)))
+    assert.include(stderr(), "1 request is running")
     yield* assertCharged(org, [charge])
   })
 

@@ -17,7 +17,7 @@ const directory = directoryWith({
 const program = (url: string, from: string, timeouts: Partial<Timeouts>) =>
   Effect.map(
     Layer.build(Layer.provide(Migrations.layerFrom(from, timeouts), Database.layerUrl(Redacted.make(url)))),
-    Context.get(Migrations)
+    (context) => ({ migrate: Effect.map(Context.get(context, Migrations).migrate, ({ names }) => names) })
   )
 
 /** A session of somebody who took the lock and stands still. */

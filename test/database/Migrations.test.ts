@@ -1,7 +1,7 @@
 import { readdirSync } from "node:fs"
 import path from "node:path"
 import { SqlClient } from "@effect/sql/SqlClient"
-import { Context, Effect, Layer, Redacted } from "effect"
+import { Context, Effect, Layer, Logger, LogLevel, Redacted } from "effect"
 import { Database } from "../../src/database/Database.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
@@ -11,12 +11,20 @@ import { directoryWith } from "../harness/temporary.ts"
 const first = { "0001_first.sql": "CREATE TABLE first (id integer PRIMARY KEY);" }
 const second = { "0002_second.sql": "INSERT INTO first VALUES (1); INSERT INTO first VALUES (2);" }
 
+const recordedLog = () => {
+  const lines: Array<string> = []
+  const logger = Logger.make(({ message }) => void lines.push(String(message)))
+  return { lines, log: Logger.replace(Logger.defaultLogger, logger) }
+}
+
 /** One program's view of the database: its connections and its migration files. */
 const program = Effect.fnUntraced(function* (url: string, files: Readonly<Record<string, string>>) {
   const directory = yield* directoryWith(files)
   const database = Database.layerUrl(Redacted.make(url), { queryTimeout: "1 second" })
   const context = yield* Layer.build(Layer.provideMerge(Migrations.layerFrom(directory), database))
-  return { ...Context.get(context, Migrations), sql: Context.get(context, SqlClient) }
+  const migrations = Context.get(context, Migrations)
+  const migrate = Effect.map(migrations.migrate, ({ names }) => names)
+  return { ...migrations, migrate, migrateFully: migrations.migrate, sql: Context.get(context, SqlClient) }
 })
 
 const migrate = (url: string, files: Readonly<Record<string, string>>) =>
@@ -31,8 +39,14 @@ describe("Migrations", () => {
     const files = readdirSync("migrations").map((file) => path.basename(file, ".sql"))
     const layer = Layer.provideMerge(Migrations.layer, Database.layerUrl(Redacted.make(url)))
     const start = Effect.flatMap(Migrations, (each) => each.migrate).pipe(Effect.provide(layer))
-    const results = yield* Effect.replicateEffect(start, 6, { concurrency: "unbounded" })
-    assert.deepStrictEqual(results.flat(), files.toSorted())
+    const { lines, log } = recordedLog()
+    const results = yield* Effect.replicateEffect(start, 6, { concurrency: "unbounded" }).pipe(Effect.provide(log))
+    assert.deepStrictEqual(
+      results.flatMap(({ names }) => names),
+      files.toSorted()
+    )
+    assert.lengthOf(lines, 1)
+    assert.include(lines[0], `${files.length} migrations`)
   })
 
   it.scopedLive("knows what is pending, before and after", function* () {
@@ -48,6 +62,33 @@ describe("Migrations", () => {
     const url = yield* Postgres.emptyUrl
     yield* migrate(url, first)
     assert.deepStrictEqual(yield* migrate(url, { ...first, ...second }), ["0002_second"])
+  })
+
+  it.scopedLive("says in one line what it created or upgraded, and nothing when it is up to date", function* () {
+    const url = yield* Postgres.emptyUrl
+    const third = { "0003_third.sql": "SELECT 1;", "0004_fourth.sql": "SELECT 1;" }
+    const { lines, log } = recordedLog()
+    const summaryOf = (files: Readonly<Record<string, string>>) =>
+      Effect.flatMap(program(url, files), ({ migrateFully }) =>
+        Effect.map(Effect.provide(migrateFully, log), ({ summary }) => summary)
+      )
+    const created = yield* summaryOf(first)
+    assert.strictEqual(created, "Created the database: 1 migration")
+    assert.isUndefined(yield* summaryOf(first))
+    const upgraded = yield* summaryOf({ ...first, ...second, ...third })
+    assert.strictEqual(upgraded, "Upgraded the database from 0001 to 0004 (3 migrations)")
+    assert.deepStrictEqual(lines, [created, upgraded])
+  })
+
+  it.scopedLive("names each migration at the debug level", function* () {
+    const { lines, log } = recordedLog()
+    const url = yield* Postgres.emptyUrl
+    yield* migrate(url, { ...first, ...second }).pipe(Effect.provide(log), Logger.withMinimumLogLevel(LogLevel.Debug))
+    for (const name of ["0001_first", "0002_second"])
+      assert.isTrue(
+        lines.some((line) => line.includes(name)),
+        name
+      )
   })
 
   it.scopedLive("builds an index beside writes, and again where it was left half done", function* () {

@@ -1,207 +1,331 @@
-import type { Bug } from "./Bug.ts"
-import { departureBugs } from "./DepartureBugs.ts"
-import { eventBugs } from "./EventBugs.ts"
-import { limitBugs } from "./LimitBugs.ts"
-import { memberBugs } from "./MemberBugs.ts"
-import { moneyBugs } from "./MoneyBugs.ts"
-import { paymentBugs } from "./PaymentBugs.ts"
-import { statementBugs } from "./StatementBugs.ts"
-import { streamBugs } from "./StreamBugs.ts"
-import { usageBugs } from "./UsageBugs.ts"
-import { workBugs } from "./WorkBugs.ts"
+/** Bugs about money. None quotes a source line: each replaces typed exports, or what the database does with a row. */
 
-/** Bugs of money and its limits first, then of streams, of reports, of routing and of decoding. */
-export const bugs: ReadonlyArray<Bug> = [
-  ...moneyBugs,
-  ...limitBugs,
-  ...paymentBugs,
-  ...workBugs,
-  ...departureBugs,
-  ...streamBugs,
-  ...usageBugs,
-  ...statementBugs,
-  ...eventBugs,
-  ...memberBugs,
+import { SqlClient } from "@effect/sql"
+import { Effect, Layer } from "effect"
+import { vi } from "vitest"
+import { NanoUsd } from "../../src/domain/Money.ts"
+import type { OrgId } from "../../src/domain/Organization.ts"
+import type { HoldRequest, Ledger as LedgerTag } from "../../src/services/ledger/Ledger.ts"
+
+interface BugOf<Kind extends string> {
+  readonly kind: Kind
+  readonly name: string
+  /** The cheapest test file that fails with the bug. */
+  readonly caughtBy: string
+}
+
+/** Runs in the migrated database that the tests copy. */
+interface DatabaseBug extends BugOf<"database"> {
+  readonly sql: string
+}
+
+/**
+ * Runs before a test file is imported. At its top this file must import values only from modules that import no replaced
+ * module: whatever is loaded before keeps the real one.
+ */
+interface ModuleBug extends BugOf<"module"> {
+  readonly plant: () => void
+}
+
+export type Bug = DatabaseBug | ModuleBug
+
+interface Change {
+  readonly table: string
+  readonly on: "INSERT" | "UPDATE"
+  readonly when: string
+  /** Columns, and the expressions of OLD and NEW that they become. */
+  readonly set: Readonly<Record<string, string>>
+}
+
+/** Changes rows before they are written. The SELECT fails at once if a column is missing; the trigger would fail later. */
+const change = ({ on, set, table, when }: Change): string => `
+  SELECT ${Object.entries(set)
+    .map(([column, value]) => `NEW.${column}, ${value}`)
+    .join(", ")}
+  FROM ${table} AS OLD, ${table} AS NEW WHERE ${when} LIMIT 0;
+  CREATE FUNCTION planted_in_${table}() RETURNS trigger LANGUAGE plpgsql AS $$
+  BEGIN
+    ${Object.entries(set)
+      .map(([column, value]) => `NEW.${column} := ${value};`)
+      .join(" ")}
+    RETURN NEW;
+  END $$;
+  CREATE TRIGGER planted BEFORE ${on} ON ${table} FOR EACH ROW WHEN (${when})
+    EXECUTE FUNCTION planted_in_${table}();`
+
+const replace = <M extends object>(real: M, exports: Partial<M>): M => ({ ...real, ...exports })
+
+/** The service with another layer. */
+const withLayer = <T extends { readonly layer: unknown }>(service: T, layer: T["layer"]): T =>
+  Object.assign(service, { layer })
+
+const pricing = "test/domain/Pricing.test.ts"
+const chat = "test/services/chat/ChatCompletions.test.ts"
+const ledger = "test/services/ledger/Ledger.test.ts"
+const openHolds = "test/services/ledger/OpenHolds.test.ts"
+
+const isCharge = "NEW.balance < OLD.balance AND NEW.held < OLD.held"
+
+const holdBugs: ReadonlyArray<Bug> = [
   {
-    name: "a circuit never opens by failures in a row",
-    file: "src/services/routing/Circuit.ts",
-    find: "const failuresToOpen = 5",
-    replace: "const failuresToOpen = 50",
-    caughtBy: ["test/services/routing/CircuitBreaker.test.ts"]
+    name: "held money can be held again",
+    kind: "database",
+    sql: change({ table: "organizations", on: "UPDATE", when: "NEW.held <> OLD.held", set: { held: "OLD.held" } }),
+    caughtBy: ledger
   },
   {
-    name: "a provider's Retry-After is not heeded",
-    file: "src/services/routing/Circuit.ts",
-    find: "this.openUntil = now + Math.max(time, retryAfterMillis)",
-    replace: "this.openUntil = now + time",
-    caughtBy: ["test/services/routing/CircuitBreaker.test.ts"]
+    name: "holds that arrive together are admitted as if each were alone",
+    kind: "module",
+    plant: () =>
+      vi.doMock(import("../../src/services/ledger/Ledger.ts"), async (importReal) => {
+        const real = await importReal()
+        const { Ledger } = real
+        const admitting = Effect.gen(function* () {
+          const ledger = yield* Ledger
+          const sql = yield* SqlClient.SqlClient
+          const addToBalance = ({ org }: HoldRequest, amount: bigint) =>
+            Effect.orDie(sql`UPDATE organizations SET balance = balance + ${amount}::bigint WHERE id = ${org}`)
+          const admit = (request: Parameters<typeof ledger.admit>[0]) =>
+            Effect.flatMap(ledger.balance(request.org), ({ balance, held }) =>
+              Effect.catchTag(ledger.admit(request), "InsufficientCredits", (refused) =>
+                request.upTo > balance - held
+                  ? refused
+                  : Effect.acquireUseRelease(
+                      addToBalance(request, request.upTo),
+                      () => ledger.admit(request),
+                      () => addToBalance(request, 0n - request.upTo)
+                    )
+              )
+            )
+          const hold = (request: HoldRequest) =>
+            Effect.acquireRelease(Effect.catchTag(admit(request), "RateLimited", Effect.die), ledger.release)
+          return Ledger.of({ ...ledger, admit, hold })
+        })
+        return replace(real, {
+          Ledger: withLayer(Ledger, Layer.provide(Layer.effect(Ledger, admitting), Ledger.layer))
+        })
+      }),
+    caughtBy: ledger
   },
   {
-    name: "one organization's failures open a route for all",
-    file: "src/services/routing/Circuit.ts",
-    find: "if (!isRequestDependent) this.#independent += 1",
-    replace: "this.#independent += 1",
-    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts", "test/http/chat/Outcomes.test.ts"]
+    name: "old holds of running processes are swept",
+    kind: "module",
+    plant: () =>
+      vi.doMock(import("../../src/services/ledger/HoldSweeper.ts"), async (importReal) => {
+        const real = await importReal()
+        const releaseOld = Effect.flatMap(
+          SqlClient.SqlClient,
+          (sql) => sql`
+            WITH released AS (
+              UPDATE open_holds SET released_at = now()
+              WHERE released_at IS NULL AND created_at < now() - interval '1 hour' RETURNING org_id, amount
+            )
+            UPDATE organizations SET held = held - sums.amount
+            FROM (SELECT org_id, sum(amount)::bigint AS amount FROM released GROUP BY org_id) AS sums
+            WHERE organizations.id = sums.org_id`
+        )
+        return replace(real, { sweep: Effect.zipRight(Effect.orDie(releaseOld), real.sweep) })
+      }),
+    caughtBy: ledger
   },
   {
-    name: "hosts that hang up on a large body count as away",
-    file: "src/providers/client/Upstream.ts",
-    find: "(isLarge && !unsent)",
-    replace: "(isLarge && unsent)",
-    caughtBy: ["test/providers/client/Upstream.test.ts"]
-  },
-  {
-    name: "a request that alone is above the provider's limit counts as traffic",
-    file: "src/services/routing/Provider.ts",
-    find: "ofRequest === true || kind",
-    replace: "kind",
-    caughtBy: ["test/providers/client/Classification.test.ts"]
-  },
-  {
-    name: "failures of two organizations in a row do not open a route",
-    file: "src/services/routing/Circuit.ts",
-    find: "org !== this.#org) this.#isOfSeveral = true",
-    replace: "org !== this.#org) this.#isOfSeveral = false",
-    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts"]
-  },
-  {
-    name: "a route's failures are not its organization's",
-    file: "src/services/routing/CircuitBreaker.ts",
-    find: "const forOne = this.#failForOne(permit, opening, isProbe)",
-    replace: "const forOne = undefined",
-    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts", "test/http/images/Outcomes.test.ts"]
-  },
-  {
-    name: "a 429 opens a route for one organization alone",
-    file: "src/services/routing/Provider.ts",
-    find: 'ofRequest === true || kind === "retry"',
-    replace: 'ofRequest === true || kind === "limit" || kind === "retry"',
-    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts"]
-  },
-  {
-    name: "an organization waits a minute for its last route",
-    file: "src/services/routing/CircuitBreaker.ts",
-    find: "if (isLast) own?.limit(lastRouteMost)",
-    replace: "",
-    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts"]
-  },
-  {
-    name: "circuits of organizations are never forgotten",
-    file: "src/services/routing/OrganizationCircuits.ts",
-    find: "this.#circuits.size <= maxOrganizations && now",
-    replace: "this.#circuits.size >= 0 || now",
-    caughtBy: ["test/services/routing/OrganizationCircuits.test.ts"]
-  },
-  {
-    name: "a refused head counts against its route",
-    file: "src/providers/client/Classification.ts",
-    find: "new Set([400, 413, 414, 422, 431])",
-    replace: "new Set([400, 413, 422])",
-    caughtBy: ["test/providers/client/Classification.test.ts", "test/http/messages/Native.test.ts"]
-  },
-  {
-    name: "any beta of a client is passed on",
-    file: "src/providers/anthropic/Betas.ts",
-    find: "if (harmlessBeta.test(beta)) kept.add(beta)",
-    replace: "kept.add(beta)",
-    caughtBy: ["test/providers/anthropic/Betas.test.ts", "test/providers/anthropic/Native.test.ts"]
-  },
-  {
-    name: "betas in a body reach the host as they are",
-    file: "src/providers/anthropic/Native.ts",
-    find: '  "betas",\n',
-    replace: "",
-    caughtBy: ["test/providers/anthropic/Native.test.ts"]
-  },
-  {
-    name: "counts of an organization take no turns",
-    file: "src/http/messages/CountTokens.ts",
-    find: "withPermitOf(record.caller.org)(count(admitted))",
-    replace: "count(admitted)",
-    caughtBy: ["test/http/messages/CountTokens.test.ts"]
-  },
-  {
-    name: "a request that a provider refused goes to the next one",
-    file: "src/services/routing/Failover.ts",
-    find: "if (isFinal(failure.class) || this.#plan.mayTryNext",
-    replace: "if (this.#plan.mayTryNext",
-    caughtBy: ["test/services/routing/ProviderRouter.test.ts"]
-  },
-  {
-    name: "a route that failed is tried again",
-    file: "src/services/routing/Failover.ts",
-    find: "this.#untried = this.#untried.filter((route) => route !== attempt.route)",
-    replace: "this.#untried = [...this.#untried]",
-    caughtBy: ["test/services/routing/ProviderRouter.test.ts"]
-  },
-  {
-    name: "a route is asked for what it cannot do",
-    file: "src/services/routing/RouteSelection.ts",
-    find: "needed.every((one) => capabilities.has(one))",
-    replace: "needed.some((one) => capabilities.has(one))",
-    caughtBy: ["test/services/routing/RouteSelection.test.ts"]
-  },
-  {
-    name: "a length between two goes to the longer",
-    file: "src/domain/VideoRules.ts",
-    find: "(Math.abs(seconds - asked) < Math.abs(best - asked)",
-    replace: "(Math.abs(seconds - asked) <= Math.abs(best - asked)",
-    caughtBy: ["test/domain/Video.test.ts"]
-  },
-  {
-    name: "a cap above the model's is sent on",
-    file: "src/domain/ChatRules.ts",
-    find: "maxTokens: Math.min(request.maxTokens, outputCap(model, request))",
-    replace: "maxTokens: request.maxTokens",
-    caughtBy: ["test/domain/ChatRules.test.ts"]
-  },
-  {
-    name: "a later zero replaces the prompt's count",
-    file: "src/providers/anthropic/Stream.ts",
-    find: "Predicate.isRecord(value) || asCount(value) > 0\n",
-    replace: "Predicate.isRecord(value) || value !== null\n",
-    caughtBy: ["test/providers/anthropic/Stream.test.ts"]
-  },
-  {
-    name: "unreadable arguments of a tool call become none",
-    file: "src/providers/chat/Answer.ts",
-    find: "if (!Predicate.isRecord(value)) return undefined",
-    replace: 'if (!Predicate.isRecord(value)) return ""',
-    caughtBy: ["test/providers/OddAnswers.test.ts"]
-  },
-  {
-    name: "more cached tokens than the prompt has are believed",
-    file: "src/domain/Pricing.ts",
-    find: "const cached = Math.min(count(usage.cached), prompt)",
-    replace: "const cached = count(usage.cached)",
-    caughtBy: ["test/providers/openai-chat/Response.test.ts", "test/domain/Pricing.test.ts"]
-  },
-  {
-    name: "a provider that forbids the account keeps its route",
-    file: "src/providers/client/Classification.ts",
-    find: 'if (status === 401 || status === 402 || status === 403) return "account"',
-    replace: 'if (status === 401 || status === 402) return "account"',
-    caughtBy: ["test/providers/client/Classification.test.ts"]
-  },
-  {
-    name: "a tool that costs extra reaches the vendor inside an input item",
-    file: "src/providers/openai-responses/Native.ts",
-    find: "...(tools !== undefined && { tools: keepTools(tools, call) })",
-    replace: "...(tools !== undefined && { tools })",
-    caughtBy: ["test/providers/openai-responses/Native.test.ts"]
-  },
-  {
-    name: "a client of the Messages dialect buys a faster answer",
-    file: "src/providers/anthropic/Native.ts",
-    find: '  "speed",\n',
-    replace: "",
-    caughtBy: ["test/providers/anthropic/Native.test.ts"]
-  },
-  {
-    name: "a vendor's ids reach the client in a reason",
-    file: "src/providers/client/Reason.ts",
-    find: "(?:req|resp|msg",
-    replace: "(?:resp|msg",
-    caughtBy: ["test/providers/client/Reason.test.ts"]
+    name: "a hold covers the prompt alone",
+    kind: "module",
+    plant: () =>
+      vi.doMock(import("../../src/domain/Pricing.ts"), async (importReal) => {
+        const real = await importReal()
+        return replace(real, {
+          quoteChat: (model, request) => {
+            const { price } = real.quoteChat(model, request)
+            return { price, upTo: real.holdFor(price, 0) }
+          }
+        })
+      }),
+    caughtBy: pricing
   }
 ]
+
+const settleBugs: ReadonlyArray<Bug> = [
+  {
+    name: "a charge is taken from the balance twice",
+    kind: "database",
+    sql: change({
+      table: "organizations",
+      on: "UPDATE",
+      when: isCharge,
+      set: { balance: "NEW.balance - (OLD.balance - NEW.balance)" }
+    }),
+    caughtBy: openHolds
+  },
+  {
+    name: "a charge does not reach the balance",
+    kind: "database",
+    sql: change({ table: "organizations", on: "UPDATE", when: isCharge, set: { balance: "OLD.balance" } }),
+    caughtBy: openHolds
+  },
+  {
+    name: "a charged hold stays open",
+    kind: "database",
+    // A trigger of the schema refuses holds that were closed before.
+    sql: `
+      ALTER TABLE open_holds DISABLE TRIGGER USER;
+      CREATE FUNCTION planted() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN
+        INSERT INTO open_holds VALUES (OLD.*);
+        RETURN NULL;
+      END $$;
+      CREATE TRIGGER planted AFTER DELETE ON open_holds FOR EACH ROW WHEN (OLD.released_at IS NULL)
+        EXECUTE FUNCTION planted();`,
+    caughtBy: openHolds
+  },
+  {
+    name: "a released hold is charged",
+    kind: "database",
+    sql:
+      change({
+        table: "open_holds",
+        on: "UPDATE",
+        when: "NEW.released_at IS NOT NULL",
+        set: { released_at: "NULL::timestamptz" }
+      }) +
+      // The charge frees the hold a second time, which the table's constraint would refuse.
+      change({ table: "organizations", on: "UPDATE", when: "NEW.held < 0", set: { held: "0" } }),
+    caughtBy: openHolds
+  },
+  {
+    name: "a charge does not count towards its key's spending cap",
+    kind: "database",
+    sql: change({ table: "key_spend", on: "INSERT", when: "NEW.spent > 0", set: { spent: "0" } }),
+    caughtBy: ledger
+  },
+  {
+    name: "an answer is given before its charge is certain",
+    kind: "module",
+    plant: () =>
+      vi.doMock(import("../../src/services/chat/ChatCompletions.ts"), async (importReal) => {
+        const real = await importReal()
+        const { Ledger } = await import("../../src/services/ledger/Ledger.ts")
+        const settleLater =
+          (ledger: LedgerTag["Type"]): LedgerTag["Type"]["settle"] =>
+          (hold, cost, options) =>
+            ledger
+              .settle(hold, cost, options)
+              .pipe(
+                Effect.delay("1 second"),
+                Effect.forkDaemon,
+                Effect.as({ charged: cost, exceeded: false, wasReleased: false })
+              )
+        const hasty = Effect.map(Ledger, (ledger) =>
+          Ledger.of({ ...ledger, settle: settleLater(ledger), isOpen: () => false })
+        )
+        const layer = Layer.provide(real.ChatCompletions.layer, Layer.effect(Ledger, hasty))
+        return replace(real, { ChatCompletions: withLayer(real.ChatCompletions, layer) })
+      }),
+    caughtBy: chat
+  },
+  {
+    name: "cached tokens are paid for twice",
+    kind: "module",
+    plant: () =>
+      vi.doMock(import("../../src/domain/Pricing.ts"), async (importReal) => {
+        const real = await importReal()
+        return replace(real, {
+          chatCharge: (pricing, usage) =>
+            NanoUsd(
+              real.chatCharge(pricing, usage) + real.chatCharge(pricing, { ...real.noUsage, prompt: usage.cached })
+            )
+        })
+      }),
+    caughtBy: pricing
+  }
+]
+
+const releaseBugs: ReadonlyArray<Bug> = [
+  {
+    name: "a release keeps what was held",
+    kind: "database",
+    sql: change({
+      table: "organizations",
+      on: "UPDATE",
+      when: "NEW.held < OLD.held AND NEW.balance = OLD.balance",
+      set: { held: "OLD.held" }
+    }),
+    caughtBy: openHolds
+  },
+  {
+    name: "a stream that breaks is charged",
+    kind: "module",
+    plant: () =>
+      vi.doMock(import("../../src/services/chat/ChatCompletions.ts"), async (importReal) => {
+        const real = await importReal()
+        const { ChatCompletions } = real
+        const { Ledger } = await import("../../src/services/ledger/Ledger.ts")
+        const charging = Effect.gen(function* () {
+          const chats = yield* ChatCompletions
+          const ledger = yield* Ledger
+          return ChatCompletions.of({
+            ...chats,
+            stream: (task, sink) => {
+              const { key, org } = task.record.caller
+              const charge = Effect.gen(function* () {
+                const { upTo } = yield* chats.quote(task)
+                const hold = yield* ledger.hold({ org, key, upTo })
+                yield* ledger.settle(hold, upTo)
+              }).pipe(Effect.scoped, Effect.ignore)
+              return chats.stream(task, { ...sink, fail: (failure) => Effect.zipRight(charge, sink.fail(failure)) })
+            }
+          })
+        })
+        const layer = Layer.provide(Layer.effect(ChatCompletions, charging), ChatCompletions.layer)
+        return replace(real, { ChatCompletions: withLayer(ChatCompletions, layer) })
+      }),
+    caughtBy: chat
+  },
+  {
+    name: "a charge is refunded more than once",
+    kind: "database",
+    sql:
+      change({
+        table: "ledger_entries",
+        on: "INSERT",
+        when: "NEW.kind = 'adjustment' AND NEW.ref LIKE 'refund:%'",
+        set: { ref: "NULL::text" }
+      }) +
+      // The second refund lowers the key's spending below zero, which the table's constraint would refuse.
+      change({ table: "key_spend", on: "UPDATE", when: "NEW.spent < 0", set: { spent: "0" } }),
+    caughtBy: ledger
+  },
+  {
+    name: "a request that was not charged is refunded",
+    kind: "module",
+    plant: () =>
+      vi.doMock(import("../../src/services/ledger/LedgerAdmin.ts"), async (importReal) => {
+        const real = await importReal()
+        const { LedgerAdmin } = real
+        const generous = Effect.gen(function* () {
+          const admin = yield* LedgerAdmin
+          const sql = yield* SqlClient.SqlClient
+          const heldAmounts = (hold: string) => sql<{ readonly org: OrgId; readonly amount: string }>`
+            SELECT org_id AS org, amount FROM all_holds WHERE id = ${hold} AND charged IS NULL`
+          const refund: typeof admin.refund = ({ hold, note, ...more }) =>
+            Effect.catchTag(admin.refund({ hold, note, ...more }), "NothingToRefund", (refused) =>
+              Effect.flatMap(Effect.orDie(heldAmounts(hold)), ([held]) =>
+                held === undefined
+                  ? refused
+                  : Effect.orDie(
+                      admin.adjust({ org: held.org, amount: NanoUsd(BigInt(held.amount)), note, force: false })
+                    )
+              )
+            )
+          return LedgerAdmin.of({ ...admin, refund })
+        })
+        return replace(real, {
+          LedgerAdmin: withLayer(LedgerAdmin, Layer.provide(Layer.effect(LedgerAdmin, generous), LedgerAdmin.layer))
+        })
+      }),
+    caughtBy: ledger
+  }
+]
+
+/** The fifteen that would cost the most. */
+export const bugs: ReadonlyArray<Bug> = [...holdBugs, ...settleBugs, ...releaseBugs]

@@ -5,6 +5,7 @@ import { Cause, Clock, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Database } from "../../database/Database.ts"
 import { Migrations } from "../../database/Migrations.ts"
 import { oldestTested } from "../../database/Versions.ts"
+import { pluralize } from "../../domain/Plural.ts"
 import { explain } from "../../ExitCode.ts"
 import type { Settings } from "../../Settings.ts"
 import { administration } from "../../services/admin/Administration.ts"
@@ -69,7 +70,7 @@ const checkConnections = Effect.fnUntraced(function* ({ max, used }: typeof Serv
     WHERE stopped_at IS NULL AND swept_at IS NULL AND beat_at > now() - ${Duration.toSeconds(deadAfter)} * interval '1 second'`)
   const live = found?.live ?? 0
   const needed = Math.max(live, workers) * connectionsOfInstance
-  const detail = `${used} of ${max} connections are in use; ${live} live instances, ${workers} ${workers === 1 ? "worker" : "workers"} here, need up to ${needed}`
+  const detail = `${used} of ${max} connections are in use; ${pluralize(live, "live instance")}, ${pluralize(workers, "worker")} here, need up to ${needed}`
   return needed > max
     ? warning("connections", `${detail}: raise max_connections, or lower WORKERS`)
     : ok("connections", detail)
@@ -95,8 +96,14 @@ const checkLedger = Effect.gen(function* () {
   const { entries, holds, violations } = yield* Effect.flatMap(LedgerAdmin, ({ verify }) => verify)
   const [first] = violations
   return first === undefined
-    ? ok("ledger", `every invariant holds over ${entries} entries and ${holds} holds`)
-    : problem("ledger", `${violations.length} rows break it, such as "${first.invariant}": gateway ledger verify`)
+    ? ok(
+        "ledger",
+        `every invariant holds over ${pluralize(entries, "entry", "entries")} and ${pluralize(holds, "hold")}`
+      )
+    : problem(
+        "ledger",
+        `${pluralize(violations.length, "row breaks", "rows break")} it, such as "${first.invariant}": gateway ledger verify`
+      )
 })
 
 const problemOf = (check: string, cause: Cause.Cause<unknown>) => problem(check, explain(Cause.squash(cause)))

@@ -1,3 +1,4 @@
+import { pluralize } from "../../domain/Plural.ts"
 import type * as Output from "../Output.ts"
 
 export type State = "ok" | "warning" | "problem"
@@ -20,8 +21,6 @@ export const list = (words: ReadonlyArray<string>) =>
   words.length > 5 ? `${words.slice(0, 5).join(", ")}, …` : words.join(", ")
 
 const count = (findings: ReadonlyArray<Finding>, state: State) => findings.filter((one) => one.state === state).length
-
-const pluralize = (number: number, noun: string) => `${number} ${noun}${number === 1 ? "" : "s"}`
 
 export const report = (findings: ReadonlyArray<Finding>): Output.Output => {
   const [problems, warnings] = [count(findings, "problem"), count(findings, "warning")]

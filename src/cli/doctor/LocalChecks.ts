@@ -3,6 +3,7 @@ import { statfs } from "node:fs/promises"
 import { createServer } from "node:net"
 import path from "node:path"
 import { Effect, Option, Schema } from "effect"
+import { pluralize } from "../../domain/Plural.ts"
 import { type Settings, warnings } from "../../Settings.ts"
 import type { CatalogSnapshot } from "../../services/catalog/Catalog.ts"
 import { lossesOf, reportModel } from "../../services/catalog/CatalogReport.ts"
@@ -15,7 +16,7 @@ export const checkSettings = (settings: Settings): ReadonlyArray<Finding> => {
 }
 
 export const checkCatalog = ({ models, off, sandbox }: CatalogSnapshot): ReadonlyArray<Finding> => {
-  const sold = `${models.length} of ${models.length + off.length} models can be called`
+  const sold = `${models.length} of ${pluralize(models.length + off.length, "model")} can be called`
   const served = sandbox ? [warning("catalog", "the sandbox serves made-up answers: set a provider's credential")] : []
   if (models.length === 0) return [problem("catalog", `${sold}: set a provider's credential, or SANDBOX=true`)]
   const names = list(off.map(({ id }) => id))

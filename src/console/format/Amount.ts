@@ -1,9 +1,15 @@
+import { nounFor } from "../../domain/Plural.ts"
+
 /** Smaller numbers are less than a nano-dollar apart. */
 const exactBelow = 2 ** 22
 
 const group = (digits: string): string => digits.replace(/\B(?=(?:\d{3})+$)/g, ",")
 
 export const formatCount = (count: number): string => group(String(Math.round(count)))
+
+/** `1 request`, `1,200 requests`. */
+export const formatCounted = (count: number, one: string, several?: string): string =>
+  `${formatCount(count)} ${nounFor(count, one, several)}`
 
 interface UsdParts {
   readonly sign: "" | "−"

@@ -1,191 +1,222 @@
+/** Draws a prompt on a coloured backdrop, row by row: a picture of 4096 pixels a side is never whole in memory. */
 import { createHash } from "node:crypto"
-import { createRequire } from "node:module"
+import { Readable } from "node:stream"
+import { buffer } from "node:stream/consumers"
+import { pipeline } from "node:stream/promises"
+import { crc32, createDeflate } from "node:zlib"
 import { Effect } from "effect"
-import type { OverlayOptions, Sharp } from "sharp"
-import { ProviderFailure } from "../../services/routing/Provider.ts"
+import { type Area, drawLetter, fullInk, layOut, widthOf } from "./Lettering.ts"
 
-export interface Tools {
-  readonly sharp: typeof import("sharp").default
-  readonly fontfile: string
-}
-
-export interface Studio {
-  /** Work runs to its end, also when its caller is interrupted. */
-  readonly draw: <A>(work: (tools: Tools) => Effect.Effect<A, ProviderFailure>) => Effect.Effect<A, ProviderFailure>
-}
-
-export interface Box {
+export interface Box extends Area {
   readonly x: number
   readonly y: number
-  readonly width: number
-  readonly height: number
 }
 
-export interface Scene {
-  readonly width: number
-  readonly height: number
-  /** Pixels in a unit of the boxes. */
-  readonly scale: number
+/** Four bytes a pixel: red, green, blue and opacity. */
+export interface Photo extends Box {
+  readonly pixels: Uint8Array
+}
+
+/** In pixels. */
+export interface Scene extends Area {
   readonly prompt: string
   readonly promptBox: Box
-  readonly sizes: ReadonlyArray<number>
+  /** Heights of a line, the largest first. */
+  readonly heights: ReadonlyArray<number>
   readonly note: string
   readonly noteBox: Box
+  readonly photos: ReadonlyArray<Photo>
 }
 
-/** Half of the four threads for files, names and pictures. */
-const maxAtOnce = 2
-export const maxRead = 1_000
-/** A picture that claims more is not decoded. */
-const maxReferencePixels = 100_000_000
-const longestDecode = { seconds: 60 }
+/** Colours: the sky, the sky behind a disc, and the ink of the prompt and of the note. */
+const shades = 120
+const promptInk = 2 * shades
+const noteInk = promptInk + fullInk
 
-const failureOf = (what: string) => (cause: unknown) =>
-  new ProviderFailure({
-    class: "retry",
-    status: 500,
-    detail: `sandbox: ${what}: ${cause instanceof Error ? cause.message : String(cause)}`.slice(0, 500)
-  })
+type Colour = readonly [red: number, green: number, blue: number]
 
-export const tryDrawing = <A>(work: () => Promise<A>): Effect.Effect<A, ProviderFailure> =>
-  Effect.tryPromise({ try: work, catch: failureOf("a picture could not be drawn") })
+const white: Colour = [255, 255, 255]
 
-// Loaded lazily: where sharp cannot load, all else works.
-const load = Effect.tryPromise({
-  try: async (): Promise<Tools> => {
-    const { resolve } = createRequire(import.meta.url)
-    // Without directories no system font makes a picture differ.
-    process.env["FONTCONFIG_FILE"] = resolve("dejavu-fonts-ttf/fontconfig/57-dejavu-sans.conf")
-    const { default: sharp } = await import("sharp")
-    sharp.concurrency(1)
-    sharp.cache(false)
-    return { sharp, fontfile: resolve("dejavu-fonts-ttf/ttf/DejaVuSans.ttf") }
-  },
-  catch: failureOf("pictures need the packages sharp and dejavu-fonts-ttf, and they could not be loaded")
-})
+const mix = ([r, g, b]: Colour, [red, green, blue]: Colour, share: number): Colour => [
+  r + (red - r) * share,
+  g + (green - g) * share,
+  b + (blue - b) * share
+]
 
-export const make: Effect.Effect<Studio> = Effect.gen(function* () {
-  const turns = yield* Effect.makeSemaphore(maxAtOnce)
-  let tools: Tools | undefined
-  const loaded = Effect.suspend(() =>
-    tools === undefined ? Effect.tap(load, (all) => (tools = all)) : Effect.succeed(tools)
-  )
-  return {
-    draw: (work) => Effect.disconnect(turns.withPermits(1)(Effect.uninterruptible(Effect.flatMap(loaded, work))))
+/** https://www.w3.org/TR/css-color-4/#hsl-to-rgb */
+const fromHsl = (hue: number, saturation: number, lightness: number): Colour => {
+  const channel = (n: number): number => {
+    const k = (n + hue / 30) % 12
+    const spread = saturation * Math.min(lightness, 1 - lightness)
+    return 255 * (lightness - spread * Math.max(-1, Math.min(k - 3, 9 - k, 1)))
   }
-})
-
-const toDrawable = (text: string): ReadonlyArray<string> => {
-  const visible = text
-    .slice(0, 2 * maxRead)
-    .replaceAll(/\r\n?|[\u0085\u2028\u2029]/g, "\n")
-    .replaceAll(/(?!\n)[\p{Cc}\p{Zs}]+/gu, " ")
-    .replaceAll(/[\p{Cs}\p{Default_Ignorable_Code_Point}\u2800\ufff9-\ufffc]/gu, "")
-    .replaceAll(/\n{3,}/g, "\n\n")
-    .trim()
-  const characters = Array.from(visible)
-  return characters.length <= maxRead ? characters : [...characters.slice(0, maxRead), "…"]
+  return [channel(0), channel(8), channel(4)]
 }
 
-interface Lettering {
-  readonly text: string
-  readonly box: Box
-  readonly sizes: ReadonlyArray<number>
-  readonly opacity?: number
+const paletteOf = (seed: Buffer): Uint8Array => {
+  const hue = seed.readUInt16BE(0) % 360
+  const from = fromHsl(hue, 0.5, 0.22)
+  const to = fromHsl((hue + 30 + (seed.readUInt8(2) % 60)) % 360, 0.55, 0.34)
+  const sky = Array.from({ length: shades }, (_, shade) => mix(from, to, shade / (shades - 1)))
+  const middle = mix(from, to, 0.5)
+  const inks = Array.from({ length: fullInk }, (_, ink) => (ink + 1) / fullInk)
+  const colours = [
+    ...sky,
+    ...sky.map((colour) => mix(colour, white, 0.05)),
+    ...inks.map((ink) => mix(middle, white, ink)),
+    ...inks.map((ink) => mix(middle, white, 0.7 * ink))
+  ]
+  return Uint8Array.from(colours.flat(), Math.round)
 }
 
-/** Draws in the largest size that fits, and cuts the text at the smallest. */
-const drawText = async (
-  { fontfile, sharp }: Tools,
-  { box, opacity = 1, sizes, text }: Lettering,
-  scale = 1
-): Promise<ReadonlyArray<OverlayOptions>> => {
-  let characters = toDrawable(text)
-  if (characters.length === 0) return []
-  const renderText = (size: number, by: number): Sharp => {
-    const plain = characters.join("").replaceAll("&", "&amp;").replaceAll("<", "&lt;")
-    const marked = `<span foreground="white" alpha="${Math.round(100 * opacity)}%">${plain}</span>`
-    const width = Math.floor(box.width * by)
-    return sharp({
-      text: {
-        text: marked,
-        font: `DejaVu Sans ${size}`,
-        fontfile,
-        width,
-        wrap: "word-char",
-        dpi: Math.round(72 * by),
-        rgba: true
+/** Writes one row of a picture, as colours of its palette. */
+type Painter = (row: Uint8Array, y: number) => void
+
+/** A gradient from corner to corner: each row is the one above it, a little further on. */
+const paintBackdrop = ({ height, width }: Area, seed: Buffer): Painter => {
+  const sky = Uint8Array.from({ length: 2 * width }, (_, at) => Math.floor((shades * at) / (2 * width)))
+  const lightSky = sky.map((shade) => shades + shade)
+  const discs = [4, 8, 12].map((at) => ({
+    x: (width * seed.readUInt8(at)) / 255,
+    y: (height * seed.readUInt8(at + 1)) / 255,
+    radius: (0.15 + seed.readUInt8(at + 2) / 850) * Math.hypot(width, height) * Math.SQRT1_2
+  }))
+  return (row, y) => {
+    const from = Math.floor((width * y) / height)
+    row.set(sky.subarray(from, from + width))
+    for (const disc of discs) {
+      const half = Math.sqrt(Math.max(0, disc.radius ** 2 - (y - disc.y) ** 2))
+      const [left, right] = [disc.x - half, disc.x + half].map((x) => Math.round(Math.min(width, Math.max(0, x))))
+      if (left !== undefined) row.set(lightSky.subarray(from + left, from + (right ?? left)), left)
+    }
+  }
+}
+
+const paintText = (text: string, box: Box, heights: ReadonlyArray<number>, colour: number): Painter => {
+  const { height, lines } = layOut(text, box, heights)
+  const width = widthOf(height)
+  const drawn = new Map<string, Uint8Array>()
+  const inkOf = (letter: string): Uint8Array => {
+    const ink = drawn.get(letter) ?? drawLetter(letter, height)
+    drawn.set(letter, ink)
+    return ink
+  }
+  return (row, y) => {
+    const line = lines[Math.floor((y - box.y) / height)] ?? []
+    const from = width * ((y - box.y) % height)
+    line.forEach((letter, at) => {
+      if (letter === " ") return
+      const left = box.x + at * width
+      const ink = inkOf(letter).subarray(from, from + width)
+      for (let x = 0; x < width; x++) {
+        const value = ink[x] ?? 0
+        if (value > 0) row[left + x] = colour + value - 1
       }
     })
   }
-  const [largest = 1, ...smaller] = sizes
-  let size = largest
-  while (characters.length > 1) {
-    // Fails where it is larger than the library can draw.
-    const { height, width } = await renderText(size, 1)
-      .metadata()
-      .catch(() => ({ height: Infinity, width: Infinity }))
-    const share = Math.min(box.height / height, box.width / width)
-    if (share >= 1) break
-    const next = smaller.shift()
-    if (next === undefined) {
-      const kept = characters.length * Math.min(0.9, Math.max(0.5, share))
-      characters = [...characters.slice(0, Math.floor(kept) - 1), "…"]
-    } else size = next
+}
+
+const blend = (row: Uint8Array, { height, pixels, width, x, y }: Photo, at: number): void => {
+  if (at < y || at >= y + height) return
+  const from = 4 * width * (at - y)
+  for (let column = 0; column < width; column++) {
+    const pixel = from + 4 * column
+    const opacity = (pixels[pixel + 3] ?? 0) / 255
+    for (let channel = 0; channel < 3; channel++) {
+      const place = 3 * (x + column) + channel
+      const under = row[place] ?? 0
+      row[place] = Math.round(under + ((pixels[pixel + channel] ?? 0) - under) * opacity)
+    }
   }
-  const room = { width: Math.floor(box.width * scale), height: Math.floor(box.height * scale) }
-  const picture = renderText(size, scale).resize({ ...room, fit: "inside", withoutEnlargement: true })
-  const input = await picture.png({ compressionLevel: 1 }).toBuffer()
-  return [{ input, left: Math.round(box.x * scale), top: Math.round(box.y * scale) }]
 }
 
-const backdropOf = ({ height, note, prompt, width }: Scene): string => {
+interface Painting {
+  readonly palette: Uint8Array
+  readonly paint: Painter
+  /** Three bytes a pixel, with the photos. */
+  readonly paintRgb: Painter
+}
+
+const paintScene = (scene: Scene): Painting => {
+  const { heights, note, noteBox, photos, prompt, promptBox, width } = scene
   const seed = createHash("sha256").update(prompt).update("\0").update(note).digest()
-  const hue = seed.readUInt16BE(0) % 360
-  const discs = [4, 8, 12].map((from) => {
-    const [x, y, r] = [seed.readUInt8(from), seed.readUInt8(from + 1), seed.readUInt8(from + 2)]
-    return `<circle cx="${(100 * x) / 255}%" cy="${(100 * y) / 255}%" r="${15 + r / 8.5}%"/>`
-  })
-  return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${width}" height="${height}">`,
-    `<defs><linearGradient id="sky" x1="0" y1="0" x2="1" y2="1">`,
-    `<stop offset="0" stop-color="hsl(${hue},50%,22%)"/>`,
-    `<stop offset="1" stop-color="hsl(${(hue + 30 + (seed.readUInt8(2) % 60)) % 360},55%,34%)"/>`,
-    `</linearGradient></defs><rect width="100%" height="100%" fill="url(#sky)"/>`,
-    `<g fill="#fff" fill-opacity="0.05">${discs.join("")}</g></svg>`
-  ].join("")
-}
-
-export const compose = async (tools: Tools, scene: Scene, others: ReadonlyArray<OverlayOptions>): Promise<Sharp> => {
-  const { note, noteBox, prompt, promptBox, scale, sizes } = scene
-  const small = [noteBox.height * 0.75, noteBox.height * 0.5]
-  const layers = [
-    ...(await drawText(tools, { text: prompt, box: promptBox, sizes }, scale)),
-    ...(await drawText(tools, { text: note, box: noteBox, sizes: small, opacity: 0.7 }, scale)),
-    ...others
+  const palette = paletteOf(seed)
+  const smaller = [0.75, 0.5].map((share) => Math.max(2, Math.floor(noteBox.height * share)))
+  const painters = [
+    paintBackdrop(scene, seed),
+    paintText(prompt, promptBox, heights, promptInk),
+    paintText(note, noteBox, smaller, noteInk)
   ]
-  return tools
-    .sharp(Buffer.from(backdropOf(scene)))
-    .composite(layers)
-    .removeAlpha()
+  const paint: Painter = (row, y) => painters.forEach((painter) => painter(row, y))
+  const shaded = new Uint8Array(width)
+  return {
+    palette,
+    paint,
+    paintRgb: (row, y) => {
+      paint(shaded, y)
+      for (let x = 0; x < width; x++) {
+        const colour = 3 * (shaded[x] ?? 0)
+        row[3 * x] = palette[colour] ?? 0
+        row[3 * x + 1] = palette[colour + 1] ?? 0
+        row[3 * x + 2] = palette[colour + 2] ?? 0
+      }
+      for (const photo of photos) blend(row, photo, y)
+    }
+  }
 }
 
-/** Upright sRGB; an undecodable reference is the request's fault. */
-export const fitReference = (
-  { sharp }: Tools,
-  reference: Uint8Array,
-  { height, width }: Pick<Box, "width" | "height">,
-  format: "png" | "jpeg"
-) =>
-  tryDrawing(async () => {
-    const upright = sharp(reference, { failOn: "error", limitInputPixels: maxReferencePixels })
-      .timeout(longestDecode)
-      .autoOrient()
-      .resize({ width: Math.floor(width), height: Math.floor(height), fit: "inside" })
-      .toColourspace("srgb")
-    const encoded = format === "png" ? upright.png({ compressionLevel: 1 }) : upright.flatten().jpeg()
-    const { data, info } = await encoded.toBuffer({ resolveWithObject: true })
-    return { bytes: data, width: info.width }
-  }).pipe(
-    Effect.mapError(({ detail }) => new ProviderFailure({ class: "request", status: 400, param: "image", detail }))
-  )
+/** Three bytes a pixel. */
+export const drawPixels = (scene: Scene): Uint8Array => {
+  const { paintRgb } = paintScene(scene)
+  const stride = 3 * scene.width
+  const pixels = new Uint8Array(stride * scene.height)
+  for (let y = 0; y < scene.height; y++) paintRgb(pixels.subarray(y * stride, (y + 1) * stride), y)
+  return pixels
+}
+
+/** Rows in a turn of the event loop. */
+const rowsPerTurn = 32
+
+function* scanLines({ height }: Area, stride: number, paint: Painter): Generator<Buffer> {
+  for (let top = 0; top < height; top += rowsPerTurn) {
+    const lines = Buffer.alloc(Math.min(rowsPerTurn, height - top) * (1 + stride))
+    for (let at = 0; at < lines.length; at += 1 + stride) {
+      paint(lines.subarray(at + 1, at + 1 + stride), top + at / (1 + stride))
+    }
+    yield lines
+  }
+}
+
+const chunk = (type: string, data: Uint8Array): Buffer => {
+  const framed = Buffer.alloc(12 + data.length)
+  framed.writeUInt32BE(data.length)
+  framed.write(type, 4, "latin1")
+  framed.set(data, 8)
+  framed.writeUInt32BE(crc32(framed.subarray(4, 8 + data.length)), 8 + data.length)
+  return framed
+}
+
+const signature = Buffer.from("89504e470d0a1a0a", "hex")
+
+const encodePng = async (scene: Scene, signal: AbortSignal): Promise<Buffer> => {
+  const { height, photos, width } = scene
+  const { paint, paintRgb, palette } = paintScene(scene)
+  const isIndexed = photos.length === 0
+  const header = Buffer.alloc(13)
+  header.writeUInt32BE(width)
+  header.writeUInt32BE(height, 4)
+  header.set([8, isIndexed ? 3 : 2], 8)
+  const lines = isIndexed ? scanLines(scene, width, paint) : scanLines(scene, 3 * width, paintRgb)
+  const deflate = createDeflate({ level: 1, chunkSize: 65_536 })
+  const data = await pipeline(Readable.from(lines), deflate, buffer, { signal })
+  const colours = isIndexed ? [chunk("PLTE", palette)] : []
+  const chunks = [chunk("IHDR", header), ...colours, chunk("IDAT", data), chunk("IEND", Buffer.alloc(0))]
+  return Buffer.concat([signature, ...chunks])
+}
+
+/** Half of the four threads for files, names and compression. */
+const turns = Effect.unsafeMakeSemaphore(2)
+
+/** A PNG of one byte a pixel, or of three if it shows photos. */
+export const drawPng = (scene: Scene): Effect.Effect<Buffer> =>
+  turns.withPermits(1)(Effect.promise((signal) => encodePng(scene, signal)))

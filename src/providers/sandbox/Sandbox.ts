@@ -6,12 +6,12 @@ import { Effect } from "effect"
 import { TokenCounter } from "../../services/chat/TokenCounter.ts"
 import type { Provider } from "../../services/routing/Provider.ts"
 import * as Chat from "./Chat.ts"
-import * as Drawing from "./Drawing.ts"
 import * as Image from "./Image.ts"
 import * as Video from "./Video.ts"
 
-export const make: Effect.Effect<Provider, never, TokenCounter> = Effect.gen(function* () {
-  const tokens = yield* TokenCounter
-  const studio = yield* Drawing.make
-  return { adapter: "sandbox", chat: Chat.make(tokens), image: Image.make(studio), video: Video.make(studio) }
-})
+export const make: Effect.Effect<Provider, never, TokenCounter> = Effect.map(TokenCounter, (tokens) => ({
+  adapter: "sandbox",
+  chat: Chat.make(tokens),
+  image: Image.make(),
+  video: Video.make()
+}))

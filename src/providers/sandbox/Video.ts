@@ -1,3 +1,4 @@
+import { brotliDecompressSync } from "node:zlib"
 import { Clock, Effect, Schema, Stream } from "effect"
 import type { VideoRoute } from "../../domain/Model.ts"
 import type { VideoRequest } from "../../domain/Video.ts"
@@ -7,9 +8,10 @@ import {
   type VideoHandle,
   type VideoProgress
 } from "../../services/routing/Provider.ts"
-import { encodeClip, height, width } from "./Clip.ts"
-import { type Box, compose, fitReference, maxRead, type Scene, type Studio, type Tools, tryDrawing } from "./Drawing.ts"
+import { type Box, drawPixels, type Photo, type Scene } from "./Drawing.ts"
 import { failedRender, faultsFor, inject, refused, withoutSwitches } from "./Faults.ts"
+import { maxLetters } from "./Lettering.ts"
+import { decodeReference } from "./References.ts"
 
 /** In ms after the submit. */
 const startsAfter = 1_000
@@ -42,7 +44,7 @@ const read = (handle: VideoHandle): Effect.Effect<Handle, ProviderFailure> =>
 
 const keepPrompt = (prompt: string): string =>
   withoutSwitches(prompt)
-    .slice(0, 2 * maxRead)
+    .slice(0, 2 * maxLetters)
     .replaceAll(/[\0\p{Cs}]/gu, "\ufffd")
 
 const failures = { failed: failedRender, refused } as const
@@ -57,39 +59,82 @@ const progressOf = ({ fate, submittedAt }: Handle): Effect.Effect<VideoProgress>
       : { state: "done" }
   })
 
+const width = 640
+const height = 360
+
+const frames = 40
+const columns = width / 16
+const rows = Math.ceil(height / 16)
+/** Bytes per macroblock: 256 luma, 64 each of both chromas, a header of two. */
+const stride = 386
+
+/** A grey second of H.264, made by the encoder up to commit 405a78a: an I_PCM key frame to paint over, then P_Skip. */
+const sample = [
+  "WwRwBeCqwDYWjTmECO6Kmxhad+sa0cnDXxI8+dO9u98NqLGGm7JKICQ7vkEjJNsI4lFIgjE0QIEBUqMu3Sf5BLRha0AZv1a+VXoMeSwgHSkgccp9",
+  "EUYYYYTtRBGe8A3IrP2/wv/9/z8V837WzZgWD0UsURyryyrUUyrYBmq9pxTxjgVYtpqOBVhQ7e7cWq2VWsEwSz4MAjVZdue1F4FCY7yCKanZJErn",
+  "E8woSpIaWEW15pCW4EoBYpm0bf4QdE6B3sqcOGBZOr8RM1yepW9FB010QM9rbkhVw9GxsZ7Tu3wJf6y5z4n01QRHpLeo8r+tCGvlF5lYAqk6mjgs",
+  "3Ra310s8F3KZ/Xh18ON6QO5FSX39XJQF79c8bcr40FKOmZ7mjIUE4uX+HamTmu0DvcMTqPIlU49/GIylvwsgyRKfx8y3WEpGLxdlWfjq9KhK2SIF",
+  "k0apXWajxrCX1LewubnFdwryNE6bJf/lMGfyn4iTErmJuO7zF+knD/C7EyJ4oYIV7MKmI3C2ZypVg2AExclvXwBCMILi5FfPuIHWCA=="
+].join("")
+
+/** BT.601 in limited range from RGB: no sample is ever zero, which would need escapes. */
+const paint = (frame: Buffer, pixels: Uint8Array): void => {
+  for (let y = 0; y < rows * 16; y++) {
+    for (let x = 0; x < width; x++) {
+      const from = 3 * (Math.min(y, height - 1) * width + x)
+      const [r = 0, g = 0, b = 0] = [pixels[from], pixels[from + 1], pixels[from + 2]]
+      const block = stride * ((y >> 4) * columns + (x >> 4))
+      frame[block + (y % 16) * 16 + (x % 16)] = 16.5 + (65.481 * r + 128.553 * g + 24.966 * b) / 255
+      if (x % 2 === 1 || y % 2 === 1) continue
+      const difference = block + 256 + (y % 16) * 4 + (x % 16) / 2
+      frame[difference] = 128.5 + (-37.797 * r - 74.203 * g + 112 * b) / 255
+      frame[difference + 64] = 128.5 + (112 * r - 93.786 * g - 18.214 * b) / 255
+    }
+  }
+}
+
+const encodeClip = (pixels: Uint8Array, seconds: number): Buffer => {
+  const file = brotliDecompressSync(Buffer.from(sample, "base64"))
+  const after = (box: string): number => file.indexOf(box, 0, "latin1") + 4
+  file.writeUInt32BE(seconds, after("mvhd") + 16)
+  file.writeUInt32BE(seconds, after("tkhd") + 20)
+  file.writeUInt32BE(seconds * frames, after("mdhd") + 16)
+  file.writeUInt32BE(seconds, after("stts") + 12)
+  paint(file.subarray(after("mdat") + 9), pixels)
+  return file
+}
+
 const referenceBox: Box = { x: 400, y: 28, width: 208, height: 192 }
 
 const sceneOf = ({ model, prompt, reference, seconds }: Handle): Scene => ({
   width,
   height,
-  scale: 1,
   prompt,
   promptBox: { x: 32, y: 28, width: reference === null ? 576 : 344, height: 192 },
-  sizes: [48, 40, 32, 26, 22, 18],
+  heights: [48, 40, 32, 26, 22, 18],
   note: `${model} · ${seconds} s · sandbox`,
-  noteBox: { x: 32, y: 288, width: 384, height: 24 }
+  noteBox: { x: 32, y: 288, width: 384, height: 24 },
+  photos: []
 })
 
-const render = (tools: Tools, handle: Handle) =>
-  tryDrawing(async () => {
+const render = Effect.fnUntraced(
+  function* (handle: Handle) {
     const { reference } = handle
-    const place = { left: referenceBox.x, top: referenceBox.y }
-    const over = reference === null ? [] : [{ input: Buffer.from(reference), ...place }]
-    const painted = await compose(tools, sceneOf(handle), over)
-    return encodeClip(await painted.raw().toBuffer(), handle.seconds)
-  })
+    const decoded = reference === null ? [] : [yield* decodeReference(reference, referenceBox, "pixels")]
+    const photos = decoded.map(({ bytes, ...size }): Photo => ({ ...referenceBox, ...size, pixels: bytes }))
+    return encodeClip(drawPixels({ ...sceneOf(handle), photos }), handle.seconds)
+  },
+  Effect.mapError((failure) => (failure.class === "request" ? unknown : failure))
+)
 
 /** The same render gives the same bytes. */
-export const make = ({ draw }: Studio): VideoAdapter => ({
+export const make = (): VideoAdapter => ({
   submit: Effect.fn("Sandbox.submit")(function* (route: VideoRoute, request: VideoRequest) {
     const faults = faultsFor(route, [request.prompt])
     const { moderation, ...rest } = faults
     yield* inject(moderation === "render" ? rest : faults)
     const { reference } = request
-    const small =
-      reference === undefined
-        ? null
-        : yield* draw((tools) => fitReference(tools, reference.bytes, referenceBox, "jpeg"))
+    const small = reference === undefined ? null : yield* decodeReference(reference.bytes, referenceBox, "jpeg")
     const handle: Handle = {
       model: reference === undefined ? route.model : (route.imageModel ?? route.model),
       prompt: keepPrompt(request.prompt),
@@ -111,7 +156,7 @@ export const make = ({ draw }: Studio): VideoAdapter => ({
         const handle = yield* read(text)
         const { state } = yield* progressOf(handle)
         if (state !== "done") return yield* early
-        return Stream.make(yield* draw((tools) => render(tools, handle)))
+        return Stream.make(yield* render(handle))
       }).pipe(Effect.withSpan("Sandbox.download"))
     )
 })

@@ -215,7 +215,7 @@ export class ChatCompletions extends Context.Tag("gateway/ChatCompletions")<
                 // After the head nothing else would end the response.
                 Effect.fnUntraced(function* (defect) {
                   if (!(yield* sink.isOpen)) return yield* Effect.die(defect)
-                  yield* Effect.logError("A stream failed unexpectedly", defect).pipe(
+                  yield* Effect.logError("A stream failed unexpectedly", Cause.die(defect)).pipe(
                     Effect.annotateLogs("request_id", task.record.requestId)
                   )
                   return yield* breakStream(task, sink, held, output, new UpstreamFailed())

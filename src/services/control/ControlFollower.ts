@@ -1,6 +1,7 @@
 import { hostname } from "node:os"
 import { SqlClient } from "@effect/sql"
 import { Cause, Context, Effect, Layer, Schedule, Schema } from "effect"
+import { pluralize } from "../../domain/Plural.ts"
 import { Catalog, type CatalogSnapshot } from "../catalog/Catalog.ts"
 import { keepPriceLists } from "../catalog/PriceLists.ts"
 import { Instance } from "../instance/Instance.ts"
@@ -62,7 +63,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
             problem = null
             return Effect.zipRight(
               keepPrices,
-              Effect.logInfo(`The catalog was read again: ${fingerprint}, with ${models.length} models`)
+              Effect.logInfo(`The catalog was read again: ${fingerprint}, with ${pluralize(models.length, "model")}`)
             )
           },
           onFailure: (cause) => {

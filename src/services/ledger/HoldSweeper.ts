@@ -1,5 +1,6 @@
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Duration, Effect, Layer, Metric, Schedule } from "effect"
+import { pluralize } from "../../domain/Plural.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { isLockTimeout, logFailure } from "../sql/Outage.ts"
@@ -56,7 +57,7 @@ export const sweep = Effect.gen(function* () {
   }
   if (released === 0) return 0
   yield* Metric.incrementBy(Metrics.swept, released)
-  yield* Effect.logWarning(`Released ${released} holds of instances that are gone`)
+  yield* Effect.logWarning(`Released ${pluralize(released, "hold")} of instances that are gone`)
   return released
 }).pipe(Effect.uninterruptible, Effect.orDie)
 

@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { Array as Arr, Cause, Context, Effect, Layer, Option, Queue, Schedule } from "effect"
 import type { Hold } from "../../domain/Hold.ts"
+import { pluralize } from "../../domain/Plural.ts"
 import { Instance } from "../instance/Instance.ts"
 import { isOutage } from "../sql/Outage.ts"
 import { HoldContended, releaseOne } from "./HoldClosing.ts"
@@ -113,7 +114,9 @@ export class Refunds extends Context.Tag("gateway/Refunds")<
           Effect.interruptible,
           Effect.timeout(flushWithin),
           Effect.catchAll(() =>
-            Effect.logWarning(`${pending.size} failed requests are left for the next start to give back`)
+            Effect.logWarning(
+              `${pluralize(pending.size, "failed request is", "failed requests are")} left for the next start to refund`
+            )
           )
         )
       )

@@ -1,7 +1,7 @@
 import type { Pixels } from "../../domain/Media.ts"
 import type { Steps } from "../runtime/EventLoop.ts"
 
-// By hand: image-size and sharp's `metadata` accept files that are cut off; decoding takes seconds for a large picture.
+// By hand: image-size accepts files that are cut off, and decoding takes seconds for a large picture.
 /** The picture's size, read without decoding it; undefined where the file is not whole. */
 type Measured = Steps<Pixels | undefined>
 

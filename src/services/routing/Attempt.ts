@@ -1,5 +1,6 @@
 import { Cause, type Clock, Duration, Effect, Exit, Option, Random } from "effect"
 import type { RouteBase } from "../../domain/Model.ts"
+import { pluralize } from "../../domain/Plural.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import * as Monotonic from "../runtime/Monotonic.ts"
 import type { Span } from "../tracing/Tracing.ts"
@@ -133,7 +134,7 @@ export class Attempt<R extends RouteBase> implements CurrentAttempt {
     const { circuit } = this.#options
     const omitted = circuit.failureLog.enter(now)
     if (omitted === undefined) return Effect.void
-    const more = omitted === 0 ? "" : ` (${omitted} more failures since the last such line)`
+    const more = omitted === 0 ? "" : ` (${pluralize(omitted, "more failure")} since the last such line)`
     return Effect.logWarning(`Route ${this.route.id} failed: ${circuit.lastError ?? ""}${more}`)
   }
 

@@ -1,4 +1,4 @@
-import { Effect, type Exit } from "effect"
+import { Cause, Effect, type Exit } from "effect"
 import { runChild } from "./Fibers.ts"
 import * as Monotonic from "./Monotonic.ts"
 
@@ -35,7 +35,7 @@ export const make = Effect.gen(function* () {
         timers.delete(timer)
         timer.act()
       }),
-      (defect) => Effect.logError("The action of a deadline failed", defect)
+      (defect) => Effect.logError("The action of a deadline failed", Cause.die(defect))
     )
   const actDue = Effect.suspend(() => {
     const now = Monotonic.millisOf(clock)

@@ -1,6 +1,7 @@
 import { Context, type Duration, Effect, Fiber, Layer } from "effect"
 import { Aborted } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
+import { pluralize } from "../../domain/Plural.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { ensuringSync } from "./Fibers.ts"
 import { Timings } from "./Timings.ts"
@@ -84,7 +85,11 @@ export class InFlight extends Context.Tag("gateway/InFlight")<
         isDraining: () => draining,
         drain: (timeout) =>
           startDraining.pipe(
-            Effect.zipRight(Effect.suspend(() => Effect.logInfo(`Draining: ${running.size} requests are running`))),
+            Effect.zipRight(
+              Effect.suspend(() =>
+                Effect.logInfo(`Draining: ${pluralize(running.size, "request is", "requests are")} running`)
+              )
+            ),
             Effect.zipRight(Effect.suspend(() => Fiber.interruptAll(fibersOf(receiving)))),
             Effect.zipRight(whenEmpty),
             // A finalizer is uninterruptible, which would disable the timeout.

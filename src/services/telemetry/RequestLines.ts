@@ -1,6 +1,7 @@
 import type { Writable } from "node:stream"
 import { Context, Effect, Layer } from "effect"
 import { toUsdText } from "../../domain/Money.ts"
+import { pluralize } from "../../domain/Plural.ts"
 import type { AnsweredRequest, Times } from "./AnsweredRequest.ts"
 
 /** UTC, whatever the time zone of the process. */
@@ -73,7 +74,7 @@ const prettyLine = (answered: AnsweredRequest, times: Times | undefined, model: 
 
 const lossLine = (format: Options["format"], lost: number): string => {
   const at = new Date()
-  const message = `${lost} lines of requests are lost: the log is not read fast enough`
+  const message = `${pluralize(lost, "line of requests is", "lines of requests are")} lost: the log is not read fast enough`
   return format === "json"
     ? JSON.stringify({ timestamp: at.toISOString(), logLevel: "WARN", message })
     : `[${timeOfDay(at)}] WARN: ${message}`

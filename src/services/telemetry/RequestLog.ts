@@ -1,6 +1,7 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { type Array as Arr, Context, Duration, Effect, Layer, Metric, Schema, Struct } from "effect"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
+import { pluralize } from "../../domain/Plural.ts"
 import * as Metrics from "../metrics/Metrics.ts"
 import { columnNames, type RequestColumn, requestColumns, toFields } from "../requests/RequestColumns.ts"
 import { type RequestEntry, toRow } from "../requests/RequestEntry.ts"
@@ -71,9 +72,9 @@ export class RequestLog extends Context.Tag("gateway/RequestLog")<
         write: save,
         isRefusal,
         lost: (rows, why) =>
-          Effect.logError(`${rows} rows of the request log are lost: ${why}`).pipe(
-            Effect.zipRight(Metric.incrementBy(Metrics.logDropped, rows))
-          ),
+          Effect.logError(
+            `${pluralize(rows, "row of the request log is", "rows of the request log are")} lost: ${why}`
+          ).pipe(Effect.zipRight(Metric.incrementBy(Metrics.logDropped, rows))),
         flushWithin: "5 seconds",
         waiting: Metrics.logWaiting
       })

@@ -36,15 +36,13 @@ let browser: Promise<Browser> | undefined
 /** One for all tests of a worker, which ends with it: a launch costs more than most tests. */
 const launch = Effect.promise(() => {
   assert.isDefined(executable, "A test needs Chromium: install it, on Debian with `apt-get install chromium`.")
-  // The sandbox's pictures leave a font configuration without fonts in the environment of their worker.
-  const { FONTCONFIG_FILE: _, ...env } = process.env
   // As root Chromium has no sandbox of its own.
   const args = process.getuid?.() === 0 ? ["--no-sandbox"] : []
   if (browser === undefined) {
     mkdirSync(bundles, { recursive: true })
     const executablePath = path.join(mkdtempSync(programPrefix), "chromium")
     writeFileSync(executablePath, wrapper(executable), { mode: 0o755 })
-    browser = chromium.launch({ executablePath, args, env })
+    browser = chromium.launch({ executablePath, args })
   }
   return browser
 })

@@ -93,7 +93,7 @@ describe("a clip", () => {
     }
     assert.strictEqual(letters(yield* first({ prompt: "" })), 0)
     assert.isAbove(letters(yield* first({ prompt: "A red fox" })), 1_000)
-    const reference = yield* plain("#ff0000", 3_000, 3_000)
+    const reference = plain("#ff0000", 3_000, 3_000)
     const beside = yield* first({ prompt: "A red fox", reference })
     assert.isAbove(letters(beside), 1_000)
     const block = beside.blocks[5 * 40 + 30] ?? []
@@ -104,7 +104,7 @@ describe("a clip", () => {
   })
 
   it.effect("has the same bytes for the same input only, whenever and wherever it is rendered", function* () {
-    const asked = { seconds: 1, reference: yield* plain("#00ff00") }
+    const asked = { seconds: 1, reference: plain("#00ff00") }
     const { bytes } = yield* rendered(asked)
     yield* TestClock.adjust("1 day")
     assert.isTrue(bytes.equals((yield* rendered(asked, videoRoute("sandbox-b"))).bytes))
@@ -199,7 +199,7 @@ describe("a submit", () => {
 
 describe("a handle", () => {
   it.effect("is small text that any database takes, whatever was asked for", function* () {
-    const reference = yield* plain("#abcdef", 4_000, 3_000)
+    const reference = plain("#abcdef", 4_000, 3_000)
     const handle = yield* submit({ prompt: `\u0000 \ud800 "\n${"long ".repeat(100_000)}`, reference })
     assert.isBelow(handle.length, 32_768)
     assert.notMatch(handle, /\\u0000|\\ud800/)
@@ -228,5 +228,12 @@ describe("a handle", () => {
         assert.deepStrictEqual([failure.class, failure.status], ["retry", 404])
       }
     }
+  })
+
+  it.effect("whose reference is damaged cannot be downloaded", function* () {
+    const handle = yield* submit({ reference: plain("#00ff00") })
+    yield* TestClock.adjust("3 seconds")
+    const failure = yield* failureOf(download(handle.replace(/"reference":"[^"]*"/, `"reference":"AAAA"`)))
+    assert.deepStrictEqual([failure.class, failure.status], ["retry", 404])
   })
 })

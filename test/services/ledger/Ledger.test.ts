@@ -1,6 +1,7 @@
 import { SqlClient } from "@effect/sql"
 import { SqlError } from "@effect/sql/SqlError"
-import { Context, Deferred, Duration, Effect, Exit, Fiber, Layer, Scope } from "effect"
+import { Context, Deferred, Duration, Effect, Either, Exit, Fiber, Layer, Scope } from "effect"
+import type { Hold } from "../../../src/domain/Hold.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Instance } from "../../../src/services/instance/Instance.ts"
@@ -175,6 +176,20 @@ withLayer(ledgers)("the ledger in PostgreSQL", (it) => {
     assert.strictEqual(refused._tag, "RefReserved")
     yield* admin.refund({ row: hold.id, hold: hold.id, amount: undefined, note: "sorry" })
     assert.strictEqual<bigint>((yield* ledger.balance(org)).balance, 2n * one)
+    assert.isTrue(yield* bench.proved)
+  })
+
+  it.effect("a charge is refunded once, and a request that was not charged never", function* () {
+    const { admin, bench, key, ledger, org } = yield* account(2n * one)
+    const charged = yield* ledger.admit({ org, key, upTo: one })
+    yield* ledger.settle(charged, one)
+    const released = yield* ledger.admit({ org, key, upTo: one })
+    yield* ledger.release(released)
+    const refund = ({ id }: Hold) =>
+      Effect.either(admin.refund({ row: id, hold: id, amount: undefined, note: "sorry" }))
+    assert.isTrue(Either.isRight(yield* refund(charged)))
+    for (const hold of [charged, released]) assert.isTrue(Either.isLeft(yield* refund(hold)))
+    assert.deepStrictEqual(yield* ledger.balance(org), { balance: NanoUsd(2n * one), held: NanoUsd(0n) })
     assert.isTrue(yield* bench.proved)
   })
 

@@ -1,54 +1,11 @@
 import { Effect, Fiber, Option } from "effect"
-import sharp from "sharp"
-import type { ImageType } from "../../../src/domain/Media.ts"
 import { isVideo, pictureOf } from "../../../src/services/media/Pictures.ts"
 import * as EventLoop from "../../../src/services/runtime/EventLoop.ts"
+import { samplePictures } from "../../harness/fixtures/SamplePictures.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
-const noise = (channels: 3 | 4) =>
-  sharp({
-    create: {
-      width: 24,
-      height: 31,
-      channels,
-      background: "tomato",
-      noise: { type: "gaussian", mean: 99, sigma: 9 }
-    }
-  })
-const animation = (side = 8) => {
-  const pixels = Buffer.alloc(side * side * 3 * 3, 0)
-  pixels.fill(200, side * side * 3)
-  return sharp(pixels, { raw: { width: side, height: side * 3, channels: 3, pageHeight: side } })
-}
-
-const made: ReadonlyArray<readonly [string, ImageType, () => Promise<Buffer>]> = [
-  ["PNG", "image/png", () => noise(4).png().toBuffer()],
-  ["a palette PNG", "image/png", () => noise(3).png({ palette: true, progressive: true }).toBuffer()],
-  ["JPEG", "image/jpeg", () => noise(3).jpeg().toBuffer()],
-  [
-    "a progressive JPEG with EXIF",
-    "image/jpeg",
-    () =>
-      noise(3)
-        .withExif({ IFD0: { Artist: "a" } })
-        .jpeg({ progressive: true })
-        .toBuffer()
-  ],
-  ["WebP", "image/webp", () => noise(3).webp().toBuffer()],
-  ["a lossless WebP", "image/webp", () => noise(4).webp({ lossless: true }).toBuffer()],
-  [
-    "an extended WebP",
-    "image/webp",
-    () =>
-      noise(4)
-        .withExif({ IFD0: { Artist: "a" } })
-        .webp()
-        .toBuffer()
-  ],
-  ["an animated WebP", "image/webp", () => animation().webp().toBuffer()],
-  ["GIF", "image/gif", () => noise(3).gif().toBuffer()],
-  ["an animated GIF", "image/gif", () => animation().gif().toBuffer()]
-]
+const samples = Object.entries(samplePictures)
+const { GIF: gif, JPEG: jpeg, PNG: png, WebP: webp } = samplePictures
 
 const verdict = (bytes: Uint8Array) =>
   Effect.map(
@@ -57,30 +14,26 @@ const verdict = (bytes: Uint8Array) =>
   )
 const refused = (bytes: Uint8Array, what: string) =>
   Effect.map(verdict(bytes), (found) => assert.isTrue(Option.isNone(found), what))
-const changed = (bytes: Buffer, at: number, to: ReadonlyArray<number>) => {
+const changed = (bytes: Uint8Array, at: number, to: ReadonlyArray<number>) => {
   const copy = Buffer.from(bytes)
   copy.set(to, at)
   return copy
 }
 
 describe("a real picture", () => {
-  it.effect.each(made)("is recognized: %s", function* ([, type, make]) {
-    const bytes = yield* Effect.promise(make)
-    const found = yield* pictureOf(bytes)
-    const { height, width } = yield* Effect.promise(() => sharp(bytes).metadata())
-    assert.deepStrictEqual(found, Option.some({ type, bytes, width, height }))
+  it.effect.each(samples)("is recognized: %s", function* ([, sample]) {
+    const { bytes, type } = sample
+    assert.deepStrictEqual(yield* pictureOf(bytes), Option.some(sample))
     const inside = Buffer.concat([Buffer.from("before"), bytes, Buffer.from("after")])
     assert.deepStrictEqual(yield* verdict(inside.subarray(6, 6 + bytes.length)), Option.some(type))
     assert.deepStrictEqual(yield* verdict(inside.subarray(6)), Option.some(type))
   })
 
-  it.effect.each(made)("is refused when it was cut off anywhere: %s", function* ([, , make]) {
-    const bytes = yield* Effect.promise(make)
+  it.effect.each(samples)("is refused when it was cut off anywhere: %s", function* ([, { bytes }]) {
     for (let length = 0; length < bytes.length; length++) yield* refused(bytes.subarray(0, length), `${length} bytes`)
   })
 
-  it.effect.each(made)("never breaks the check, however it is damaged: %s", function* ([, , make]) {
-    const bytes = yield* Effect.promise(make)
+  it.effect.each(samples)("never breaks the check, however it is damaged: %s", function* ([, { bytes }]) {
     for (let at = 0; at < bytes.length; at++) {
       for (const value of [0, 0x7f, 0xff]) yield* pictureOf(changed(bytes, at, [value]))
     }
@@ -89,10 +42,10 @@ describe("a real picture", () => {
   })
 })
 
-const png = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
+const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
 const html = Buffer.from("<!doctype html><html><body>Not found</body></html>".repeat(20))
 const heads: ReadonlyArray<readonly [string, Buffer]> = [
-  ["a PNG", png],
+  ["a PNG", pngSignature],
   ["a JPEG", Buffer.from([0xff, 0xd8, 0xff, 0xe0])],
   ["a WebP", Buffer.from("RIFF\u0040\0\0\0WEBPVP8 ", "latin1")],
   ["a GIF", Buffer.from("GIF89a", "latin1")]
@@ -110,7 +63,7 @@ describe("a file that only looks like a picture", () => {
     ["BMP", Buffer.from(`BM${"\0".repeat(60)}`, "latin1")],
     ["a PDF", Buffer.from("%PDF-1.7\n%%EOF")],
     ["a ZIP", Buffer.from("PK\u0003\u0004".padEnd(64, "\0"), "latin1")],
-    ["only a PNG's signature", png],
+    ["only a PNG's signature", pngSignature],
     ["a JPEG without a frame", Buffer.from([0xff, 0xd8, 0xff, 0xda, 0, 2, 1, 2, 0xff, 0xd9])],
     ["a JPEG of marks alone", Buffer.from([0xff, 0xd8, 0xff, 0xd9])],
     ["a WebP that is a WAV", Buffer.from("RIFF\u0004\0\0\0WAVEfmt \0\0\0\0", "latin1")],
@@ -120,36 +73,31 @@ describe("a file that only looks like a picture", () => {
   it.effect.each(others)("is none: %s", ([what, bytes]) => refused(bytes, what))
 
   it.effect("is refused with a side of zero, or an impossible header", function* () {
-    const [pngFile, jpeg, webp, gif] = yield* Effect.promise(() =>
-      Promise.all([noise(3).png(), noise(3).jpeg(), noise(3).webp(), noise(3).gif()].map((one) => one.toBuffer()))
-    )
-    if (!pngFile || !jpeg || !webp || !gif) return assert.fail("not made")
-    yield* refused(changed(pngFile, 16, [0, 0, 0, 0]), "PNG width")
-    yield* refused(changed(pngFile, 20, [0, 0, 0, 0]), "PNG height")
-    yield* refused(changed(pngFile, 16, [0xff, 0xff, 0xff, 0xff]), "PNG width beyond its format")
-    yield* refused(changed(pngFile, 24, [3]), "PNG depth")
-    yield* refused(changed(pngFile, 8, [0xff]), "PNG header of 4 GiB")
-    const frame = jpeg.indexOf(Buffer.from([0xff, 0xc0]))
-    yield* refused(changed(jpeg, frame + 5, [0, 0]), "JPEG height")
-    yield* refused(changed(jpeg, frame + 7, [0, 0]), "JPEG width")
-    yield* refused(changed(webp, 26, [0, 0]), "WebP width")
-    yield* refused(changed(webp, 28, [0, 0]), "WebP height")
-    yield* refused(changed(webp, 16, [0xff, 0xff, 0xff, 0xff]), "WebP chunk of 4 GiB")
-    yield* refused(changed(gif, 6, [0, 0]), "GIF width")
-    yield* refused(changed(gif, 8, [0, 0]), "GIF height")
+    yield* refused(changed(png.bytes, 16, [0, 0, 0, 0]), "PNG width")
+    yield* refused(changed(png.bytes, 20, [0, 0, 0, 0]), "PNG height")
+    yield* refused(changed(png.bytes, 16, [0xff, 0xff, 0xff, 0xff]), "PNG width beyond its format")
+    yield* refused(changed(png.bytes, 24, [3]), "PNG depth")
+    yield* refused(changed(png.bytes, 8, [0xff]), "PNG header of 4 GiB")
+    const frame = Buffer.from(jpeg.bytes).indexOf(Buffer.from([0xff, 0xc0]))
+    yield* refused(changed(jpeg.bytes, frame + 5, [0, 0]), "JPEG height")
+    yield* refused(changed(jpeg.bytes, frame + 7, [0, 0]), "JPEG width")
+    yield* refused(changed(webp.bytes, 26, [0, 0]), "WebP width")
+    yield* refused(changed(webp.bytes, 28, [0, 0]), "WebP height")
+    yield* refused(changed(webp.bytes, 16, [0xff, 0xff, 0xff, 0xff]), "WebP chunk of 4 GiB")
+    yield* refused(changed(gif.bytes, 6, [0, 0]), "GIF width")
+    yield* refused(changed(gif.bytes, 8, [0, 0]), "GIF height")
   })
 
   const length = 4 * 1024 * 1024
-  const endless: ReadonlyArray<readonly [string, () => Promise<Buffer>, number, ReadonlyArray<number>]> = [
-    ["a JPEG", () => noise(3).jpeg().toBuffer(), -2, [0xff, 0x00]],
-    ["a JPEG of fill bytes", () => noise(3).jpeg().toBuffer(), -2, [0xff]],
-    ["a JPEG of empty segments", () => noise(3).jpeg().toBuffer(), -2, [0xff, 0xe0, 0, 2]],
-    ["a GIF", () => noise(3).gif().toBuffer(), -1, [0x21, 0xff, 0]],
-    ["a GIF of one-byte blocks", () => noise(3).gif().toBuffer(), -2, [1]],
-    ["a PNG of empty chunks", () => noise(4).png().toBuffer(), -12, [0, 0, 0, 0, 0x74, 0x45, 0x58, 0x74, 0, 0, 0, 0]]
+  const endless: ReadonlyArray<readonly [string, Uint8Array, number, ReadonlyArray<number>]> = [
+    ["a JPEG", jpeg.bytes, -2, [0xff, 0x00]],
+    ["a JPEG of fill bytes", jpeg.bytes, -2, [0xff]],
+    ["a JPEG of empty segments", jpeg.bytes, -2, [0xff, 0xe0, 0, 2]],
+    ["a GIF", gif.bytes, -1, [0x21, 0xff, 0]],
+    ["a GIF of one-byte blocks", gif.bytes, -2, [1]],
+    ["a PNG of empty chunks", png.bytes, -12, [0, 0, 0, 0, 0x74, 0x45, 0x58, 0x74, 0, 0, 0, 0]]
   ]
-  it.effect.each(endless)("is refused without an end, and other work goes on: %s", function* ([, make, cut, more]) {
-    const bytes = yield* Effect.promise(make)
+  it.effect.each(endless)("is refused without an end, and other work goes on: %s", function* ([, bytes, cut, more]) {
     let turns = 0
     const other = yield* Effect.fork(Effect.forever(Effect.map(EventLoop.yieldTurn, () => turns++)))
     yield* refused(Buffer.concat([bytes.subarray(0, cut), Buffer.alloc(length, Buffer.from(more))]), "endless")

@@ -1,15 +1,8 @@
-import { SqlClient } from "@effect/sql"
-import { Context, Duration, Effect, Exit } from "effect"
-import { Idempotency } from "../../../src/services/idempotency/Idempotency.ts"
-import { Instance } from "../../../src/services/instance/Instance.ts"
-import { sweep } from "../../../src/services/ledger/HoldSweeper.ts"
-import { Ledger } from "../../../src/services/ledger/Ledger.ts"
-import { productionTimings, Timings, type TimingValues } from "../../../src/services/runtime/Timings.ts"
+import { Duration } from "effect"
+import { productionTimings, type TimingValues } from "../../../src/services/runtime/Timings.ts"
 import { page, section } from "../../docs/Markdown.ts"
-import { account, anotherWithoutSweeper, ledgers, one } from "../../harness/database/MoneyProcess.ts"
 import * as Short from "../../harness/gateway/ShortTimings.ts"
-import { assert, describe, it, withLayer } from "../../harness/It.ts"
-import { outcome } from "../idempotency/Claims.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const isAtMost = (...[first, ...others]: ReadonlyArray<Duration.DurationInput>) => {
   const sum = others
@@ -82,31 +75,5 @@ describe("the timings", () => {
   it("reach a process by its environment, and one without a name is refused", () => {
     assert.deepStrictEqual(Short.decode(Short.encode(Short.earlyDeath)), Short.complete(Short.earlyDeath))
     assert.throws(() => Short.decode(`{"deadBefore": 1}`), "no timings: deadBefore")
-  })
-})
-
-withLayer(ledgers)("a process with timings of its own", (it) => {
-  it.scoped("takes an instance for dead when they say so, in each of its statements", function* () {
-    const { asked, bench, idempotency, key, org } = yield* account(10n * one)
-    const sql = yield* SqlClient.SqlClient
-    const timings = Short.complete({ deadAfter: Duration.seconds(5), heartbeatEvery: Duration.hours(1) })
-    const theirs = yield* Effect.provideService(anotherWithoutSweeper, Timings, timings)
-    const hold = Effect.exit(Context.get(theirs, Ledger).hold({ org, key, upTo: one }))
-    const claimOfDead = Effect.flatMap(Context.get(theirs, Idempotency).claim(asked), () => Effect.void)
-    const id = yield* Context.get(theirs, Instance).id
-    const beatAt = (time: string) => sql`UPDATE instances SET beat_at = ${sql.literal(time)} WHERE id = ${id}`
-    yield* beatAt("now() + interval '1 hour'")
-    yield* claimOfDead
-    assert.isTrue(Exit.isSuccess(yield* hold))
-    yield* beatAt("now() - interval '6 seconds'")
-
-    assert.isTrue(Exit.isFailure(yield* hold), "it may place no holds any more")
-    assert.strictEqual(yield* outcome(idempotency, asked), "IdempotencyConflict")
-    const others = yield* Effect.provideService(anotherWithoutSweeper, Timings, timings)
-    assert.strictEqual(yield* outcome(Context.get(others, Idempotency), asked), "First")
-    yield* sweep
-    assert.strictEqual(yield* bench.openHolds(org), 1)
-    yield* Effect.provideService(sweep, Timings, timings)
-    assert.strictEqual(yield* bench.openHolds(org), 0)
   })
 })

@@ -1,9 +1,10 @@
 import { useEffect, useRef, useState } from "preact/hooks"
+import { nounFor } from "../../../domain/Plural.ts"
 import type { LastLine, ProofLine } from "../../../http/admin/ledger/Schema.ts"
 import type { ApiError } from "../../api/ApiError.ts"
 import { readLines } from "../../api/Client.ts"
 import { asApiError, useResource } from "../../api/useResource.ts"
-import { formatCount } from "../../format/Amount.ts"
+import { formatCount, formatCounted } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import { Badge } from "../../parts/Badge.tsx"
 import { ErrorBox } from "../../parts/ErrorBox.tsx"
@@ -69,7 +70,7 @@ const Broken = ({ count, invariant, violations }: Proof) => (
     />
     {count > violations.length && (
       <p class="soft">
-        The first {formatCount(violations.length)} of {formatCount(count)} rows.
+        The first {formatCount(violations.length)} of {formatCounted(count, "row")}.
       </p>
     )}
   </Section>
@@ -80,7 +81,7 @@ const Conclusion = ({ run }: { readonly run: Run }) => {
   if (run.is === "cut off") return <p class="problem">The proof broke off: nothing is proved. Verify again.</p>
   if (run.is === "running") return <p class="soft">Reading the whole ledger…</p>
   const { at, entries, holds, holds_true, organizations } = run.end
-  const over = `${formatCount(organizations)} organizations, ${formatCount(entries)} entries and ${formatCount(holds)} holds`
+  const over = `${formatCounted(organizations, "organization")}, ${formatCounted(entries, "entry", "entries")} and ${formatCounted(holds, "hold")}`
   const broken = run.proofs.filter(({ count }) => count > 0).length
   return holds_true && broken === 0 ? (
     <p>
@@ -89,7 +90,8 @@ const Conclusion = ({ run }: { readonly run: Run }) => {
     </p>
   ) : (
     <p class="problem">
-      The ledger is broken: {broken} of {run.proofs.length} invariants do not hold over {over}, as of <Time at={at} />.
+      The ledger is broken: {broken} of {formatCounted(run.proofs.length, "invariant")} {nounFor(broken, "does", "do")}{" "}
+      not hold over {over}, as of <Time at={at} />.
     </p>
   )
 }

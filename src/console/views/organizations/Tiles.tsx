@@ -2,7 +2,7 @@ import type { ComponentChildren } from "preact"
 import { useMemo } from "preact/hooks"
 import type { UsagePage } from "../../../http/admin/usage/Schema.ts"
 import { useResource } from "../../api/useResource.ts"
-import { formatCount, formatShort, formatUsd } from "../../format/Amount.ts"
+import { formatCount, formatCounted, formatShort, formatUsd } from "../../format/Amount.ts"
 import { formatMarginShare } from "../../format/Margin.ts"
 import { formatUtc } from "../../format/Moment.ts"
 import { Chart } from "../../parts/chart/Chart.tsx"
@@ -132,10 +132,10 @@ export const Tiles = ({ organization }: { readonly organization: Organization })
         <Tile label="Spent today" remark="since midnight UTC">
           <Usd amount={month.data && spentToday} />
         </Tile>
-        <Tile label="Spent this month" remark={ofMonth && `${formatCount(ofMonth.requests)} requests`}>
+        <Tile label="Spent this month" remark={ofMonth && formatCounted(ofMonth.requests, "request")}>
           <Usd amount={ofMonth?.spend_usd} />
         </Tile>
-        <Tile label={`Spent in ${days} days`} remark={totals && `${formatCount(totals.requests)} requests`}>
+        <Tile label={`Spent in ${days} days`} remark={totals && formatCounted(totals.requests, "request")}>
           <Usd amount={totals?.spend_usd} />
         </Tile>
         {totals !== undefined && totals.requests > 0 && <Internal>{() => <Margin {...totals} />}</Internal>}

@@ -1,6 +1,8 @@
+import { nounFor } from "../../../domain/Plural.ts"
 import type { ReloadAnswer } from "../../../http/admin/catalog/Schema.ts"
 import type { Instance as InstanceSchema } from "../../../services/control/Instances.ts"
 import { type Listed, useResource } from "../../api/useResource.ts"
+import { formatCounted } from "../../format/Amount.ts"
 import { Loaded } from "../../parts/Loaded.tsx"
 import { Section } from "../../parts/Page.tsx"
 import { toast } from "../../parts/Toasts.tsx"
@@ -10,11 +12,11 @@ import { InstanceTable } from "../control/Instances.tsx"
 type Answered = typeof ReloadAnswer.Encoded
 
 const say = ({ data }: Answered) => {
-  const count = data.filter(({ state }) => state === "reloaded").length
+  const failed = data.filter(({ state }) => state !== "reloaded").length
   toast(
-    count === data.length
+    failed === 0
       ? "Every instance has read its catalog again."
-      : `${data.length - count} of ${data.length} instances go on with the catalog they had.`
+      : `${failed} of ${formatCounted(data.length, "instance")} ${nounFor(failed, "keeps its", "keep their")} previous catalog.`
   )
 }
 

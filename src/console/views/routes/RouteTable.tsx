@@ -1,5 +1,5 @@
 import type { Resource } from "../../api/useResource.ts"
-import { formatCount, formatShare } from "../../format/Amount.ts"
+import { formatCount, formatCounted, formatShare } from "../../format/Amount.ts"
 import { formatMillis } from "../../format/Moment.ts"
 import { Badge } from "../../parts/Badge.tsx"
 import { useActions } from "../../parts/columns.tsx"
@@ -43,11 +43,7 @@ const State = ({ route }: { readonly route: RouteRecord }) => {
         </span>
       )}
       {open_for_organizations > 0 && (
-        <span class="soft">
-          {" "}
-          open for {formatCount(open_for_organizations)}{" "}
-          {open_for_organizations === 1 ? "organization" : "organizations"}
-        </span>
+        <span class="soft"> open for {formatCounted(open_for_organizations, "organization")}</span>
       )}
     </>
   )

@@ -3,7 +3,7 @@ import { type RequestCount, reportedCounts } from "../../../services/requests/Re
 import type { QueryValues } from "../../api/Client.ts"
 import { usePages } from "../../api/usePages.ts"
 import { useRoute } from "../../CurrentRoute.ts"
-import { formatCount, formatShare } from "../../format/Amount.ts"
+import { formatCount, formatCounted, formatShare } from "../../format/Amount.ts"
 import { formatMarginShare } from "../../format/Margin.ts"
 import { Long } from "../../parts/Long.tsx"
 import { PagedTable } from "../../parts/PagedTable.tsx"
@@ -158,7 +158,7 @@ export const UsageTable = ({
       />
       {unknown > 0 && (
         <p class="soft">
-          The cost of {formatCount(unknown)} requests is unknown. Margins leave them out, so a margin is not what is
+          The cost of {formatCounted(unknown, "request")} is unknown. Margins leave them out, so a margin is not what is
           charged less the cost.
         </p>
       )}

@@ -2,6 +2,7 @@ import type { SqlClient, Statement } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { NanoUsdFromRow, toUsdText } from "../../../domain/Money.ts"
 import { OrganizationScope } from "../../../domain/OrganizationScope.ts"
+import { pluralize } from "../../../domain/Plural.ts"
 import type { Instance } from "../../control/Instances.ts"
 import type { RouteControl } from "../../control/RouteControls.ts"
 import { TextOrNull } from "../../resources/Record.ts"
@@ -80,7 +81,7 @@ const stuckVideos = (sql: SqlClient.SqlClient, now: Date) =>
         (video): Attention => ({
           kind: "stuck_video",
           title: `The video ${video.id} does not finish`,
-          detail: `It has been ${video.status} for ${video.minutes} minutes.`,
+          detail: `It has been ${video.status} for ${pluralize(video.minutes, "minute")}.`,
           ...ownerOf(video),
           href: `#/videos/${video.id}`
         })
@@ -155,7 +156,7 @@ const oldHolds = (sql: SqlClient.SqlClient, now: Date) =>
         (hold): Attention => ({
           kind: "old_hold",
           title: `A hold of ${hold.orgName} stays open`,
-          detail: `${toUsdText(hold.amount)} USD have been held for ${hold.minutes} minutes.`,
+          detail: `${toUsdText(hold.amount)} USD have been held for ${pluralize(hold.minutes, "minute")}.`,
           ...ownerOf(hold),
           href: `#/holds?organization=${hold.org}`
         })

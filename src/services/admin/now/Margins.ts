@@ -1,6 +1,7 @@
 import { Array as Arr, Effect } from "effect"
 import { toUsdText } from "../../../domain/Money.ts"
 import { OrganizationScope } from "../../../domain/OrganizationScope.ts"
+import { pluralize } from "../../../domain/Plural.ts"
 import { sandboxProviders } from "../../catalog/CatalogRules.ts"
 import type { Usage, UsageRow } from "../../telemetry/Usage.ts"
 import { dayMillis, floor, hourMillis, keepForMinute } from "./Figures.ts"
@@ -40,7 +41,7 @@ const withoutCost = (rows: ReadonlyArray<UsageRow>): ReadonlyArray<Attention> =>
   return [
     {
       kind: "cost_unknown",
-      title: `${requests} ${requests === 1 ? "request has" : "requests have"} no known cost`,
+      title: `${pluralize(requests, "request has", "requests have")} no known cost`,
       detail: `Within a day, at ${names.join(", ")}${others}: give the routes a cost in the catalog.`,
       href: "#/usage?since=1d&by=route"
     }

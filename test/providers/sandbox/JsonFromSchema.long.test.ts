@@ -1,0 +1,181 @@
+import { Ajv2020 } from "ajv/dist/2020.js"
+import { FastCheck as fc } from "effect"
+import { jsonFromSchema } from "../../../src/providers/sandbox/json/JsonFromSchema.ts"
+import { runs } from "../../harness/Cases.ts"
+import { assert, describe, it } from "../../harness/It.ts"
+import { formats, object, schema } from "./JsonSchemas.ts"
+
+const ajv = new Ajv2020({ strict: false, allErrors: false, formats })
+
+const errorsIn = (schema: object | boolean, value: unknown): string | undefined => {
+  const valid = ajv.compile(schema)
+  const text = valid(value) ? undefined : ajv.errorsText(valid.errors)
+  if (typeof schema === "object") ajv.removeSchema(schema)
+  return text
+}
+
+const assertValid = (schema: object | boolean, prompt = "What is the weather in Paris in celsius for 3 days?") => {
+  const value = jsonFromSchema(schema, prompt)
+  const errors = errorsIn(schema, value)
+  assert.isUndefined(errors, `${errors}: ${JSON.stringify(value)} for ${JSON.stringify(schema)}`)
+  return value
+}
+
+describe("jsonFromSchema", () => {
+  it("satisfies any schema that can be satisfied", () => {
+    fc.assert(
+      fc.property(schema, fc.string({ maxLength: 60 }), (one, prompt) => {
+        assertValid(one, prompt)
+      }),
+      { numRuns: runs(400), seed: 7 }
+    )
+  })
+
+  it("gives the same value for the same input", () => {
+    fc.assert(
+      fc.property(schema, fc.string(), (one, prompt) => {
+        assert.deepStrictEqual(jsonFromSchema(one, prompt), jsonFromSchema(one, prompt))
+      }),
+      { numRuns: runs(100), seed: 8 }
+    )
+  })
+
+  it("takes its values from the prompt", () => {
+    const weather = object({
+      city: { type: "string" },
+      unit: { enum: ["fahrenheit", "celsius"] },
+      days: { type: "integer", minimum: 1, maximum: 7 }
+    })
+    assert.deepStrictEqual(assertValid(weather), { city: "Paris", unit: "celsius", days: 3 })
+    const names = object({ from: { type: "string" }, to: { type: "string" } })
+    assert.deepStrictEqual(assertValid(names, "Fly from San Francisco to Oslo"), { from: "San Francisco", to: "Oslo" })
+    assert.deepStrictEqual(assertValid(names, 'Call it "the long way"'), { from: "the long way", to: "the long way 2" })
+  })
+
+  const cases: Record<string, object | boolean> = {
+    anything: true,
+    "an empty schema": {},
+    "a local reference": { $ref: "#/$defs/a~1b", $defs: { "a/b": object({ x: { type: "integer" } }) } },
+    "old definitions": { ...object({ p: { $ref: "#/definitions/P" } }), definitions: { P: { type: "number" } } },
+    "a tree of optional children": {
+      $ref: "#/$defs/node",
+      $defs: {
+        node: {
+          ...object({ name: { type: "string" }, children: { type: "array", items: { $ref: "#/$defs/node" } } }, [
+            "name"
+          ]),
+          additionalProperties: false
+        }
+      }
+    },
+    "a list that ends with null": {
+      $ref: "#/$defs/node",
+      $defs: {
+        node: object({ value: { type: "integer" }, next: { anyOf: [{ $ref: "#/$defs/node" }, { type: "null" }] } })
+      }
+    },
+    "a long conjunction": { allOf: Array.from({ length: 150 }, (_, at) => object({ [`p${at}`]: { const: at } })) },
+    "branches that exclude each other": {
+      type: "object",
+      properties: { email: { type: "string", format: "email" }, phone: { type: "string", pattern: "^\\+\\d{8,12}$" } },
+      oneOf: [{ required: ["email"] }, { required: ["phone"] }]
+    },
+    "a discriminated union": {
+      oneOf: [
+        object({ kind: { const: "circle" }, radius: { type: "number", exclusiveMinimum: 0 } }),
+        object({ kind: { const: "square" }, side: { type: "number", exclusiveMinimum: 0 } })
+      ]
+    },
+    "intersected limits": {
+      allOf: [{ type: "integer", minimum: 3 }, { maximum: 9 }, { multipleOf: 4 }, { type: "number" }]
+    },
+    "merged properties": {
+      allOf: [object({ a: { type: "string", minLength: 3 } }), object({ a: { maxLength: 5 }, b: { type: "boolean" } })]
+    },
+    "a condition": {
+      ...object({ country: { enum: ["US", "NL"] }, code: { type: "string" } }),
+      if: { properties: { country: { const: "US" } } },
+      // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+      then: { properties: { code: { minLength: 50 } } },
+      else: { properties: { code: { maxLength: 3 } } }
+    },
+    "something forbidden": { type: "integer", minimum: 0, maximum: 2, not: { enum: [0, 1] } },
+    "unique items": { type: "array", items: { enum: ["a", "b", "c"] }, uniqueItems: true, minItems: 3 },
+    "unique numbers": { type: "array", items: { type: "integer", minimum: 1 }, uniqueItems: true, minItems: 40 },
+    "unique short texts": { type: "array", items: { type: "string", maxLength: 1 }, uniqueItems: true, minItems: 9 },
+    "unique objects": {
+      type: "array",
+      items: object({ on: { type: "boolean" }, tag: { type: "string", maxLength: 4 } }),
+      uniqueItems: true,
+      minItems: 5
+    },
+    "contained items": { type: "array", items: { type: "integer" }, contains: { minimum: 100 }, minContains: 2 },
+    "rules for names": { type: "object", propertyNames: { maxLength: 2 }, minProperties: 4 },
+    "listed names": { type: "object", propertyNames: { enum: ["a", "b", "c"] }, minProperties: 3 },
+    "free names": { type: "object", additionalProperties: { type: "number" }, minProperties: 2 },
+    "few properties": { ...object({ a: {}, b: {}, c: {} }, ["b"]), maxProperties: 1 },
+    dependents: { ...object({ card: { type: "string" } }), dependentRequired: { card: ["address"] } },
+    "a long text": { type: "string", minLength: 500, maxLength: 500 },
+    "characters of two units": { const: "😀😀😀", minLength: 3, maxLength: 3 },
+    "negative limits": { type: "integer", maximum: -5 },
+    "huge limits": { type: "integer", minimum: 9007199254740000 },
+    "a narrow gap": { type: "number", exclusiveMinimum: 0, exclusiveMaximum: 0.001 },
+    cents: { type: "number", multipleOf: 0.01, minimum: 0.07, maximum: 0.29 },
+    "whole halves": { type: "integer", multipleOf: 1.5 },
+    "an old tuple": {
+      type: "array",
+      prefixItems: [{ type: "string" }, { type: "integer" }],
+      minItems: 2,
+      items: false
+    },
+    "names of the prototype": { type: "object", required: ["constructor", "toString"] }
+  }
+  for (const [name, one] of Object.entries(cases)) it(`satisfies ${name}`, () => void assertValid(one))
+
+  it("prefers what the schema suggests", () => {
+    assert.strictEqual(assertValid({ type: "string", default: "metric" }), "metric")
+    assert.strictEqual(assertValid({ type: "string", examples: ["NL-1"], pattern: "^[A-Z]{2}-\\d$" }), "NL-1")
+    assert.notStrictEqual(assertValid({ type: "integer", default: "wrong" }), "wrong")
+  })
+
+  it("ignores a pattern", () => {
+    fc.assert(
+      fc.property(fc.string(), fc.record({ minLength: fc.nat(30) }, { requiredKeys: [] }), (pattern, limits) => {
+        const text = { type: "string", ...limits }
+        assert.strictEqual(jsonFromSchema({ ...text, pattern }, "Oslo"), jsonFromSchema(text, "Oslo"))
+      }),
+      { numRuns: runs(100), seed: 9 }
+    )
+    const text = { type: "string", minLength: 30, maxLength: 30 }
+    assert.strictEqual(jsonFromSchema({ ...text, pattern: "^[A-Z]{3}$" }, "Oslo"), assertValid(text, "Oslo"))
+  })
+
+  it("gives a name that is not listed the schema of the first pattern for names", () => {
+    const named = {
+      type: "object",
+      required: ["x-a"],
+      patternProperties: { "^x-[a-z]+$": { type: "integer" }, "^y": { type: "string" } },
+      additionalProperties: false
+    }
+    assert.deepStrictEqual(assertValid(named, ""), { "x-a": 1 })
+    assert.deepStrictEqual(Object.values(Object(jsonFromSchema({ ...named, minProperties: 3 }, ""))), [1, 1, 1])
+  })
+
+  it("takes no name for more than a name", () => {
+    const schema: unknown = JSON.parse(
+      '{"type":"object","properties":{"__proto__":{"const":1}},"required":["__proto__"]}'
+    )
+    assert.strictEqual(JSON.stringify(jsonFromSchema(schema, "")), '{"__proto__":1}')
+  })
+
+  it("ends a recursion as soon as its schema lets it", () => {
+    for (const end of [{ type: ["object", "null"] }, { anyOf: [{ type: "object" }, { type: "null" }] }]) {
+      const list = { ...end, properties: { next: { $ref: "#" } }, required: ["next"] }
+      assert.isAtMost(JSON.stringify(assertValid(list)).length, 80)
+    }
+  })
+
+  it("leaves optional properties out where they cannot be", () => {
+    assert.deepStrictEqual(assertValid({ type: "object", properties: { never: false, a: { const: 1 } } }), { a: 1 })
+  })
+})

@@ -1,0 +1,184 @@
+import { SqlClient } from "@effect/sql"
+import { Effect, Either, FastCheck as fc, Layer, Schema } from "effect"
+import { KeyId } from "../../../src/domain/ApiKey.ts"
+import { OrgId } from "../../../src/domain/Organization.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
+import { type AddressRange, parseRange } from "../../../src/services/access/AddressRange.ts"
+import type { RequestQuery } from "../../../src/services/telemetry/RequestListing.ts"
+import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
+import { type AddressSearch, SearchLimit } from "../../../src/services/telemetry/RequestSearch.ts"
+import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
+import { runs } from "../../harness/Cases.ts"
+import * as Postgres from "../../harness/database/Postgres.ts"
+import { assert, withLayer } from "../../harness/It.ts"
+import { brokenTotals, leaveUncounted } from "./UsageRows.ts"
+
+const begin = Date.parse("2026-03-01T00:00:00Z")
+const hour = 3_600_000
+
+/** A few rows of nine days: most in a burst, some alone, several of the same moment. */
+const rows = (seed: number) => {
+  const at = (unit: string) => `('2026-03-01T00:00:00Z'::timestamptz + ${unit})`
+  return `
+    SELECT setseed(${seed});
+    INSERT INTO request_log (id, request_id, at, surface, status, code, org_id, key_id, model, route, address, end_user, tag,
+      charge, total_ms, hold_id)
+    SELECT gen_random_uuid(), 'r', at, CASE WHEN part < 0.1 THEN 'image' ELSE 'chat' END, status,
+      CASE WHEN status <> 200 THEN 'upstream_error' WHEN part > 0.97 THEN 'stream_error' END, 'org' || key % 2, 'key' || key,
+      CASE WHEN status = 404 THEN CASE WHEN part < 0.5 THEN 'late' WHEN part < 0.8 THEN 'never' END
+        WHEN part > 0.9 AND at > '2026-03-05' THEN 'late' ELSE 'm' || i % 3 END,
+      CASE WHEN status < 400 OR status >= 500 THEN 'm' || i % 3 || '@' || key END,
+      (ARRAY[NULL, '203.0.113.9', '203.0.113.10', '203.0.114.9', '2001:db8::9', 'fe80::9%eth0', 'unknown'])[1 + i % 7],
+      (ARRAY[NULL, 'ann', 'bob'])[1 + i % 3], (ARRAY[NULL, 'blue', 'blue', 'red', 'other'])[1 + i % 5], 0, 1, NULL
+    FROM (
+      SELECT i, random() AS part, floor(4 * random() * random())::int AS key,
+        (ARRAY[200, 200, 200, 200, 404, 429, 502, 503])[1 + floor(8 * random())::int] AS status,
+        CASE WHEN i % 3 = 0 THEN ${at("floor(9 * 24 * 60 * random()) * interval '1 minute'")}
+          ELSE ${at("interval '6 days' + floor(90 * random()) * interval '2 minutes'")} END AS at
+      FROM generate_series(1, 500) AS i OFFSET 0
+    ) AS drawn ORDER BY at`
+}
+
+const optional = <A>(...values: ReadonlyArray<A>) => fc.option(fc.constantFrom(...values), { nil: undefined, freq: 1 })
+const moments = optional(...[0, 5, 24, 96, 144, 145.5, 146, 200, 216].map((hours) => begin + hours * hour))
+
+/** What of the rows' addresses lies in each. */
+const ranges: ReadonlyMap<AddressRange | undefined, ReadonlyArray<string>> = new Map([
+  [parseRange("203.0.113.9"), ["203.0.113.9"]],
+  [parseRange("203.0.113.0/24"), ["203.0.113.9", "203.0.113.10"]],
+  [parseRange("2001:0DB8::/32"), ["2001:db8::9"]],
+  [parseRange("::/0"), ["2001:db8::9"]],
+  [parseRange("198.51.100.0/24"), []]
+])
+
+const queries = fc.record({
+  org: optional(OrgId.make("org0"), OrgId.make("org1"), OrgId.make("none")),
+  key: optional(...[0, 1, 2, 3].map((key) => KeyId.make(`key${key}`))),
+  model: optional("m0", "m1", "late", "never", "unknown"),
+  route: optional("m0@0", "m1@3", "m2@2", "none"),
+  surface: optional("chat", "image"),
+  user: fc.option(fc.constantFrom("ann", "nobody"), { nil: undefined, freq: 3 }),
+  tag: fc.option(fc.constantFrom("blue", "red", "other", "none"), { nil: undefined, freq: 2 }),
+  code: fc.option(fc.constantFrom("upstream_error", "stream_error"), { nil: undefined, freq: 4 }),
+  status: optional<RequestQuery["status"]>(200, 404, 503, "4xx", "5xx", "ok", "error"),
+  address: fc.option(fc.constantFrom(...ranges.keys()), { nil: undefined, freq: 2 }),
+  since: moments,
+  until: moments,
+  limit: fc.constantFrom(1, 3, 20, 1000)
+})
+
+const Row = Schema.Struct({
+  id: Schema.String,
+  at: Schema.DateFromSelf,
+  orgId: Schema.String,
+  keyId: Schema.String,
+  model: Schema.NullOr(Schema.String),
+  route: Schema.NullOr(Schema.String),
+  surface: Schema.String,
+  address: Schema.NullOr(Schema.String),
+  endUser: Schema.NullOr(Schema.String),
+  tag: Schema.NullOr(Schema.String),
+  status: Schema.Number,
+  code: Schema.NullOr(Schema.String)
+})
+
+const hasStatus = ({ code, status }: typeof Row.Type, wanted: RequestQuery["status"]) => {
+  if (wanted === "ok") return status < 400 && code === null
+  if (wanted === "error") return status >= 500 || code === "stream_error"
+  if (wanted === "4xx" || wanted === "5xx") return `${status}`.startsWith(wanted.charAt(0))
+  return wanted === undefined || status === wanted
+}
+
+const isAsked = (row: typeof Row.Type, query: RequestQuery) => {
+  const { address, code, key, model, org, route, status, surface, tag, user } = query
+  const { since = -Infinity, until = Infinity } = query
+  const pairs = [
+    [org, row.orgId],
+    [key, row.keyId],
+    [model, row.model],
+    [route, row.route],
+    [surface, row.surface],
+    [user, row.endUser],
+    [tag, row.tag],
+    [code, row.code]
+  ]
+  const at = row.at.getTime()
+  return (
+    pairs.every(([wanted, is]) => wanted === undefined || wanted === is) &&
+    hasStatus(row, status) &&
+    (address === undefined || ranges.get(address)?.includes(row.address ?? "") === true) &&
+    at >= since &&
+    at < until
+  )
+}
+
+const readAll = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* Effect.flatMap(
+    sql`SELECT * FROM request_log ORDER BY at DESC, id DESC`,
+    Schema.decodeUnknown(Schema.Array(Row))
+  )
+})
+
+/** Every query, page by page, is what all rows leave of it. */
+const check = Effect.fnUntraced(function* (queryCount: number, seed: number) {
+  const { list } = yield* RequestLog
+  const all = yield* readAll
+  for (const query of fc.sample(queries, { numRuns: queryCount, seed })) {
+    const listed: Array<string> = []
+    while (true) {
+      const page = yield* list(OrganizationScope.all, { ...query, after: listed.at(-1) })
+      listed.push(...page.map(({ id }) => id))
+      if (page.length < query.limit || listed.length > all.length) break
+    }
+    const expected = all.filter((row) => isAsked(row, query)).map(({ id }) => id)
+    assert.deepStrictEqual(listed, expected, JSON.stringify(query))
+  }
+})
+
+withLayer(RequestLog.layer.pipe(Layer.provideMerge(Postgres.layer)))("a list of requests", (it) => {
+  it.effect("is what the filters leave of all rows, in pages without gap or repeat", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* leaveUncounted
+    // A model that was asked for before anybody sold it.
+    yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, model, charge, total_ms)
+        SELECT gen_random_uuid(), 'r', ${new Date(begin)}::timestamptz + i * interval '5 hours', 'chat', 404, 'org0', 'key1', 'late', 0, 1
+        FROM generate_series(0, 12) AS i`
+    // Of one day, an organization's other tags are counted together.
+    yield* sql`INSERT INTO usage_tags (day, org_id, tag, number)
+        SELECT '2026-03-07', 'org0', 'tag ' || i, i FROM generate_series(1, 1000) AS i`
+    yield* sql.unsafe(rows(0.25))
+    yield* check(runs(120), 1)
+    yield* countUsage
+    yield* check(runs(80), 3)
+    assert.deepStrictEqual(yield* brokenTotals, [])
+    // While the totals lack rows of before.
+    yield* sql`UPDATE usage_bounds SET filled_from = ${new Date(begin + 100 * hour)}`
+    yield* check(20, 2)
+  })
+
+  it.effect(
+    "are searched for an address where span, key or organization leave few enough to look through",
+    function* () {
+      const { checkSearch } = yield* RequestLog
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`INSERT INTO request_log (id, request_id, at, surface, status, org_id, key_id, charge, total_ms)
+      SELECT gen_random_uuid(), 'r', ${new Date(begin)}::timestamptz - i * interval '1 hour', 'chat', 429,
+        'searched', 'searched' || i % 2, 0, 1 FROM generate_series(1, 6) AS i`
+      const org = OrgId.make("searched")
+      const address = parseRange("203.0.113.9")
+      const isTaken = (search: AddressSearch) =>
+        Effect.map(
+          Effect.either(Effect.provideService(checkSearch(OrganizationScope.all, search), SearchLimit, 3)),
+          Either.isRight
+        )
+      assert.isTrue(yield* isTaken({ org }))
+      assert.isFalse(yield* isTaken({ address }))
+      assert.isFalse(yield* isTaken({ address, org }))
+      assert.isFalse(yield* isTaken({ address, org, until: begin }))
+      assert.isTrue(yield* isTaken({ address, org, since: begin - 3 * hour }))
+      assert.isTrue(yield* isTaken({ address, until: begin - 3 * hour, since: begin - 6 * hour }))
+      assert.isTrue(yield* isTaken({ address, key: KeyId.make("searched1") }))
+    }
+  )
+})
