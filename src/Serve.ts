@@ -3,6 +3,7 @@ import { isatty } from "node:tty"
 import { Effect, Layer, Queue } from "effect"
 import * as Logging from "./Logging.ts"
 import type { Environment, Settings } from "./Settings.ts"
+import { removeReplacedFiles } from "./services/runtime/OwnFiles.ts"
 import * as Worker from "./workers/Worker.ts"
 import * as Workers from "./workers/Workers.ts"
 
@@ -67,7 +68,8 @@ export const serve = (settings: Settings, environment: Environment) => {
   const { isWorker, worker } = cluster
   const program = Effect.suspend(() => {
     if (isWorker) return serveAsWorker(settings)
-    return settings.workers === 1 ? serveAlone(settings) : serveByWorkers(settings, environment)
+    const gateway = settings.workers === 1 ? serveAlone(settings) : serveByWorkers(settings, environment)
+    return Effect.zipRight(removeReplacedFiles(), gateway)
   })
   return program.pipe(
     Effect.onInterrupt(() => Effect.logInfo("Stopped")),

@@ -1,11 +1,14 @@
 import { execFile, spawn } from "node:child_process"
+import { randomBytes } from "node:crypto"
 import { once } from "node:events"
-import { cp, mkdir, readdir, stat, symlink, utimes, writeFile } from "node:fs/promises"
+import { existsSync } from "node:fs"
+import { appendFile, cp, mkdir, readdir, rm, stat, symlink, utimes, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
 import { promisify } from "node:util"
 import { Effect } from "effect"
+import { removeReplacedFiles } from "../../src/services/runtime/OwnFiles.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 
@@ -22,6 +25,8 @@ createInterface({ input: process.stdin }).once("line", async () => {
 })
 `
 
+const daysAgo = (count: number) => new Date(Date.now() - count * 24 * 3_600_000)
+
 /** A checkout with a program that loads a text when it is sent a line. */
 const checkout = Effect.gen(function* () {
   const directory = yield* temporaryDirectory
@@ -32,7 +37,7 @@ const checkout = Effect.gen(function* () {
   }
   const sayLate = (text: string) => put("src/late.ts", `export const text = ${JSON.stringify(text)}`)
   yield* Effect.promise(async () => {
-    await cp(path.join(root, "build.mjs"), file("build.mjs"))
+    for (const name of ["build.mjs", "src/launcher.sh"]) await cp(path.join(root, name), file(name))
     await symlink(path.join(root, "node_modules"), file("node_modules"))
     await put("package.json", `{"type": "module"}`)
     await put("docs/money.md", "# Money")
@@ -48,6 +53,13 @@ const checkout = Effect.gen(function* () {
     sayLate: (text: string) => Effect.promise(() => sayLate(text)),
     build: Effect.promise(() => run(process.execPath, ["build.mjs"], { cwd: directory })),
     files: Effect.promise(async () => (await readdir(file("dist"), { recursive: true })).toSorted()),
+    ageAll: (days: number) =>
+      Effect.promise(async () => {
+        for (const name of await readdir(file("dist"), { recursive: true })) {
+          await utimes(file(`dist/${name}`), daysAgo(days), daysAgo(days))
+        }
+      }),
+    removeReplacedFiles: removeReplacedFiles(file("dist")),
     builtAt: Effect.promise(async () => (await stat(file("dist/gateway.js"))).mtimeMs)
   }
 })
@@ -72,10 +84,8 @@ const start = (program: string) =>
       })
   )
 
-const days = (count: number) => count * 24 * 3_600
-
 describe("a build", () => {
-  it.scopedLive("leaves a running program what that loads late, and a new one gets its own", function* () {
+  it.scopedLive("leaves a running program the files that it loads late, and a new one gets its own", function* () {
     const { build, file, sayLate } = yield* checkout
     yield* build
     const loadFirst = yield* start(file("dist/gateway.js"))
@@ -88,7 +98,7 @@ describe("a build", () => {
     assert.strictEqual(yield* loadThird, "third")
   })
 
-  it.scopedLive("bundles nothing where nothing has changed, but what is missing", function* () {
+  it.scopedLive("is skipped if no source has changed and no file is missing", function* () {
     const { build, builtAt, file, files } = yield* checkout
     yield* build
     const [made, at] = [yield* files, yield* builtAt]
@@ -99,7 +109,7 @@ describe("a build", () => {
     assert.deepStrictEqual(yield* files, made)
   })
 
-  it.scopedLive("passes the flags of a server to node for serve alone", function* () {
+  it.scopedLive("starts node with the flags of a server for serve only", function* () {
     const { build, file } = yield* checkout
     yield* build
     yield* Effect.promise(() =>
@@ -111,7 +121,7 @@ describe("a build", () => {
     const serve = yield* nodeArguments(["serve", "--workers", "2"])
     assert.strictEqual(serve, `65536 --expose-gc --max-semi-space-size=64 ${program} serve --workers 2`)
     assert.strictEqual(yield* nodeArguments(["keys", "list"]), `${program} keys list`)
-    // An empty one is none, as of every setting: the C library would take it for 0.
+    // An empty variable counts as unset, as for every setting. The C library would read 0.
     for (const [own, given] of [
       ["131072", "131072"],
       ["", "65536"]
@@ -121,24 +131,67 @@ describe("a build", () => {
     }
   })
 
-  it.scopedLive("removes files a week after another build has replaced them", function* () {
-    const { build, file, files, sayLate } = yield* checkout
+  it.scopedLive("builds again if a source, the lock file or a document changes", function* () {
+    const { ageAll, build, builtAt, file } = yield* checkout
+    yield* build
+    for (const name of ["src/late.ts", "package-lock.json", "docs/money.md", "src/console/style/main.css"]) {
+      yield* ageAll(1)
+      const before = yield* builtAt
+      yield* Effect.promise(() => appendFile(file(name), "\n"))
+      yield* build
+      assert.isAbove(yield* builtAt, before, name)
+    }
+  })
+
+  it.scopedLive("refuses a console that takes too long to load", function* () {
+    const { build, file } = yield* checkout
+    const noise = randomBytes(75_000).toString("base64")
+    yield* Effect.promise(() => writeFile(file("src/console/main.tsx"), `document.title = "${noise}"`))
+    assert.match(String(yield* Effect.flip(Effect.sandbox(build))), /The console has \d+ bytes gzipped, of 75000/)
+    assert.isFalse(existsSync(file("dist/gateway.js")))
+  })
+})
+
+describe("a start", () => {
+  it.scopedLive("removes files a week after a build has replaced them, and no file of the newest build", function* () {
+    const { ageAll, build, file, files, removeReplacedFiles, sayLate } = yield* checkout
     yield* build
     const first = yield* files
+    // The first build is old, and was in use until the second.
+    yield* ageAll(30)
     yield* sayLate("second")
-    const old = Date.now() / 1000 - days(30)
-    const isOfProgram = (name: string) => /^gateway\/.*\.js$/.test(name)
-    // However long ago it was made, it ran until now.
-    for (const name of first.filter(isOfProgram)) yield* Effect.promise(() => utimes(file(`dist/${name}`), old, old))
     yield* build
+    yield* removeReplacedFiles
     assert.includeMembers(yield* files, first)
-    const replaced = Date.now() / 1000 - days(8)
-    const gone = first.filter((name) => /^gateway\/(late|main)-/.test(name))
-    assert.lengthOf(gone, 4)
-    for (const name of gone) yield* Effect.promise(() => utimes(file(`dist/${name}`), replaced, replaced))
+    const replaced = first.filter((name) => /^gateway\/(late|main)-/.test(name))
+    assert.lengthOf(replaced, 4)
+    yield* ageAll(8)
     yield* sayLate("third")
     yield* build
-    assert.notIncludeMembers(yield* files, gone)
+    assert.includeMembers(yield* files, first)
+    const second = yield* files
+    yield* removeReplacedFiles
+    assert.deepStrictEqual(
+      yield* files,
+      second.filter((name) => !replaced.includes(name))
+    )
+    yield* ageAll(8)
+    yield* removeReplacedFiles
     assert.strictEqual(yield* yield* start(file("dist/gateway.js")), "third")
+    assert.lengthOf(
+      (yield* files).filter((name) => /^gateway\/(late|main)-.*\.js$/.test(name)),
+      2
+    )
+  })
+
+  it.scopedLive("removes nothing without the record of a build", function* () {
+    const { ageAll, build, file, files, removeReplacedFiles } = yield* checkout
+    yield* removeReplacedFiles
+    yield* build
+    yield* Effect.promise(() => rm(file("dist/gateway/build.json")))
+    const built = yield* files
+    yield* ageAll(8)
+    yield* removeReplacedFiles
+    assert.deepStrictEqual(yield* files, built)
   })
 })

