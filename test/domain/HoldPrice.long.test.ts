@@ -1,7 +1,7 @@
 import { FastCheck as fc } from "effect"
 import * as Pricing from "../../src/domain/Pricing.ts"
-import { assert, describe, it } from "../harness/It.ts"
 import { runs } from "../harness/Cases.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const price: fc.Arbitrary<Pricing.HoldPrice> = fc.record({
   prompt: fc.bigInt({ min: 0n, max: 10n ** 17n }),

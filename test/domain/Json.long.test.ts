@@ -1,8 +1,8 @@
 import { FastCheck } from "effect"
 import { countValues, jsonTexts, nestsWithin } from "../../src/domain/Json.ts"
 import { runAtOnce } from "../../src/services/runtime/EventLoop.ts"
-import { assert, describe, it } from "../harness/It.ts"
 import { runs } from "../harness/Cases.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const written = (value: unknown): string => [...jsonTexts(value)].join("")
 

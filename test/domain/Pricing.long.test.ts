@@ -2,9 +2,9 @@ import { FastCheck as fc } from "effect"
 import type { Usage } from "../../src/domain/Chat.ts"
 import type { ChatPricing } from "../../src/domain/Model.ts"
 import * as Pricing from "../../src/domain/Pricing.ts"
+import { runs } from "../harness/Cases.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { agents, bound, chatModel, flat, request, tiered, usd, user } from "./PricedChats.ts"
-import { runs } from "../harness/Cases.ts"
 
 const usage = (over: Partial<Usage>): Usage => ({ ...Pricing.noUsage, ...over })
 /** The same price by rationals: numerator over 1e6, then the ceiling. */

@@ -1,8 +1,8 @@
 import { Either, FastCheck } from "effect"
 import { parseJson } from "../../src/http/body/JsonParser.ts"
 import * as EventLoop from "../../src/services/runtime/EventLoop.ts"
-import { assert, describe, it } from "../harness/It.ts"
 import { runs } from "../harness/Cases.ts"
+import { assert, describe, it } from "../harness/It.ts"
 
 const limits = { levels: 10, values: 1_000, members: 100, nameBytes: 500, numberBytes: 400 }
 

@@ -4,10 +4,10 @@ import type { Hold } from "../../src/domain/Hold.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import type { TokenUse } from "../../src/services/access/TokenLimiter.ts"
 import { Ledger } from "../../src/services/ledger/Ledger.ts"
+import { runs } from "../harness/Cases.ts"
 import { account, anotherProcess, ledgers, one } from "../harness/database/MoneyProcess.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { type Command, LimitsModel, limits, type Verdict } from "./LimitsModel.ts"
-import { runs } from "../harness/Cases.ts"
 
 const tokens = fc.oneof({ weight: 5, arbitrary: fc.integer({ min: 1, max: 60 }) }, fc.constant(400))
 const hold = fc.nat(9)

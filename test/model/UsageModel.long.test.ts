@@ -6,11 +6,11 @@ import { OwnConnection } from "../../src/services/sql/Statement.ts"
 import { Usage } from "../../src/services/telemetry/Usage.ts"
 import { countUsage } from "../../src/services/telemetry/UsageCounting.ts"
 import type { UsageQuery } from "../../src/services/telemetry/UsageSql.ts"
+import { runs } from "../harness/Cases.ts"
 import { times } from "../harness/database/Money.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, liveOver } from "../harness/It.ts"
 import { assertExact, insert, insertBy, leaveUncounted, queued } from "../services/telemetry/UsageRows.ts"
-import { runs } from "../harness/Cases.ts"
 
 const hour = 3_600_000
 const begin = Date.parse("2026-03-01T00:00:00Z")
@@ -160,7 +160,9 @@ describe.concurrent("the totals of usage", () => {
       const property = fc.asyncProperty(fc.array(fc.tuple(command, query), { minLength: 5, maxLength: 14 }), (steps) =>
         runPromise(run(clients, steps))
       )
-      yield* Effect.promise(() => fc.assert(property, { numRuns: Math.ceil(runs(400) / 20), endOnFailure: true, ...seed }))
+      yield* Effect.promise(() =>
+        fc.assert(property, { numRuns: Math.ceil(runs(400) / 20), endOnFailure: true, ...seed })
+      )
     },
     300_000
   )

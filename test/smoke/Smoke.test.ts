@@ -10,8 +10,8 @@ import { Deployment, deploymentTest } from "../harness/gateway/Deployment.ts"
 import * as GatewayProcess from "../harness/gateway/GatewayProcess.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
-import { either, charge } from "../harness/upstream/Replies.ts"
 import { silent } from "../harness/upstream/FakeUpstream.ts"
+import { charge, either } from "../harness/upstream/Replies.ts"
 
 describe("the built gateway", () => {
   it.scopedLive("starts in an empty directory, answers an official client, shows its console, stops", function* () {

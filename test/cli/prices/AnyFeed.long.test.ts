@@ -1,8 +1,8 @@
 import { Effect, FastCheck as fc } from "effect"
 import { toUsdText } from "../../../src/domain/Money.ts"
+import { runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { checked, flat, priced, proposedOf } from "./Proposed.ts"
-import { runs } from "../../harness/Cases.ts"
 
 const nano = fc.bigInt({ min: 1n, max: 1_000_000_000_000_000n })
 const plainName = fc.stringMatching(/^[a-z][a-z0-9.-]{0,12}$/)

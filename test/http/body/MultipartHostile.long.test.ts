@@ -1,7 +1,7 @@
 import { Either, FastCheck } from "effect"
+import { runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { boundary, filePart, formOf, formType, rawPart, readForm, readParts, textPart } from "./Forms.ts"
-import { runs } from "../../harness/Cases.ts"
 
 const malformed = "The form is not valid multipart/form-data."
 const noBoundary =

@@ -1,9 +1,9 @@
 import { Arbitrary, Either, FastCheck } from "effect"
 import { decodeChatBody } from "../../../src/http/chat/ChatBody.ts"
 import { ChatCompletionRequest } from "../../../src/http/chat/Schema.ts"
+import { runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { base, call, hi, imageUrl, png, said, tool, unchecked } from "./ChatBodies.ts"
-import { runs } from "../../harness/Cases.ts"
 
 const { refusal, taken } = unchecked
 

@@ -13,9 +13,9 @@ import type { Taken } from "../../../src/providers/client/Exchange.ts"
 import { Upstream } from "../../../src/providers/client/Upstream.ts"
 import { chatOf, hear } from "../../contracts/ChatHarness.ts"
 import { type ChatWire, routeTo } from "../../contracts/ChatHosts.ts"
+import { runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { chatWires } from "../../providers/ChatWires.ts"
-import { runs } from "../../harness/Cases.ts"
 
 const name = { id: "x_0a", created: 7, model: "m" }
 const usage = { prompt: 1, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }

@@ -1,12 +1,12 @@
 import { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { fromUsd } from "../../../src/domain/Money.ts"
+import { hasAllCases } from "../../harness/Cases.ts"
 import { call, post } from "../../harness/client/HttpCalls.ts"
 import * as Random from "../../harness/fixtures/Random.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { type Asked, type Listed, randomRequest } from "./RandomBodies.ts"
-import { hasAllCases } from "../../harness/Cases.ts"
 
 const gateway = Served.layer(Effect.succeed({ env: { SANDBOX: "true" } }))
 

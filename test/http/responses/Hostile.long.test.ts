@@ -4,8 +4,8 @@ import { zero } from "../../../src/domain/Money.ts"
 import { responseJson } from "../../../src/http/responses/Response.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
-import { assert, describe, it } from "../../harness/It.ts"
 import { runs } from "../../harness/Cases.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const name = { id: "resp_0a", created: 7, model: "m" }
 const usage = { prompt: 1, completion: 1, cached: 0, cacheWrite: 0, reasoning: 0 }

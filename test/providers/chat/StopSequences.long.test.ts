@@ -2,8 +2,8 @@ import { Effect, FastCheck as fc, Option } from "effect"
 import type { ChatAnswer, ChatEvent } from "../../../src/domain/Chat.ts"
 import { Cut, cutAnswer, cutPull } from "../../../src/providers/chat/StopSequences.ts"
 import { type ChatPull, ProviderFailure } from "../../../src/services/routing/Provider.ts"
-import { assert, describe, it } from "../../harness/It.ts"
 import { runs } from "../../harness/Cases.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 /** Reads on until the first stop sequence is complete, the longest of those that end there. */
 const expected = (text: string, stops: ReadonlyArray<string>): string => {

@@ -2,6 +2,7 @@ import { Effect, FastCheck as fc } from "effect"
 import type { ChatEvent, ChatRequest, Message, ToolChoice } from "../../../src/domain/Chat.ts"
 import type { ReasoningEffort } from "../../../src/domain/Model.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
+import { runs } from "../../harness/Cases.ts"
 import { assert, describe } from "../../harness/It.ts"
 import {
   asks,
@@ -19,7 +20,6 @@ import {
   spoken,
   test
 } from "./Sandbox.ts"
-import { runs } from "../../harness/Cases.ts"
 
 const order = (type: ChatEvent["type"]): number =>
   ["reasoning", "content", "tool_call", "finish", "usage"].indexOf(type)

@@ -4,8 +4,8 @@ import { encode } from "gpt-tokenizer/encoding/o200k_base"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import { utf8Bytes } from "../../../src/domain/Pricing.ts"
 import { TokenCounter } from "../../../src/services/chat/TokenCounter.ts"
-import { assert, describe, testOver } from "../../harness/It.ts"
 import { runs } from "../../harness/Cases.ts"
+import { assert, describe, testOver } from "../../harness/It.ts"
 
 const request = (messages: ReadonlyArray<Message>, more: Partial<ChatRequest> = {}): ChatRequest => ({
   model: "m",

@@ -1,10 +1,10 @@
 import { Effect } from "effect"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { runs } from "../../harness/Cases.ts"
 import { make, type Random } from "../../harness/fixtures/Random.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import type { StripeAccount } from "../../harness/stripe/StripeAccount.ts"
 import { database, dollar, payer } from "./PaymentBench.ts"
-import { runs } from "../../harness/Cases.ts"
 
 /** 2,000 take some minutes. */
 const count = runs(200)

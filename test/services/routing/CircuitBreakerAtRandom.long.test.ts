@@ -2,9 +2,9 @@ import { FastCheck } from "effect"
 import type { OrgId } from "../../../src/domain/Organization.ts"
 import type { Permit } from "../../../src/services/routing/Circuit.ts"
 import { failure } from "../../fakes/ProviderFake.ts"
+import { runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { acme, bench, fault, minute, other, outage, second } from "./CircuitBench.ts"
-import { runs } from "../../harness/Cases.ts"
 
 interface Probe {
   readonly openUntil: number

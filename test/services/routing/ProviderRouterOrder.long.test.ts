@@ -18,9 +18,9 @@ import {
   route,
   type Step
 } from "../../fakes/ProviderFake.ts"
+import { runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { a, after, b, c, circuitOf, complete, outage, outcome, routed, streamWhole } from "./RoutedCalls.ts"
-import { runs } from "../../harness/Cases.ts"
 
 describe("the routes of a model", () => {
   it.effect("are tried in order of preference, not in that of the catalog", () => {

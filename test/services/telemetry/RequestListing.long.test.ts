@@ -8,10 +8,10 @@ import type { RequestQuery } from "../../../src/services/telemetry/RequestListin
 import { RequestLog } from "../../../src/services/telemetry/RequestLog.ts"
 import { type AddressSearch, SearchLimit } from "../../../src/services/telemetry/RequestSearch.ts"
 import { countUsage } from "../../../src/services/telemetry/UsageCounting.ts"
+import { runs } from "../../harness/Cases.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { brokenTotals, leaveUncounted } from "./UsageRows.ts"
-import { runs } from "../../harness/Cases.ts"
 
 const begin = Date.parse("2026-03-01T00:00:00Z")
 const hour = 3_600_000

@@ -1,7 +1,7 @@
 import { FastCheck } from "effect"
 import { type Range, rangesOf } from "../../../src/services/telemetry/UsageRanges.ts"
-import { assert, describe, it } from "../../harness/It.ts"
 import { runs } from "../../harness/Cases.ts"
+import { assert, describe, it } from "../../harness/It.ts"
 
 const hour = 3_600_000
 const day = 24 * hour
