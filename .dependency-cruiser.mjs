@@ -26,7 +26,7 @@ const rings = {
   providers: {
     files: "providers/",
     imports: ["domain", "services", "providers"],
-    packages: ["node:", "effect", "eventsource-parser", "undici"]
+    packages: ["node:", "effect", "@silvia-odwyer/photon-node", "eventsource-parser", "undici"]
   },
   books: {
     files: "books/",

@@ -1,5 +1,6 @@
 import { Effect, FastCheck as fc, Layer, Logger, LogLevel, Runtime } from "effect"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
+import { runs } from "../harness/Cases.ts"
 import { bench } from "../harness/database/MoneyProcess.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
 import { assert, describe, it } from "../harness/It.ts"
