@@ -4,7 +4,7 @@ import { refusals } from "../harness/client/HttpCalls.ts"
 import { assertTold, calling, contentOf, drained, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
 import { chatCatalog } from "../harness/fixtures/ChatCatalog.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
-import { longestStall } from "../harness/gateway/ShortTimings.ts"
+import { maxStall } from "../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { answer, cost, delta, end, FakeUpstream, layer as upstream } from "../harness/upstream/ChatUpstream.ts"
 import { cut, event, json, type Reply, type Step, silent, sse, text } from "../harness/upstream/FakeUpstream.ts"
@@ -37,7 +37,7 @@ const gateway = Served.layer(
         }
       ),
       env: { FAKE_KEY: "secret", REQUEST_TIMEOUT: "2", IDLE_TIMEOUT: "1", LOG_LEVEL: "none" },
-      timings: { settleWithin: longestStall }
+      timings: { settleWithin: maxStall }
     }
   })
 ).pipe(Layer.provideMerge(upstream))

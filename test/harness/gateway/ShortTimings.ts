@@ -1,4 +1,4 @@
-/** Short timings for gateways of tests: `start` takes them as `timings`; only `FaultyProgram.ts` and `serveHere` know them. */
+/** Short timings for gateways of tests: option `timings` of `Deployment.gateway` and `ServedGateway.layer`. The product has none. */
 
 import { Duration, Record, Schema } from "effect"
 import { productionTimings, type TimingValues } from "../../../src/services/runtime/Timings.ts"
@@ -6,8 +6,8 @@ import { productionTimings, type TimingValues } from "../../../src/services/runt
 /** The others are those of production. */
 export type ShortTimings = Partial<TimingValues>
 
-/** A shared machine may give a process no processor for so long. No test may fail for that. */
-export const longestStall = Duration.seconds(5)
+/** A shared machine may give a process no processor for this long. No test may fail because of it. */
+export const maxStall = Duration.seconds(5)
 
 /** For tests that wait for a dead gateway's holds: another releases them within 16 seconds instead of 50. */
 export const earlyDeath = {

@@ -12,13 +12,13 @@ import { assertRefused, badRequest, chat, post, talk } from "../../harness/clien
 import { eventually, lock } from "../../harness/database/Money.ts"
 import { holdOne } from "../../harness/database/Rows.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
-import { longestStall } from "../../harness/gateway/ShortTimings.ts"
+import { maxStall } from "../../harness/gateway/ShortTimings.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 
 const gateway = Served.layer(
   Effect.succeed({
     env: { SANDBOX: "true" },
-    timings: { settleWithin: longestStall, sweepEvery: Duration.seconds(1) }
+    timings: { settleWithin: maxStall, sweepEvery: Duration.seconds(1) }
   })
 )
 
