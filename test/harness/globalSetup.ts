@@ -81,19 +81,39 @@ const template = Effect.fnUntraced(function* (server: string) {
   return name
 })
 
+interface Server {
+  readonly url: string
+  readonly template: string
+  readonly close: () => Promise<void>
+}
+
 /** Set `TEST_DATABASE_URL` to run against a server of your own, of another version say; it must let us create databases. */
-export default async function setup(project: TestProject) {
+const start = async (): Promise<Server> => {
   const scope = Effect.runSync(Scope.make())
   const close = () => Effect.runPromise(Scope.close(scope, Exit.void))
-  const server = process.env["TEST_DATABASE_URL"]
-  const start = Effect.gen(function* () {
-    const url = server ?? (yield* embeddedServer)
-    project.provide("databaseServer", url)
-    project.provide("databaseTemplate", yield* template(url))
+  const make = Effect.gen(function* () {
+    const url = process.env["TEST_DATABASE_URL"] ?? (yield* embeddedServer)
+    return { url, template: yield* template(url), close }
   })
-  await Effect.runPromise(Scope.extend(start, scope)).catch(async (error: unknown) => {
+  return Effect.runPromise(Scope.extend(make, scope)).catch(async (error: unknown) => {
     await close()
     throw error
   })
-  return close
+}
+
+declare global {
+  /** Each project of vitest.config.ts loads this file by itself: they share one server. */
+  var testServer: { users: number; readonly started: Promise<Server> } | undefined
+}
+
+export default async function setup(project: TestProject) {
+  const shared = (globalThis.testServer ??= { users: 0, started: start() })
+  shared.users += 1
+  const { close, template, url } = await shared.started
+  project.provide("databaseServer", url)
+  project.provide("databaseTemplate", template)
+  return async () => {
+    shared.users -= 1
+    if (shared.users === 0) await close()
+  }
 }

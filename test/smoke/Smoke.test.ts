@@ -18,7 +18,7 @@ describe("the built gateway", () => {
     const directory = yield* temporaryDirectory
     const env = { DATABASE_URL: "", DATA_DIR: directory, SANDBOX: "true" }
     const { ended, signal, stdout, url } = yield* GatewayProcess.start({ env })
-    const [key = ""] = /ggw_\w+/.exec(stdout()) ?? []
+    const [key = ""] = /ggw_\S+/.exec(stdout()) ?? []
     const [, link = ""] = /(http\S+\/console#link=\S+)/.exec(stdout()) ?? []
 
     const openai = new OpenAI({ baseURL: `${url}/v1`, apiKey: key, maxRetries: 0 })

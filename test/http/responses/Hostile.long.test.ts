@@ -106,6 +106,6 @@ describe("any body of the Responses convention", () => {
       }),
       { numRuns: runs(1_000) }
     )
-    assert.isAbove(read, 50)
+    assert.isAbove(read, runs(1_000) / 20)
   })
 })
