@@ -50,6 +50,6 @@ describe("the stack trace of a defect", () => {
   it.effect("has the named method as a frame, although no span is made", function* () {
     const ask = Effect.fn("Service.ask")(() => Effect.die(new Error("no table")))
     const cause = yield* Effect.flip(Effect.sandbox(Effect.provide(ask(), withoutOwnSpans)))
-    assert.match(Cause.pretty(cause), /at Service\.ask \(.*StackTraces\.test\.ts/)
+    assert.match(Cause.pretty(cause), /at Service\.ask \(.*StackTraces\.slow\.test\.ts/)
   })
 })

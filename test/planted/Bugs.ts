@@ -59,7 +59,7 @@ const replace = <M extends object>(real: M, exports: Partial<M>): M => ({ ...rea
 const withLayer = <T extends { readonly layer: unknown }>(service: T, layer: T["layer"]): T =>
   Object.assign(service, { layer })
 
-const pricing = "test/domain/Pricing.test.ts"
+const pricing = "test/domain/Pricing.long.test.ts"
 const chat = "test/services/chat/ChatCompletions.test.ts"
 const ledger = "test/services/ledger/Ledger.test.ts"
 const openHolds = "test/services/ledger/OpenHolds.test.ts"
