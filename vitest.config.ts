@@ -54,7 +54,7 @@ export default defineConfig({
     // Loading the tree costs more than most files' tests.
     isolate: false,
     sequence: { sequencer: LongestFirst },
-    poolOptions: { forks: { minForks: 3, maxForks: 3 } },
+    poolOptions: { forks: { minForks: 2, maxForks: 2 } },
     // A shared machine can starve a process for seconds. At a developer's desk nothing is tried twice.
     retry: process.env["CI"] ? 1 : 0,
     // A net for what never ends: a test of processes takes minutes on a machine that others use.
