@@ -2,7 +2,7 @@
 
 import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from "node:fs"
 import path from "node:path"
-import { Context, Effect, Exit, Layer, Redacted, Schedule, Scope } from "effect"
+import { Context, Effect, Exit, Layer, Logger, LogLevel, Redacted, Schedule, Scope } from "effect"
 import * as Pg from "pg"
 import type { TestProject } from "vitest/node"
 import { Database } from "../../src/database/Database.ts"
@@ -75,7 +75,7 @@ const template = Effect.fnUntraced(function* (server: string) {
   )
   const layer = Layer.provide(Migrations.layer, Database.layerUrl(Redacted.make(withDatabase(server, name))))
   yield* Effect.provide(
-    Effect.flatMap(Migrations, ({ migrate }) => migrate),
+    Effect.flatMap(Migrations, ({ migrate }) => Logger.withMinimumLogLevel(migrate, LogLevel.Warning)),
     layer
   )
   return name

@@ -4,7 +4,7 @@ import { zero } from "../../../src/domain/Money.ts"
 import { responseJson } from "../../../src/http/responses/Response.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { responses } from "../../../src/http/responses/ResponsesDialect.ts"
-import { runs } from "../../harness/Cases.ts"
+import { hasAllCases, runs } from "../../harness/Cases.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 const name = { id: "resp_0a", created: 7, model: "m" }
@@ -106,6 +106,6 @@ describe("any body of the Responses convention", () => {
       }),
       { numRuns: runs(1_000) }
     )
-    assert.isAbove(read, runs(1_000) / 20)
+    if (hasAllCases) assert.isAbove(read, 50)
   })
 })
