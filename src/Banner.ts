@@ -20,6 +20,7 @@ const servingLines = ({ models, providers }: Started["catalog"]): ReadonlyArray<
   const real = models.filter((model) => !routesOf(model).every(isSandbox)).length
   const names = new Set(models.flatMap(routesOf).flatMap((route) => (isSandbox(route) ? [] : route.provider.name)))
   const inSandbox = models.length - real
+  const mixed = models.filter((model) => routesOf(model).some(isSandbox)).length - inSandbox
   const credential = providers.find(({ variable }) => variable !== undefined)?.variable
   return [
     ...(real === 0 ? [] : [`${pluralize(real, "model is", "models are")} served by ${[...names].join(", ")}.`]),
@@ -27,6 +28,11 @@ const servingLines = ({ models, providers }: Started["catalog"]): ReadonlyArray<
       ? []
       : [
           `The sandbox answers for ${pluralize(inSandbox, "model")}. Its answers are made up, and charged; no provider is called.`
+        ]),
+    ...(mixed === 0
+      ? []
+      : [
+          `The sandbox is also a route of ${pluralize(mixed, "model")} with real providers. Its answers are made up, and charged.`
         ]),
     ...(real > 0 || credential === undefined
       ? []
@@ -95,7 +101,7 @@ const laterLines = (started: Started): ReadonlyArray<string> => [
   "In a checkout, write npx gateway."
 ]
 
-/** Tells a newcomer where the gateway listens, who serves what, and how to begin. */
+/** Returns what the start prints: the address, who serves the models, and the first steps. */
 export const banner = (started: Started): string => {
   const { catalog, first, settings, url } = started
   return [

@@ -209,9 +209,9 @@ const services = ({ settings }: GatewayOptions) => {
 const catalogWithProviders = (options: GatewayOptions) =>
   servable.pipe(Layer.provideMerge(catalog(options)), Layer.provideMerge(providers(options.settings)))
 
-const migrated = Layer.effectDiscard(Effect.flatMap(Migrations, ({ migrate }) => migrate)).pipe(
-  Layer.provideMerge(Migrations.layer)
-)
+const migrated = Layer.effectDiscard(
+  Effect.flatMap(Migrations, ({ migrate }) => Effect.tap(migrate, ({ summary }) => summary && Effect.logInfo(summary)))
+).pipe(Layer.provideMerge(Migrations.layer))
 
 export const database = ({ dataDir, databaseUrl }: Settings) =>
   Database.layer({

@@ -14,7 +14,7 @@ import { giveBackStartMemory } from "./services/runtime/StartMemory.ts"
 
 const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
 
-/** Tells `onListening` the address, then prints the banner. */
+/** Calls `onListening` with the address, then prints the banner. */
 export const announce = (settings: Settings, onListening: (url: string) => Effect.Effect<void>) =>
   Effect.gen(function* () {
     const catalog = (yield* Catalog).current

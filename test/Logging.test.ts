@@ -74,7 +74,34 @@ describe("a line of the log", () => {
     const more = Effect.logWarning("hello", { held: 2 }, "there")
     assert.deepInclude(JSON.parse((yield* logged("json", more))[0] ?? "").message, "there")
     const text = (yield* logged("pretty", more)).join("\n")
-    for (const part of ["WARN: hello", "held: 2", "\n  there"]) assert.include(text, part)
+    assert.isTrue(text.endsWith("WARN: hello { held: 2 } there"), text)
+  })
+
+  it.effect("prints a bigint inside an object as a string, and an object that has itself only once", function* () {
+    const circular: Record<string, unknown> = { amount: 7n, list: [1n] }
+    circular["self"] = circular
+    const log = Effect.annotateLogs(Effect.logWarning("hello", { held: 2n }), "hold", circular)
+    const [json = ""] = yield* logged("json", log)
+    const { annotations, message } = JSON.parse(json)
+    assert.deepStrictEqual(message, ["hello", { held: "2" }])
+    assert.deepStrictEqual(annotations, { hold: { amount: "7", list: ["1"] } })
+    assert.include((yield* logged("pretty", log))[0], "hello { held: 2n } · hold ")
+  })
+
+  it.effect("is one line, whatever its message and annotations have in them", function* () {
+    const log = Effect.logInfo("one\ntwo\r\u001b[2J\u2028", {
+      deep: { deeper: { deepest: ["a".repeat(200), "\n"] } }
+    }).pipe(
+      Effect.annotateLogs({
+        "a\nname": "three\n[00:00:00.000] INFO: forged",
+        list: Array.from({ length: 50 }, () => 7)
+      })
+    )
+    const [text = "", ...more] = yield* logged("pretty", log)
+    assert.isEmpty(more)
+    assert.notMatch(text, /[\p{Cc}\u2028]/u)
+    assert.include(text, String.raw`INFO: one\ntwo\r\u001b[2J\u2028 { deep: `)
+    assert.include(text, String.raw` · a\nname three\n[00:00:00.000] INFO: forged`)
   })
 
   it.effect("names no fiber", function* () {
@@ -91,7 +118,14 @@ describe("a line of a command's log", () => {
       "gateway: warning: The disk is full"
     ])
     const [text = ""] = yield* printed(Effect.logError("It failed", Cause.die(new TypeError("no table"))), quiet)
-    assert.match(text, /^gateway: error: It failed\nTypeError: no table\n +at /)
+    assert.match(text, /^gateway: error: It failed\n {2}TypeError: no table\n +at /)
+  })
+
+  it.effect("has the annotations and the objects that are logged", function* () {
+    const log = Effect.logWarning("A refund failed", { amount: 2n }).pipe(Effect.annotateLogs("hold", "one\ntwo"))
+    assert.deepStrictEqual(yield* printed(log, quiet), [
+      String.raw`gateway: warning: A refund failed { amount: 2n } · hold one\ntwo`
+    ])
   })
 
   it.effect("is left out below a warning", function* () {

@@ -1,4 +1,4 @@
-import { Array as Arr, Effect, Layer, Logger, LogLevel, Option } from "effect"
+import { Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { Database } from "../database/Database.ts"
 import { Migrations } from "../database/Migrations.ts"
 import { pluralize } from "../domain/Plural.ts"
@@ -10,6 +10,7 @@ import { readCatalogFile } from "../services/catalog/Catalog.ts"
 import { ProcessHolds } from "../services/ledger/ProcessHolds.ts"
 import { adaptersOf, Providers } from "../services/routing/Providers.ts"
 import { ownFile } from "../services/runtime/OwnFiles.ts"
+import { textLogger } from "../services/telemetry/LogFormat.ts"
 import { RequestLog } from "../services/telemetry/RequestLog.ts"
 import { Webhooks } from "../services/webhooks/Webhooks.ts"
 import * as MediaStores from "../storage/MediaStores.ts"
@@ -30,12 +31,8 @@ export const readCatalogAt = Effect.fnUntraced(function* (file: string) {
 
 export const readCatalogOptions = Effect.flatMap(ownCatalog, readCatalogAt)
 
-/** A line looks like the warnings of the commands themselves; the stack of an error follows it. */
-const logger = Logger.map(Logger.structuredLogger, ({ cause, logLevel, message }) => {
-  const level = logLevel === "WARN" ? "warning" : logLevel.toLowerCase()
-  const line = `gateway: ${level}: ${Arr.ensure(message).map(String).join(" ")}`
-  return cause === undefined ? line : `${line}\n${cause}`
-})
+/** Log lines look like the warnings that commands print themselves. */
+const logger = textLogger(({ logLevel }) => `gateway: ${logLevel === "WARN" ? "warning" : logLevel.toLowerCase()}: `)
 
 /** Stdout is for the command's output. */
 export const quiet = Layer.merge(

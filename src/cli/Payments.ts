@@ -68,8 +68,8 @@ const sync = Command.provide(
       const { run } = yield* PaymentSync
       const found = yield* run(new Date(toPast(given.since, yield* Clock.currentTimeMillis)))
       const { failed, reconciled, reversals, sessions } = found
-      const text = `Stripe has ${pluralize(sessions, "session")} and ${pluralize(reversals, "refund or dispute", "refunds and disputes")}; ${pluralize(reconciled, "payment was", "payments were")} asked for again.`
-      const failure = failed === 0 ? undefined : `${pluralize(failed, "payment")} could not be asked for.`
+      const text = `Stripe has ${pluralize(sessions, "session")} and ${pluralize(reversals, "refund or dispute", "refunds and disputes")}; ${pluralize(reconciled, "payment was", "payments were")} fetched again.`
+      const failure = failed === 0 ? undefined : `${pluralize(failed, "payment")} could not be fetched.`
       return { document: { ...found }, text, failure }
     })
   ),

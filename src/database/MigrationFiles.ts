@@ -45,12 +45,20 @@ export const read = Effect.fn("MigrationFiles.read")(function* (directory: strin
 
 const numberOf = ({ id }: Pick<Migration, "id">): string => String(id).padStart(4, "0")
 
-/** Tells an operator in one line what was applied, which are migrations of `known` in order. */
-export const describeApplied = (
-  known: ReadonlyArray<Migration>,
-  applied: Arr.NonEmptyReadonlyArray<Pick<Migration, "id">>
-): string => {
-  const before = known.findLast(({ id }) => id < applied[0].id)
+type MigrationIds = Arr.NonEmptyReadonlyArray<Pick<Migration, "id">>
+
+const findPrevious = (known: ReadonlyArray<Migration>, [first]: MigrationIds) =>
+  known.findLast(({ id }) => id < first.id)
+
+/** Returns one line for the start of an upgrade by `missing`; undefined for a new database. */
+export const describeUpgrade = (known: ReadonlyArray<Migration>, missing: MigrationIds): string | undefined => {
+  const before = findPrevious(known, missing)
+  return before && `Upgrading the database from ${numberOf(before)}: ${pluralize(missing.length, "migration")}`
+}
+
+/** Returns one line about `applied`, which are migrations of `known` in order. */
+export const describeApplied = (known: ReadonlyArray<Migration>, applied: MigrationIds): string => {
+  const before = findPrevious(known, applied)
   const count = pluralize(applied.length, "migration")
   return before === undefined
     ? `Created the database: ${count}`

@@ -9,6 +9,7 @@ import { Database } from "./Database.ts"
 import {
   type Applied,
   describeApplied,
+  describeUpgrade,
   findOutstanding,
   type Migration,
   MigrationRefused,
@@ -29,6 +30,7 @@ const nothing: Migrated = { names: [], summary: undefined }
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
+    /** Logs the start of an upgrade. If it fails, it logs which migrations were applied before the failure. */
     readonly migrate: Effect.Effect<Migrated, MigrationRefused | SqlError>
     /** Brings an empty database to where another one was. */
     readonly migrateLike: (other: ReadonlyArray<Applied>) => Effect.Effect<void, MigrationRefused | SqlError>
@@ -143,29 +145,44 @@ const lockTries = { times: 400, schedule: Schedule.spaced("500 millis"), while: 
 /** Statements of older programs may take the same locks in another order. */
 const deadlockTries = { times: 5, schedule: Schedule.spaced("500 millis"), while: isDeadlock } as const
 
-const apply = (connection: Pg.Client) =>
-  Effect.fnUntraced(function* ({ checksum, id, name, sql }: Migration) {
-    // Outside of a transaction, one by one: after a failure all of them are repeated.
-    for (const statement of isConcurrent(sql) ? statementsOf(sql) : []) {
-      yield* query(connection, statement).pipe(explain(name, statement))
+const apply = Effect.fnUntraced(function* (connection: Pg.Client, { checksum, id, name, sql }: Migration) {
+  // Outside of a transaction, one by one: after a failure all of them are repeated.
+  for (const statement of isConcurrent(sql) ? statementsOf(sql) : []) {
+    yield* query(connection, statement).pipe(explain(name, statement))
+  }
+  const change = isConcurrent(sql) ? Effect.void : query(connection, sql)
+  yield* query(connection, "BEGIN; SET LOCAL lock_timeout = '1s'").pipe(
+    Effect.zipRight(change),
+    Effect.tapError(() => Effect.ignore(query(connection, "ROLLBACK"))),
+    Effect.retry(lockTries),
+    Effect.retry(deadlockTries),
+    explain(name, sql)
+  )
+  const record = [id, name, checksum]
+  yield* query(connection, "INSERT INTO schema_migrations (id, name, checksum) VALUES ($1, $2, $3)", record)
+  yield* query(connection, "COMMIT")
+  yield* Effect.logDebug(`Applied migration ${name}`)
+})
+
+/** A failure leaves the earlier migrations applied, so the log names them. */
+const applyAll = Effect.fnUntraced(function* (connection: Pg.Client, migrations: ReadonlyArray<Migration>) {
+  const applied: Array<string> = []
+  yield* Effect.gen(function* () {
+    for (const migration of migrations) {
+      yield* apply(connection, migration)
+      applied.push(migration.name)
     }
-    const change = isConcurrent(sql) ? Effect.void : query(connection, sql)
-    yield* query(connection, "BEGIN; SET LOCAL lock_timeout = '1s'").pipe(
-      Effect.zipRight(change),
-      Effect.tapError(() => Effect.ignore(query(connection, "ROLLBACK"))),
-      Effect.retry(lockTries),
-      Effect.retry(deadlockTries),
-      explain(name, sql)
+  }).pipe(
+    Effect.onError(() =>
+      Effect.when(
+        Effect.logWarning(
+          `The migrations stopped after ${applied.length} of ${migrations.length}. Applied: ${applied.join(", ")}`
+        ),
+        () => applied.length > 0
+      )
     )
-    yield* query(connection, "INSERT INTO schema_migrations (id, name, checksum) VALUES ($1, $2, $3)", [
-      id,
-      name,
-      checksum
-    ])
-    yield* query(connection, "COMMIT")
-    yield* Effect.logDebug(`Applied migration ${name}`)
-    return { id, name }
-  })
+  )
+})
 
 const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts) {
   const database = yield* Database
@@ -177,10 +194,8 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
     Effect.flatMap(decodeRecords)
   )
 
-  const isUpToDate = applied.pipe(
-    Effect.flatMap((records) => findOutstanding(known, records)),
-    Effect.map((missing) => missing.length === 0)
-  )
+  const outstanding = Effect.flatMap(applied, (records) => findOutstanding(known, records))
+  const isUpToDate = Effect.map(outstanding, ({ length }) => length === 0)
 
   const migrateLocked = (isWanted: (migration: Migration) => boolean) =>
     Effect.gen(function* () {
@@ -198,17 +213,17 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
       )
       const { rows } = yield* query(connection, selectRecords)
       const missing = yield* findOutstanding(known, yield* decodeRecords(rows))
-      const done = yield* Effect.forEach(missing.filter(isWanted), apply(connection))
-      if (!Arr.isNonEmptyReadonlyArray(done)) return nothing
-      const summary = describeApplied(known, done)
-      yield* Effect.logInfo(summary)
-      return { names: done.map(({ name }) => name), summary }
+      const wanted = missing.filter(isWanted)
+      if (!Arr.isNonEmptyReadonlyArray(wanted)) return nothing
+      const upgrade = describeUpgrade(known, wanted)
+      if (upgrade !== undefined) yield* Effect.logInfo(upgrade)
+      yield* applyAll(connection, wanted)
+      return { names: wanted.map(({ name }) => name), summary: describeApplied(known, wanted) }
     }).pipe(Effect.scoped)
 
   return Migrations.of({
     migrate: Effect.gen(function* () {
-      const missing = yield* findOutstanding(known, yield* applied)
-      return missing.length === 0 ? nothing : yield* migrateLocked(() => true)
+      return (yield* isUpToDate) ? nothing : yield* migrateLocked(() => true)
     }).pipe(Effect.withSpan("Migrations.migrate")),
     migrateLike: Effect.fn("Migrations.migrateLike")(function* (other: ReadonlyArray<Applied>) {
       yield* findOutstanding(known, other)
@@ -221,10 +236,7 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
       }
       if (own.length < ids.size) yield* migrateLocked(({ id }) => ids.has(id))
     }),
-    outstanding: applied.pipe(
-      Effect.flatMap((records) => findOutstanding(known, records)),
-      Effect.map((missing) => missing.map(({ name }) => name))
-    ),
+    outstanding: Effect.map(outstanding, (missing) => missing.map(({ name }) => name)),
     pending: Effect.map(applied, (records) => {
       const done = new Set(records.map(({ id }) => id))
       return known.flatMap(({ id, name }) => (done.has(id) ? [] : [name]))

@@ -45,8 +45,9 @@ describe("Migrations", () => {
       results.flatMap(({ names }) => names),
       files.toSorted()
     )
-    assert.lengthOf(lines, 1)
-    assert.include(lines[0], `${files.length} migrations`)
+    const summaries = results.flatMap(({ summary }) => summary ?? [])
+    assert.deepStrictEqual(summaries, [`Created the database: ${files.length} migrations`])
+    assert.deepStrictEqual(lines, [])
   })
 
   it.scopedLive("knows what is pending, before and after", function* () {
@@ -64,7 +65,7 @@ describe("Migrations", () => {
     assert.deepStrictEqual(yield* migrate(url, { ...first, ...second }), ["0002_second"])
   })
 
-  it.scopedLive("says in one line what it created or upgraded, and nothing when it is up to date", function* () {
+  it.scopedLive("logs the start of an upgrade, and returns one line about what it applied", function* () {
     const url = yield* Postgres.emptyUrl
     const third = { "0003_third.sql": "SELECT 1;", "0004_fourth.sql": "SELECT 1;" }
     const { lines, log } = recordedLog()
@@ -77,7 +78,31 @@ describe("Migrations", () => {
     assert.isUndefined(yield* summaryOf(first))
     const upgraded = yield* summaryOf({ ...first, ...second, ...third })
     assert.strictEqual(upgraded, "Upgraded the database from 0001 to 0004 (3 migrations)")
-    assert.deepStrictEqual(lines, [created, upgraded])
+    assert.deepStrictEqual(lines, ["Upgrading the database from 0001: 3 migrations"])
+  })
+
+  it.scopedLive("logs the start of an upgrade before its first migration ends", function* () {
+    const url = yield* Postgres.emptyUrl
+    yield* migrate(url, first)
+    const { lines, log } = recordedLog()
+    const broken = { ...first, "0002_broken.sql": "SELECT 1 / 0;", "0003_third.sql": "SELECT 1;" }
+    assert.include(yield* Effect.provide(refusal(url, broken), log), "0002_broken.sql failed")
+    assert.deepStrictEqual(lines, ["Upgrading the database from 0001: 2 migrations"])
+  })
+
+  it.scopedLive("logs which migrations stay applied after a failure", function* () {
+    const url = yield* Postgres.emptyUrl
+    yield* migrate(url, first)
+    const { lines, log } = recordedLog()
+    const third = { "0003_third.sql": "SELECT 1;", "0004_broken.sql": "SELECT 1 / 0;", "0005_fifth.sql": "SELECT 1;" }
+    const files = { ...first, ...second, ...third }
+    assert.include(yield* Effect.provide(refusal(url, files), log), "0004_broken.sql failed and was rolled back")
+    assert.deepStrictEqual(lines, [
+      "Upgrading the database from 0001: 4 migrations",
+      "The migrations stopped after 2 of 4. Applied: 0002_second, 0003_third"
+    ])
+    const { pending } = yield* program(url, files)
+    assert.deepStrictEqual(yield* pending, ["0004_broken", "0005_fifth"])
   })
 
   it.scopedLive("names each migration at the debug level", function* () {

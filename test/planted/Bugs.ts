@@ -80,7 +80,7 @@ const holdBugs: ReadonlyArray<Bug> = [
       vi.doMock(import("../../src/services/ledger/Ledger.ts"), async (importReal) => {
         const real = await importReal()
         const { Ledger } = real
-        const admitting = Effect.gen(function* () {
+        const makeLedger = Effect.gen(function* () {
           const ledger = yield* Ledger
           const sql = yield* SqlClient.SqlClient
           const addToBalance = ({ org }: HoldRequest, amount: bigint) =>
@@ -102,7 +102,7 @@ const holdBugs: ReadonlyArray<Bug> = [
           return Ledger.of({ ...ledger, admit, hold })
         })
         return replace(real, {
-          Ledger: withLayer(Ledger, Layer.provide(Layer.effect(Ledger, admitting), Ledger.layer))
+          Ledger: withLayer(Ledger, Layer.provide(Layer.effect(Ledger, makeLedger), Ledger.layer))
         })
       }),
     caughtBy: ledger
@@ -215,10 +215,10 @@ const settleBugs: ReadonlyArray<Bug> = [
                 Effect.forkDaemon,
                 Effect.as({ charged: cost, exceeded: false, wasReleased: false })
               )
-        const hasty = Effect.map(Ledger, (ledger) =>
+        const makeLedger = Effect.map(Ledger, (ledger) =>
           Ledger.of({ ...ledger, settle: settleLater(ledger), isOpen: () => false })
         )
-        const layer = Layer.provide(real.ChatCompletions.layer, Layer.effect(Ledger, hasty))
+        const layer = Layer.provide(real.ChatCompletions.layer, Layer.effect(Ledger, makeLedger))
         return replace(real, { ChatCompletions: withLayer(real.ChatCompletions, layer) })
       }),
     caughtBy: chat
@@ -260,7 +260,7 @@ const releaseBugs: ReadonlyArray<Bug> = [
         const real = await importReal()
         const { ChatCompletions } = real
         const { Ledger } = await import("../../src/services/ledger/Ledger.ts")
-        const charging = Effect.gen(function* () {
+        const makeChats = Effect.gen(function* () {
           const chats = yield* ChatCompletions
           const ledger = yield* Ledger
           return ChatCompletions.of({
@@ -276,7 +276,7 @@ const releaseBugs: ReadonlyArray<Bug> = [
             }
           })
         })
-        const layer = Layer.provide(Layer.effect(ChatCompletions, charging), ChatCompletions.layer)
+        const layer = Layer.provide(Layer.effect(ChatCompletions, makeChats), ChatCompletions.layer)
         return replace(real, { ChatCompletions: withLayer(ChatCompletions, layer) })
       }),
     caughtBy: chat
@@ -302,7 +302,7 @@ const releaseBugs: ReadonlyArray<Bug> = [
       vi.doMock(import("../../src/services/ledger/LedgerAdmin.ts"), async (importReal) => {
         const real = await importReal()
         const { LedgerAdmin } = real
-        const generous = Effect.gen(function* () {
+        const makeAdmin = Effect.gen(function* () {
           const admin = yield* LedgerAdmin
           const sql = yield* SqlClient.SqlClient
           const heldAmounts = (hold: string) => sql<{ readonly org: OrgId; readonly amount: string }>`
@@ -320,7 +320,7 @@ const releaseBugs: ReadonlyArray<Bug> = [
           return LedgerAdmin.of({ ...admin, refund })
         })
         return replace(real, {
-          LedgerAdmin: withLayer(LedgerAdmin, Layer.provide(Layer.effect(LedgerAdmin, generous), LedgerAdmin.layer))
+          LedgerAdmin: withLayer(LedgerAdmin, Layer.provide(Layer.effect(LedgerAdmin, makeAdmin), LedgerAdmin.layer))
         })
       }),
     caughtBy: ledger

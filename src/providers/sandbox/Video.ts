@@ -68,7 +68,7 @@ const rows = Math.ceil(height / 16)
 /** Bytes per macroblock: 256 luma, 64 each of both chromas, a header of two. */
 const stride = 386
 
-/** A grey second of H.264, made by the encoder up to commit 405a78a: an I_PCM key frame to paint over, then P_Skip. */
+/** One grey second of H.264, encoded in advance: an I_PCM key frame to paint over, then P_Skip. */
 const sample = [
   "WwRwBeCqwDYWjTmECO6Kmxhad+sa0cnDXxI8+dO9u98NqLGGm7JKICQ7vkEjJNsI4lFIgjE0QIEBUqMu3Sf5BLRha0AZv1a+VXoMeSwgHSkgccp9",
   "EUYYYYTtRBGe8A3IrP2/wv/9/z8V837WzZgWD0UsURyryyrUUyrYBmq9pxTxjgVYtpqOBVhQ7e7cWq2VWsEwSz4MAjVZdue1F4FCY7yCKanZJErn",

@@ -13,11 +13,11 @@ export class Siblings extends Context.Reference<Siblings>()("gateway/Siblings", 
   } => ({ register: () => Effect.void, ids: Effect.succeed([]) })
 }) {}
 
-/** Without a heartbeat for `stopAfter` it admits nothing and aborts, before others release its holds at `deadAfter`. */
+/** Without a heartbeat for `stopAfter` it refuses requests and aborts those that run, before others release its holds at `deadAfter`. */
 export class Instance extends Context.Tag("gateway/Instance")<
   Instance,
   {
-    /** Changes once this process was taken for dead. */
+    /** Changes after other instances treated this process as dead. */
     readonly id: Effect.Effect<string>
     readonly isAdmitting: () => boolean
     /** Whether an instance lives behind another address, or may: the database has not told within 3 s. */
@@ -49,14 +49,14 @@ export class Instance extends Context.Tag("gateway/Instance")<
         const alive = yield* sql`
           UPDATE instances SET beat_at = now() WHERE id = ${id} AND swept_at IS NULL RETURNING id`
         if (alive.length === 0) {
-          yield* Effect.logWarning("This instance was taken for dead; it goes on under a new identity")
+          yield* Effect.logWarning("Other instances treated this one as dead; it continues under a new identity")
           yield* inFlight.abort
           yield* Ref.set(current, yield* register)
         }
         yield* Ref.set(beatenAt, startedAt)
         if (isAdmitting) return
         isAdmitting = true
-        yield* Effect.logInfo("The heartbeat is back: admitting again")
+        yield* Effect.logInfo("The heartbeat is back: accepting requests again")
       }).pipe(Effect.catchAllCause((cause) => logFailure("Heartbeat failed", cause)))
 
       const watch = Effect.gen(function* () {
@@ -65,7 +65,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
         if (!isAdmitting) return
         isAdmitting = false
         yield* Effect.logError(
-          `No heartbeat for ${Duration.toSeconds(stopAfter)} s: admitting nothing, ending what runs`
+          `No heartbeat for ${Duration.toSeconds(stopAfter)} s: refusing requests, aborting those that run`
         )
         yield* inFlight.abort
       })

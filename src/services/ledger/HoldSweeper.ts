@@ -14,7 +14,7 @@ interface Orphan {
   readonly orgId: string
 }
 
-/** Marks silent instances dead and lists the open holds of those that are gone. */
+/** Marks silent instances dead and lists the open holds of dead ones. */
 export const findOrphans = (
   sql: SqlClient.SqlClient,
   deadAfter: Duration.Duration,
@@ -57,7 +57,7 @@ export const sweep = Effect.gen(function* () {
   }
   if (released === 0) return 0
   yield* Metric.incrementBy(Metrics.swept, released)
-  yield* Effect.logWarning(`Released ${pluralize(released, "hold")} of instances that are gone`)
+  yield* Effect.logWarning(`Released ${pluralize(released, "hold")} of dead instances`)
   return released
 }).pipe(Effect.uninterruptible, Effect.orDie)
 

@@ -77,7 +77,7 @@ export class Ledger extends Context.Tag("gateway/Ledger")<
     }
   }
 >() {
-  /** It leaves the holds of instances that are gone to whoever runs the sweeper. */
+  /** It does not release the holds of dead instances: the sweeper does. */
   static readonly layerWithoutSweeper = Layer.scoped(
     Ledger,
     Effect.gen(function* () {

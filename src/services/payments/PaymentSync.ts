@@ -10,7 +10,7 @@ import { makePaymentReconciliation } from "./PaymentReconciliation.ts"
 export const SyncReport = Schema.Struct({
   sessions: Schema.Number,
   reversals: Schema.Number,
-  /** Payments that were asked for again. */
+  /** Payments that were fetched again. */
   reconciled: Schema.Number,
   /** Of these, the ones that the provider would not tell of. */
   failed: Schema.Number

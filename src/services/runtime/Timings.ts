@@ -6,7 +6,7 @@ export interface TimingValues {
   readonly heartbeatEvery: Duration.Duration
   /** Since the last heartbeat: the instance no longer counts as a peer. More than two heartbeats. */
   readonly silentAfter: Duration.Duration
-  /** Since the last heartbeat: the instance admits nothing and aborts what it runs. At least `silentAfter`. */
+  /** Since the last heartbeat: the instance refuses requests and aborts those that run. At least `silentAfter`. */
   readonly stopAfter: Duration.Duration
   /**
    * Since the last heartbeat: others release the instance's holds. The instance must have finished what it aborts by
@@ -22,13 +22,13 @@ export interface TimingValues {
   /** A video job belongs to its lease holder. Two renewals in a row may fail before the lease lapses. */
   readonly videoLease: Duration.Duration
   readonly renewVideoLeaseEvery: Duration.Duration
-  /** Every instance looks for video jobs. With `videoLease` at most the promised 30 seconds. */
+  /** Every instance polls for video jobs. With `videoLease` at most the promised 30 seconds. */
   readonly findVideosEvery: Duration.Duration
   /** A customer waits this long for a provider to take a video; then the submission continues in the background. */
   readonly answerVideoWithin: Duration.Duration
-  /** The delay before a provider is asked for the first time whether a video is done; the delay grows fivefold. */
+  /** The delay before a video is polled first at its provider; the delay grows fivefold. */
   readonly pollVideoAfter: Duration.Duration
-  /** Every instance looks for webhooks to deliver. */
+  /** Every instance polls for webhooks to deliver. */
   readonly findDeliveriesEvery: Duration.Duration
   /** Every instance reads which organizations have webhook endpoints; charges of the others write no events. */
   readonly readEndpointsEvery: Duration.Duration

@@ -112,6 +112,8 @@ const make = ({ format, worker }: Options, output: Writable) => {
   return { flush, write }
 }
 
+const ignoreError = () => {}
+
 /** One line for each answer. */
 export class RequestLines extends Context.Reference<RequestLines>()("gateway/RequestLines", {
   defaultValue: (): { readonly write: Write | undefined } => ({ write: undefined })
@@ -121,8 +123,8 @@ export class RequestLines extends Context.Reference<RequestLines>()("gateway/Req
       RequestLines,
       Effect.acquireRelease(
         Effect.sync(() => {
-          // A reader that is gone ends no gateway.
-          output.on("error", () => {})
+          // A closed output must not end the gateway. The layers of a process share one listener.
+          output.off("error", ignoreError).on("error", ignoreError)
           return make(options, output)
         }),
         ({ flush }) => Effect.sync(flush)

@@ -105,7 +105,7 @@ withLayer(gateway)("open holds at the admin API", (it) => {
   })
 
   it.scoped(
-    "holds of instances that are gone and refunds wait while a lock is on the organization",
+    "holds of dead instances and refunds wait while a lock is on the organization",
     function* () {
       const own = yield* prepared
       const { customer, holds, org, sql } = own

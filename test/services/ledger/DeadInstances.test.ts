@@ -11,7 +11,7 @@ import { assert, withLayer } from "../../harness/It.ts"
 import { outcome } from "../idempotency/Claims.ts"
 
 withLayer(ledgers)("a process with timings of its own", (it) => {
-  it.scoped("takes an instance for dead when they say so, in each of its statements", function* () {
+  it.scoped("treats an instance as dead after the deadAfter of its timings, in each of its statements", function* () {
     const { asked, bench, idempotency, key, org } = yield* account(10n * one)
     const sql = yield* SqlClient.SqlClient
     const timings = complete({ deadAfter: Duration.seconds(5), heartbeatEvery: Duration.hours(1) })

@@ -9,7 +9,7 @@ import * as Postgres from "../../harness/database/Postgres.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { first, mortalProcess, outcome, result } from "../idempotency/Claims.ts"
 
-withLayer(ledgers)("a charge with company", (it) => {
+withLayer(ledgers)("a charge with an effect in its transaction", (it) => {
   it.effect("is made together with it", function* () {
     const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
     const settled = yield* Effect.scoped(
@@ -86,7 +86,7 @@ withLayer(ledgers)("a charge with company", (it) => {
 })
 
 withLayer(Layer.provideMerge(observedProcess(), Postgres.layerWith({ maxConnections: 1 })))(
-  "charges with company over a single connection",
+  "charges with effects in their transactions over a single connection",
   (it) => {
     it.effect("all come to an end", function* () {
       const { bench, idempotency, key, ledger, org, asked } = yield* account(100n * one)
@@ -107,8 +107,8 @@ withLayer(Layer.provideMerge(observedProcess(), Postgres.layerWith({ maxConnecti
   }
 )
 
-withLayer(Layer.provide(ledgers, impatient))("a charge with company that never succeeds", (it) => {
-  it.effect("is not made, and frees the key, where the company cannot be", function* () {
+withLayer(Layer.provide(ledgers, impatient))("a charge that cannot be completed", (it) => {
+  it.effect("is not made, and frees the idempotency key, if the effect in its transaction fails", function* () {
     const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
     const refused = new SqlError({ cause: new Error("refused"), message: "refused" })
     yield* Effect.scoped(
@@ -126,7 +126,7 @@ withLayer(Layer.provide(ledgers, impatient))("a charge with company that never s
     assert.isTrue(yield* bench.proved)
   })
 
-  it.effect("is not made any more once it was given up, though its transaction still runs", function* () {
+  it.effect("is not made after its time limit, although its transaction still runs", function* () {
     const { asked, bench, idempotency, key, ledger, org } = yield* account(100n * one)
     yield* Effect.scoped(
       Effect.gen(function* () {

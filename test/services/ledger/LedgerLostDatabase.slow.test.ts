@@ -56,7 +56,7 @@ const working = Effect.fnUntraced(function* (...options: Parameters<typeof losab
   return { ...all, settle, end: Scope.close(scope, Exit.void) }
 })
 
-describe.concurrent("a charge with company, of a process that loses its database", () => {
+describe.concurrent("a charge with an effect in its transaction, of a process that loses its database", () => {
   for (const when of ["before", "after"] as const) {
     it.scopedLive(`${when} its COMMIT is carried out: both are made, once`, function* () {
       const { asked, bench, door, end, org, outside, settle } = yield* working()
