@@ -5,9 +5,9 @@ import { pictureOf } from "../../services/media/Pictures.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import type { Area } from "./Lettering.ts"
 
-/** Decoding takes up to 12 bytes per pixel. */
+/** Photon takes up to 20 bytes per pixel, measured on each format: a picture of this size fits into 1 GiB. */
 const maxPixels = 50_000_000
-const timeout = "60 seconds"
+const timeout = "10 seconds"
 
 export interface Thumbnail extends Area {
   /** Red, green, blue and opacity of each pixel; or a JPEG. */
@@ -41,8 +41,37 @@ const decode = (photon: typeof import("@silvia-odwyer/photon-node"), task: Task)
   return format === "pixels" ? shown : new photon.PhotonImage(shown, width, height).get_bytes_jpeg(80)
 }
 
+/**
+ * Returns the WebAssembly code with a maximum of 1 GiB for its memory, which Photon's leaves open and a thread's
+ * `resourceLimits` do not cover. Runs in the thread too.
+ */
+const limitMemory = (code: Buffer): Buffer => {
+  const memorySection = 5
+  const pagesOfOneGiB = [0x80, 0x80, 0x01]
+  let at = 8
+  while (at < code.length) {
+    let start = at + 1
+    let size = 0
+    for (let shift = 0; ; shift += 7) {
+      const byte = code.readUInt8(start++)
+      size |= (byte & 0x7f) << shift
+      if (byte < 0x80) break
+    }
+    if (code[at] === memorySection && code[start] === 1 && code[start + 1] === 0) {
+      const memory = [1, 1, ...code.subarray(start + 2, start + size), ...pagesOfOneGiB]
+      const section = Buffer.from([memorySection, memory.length, ...memory])
+      return Buffer.concat([code.subarray(0, at), section, code.subarray(start + size)])
+    }
+    at = start + size
+  }
+  throw new Error("the decoder declares no memory without a maximum")
+}
+
 const program = [
   `const { parentPort, workerData } = require("node:worker_threads")`,
+  `const { Module } = WebAssembly`,
+  `const limitMemory = ${limitMemory.toString()}`,
+  `WebAssembly.Module = function (code) { return new Module(limitMemory(code)) }`,
   `parentPort.postMessage((${decode.toString()})(require(workerData.library), workerData))`
 ].join("\n")
 
@@ -62,11 +91,15 @@ const findLibrary = Effect.try({
 const runWorker = (workerData: Task & { readonly library: string }): Effect.Effect<Uint8Array, ProviderFailure> =>
   Effect.async((resume) => {
     const worker = new Worker(program, { eval: true, execArgv: [], workerData })
+    let outcome: Effect.Effect<Uint8Array, ProviderFailure> = undecodable("ended its decoder")
     worker.once("message", (bytes: unknown) => {
-      resume(bytes instanceof Uint8Array ? Effect.succeed(bytes) : Effect.dieMessage("the decoder sent no bytes"))
+      outcome = bytes instanceof Uint8Array ? Effect.succeed(bytes) : Effect.dieMessage("the decoder sent no bytes")
     })
-    worker.once("error", ({ message }) => resume(undecodable(`cannot be decoded: ${message}`)))
-    worker.once("exit", () => resume(undecodable("ended its decoder")))
+    worker.once("error", ({ message }) => {
+      outcome = undecodable(`cannot be decoded: ${message}`)
+    })
+    // The thread frees its memory when it ends, and the next decoder may start only then.
+    worker.once("exit", () => resume(outcome))
     return Effect.promise(() => worker.terminate())
   })
 
@@ -92,7 +125,7 @@ const fitInside = ({ height, width }: Area, room: Area): Area => {
   return { width: Math.max(1, Math.round(width * scale)), height: Math.max(1, Math.round(height * scale)) }
 }
 
-/** One at a time in a process: a large picture takes 600 MB while it is decoded. */
+/** One at a time in a process: a large picture takes up to 1 GiB while it is decoded. */
 const turns = Effect.unsafeMakeSemaphore(1)
 
 /**

@@ -2,10 +2,18 @@ import type { Pixels } from "../../domain/Media.ts"
 import type { Steps } from "../runtime/EventLoop.ts"
 
 // By hand: image-size accepts files that are cut off, and decoding takes seconds for a large picture.
-/** The picture's size, read without decoding it; undefined where the file is not whole. */
+/**
+ * The picture's size, read without decoding it; undefined if the file is not whole. Decoders allocate what any frame of
+ * a file declares, so no frame is larger than this size.
+ */
 type Measured = Steps<Pixels | undefined>
 
 const stepsPerTurn = 16_384
+
+const enclose = (a: Pixels, b: Pixels): Pixels => ({
+  width: Math.max(a.width, b.width),
+  height: Math.max(a.height, b.height)
+})
 
 /** A number, because comparing texts would dominate the cost. */
 const tag = (name: string): number => Buffer.from(name, "latin1").readUInt32BE(0)
@@ -39,11 +47,13 @@ export function* measurePng(bytes: Buffer): Measured {
   if (!bytes.subarray(0, at).equals(pngSignature) || !hasPngHeader(bytes, at)) return undefined
   const size = { width: bytes.readUInt32BE(at + 8), height: bytes.readUInt32BE(at + 12) }
   let hasPixels = false
+  at += pngFrame + pngHeaderLength
   for (let steps = 1; at + pngFrame <= bytes.length; steps++) {
     if (steps % stepsPerTurn === 0) yield
     const end = at + pngFrame + bytes.readUInt32BE(at)
     if (end > bytes.length) return undefined
     const name = bytes.readUInt32BE(at + 4)
+    if (name === pngHeader) return undefined
     if (name === pngEnd) return hasPixels ? size : undefined
     hasPixels ||= name === pngData
     at = end
@@ -90,7 +100,8 @@ export function* measureJpeg(bytes: Buffer): Measured {
     const next = at + 2 + length
     if (length < 2 || next > bytes.length) return undefined
     if (isJpegFrame(marker)) {
-      if (length < shortestJpegFrame) return undefined
+      // No common decoder shows a second frame, but some allocate its pixels.
+      if (size !== undefined || length < shortestJpegFrame) return undefined
       size = { width: bytes.readUInt16BE(at + 7), height: bytes.readUInt16BE(at + 5) }
       if (size.width === 0 || size.height === 0) return undefined
     }
@@ -107,6 +118,7 @@ const webpSides = 0x3fff
 const vp8Header = 10
 const vp8lHeader = 5
 const vp8xHeader = 10
+const animationHeader = 16
 const [lossy, lossless, extended, animated] = [tag("VP8 "), tag("VP8L"), tag("VP8X"), tag("ANMF")]
 
 const hasWebpPixels = (bytes: Buffer, name: number, at: number, length: number): boolean => {
@@ -120,19 +132,21 @@ const hasWebpPixels = (bytes: Buffer, name: number, at: number, length: number):
       (bytes.readUInt16LE(at + 8) & webpSides) > 0
     )
   }
-  if (name === lossless) return length > vp8lHeader && bytes.readUInt8(at) === 0x2f
-  // An animation's frame: a header of sixteen bytes, then its own chunks.
-  return name === animated && length > 16 + webpFrame
+  return name === lossless && length > vp8lHeader && bytes.readUInt8(at) === 0x2f
 }
 
-const webpSize = (bytes: Buffer, name: number, at: number, length: number): Pixels | undefined => {
+const webpSize = (bytes: Buffer, name: number, at: number, length: number): Pixels => {
   if (name === extended && length >= vp8xHeader) {
     return { width: bytes.readUIntLE(at + 4, 3) + 1, height: bytes.readUIntLE(at + 7, 3) + 1 }
+  }
+  if (name === animated && length >= animationHeader) {
+    const [x, y] = [2 * bytes.readUIntLE(at, 3), 2 * bytes.readUIntLE(at + 3, 3)]
+    return { width: x + bytes.readUIntLE(at + 6, 3) + 1, height: y + bytes.readUIntLE(at + 9, 3) + 1 }
   }
   if (name === lossy && length >= vp8Header) {
     return { width: bytes.readUInt16LE(at + 6) & webpSides, height: bytes.readUInt16LE(at + 8) & webpSides }
   }
-  if (name !== lossless || length < vp8lHeader) return undefined
+  if (name !== lossless || length < vp8lHeader) return { width: 0, height: 0 }
   const sides = bytes.readUInt32LE(at + 1)
   return { width: (sides & webpSides) + 1, height: ((sides >>> 14) & webpSides) + 1 }
 }
@@ -142,17 +156,28 @@ export function* measureWebp(bytes: Buffer): Measured {
   if (bytes.toString("latin1", 0, 4) !== "RIFF" || bytes.toString("latin1", 8, 12) !== "WEBP") return undefined
   const end = webpFrame + bytes.readUInt32LE(4)
   if (end > bytes.length || ![lossy, lossless, extended].includes(bytes.readUInt32BE(12))) return undefined
-  let size: Pixels | undefined
+  let size: Pixels = { width: 0, height: 0 }
   let hasPixels = false
   let at = riffHeader
+  let frameEnd = 0
   for (let steps = 1; at + webpFrame <= end; steps++) {
     if (steps % stepsPerTurn === 0) yield
+    const isInFrame = at < frameEnd
+    const start = at + webpFrame
+    if (isInFrame && start > frameEnd) {
+      at = frameEnd + (frameEnd % 2)
+      continue
+    }
     const name = bytes.readUInt32BE(at)
     const length = bytes.readUInt32LE(at + 4)
-    if (at + webpFrame + length > end) return undefined
-    hasPixels ||= hasWebpPixels(bytes, name, at + webpFrame, length)
-    size ??= webpSize(bytes, name, at + webpFrame, length)
-    at += webpFrame + length + (length % 2)
+    if (start + length > (isInFrame ? frameEnd : end)) return undefined
+    hasPixels ||= hasWebpPixels(bytes, name, start, length)
+    size = enclose(size, webpSize(bytes, name, start, length))
+    at = start + length + (length % 2)
+    // An animation's frame has chunks of its own, behind a header.
+    if (name !== animated || isInFrame || length < animationHeader) continue
+    frameEnd = start + length
+    at = start + animationHeader
   }
   return hasPixels ? size : undefined
 }
@@ -178,7 +203,7 @@ function* afterBlocks(bytes: Buffer, from: number): Steps<number> {
 
 export function* measureGif(bytes: Buffer): Measured {
   if (bytes.length < gifHeader || !/^GIF8[79]a$/.test(bytes.toString("latin1", 0, 6))) return undefined
-  const size = { width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) }
+  let size: Pixels = { width: bytes.readUInt16LE(6), height: bytes.readUInt16LE(8) }
   if (size.width === 0 || size.height === 0) return undefined
   let hasPixels = false
   let at = gifHeader + tableBytes(bytes.readUInt8(10))
@@ -191,7 +216,12 @@ export function* measureGif(bytes: Buffer): Measured {
       continue
     }
     if (kind !== gifImage || at + gifDescriptor > bytes.length) return undefined
-    if (bytes.readUInt16LE(at + 5) === 0 || bytes.readUInt16LE(at + 7) === 0) return undefined
+    const [width, height] = [bytes.readUInt16LE(at + 5), bytes.readUInt16LE(at + 7)]
+    if (width === 0 || height === 0) return undefined
+    size = enclose(size, {
+      width: bytes.readUInt16LE(at + 1) + width,
+      height: bytes.readUInt16LE(at + 3) + height
+    })
     hasPixels = true
     // One byte, the size of the first codes, precedes the coded data.
     at = yield* afterBlocks(bytes, at + gifDescriptor + tableBytes(bytes.readUInt8(at + 9)) + 1)

@@ -1,8 +1,11 @@
-import { Effect, Fiber, Option, TestClock } from "effect"
+import { Chunk, Clock, Effect, Fiber, Option, TestClock } from "effect"
 import type { Picture } from "../../../src/domain/Media.ts"
 import type { Resolution, Shape } from "../../../src/domain/Model.ts"
+import { decodeReference } from "../../../src/providers/sandbox/References.ts"
 import { pictureOf } from "../../../src/services/media/Pictures.ts"
 import type { FailureClass } from "../../../src/services/routing/Provider.ts"
+import * as EventLoop from "../../../src/services/runtime/EventLoop.ts"
+import { largeFrames } from "../../harness/fixtures/LargeFrames.ts"
 import { greyPng, samplePictures, transparentPng, turnedJpeg } from "../../harness/fixtures/SamplePictures.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { blank, type Pixels, pixelsOf, plain, whiteIn } from "./PictureSamples.ts"
@@ -234,6 +237,42 @@ describe("a reference that cannot be decoded", () => {
     const references: ReadonlyArray<Picture> = [plain("#ffffff"), { type: "image/png", bytes }]
     const failure = yield* failureOf(draw({ references }))
     assert.deepStrictEqual([failure.class, failure.status, failure.param], ["request", 400, "image"])
+  })
+
+  it.effect.each(Object.entries(largeFrames))(
+    "because a frame is too large is refused before it takes memory: %s",
+    function* ([, [bytes, size]]) {
+      const failure = yield* failureOf(draw({ references: [{ type: "image/png", bytes }] }))
+      assert.deepStrictEqual([failure.class, failure.status, failure.param], ["request", 400, "image"])
+      const reason = size === undefined ? "is no whole picture" : "has more than 50000000 pixels"
+      assert.strictEqual(failure.detail, `sandbox: a reference ${reason}`)
+    }
+  )
+
+  it.effect("because it takes more than 1 GiB is the request's fault", function* () {
+    const { bytes } = plain("#ffffff", 10, 10)
+    const side = Math.ceil(Math.sqrt(2 ** 30 / 4)) + 1
+    const failure = yield* failureOf(decodeReference(bytes, { width: side, height: side }, "pixels"))
+    assert.deepStrictEqual([failure.class, failure.status], ["request", 400])
+    assert.match(failure.detail, /cannot be decoded: unreachable/)
+  })
+
+  it.effect("within 10 seconds is the request's fault, and the next one has its turn", function* () {
+    const { bytes } = plain("#ffffff", 7_000, 7_000)
+    const room = { width: 1_000, height: 1_000 }
+    const slow = yield* Effect.fork(failureOf(decodeReference(bytes, room, "pixels")))
+    const limits = yield* EventLoop.yieldTurn.pipe(
+      Effect.zipRight(TestClock.sleeps()),
+      Effect.repeat({ until: Chunk.isNonEmpty })
+    )
+    const now = yield* Clock.currentTimeMillis
+    assert.deepStrictEqual(Chunk.toReadonlyArray(limits), [now + 10_000])
+    const next = yield* Effect.fork(decodeReference(plain("#ffffff").bytes, room, "pixels"))
+    yield* TestClock.adjust("10 seconds")
+    const failure = yield* Fiber.join(slow)
+    assert.deepStrictEqual([failure.class, failure.status, failure.param], ["request", 400, "image"])
+    assert.strictEqual(failure.detail, "sandbox: a reference takes too long to decode")
+    assert.strictEqual((yield* Fiber.join(next)).width, 1_000)
   })
 })
 

@@ -1,6 +1,7 @@
 import { Effect, Fiber, Option } from "effect"
 import { isVideo, pictureOf } from "../../../src/services/media/Pictures.ts"
 import * as EventLoop from "../../../src/services/runtime/EventLoop.ts"
+import { largeFrames, placedFrames } from "../../harness/fixtures/LargeFrames.ts"
 import { samplePictures } from "../../harness/fixtures/SamplePictures.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
@@ -40,6 +41,16 @@ describe("a real picture", () => {
     yield* refused(Buffer.concat([Buffer.from(" "), bytes]), "something before it")
     yield* refused(changed(bytes, 0, [0]), "another first byte")
   })
+})
+
+describe("a picture's size", () => {
+  it.effect.each(Object.entries({ ...largeFrames, ...placedFrames }))(
+    "covers every frame: %s",
+    function* ([, [bytes, size]]) {
+      const measured = Option.map(yield* pictureOf(bytes), ({ height, width }) => ({ width, height }))
+      assert.deepStrictEqual(Option.getOrUndefined(measured), size)
+    }
+  )
 })
 
 const pngSignature = Buffer.from([0x89, 0x50, 0x4e, 0x47, 0x0d, 0x0a, 0x1a, 0x0a])
