@@ -1,11 +1,10 @@
 import { spawnSync } from "node:child_process"
 import { createHash, randomUUID } from "node:crypto"
-import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, utimesSync, writeFileSync } from "node:fs"
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs"
 import path from "node:path"
 import { gzipSync } from "node:zlib"
 import * as esbuild from "esbuild"
 
-const maxConsoleBytes = 75_000
 const gateway = "src/main.ts"
 /** Tests bundle programs of their own, without a console. */
 const [entry = gateway, outfile = "dist/gateway.js"] = process.argv.slice(2)
@@ -13,19 +12,14 @@ const { dir: dist, name } = path.parse(path.resolve(outfile))
 /** The metrics show the commit. A copy without git may get it from its environment. */
 const git = spawnSync("git", ["rev-parse", "--short=12", "HEAD"], { encoding: "utf8" })
 const commit = process.env.GATEWAY_COMMIT ?? git.stdout?.trim() ?? ""
-
 // A build depends on these files. The lock file stands for the packages.
 const found = ["src", "docs"].flatMap((folder) => readdirSync(folder, { recursive: true, withFileTypes: true }))
 const sources = found.filter((file) => file.isFile()).map((file) => path.join(file.parentPath, file.name))
 const inputFiles = ["build.mjs", "package.json", "package-lock.json", "tsconfig.json", ...sources.toSorted()]
-const hash = createHash("sha256").update(commit)
-for (const file of inputFiles.filter(existsSync)) hash.update(`\n${file}\n`).update(readFileSync(file))
-const inputs = hash.digest("hex")
-
-const bundle = async (options) => {
-  const common = { bundle: true, format: "esm", legalComments: "none", logLevel: "warning", outdir: dist, write: false }
-  return (await esbuild.build({ ...common, entryNames: "[dir]/[name]-[hash]", ...options })).outputFiles
-}
+const addFile = (hash, file) => hash.update(`\n${file}\n`).update(readFileSync(file))
+const inputs = inputFiles.filter(existsSync).reduce(addFile, createHash("sha256").update(commit)).digest("hex")
+const common = { bundle: true, entryNames: "[dir]/[name]-[hash]", format: "esm", legalComments: "none", outdir: dist }
+const bundle = async (options) => (await esbuild.build({ ...common, write: false, ...options })).outputFiles
 
 /** One script and one style sheet for the browser, and the page that names them. */
 const bundleConsole = async () => {
@@ -39,7 +33,7 @@ const bundleConsole = async () => {
     define: { gatewayInputs: JSON.stringify(consoleInputs) }
   })
   const bytes = files.reduce((sum, { contents }) => sum + gzipSync(contents, { level: 9 }).length, 0)
-  if (bytes > maxConsoleBytes) throw new Error(`The console has ${bytes} bytes gzipped, of ${maxConsoleBytes}.`)
+  if (bytes > 75_000) throw new Error(`The console has ${bytes} bytes gzipped, of 75000.`)
   const addHash = (html, file) => html.replace(`console${path.extname(file.path)}`, path.basename(file.path))
   const contents = files.reduce(addHash, readFileSync("src/console/index.html", "utf8"))
   const page = `index-${createHash("sha256").update(contents).digest("hex").slice(0, 8)}.html`
@@ -68,7 +62,9 @@ const bundleProgram = (page) =>
   })
 
 const record = path.join(dist, name, "build.json")
-const previous = existsSync(record) ? JSON.parse(readFileSync(record, "utf8")) : { files: [] }
+const readRecord = async () => JSON.parse(readFileSync(record, "utf8"))
+// A missing or torn record counts as none.
+const previous = { files: [], replaced: {}, ...(await readRecord().catch(() => {})) }
 const isPresent = (file) => existsSync(path.join(dist, file))
 if (entry !== gateway || previous.inputs !== inputs || !previous.files.every(isPresent)) {
   const browser = entry === gateway ? await bundleConsole() : { page: "index.html", files: [] }
@@ -76,13 +72,17 @@ if (entry !== gateway || previous.inputs !== inputs || !previous.files.every(isP
   const main = path.basename(built.find((file) => /main-\w+\.js$/.test(file.path)).path)
   const launcher = readFileSync("src/launcher.sh", "utf8").replace("MAIN", `./${name}/${main}`)
   built.push({ path: path.join(dist, `${name}.js`), contents: launcher, mode: 0o755 })
-  // A gateway loads files of its own build late. A start removes files a week after this mark.
-  for (const file of previous.files.filter(isPresent)) utimesSync(path.join(dist, file), new Date(), new Date())
   const files = [...built.map((file) => path.relative(dist, file.path)), path.relative(dist, record)]
-  // The record comes last, and nobody sees a file half written.
-  built.push({ path: record, contents: JSON.stringify({ inputs, files }) })
-  for (const { contents, mode, path: file } of built) {
-    mkdirSync(path.dirname(file), { recursive: true })
+  for (const file of built) mkdirSync(path.dirname(file.path), { recursive: true })
+  const { ino: inode } = statSync(dist)
+  // A gateway loads files of its own build late. A start removes files a week after a build here replaced them.
+  const unmarked = [...previous.files, ...(previous.inode === inode ? [] : Object.keys(previous.replaced))]
+  const replaced = { ...previous.replaced, ...Object.fromEntries(unmarked.map((file) => [file, Date.now()])) }
+  for (const file in replaced) if (files.includes(file) || !isPresent(file)) delete replaced[file]
+  const toRecord = (content) => ({ path: record, contents: JSON.stringify(content) })
+  // After an interrupted build either program may run, so the first record has the files of both.
+  const both = toRecord({ ...previous, inputs: "", files: [...previous.files, ...files] })
+  for (const { contents, mode, path: file } of [both, ...built, toRecord({ inputs, inode, files, replaced })]) {
     const draft = `${file}.${randomUUID()}.part`
     writeFileSync(draft, contents, { mode })
     renameSync(draft, file)

@@ -2,7 +2,7 @@ import { execFile, spawn } from "node:child_process"
 import { randomBytes } from "node:crypto"
 import { once } from "node:events"
 import { existsSync } from "node:fs"
-import { appendFile, cp, mkdir, readdir, rm, stat, symlink, utimes, writeFile } from "node:fs/promises"
+import { appendFile, cp, mkdir, readdir, readFile, rename, stat, symlink, utimes, writeFile } from "node:fs/promises"
 import path from "node:path"
 import { createInterface } from "node:readline"
 import { fileURLToPath } from "node:url"
@@ -26,6 +26,18 @@ createInterface({ input: process.stdin }).once("line", async () => {
 `
 
 const daysAgo = (count: number) => new Date(Date.now() - count * 24 * 3_600_000)
+
+/** Kills a build once it has put a file of this name in place. */
+const killAfter = (name: string) => `
+import fs from "node:fs"
+import { syncBuiltinESMExports } from "node:module"
+const rename = fs.renameSync
+fs.renameSync = (from, to) => {
+  rename(from, to)
+  if (to.endsWith("/${name}")) process.kill(process.pid, "SIGKILL")
+}
+syncBuiltinESMExports()
+`
 
 /** A checkout with a program that loads a text when it is sent a line. */
 const checkout = Effect.gen(function* () {
@@ -52,6 +64,19 @@ const checkout = Effect.gen(function* () {
     file,
     sayLate: (text: string) => Effect.promise(() => sayLate(text)),
     build: Effect.promise(() => run(process.execPath, ["build.mjs"], { cwd: directory })),
+    interruptAfter: (name: string) =>
+      Effect.promise(async () => {
+        const args = ["--import", `data:text/javascript,${encodeURIComponent(killAfter(name))}`, "build.mjs"]
+        const child = spawn(process.execPath, args, { cwd: directory, stdio: "inherit" })
+        assert.deepStrictEqual(await once(child, "exit"), [null, "SIGKILL"])
+      }),
+    ageRecord: (days: number) =>
+      Effect.promise(async () => {
+        const record = file("dist/gateway/build.json")
+        const { replaced, ...others } = JSON.parse(await readFile(record, "utf8"))
+        for (const name of Object.keys(replaced)) replaced[name] -= days * 24 * 3_600_000
+        await writeFile(record, JSON.stringify({ ...others, replaced }))
+      }),
     files: Effect.promise(async () => (await readdir(file("dist"), { recursive: true })).toSorted()),
     ageAll: (days: number) =>
       Effect.promise(async () => {
@@ -71,16 +96,18 @@ const start = (program: string) =>
       Effect.promise(async () => {
         const child = spawn(process.execPath, [program], { stdio: ["pipe", "pipe", "inherit"] })
         const lines = createInterface({ input: child.stdout })
-        await once(lines, "line")
+        const [line] = await Promise.race([once(lines, "line"), once(child, "exit")])
+        assert.strictEqual(line, "ready")
         return { child, lines }
       }),
       ({ child }) => Effect.sync(() => child.kill("SIGKILL"))
     ),
     ({ child, lines }) =>
       Effect.promise(async () => {
-        const next = once(lines, "line")
+        const next = Promise.race([once(lines, "line"), once(child, "exit")])
         child.stdin.write("\n")
-        return String(await next)
+        const [line] = await next
+        return String(line)
       })
   )
 
@@ -152,9 +179,69 @@ describe("a build", () => {
   })
 })
 
+describe("a build over an unreadable record", () => {
+  it.scopedLive("builds, and the next build is skipped", function* () {
+    const { build, builtAt, file } = yield* checkout
+    yield* build
+    const record = file("dist/gateway/build.json")
+    const whole = yield* Effect.promise(() => readFile(record, "utf8"))
+    for (const text of ["", whole.slice(0, whole.length / 2), "null"]) {
+      yield* Effect.promise(() => writeFile(record, text))
+      yield* build
+      assert.strictEqual(yield* Effect.promise(() => readFile(record, "utf8")), whole, text)
+    }
+    const at = yield* builtAt
+    yield* build
+    assert.strictEqual(yield* builtAt, at)
+  })
+})
+
+describe("an interrupted build", () => {
+  // The first program is built again after a week, so the record lists its files as replaced.
+  const rebuildFirst = Effect.gen(function* () {
+    const made = yield* checkout
+    yield* made.build
+    yield* made.sayLate("second")
+    yield* made.build
+    yield* made.ageRecord(8)
+    yield* made.sayLate("first")
+    return made
+  })
+
+  it.scopedLive.each(["build.json", "gateway.js"])("leaves a program that runs after %s", function* (last) {
+    const { ageRecord, build, file, files, interruptAfter, removeReplacedFiles, sayLate } = yield* rebuildFirst
+    yield* interruptAfter(last)
+    const expected = last === "gateway.js" ? "first" : "second"
+    yield* removeReplacedFiles
+    const before = yield* start(file("dist/gateway.js"))
+    yield* ageRecord(8)
+    yield* removeReplacedFiles
+    const after = yield* start(file("dist/gateway.js"))
+    yield* sayLate("third")
+    yield* build
+    yield* removeReplacedFiles
+    assert.strictEqual(yield* before, expected)
+    assert.strictEqual(yield* after, expected)
+    yield* ageRecord(8)
+    yield* removeReplacedFiles
+    assert.lengthOf(
+      (yield* files).filter((name) => /^gateway\/late-.*\.js$/.test(name)),
+      1
+    )
+  })
+
+  it.scopedLive.each(["build.json", "gateway.js"])("is completed by the next one after %s", function* (last) {
+    const { build, file, interruptAfter, sayLate } = yield* rebuildFirst
+    yield* interruptAfter(last)
+    yield* sayLate("second")
+    yield* build
+    assert.strictEqual(yield* yield* start(file("dist/gateway.js")), "second")
+  })
+})
+
 describe("a start", () => {
   it.scopedLive("removes files a week after a build has replaced them, and no file of the newest build", function* () {
-    const { ageAll, build, file, files, removeReplacedFiles, sayLate } = yield* checkout
+    const { ageAll, ageRecord, build, file, files, removeReplacedFiles, sayLate } = yield* checkout
     yield* build
     const first = yield* files
     // The first build is old, and was in use until the second.
@@ -165,7 +252,7 @@ describe("a start", () => {
     assert.includeMembers(yield* files, first)
     const replaced = first.filter((name) => /^gateway\/(late|main)-/.test(name))
     assert.lengthOf(replaced, 4)
-    yield* ageAll(8)
+    yield* ageRecord(8)
     yield* sayLate("third")
     yield* build
     assert.includeMembers(yield* files, first)
@@ -175,7 +262,7 @@ describe("a start", () => {
       yield* files,
       second.filter((name) => !replaced.includes(name))
     )
-    yield* ageAll(8)
+    yield* ageRecord(8)
     yield* removeReplacedFiles
     assert.strictEqual(yield* yield* start(file("dist/gateway.js")), "third")
     assert.lengthOf(
@@ -184,14 +271,53 @@ describe("a start", () => {
     )
   })
 
-  it.scopedLive("removes nothing without the record of a build", function* () {
-    const { ageAll, build, file, files, removeReplacedFiles } = yield* checkout
+  it.scopedLive("keeps files that an older build made and the newest build made again", function* () {
+    const { ageRecord, build, file, removeReplacedFiles, sayLate } = yield* checkout
+    for (const text of ["first", "second", "first"]) {
+      yield* sayLate(text)
+      yield* build
+      yield* ageRecord(8)
+    }
     yield* removeReplacedFiles
+    const loadFirst = yield* start(file("dist/gateway.js"))
+    yield* sayLate("third")
     yield* build
-    yield* Effect.promise(() => rm(file("dist/gateway/build.json")))
-    const built = yield* files
-    yield* ageAll(8)
     yield* removeReplacedFiles
-    assert.deepStrictEqual(yield* files, built)
+    assert.strictEqual(yield* loadFirst, "first")
+  })
+
+  it.scopedLive("removes nothing from a copy of a release that was built weeks ago", function* () {
+    const { ageAll, ageRecord, build, file, files, removeReplacedFiles, sayLate } = yield* checkout
+    const copyTo = (name: string) => Effect.promise(() => run("cp", ["-a", `${file("dist")}/.`, file(name)]))
+    yield* build
+    yield* Effect.promise(() => mkdir(file("served")))
+    yield* copyTo("served")
+    const loadFirst = yield* start(file("served/gateway.js"))
+    yield* sayLate("second")
+    yield* build
+    yield* ageAll(20)
+    yield* ageRecord(20)
+    yield* copyTo("served")
+    // From here on, the copy is what the checkout builds into.
+    yield* Effect.promise(async () => {
+      await rename(file("dist"), file("elsewhere"))
+      await rename(file("served"), file("dist"))
+    })
+    const copied = yield* files
+    yield* removeReplacedFiles
+    assert.deepStrictEqual(yield* files, copied)
+    yield* sayLate("third")
+    yield* build
+    yield* removeReplacedFiles
+    assert.includeMembers(yield* files, copied)
+    yield* Effect.promise(() => symlink(file("dist"), file("served")))
+    assert.strictEqual(yield* loadFirst, "first")
+    yield* ageRecord(8)
+    yield* removeReplacedFiles
+    assert.strictEqual(yield* yield* start(file("dist/gateway.js")), "third")
+    assert.lengthOf(
+      (yield* files).filter((name) => /^gateway\/late-.*\.js$/.test(name)),
+      1
+    )
   })
 })
