@@ -48,7 +48,15 @@ export default defineConfig({
       },
       { extends: true, test: { name: "smoke", globalSetup: database, include: smoke } },
       { extends: true, test: { name: "slow", globalSetup: database, include: slow } },
-      { extends: true, test: { name: "long", globalSetup: database, include: long, env: { TEST_CASES: "all" } } }
+      {
+        extends: true,
+        test: {
+          name: "long",
+          globalSetup: database,
+          include: long,
+          env: { TEST_CASES: process.env["TEST_CASES"] ?? "all" }
+        }
+      }
     ],
     pool: "forks",
     // Loading the tree costs more than most files' tests.

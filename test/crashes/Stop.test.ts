@@ -248,11 +248,11 @@ describe.concurrent("a stop", () => {
       command: { line: ["sh", "-c", line], cwd: root }
     })
     yield* signal("SIGINT")
+    yield* waitUntil(() => stderr().includes("1 request is running"))
     yield* goOn
     assert.match(yield* open.rest, /\[DONE\]\n\n$/)
     assert.deepStrictEqual(yield* Effect.timeout(ended, "10 seconds"), { code: 0, signal: null })
     yield* waitUntil(() => !isAlive(-(process.pid ?? 0)))
-    assert.include(stderr(), "1 request is running")
     yield* assertCharged(org, [charge])
   })
 
