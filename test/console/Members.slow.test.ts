@@ -73,6 +73,8 @@ withLayer(gateway)("a member in the console", (it) => {
     const [row, other] = yield* Effect.forEach(answers, ({ headers }) => Served.logged(headers.get("x-request-id")))
     const { page, problems, url } = yield* openConsole({ role: "read", org: ours.org })
     const search = async (text: string) => {
+      // A key that is pressed while the last search still closes opens none.
+      await box(page).waitFor({ state: "detached" })
       await page.keyboard.press("/")
       await box(page).fill(text)
     }
