@@ -135,6 +135,8 @@ export interface ChatRequest {
   readonly maxWebSearches?: number | undefined
   /** The model's, in tokens. */
   readonly contextLength?: number | undefined
+  /** Those of `tools` that take free text: their calls are shown to the client as it declared them. */
+  readonly customTools?: ReadonlySet<string> | undefined
   readonly toolChoice?: ToolChoice | undefined
   readonly parallelToolCalls?: boolean | undefined
   readonly reasoningEffort?: ReasoningEffort | undefined
@@ -163,11 +165,33 @@ export interface Usage {
   readonly statedCost?: NanoUsd | null | undefined
 }
 
+/** A source of an answer's text, such as a page that a search found. */
+export interface Citation {
+  readonly url: string
+  readonly title?: string | undefined
+  /** What it says, in its own words. */
+  readonly quote?: string | undefined
+  /** The part of `content` that rests on it, in UTF-16 units; `end` is exclusive. */
+  readonly start?: number | undefined
+  readonly end?: number | undefined
+}
+
+/** A part of an answer that a vendor added and the gateway cannot read. */
+export interface Unread {
+  readonly part: "stop_reason" | "usage" | "block"
+  /** For the operator's log: the value or the type, without output. */
+  readonly detail: string
+}
+
 export interface ChatAnswer {
   readonly content: string | null
   readonly reasoning: string | undefined
   readonly toolCalls: ReadonlyArray<ToolCall>
   readonly finish: FinishReason
+  /** The client's stop sequence at which the answer ends, where that is known. */
+  readonly stopSequence?: string | undefined
+  readonly citations?: ReadonlyArray<Citation> | undefined
+  readonly unread?: ReadonlyArray<Unread> | undefined
   readonly usage: Usage | undefined
   /** The host's whole answer, to a native request. */
   readonly native?: Readonly<Record<string, unknown>> | undefined
@@ -187,7 +211,9 @@ export type ChatEvent =
     }
   /** The host generates; shows nothing. */
   | { readonly type: "begin" }
-  | { readonly type: "finish"; readonly reason: FinishReason }
+  | { readonly type: "citation"; readonly citation: Citation }
+  | { readonly type: "unread"; readonly unread: Unread }
+  | { readonly type: "finish"; readonly reason: FinishReason; readonly stopSequence?: string | undefined }
   | {
       readonly type: "usage"
       readonly usage: Usage

@@ -61,7 +61,7 @@ export const completionJson = (
 
 const done = "data: [DONE]\n\n"
 
-const hidden = ["begin", "native", "usage"] as const
+const hidden = ["begin", "citation", "native", "unread", "usage"] as const
 type Shown = Exclude<ChatEvent, { readonly type: (typeof hidden)[number] }>
 
 const isShown = (event: ChatEvent): event is Shown =>

@@ -35,6 +35,10 @@ export interface RequestEntry {
     | "hold_lost"
     | "replayed"
     | "cap_lowered"
+    | "charge_waived"
+    | "stop_reason_unknown"
+    | "usage_unexplained"
+    | "block_unknown"
     | "stated_cost_dropped"
   >
   readonly usage: RequestUsage | undefined
