@@ -1,4 +1,5 @@
 import { type ChatEvent, callIdOnWire, type FinishReason, type Usage, unsigned } from "../../domain/Chat.ts"
+import { stringify } from "../../domain/JsonSource.ts"
 import { noUsage } from "../../domain/Pricing.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
@@ -8,7 +9,7 @@ import type { Envelope } from "../errors/ErrorMessages.ts"
 import { billedUsage, stopReasons, usageJson } from "./Answer.ts"
 import { messagesError } from "./Errors.ts"
 
-const frameOf = (event: JsonObject): string => frame(String(event.type), JSON.stringify(event))
+const frameOf = (event: JsonObject): string => frame(String(event.type), stringify(event))
 
 const unset = { stop_sequence: null, stop_details: null, container: null }
 
