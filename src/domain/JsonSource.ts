@@ -82,9 +82,9 @@ export const setSource = <A extends object>(value: A, source: JsonSource): A => 
   return Object.defineProperty(value, "toJSON", { value: toJSON, enumerable: false })
 }
 
-/** Gives a changed copy of a parsed object the texts of the numbers that it still holds. */
-export const keepSource = <A extends object>(original: object, copy: A): A => {
-  const source = sourceOf(original)
+/** Gives a changed copy of a parsed value the texts of the numbers that it still holds, and the order of its members. */
+export const keepSource = <A extends object>(original: object | undefined, copy: A): A => {
+  const source = original && sourceOf(original)
   return source === undefined || copy === original ? copy : setSource(copy, source)
 }
 
