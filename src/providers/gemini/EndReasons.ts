@@ -1,4 +1,4 @@
-import { type Ending, endReasons } from "../chat/EndReasons.ts"
+import { endReasons } from "../chat/EndReasons.ts"
 
 export const reasons = endReasons({
   complete: ["stop"],
