@@ -1,5 +1,5 @@
 import { Either, Predicate, Schema } from "effect"
-import type { ChatAnswer, ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, FinishReason, Unread, Usage } from "../../domain/Chat.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { sanitizeUsage } from "../../domain/Pricing.ts"
 import { parseJsonExact } from "../client/Json.ts"
@@ -33,16 +33,19 @@ interface AnswerParts {
   readonly reasoning: string
   readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: string | undefined }>
   readonly finish: FinishReason | undefined
+  readonly unread?: ReadonlyArray<Unread | undefined>
+  readonly isUnbilled?: boolean
   readonly usage: Usage | undefined
 }
 
 /** Left: what breaks the protocol. */
 const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
-  const { calls, finish, reasoning, refusal = "", text, usage } = parts
+  const { calls, finish, isUnbilled = false, reasoning, refusal = "", text, usage } = parts
   if (calls.some(({ name }) => name === "")) return Either.left("a tool call without a name")
   if (calls.some(({ arguments: given }) => given === undefined)) return Either.left(unreadableArguments)
   const hasCalls = calls.length > 0
   const content = text || refusal
+  const unread = parts.unread?.filter((part) => part !== undefined) ?? []
   const ids = new Set<string>()
   const claimId = (given: string) => {
     const id = given === "" || ids.has(given) ? newId() : given
@@ -56,6 +59,8 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
       return { id: claimId(id), type: "function", function: { name, arguments: given || "{}" } }
     }),
     finish: finishOf(finish, hasCalls, text === "" && refusal !== ""),
+    ...(unread.length > 0 && { unread }),
+    ...(isUnbilled && { isUnbilled }),
     usage
   })
 }
@@ -78,8 +83,17 @@ export const pushUsage = (out: Array<ChatEvent>, usage: Usage | undefined, isPar
   if (usage !== undefined) out.push({ type: "usage", usage, ...(isPartial && { isPartial }) })
 }
 
-export const pushEnd = (out: Array<ChatEvent>, reason: FinishReason, usage: Usage | undefined): "whole" => {
-  out.push({ type: "finish", reason })
+export const pushUnread = (out: Array<ChatEvent>, ...parts: ReadonlyArray<Unread | undefined>): void => {
+  for (const unread of parts) if (unread !== undefined) out.push({ type: "unread", unread })
+}
+
+export const pushEnd = (
+  out: Array<ChatEvent>,
+  reason: FinishReason,
+  usage: Usage | undefined,
+  isUnbilled = false
+): "whole" => {
+  out.push({ type: "finish", reason, ...(isUnbilled && { isUnbilled }) })
   pushUsage(out, usage)
   return "whole"
 }
@@ -91,7 +105,8 @@ export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
   answer.toolCalls.forEach(({ function: { arguments: text, name }, id, signature }, index) => {
     events.push({ type: "tool_call", index, id, name, arguments: text, ...(signature && { signature }) })
   })
-  pushEnd(events, answer.finish, answer.usage)
+  pushUnread(events, ...(answer.unread ?? []))
+  pushEnd(events, answer.finish, answer.usage, answer.isUnbilled)
   return events
 }
 
