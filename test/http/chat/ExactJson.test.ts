@@ -1,4 +1,4 @@
-import { Effect, Predicate } from "effect"
+import { Predicate } from "effect"
 import { post } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -55,12 +55,11 @@ const responses: Surface = {
   piece: (event) => (event.type === "response.function_call_arguments.delta" ? event.delta : undefined)
 }
 
-const sentAs: Readonly<Record<string, string>> = {
-  anthropic: `"input":${input}`,
-  gemini: `"args":${input}`,
-  "openai-responses": `"arguments":${quoted}`,
-  "openai-chat": `"arguments":${quoted}`
-}
+const objects = new Map([
+  ["anthropic", `"input":${input}`],
+  ["gemini", `"args":${input}`]
+])
+const sentTo = ({ name }: Dialect): string => objects.get(name) ?? `"arguments":${quoted}`
 
 const usage = { prompt: 10, completion: 5, cached: 0, cacheWrite: 0, reasoning: 0 }
 /** What a JavaScript host would make of the input. */
@@ -105,9 +104,11 @@ withLayer(gateway(Object.fromEntries(models)))("numbers and the order of names",
       const { status, text } = yield* post(surface.path)(customer, body)
       assert.strictEqual(status, 200, text)
       const sent = (yield* fake.received).bytes.toString()
-      assert.include(sent, sentAs[host.name])
+      assert.include(sent, sentTo(host))
       assert.include(sent, properties)
       assert.include(text, surface.answered)
+      // The gateway's own answers of this dialect repeat the tools of a small request.
+      if (surface === responses && host.name !== surface.native && size === 2) assert.include(text, properties)
     }
   })
 
@@ -117,7 +118,7 @@ withLayer(gateway(Object.fromEntries(models)))("numbers and the order of names",
     yield* fake.script(calls(host))
     const { text } = yield* post(surface.path)(customer, surface.body(host.name, '"hi"', ',"stream":true'))
     assert.strictEqual(pieces(text, surface), input, text)
-    assert.include((yield* fake.received).bytes.toString(), sentAs[host.name])
+    assert.include((yield* fake.received).bytes.toString(), sentTo(host))
   })
 
   for (const surface of [messages, responses]) {
@@ -226,7 +227,7 @@ withLayer(gateway(Object.fromEntries(models)))("half a surrogate pair", (it) => 
     const customer = yield* Served.customer()
     const { end, opening, output } = host.wire({ content: "one__two", finish: "stop", usage })
     const spoilt = output.map((step) =>
-      String(step).replace('"one__"', String.raw`"\ud83d"`).replace('"two"', String.raw`"\ude00"`)
+      step.replace('"one__"', String.raw`"\ud83d"`).replace('"two"', String.raw`"\ude00"`)
     )
     for (const surface of [chat, messages, responses]) {
       yield* fake.script(sse(...opening, ...spoilt, ...end))
