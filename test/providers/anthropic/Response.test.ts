@@ -1,4 +1,5 @@
 import { Effect, Either } from "effect"
+import { options } from "../../../src/providers/anthropic/Options.ts"
 import { decodeAnswer, decodeFailure, decodeUsage } from "../../../src/providers/anthropic/Response.ts"
 import { called, request } from "../../contracts/ChatHarness.ts"
 import { routeTo, secret } from "../../contracts/ChatHosts.ts"
@@ -47,7 +48,7 @@ describe("an answer of an anthropic host", () => {
     ["to a stream's request comes as a stream", wire({ content: "42", finish: "stop" }).body, { content: "42" }]
   ])
 
-  const read = (body: unknown) => Either.merge(decodeAnswer(body, () => "call_new"))
+  const read = (body: unknown) => Either.merge(decodeAnswer(body, () => "call_new", Either.getOrThrow(options.decode({}))))
 
   it("has calls whose arguments are JSON texts", () => {
     const input = { city: "Zürich", days: [1, 2] }

@@ -158,8 +158,8 @@ describe("a stream of an anthropic host", () => {
   for (const [reason, finish] of [
     ["end_turn", "stop"],
     ["stop_sequence", "stop"],
-    ["pause_turn", "stop"],
-    ["of_tomorrow", "stop"],
+    ["tool_use", "stop"],
+    ["sensitive", "content_filter"],
     ["max_tokens", "length"],
     ["model_context_window_exceeded", "length"],
     ["refusal", "content_filter"]

@@ -92,7 +92,7 @@ describe("an answer of an openai-chat host", () => {
         ],
         [
           { prompt_tokens: 3.7, completion_tokens: -4, prompt_tokens_details: { cached_tokens: 99 } },
-          { prompt: 3, cached: 3 }
+          { prompt: 102, cached: 99 }
         ]
       ] as const
     ).map(([usage, expected]) => [
