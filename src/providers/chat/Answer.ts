@@ -1,7 +1,8 @@
 import { Either, Predicate, Schema } from "effect"
 import type { ChatAnswer, ChatEvent, FinishReason, Unread, Usage } from "../../domain/Chat.ts"
+import { stringify } from "../../domain/JsonSource.ts"
 import { sanitizeUsage } from "../../domain/Pricing.ts"
-import { parseJson } from "../client/Json.ts"
+import { parseJsonExact } from "../client/Json.ts"
 
 /** Parts never exceed their whole; undefined without counts. */
 export const usageOf = (usage: Usage): Usage | undefined =>
@@ -15,9 +16,9 @@ export const unreadableArguments = "a tool call whose arguments are no JSON obje
 /** The arguments of a call as JSON, empty where there are none; undefined where they are no object. */
 export const encodeArguments = (given: unknown): string | undefined => {
   if (given === undefined || given === null || given === "") return ""
-  const value = typeof given === "string" ? parseJson(given) : given
+  const value = typeof given === "string" ? parseJsonExact(given) : given
   if (!Predicate.isRecord(value)) return undefined
-  return Object.keys(value).length > 0 ? JSON.stringify(value) : ""
+  return Object.keys(value).length > 0 ? stringify(value) : ""
 }
 
 /** The same on a wire where they are a JSON text, which may come in pieces: a text is passed on as it is. */
