@@ -19,12 +19,19 @@ import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/U
 import { collect, decodeSafely, failWith, isEventStream, isSuccess } from "../client/UpstreamResponse.ts"
 import { eventsOf } from "./Answer.ts"
 import { type ChatDecoder, chatPull, chatPullOf } from "./ChatStream.ts"
+import { fitRequest } from "./Fitting.ts"
 import { keepNative, type NativeFields, withNativeEvents } from "./NativeEvents.ts"
 import { cutAnswer, cutPull } from "./StopSequences.ts"
+import { declinesFormat } from "./ToolFitting.ts"
+import { type ClientNames, renameAnswer, renamePull } from "./ToolNames.ts"
+import type { WireRules } from "./WireRules.ts"
 
 export interface ChatCall<Options, Quirks = {}> {
   readonly route: Route
+  /** Fitted to the wire, unless the client's own body is sent. */
   readonly request: ChatRequest
+  /** Of its tools, as sent; undefined: the client's own. */
+  readonly names?: ClientNames | undefined
   /** Where the client's own body is sent. */
   readonly native?: NativeRequest | undefined
   readonly options: Options
@@ -60,6 +67,8 @@ export interface NativeFormat<Options, Quirks> extends NativeFields {
 interface ChatFormat<Options, Quirks extends object = {}>
   extends Pick<ChatAdapter, "features" | "inlines" | "declines"> {
   readonly options: OptionsDecoder<Options>
+  /** What a route accepts. */
+  readonly rules: (options: Options) => WireRules
   readonly unencodable?: (request: ChatRequest) => string | undefined
   readonly endpoint: (call: ChatCall<Options, Quirks>) => Pick<UpstreamRequest, "path" | "authorization" | "headers">
   readonly encode: (call: ChatCall<Options, Quirks>) => object
@@ -118,7 +127,8 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       const options = format.options.of(route)
       const quirks = learnt.get(route) ?? format.quirks(options)
       const native = nativeOf(route, request, options)
-      return Effect.succeed(encode({ route, request, native, options, isStream, quirks, adapted: {}, newId }))
+      const fitted = native === undefined ? fitRequest(request, format.rules(options)) : { request, names: undefined }
+      return Effect.succeed(encode({ route, ...fitted, native, options, isStream, quirks, adapted: {}, newId }))
     }
 
     const remember = ({ options, route }: Call, changes: Partial<Quirks>) => {
@@ -164,7 +174,10 @@ export const makeChatAdapter = <Options, Quirks extends object>(
             spend(typeof wrong === "string" ? protocolFailure(route.provider, response.status, wrong) : wrong)
           ),
         onRight: (answer) =>
-          Effect.succeed({ ...cutAnswer(answer, stopsOf(call)), ...keepNative(call, format.native, fields) })
+          Effect.succeed({
+            ...renameAnswer(cutAnswer(answer, stopsOf(call)), call.names),
+            ...keepNative(call, format.native, fields)
+          })
       })
     }
 
@@ -186,7 +199,12 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         protocol: (what) => protocolFailure(call.route.provider, 200, what),
         defect: (thrown) => decodingFailure(call.route.provider, 200, thrown)
       })
-      return Effect.map(events, (pull) => cutPull(pull, stopsOf(call), () => decoder.isCountable?.() === true))
+      return Effect.map(events, (pull) =>
+        renamePull(
+          cutPull(pull, stopsOf(call), () => decoder.isCountable?.() === true),
+          call.names
+        )
+      )
     }
 
     const send = (encoded: Encoded, attempt?: CurrentAttempt): Effect.Effect<ChatAnswer, ProviderFailure> =>
@@ -231,7 +249,11 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     return {
       features: format.features,
       inlines: format.inlines,
-      declines: format.declines,
+      declines: (route, request) =>
+        format.declines?.(route, request) ??
+        (declinesFormat(request.responseFormat, format.rules(format.options.of(route)))
+          ? "response_format"
+          : undefined),
       acceptsNative: (route, native) =>
         native.dialect === format.native?.dialect &&
         format.native.accepts(native.body, route, format.options.of(route)),

@@ -3,6 +3,7 @@ import type { ChatCompletionCreateParamsBase } from "openai/resources/chat/compl
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import { options as decoder } from "../../../src/providers/openai-chat/Options.ts"
 import { encodeRequest, type Quirks } from "../../../src/providers/openai-chat/Request.ts"
+import { rulesOf } from "../../../src/providers/openai-chat/Rules.ts"
 import { called, hear, joined, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
@@ -14,7 +15,7 @@ import { chunk, openAiChat, refusing } from "./Wire.ts"
 const { bodies, check } = scenarios(openAiChat)
 
 const usual: Quirks = { maxTokensField: "max_tokens", streamOptions: true }
-const callOf = callTo(openAiChat, decoder, usual)
+const callOf = callTo(openAiChat, { decoder, rulesOf }, usual)
 /** Bodies are of the types of the convention's own client. */
 const bodyOf = (...asked: Parameters<typeof callOf>) => {
   const body: ChatCompletionCreateParamsBase = encodeRequest(callOf(...asked))

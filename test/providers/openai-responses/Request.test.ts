@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { ResponseCreateParams } from "openai/resources/responses/responses"
 import { options as decoder } from "../../../src/providers/openai-responses/Options.ts"
 import { encodeRequest } from "../../../src/providers/openai-responses/Request.ts"
+import { rulesOf } from "../../../src/providers/openai-responses/Rules.ts"
 import { called, hear, joined, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
@@ -10,7 +11,7 @@ import { inEvents, inOnePiece, openAiResponses } from "./Wire.ts"
 
 const { bodies, check } = scenarios(openAiResponses)
 
-const callOf = callTo(openAiResponses, decoder, { summary: true, stream: true, encrypted: true })
+const callOf = callTo(openAiResponses, { decoder, rulesOf }, { summary: true, stream: true, encrypted: true })
 type Tool = NonNullable<ReturnType<typeof encodeRequest>["tools"]>[number]
 type FunctionTool = Extract<Tool, { readonly strict: boolean }>
 const isFunction = (tool: Tool): tool is FunctionTool => tool.type === "function"

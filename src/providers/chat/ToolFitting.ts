@@ -1,0 +1,89 @@
+import { Predicate } from "effect"
+import type { ResponseFormat, Tool } from "../../domain/Chat.ts"
+import type { Fields } from "../client/Json.ts"
+import { makeStrictBudget } from "./StrictSchemas.ts"
+import { canBeObject, type FittedRoot, fitRoot } from "./ToolSchemas.ts"
+import type { WireRules } from "./WireRules.ts"
+
+type StrictBudget = (schema: Fields) => boolean
+
+/** A wire without the field takes no schema as strict. */
+const strictBudget = ({ strict }: WireRules): StrictBudget =>
+  strict === "none" ? () => false : makeStrictBudget(strict)
+
+/** A description that also says what the schema no longer does. */
+const describe = (description: string | undefined, subject: string, { lost }: FittedRoot): string | undefined => {
+  if (lost === undefined) return description
+  const rule = `${subject} must also match this JSON Schema: ${JSON.stringify(lost)}`
+  return description === undefined || description === "" ? rule : `${description}\n\n${rule}`
+}
+
+const fitTool = (tool: Tool, { toolRoot }: WireRules, name: string, isStrict: StrictBudget): Tool => {
+  const given = tool.function
+  const root: FittedRoot | undefined = toolRoot === "object" ? fitRoot(given.parameters) : undefined
+  const parameters = root === undefined ? given.parameters : root.schema
+  const strict = given.strict === true && !(parameters !== undefined && isStrict(parameters)) ? undefined : given.strict
+  if (name === given.name && parameters === given.parameters && strict === given.strict) return tool
+  const description = root === undefined ? given.description : describe(given.description, "The arguments", root)
+  return { ...tool, function: { ...given, name, description, parameters, strict } }
+}
+
+/** Fits names, roots and strictness of tools. */
+export const fitTools = (
+  tools: ReadonlyArray<Tool>,
+  rules: WireRules,
+  names: ReadonlyMap<string, string> | undefined
+): ReadonlyArray<Tool> => {
+  if (tools.length === 0) return tools
+  const isStrict = strictBudget(rules)
+  const fitted = tools.map((tool) =>
+    fitTool(tool, rules, names?.get(tool.function.name) ?? tool.function.name, isStrict)
+  )
+  return fitted.every((tool, at) => tool === tools[at]) ? tools : fitted
+}
+
+/** The same for the schema of an answer. */
+export const fitAnswerFormat = (format: ResponseFormat, rules: WireRules): ResponseFormat => {
+  if (format.type !== "json_schema") return format
+  const given = format.json_schema
+  if (given.schema === undefined) return format
+  const root: FittedRoot = rules.answerRoot === "object" ? fitRoot(given.schema) : { schema: given.schema }
+  const { schema } = root
+  const strict = given.strict === true && !strictBudget(rules)(schema) ? undefined : given.strict
+  if (schema === given.schema && strict === given.strict) return format
+  const description = describe(given.description, "The answer", root)
+  return { type: "json_schema", json_schema: { ...given, description, schema, strict } }
+}
+
+type SchemaField = "input_schema" | "parameters" | "schema"
+
+const fitDefinition = (definition: Fields, field: SchemaField, subject: string, rules: WireRules): Fields => {
+  const given = definition[field]
+  const root = fitRoot(Predicate.isRecord(given) ? given : undefined)
+  if (root.schema === given) return definition
+  const before = typeof definition.description === "string" ? definition.description : undefined
+  const description = describe(before, subject, root)
+  return {
+    ...definition,
+    [field]: root.schema,
+    ...(description !== undefined && { description }),
+    ...(definition.strict === true && { strict: strictBudget(rules)(root.schema) })
+  }
+}
+
+/** A tool of a client's own body with a root that the host takes. */
+export const fitNativeTool = (tool: Fields, field: SchemaField, rules: WireRules): Fields =>
+  rules.toolRoot === "object" ? fitDefinition(tool, field, "The arguments", rules) : tool
+
+/** The same for the schema of its answer. */
+export const fitNativeFormat = (format: Fields, rules: WireRules): Fields =>
+  format.type === "json_schema" && rules.answerRoot === "object" && Predicate.isRecord(format.schema)
+    ? fitDefinition(format, "schema", "The answer", rules)
+    : format
+
+/** Whether the wire has no schema near to the one that is asked of an answer. */
+export const declinesFormat = (format: ResponseFormat | undefined, { answerRoot }: WireRules): boolean =>
+  format?.type === "json_schema" &&
+  answerRoot === "object" &&
+  format.json_schema.schema !== undefined &&
+  !canBeObject(format.json_schema.schema)
