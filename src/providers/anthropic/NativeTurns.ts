@@ -1,5 +1,6 @@
 import { Predicate } from "effect"
 import { unsigned } from "../../domain/Chat.ts"
+import { stringify } from "../../domain/JsonSource.ts"
 import { CallIds } from "../chat/CallIds.ts"
 import { parseArguments } from "../chat/Messages.ts"
 import { fitName } from "../chat/ToolNames.ts"
@@ -21,7 +22,7 @@ interface Place {
 
 const inputOf = (input: unknown): Fields => {
   if (Predicate.isRecord(input)) return input
-  return parseArguments(typeof input === "string" ? input : (JSON.stringify(input) ?? ""))
+  return parseArguments(typeof input === "string" ? input : stringify(input ?? null))
 }
 
 class NativeTurns {

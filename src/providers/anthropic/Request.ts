@@ -2,7 +2,6 @@ import type { ChatRequest, Message, Part, TextPart } from "../../domain/Chat.ts"
 import { cacheMarks, type FindMark, type Marked, markField, markLast, noMarks } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { parseArguments } from "../chat/Messages.ts"
-import { noParameters } from "../chat/ToolSchemas.ts"
 import { isBlank } from "../chat/Turns.ts"
 import { withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
@@ -128,7 +127,7 @@ type ObjectRoot = { readonly type: "object" } & Readonly<Record<string, unknown>
 
 const isObjectRoot = (schema: Readonly<Record<string, unknown>>): schema is ObjectRoot => schema.type === "object"
 
-const encodeSchema = (schema: Readonly<Record<string, unknown>> = noParameters): ObjectRoot =>
+const encodeSchema = (schema: Readonly<Record<string, unknown>> = {}): ObjectRoot =>
   isObjectRoot(schema) ? schema : { ...schema, type: "object" }
 
 /** Calls of earlier turns need their tools defined, even where none may be called. */
@@ -146,7 +145,7 @@ const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: Fi
   }
   const names = turns.flatMap(({ content }) => content.flatMap((block) => ("name" in block ? [block.name] : [])))
   if (names.length === 0) return {}
-  const tools = [...new Set(names)].map((name) => ({ name, input_schema: noParameters }))
+  const tools = [...new Set(names)].map((name) => ({ name, input_schema: encodeSchema() }))
   return { tools, tool_choice: { type: "none" as const } }
 }
 

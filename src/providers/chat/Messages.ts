@@ -2,7 +2,7 @@ import { Predicate } from "effect"
 import type { TextPart } from "../../domain/Chat.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import type { Route } from "../../domain/Model.ts"
-import { parseJson } from "../client/Json.ts"
+import { parseJson, parseJsonExact } from "../client/Json.ts"
 
 const maxLevels = 128
 
@@ -16,8 +16,8 @@ const separators = { assistant: "", system: "\n\n", tool: "\n" } as const
 export const joinTexts = (content: string | ReadonlyArray<TextPart> | null, role: keyof typeof separators): string =>
   typeof content === "string" ? content : textsOf(content).filter(Boolean).join(separators[role])
 
-const parseObject = (text: string): Record<string, unknown> | undefined => {
-  const parsed = parseJson(text)
+const parseObject = (text: string, parse: (text: string) => unknown): Record<string, unknown> | undefined => {
+  const parsed = parse(text)
   return Predicate.isRecord(parsed) && nestsWithin(maxLevels, parsed) ? parsed : undefined
 }
 
@@ -25,12 +25,12 @@ const isNothing = (text: string): boolean => text.length < 100 && ["", "null"].i
 
 /** The arguments of an earlier call: a cut answer's, or another model's, may be no object, and are kept as a text. */
 export const parseArguments = (text: string): Record<string, unknown> =>
-  isNothing(text) ? {} : (parseObject(text) ?? { arguments: text })
+  isNothing(text) ? {} : (parseObject(text, parseJsonExact) ?? { arguments: text })
 
 /** The same as a JSON text: the given one if it is an object's. */
 export const objectText = (text: string): string => {
   if (isNothing(text)) return "{}"
-  return parseObject(text) === undefined ? JSON.stringify({ arguments: text }) : text
+  return parseObject(text, parseJson) === undefined ? JSON.stringify({ arguments: text }) : text
 }
 
 /** What hosts of several vendors charge for beside the tokens, or by which they choose a dearer model. */

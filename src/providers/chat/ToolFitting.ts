@@ -1,9 +1,10 @@
 import { Predicate } from "effect"
 import type { ResponseFormat, Tool } from "../../domain/Chat.ts"
+import { keepSource } from "../../domain/JsonSource.ts"
 import type { Fields } from "../client/Json.ts"
 import { makeStrictBudget } from "./StrictSchemas.ts"
-import { canBeObject, type FittedRoot, fitRoot } from "./ToolSchemas.ts"
-import type { WireRules } from "./WireRules.ts"
+import { canBeObject, type FittedRoot, fitRoot, noParameters } from "./ToolSchemas.ts"
+import type { SchemaRoot, WireRules } from "./WireRules.ts"
 
 type StrictBudget = (schema: Fields) => boolean
 
@@ -18,9 +19,14 @@ const describe = (description: string | undefined, subject: string, { lost }: Fi
   return description === undefined || description === "" ? rule : `${description}\n\n${rule}`
 }
 
+const fitParameters = (given: Fields | undefined, kind: SchemaRoot): FittedRoot | undefined => {
+  if (given === undefined) return kind === "properties" ? { schema: noParameters } : undefined
+  return kind === "any" ? undefined : fitRoot(given, kind)
+}
+
 const fitTool = (tool: Tool, { toolRoot }: WireRules, name: string, isStrict: StrictBudget): Tool => {
   const given = tool.function
-  const root: FittedRoot | undefined = toolRoot === "object" ? fitRoot(given.parameters) : undefined
+  const root = fitParameters(given.parameters, toolRoot)
   const parameters = root === undefined ? given.parameters : root.schema
   const strict = given.strict === true && !(parameters !== undefined && isStrict(parameters)) ? undefined : given.strict
   if (name === given.name && parameters === given.parameters && strict === given.strict) return tool
@@ -47,7 +53,8 @@ export const fitAnswerFormat = (format: ResponseFormat, rules: WireRules): Respo
   if (format.type !== "json_schema") return format
   const given = format.json_schema
   if (given.schema === undefined) return format
-  const root: FittedRoot = rules.answerRoot === "object" ? fitRoot(given.schema) : { schema: given.schema }
+  const kind = rules.answerRoot
+  const root: FittedRoot = kind === "any" ? { schema: given.schema } : fitRoot(given.schema, kind)
   const { schema } = root
   const strict = given.strict === true && !strictBudget(rules)(schema) ? undefined : given.strict
   if (schema === given.schema && strict === given.strict) return format
@@ -57,33 +64,39 @@ export const fitAnswerFormat = (format: ResponseFormat, rules: WireRules): Respo
 
 type SchemaField = "input_schema" | "parameters" | "schema"
 
-const fitDefinition = (definition: Fields, field: SchemaField, subject: string, rules: WireRules): Fields => {
+const fitDefinition = (
+  definition: Fields,
+  field: SchemaField,
+  subject: string,
+  kind: SchemaRoot,
+  rules: WireRules
+): Fields => {
   const given = definition[field]
-  const root = fitRoot(Predicate.isRecord(given) ? given : undefined)
-  if (root.schema === given) return definition
+  const root = fitParameters(Predicate.isRecord(given) ? given : undefined, kind)
+  if (root === undefined || root.schema === given) return definition
   const before = typeof definition.description === "string" ? definition.description : undefined
   const description = describe(before, subject, root)
-  return {
+  return keepSource(definition, {
     ...definition,
     [field]: root.schema,
     ...(description !== undefined && { description }),
     ...(definition.strict === true && { strict: strictBudget(rules)(root.schema) })
-  }
+  })
 }
 
 /** A tool of a client's own body with a root that the host takes. */
 export const fitNativeTool = (tool: Fields, field: SchemaField, rules: WireRules): Fields =>
-  rules.toolRoot === "object" ? fitDefinition(tool, field, "The arguments", rules) : tool
+  fitDefinition(tool, field, "The arguments", rules.toolRoot, rules)
 
 /** The same for the schema of its answer. */
 export const fitNativeFormat = (format: Fields, rules: WireRules): Fields =>
-  format.type === "json_schema" && rules.answerRoot === "object" && Predicate.isRecord(format.schema)
-    ? fitDefinition(format, "schema", "The answer", rules)
+  format.type === "json_schema" && Predicate.isRecord(format.schema)
+    ? fitDefinition(format, "schema", "The answer", rules.answerRoot, rules)
     : format
 
 /** Whether the wire has no schema near to the one that is asked of an answer. */
 export const declinesFormat = (format: ResponseFormat | undefined, { answerRoot }: WireRules): boolean =>
   format?.type === "json_schema" &&
-  answerRoot === "object" &&
+  answerRoot !== "any" &&
   format.json_schema.schema !== undefined &&
   !canBeObject(format.json_schema.schema)

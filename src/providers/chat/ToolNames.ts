@@ -29,9 +29,9 @@ export const isFitting = (text: string, rule: NameRule): boolean => patternsOf(r
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-/** At most 32 letters and digits, which every wire takes; `turn` tells apart texts with one digest. */
+/** At most 64 letters and digits, which every wire takes; `turn` tells apart texts with one digest. */
 const digest = (text: string, turn: number, length: number): string => {
-  const bytes = createHash("sha256").update(`${turn}:${text}`).digest()
+  const bytes = createHash("sha512").update(`${turn}:${text}`).digest()
   let digits = ""
   for (const byte of bytes.subarray(0, length)) digits += alphabet[byte % alphabet.length]
   return digits
@@ -51,10 +51,8 @@ const idLength = 24
 
 /** The same for a call and its result, in every request. */
 export const replaceId = (id: string, rule: NameRule, turn = 0): string => {
-  const start = "call_"
-  return rule.longest < start.length + idLength
-    ? digest(id, turn, rule.longest)
-    : start + digest(id, turn, Math.min(idLength, rule.longest - start.length))
+  const own = `call_${digest(id, turn, idLength)}`
+  return isFitting(own, rule) ? own : digest(id, turn, Math.max(rule.shortest, Math.min(rule.longest, idLength)))
 }
 
 /** For a name alone, such as one of an earlier call of no tool. */
@@ -73,7 +71,7 @@ export const fitNames = (
   if (refused.size === 0) return undefined
   const fitted = new Map<string, string>()
   // The order of a request must not matter.
-  for (const name of [...refused].sort()) {
+  for (const name of [...refused].toSorted()) {
     let turn = 0
     let replaced = replaceName(name, rule, turn)
     while (taken.has(replaced)) replaced = replaceName(name, rule, ++turn)

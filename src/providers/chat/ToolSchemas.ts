@@ -1,5 +1,7 @@
 import { Predicate } from "effect"
+import { keepSource } from "../../domain/JsonSource.ts"
 import { asList, asRecords, type Fields, without } from "../client/Json.ts"
+import type { SchemaRoot } from "./WireRules.ts"
 
 export const noParameters = { type: "object", properties: {} } as const
 
@@ -40,11 +42,6 @@ export const canBeObject = (schema: Fields): boolean => {
     return !Array.isArray(branches) || branches.length === 0 || branches.some(mayBeObject)
   })
 }
-
-const isPlainRoot = (schema: Fields): boolean =>
-  schema.type === "object" &&
-  Predicate.isRecord(schema.properties) &&
-  !refusedAtRoot.some((name) => Object.hasOwn(schema, name))
 
 const isSame = (one: unknown, other: unknown): boolean => {
   if (Object.is(one, other)) return true
@@ -185,20 +182,35 @@ const lostOf = (schema: Fields, isCut: boolean): Fields => {
   return lost
 }
 
-/** The nearest schema whose root is an object with `properties`, and without `anyOf`, `$ref` and their like. */
-export const fitRoot = (schema: Fields | undefined): FittedRoot => {
-  if (schema === undefined) return { schema: noParameters }
-  if (isPlainRoot(schema)) return { schema }
+/** The object itself if nothing has been merged into it. */
+const propertiesOf = ({ properties: own }: Fields, merged: Shape["properties"]): Fields => {
+  if (!Predicate.isRecord(own)) return Object.fromEntries(merged)
+  const isOwn = merged.size === Object.keys(own).length && [...merged].every(([name, schema]) => own[name] === schema)
+  return isOwn ? own : Object.fromEntries(merged)
+}
+
+const mergeRoot = (schema: Fields): FittedRoot => {
   const merger = new RootMerger(schema)
   const { additional, properties, required } = merger.shapeOf(schema)
   const lost = lostOf(schema, merger.isCut)
-  const rest = without(schema, [...refusedAtRoot, "additionalProperties", "properties", "required", "type"])
-  const fitted = {
+  const fitted = keepSource(schema, {
     type: "object",
-    ...rest,
-    properties: Object.fromEntries(properties),
+    ...without(schema, [...refusedAtRoot, "additionalProperties", "properties", "required", "type"]),
+    properties: propertiesOf(schema, properties),
     ...(required.length > 0 && { required }),
     ...(additional !== undefined && { additionalProperties: additional })
-  }
+  })
   return Object.keys(lost).length === 0 ? { schema: fitted } : { schema: fitted, lost }
+}
+
+/** The nearest schema with such a root. */
+export const fitRoot = (schema: Fields, kind: Exclude<SchemaRoot, "any">): FittedRoot => {
+  const { properties, type } = schema
+  if (refusedAtRoot.some((name) => Object.hasOwn(schema, name)) || (type !== undefined && type !== "object")) {
+    return mergeRoot(schema)
+  }
+  const hasProperties = Predicate.isRecord(properties)
+  if (type === "object" && (hasProperties || kind === "object")) return { schema }
+  const added = hasProperties || kind === "object" ? {} : { properties: {} }
+  return { schema: keepSource(schema, { ...schema, type: "object", ...added }) }
 }

@@ -12,6 +12,8 @@ export interface NameRule {
   readonly longest: number
 }
 
+export type SchemaRoot = "any" | "object" | "properties"
+
 /** What a wire accepts in a request: one pass, `fitRequest`, fits each request to it. Route options override it. */
 export interface WireRules {
   readonly toolName: NameRule
@@ -20,10 +22,10 @@ export interface WireRules {
   readonly callId: NameRule
   /** Arguments of earlier calls: a JSON text, or an object, which the encoder reads from the text. */
   readonly callArguments: "text" | "object"
-  /** The root of a tool's schema: any, or an object with `properties` and without `anyOf`, `$ref` and their like. */
-  readonly toolRoot: "any" | "object"
-  /** The same for the schema of an answer; an answer that cannot be an object is declined. */
-  readonly answerRoot: "any" | "object"
+  /** The root of a tool's schema: any; an object without `anyOf`, `$ref` and their like; or one that also has `properties`. */
+  readonly toolRoot: SchemaRoot
+  /** The same for the schema of an answer; unless any, an answer that cannot be an object is declined. */
+  readonly answerRoot: SchemaRoot
   /** Whose rules a schema must satisfy to be sent as `strict`; `none`: the wire or host has no such field. */
   readonly strict: "openai" | "anthropic" | "none"
   /** Where system messages may stand: `anywhere`; `joined`, the same with one at the beginning; only `first`; or `apart` from the turns. */

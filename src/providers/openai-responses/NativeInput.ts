@@ -1,4 +1,6 @@
 import { unsigned } from "../../domain/Chat.ts"
+import { stringify } from "../../domain/JsonSource.ts"
+import { withWholePairs } from "../../domain/JsonText.ts"
 import { CallIds } from "../chat/CallIds.ts"
 import { objectText } from "../chat/Messages.ts"
 import { fitName } from "../chat/ToolNames.ts"
@@ -37,7 +39,9 @@ const encodeCall = (item: Fields, { callArguments, toolName }: WireRules): Field
   const hasText = type === "function_call" && callArguments === "text"
   return {
     ...(typeof name === "string" && { name: fitName(name, toolName) }),
-    ...(hasText && { arguments: objectText(typeof given === "string" ? given : (JSON.stringify(given) ?? "")) })
+    ...(hasText && {
+      arguments: objectText(typeof given === "string" ? withWholePairs(given) : stringify(given ?? null))
+    })
   }
 }
 

@@ -32,7 +32,11 @@ describe("a body of the Messages dialect", () => {
         { role: "system", content: [{ type: "text", text: "Now in French.", of_tomorrow: 1 }] },
         { role: "assistant", content: "Soleil.", of_tomorrow: [null] }
       ],
-      tools: [tool, { type: "bash_20250124", name: "bash" }, { type: "custom", name: "b", input_schema: {} }],
+      tools: [
+        tool,
+        { type: "bash_20250124", name: "bash" },
+        { type: "custom", name: "b", input_schema: { type: "object" } }
+      ],
       tool_choice: { type: "auto", disable_parallel_tool_use: true },
       metadata: { user_id: "u" },
       temperature: 1,

@@ -23,7 +23,7 @@ const question = { role: "user", content: [{ type: "input_text", text: "Weather 
 const itemsOf = (input: ReadonlyArray<unknown>, quirks = usual): unknown =>
   Object(encode({ ...asked, input }, {}, {}, quirks)).input
 
-const tool = { type: "function", name: "get_weather", parameters: {}, strict: false }
+const tool = { type: "function", name: "get_weather", parameters: { type: "object", properties: {} }, strict: false }
 const patch = {
   type: "custom",
   name: "apply_patch",
@@ -60,7 +60,10 @@ describe("a body of the Responses dialect", () => {
       parallel_tool_calls: false,
       include: ["reasoning.encrypted_content"],
       reasoning: { effort: "minimal", summary: "detailed", context: "all_turns" },
-      text: { verbosity: "low", format: { type: "json_schema", name: "n", schema: {}, strict: true } },
+      text: {
+        verbosity: "low",
+        format: { type: "json_schema", name: "n", schema: { type: "object", properties: {} }, strict: true }
+      },
       prompt_cache_key: "k",
       prompt_cache_retention: "24h",
       metadata: { a: "b" },
@@ -170,7 +173,7 @@ describe("a body of the Responses dialect", () => {
       ...item,
       call_id
     }))
-    const [first, second] = JSON.stringify(itemsOf([call, output])).match(/call_[\w-]{43}(?=")/g) ?? []
+    const [first, second] = JSON.stringify(itemsOf([call, output])).match(/call_[a-zA-Z0-9]{24}(?=")/g) ?? []
     assert.isString(first)
     assert.strictEqual(first, second)
   })

@@ -83,10 +83,9 @@ describe("a request to an openai-responses host", () => {
         { role: "assistant", content: "I look." },
         { type: "function_call", call_id: "c", name: "f", arguments: "{}" },
         { type: "function_call", call_id: "d", name: "g", arguments: "{}" },
-        { type: "function_call_output", call_id: "c", output: "ab" },
+        { type: "function_call_output", call_id: "c", output: "a\nb" },
         { type: "function_call_output", call_id: "d", output: "" },
         { role: "developer", content: [{ type: "input_text", text: "Later." }] },
-        { role: "assistant", content: "" },
         { role: "user", content: "ok" }
       ],
       store: false,
@@ -94,7 +93,7 @@ describe("a request to an openai-responses host", () => {
       stream: true,
       tools: [
         { type: "function", name, description, parameters, strict: false },
-        { type: "function", name: "bare", parameters: { type: "object", properties: {} }, strict: true },
+        { type: "function", name: "bare", parameters: { type: "object", properties: {} }, strict: false },
         search
       ],
       tool_choice: { type: "function", name: "bare" },
@@ -124,7 +123,7 @@ describe("a request to an openai-responses host", () => {
   )
 
   it("has a schema flat, and strict only where asked", () => {
-    const schema = { type: "object" }
+    const schema = { type: "object", properties: {}, additionalProperties: false }
     const format = (more: object) =>
       bodyOf({ responseFormat: { type: "json_schema", json_schema: { name: "n", schema, ...more } } })
     const flat = { type: "json_schema", name: "n", schema }
@@ -161,7 +160,7 @@ describe("a request to an openai-responses host", () => {
     const fits = "c".repeat(64)
     assert.deepStrictEqual(idsFor(fits), [fits, fits])
     const [call = "", result] = idsFor(`${fits}d`)
-    assert.match(call, /^call_[\w-]{43}$/)
+    assert.match(call, /^call_[a-zA-Z0-9]{24}$/)
     assert.strictEqual(result, call)
     assert.notDeepEqual(idsFor(`${fits}e`), [call, call])
   })
