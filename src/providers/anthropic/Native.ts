@@ -83,14 +83,47 @@ const toolFields = ({ tool_choice, tools }: Body, request: Call["request"]): Fie
 const callId = (id: unknown): unknown =>
   typeof id === "string" && !/^[a-zA-Z0-9_-]{1,64}$/.test(id) ? replaceCallId(id) : id
 
+/** A source that no host of this API named cannot be sent back to one. */
+const isSigned = ({ encrypted_index }: Fields): boolean => encrypted_index !== unsigned
+
+const encodeText = (block: Fields): ReadonlyArray<Fields> => {
+  const { citations, text, type } = block
+  const named = type === "text" ? block : { ...block, type: "text" }
+  const all = asRecords(citations)
+  const signed = all.filter(isSigned)
+  if (signed.length === all.length) return [named]
+  // The gateway's own block for sources without a text: an empty one is refused.
+  if (text === "") return []
+  return [signed.length === 0 ? without(named, ["citations"]) : { ...named, citations: signed }]
+}
+
+const textTypes: ReadonlySet<unknown> = new Set(["text", "input_text", "output_text"])
+
+/** Blocks within a result, or of the system prompt. */
+const encodeTexts = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
+  blocks.flatMap(
+    (block): ReadonlyArray<unknown> =>
+      Predicate.isRecord(block) && textTypes.has(block.type) ? encodeText(block) : [block]
+  )
+
 const encodeBlock = (block: Fields): ReadonlyArray<Fields> => {
   switch (block.type) {
+    case "text":
+    case "input_text":
+    case "output_text":
+      return encodeText(block)
     case "thinking":
       return block.signature === unsigned ? [] : [block]
     case "tool_use":
       return [{ ...block, id: callId(block.id) }]
     case "tool_result":
-      return [{ ...block, tool_use_id: callId(block.tool_use_id) }]
+      return [
+        {
+          ...block,
+          tool_use_id: callId(block.tool_use_id),
+          ...(Array.isArray(block.content) && { content: encodeTexts(block.content) })
+        }
+      ]
     case "tool_addition": {
       const { definition, type } = asFields(block.tool)
       return type === "tool_reference" || (definition !== undefined && isClientTool(asFields(definition)))
@@ -131,6 +164,12 @@ const editsOf = (management: unknown, isThinkingOff: boolean): Fields | undefine
   return edits.length === 0 ? undefined : { ...asFields(management), edits }
 }
 
+/** With the nearest effort that the model has, or without one. */
+const fitEffort = (config: unknown, effort: NativeRequest["effort"]): Fields => {
+  if (effort === undefined || !Predicate.isRecord(config)) return {}
+  return { output_config: effort === "none" ? without(config, ["effort"]) : { ...config, effort } }
+}
+
 const encode = ({ isStream, options, quirks, request, route }: Call, body: Body): object => {
   const given = Predicate.isRecord(body.thinking) ? body.thinking : undefined
   const thinking = given && quirks.thinking ? thinkingWithin(given, body, request.maxTokens) : undefined
@@ -140,11 +179,13 @@ const encode = ({ isStream, options, quirks, request, route }: Call, body: Body)
     ...without(body, [...refused, "context_management", "stream", "thinking", "tool_choice", "tools"]),
     model: route.model,
     max_tokens: request.maxTokens,
+    ...fitEffort(body.output_config, request.native?.effort),
     ...(body.service_tier !== undefined && { service_tier: "standard_only" }),
     ...(isStream && { stream: true }),
     ...(thinking && { thinking }),
     ...(context_management && { context_management }),
     ...toolFields(body, request),
+    ...(Array.isArray(body.system) && { system: encodeTexts(body.system) }),
     messages: asList(body.messages).flatMap((message) => encodeMessage(message, quirks.thinking))
   }
   return markNative(encoded, options, request)
