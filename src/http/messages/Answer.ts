@@ -8,6 +8,7 @@ import {
   type Usage,
   unsigned
 } from "../../domain/Chat.ts"
+import { parseExact } from "../../domain/JsonText.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
 import { reportedUsage } from "../chat/ReportedUsage.ts"
@@ -72,10 +73,13 @@ export const citationJson = ({ quote = "", title, url }: Citation) => ({
 /** A model may reason without being asked, and clients that did not ask expect no such block. */
 export const showsThinking = ({ reasoningEffort }: ChatRequest): boolean => reasoningEffort !== undefined
 
+/** Writing the answer recurses. */
+const maxLevels = 1_000
+
 /** A call that was cut short has no whole arguments. */
 const inputOf = (text: string): JsonObject => {
   try {
-    const input: unknown = JSON.parse(text)
+    const input = parseExact(text, maxLevels)
     return isObject(input) ? input : {}
   } catch {
     return {}

@@ -1,5 +1,6 @@
 import { Schema } from "effect"
 import { Anything, Integer } from "../../domain/Constraints.ts"
+import { Hint } from "../errors/ErrorMessages.ts"
 import { AnyObject, otherThan, Tokens } from "../schema/SharedFields.ts"
 
 const messagesErrorTypes = [
@@ -19,7 +20,8 @@ export const MessagesError = Schema.Struct({
   type: Schema.Literal("error"),
   error: Schema.Struct({
     type: Schema.Literal(...messagesErrorTypes),
-    message: Schema.String.annotations({ description: "For people." })
+    message: Schema.String.annotations({ description: "For people." }),
+    hint: Hint
   }),
   request_id: Schema.optional(Schema.String)
 }).annotations({ identifier: "MessagesError", description: "Every error of the Messages API." })

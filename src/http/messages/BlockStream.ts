@@ -1,10 +1,11 @@
 import { type ChatEvent, type Citation, callIdOnWire, unsigned } from "../../domain/Chat.ts"
 import { JsonProgress } from "../../domain/JsonProgress.ts"
+import { stringify } from "../../domain/JsonSource.ts"
 import type { JsonObject } from "../body/Guards.ts"
 import { frame } from "../chat/Sse.ts"
 import { citationJson } from "./Answer.ts"
 
-export const frameOf = (event: JsonObject): string => frame(String(event.type), JSON.stringify(event))
+export const frameOf = (event: JsonObject): string => frame(String(event.type), stringify(event))
 
 type CallEvent = Extract<ChatEvent, { readonly type: "tool_call" }>
 type TextKind = "text" | "thinking"
