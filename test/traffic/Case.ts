@@ -150,8 +150,8 @@ const Expected = Schema.Struct({
   on: optional(On),
   answer: optional(Answer),
   sent: optional(Sent),
-  /** Nano-USD, tokens at the prices of `Gateway.ts`, or `free`. */
-  charge: optional(Schema.Union(Schema.Literal("free"), Schema.Number, Usage)),
+  /** Nano-USD, tokens at the prices of `Gateway.ts`, `hold` (all of it), or `free`. */
+  charge: optional(Schema.Union(Schema.Literal("free", "hold"), Schema.Number, Usage)),
   cost: optional(Schema.Union(Schema.Number, Usage)),
   notes: optional(Strings),
   lacks_notes: optional(Strings),
