@@ -1,6 +1,6 @@
 import { Effect, Either, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
-import { keepSource, stringify } from "../../domain/JsonSource.ts"
+import { keepSource } from "../../domain/JsonSource.ts"
 import type { ProviderAccount, Route } from "../../domain/Model.ts"
 import type {
   ChatAdapter,
@@ -13,7 +13,7 @@ import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, type Fields, LargeJson, parseAnswer, parseJson, pick } from "../client/Json.ts"
+import { asFields, type Fields, jsonBody, parseAnswer, parseJson, pick } from "../client/Json.ts"
 import { withReason } from "../client/Reason.ts"
 import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
@@ -105,15 +105,11 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       return format.native.accepts(native.body, route, options) ? native : undefined
     }
 
-    const write = ({ request }: Call, value: object) =>
-      request.isLarge === true ? new LargeJson(value) : stringify(value)
+    const write = ({ native, request }: Call, value: object) =>
+      jsonBody(keepSource(native?.body, value), request.isLarge === true)
 
     const encode = (call: Call): Encoded => {
-      const { native } = call
-      const value =
-        native && format.native
-          ? keepSource(native.body, format.native.encode(call, native.body))
-          : format.encode(call)
+      const value = call.native && format.native ? format.native.encode(call, call.native.body) : format.encode(call)
       return { call, body: write(call, value) }
     }
 

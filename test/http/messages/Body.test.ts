@@ -278,10 +278,7 @@ describe("a body of the Messages API", () => {
     [
       "has no picture in a picture",
       user({ ...png, source: { type: "url", url: "ftp://x" } }),
-      [
-        unusableReference,
-        explainReference(referenceProblems.neitherUrl, "The image of `messages.0.content.0`")
-      ]
+      [unusableReference, explainReference(referenceProblems.neitherUrl, "The image of `messages.0.content.0`")]
     ]
   ])("is refused where it %s, which JSON Schema cannot express", (_, body, words) => {
     assert.deepStrictEqual(judged(body).slice(2), [words].flat())
