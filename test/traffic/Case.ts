@@ -134,7 +134,9 @@ const Sent = Schema.Struct({
   contains: optional(Strings),
   lacks: optional(Strings),
   /** The exact JSON of the value at a path, such as `tools.0.function.parameters`. */
-  exact: optional(Schema.Record({ key: Schema.String, value: Schema.String }))
+  exact: optional(Schema.Record({ key: Schema.String, value: Schema.String })),
+  /** Paths of which all have the same value. */
+  same: optional(Schema.Array(Strings))
 })
 export type Sent = typeof Sent.Type
 

@@ -285,7 +285,7 @@ export class TrafficGateway extends Context.Tag("test/traffic/TrafficGateway")<
   Served.Customer & Pick<TrafficCatalog["Type"], "invalid">
 >() {}
 
-const customer = Effect.all([Served.customer({ nanoUsd: 1_000_000_000_000n }), TrafficCatalog]).pipe(
+const customer = Effect.all([Served.customer({ nanoUsd: 1_000_000_000_000n, rpm: 1_000_000 }), TrafficCatalog]).pipe(
   Effect.map(([payer, { invalid }]) => ({ ...payer, invalid }))
 )
 

@@ -111,14 +111,19 @@ interface Tried {
 const sentProblems = (expected: Expected, received: ReadonlyArray<Received>): ReadonlyArray<string> =>
   received.flatMap((request) => {
     const { body, refused, text, wire } = request
-    const { body: wanted, contains = [], exact = {}, lacks = [], reads } = expected.sent ?? {}
-    const texts = Object.keys(exact).length > 0 ? textsIn(text) : new Map<string, string>()
+    const { body: wanted, contains = [], exact = {}, lacks = [], reads, same = [] } = expected.sent ?? {}
+    const texts = Object.keys(exact).length + same.length > 0 ? textsIn(text) : new Map<string, string>()
     const problems = [
       ...refused,
       ...(reads === undefined ? [] : differences(wireOf(wire).understand(request), reads, "sent")),
       ...(wanted === undefined ? [] : differences(body, wanted, "sent")),
       ...contains.filter((part) => !text.includes(part)).map((part) => `sent lacks ${part}`),
       ...lacks.filter((part) => text.includes(part)).map((part) => `sent contains ${part}`),
+      ...same.flatMap(([first = "", ...others]) =>
+        others
+          .filter((path) => texts.get(path) === undefined || texts.get(path) !== texts.get(first))
+          .map((path) => `sent ${path}: ${texts.get(path)}, but ${first}: ${texts.get(first)}`)
+      ),
       ...Object.entries(exact).flatMap(([at, value]) =>
         compact(texts.get(at) ?? "") === compact(value) ? [] : [`sent ${at}: ${texts.get(at)} instead of ${value}`]
       )
