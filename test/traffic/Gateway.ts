@@ -1,0 +1,232 @@
+/** `TrafficGateway`: one gateway for all cases, over one host that answers each route as its case says. */
+
+import { createServer } from "node:http"
+import { Context, Effect, Layer } from "effect"
+import { type ChatWire, record } from "../contracts/ChatHosts.ts"
+import * as Served from "../harness/gateway/ServedGateway.ts"
+import { listen } from "../harness/Listening.ts"
+import { chatWires } from "../providers/ChatWires.ts"
+import { type Case, type Dialect, dialects, list, type On, type Reply, type Route, type Wire, wires } from "./Case.ts"
+import { hasReply, replyOf } from "./Replies.ts"
+import { canSay } from "./Requests.ts"
+import { refusedBy, toolNamesOn } from "./VendorRules.ts"
+
+/** Nano-USD per token. Costs are half of it. */
+export const prices = {
+  prompt: 1_000n,
+  completion: 5_000n,
+  cached: 100n,
+  cache_write: 1_250n,
+  cache_write_hour: 2_000n
+}
+
+/** A case in one dialect over one wire, whole or streamed. */
+export interface Combination {
+  readonly of: Case
+  readonly dialect: Dialect
+  readonly wire: Wire
+  readonly stream: boolean
+  readonly isNative: boolean
+  readonly model: string
+  readonly routes: ReadonlyArray<Required<Pick<Route, "upstream">> & Route & { readonly wire: Wire }>
+}
+
+/** What reached a host. */
+export interface Received {
+  readonly wire: Wire
+  readonly route: number
+  readonly path: string
+  readonly body: unknown
+  readonly text: string
+  readonly headers: NodeJS.Dict<ReadonlyArray<string> | string>
+  /** What the vendor refuses of it. */
+  readonly refused: ReadonlyArray<string>
+}
+
+const wireOf = (name: Wire): ChatWire => {
+  const wire = chatWires.find(({ adapter }) => adapter === name)
+  if (wire === undefined) throw new Error(`no wire ${name}`)
+  return wire
+}
+
+export { wireOf }
+
+const natives: Partial<Record<Dialect, Wire>> = { responses: "openai-responses", messages: "anthropic" }
+
+export const isOn = (
+  { dialects, native, streamed, wires }: On,
+  { dialect, isNative, stream, wire }: Pick<Combination, "dialect" | "isNative" | "stream" | "wire">
+): boolean =>
+  (dialects?.includes(dialect) ?? true) &&
+  (wires?.includes(wire) ?? true) &&
+  (streamed ?? stream) === stream &&
+  (native ?? isNative) === isNative
+
+const routesOf = (of: Case, wire: Wire): Combination["routes"] => [
+  {
+    wire,
+    upstream: of.upstream ?? { text: "Fine." },
+    ...(of.options && { options: of.options }),
+    ...(of.route && { route: of.route })
+  },
+  ...(of.then ?? []).map((route) => ({ upstream: { text: "Fine." }, ...route, wire: route.wire ?? wire }))
+]
+
+const hasFormat = ({ request }: Case) => request?.format !== undefined
+
+/** Every way to try a case. */
+export const combinationsOf = (of: Case): ReadonlyArray<Combination> =>
+  wires.flatMap((wire) =>
+    dialects.flatMap((dialect) =>
+      [false, true].flatMap((stream) => {
+        const isNative = natives[dialect] === wire
+        const one = { dialect, wire, stream, isNative }
+        const routes = routesOf(of, wire)
+        const isTried =
+          canSay(dialect, of.request ?? {}) &&
+          isOn(of.on ?? {}, one) &&
+          !(of.except ?? []).some((on) => isOn(on, one)) &&
+          routes.every((route) => list(route.upstream).every((reply) => hasReply(reply, route.wire, stream))) &&
+          (!hasFormat(of) || wire !== "anthropic")
+        const model = `${of.id}.${wire}.${dialect}.${stream ? "streamed" : "whole"}`
+        return isTried ? [{ of, ...one, model, routes }] : []
+      })
+    )
+  )
+
+const features = ["tools", "vision", "response_format", "web_search"] as const
+const optionsOn = (options: Route["options"], wire: Wire) => options?.[wire] ?? {}
+
+const entryOf = ({ model, of, routes }: Combination) => {
+  const all = routes.map(({ wire }) => wireOf(wire).has.features)
+  const hasAll = (feature: (typeof all)[number][number]) => all.every((has) => has.includes(feature))
+  return {
+    id: model,
+    surface: "chat",
+    family: hasAll("sampling") ? "sampling" : "plain",
+    context_length: 200_000,
+    max_output: 8_000,
+    pricing: pricing(1),
+    reasoning: ["low", "medium", "high"],
+    capabilities: features.filter((feature) => feature !== "web_search" && hasAll(feature)),
+    image_tokens: 1_000,
+    created: "2026-01-01",
+    routes: routes.map(({ options, route, wire }, index) => ({
+      provider: wire,
+      model: `${model}.${index}`,
+      preference: index + 1,
+      cost: pricing(2),
+      options: optionsOn(options, wire),
+      ...route
+    })),
+    ...of.model
+  }
+}
+
+const pricing = (divisor: number) => {
+  const usd = (price: bigint) => Number(price) / 1_000 / divisor
+  return {
+    prompt_per_1m_usd: usd(prices.prompt),
+    completion_per_1m_usd: usd(prices.completion),
+    cached_prompt_per_1m_usd: usd(prices.cached),
+    cache_write_per_1m_usd: usd(prices.cache_write),
+    cache_write_1h_per_1m_usd: usd(prices.cache_write_hour)
+  }
+}
+
+const catalogOf = (url: string, all: ReadonlyArray<Combination>) =>
+  JSON.stringify({
+    providers: Object.fromEntries(
+      wires.map((wire) => [wire, { adapter: wire, base_url: `${url}${wireOf(wire).basePath}`, credential: "HOST_KEY" }])
+    ),
+    families: {
+      sampling: { sampling: true, max_output_policy: "clamp" },
+      plain: { sampling: false, max_output_policy: "clamp" }
+    },
+    models: all.map(entryOf)
+  })
+
+/** What every host received, by the model asked for, in order. */
+export class Hosts extends Context.Tag("test/traffic/Hosts")<
+  Hosts,
+  { readonly url: string; readonly received: (model: string) => ReadonlyArray<Received> }
+>() {}
+
+/** The route's model stands in the body, or in Gemini's path. */
+const upstreamModel = (path: string, body: unknown): string => {
+  const { model } = record(body)
+  if (typeof model === "string") return model
+  return decodeURIComponent(/\/models\/(.*):\w+/.exec(path)?.[1] ?? "")
+}
+
+const parsed = (text: string): unknown => {
+  try {
+    return JSON.parse(text)
+  } catch {
+    return undefined
+  }
+}
+
+const hosts = (all: ReadonlyArray<Combination>) =>
+  Layer.scoped(
+    Hosts,
+    Effect.gen(function* () {
+      const byModel = new Map(all.map((one) => [one.model, one]))
+      const received = new Map<string, Array<Received>>()
+      const answer = (path: string, headers: Received["headers"], text: string) => {
+        const body = parsed(text)
+        const named = upstreamModel(path, body)
+        const dot = named.lastIndexOf(".")
+        const one = byModel.get(named.slice(0, dot))
+        const index = Number(named.slice(dot + 1))
+        const route = one?.routes[index]
+        if (one === undefined || route === undefined) return undefined
+        const { wire } = route
+        const isNative = natives[one.dialect] === wire
+        const refused = refusedBy(wire, body, text, { isNative, ...one.of })
+        const before = received.get(one.model) ?? []
+        const replies: ReadonlyArray<Reply> = list(route.upstream)
+        const reply = replies[before.filter((request) => request.route === index).length] ?? replies.at(-1) ?? {}
+        received.set(one.model, [...before, { wire, route: index, path, body, text, headers, refused }])
+        const host = wireOf(wire)
+        if (refused.length > 0) {
+          const { body: error } = host.refuse("request")
+          return { status: 400, type: "application/json", headers: {}, text: JSON.stringify(error), cut: false }
+        }
+        const isStream = host.wantsStream({ path, body } as Parameters<ChatWire["wantsStream"]>[0])
+        return replyOf(host, wire, reply, toolNamesOn(wire, body), isStream)
+      }
+      const server = createServer((request, response) => {
+        const chunks: Array<Buffer> = []
+        request.on("data", (chunk: Buffer) => chunks.push(chunk))
+        request.on("end", () => {
+          const reply = answer(request.url ?? "", request.headers, Buffer.concat(chunks).toString("utf8"))
+          if (reply === undefined) {
+            response.writeHead(599).end()
+            return
+          }
+          response.writeHead(reply.status, { "content-type": reply.type, ...reply.headers })
+          if (!reply.cut) response.end(reply.text)
+          else response.write(reply.text, () => response.socket?.destroy())
+        })
+      })
+      const port = yield* listen(server)
+      return { url: `http://127.0.0.1:${port}`, received: (model) => received.get(model) ?? [] }
+    })
+  ).pipe(Layer.orDie)
+
+/** A customer of the gateway, whose catalog has a model for every combination. */
+export class TrafficGateway extends Context.Tag("test/traffic/TrafficGateway")<TrafficGateway, Served.Customer>() {}
+
+export const layer = (all: ReadonlyArray<Combination>) =>
+  Layer.effect(TrafficGateway, Served.customer({ nanoUsd: 1_000_000_000_000n })).pipe(
+    Layer.provideMerge(
+      Served.layer(
+        Effect.map(Hosts, ({ url }) => ({
+          catalog: catalogOf(url, all),
+          env: { HOST_KEY: "sk-host", LOG_LEVEL: "none", FETCH_ALLOW: "127.0.0.1" }
+        }))
+      )
+    ),
+    Layer.provideMerge(hosts(all))
+  )
