@@ -172,11 +172,14 @@ export const joined = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
   const finishes = events.filter((event) => event.type === "finish")
   assert.strictEqual(finishes.length, 1, "a whole stream finishes once")
   const usage = events.findLast((event) => event.type === "usage")
+  const unread = events.flatMap((event) => (event.type === "unread" ? [event.unread] : []))
   return {
     content: text("content") === "" && calls.length > 0 ? null : text("content"),
     reasoning: text("reasoning") || undefined,
     toolCalls: calls,
     finish: finishes[0]?.reason ?? "stop",
+    ...(unread.length > 0 && { unread }),
+    ...(finishes[0]?.isUnbilled && { isUnbilled: true }),
     usage: usage?.usage
   }
 }

@@ -150,7 +150,7 @@ const messagesWhole = (answer: ReadAnswer, body: Fields, json: string) => {
   messagesEnd(answer, body)
 }
 
-const wholes = { chat: chatWhole, responses: responsesWhole, messages: messagesWhole }
+const wholes = { chat: chatWhole, responses: responsesWhole, messages: messagesWhole, api: () => undefined }
 
 interface Event {
   readonly name: string | undefined
@@ -315,7 +315,12 @@ const messagesStream = (answer: ReadAnswer, events: ReadonlyArray<Event>) => {
   answer.citations = citations
 }
 
-const streams = { chat: chatStream, responses: responsesStream, messages: messagesStream }
+const streams = {
+  chat: chatStream,
+  responses: responsesStream,
+  messages: messagesStream,
+  api: ({ problems }: ReadAnswer) => void problems.push("a stream")
+}
 
 /** Fails where the text is no JSON or no events. */
 export const read = (dialect: Dialect, status: number, contentType: string, text: string): ReadAnswer => {

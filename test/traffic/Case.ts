@@ -6,10 +6,14 @@ import { Schema } from "effect"
 import { parse } from "yaml"
 
 export const dialects = ["chat", "responses", "messages"] as const
-export type Dialect = (typeof dialects)[number]
+/** `api`: any other endpoint, whose answer is read as it is. */
+export type Dialect = (typeof dialects)[number] | "api"
 
 export const wires = ["openai-chat", "openai-responses", "anthropic", "gemini"] as const
-export type Wire = (typeof wires)[number]
+/** Of images. */
+export const mediaWires = ["openai-images"] as const
+export type ChatWireName = (typeof wires)[number]
+export type Wire = ChatWireName | (typeof mediaWires)[number]
 
 const optional = <A, I>(schema: Schema.Schema<A, I>) => Schema.optionalWith(schema, { exact: true })
 const Strings = Schema.Array(Schema.String)
@@ -17,13 +21,19 @@ const Fields = Schema.Record({ key: Schema.String, value: Schema.Unknown })
 /** An object, or its JSON as text. */
 const Json = Schema.Union(Fields, Schema.String)
 const perDialect = <A, I>(schema: Schema.Schema<A, I>) =>
-  Schema.Struct({ chat: optional(schema), responses: optional(schema), messages: optional(schema) })
+  Schema.Struct({
+    chat: optional(schema),
+    responses: optional(schema),
+    messages: optional(schema),
+    api: optional(schema)
+  })
 const perWire = <A, I>(schema: Schema.Schema<A, I>) =>
   Schema.Struct({
     "openai-chat": optional(schema),
     "openai-responses": optional(schema),
     anthropic: optional(schema),
-    gemini: optional(schema)
+    gemini: optional(schema),
+    "openai-images": optional(schema)
   })
 
 const Tool = Schema.Struct({
@@ -106,7 +116,7 @@ export type Reply = typeof Reply.Type
 const Replies = Schema.Union(Reply, Schema.Array(Reply))
 
 const Route = Schema.Struct({
-  wire: optional(Schema.Literal(...wires)),
+  wire: optional(Schema.Literal(...wires, ...mediaWires)),
   options: optional(perWire(Fields)),
   /** Further fields of the route in the catalog. */
   route: optional(Fields),
@@ -129,8 +139,8 @@ const Sent = Schema.Struct({
 export type Sent = typeof Sent.Type
 
 const On = Schema.Struct({
-  dialects: optional(Schema.Array(Schema.Literal(...dialects))),
-  wires: optional(Schema.Array(Schema.Literal(...wires))),
+  dialects: optional(Schema.Array(Schema.Literal(...dialects, "api"))),
+  wires: optional(Schema.Array(Schema.Literal(...wires, ...mediaWires))),
   streamed: optional(Schema.Boolean),
   native: optional(Schema.Boolean)
 })
@@ -140,9 +150,9 @@ const Expected = Schema.Struct({
   on: optional(On),
   answer: optional(Answer),
   sent: optional(Sent),
-  /** Tokens at the prices of `Gateway.ts`, or `free`. */
-  charge: optional(Schema.Union(Schema.Literal("free"), Usage)),
-  cost: optional(Usage),
+  /** Nano-USD, tokens at the prices of `Gateway.ts`, or `free`. */
+  charge: optional(Schema.Union(Schema.Literal("free"), Schema.Number, Usage)),
+  cost: optional(Schema.Union(Schema.Number, Usage)),
   notes: optional(Strings),
   lacks_notes: optional(Strings),
   /** What the log says of each attempt, in order. */
@@ -155,6 +165,8 @@ export type Expected = typeof Expected.Type
 
 const caseFields = {
   why: optional(Schema.String),
+  /** The request goes to this endpoint, and from there over this adapter. */
+  api: optional(Schema.Struct({ path: Schema.String, adapter: Schema.Literal(...mediaWires, ...wires) })),
   on: optional(On),
   /** Combinations that the case leaves out. */
   except: optional(Schema.Array(On)),
@@ -165,7 +177,7 @@ const caseFields = {
   request: optional(Request),
   upstream: optional(Replies),
   /** The routes after the first, for failovers. */
-  then: optional(Schema.Array(Route)),
+  failover: optional(Schema.Array(Route)),
   /** Rules of vendors that the host does not enforce: see `VendorRules.ts`. */
   waives: optional(Strings),
   /** Rules that only some hosts have. */

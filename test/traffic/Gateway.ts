@@ -1,13 +1,24 @@
 /** `TrafficGateway`: one gateway for all cases, over one host that answers each route as its case says. */
 
-import { createServer } from "node:http"
 import { Context, Effect, Layer } from "effect"
 import { type ChatWire, record } from "../contracts/ChatHosts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
-import { listen } from "../harness/Listening.ts"
+import * as Fake from "../harness/upstream/FakeUpstream.ts"
 import { chatWires } from "../providers/ChatWires.ts"
-import { type Case, type Dialect, dialects, list, type On, type Reply, type Route, type Wire, wires } from "./Case.ts"
-import { hasReply, replyOf } from "./Replies.ts"
+import {
+  type Case,
+  type ChatWireName,
+  type Dialect,
+  dialects,
+  list,
+  mediaWires,
+  type On,
+  type Reply,
+  type Route,
+  type Wire,
+  wires
+} from "./Case.ts"
+import { hasReply, plainReply, replyOf } from "./Replies.ts"
 import { canSay } from "./Requests.ts"
 import { refusedBy, toolNamesOn } from "./VendorRules.ts"
 
@@ -31,25 +42,23 @@ export interface Combination {
   readonly routes: ReadonlyArray<Required<Pick<Route, "upstream">> & Route & { readonly wire: Wire }>
 }
 
+const isChatWire = (wire: Wire): wire is ChatWireName => wires.some((name) => name === wire)
+
 /** What reached a host. */
-export interface Received {
+export interface Received extends Fake.Received {
   readonly wire: Wire
   readonly route: number
-  readonly path: string
-  readonly body: unknown
   readonly text: string
-  readonly headers: NodeJS.Dict<ReadonlyArray<string> | string>
   /** What the vendor refuses of it. */
   readonly refused: ReadonlyArray<string>
 }
 
-const wireOf = (name: Wire): ChatWire => {
+/** Of chats. */
+export const wireOf = (name: Wire): ChatWire => {
   const wire = chatWires.find(({ adapter }) => adapter === name)
   if (wire === undefined) throw new Error(`no wire ${name}`)
   return wire
 }
-
-export { wireOf }
 
 const natives: Partial<Record<Dialect, Wire>> = { responses: "openai-responses", messages: "anthropic" }
 
@@ -69,13 +78,21 @@ const routesOf = (of: Case, wire: Wire): Combination["routes"] => [
     ...(of.options && { options: of.options }),
     ...(of.route && { route: of.route })
   },
-  ...(of.then ?? []).map((route) => ({ upstream: { text: "Fine." }, ...route, wire: route.wire ?? wire }))
+  ...(of.failover ?? []).map((route) => ({ upstream: { text: "Fine." }, ...route, wire: route.wire ?? wire }))
 ]
 
 const hasFormat = ({ request }: Case) => request?.format !== undefined
 
+const oneOf = (of: Case, wire: Wire): Combination => {
+  const routes = routesOf(of, wire)
+  return { of, dialect: "api", wire, stream: false, isNative: false, model: of.id, routes }
+}
+
 /** Every way to try a case. */
 export const combinationsOf = (of: Case): ReadonlyArray<Combination> =>
+  of.api === undefined ? chatsOf(of) : [oneOf(of, of.api.adapter)]
+
+const chatsOf = (of: Case): ReadonlyArray<Combination> =>
   wires.flatMap((wire) =>
     dialects.flatMap((dialect) =>
       [false, true].flatMap((stream) => {
@@ -97,6 +114,28 @@ export const combinationsOf = (of: Case): ReadonlyArray<Combination> =>
 const features = ["tools", "vision", "response_format", "web_search"] as const
 const optionsOn = (options: Route["options"], wire: Wire) => options?.[wire] ?? {}
 
+const mediaEntryOf = ({ model, of, routes }: Combination) => ({
+  id: model,
+  surface: "image",
+  edit: true,
+  routes: routes.map((route, index) => routeEntry(model, route, index, {})),
+  ...of.model
+})
+
+const routeEntry = (
+  model: string,
+  { options, route, wire }: Combination["routes"][number],
+  index: number,
+  cost: object
+) => ({
+  provider: wire,
+  model: `${model}.${index}`,
+  preference: index + 1,
+  options: optionsOn(options, wire),
+  ...cost,
+  ...route
+})
+
 const entryOf = ({ model, of, routes }: Combination) => {
   const all = routes.map(({ wire }) => wireOf(wire).has.features)
   const hasAll = (feature: (typeof all)[number][number]) => all.every((has) => has.includes(feature))
@@ -111,14 +150,7 @@ const entryOf = ({ model, of, routes }: Combination) => {
     capabilities: features.filter((feature) => feature !== "web_search" && hasAll(feature)),
     image_tokens: 1_000,
     created: "2026-01-01",
-    routes: routes.map(({ options, route, wire }, index) => ({
-      provider: wire,
-      model: `${model}.${index}`,
-      preference: index + 1,
-      cost: pricing(2),
-      options: optionsOn(options, wire),
-      ...route
-    })),
+    routes: routes.map((route, index) => routeEntry(model, route, index, { cost: pricing(2) })),
     ...of.model
   }
 }
@@ -137,13 +169,16 @@ const pricing = (divisor: number) => {
 const catalogOf = (url: string, all: ReadonlyArray<Combination>) =>
   JSON.stringify({
     providers: Object.fromEntries(
-      wires.map((wire) => [wire, { adapter: wire, base_url: `${url}${wireOf(wire).basePath}`, credential: "HOST_KEY" }])
+      [...wires, ...mediaWires].map((wire) => {
+        const basePath = isChatWire(wire) ? wireOf(wire).basePath : "/v1"
+        return [wire, { adapter: wire, base_url: `${url}${basePath}`, credential: "HOST_KEY" }]
+      })
     ),
     families: {
       sampling: { sampling: true, max_output_policy: "clamp" },
       plain: { sampling: false, max_output_policy: "clamp" }
     },
-    models: all.map(entryOf)
+    models: all.map((one) => (isChatWire(one.wire) ? entryOf(one) : mediaEntryOf(one)))
   })
 
 /** What every host received, by the model asked for, in order. */
@@ -152,19 +187,12 @@ export class Hosts extends Context.Tag("test/traffic/Hosts")<
   { readonly url: string; readonly received: (model: string) => ReadonlyArray<Received> }
 >() {}
 
-/** The route's model stands in the body, or in Gemini's path. */
-const upstreamModel = (path: string, body: unknown): string => {
+/** The route's model stands in the body as JSON or as a form, or in Gemini's path. */
+const upstreamModel = ({ body, path }: Fake.Received, text: string): string => {
   const { model } = record(body)
   if (typeof model === "string") return model
-  return decodeURIComponent(/\/models\/(.*):\w+/.exec(path)?.[1] ?? "")
-}
-
-const parsed = (text: string): unknown => {
-  try {
-    return JSON.parse(text)
-  } catch {
-    return undefined
-  }
+  const [, inForm] = /name="model"\r\n\r\n(.*)\r\n/.exec(text) ?? []
+  return inForm ?? decodeURIComponent(/\/models\/(.*):\w+/.exec(path)?.[1] ?? "")
 }
 
 const hosts = (all: ReadonlyArray<Combination>) =>
@@ -173,45 +201,39 @@ const hosts = (all: ReadonlyArray<Combination>) =>
     Effect.gen(function* () {
       const byModel = new Map(all.map((one) => [one.model, one]))
       const received = new Map<string, Array<Received>>()
-      const answer = (path: string, headers: Received["headers"], text: string) => {
-        const body = parsed(text)
-        const named = upstreamModel(path, body)
+      const answer = (request: Fake.Received) => {
+        const { body } = request
+        const text = request.bytes.toString("utf8")
+        const named = upstreamModel(request, text)
         const dot = named.lastIndexOf(".")
         const one = byModel.get(named.slice(0, dot))
         const index = Number(named.slice(dot + 1))
         const route = one?.routes[index]
         if (one === undefined || route === undefined) return undefined
         const { wire } = route
-        const isNative = natives[one.dialect] === wire
-        const refused = refusedBy(wire, body, text, { isNative, ...one.of })
         const before = received.get(one.model) ?? []
+        const refused = isChatWire(wire)
+          ? refusedBy(wire, body, text, { isNative: natives[one.dialect] === wire, ...one.of })
+          : []
+        received.set(one.model, [...before, { ...request, wire, route: index, text, refused }])
         const replies: ReadonlyArray<Reply> = list(route.upstream)
-        const reply = replies[before.filter((request) => request.route === index).length] ?? replies.at(-1) ?? {}
-        received.set(one.model, [...before, { wire, route: index, path, body, text, headers, refused }])
+        const reply = replies[before.filter((earlier) => earlier.route === index).length] ?? replies.at(-1) ?? {}
+        if (!isChatWire(wire)) return plainReply(reply[wire])
         const host = wireOf(wire)
-        if (refused.length > 0) {
-          const { body: error } = host.refuse("request")
-          return { status: 400, type: "application/json", headers: {}, text: JSON.stringify(error), cut: false }
-        }
-        const isStream = host.wantsStream({ path, body } as Parameters<ChatWire["wantsStream"]>[0])
-        return replyOf(host, wire, reply, toolNamesOn(wire, body), isStream)
+        if (refused.length > 0) return replyOf(host, wire, { refuse: "request" }, [], false)
+        return replyOf(host, wire, reply, toolNamesOn(wire, body), host.wantsStream(request))
       }
-      const server = createServer((request, response) => {
-        const chunks: Array<Buffer> = []
-        request.on("data", (chunk: Buffer) => chunks.push(chunk))
-        request.on("end", () => {
-          const reply = answer(request.url ?? "", request.headers, Buffer.concat(chunks).toString("utf8"))
-          if (reply === undefined) {
-            response.writeHead(599).end()
-            return
-          }
-          response.writeHead(reply.status, { "content-type": reply.type, ...reply.headers })
-          if (!reply.cut) response.end(reply.text)
-          else response.write(reply.text, () => response.socket?.destroy())
-        })
+      const { url } = yield* Fake.serving((response, request) => {
+        const reply = answer(request)
+        if (reply === undefined) {
+          response.writeHead(599).end()
+          return
+        }
+        response.writeHead(reply.status, { "content-type": reply.type, ...reply.headers })
+        if (!reply.cut) response.end(reply.text)
+        else response.write(reply.text, () => response.socket?.destroy())
       })
-      const port = yield* listen(server)
-      return { url: `http://127.0.0.1:${port}`, received: (model) => received.get(model) ?? [] }
+      return { url, received: (model) => received.get(model) ?? [] }
     })
   ).pipe(Layer.orDie)
 

@@ -25,7 +25,7 @@ const parsed = (text: string): unknown => {
   }
 }
 
-const readers: Readonly<Record<Dialect, (text: string) => Promise<Accumulated>>> = {
+const readers: Readonly<Record<Exclude<Dialect, "api">, (text: string) => Promise<Accumulated>>> = {
   chat: async (text) => {
     const stream = new OpenAI(options(text)).chat.completions.stream({ model: "m", messages: [] })
     const [choice] = (await stream.finalChatCompletion()).choices
@@ -63,7 +63,8 @@ const readers: Readonly<Record<Dialect, (text: string) => Promise<Accumulated>>>
 }
 
 /** Fails as the client does. */
-export const accumulate = (dialect: Dialect, text: string): Promise<Accumulated> => readers[dialect](text)
+export const accumulate = (dialect: Exclude<Dialect, "api">, text: string): Promise<Accumulated> =>
+  readers[dialect](text)
 
 /** The same of an answer that we read by ourselves. */
 export const asAccumulated = (answer: {

@@ -5,7 +5,7 @@ import type { Answer } from "../contracts/ChatHarness.ts"
 import { type ChatWire, record } from "../contracts/ChatHosts.ts"
 import { event as anthropicEvent } from "../providers/anthropic/Wire.ts"
 import { chunk } from "../providers/openai-chat/Wire.ts"
-import type { Call, RawReply, Reply, Usage, Wire } from "./Case.ts"
+import type { Call, ChatWireName, RawReply, Reply, Usage, Wire } from "./Case.ts"
 import { write } from "./Exact.ts"
 
 export interface Bytes {
@@ -32,7 +32,7 @@ const defaults = { prompt: 40, completion: 9 }
 export const usageIn = ({ usage = defaults }: Reply): Usage => usage
 
 /** How the vendor writes an ending. */
-const fields: Readonly<Record<Wire, { readonly finish: string; readonly usage: string }>> = {
+const fields: Readonly<Record<ChatWireName, { readonly finish: string; readonly usage: string }>> = {
   "openai-chat": { finish: "finish_reason", usage: "usage" },
   "openai-responses": { finish: "status", usage: "usage" },
   anthropic: { finish: "stop_reason", usage: "usage" },
@@ -40,7 +40,7 @@ const fields: Readonly<Record<Wire, { readonly finish: string; readonly usage: s
 }
 
 /** The same JSON with the vendor's own finish reason and usage, wherever it has one. */
-const override = (value: unknown, wire: Wire, raw: RawReply): unknown => {
+const override = (value: unknown, wire: ChatWireName, raw: RawReply): unknown => {
   if (Array.isArray(value)) return value.map((item) => override(item, wire, raw))
   if (!Predicate.isRecord(value)) return value
   const { finish, usage } = fields[wire]
@@ -53,7 +53,7 @@ const override = (value: unknown, wire: Wire, raw: RawReply): unknown => {
   )
 }
 
-const overrideEvent = (event: string, wire: Wire, raw: RawReply): string =>
+const overrideEvent = (event: string, wire: ChatWireName, raw: RawReply): string =>
   event.replace(
     /^data: (\{.*\})$/m,
     (_, data: string) => `data: ${JSON.stringify(override(JSON.parse(data), wire, raw))}`
@@ -79,7 +79,13 @@ const answerOf = (reply: Reply, toolNames: ReadonlyArray<string>, given: (text: 
 }
 
 /** An answer in no vendor's words, as the wire's own encoder writes it, with the arguments digit for digit. */
-const neutral = (wire: ChatWire, adapter: Wire, reply: Reply, toolNames: ReadonlyArray<string>, stream: boolean) => {
+const neutral = (
+  wire: ChatWire,
+  adapter: ChatWireName,
+  reply: Reply,
+  toolNames: ReadonlyArray<string>,
+  stream: boolean
+) => {
   const raw = reply[adapter] ?? {}
   const isText = adapter === "openai-chat" || adapter === "openai-responses" || (adapter === "anthropic" && stream)
   const kept: Array<string> = []
@@ -118,7 +124,7 @@ export const hasReply = (reply: Reply, wire: Wire, stream: boolean): boolean => 
 
 export const replyOf = (
   wire: ChatWire,
-  adapter: Wire,
+  adapter: ChatWireName,
   reply: Reply,
   toolNames: ReadonlyArray<string>,
   stream: boolean
@@ -143,4 +149,11 @@ export const replyOf = (
     return { status, type, headers, text: substitute(text), cut }
   }
   return { status, type, headers, text: neutral(wire, adapter, reply, toolNames, isStream), cut }
+}
+
+/** The reply of a host that no chat reaches. */
+export const plainReply = (reply: RawReply | undefined): Bytes => {
+  const { body, headers = {}, status = 200 } = reply ?? {}
+  const text = typeof body === "string" ? body : write(body)
+  return { status, type: "application/json", headers, text, cut: reply?.cut === true }
 }

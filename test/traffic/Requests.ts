@@ -126,9 +126,9 @@ const messages = (request: Request) => {
   }
 }
 
-const bodies = { chat, responses, messages }
+const bodies = { chat, responses, messages, api: () => ({}) }
 
-export const paths: Readonly<Record<Dialect, string>> = {
+export const paths: Readonly<Record<Exclude<Dialect, "api">, string>> = {
   chat: "/v1/chat/completions",
   responses: "/v1/responses",
   messages: "/v1/messages"

@@ -61,7 +61,10 @@ const expectedOf = (one: Combination): Expected => {
   return expected
 }
 
-const nano = ({ cache_write = 0, cache_write_hour = 0, cached = 0, completion = 0, prompt = 0 }: Usage): bigint => {
+const nano = (charge: Usage | number | "free"): bigint => {
+  if (typeof charge === "number") return BigInt(charge)
+  if (charge === "free") return 0n
+  const { cache_write = 0, cache_write_hour = 0, cached = 0, completion = 0, prompt = 0 } = charge
   const of = (tokens: number, price: bigint) => BigInt(tokens) * price
   return (
     of(prompt - cached - cache_write, prices.prompt) +
@@ -106,18 +109,13 @@ interface Tried {
 }
 
 const sentProblems = (expected: Expected, received: ReadonlyArray<Received>): ReadonlyArray<string> =>
-  received.flatMap(({ body, path, refused, text, wire }) => {
+  received.flatMap((request) => {
+    const { body, refused, text, wire } = request
     const { body: wanted, contains = [], exact = {}, lacks = [], reads } = expected.sent ?? {}
     const texts = Object.keys(exact).length > 0 ? textsIn(text) : new Map<string, string>()
     const problems = [
       ...refused,
-      ...(reads === undefined
-        ? []
-        : differences(
-            wireOf(wire).understand({ body, path } as Parameters<ReturnType<typeof wireOf>["understand"]>[0]),
-            reads,
-            "sent"
-          )),
+      ...(reads === undefined ? [] : differences(wireOf(wire).understand(request), reads, "sent")),
       ...(wanted === undefined ? [] : differences(body, wanted, "sent")),
       ...contains.filter((part) => !text.includes(part)).map((part) => `sent lacks ${part}`),
       ...lacks.filter((part) => text.includes(part)).map((part) => `sent contains ${part}`),
@@ -130,9 +128,10 @@ const sentProblems = (expected: Expected, received: ReadonlyArray<Received>): Re
 
 /** The official client makes of a stream what we do. */
 const officialProblems = async (one: Combination, answer: ReadAnswer, text: string): Promise<ReadonlyArray<string>> => {
-  if (!one.stream || answer.error !== undefined || answer.status !== 200) return []
+  const { dialect, stream } = one
+  if (!stream || answer.error !== undefined || answer.status !== 200 || dialect === "api") return []
   try {
-    const accumulated = await accumulate(one.dialect, text)
+    const accumulated = await accumulate(dialect, text)
     return differences(accumulated, { $is: asAccumulated(answer) }, "the official client")
   } catch (error) {
     return [`the official client fails: ${String(error)}`]
@@ -143,7 +142,8 @@ const tryOne = (baseUrl: string, secret: string, one: Combination) =>
   Effect.promise(async (): Promise<Tried> => {
     const { dialect, model, of, stream } = one
     const requestId = `req-${randomUUID()}`
-    const response = await fetch(baseUrl.replace(/\/v1$/, paths[dialect]), {
+    const path = dialect === "api" ? (of.api?.path ?? "") : paths[dialect]
+    const response = await fetch(baseUrl.replace(/\/v1$/, path), {
       method: "POST",
       headers: { authorization: `Bearer ${secret}`, "content-type": "application/json", "x-request-id": requestId },
       body: bodyOf(dialect, of.request ?? {}, model, stream)
@@ -192,14 +192,15 @@ const moneyProblems = (
   row: Row | undefined
 ) => {
   if (row === undefined) return ["no row in the log"]
-  const expected = charge === undefined ? undefined : charge === "free" ? 0n : nano(charge)
+  const expected = charge === undefined ? undefined : nano(charge)
+  const expectedCost = cost === undefined || typeof cost === "number" ? cost : Number(nano(cost)) / 2
   const charged = BigInt(row.charged)
   return [
     ...(row.open ? ["its hold is open"] : []),
     ...(expected === undefined || charged === expected ? [] : [`charged ${charged} instead of ${expected} nano-USD`]),
-    ...(cost === undefined || BigInt(row.cost ?? -1) * 2n === nano(cost)
+    ...(expectedCost === undefined || Number(row.cost ?? Number.NaN) === expectedCost
       ? []
-      : [`costs ${row.cost} instead of ${nano(cost) / 2n} nano-USD`]),
+      : [`costs ${row.cost} instead of ${expectedCost} nano-USD`]),
     ...notes.filter((note) => !row.notes.includes(note)).map((note) => `no note ${note} but ${row.notes.join()}`),
     ...lacks_notes.filter((note) => row.notes.includes(note)).map((note) => `a note ${note}`),
     ...(attempts === undefined

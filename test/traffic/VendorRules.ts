@@ -1,7 +1,7 @@
 /** What vendors refuse, as public reports quote it: the hosts of the cases refuse it too. Each rule has a name. */
 
 import { list, record, records, string } from "../contracts/ChatHosts.ts"
-import type { Wire } from "./Case.ts"
+import type { ChatWireName as Wire } from "./Case.ts"
 import { rulesOn, turnDemands, turnRules } from "./VendorTurns.ts"
 
 type Fields = Record<PropertyKey, unknown>

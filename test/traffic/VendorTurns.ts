@@ -2,7 +2,7 @@
 
 import { Predicate } from "effect"
 import { list, record, records, string } from "../contracts/ChatHosts.ts"
-import type { Wire } from "./Case.ts"
+import type { ChatWireName as Wire } from "./Case.ts"
 
 type Fields = Record<PropertyKey, unknown>
 type Rule = (body: Fields) => ReadonlyArray<string>

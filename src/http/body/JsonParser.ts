@@ -1,5 +1,7 @@
 import { Data, Either } from "effect"
+import { isInexact } from "../../domain/JsonText.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
+import { ArrayContainer, type Container, ObjectContainer } from "./JsonContainers.ts"
 
 export interface JsonLimits {
   readonly levels: number
@@ -15,7 +17,7 @@ export class JsonUnreadable extends Data.TaggedError("JsonUnreadable")<{
 }> {}
 
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
-const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d]
+const [openBracket, openBrace] = [0x5b, 0x7b]
 const letterU = 0x75
 
 /** About 0.1 ms of work. */
@@ -42,31 +44,10 @@ const isPlain = (byte: number): boolean =>
 /** Thrown up to `parseJson`: an `Either` for each value made parsing take 30 to 40 % longer. */
 const wrong = (reason: JsonUnreadable["reason"]): JsonUnreadable => new JsonUnreadable({ reason })
 
-interface Container {
-  readonly value: object
-  readonly end: number
-  readonly put: (value: unknown) => void
-}
-
-const arrayContainer = (): Container => {
-  const value: Array<unknown> = []
-  return { value, end: closeBracket, put: (item) => value.push(item) }
-}
-
-class ObjectContainer implements Container {
-  readonly value: Record<string, unknown> = {}
-  readonly end = closeBrace
-  members = 0
-  name = ""
-
-  put(value: unknown): void {
-    if (this.name !== "__proto__") this.value[this.name] = value
-    else Object.defineProperty(this.value, this.name, { value, enumerable: true, configurable: true, writable: true })
-  }
-}
-
 class Reader {
   at = 0
+  /** The text of the last number, if JavaScript writes it in another way. */
+  number: string | undefined
   private readonly bytes: Buffer
   private readonly limits: JsonLimits
 
@@ -102,7 +83,10 @@ class Reader {
     while (isPlain(this.byte()) && this.at - start <= this.limits.numberBytes) this.at++
     const text = this.bytes.toString("latin1", start, this.at)
     if (text.length > this.limits.numberBytes) throw wrong("numberBytes")
-    if (number.test(text)) return Number(text)
+    if (number.test(text)) {
+      if (isInexact(text)) this.number = text
+      return Number(text)
+    }
     const literal = literals.get(text)
     if (literal === undefined) throw wrong("syntax")
     return literal
@@ -122,14 +106,15 @@ class Reader {
     }
     this.at++
     if (isPlainAscii) return this.bytes.toString("latin1", start, this.at - 1)
-    if (cuts.length === 2) return this.decode(start, this.at - 1)
+    if (cuts.length === 2) return this.decode(start, this.at - 1).toWellFormed()
     const pieces: Array<string> = []
     for (const [index, cut] of cuts.entries()) {
       const next = cuts[index + 1]
       if (next !== undefined) pieces.push(this.decode(cut, next))
       yield
     }
-    return pieces.join("")
+    // A pair of escapes may be cut between two pieces.
+    return pieces.every((piece) => piece.isWellFormed()) ? pieces.join("") : pieces.join("").toWellFormed()
   }
 
   /** Stops within a stretch, but never inside a character or an escape. */
@@ -188,7 +173,7 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
     let value: unknown
     if (byte === openBrace || byte === openBracket) {
       if (open.length === limits.levels) throw wrong("levels")
-      const container = byte === openBrace ? new ObjectContainer() : arrayContainer()
+      const container = byte === openBrace ? new ObjectContainer() : new ArrayContainer()
       reader.at++
       if (isBlank(reader.byte())) yield* reader.skipBlanks()
       if (reader.byte() !== container.end) {
@@ -208,7 +193,8 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
         if (reader.isAtEnd) return value
         throw wrong("syntax")
       }
-      container.put(value)
+      container.put(value, reader.number)
+      reader.number = undefined
       const next = reader.byte()
       reader.at++
       if (next === comma) {
@@ -217,12 +203,16 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
       }
       if (next !== container.end) throw wrong("syntax")
       open.pop()
+      container.close()
       value = container.value
     }
   }
 }
 
-/** Parses as `JSON.parse` does, in steps and within limits: the cost depends on content more than on size. */
+/**
+ * Parses as `parseExact` does, in steps and within limits: the cost depends on content more than on size. Half a
+ * surrogate pair becomes U+FFFD.
+ */
 export function* parseJson(bytes: Buffer, limits: JsonLimits): Steps<Either.Either<unknown, JsonUnreadable>> {
   try {
     return Either.right(yield* parse(bytes, limits))

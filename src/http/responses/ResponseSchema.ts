@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { Filled, Integer } from "../../domain/Constraints.ts"
-import { CacheUse, toolUse } from "../chat/CompletionSchema.ts"
+import { CacheUse, citation, toolUse } from "../chat/CompletionSchema.ts"
+import { Hint } from "../errors/ErrorMessages.ts"
 import { AnyObject, otherThan, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
 
 const Status = Schema.Literal("in_progress", "completed", "incomplete")
@@ -15,10 +16,16 @@ export const ResponsesUsage = Schema.Struct({
 }).annotations({ identifier: "ResponsesUsage", description: "What is billed." })
 export type ResponsesUsage = typeof ResponsesUsage.Type
 
+const UrlCitation = Schema.Struct({ type: Schema.Literal("url_citation"), ...citation }).annotations({
+  identifier: "ResponsesUrlCitation",
+  description: "A source that a search found."
+})
+const Annotation = Schema.Union(UrlCitation, Schema.Struct({ type: otherThan("url_citation") }))
+
 const OutputText = Schema.Struct({
   type: Schema.Literal("output_text"),
   text: Schema.String,
-  annotations: Schema.Array(AnyObject)
+  annotations: Schema.Array(Annotation)
 })
 const Message = Schema.Struct({
   type: Schema.Literal("message"),
@@ -49,7 +56,7 @@ const Other = Schema.Struct({
   type: otherThan("message", "function_call", "custom_tool_call", "reasoning")
 }).annotations({ identifier: "ResponsesOutputOther", description: "Of a route that speaks this API." })
 
-const Failed = Schema.Struct({ code: Schema.String, message: Schema.String })
+const Failed = Schema.Struct({ code: Schema.String, message: Schema.String, hint: Hint })
 
 export const ResponseObject = Schema.Struct({
   id: Schema.String.annotations({ description: "The gateway's own id of the answer." }),
@@ -107,6 +114,13 @@ export const ResponseStreamEvent = Schema.Union(
     ),
     ...ofItem,
     delta: Schema.String
+  }),
+  Schema.Struct({
+    type: Schema.Literal("response.output_text.annotation.added"),
+    ...ofItem,
+    content_index: Integer,
+    annotation_index: Integer,
+    annotation: Annotation
   }),
   Schema.Struct({
     type: Schema.Literal("response.output_text.done", "response.reasoning_summary_text.done"),

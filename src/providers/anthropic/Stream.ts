@@ -5,14 +5,19 @@ import {
   encodeArguments,
   finishOf,
   pushEnd,
+  pushUnread,
   pushUsage,
   type StreamedCall,
   StreamedCalls,
   unreadableArguments
 } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
+import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
 import { asCount, asFields, asText, type Fields } from "../client/Json.ts"
-import { decodeUsage, finishReason } from "./Response.ts"
+import { reasons } from "./EndReasons.ts"
+import type { Options } from "./Options.ts"
+import { decodeUsage, isUnbilledRefusal, knownBlocks } from "./Response.ts"
 
 interface CallBlock {
   readonly call: StreamedCall
@@ -21,14 +26,22 @@ interface CallBlock {
 }
 
 /** Usage is passed on as it is told, for streams that are cut short. */
-export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable"> => {
+export const makeDecoder = ({
+  newId,
+  options
+}: Pick<ChatCall<Options>, "newId" | "options">): Omit<ChatDecoder, "isCountable"> => {
+  const unreadBlocks = new UnreadBlocks()
   const calls = new StreamedCalls()
   const blocks = new Map<unknown, CallBlock>()
   let reason: unknown
+  let details: unknown
+  let hasContent = false
   let counts: Fields = {}
   let searches = 0
 
   const openBlock = (index: unknown, block: Fields, out: Array<ChatEvent>): StreamOutcome => {
+    hasContent = true
+    if (!knownBlocks.has(block.type)) unreadBlocks.add(block.type, out)
     if (block.type === "server_tool_use" && block.name === "web_search") {
       searches += 1
       counts = { ...counts, server_tool_use: { web_search_requests: searches } }
@@ -76,10 +89,22 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
 
   const tellUsage = (out: Array<ChatEvent>): undefined => pushUsage(out, decodeUsage(counts))
 
+  const takeEnd = ({ stop_details, stop_reason }: Fields, usage: unknown, out: Array<ChatEvent>): StreamOutcome => {
+    reason = stop_reason ?? reason
+    details = stop_details ?? details
+    count(usage)
+    tellUsage(out)
+    return readEnd(reasons, reason).isBreak ? `stop_reason ${String(reason)}` : undefined
+  }
+
   const closeMessage = (out: Array<ChatEvent>): StreamOutcome => {
     if (reason === undefined) return "message_stop without a stop_reason"
     for (const index of blocks.keys()) closeBlock(index, out)
-    return pushEnd(out, finishOf(finishReason(reason), calls.hasAny), decodeUsage(counts))
+    const { finish, unread } = readEnd(reasons, reason)
+    pushUnread(out, unread)
+    const usage = decodeUsage(counts)
+    const isUnbilled = reason === "refusal" && !hasContent && isUnbilledRefusal(details, usage, options)
+    return pushEnd(out, finishOf(finish, calls.hasAny), usage, isUnbilled)
   }
 
   return {
@@ -97,9 +122,7 @@ export const makeDecoder = (newId: () => string): Omit<ChatDecoder, "isCountable
         case "content_block_stop":
           return closeBlock(event.index, out)
         case "message_delta":
-          reason = asFields(event.delta).stop_reason ?? reason
-          count(event.usage)
-          return tellUsage(out)
+          return takeEnd(asFields(event.delta), event.usage, out)
         case "message_stop":
           return closeMessage(out)
         default:

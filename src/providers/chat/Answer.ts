@@ -1,7 +1,8 @@
 import { Either, Predicate, Schema } from "effect"
-import type { ChatAnswer, ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, FinishReason, Unread, Usage } from "../../domain/Chat.ts"
+import { stringify } from "../../domain/JsonSource.ts"
 import { sanitizeUsage } from "../../domain/Pricing.ts"
-import { parseJson } from "../client/Json.ts"
+import { parseJsonExact } from "../client/Json.ts"
 
 /** Parts never exceed their whole; undefined without counts. */
 export const usageOf = (usage: Usage): Usage | undefined =>
@@ -15,9 +16,9 @@ export const unreadableArguments = "a tool call whose arguments are no JSON obje
 /** The arguments of a call as JSON, empty where there are none; undefined where they are no object. */
 export const encodeArguments = (given: unknown): string | undefined => {
   if (given === undefined || given === null || given === "") return ""
-  const value = typeof given === "string" ? parseJson(given) : given
+  const value = typeof given === "string" ? parseJsonExact(given) : given
   if (!Predicate.isRecord(value)) return undefined
-  return Object.keys(value).length > 0 ? JSON.stringify(value) : ""
+  return Object.keys(value).length > 0 ? stringify(value) : ""
 }
 
 /** The same on a wire where they are a JSON text, which may come in pieces: a text is passed on as it is. */
@@ -32,16 +33,19 @@ interface AnswerParts {
   readonly reasoning: string
   readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: string | undefined }>
   readonly finish: FinishReason | undefined
+  readonly unread?: ReadonlyArray<Unread | undefined>
+  readonly isUnbilled?: boolean
   readonly usage: Usage | undefined
 }
 
 /** Left: what breaks the protocol. */
 const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
-  const { calls, finish, reasoning, refusal = "", text, usage } = parts
+  const { calls, finish, isUnbilled = false, reasoning, refusal = "", text, usage } = parts
   if (calls.some(({ name }) => name === "")) return Either.left("a tool call without a name")
   if (calls.some(({ arguments: given }) => given === undefined)) return Either.left(unreadableArguments)
   const hasCalls = calls.length > 0
   const content = text || refusal
+  const unread = parts.unread?.filter((part) => part !== undefined) ?? []
   const ids = new Set<string>()
   const claimId = (given: string) => {
     const id = given === "" || ids.has(given) ? newId() : given
@@ -55,6 +59,8 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
       return { id: claimId(id), type: "function", function: { name, arguments: given || "{}" } }
     }),
     finish: finishOf(finish, hasCalls, text === "" && refusal !== ""),
+    ...(unread.length > 0 && { unread }),
+    ...(isUnbilled && { isUnbilled }),
     usage
   })
 }
@@ -77,8 +83,17 @@ export const pushUsage = (out: Array<ChatEvent>, usage: Usage | undefined, isPar
   if (usage !== undefined) out.push({ type: "usage", usage, ...(isPartial && { isPartial }) })
 }
 
-export const pushEnd = (out: Array<ChatEvent>, reason: FinishReason, usage: Usage | undefined): "whole" => {
-  out.push({ type: "finish", reason })
+export const pushUnread = (out: Array<ChatEvent>, ...parts: ReadonlyArray<Unread | undefined>): void => {
+  for (const unread of parts) if (unread !== undefined) out.push({ type: "unread", unread })
+}
+
+export const pushEnd = (
+  out: Array<ChatEvent>,
+  reason: FinishReason,
+  usage: Usage | undefined,
+  isUnbilled = false
+): "whole" => {
+  out.push({ type: "finish", reason, ...(isUnbilled && { isUnbilled }) })
   pushUsage(out, usage)
   return "whole"
 }
@@ -90,7 +105,8 @@ export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
   answer.toolCalls.forEach(({ function: { arguments: text, name }, id, signature }, index) => {
     events.push({ type: "tool_call", index, id, name, arguments: text, ...(signature && { signature }) })
   })
-  pushEnd(events, answer.finish, answer.usage)
+  pushUnread(events, ...(answer.unread ?? []))
+  pushEnd(events, answer.finish, answer.usage, answer.isUnbilled)
   return events
 }
 

@@ -1,5 +1,6 @@
 import { Effect, Either, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
+import { keepSource } from "../../domain/JsonSource.ts"
 import type { ProviderAccount, Route } from "../../domain/Model.ts"
 import type {
   ChatAdapter,
@@ -12,7 +13,7 @@ import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, type Fields, LargeJson, parseJson, pick } from "../client/Json.ts"
+import { asFields, type Fields, jsonBody, parseAnswer, parseJson, pick } from "../client/Json.ts"
 import { withReason } from "../client/Reason.ts"
 import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
@@ -104,8 +105,8 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       return format.native.accepts(native.body, route, options) ? native : undefined
     }
 
-    const write = ({ request }: Call, value: object) =>
-      request.isLarge === true ? new LargeJson(value) : JSON.stringify(value)
+    const write = ({ native, request }: Call, value: object) =>
+      jsonBody(keepSource(native?.body, value), request.isLarge === true)
 
     const encode = (call: Call): Encoded => {
       const value = call.native && format.native ? format.native.encode(call, call.native.body) : format.encode(call)
@@ -151,7 +152,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
 
     const decode = (call: Call, response: UpstreamResponse): Effect.Effect<ChatAnswer, ProviderFailure> => {
       const { route } = call
-      const body = parseJson(response.body)
+      const body = parseAnswer(response.body, call.native !== undefined)
       const fields = asFields(body)
       const error = format.errorIn(fields)
       const spend = (failure: ProviderFailure) => withSpent(failure, format.usageIn(fields, call))

@@ -67,6 +67,7 @@ export const keepNative = (call: Call, format: NativeFields | undefined, answer:
 /** Puts each event of the host, cleaned, before what it says in our terms; those of a failure are dropped. */
 export const withNativeEvents = (decoder: ChatDecoder, format: NativeFields, call: Call): ChatDecoder => ({
   ...decoder,
+  isNative: true,
   take: (event, out) => {
     const at = out.length
     const reached = decoder.take(event, out)

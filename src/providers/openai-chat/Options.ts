@@ -9,6 +9,8 @@ export const Options = Schema.Struct({
   thought_signatures: optional(Schema.Boolean),
   inline_images: optional(Schema.Boolean),
   stop: optional(oneOf("cut")),
+  /** The host counts reasoning in `total_tokens` alone. */
+  hidden_reasoning: optional(Schema.Boolean),
   /** The form of cache marks; `none` revokes the provider's option. */
   cache: optional(oneOf("none", "manual", "auto", "breakpoints")),
   cache_key: optional(oneOf("none", "prompt_cache_key", "x-grok-conv-id")),

@@ -4,6 +4,7 @@ import {
   argumentsText,
   finishOf,
   pushEnd,
+  pushUnread,
   pushUsage,
   type StreamedCall,
   StreamedCalls,
@@ -11,10 +12,12 @@ import {
 } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
+import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { withStatedCost } from "../client/StatedCost.ts"
+import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
-import { decodeUsage, finishReason, isBreak, textOf } from "./Response.ts"
+import { decodeUsage, knownParts, textOf, unexplainedUsage } from "./Response.ts"
 
 interface Call {
   readonly call: StreamedCall
@@ -68,6 +71,14 @@ const makeCallDecoder = (newId: () => string) => {
   return { calls, take }
 }
 
+const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
+
+/** A host may give its counts in several events, each with some of them. */
+const mergeCounts = (given: Fields, before: Fields | undefined): Fields => {
+  if (before === undefined || countNames.every((name) => typeof given[name] === "number")) return given
+  return { ...before, ...Object.fromEntries(Object.entries(given).filter(([, value]) => Boolean(value))) }
+}
+
 /** Counts come twice from some hosts, and what they cost with the first. */
 const keepStated = (counted: Usage | undefined, before: Usage | undefined): Usage | undefined => {
   if (counted === undefined || before?.statedCost === undefined || counted.statedCost !== undefined)
@@ -78,14 +89,25 @@ const keepStated = (counted: Usage | undefined, before: Usage | undefined): Usag
 /** The finish comes last, once the stream is complete; usage also where it is told. */
 export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   const { calls, take: takeCall } = makeCallDecoder(call.newId)
+  const unreadBlocks = new UnreadBlocks()
   let reason: string | undefined
+  let counts: Fields | undefined
   let usage: Usage | undefined
   let hasText = false
   let isRefusal = false
 
+  const count = (given: unknown): Usage | undefined => {
+    if (!Predicate.isRecord(given)) return undefined
+    const merged = mergeCounts(given, counts)
+    const counted = decodeUsage(merged, call)
+    if (counted !== undefined) counts = merged
+    return counted
+  }
+
   const takeDelta = (delta: Fields, out: Array<ChatEvent>): StreamOutcome => {
     const reasoning = textOf(delta.reasoning_content) || textOf(delta.reasoning)
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
+    if (Array.isArray(delta.content)) unreadBlocks.take(delta.content, knownParts, out)
     const text = textOf(delta.content)
     const refusal = hasText ? "" : textOf(delta.refusal)
     if (text !== "") {
@@ -105,10 +127,10 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   return {
     take: (chunk, out) => {
       const choice = asFields(asList(chunk.choices)[0])
-      const counted = decodeUsage(choice.usage, call) ?? decodeUsage(chunk.usage, call)
+      const counted = count(choice.usage) ?? count(chunk.usage)
       usage = keepStated(withStatedCost(counted, chunk, call.options), usage)
-      if (isBreak(choice.finish_reason)) return `finish_reason ${String(choice.finish_reason)}`
       const finished = asText(choice.finish_reason)
+      if (finished !== "" && readEnd(reasons, finished).isBreak) return `finish_reason ${finished}`
       reason = finished || reason
       if (counted !== undefined || finished !== "") pushUsage(out, usage, reason === undefined)
       return takeDelta(asFields(choice.delta), out)
@@ -116,7 +138,9 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     finish: (out) => {
       if (reason === undefined) return undefined
       if (!calls.close(out)) return "a tool call without a name"
-      return pushEnd(out, finishOf(finishReason(reason), calls.hasAny, isRefusal), usage)
+      const { finish, unread } = readEnd(reasons, reason)
+      pushUnread(out, unread, unexplainedUsage(counts, call))
+      return pushEnd(out, finishOf(finish, calls.hasAny, isRefusal), usage)
     },
     begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
     usage: () => usage

@@ -2,7 +2,7 @@ import { Effect, Predicate } from "effect"
 import type { ImageRoute } from "../../domain/Model.ts"
 import { fromBase64 } from "../../services/media/Base64.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
-import { protocolFailure } from "../client/Classification.ts"
+import { hasFailedStatus, protocolFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asRecords, asText, type Fields } from "../client/Json.ts"
 
@@ -48,6 +48,7 @@ export const makeDecoder = (
     const { code, data, error, message, respect_moderation } = body
     if (error) return fail({ error })
     if (!Array.isArray(data) && code !== undefined) return fail({ code, message })
+    if (hasFailedStatus(body)) return fail({ base_resp: body.base_resp })
     if (Array.isArray(data) && respect_moderation === false) return moderation()
     for (const item of asRecords(data)) {
       const found = decodeItem(item)

@@ -7,12 +7,14 @@ import {
   eventsOf,
   finishOf,
   pushEnd,
+  pushUnread,
   type StreamedCall,
   StreamedCalls,
   unreadableArguments
 } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
+import { UnreadBlocks } from "../chat/EndReasons.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { withStatedCost } from "../client/StatedCost.ts"
 import type { Options } from "./Options.ts"
@@ -22,11 +24,13 @@ import {
   decodeAnswer,
   decodeUsage,
   errorIn,
-  finishReason,
   isCall,
-  isOver,
   isSearch,
-  paragraph
+  knownItems,
+  knownParts,
+  paragraph,
+  readStatus,
+  unexplainedUsage
 } from "./Response.ts"
 
 /** Deltas name their item or, where item ids change, its output position. */
@@ -94,6 +98,7 @@ export const makeDecoder = (
   failureIn: (error: Fields) => ProviderFailure
 ): ChatDecoder => {
   const { calls, takeEnd, takeItem, takeOutput, takePiece } = makeCallDecoder(newId)
+  const unreadBlocks = new UnreadBlocks()
   // Reasoning or a search, which the stream does not show in full.
   let hasHidden = false
   let hasText = false
@@ -123,7 +128,9 @@ export const makeDecoder = (
     usage = withStatedCost(counted, response, options)
     const error = event.type === "response.failed" ? response : errorIn(response)
     if (error !== undefined) return failureIn(error)
-    if (!isOver(response.status)) return `a response that ended ${asText(response.status)}`
+    const status = event.type === "response.incomplete" ? "incomplete" : response.status
+    const { finish, isBreak, unread } = readStatus(status, asFields(response.incomplete_details).reason)
+    if (isBreak) return `a response that ended ${asText(response.status)}`
     if (!hasText && !hasRefusal && !calls.hasAny && Array.isArray(response.output)) {
       const answer = decodeAnswer(response, newId)
       if (Either.isLeft(answer)) return answer.left
@@ -134,9 +141,9 @@ export const makeDecoder = (
     const broken = takeOutput(asList(response.output), out)
     if (broken !== undefined) return broken
     calls.close(out)
-    const status = event.type === "response.incomplete" ? "incomplete" : response.status
-    const reason = finishReason(status, asFields(response.incomplete_details).reason)
-    return pushEnd(out, finishOf(reason, calls.hasAny, hasRefusal && !hasText), usage)
+    unreadBlocks.take(asList(response.output), knownItems, out)
+    pushUnread(out, unread, unexplainedUsage(response.usage))
+    return pushEnd(out, finishOf(finish, calls.hasAny, hasRefusal && !hasText), usage)
   }
 
   const take = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
@@ -156,6 +163,10 @@ export const makeDecoder = (
         const item = asFields(event.item)
         if (isCall(item)) return takeItem(event, item, out)
         if (item.type !== "message") hasHidden = true
+        if (event.type === "response.output_item.done") {
+          unreadBlocks.take([item], knownItems, out)
+          if (item.type === "message") unreadBlocks.take(asList(item.content), knownParts, out)
+        }
         if (event.type === "response.output_item.done" && isSearch(item)) {
           searches += 1
           out.push({ type: "usage", usage: { ...noUsage, webSearches: searches } })

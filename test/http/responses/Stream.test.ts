@@ -197,7 +197,9 @@ describe("a response", () => {
       if (last?.type !== "response.failed") throw new Error(`it ends with ${last?.type}`)
       assert.isTrue(accepts("ResponseStreamEvent", last))
       assert.strictEqual(last.response.status, "failed")
-      assert.deepStrictEqual<unknown>(last.response.error, { code, message: envelope.error.message })
+      const { hint, message } = envelope.error
+      const expected = { code, message, ...(hint === undefined ? {} : { hint }) }
+      assert.deepStrictEqual<unknown>(last.response.error, expected)
       assert.lengthOf(last.response.output, batch.length === 0 ? 0 : 1)
     }
   })

@@ -1,7 +1,9 @@
+import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import type { VideoParams } from "../../../src/domain/Video.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { encoded, filePart, textPart } from "../body/Forms.ts"
 import { gif, gifBytes } from "../images/ImageBodies.ts"
+import type { Words } from "../openapi/Published.ts"
 import { bodyOf, bodyOfForm, refusal, taken } from "./VideoBodies.ts"
 
 const parts = [textPart("model", "m"), textPart("prompt", "a cat")]
@@ -60,9 +62,9 @@ describe("a form for a video", () => {
     assert.deepStrictEqual(taken(bodyOfForm(type, body)), { ...asked, seconds: 12, references: [file] })
   })
 
-  const unusable = (problem: string) => `Failed to process the reference image. It ${problem}.`
+  const unusable = (problem: string): Words => [unusableReference, explainReference(problem)]
 
-  it.each<[what: string, parts: ReadonlyArray<Buffer>, param: string, message: string]>([
+  it.each<[what: string, parts: ReadonlyArray<Buffer>, param: string, words: Words]>([
     ["no model", parts.slice(1), "model", "`model` is required."],
     ["no prompt", parts.slice(0, 1), "prompt", "`prompt` is required."],
     [
@@ -107,7 +109,7 @@ describe("a form for a video", () => {
       "`seconds` must be an integer."
     ],
     ["two", [...parts, textPart("n", "2")], "n", "`n` must be 1."]
-  ])("is refused with %s", (_, sent, param, message) => {
-    assert.deepStrictEqual(refusal(bodyOf(sent)), ["InvalidRequest", param, message])
+  ])("is refused with %s", (_, sent, param, words) => {
+    assert.deepStrictEqual(refusal(bodyOf(sent)), ["InvalidRequest", param, ...[words].flat()])
   })
 })
