@@ -4,6 +4,7 @@ import type { Route } from "../../domain/Model.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
 import { chargedByHosts, inlinesImages, replaceCallId } from "../chat/Messages.ts"
 import { asCount, asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
+import { assemble } from "./Assemble.ts"
 import { keepHarmless } from "./Betas.ts"
 import { markNative } from "./NativeMarks.ts"
 import type { Options } from "./Options.ts"
@@ -197,6 +198,7 @@ export const native: NativeFormat<Options, Quirks> = {
   answerFields,
   eventFields,
   answerIn: "message",
+  assemble,
   beginsHidden: ({ content_block, type }) => {
     const block = asFields(content_block).type
     return type === "content_block_start" && block !== "text" && block !== "tool_use"

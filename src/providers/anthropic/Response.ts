@@ -1,12 +1,14 @@
 import { Schema } from "effect"
-import type { FinishReason, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import type { FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { answerDecoder, encodeArguments, usageOf } from "../chat/Answer.ts"
+import { answerDecoder, askedStop, encodeArguments, usageOf } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
+import { citationOf, collectSources, rangeOf, type Sources } from "../chat/Sources.ts"
 import { Arguments, records, Text } from "../chat/WireSchema.ts"
 import { amendFailure, decodeFailure as decodeConvention } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asCount, asFields, asText, type Fields, parseJson } from "../client/Json.ts"
+import { asCount, asFields, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
 import { toLoggable } from "../client/Upstream.ts"
 
 const reasons: ReadonlyMap<unknown, FinishReason> = new Map([
@@ -33,8 +35,23 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
   })
 }
 
+/** Takes the citations of a text block, which lies from `start` to `end` in the content. */
+export const takeCitations = (
+  given: unknown,
+  [start, end]: readonly [start: number, end: number],
+  sources: Sources,
+  out: Array<ChatEvent>
+): void => {
+  for (const { cited_text: quote, source, title, type, url } of asRecords(given)) {
+    const citation = citationOf({ url: url ?? source, title, quote }, rangeOf(start, end))
+    if (citation === undefined) sources.takeUnread(`citation ${asText(type)}`, out)
+    else sources.take(citation, out)
+  }
+}
+
 const Block = Schema.Struct({
   type: Schema.Unknown,
+  citations: Schema.Unknown,
   text: Text,
   thinking: Text,
   id: Text,
@@ -45,10 +62,14 @@ const Block = Schema.Struct({
 const Answer = Schema.Struct({
   content: Schema.Array(Schema.Unknown).pipe(Schema.compose(records(Block))),
   stop_reason: Schema.Unknown,
+  stop_sequence: Schema.Unknown,
   usage: Schema.Unknown
 })
 
-export const decodeAnswer = answerDecoder(Answer, "no content", ({ content, stop_reason, usage }) => {
+type Call = Pick<ChatCall<unknown>, "request">
+
+export const decodeAnswer = answerDecoder(Answer, "no content", (body, { request }: Call) => {
+  const { content, stop_reason, stop_sequence, usage } = body
   const joinBlocks = (type: "text" | "thinking") =>
     content.map((block) => (block.type === type ? block[type] : "")).join("")
   return {
@@ -58,6 +79,15 @@ export const decodeAnswer = answerDecoder(Answer, "no content", ({ content, stop
       .filter(({ type }) => type === "tool_use")
       .map(({ id, input, name }) => ({ id, name, arguments: input })),
     finish: finishReason(stop_reason),
+    stopSequence: askedStop(stop_sequence, request.stop),
+    ...collectSources((sources, out) => {
+      let start = 0
+      for (const { citations, text, type } of content) {
+        if (type !== "text") continue
+        takeCitations(citations, [start, start + text.length], sources, out)
+        start += text.length
+      }
+    }),
     usage: decodeUsage(usage)
   }
 })

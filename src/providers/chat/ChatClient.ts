@@ -16,10 +16,10 @@ import { asFields, type Fields, LargeJson, parseJson, pick } from "../client/Jso
 import { withReason } from "../client/Reason.ts"
 import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
-import { collect, decodeSafely, failWith, isEventStream, isSuccess } from "../client/UpstreamResponse.ts"
-import { eventsOf } from "./Answer.ts"
-import { type ChatDecoder, chatPull, chatPullOf } from "./ChatStream.ts"
-import { keepNative, type NativeFields, withNativeEvents } from "./NativeEvents.ts"
+import { collect, decodeSafely, failWith, isJson, isPage, isSuccess } from "../client/UpstreamResponse.ts"
+import { eventsOf, joinEvents } from "./Answer.ts"
+import { type ChatDecoder, chatPull, chatPullOf, drain, holdsEvents, streamOf } from "./ChatStream.ts"
+import { keepEvents, keepNative, type NativeFields, withNativeEvents } from "./NativeEvents.ts"
 import { cutAnswer, cutPull } from "./StopSequences.ts"
 
 export interface ChatCall<Options, Quirks = {}> {
@@ -86,7 +86,7 @@ interface ChatFormat<Options, Quirks extends object = {}>
   readonly ownStops?: (request: ChatRequest, options: Options) => ReadonlyArray<string>
 }
 
-/** A host may answer a stream's request in one piece. */
+/** A host may answer a stream's request in one piece, and any other with a stream. */
 export const makeChatAdapter = <Options, Quirks extends object>(
   format: ChatFormat<Options, Quirks>
 ): Effect.Effect<ChatAdapter, never, Upstream> =>
@@ -149,23 +149,17 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     const stopsOf = ({ native, options, request }: Call) =>
       native === undefined ? (format.ownStops?.(request, options) ?? []) : []
 
-    const decode = (call: Call, response: UpstreamResponse): Effect.Effect<ChatAnswer, ProviderFailure> => {
+    const decodeWhole = (call: Call, response: UpstreamResponse, body: unknown) => {
       const { route } = call
-      const body = parseJson(response.body)
       const fields = asFields(body)
       const error = format.errorIn(fields)
       const spend = (failure: ProviderFailure) => withSpent(failure, format.usageIn(fields, call))
       if (error !== undefined) {
         return Effect.mapError(fail(call, { ...response, body: JSON.stringify(error) }), spend)
       }
-      return Either.match(format.decode(body, call), {
-        onLeft: (wrong) =>
-          Effect.fail(
-            spend(typeof wrong === "string" ? protocolFailure(route.provider, response.status, wrong) : wrong)
-          ),
-        onRight: (answer) =>
-          Effect.succeed({ ...cutAnswer(answer, stopsOf(call)), ...keepNative(call, format.native, fields) })
-      })
+      return Either.mapLeft(format.decode(body, call), (wrong) =>
+        spend(typeof wrong === "string" ? protocolFailure(route.provider, response.status, wrong) : wrong)
+      )
     }
 
     /** An event has no headers, hence no Retry-After. */
@@ -174,19 +168,55 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       return withReason(failureOf(route.provider, { status: 200, headers: {}, body }, 0), body, route, request.model)
     }
 
-    const pull = ({ body, call }: Encoded, stream: UpstreamStream): Effect.Effect<ChatPull, never, Scope.Scope> => {
-      const decode = (error: Fields) => failureIn(call, error)
-      const translating = format.decoder(call, body, decode)
-      const decoder = call.native && format.native ? withNativeEvents(translating, format.native, call) : translating
-      const events = chatPull(stream, decoder, {
-        decode: (event) => {
-          const error = event.type === "error" ? event : format.errorIn(event)
-          return error && withSpent(decode(error), format.usageIn(event, call))
+    const read = (call: Call, decoder: ChatDecoder, stream: UpstreamStream) =>
+      chatPull(
+        stream,
+        decoder,
+        {
+          decode: (event) => {
+            const error = event.type === "error" ? event : format.errorIn(event)
+            return error && withSpent(failureIn(call, error), format.usageIn(event, call))
+          },
+          protocol: (what) => protocolFailure(call.route.provider, 200, what),
+          defect: (thrown) => decodingFailure(call.route.provider, 200, thrown)
         },
-        protocol: (what) => protocolFailure(call.route.provider, 200, what),
-        defect: (thrown) => decodingFailure(call.route.provider, 200, thrown)
-      })
-      return Effect.map(events, (pull) => cutPull(pull, stopsOf(call), () => decoder.isCountable?.() === true))
+        {
+          isExpected: isJson(stream),
+          decode: (body) =>
+            decodeSafely(call.route.provider, stream, () =>
+              Effect.map(decodeWhole(call, { ...stream, body }, parseJson(body)), eventsOf)
+            )
+        }
+      )
+
+    const decoderOf = (call: Call, body?: UpstreamRequest["body"]) =>
+      format.decoder(call, body, (error) => failureIn(call, error))
+
+    const present = (call: Call, answer: ChatAnswer, body: Fields): ChatAnswer => ({
+      ...cutAnswer(answer, stopsOf(call)),
+      ...keepNative(call, format.native, body)
+    })
+
+    const assemble = (call: Call, response: UpstreamResponse) => {
+      const kept: Array<Fields> = []
+      const decoder = decoderOf(call)
+      const events = drain(read(call, call.native ? keepEvents(decoder, kept) : decoder, streamOf(response)))
+      return Effect.map(events, (events) => present(call, joinEvents(events), format.native?.assemble(kept) ?? {}))
+    }
+
+    const decode = (call: Call, response: UpstreamResponse): Effect.Effect<ChatAnswer, ProviderFailure> => {
+      if (holdsEvents(response.body)) return assemble(call, response)
+      const body = parseJson(response.body)
+      return Effect.map(decodeWhole(call, response, body), (answer) => present(call, answer, asFields(body)))
+    }
+
+    const pull = ({ body, call }: Encoded, stream: UpstreamStream): Effect.Effect<ChatPull, never, Scope.Scope> => {
+      const translating = decoderOf(call, body)
+      const decoder = call.native && format.native ? withNativeEvents(translating, format.native, call) : translating
+      const stops = stopsOf(call)
+      return Effect.map(read(call, decoder, stream), (pull) =>
+        cutPull(pull, stops, () => decoder.isCountable?.() === true)
+      )
     }
 
     const send = (encoded: Encoded, attempt?: CurrentAttempt): Effect.Effect<ChatAnswer, ProviderFailure> =>
@@ -202,7 +232,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     const open = (encoded: Encoded): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> =>
       Effect.flatMap(upstream.open(requestOf(encoded)), (stream) => {
         const { call } = encoded
-        if (isEventStream(stream)) return pull(encoded, stream)
+        if (isSuccess(stream) && !isPage(stream)) return pull(encoded, stream)
         return Effect.flatMap(collect(stream), (response) =>
           decodeSafely(call.route.provider, response, () => {
             if (isSuccess(response)) return Effect.map(decode(call, response), (answer) => chatPullOf(eventsOf(answer)))

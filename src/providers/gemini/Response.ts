@@ -1,8 +1,16 @@
 import { Either, Predicate } from "effect"
-import type { ChatAnswer, ChatEvent, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { encodeArguments, finishOf, pushEnd, pushUsage, unreadableArguments, usageOf } from "../chat/Answer.ts"
+import {
+  encodeArguments,
+  finishOf,
+  joinEvents,
+  pushEnd,
+  pushUsage,
+  unreadableArguments,
+  usageOf
+} from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { seal } from "../chat/ThoughtSignatures.ts"
@@ -15,6 +23,7 @@ import {
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
+import { Grounding } from "./Grounding.ts"
 import type { Options } from "./Options.ts"
 
 type Context = Pick<ChatCall<Options>, "route" | "request" | "options" | "newId">
@@ -116,6 +125,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
   let meta: unknown
   let hasOutput = false
   const queries = new Set<string>()
+  const grounding = new Grounding()
   const usage = () => decodeUsage(meta, countSearches(queries, options))
 
   const claimId = (given: unknown): string => {
@@ -139,7 +149,10 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
   const takePart = (part: Fields, out: Array<ChatEvent>): StreamOutcome => {
     if (Predicate.isRecord(part.functionCall)) return takeCall(part.functionCall, part.thoughtSignature, out)
     const text = asText(part.text)
-    if (text !== "") out.push({ type: part.thought === true ? "reasoning" : "content", text })
+    if (text === "") return undefined
+    const type = part.thought === true ? "reasoning" : "content"
+    if (request.webSearch && type === "content") grounding.takeText(text)
+    out.push({ type, text })
     return undefined
   }
 
@@ -157,6 +170,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
       return block === undefined || hasOutput ? undefined : moderationFailure(200, block)
     }
     for (const query of queriesOf(candidate)) queries.add(query)
+    grounding.take(candidate)
     const before = out.length
     for (const part of asList(asFields(candidate.content).parts)) {
       const broken = takePart(asFields(part), out)
@@ -179,35 +193,12 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     },
     finish: (out) => {
       if (reason === "") return undefined
+      grounding.push(out)
       return pushEnd(out, finishOf(finishReason(reason), ids.size > 0), usage())
     },
     begins: ({ candidates }) => Predicate.isRecord(asList(candidates)[0]),
     usage
   }
-}
-
-const toolCallOf = (event: Extract<ChatEvent, { readonly type: "tool_call" }>): ToolCall => ({
-  id: event.id ?? "",
-  type: "function",
-  function: { name: event.name ?? "", arguments: event.arguments },
-  ...(event.signature && { signature: event.signature })
-})
-
-const joinEvents = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
-  let content = ""
-  let reasoning = ""
-  let finish: FinishReason = "stop"
-  let usage: Usage | undefined
-  const toolCalls: Array<ToolCall> = []
-  for (const event of events) {
-    if (event.type === "content") content += event.text
-    else if (event.type === "reasoning") reasoning += event.text
-    else if (event.type === "tool_call") toolCalls.push(toolCallOf(event))
-    else if (event.type === "finish") finish = event.reason
-    else if (event.type === "usage") usage = event.usage
-  }
-  const isSilent = content === "" && toolCalls.length > 0
-  return { content: isSilent ? null : content, reasoning: reasoning || undefined, toolCalls, finish, usage }
 }
 
 export const decodeAnswer = (body: unknown, context: Context): Either.Either<ChatAnswer, ProviderFailure> => {

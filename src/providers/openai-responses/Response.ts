@@ -1,9 +1,10 @@
 import { Schema } from "effect"
-import type { FinishReason, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
 import { answerDecoder, argumentsText, usageOf } from "../chat/Answer.ts"
+import { collectSources, type Sources } from "../chat/Sources.ts"
 import { Arguments, fields, records, Text } from "../chat/WireSchema.ts"
 import { amendFailure, decodeFailure as decodeConvention, readHostError } from "../client/Classification.ts"
-import { asCount, asFields, asList, asText, type Fields, parseJson } from "../client/Json.ts"
+import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
 
 export const paragraph = "\n\n"
 
@@ -47,7 +48,21 @@ export const callIdOf = (item: { readonly call_id?: unknown; readonly id?: unkno
 export const isCall = ({ type }: { readonly type?: unknown }): boolean =>
   type === "function_call" || type === "custom_tool_call"
 
-const Texts = records(Schema.Struct({ type: Schema.Unknown, text: Text, refusal: Text }))
+export const isTextCall = ({ type }: { readonly type?: unknown }): boolean => type === "custom_tool_call"
+
+/** Takes the annotations of a response's texts, which count from the beginning of their own text. */
+export const takeSources = (output: unknown, sources: Sources, out: Array<ChatEvent>): void => {
+  let length = 0
+  for (const item of asRecords(output)) {
+    for (const { annotations, text, type } of item.type === "message" ? asRecords(item.content) : []) {
+      if (type !== "output_text") continue
+      sources.takeAnnotations(annotations, length, out)
+      length += asText(text).length
+    }
+  }
+}
+
+const Texts = records(Schema.Struct({ type: Schema.Unknown, text: Text, refusal: Text, annotations: Schema.Unknown }))
 
 const Item = Schema.Struct({
   type: Schema.Unknown,
@@ -92,8 +107,10 @@ export const decodeAnswer = answerDecoder(Body, "no output in the answer", (body
       .filter((text) => text !== "")
       .join(paragraph),
     calls: output.filter(isCall).map((item) => {
-      return { ...item, id: callIdOf(item), arguments: item.arguments === "" ? item.input : item.arguments }
+      const given = item.arguments === "" ? item.input : item.arguments
+      return { ...item, id: callIdOf(item), arguments: given, isText: isTextCall(item) }
     }),
+    ...collectSources((sources, out) => takeSources(output, sources, out)),
     finish: finishReason(status, incomplete_details.reason),
     usage: decodeUsage(usage, countSearches(output))
   }
