@@ -192,6 +192,8 @@ export interface ChatAnswer {
   readonly stopSequence?: string | undefined
   readonly citations?: ReadonlyArray<Citation> | undefined
   readonly unread?: ReadonlyArray<Unread> | undefined
+  /** The provider charges nothing for it, whatever it counts. */
+  readonly isUnbilled?: boolean | undefined
   readonly usage: Usage | undefined
   /** The host's whole answer, to a native request. */
   readonly native?: Readonly<Record<string, unknown>> | undefined
@@ -213,7 +215,13 @@ export type ChatEvent =
   | { readonly type: "begin" }
   | { readonly type: "citation"; readonly citation: Citation }
   | { readonly type: "unread"; readonly unread: Unread }
-  | { readonly type: "finish"; readonly reason: FinishReason; readonly stopSequence?: string | undefined }
+  | {
+      readonly type: "finish"
+      readonly reason: FinishReason
+      readonly stopSequence?: string | undefined
+      /** The provider charges nothing for the answer, whatever it counts. */
+      readonly isUnbilled?: boolean | undefined
+    }
   | {
       readonly type: "usage"
       readonly usage: Usage

@@ -6,6 +6,8 @@ import type { Role } from "./Operator.ts"
 
 export class InvalidRequest extends Data.TaggedError("InvalidRequest")<{
   readonly message: string
+  /** What helps, in one or two sentences. */
+  readonly hint?: string | undefined
   readonly param: string | null
 }> {}
 
@@ -25,7 +27,10 @@ export class MissingApiKey extends Data.TaggedError("MissingApiKey")<{}> {}
 export class InvalidApiKey extends Data.TaggedError("InvalidApiKey")<{}> {}
 /** The key itself is valid. */
 export class OrganizationSuspended extends Data.TaggedError("OrganizationSuspended")<{}> {}
-export class RateLimited extends Data.TaggedError("RateLimited")<{}> {}
+export class RateLimited extends Data.TaggedError("RateLimited")<{
+  /** Requests per minute. */
+  readonly limit: number
+}> {}
 export class InsufficientScope extends Data.TaggedError("InsufficientScope")<{ readonly scope: Scope }> {}
 export class ModelNotFound extends Data.TaggedError("ModelNotFound")<{
   readonly model: string

@@ -1,4 +1,5 @@
 import { Predicate } from "effect"
+import { exactItems, exactMembers, RawJson } from "./JsonSource.ts"
 
 const pieceLength = 64 * 1024
 
@@ -12,14 +13,14 @@ function* items(values: ReadonlyArray<unknown>): Generator<readonly [undefined, 
   for (const value of values) yield [undefined, value === undefined ? null : value]
 }
 
-function* members(value: object): Generator<readonly [string, unknown]> {
-  for (const [name, member] of Object.entries(value)) if (member !== undefined) yield [name, member]
+function* members(entries: ReadonlyArray<readonly [string, unknown]>): Generator<readonly [string, unknown]> {
+  for (const entry of entries) if (entry[1] !== undefined) yield entry
 }
 
 const containerOf = (value: object): Container =>
   Array.isArray(value)
-    ? { entries: items(value), end: "]", isEmpty: true }
-    : { entries: members(value), end: "}", isEmpty: true }
+    ? { entries: items(exactItems(value) ?? value), end: "]", isEmpty: true }
+    : { entries: members(exactMembers(value) ?? Object.entries(value)), end: "}", isEmpty: true }
 
 const splitsPair = (text: string, at: number): boolean =>
   (text.charCodeAt(at - 1) & 0xfc00) === 0xd800 && (text.charCodeAt(at) & 0xfc00) === 0xdc00
@@ -37,6 +38,7 @@ function* stringTokens(text: string): Generator<string> {
 
 function* scalarTokens(value: unknown): Generator<string> {
   if (typeof value === "string" && value.length > pieceLength) yield* stringTokens(value)
+  else if (value instanceof RawJson) yield value.text
   else yield JSON.stringify(value)
 }
 
@@ -44,7 +46,7 @@ function* tokens(root: unknown): Generator<string> {
   const open: Array<Container> = []
   let value = root
   for (;;) {
-    if (typeof value === "object" && value !== null) {
+    if (typeof value === "object" && value !== null && !(value instanceof RawJson)) {
       open.push(containerOf(value))
       yield Array.isArray(value) ? "[" : "{"
     } else {
@@ -68,7 +70,7 @@ function* tokens(root: unknown): Generator<string> {
   }
 }
 
-/** `JSON.stringify` of plain data, in lazy pieces of some 64 KiB. */
+/** `stringify` of plain data, in lazy pieces of some 64 KiB. */
 export function* jsonTexts(value: unknown): Generator<string> {
   let text = ""
   for (const token of tokens(value)) {

@@ -1,6 +1,7 @@
 import type { ChatRequest, Message, Tool, Usage } from "./Chat.ts"
 import { outputCap } from "./ChatRules.ts"
 import { jsonTexts } from "./Json.ts"
+import { stringify } from "./JsonSource.ts"
 import type { ChatModel, ChatPricing } from "./Model.ts"
 import { max, NanoUsd, zero } from "./Money.ts"
 
@@ -56,9 +57,9 @@ export const promptTexts = (request: ChatRequest): Iterable<string> => {
   if (request.isLarge === true) return largeTexts(request)
   const texts: Array<string> = []
   for (const message of request.messages) addTexts(message, texts)
-  if (request.tools.length > 0) texts.push(JSON.stringify(request.tools))
+  if (request.tools.length > 0) texts.push(stringify(request.tools))
   if (typeof request.toolChoice === "object") texts.push(request.toolChoice.function.name)
-  if (request.responseFormat !== undefined) texts.push(JSON.stringify(request.responseFormat))
+  if (request.responseFormat !== undefined) texts.push(stringify(request.responseFormat))
   return texts
 }
 

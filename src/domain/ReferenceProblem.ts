@@ -3,32 +3,33 @@ import { largestReference, longestUrl } from "./Media.ts"
 
 const mib = 1024 * 1024
 
-/** Why a reference image cannot be used, said of it; nothing of what a private host is or answers. */
+/** Why a reference image cannot be used, without a subject. Never names a private host or quotes its answer. */
 export const referenceProblems = {
   neither: "is neither an http(s) URL nor base64",
   neitherUrl: `is neither an http(s) URL of at most ${longestUrl} characters nor a \`data:\` URL with base64`,
   empty: "is empty or not valid base64",
   large: `is larger than ${largestReference / mib} MiB`,
   largeTogether: (bytes: number) => `makes the images larger than ${bytes / mib} MiB together`,
-  format: "is not a whole PNG, JPEG, WebP or GIF",
+  format: "is not a complete PNG, JPEG, WebP or GIF",
   address: "is at an address that is not public",
   name: "is at a host that has no public address",
   url: `has a URL that is not valid or has more than ${longestUrl} characters`,
   credentials: "has a URL with a user name or password",
   port: "is not at the default port of its scheme",
-  redirect: "is redirected too often, or to what is no http(s) URL",
-  status: (status: number) => `could not be fetched: the host answered with status ${status}`,
-  network: "could not be fetched: the host could not be reached, or its answer broke off",
+  redirect: "redirects too often, or to something other than an http(s) URL",
+  status: (status: number) => `could not be fetched: its host answered with status ${status}`,
+  network: "could not be fetched: its host could not be reached, or broke off its answer",
   time: "took too long to fetch",
   provider: "could not be used by the provider"
 } as const
 
-/** Which of several it is; undefined where there is only one. */
+/** Names one of several images; undefined if there is only one. */
 export const nthImage = (index: number, count: number): string | undefined =>
   count > 1 ? `Image ${index + 1} of ${count}` : undefined
 
-export const explainReference = (problem: string, subject = "It"): string =>
-  `Failed to process the reference image. ${subject} ${problem}.`
+export const unusableReference = "Failed to process the reference image."
+
+export const explainReference = (problem: string, subject = "The image"): string => `${subject} ${problem}.`
 
 export const refuseReference = (param: string, problem: string, subject?: string): InvalidRequest =>
-  new InvalidRequest({ message: explainReference(problem, subject), param })
+  new InvalidRequest({ message: unusableReference, param, hint: explainReference(problem, subject) })

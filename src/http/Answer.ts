@@ -2,6 +2,7 @@ import type { ServerResponse } from "node:http"
 import { Readable } from "node:stream"
 import { type HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { Effect } from "effect"
+import { stringify } from "../domain/JsonSource.ts"
 import { type NanoUsd, toUsdText } from "../domain/Money.ts"
 import type { Chunks } from "../services/media/Chunks.ts"
 import type { WireError } from "./errors/ErrorMessages.ts"
@@ -41,7 +42,7 @@ export const jsonInPieces = (status: number, pieces: Chunks, headers: Headers = 
 })
 
 export const json = (status: number, body: unknown, headers: Headers = {}): Answer =>
-  jsonText(status, JSON.stringify(body), headers)
+  jsonText(status, stringify(body), headers)
 
 export type EncodeError = (error: WireError, requestId: string) => unknown
 

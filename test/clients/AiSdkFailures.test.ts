@@ -1,7 +1,7 @@
 import { generateText, streamText } from "ai"
 import { Struct } from "effect"
-import { completeRefusal, refusals } from "../harness/client/HttpCalls.ts"
-import { calling, drained, leaving, type Told, thrownBy } from "../harness/client/OfficialClients.ts"
+import { completeRefusal, envelopeOf, hintIn, type Refusal, refusals } from "../harness/client/HttpCalls.ts"
+import { calling, drained, leaving, thrownBy } from "../harness/client/OfficialClients.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../harness/It.ts"
 import { callError, customer } from "./AiSdk.ts"
@@ -14,7 +14,7 @@ withLayer(gateway)("the AI SDK when requests fail", (it) => {
     readonly id?: string
     readonly prompt?: string
     readonly retryable: boolean
-    readonly told: Told
+    readonly told: Refusal
   }> = [
     {
       title: "a model that does not exist",
@@ -45,7 +45,10 @@ withLayer(gateway)("the AI SDK when requests fail", (it) => {
 
   const assertCallError = (thrown: unknown, { retryable, told }: (typeof refusedCases)[number]) => {
     const error = callError(thrown)
-    const { code, message, param = null, status, type } = completeRefusal(told, error.message)
+    const envelope: unknown = JSON.parse(error.responseBody ?? "")
+    const complete = completeRefusal(told, hintIn(error.responseBody ?? ""))
+    const { code, message, param = null, status, type } = complete
+    assert.deepStrictEqual(envelope, envelopeOf(complete))
     assert.deepStrictEqual(
       { status: error.statusCode, message: error.message, data: error.data, retryable: error.isRetryable },
       { status, message, data: { error: { message, type, param, code } }, retryable }

@@ -1,6 +1,5 @@
 import { generateImage } from "ai"
 import { Effect, Struct } from "effect"
-import { toUsdText } from "../../src/domain/Money.ts"
 import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { gif } from "../harness/fixtures/TinyMedia.ts"
 import { gateway, usualPrice } from "../harness/gateway/ImageGateway.ts"
@@ -10,8 +9,6 @@ import { painting, paints } from "../harness/upstream/Replies.ts"
 import { onFirst, onSecond, Upstreams } from "../harness/upstream/Upstreams.ts"
 import { formIn } from "../providers/openai-images/Hosts.ts"
 import { callError, customer } from "./AiSdk.ts"
-
-const shortOfImage = `Insufficient credits. The request needs up to ${toUsdText(usualPrice)} USD; 0 USD is available.`
 
 const served = gateway({ art: {}, pair: { routes: [onFirst, onSecond] } })
 
@@ -32,10 +29,10 @@ const refusals: ReadonlyArray<
     isRetryable: boolean
   ]
 > = [
-  ["no credits", { nanoUsd: 0n }, {}, 402, shortOfImage, false],
+  ["no credits", { nanoUsd: 0n }, {}, 402, "Insufficient credits.", false],
   ["no scope", { scopes: ["chat"] }, {}, 403, "API key lacks scope: images", false],
   ["an unknown model", {}, { id: "nobody" }, 404, "The model `nobody` does not exist or is not an image model.", false],
-  ["two images in one call", {}, { n: 2 }, 400, "`n` must be 1.", false],
+  ["two images in one call", {}, { n: 2 }, 400, "`n` must be 1: send one request per image.", false],
   ["moderation", {}, { fails: "moderation_blocked" }, 400, "Content was rejected by the moderation system.", false],
   ["no provider", {}, { id: "pair" }, 503, "All providers failed (last: second 599).", true]
 ]

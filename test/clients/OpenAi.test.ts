@@ -100,7 +100,7 @@ withLayer(gateway)("the official client with the sandbox", (it) => {
   it.effect("gets a 404 for a model of another surface", function* () {
     const { openai, spent } = yield* Served.customer()
     const error = yield* thrownBy(() => openai.chat.completions.create({ ...say("Hello"), model: "gpt-image-2" }))
-    const hint = " `gpt-image-2` is an image model: use /v1/images/generations."
+    const hint = "`gpt-image-2` is an image model: use /v1/images/generations."
     assertTold(error, refusals.noModel("gpt-image-2", "a chat", hint))
     assert.strictEqual(yield* spent, 0n)
   })

@@ -36,7 +36,7 @@ const refusedCases: ReadonlyArray<
 > = [
   ["no model", { prompt: "x" }, badRequest("`model` is required.", "model")],
   ["no prompt", { model: "art" }, badRequest("`prompt` is required.", "prompt")],
-  ["two images", { ...asked, n: 2 }, badRequest("`n` must be 1.", "n")],
+  ["two images", { ...asked, n: 2 }, badRequest("`n` must be 1: send one request per image.", "n")],
   [
     "a resolution that the model has not",
     { ...asked, resolution: "4K" },
@@ -50,7 +50,7 @@ const refusedCases: ReadonlyArray<
   [
     "an invalid reference",
     { ...asked, image: [Buffer.from("<html>").toString("base64")] },
-    badRequest("Failed to process the reference image. It is not a whole PNG, JPEG, WebP or GIF.", "image")
+    refusals.unusable("The image is not a complete PNG, JPEG, WebP or GIF.")
   ],
   ["moderation", asked, refusals.moderated, [json(400, their("moderation_blocked"))]],
   ["a rejection", asked, refusals.rejected, [json(422, their("hush"))]],

@@ -137,7 +137,7 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
     const unread = yield* thrownBy(() => openai.videos.create({ ...asked, input_reference: text }))
     assertTold(
       unread,
-      badRequest("Failed to process the reference image. It is not a whole PNG, JPEG, WebP or GIF.", "image")
+      refusals.unusable("The image is not a complete PNG, JPEG, WebP or GIF.")
     )
   })
 

@@ -1,13 +1,14 @@
 interface Envelope {
   readonly error: {
     readonly message: string
+    readonly hint?: string | null
     readonly type: string
     readonly param: string | null
     readonly code: string | null
   }
 }
 
-/** A refusal in the gateway's envelope; its status is 0 where no answer came. */
+/** A refusal in the gateway's envelope, with the hint in its message; its status is 0 if no answer came. */
 export class ApiError extends Error {
   override readonly name = "ApiError"
   readonly status: number
@@ -16,7 +17,7 @@ export class ApiError extends Error {
   readonly retryAfterSeconds: number | undefined
 
   constructor(status: number, { error }: Envelope, retryAfterSeconds?: number) {
-    super(error.message)
+    super(error.hint ? `${error.message} ${error.hint}` : error.message)
     this.status = status
     this.code = error.code
     this.param = error.param
@@ -36,9 +37,10 @@ export const unreachableError = () => new ApiError(0, envelope("The gateway cann
 export const errorOf = async (response: Response): Promise<ApiError> => {
   const body: unknown = await response.json().catch(() => undefined)
   const error = isRecord(body) && isRecord(body["error"]) ? body["error"] : {}
-  const { code, message, param, type } = error
+  const { code, hint, message, param, type } = error
   const known = {
     message: text(message) ?? `The gateway answered with status ${response.status}.`,
+    hint: text(hint),
     type: text(type) ?? "api_error",
     param: text(param),
     code: text(code)

@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer"
 import type { IncomingMessage } from "node:http"
 import { Context, Effect } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import { nestsWithin } from "../../domain/Json.ts"
+import { NestsTooDeep, parseExact, withWholePairs } from "../../domain/JsonText.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import type { Incoming, ReceiveFailure } from "./BodyReceiver.ts"
@@ -46,12 +46,9 @@ const withoutMark = (bytes: Buffer): Buffer =>
 
 const parseSmall = (bytes: Buffer): Effect.Effect<unknown, InvalidRequest> => {
   try {
-    const value: unknown = JSON.parse(bytes.toString("utf8"))
-    return nestsWithin(bodyLimits.levels, value)
-      ? Effect.succeed(value)
-      : explainUnreadable(new JsonUnreadable({ reason: "levels" }))
-  } catch {
-    return explainUnreadable(new JsonUnreadable({ reason: "syntax" }))
+    return Effect.succeed(parseExact(withWholePairs(bytes.toString("utf8")), bodyLimits.levels))
+  } catch (error) {
+    return explainUnreadable(new JsonUnreadable({ reason: error instanceof NestsTooDeep ? "levels" : "syntax" }))
   }
 }
 

@@ -1,4 +1,6 @@
 import { Data, Either } from "effect"
+import { setSource } from "../../domain/JsonSource.ts"
+import { isIndexName, isInexact, orderOf } from "../../domain/JsonText.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
 
 export interface JsonLimits {
@@ -42,15 +44,27 @@ const isPlain = (byte: number): boolean =>
 /** Thrown up to `parseJson`: an `Either` for each value made parsing take 30 to 40 % longer. */
 const wrong = (reason: JsonUnreadable["reason"]): JsonUnreadable => new JsonUnreadable({ reason })
 
+/** `number` is the text of a number that JavaScript writes in another way. */
 interface Container {
   readonly value: object
   readonly end: number
-  readonly put: (value: unknown) => void
+  readonly put: (value: unknown, number: string | undefined) => void
+  readonly close: () => void
 }
 
-const arrayContainer = (): Container => {
-  const value: Array<unknown> = []
-  return { value, end: closeBracket, put: (item) => value.push(item) }
+class ArrayContainer implements Container {
+  readonly value: Array<unknown> = []
+  readonly end = closeBracket
+  numbers: Map<number, string> | undefined
+
+  put(value: unknown, number: string | undefined): void {
+    if (number !== undefined) (this.numbers ??= new Map()).set(this.value.length, number)
+    this.value.push(value)
+  }
+
+  close(): void {
+    if (this.numbers !== undefined) setSource(this.value, { numbers: this.numbers, names: undefined })
+  }
 }
 
 class ObjectContainer implements Container {
@@ -58,15 +72,28 @@ class ObjectContainer implements Container {
   readonly end = closeBrace
   members = 0
   name = ""
+  numbers: Map<string, string> | undefined
+  /** In order, from the first one that JavaScript moves. */
+  names: Array<string> | undefined
 
-  put(value: unknown): void {
+  put(value: unknown, number: string | undefined): void {
+    if (this.names === undefined && isIndexName(this.name)) this.names = Object.keys(this.value)
+    this.names?.push(this.name)
+    if (number !== undefined) (this.numbers ??= new Map()).set(this.name, number)
     if (this.name !== "__proto__") this.value[this.name] = value
     else Object.defineProperty(this.value, this.name, { value, enumerable: true, configurable: true, writable: true })
+  }
+
+  close(): void {
+    const names = this.names && orderOf(this.value, this.names)
+    if (names !== undefined || this.numbers !== undefined) setSource(this.value, { numbers: this.numbers, names })
   }
 }
 
 class Reader {
   at = 0
+  /** The text of the last number, if JavaScript writes it in another way. */
+  number: string | undefined
   private readonly bytes: Buffer
   private readonly limits: JsonLimits
 
@@ -102,7 +129,10 @@ class Reader {
     while (isPlain(this.byte()) && this.at - start <= this.limits.numberBytes) this.at++
     const text = this.bytes.toString("latin1", start, this.at)
     if (text.length > this.limits.numberBytes) throw wrong("numberBytes")
-    if (number.test(text)) return Number(text)
+    if (number.test(text)) {
+      if (isInexact(text)) this.number = text
+      return Number(text)
+    }
     const literal = literals.get(text)
     if (literal === undefined) throw wrong("syntax")
     return literal
@@ -122,14 +152,15 @@ class Reader {
     }
     this.at++
     if (isPlainAscii) return this.bytes.toString("latin1", start, this.at - 1)
-    if (cuts.length === 2) return this.decode(start, this.at - 1)
+    if (cuts.length === 2) return this.decode(start, this.at - 1).toWellFormed()
     const pieces: Array<string> = []
     for (const [index, cut] of cuts.entries()) {
       const next = cuts[index + 1]
       if (next !== undefined) pieces.push(this.decode(cut, next))
       yield
     }
-    return pieces.join("")
+    // A pair of escapes may be cut between two pieces.
+    return pieces.every((piece) => piece.isWellFormed()) ? pieces.join("") : pieces.join("").toWellFormed()
   }
 
   /** Stops within a stretch, but never inside a character or an escape. */
@@ -188,7 +219,7 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
     let value: unknown
     if (byte === openBrace || byte === openBracket) {
       if (open.length === limits.levels) throw wrong("levels")
-      const container = byte === openBrace ? new ObjectContainer() : arrayContainer()
+      const container = byte === openBrace ? new ObjectContainer() : new ArrayContainer()
       reader.at++
       if (isBlank(reader.byte())) yield* reader.skipBlanks()
       if (reader.byte() !== container.end) {
@@ -208,7 +239,8 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
         if (reader.isAtEnd) return value
         throw wrong("syntax")
       }
-      container.put(value)
+      container.put(value, reader.number)
+      reader.number = undefined
       const next = reader.byte()
       reader.at++
       if (next === comma) {
@@ -217,12 +249,16 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
       }
       if (next !== container.end) throw wrong("syntax")
       open.pop()
+      container.close()
       value = container.value
     }
   }
 }
 
-/** Parses as `JSON.parse` does, in steps and within limits: the cost depends on content more than on size. */
+/**
+ * Parses as `parseExact` does, in steps and within limits: the cost depends on content more than on size. Half a
+ * surrogate pair becomes U+FFFD.
+ */
 export function* parseJson(bytes: Buffer, limits: JsonLimits): Steps<Either.Either<unknown, JsonUnreadable>> {
   try {
     return Either.right(yield* parse(bytes, limits))

@@ -1,6 +1,7 @@
 import { type ResponseFormat, readCallId, type Tool, type ToolCall, type ToolChoice } from "../../domain/Chat.ts"
 import { isWithin } from "../../domain/Constraints.ts"
 import { nestsWithin } from "../../domain/Json.ts"
+import { withWholePairs } from "../../domain/JsonText.ts"
 import { isAbsent, isArray, isBoolean, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { refuseAt } from "../body/Refusals.ts"
 import { readCacheMark } from "./CacheControl.ts"
@@ -60,11 +61,11 @@ export const readJsonSchema = (definition: unknown, param: string, path: string)
   return { type: "json_schema", json_schema: schema === undefined ? named : { ...named, schema } }
 }
 
-/** Undefined where the id or the name is too long. */
+/** Undefined where the id or the name is too long. Hosts parse the text again, so its escapes must be whole. */
 export const toolCallOf = (onWire: string, name: string, text: string): ToolCall | undefined => {
   const { id, signature } = readCallId(onWire)
   if (!isWithin(longestName, id) || !isWithin(longestName, name)) return undefined
-  const call = { id, type: "function", function: { name, arguments: text } } as const
+  const call = { id, type: "function", function: { name, arguments: withWholePairs(text) } } as const
   return signature === undefined ? call : { ...call, signature }
 }
 

@@ -73,7 +73,10 @@ export const operationView = ({ components: { schemas }, servers: [{ url }] }: D
     const examples = Object.values(content?.[json]?.examples ?? {}).map(({ value }) => value)
     const errors = examples
       .filter(isEnvelope)
-      .map(({ error: { code, message, type } }) => html`<li><code>${code ?? type}</code> ${inline(message)}</li>`)
+      .map(
+        ({ error: { code, hint, message, type } }) =>
+          html`<li><code>${code ?? type}</code> ${inline(message)}${hint && html` Hint: ${inline(hint)}`}</li>`
+      )
     return html`<tr><th scope="row">${status}</th><td>${inline(description)}<ul>${errors}</ul></td></tr>`
   }
 

@@ -1,10 +1,12 @@
 import { Match, Schema } from "effect"
 import { type CapSpend, rateWindowSeconds } from "../../domain/ApiKey.ts"
+import { described } from "../../domain/Constraints.ts"
 import type { Failure, InsufficientCredits, ModelNotFound, ReasonCode } from "../../domain/Failure.ts"
 import type { Surface } from "../../domain/Model.ts"
 import { quoteModel } from "../../domain/Model.ts"
 import { toUsdText } from "../../domain/Money.ts"
-import { explainReference, referenceProblems } from "../../domain/ReferenceProblem.ts"
+import { pluralize } from "../../domain/Plural.ts"
+import { explainReference, referenceProblems, unusableReference } from "../../domain/ReferenceProblem.ts"
 
 export const ErrorType = Schema.Literal(
   "invalid_request_error",
@@ -48,12 +50,16 @@ export const ErrorCode = Schema.Literal(
 )
 type ErrorCode = typeof ErrorCode.Type
 
+/** Absent if there is nothing to add. */
+export const Hint = described(Schema.String, "How to fix it: the amounts, limit, path or model concerned.")
+
 export const Envelope = Schema.Struct({
   error: Schema.Struct({
     message: Schema.String.annotations({ description: "For people." }),
     type: ErrorType,
     param: Schema.NullOr(Schema.String).annotations({ description: "The request field at fault, where there is one." }),
-    code: Schema.NullOr(ErrorCode).annotations({ description: "For machines; more precise than the status." })
+    code: Schema.NullOr(ErrorCode).annotations({ description: "For machines; more precise than the status." }),
+    hint: Hint
   })
 }).annotations({ identifier: "Error", description: "Every error of the API." })
 export type Envelope = typeof Envelope.Type
@@ -74,6 +80,11 @@ const answer = (
   message: string,
   param: string | null = null
 ): WireError => ({ status, body: { error: { message, type, param, code } } })
+
+const withHint = ({ body: { error }, ...wire }: WireError, hint: string | undefined): WireError => ({
+  ...wire,
+  body: { error: hint === undefined ? error : { ...error, hint } }
+})
 
 const badRequest = (message: string, param: string | null = null): WireError =>
   answer(400, "invalid_request_error", null, message, param)
@@ -101,8 +112,8 @@ export const internalError = answer(500, "api_error", "internal_error", "Interna
 /** A retry may succeed once the database is back. */
 export const outage: WireError = { ...internalError, headers: { "retry-after": "5" } }
 
-const unknownEndpoint = (hint = ""): WireError =>
-  answer(404, "not_found_error", "unknown_endpoint", `Unknown endpoint.${hint}`)
+const unknownEndpoint = answer(404, "not_found_error", "unknown_endpoint", "Unknown endpoint.")
+const invalidApiKey = answer(401, "authentication_error", "invalid_api_key", "Invalid API key provided.")
 
 const conflict = (code: ErrorCode, message: string): WireError => ({
   ...answer(409, "invalid_request_error", code, message),
@@ -121,59 +132,52 @@ const pathOf: Record<Surface, string> = {
 const list = (items: ReadonlyArray<string>, conjunction: "and" | "or"): string =>
   [items.slice(0, -1).join(", "), ...items.slice(-1)].filter((part) => part !== "").join(` ${conjunction} `)
 
-const modelHint = ({ elsewhere, suggestions = [] }: ModelNotFound): string => {
+const modelHint = ({ elsewhere, suggestions = [] }: ModelNotFound): string | undefined => {
   if (elsewhere !== undefined) {
     const { id, surface } = elsewhere
-    return ` ${quoteModel(id)} is ${kindOf[surface]} model: use ${pathOf[surface]}.`
+    return `${quoteModel(id)} is ${kindOf[surface]} model: use ${pathOf[surface]}.`
   }
-  return suggestions.length === 0 ? "" : ` Did you mean ${list(suggestions.map(quoteModel), "or")}?`
+  return suggestions.length === 0 ? undefined : `Did you mean ${list(suggestions.map(quoteModel), "or")}?`
 }
 
-const shortfall = ({ available, isLeast, needed }: InsufficientCredits): string => {
+const fundsHint = ({ available, isLeast, needed }: InsufficientCredits): string => {
   const bound = isLeast ? "at least" : "up to"
   const need = needed === undefined ? "" : `The request needs ${bound} ${toUsdText(needed)} USD; `
   return `${need}${toUsdText(available)} USD is available.`
 }
 
-const spentOf = ({ cap, held, resetsAt, spent }: CapSpend): string => {
-  const videos = held > 0n ? ` and ${toUsdText(held)} held for videos` : ""
-  const reset = resetsAt === undefined ? "" : `; it resets at ${resetsAt.toISOString().replace(".000", "")}`
-  return ` ${toUsdText(spent)} of ${toUsdText(cap)} USD are spent${videos}${reset}.`
+const capHint = ({ cap, held, resetsAt, spent }: CapSpend): string => {
+  const videos = held > 0n ? `, and ${toUsdText(held)} USD is held for videos` : ""
+  const reset = resetsAt === undefined ? "" : ` The limit resets at ${resetsAt.toISOString().replace(".000", "")}.`
+  return `${toUsdText(spent)} of ${toUsdText(cap)} USD is spent${videos}.${reset}`
 }
 
 /** Adapters name these fields only for a reference image that the provider could not read. */
 const imageParams: ReadonlySet<string | null> = new Set(["messages", "image"])
 
 export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, WireError>()({
-  InvalidRequest: ({ message, param }) => badRequest(message, param),
+  InvalidRequest: ({ hint, message, param }) => withHint(badRequest(message, param), hint),
   UpstreamRejected: ({ param, reason, reasonCode }) => ({
-    ...badRequest(
-      imageParams.has(param) ? explainReference(referenceProblems.provider) : "Upstream rejected the request.",
-      param
-    ),
+    ...(imageParams.has(param)
+      ? withHint(badRequest(unusableReference, param), explainReference(referenceProblems.provider))
+      : badRequest("Upstream rejected the request.", param)),
     ...(reason === undefined ? undefined : { reason }),
     ...(reasonCode === undefined ? undefined : { reasonCode })
   }),
   ContentRejected: () =>
     answer(400, "content_policy_violation", null, "Content was rejected by the moderation system."),
   MissingApiKey: () => answer(401, "authentication_error", "invalid_api_key", "Missing API key."),
-  InvalidApiKey: () => answer(401, "authentication_error", "invalid_api_key", "Invalid API key provided."),
-  OrganizationSuspended: () =>
-    answer(
-      401,
-      "authentication_error",
-      "invalid_api_key",
-      "Invalid API key provided. The organization of this key is suspended."
-    ),
+  InvalidApiKey: () => invalidApiKey,
+  OrganizationSuspended: () => withHint(invalidApiKey, "The organization of this key is suspended."),
   InsufficientCredits: (failure) =>
-    answer(402, "insufficient_quota", "insufficient_quota", `Insufficient credits. ${shortfall(failure)}`),
-  SpendLimitReached: ({ of = "key", period, spend }) =>
-    answer(
-      402,
-      "insufficient_quota",
-      "spend_limit_exceeded",
-      `This ${of} has reached its ${period} spend limit.${spend === undefined ? "" : spentOf(spend)}`
+    withHint(
+      answer(402, "insufficient_quota", "insufficient_quota", "Insufficient credits."),
+      fundsHint(failure)
     ),
+  SpendLimitReached: ({ of = "key", period, spend }) => {
+    const message = `This ${of} has reached its ${period} spend limit.`
+    return withHint(answer(402, "insufficient_quota", "spend_limit_exceeded", message), spend && capHint(spend))
+  },
   PaymentDisputed: () =>
     answer(402, "insufficient_quota", "payment_disputed", "Requests are suspended while a payment is disputed."),
   InsufficientScope: ({ scope }) =>
@@ -182,8 +186,8 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   ModelNotFound: (failure) => {
     const { model, surface } = failure
     const other = surface === undefined ? "" : ` or is not ${kindOf[surface]} model`
-    const message = `The model ${quoteModel(model)} does not exist${other}.${modelHint(failure)}`
-    return answer(404, "not_found_error", "model_not_found", message, "model")
+    const message = `The model ${quoteModel(model)} does not exist${other}.`
+    return withHint(answer(404, "not_found_error", "model_not_found", message, "model"), modelHint(failure))
   },
   ModelNotAllowed: ({ model }) =>
     answer(
@@ -194,9 +198,9 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
       "model"
     ),
   VideoNotFound: () => answer(404, "not_found_error", null, "No such video."),
-  UnknownEndpoint: () => unknownEndpoint(),
-  MisspeltPath: ({ meant }) => unknownEndpoint(` Did you mean ${meant}?`),
-  UnknownMethod: ({ methods, path }) => unknownEndpoint(` ${path} takes ${list(methods, "and")}.`),
+  UnknownEndpoint: () => unknownEndpoint,
+  MisspeltPath: ({ meant }) => withHint(unknownEndpoint, `Did you mean ${meant}?`),
+  UnknownMethod: ({ methods, path }) => withHint(unknownEndpoint, `${path} accepts ${list(methods, "and")}.`),
   BodyTooLarge: ({ limitBytes }) =>
     answer(413, "invalid_request_error", "request_too_large", `The request body is larger than ${limitBytes} bytes.`),
   BodyTooSlow: ({ bytesPerSecond }) => ({
@@ -212,11 +216,12 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
     conflict("video_not_finished", "The video can only be deleted once it is completed or failed."),
   IdempotencyConflict: () =>
     conflict("idempotency_conflict", "A request with the same `Idempotency-Key` is still in flight."),
-  RateLimited: () => ({
-    ...answer(429, "rate_limit_error", "rate_limit_exceeded", "Rate limit exceeded."),
-    // The worst case of the window's remainder.
-    headers: { "retry-after": String(rateWindowSeconds) }
-  }),
+  RateLimited: ({ limit }) =>
+    withHint(
+      // The worst case of the window's remainder.
+      limited("rate_limit_exceeded", "Rate limit exceeded.", rateWindowSeconds),
+      `The limit of this key is ${pluralize(limit, "request")} per minute.`
+    ),
   TokensLimited: ({ limit, retryAfterSeconds }) => {
     const message = `Rate limit exceeded: ${limit} tokens per minute for this key.`
     return limited("tokens_limit_exceeded", message, retryAfterSeconds)

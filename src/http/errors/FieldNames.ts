@@ -3,13 +3,13 @@ export type FieldNames = Readonly<Record<string, string>>
 
 interface Named {
   readonly message: string
+  readonly hint?: string | undefined
   readonly param: string | null
 }
 
 /** A refusal in the words of a dialect. */
-export const renameField = ({ message, param }: Named, names: FieldNames): Named => {
+export const renameField = ({ hint, message, param }: Named, names: FieldNames): Named => {
   const name = param === null ? undefined : names[param]
-  return name === undefined
-    ? { message, param }
-    : { message: message.replaceAll(`\`${param}\``, `\`${name}\``), param: name }
+  const rename = (text: string) => (name === undefined ? text : text.replaceAll(`\`${param}\``, `\`${name}\``))
+  return { message: rename(message), param: name ?? param, ...(hint === undefined ? undefined : { hint: rename(hint) }) }
 }

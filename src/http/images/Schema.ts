@@ -10,8 +10,8 @@ import {
   formEndUser,
   formN,
   formUnsupported,
+  imageCount,
   modelOf,
-  n,
   promptFor,
   unsupported
 } from "../schema/SharedFields.ts"
@@ -57,7 +57,7 @@ export const ImageGenerationRequest = Schema.Struct({
   mask: unsupported(insteadOf.mask),
   images: unsupported(insteadOf.images),
   image: optional(References, "Reference images; with any of them the request is an edit."),
-  n,
+  n: imageCount,
   response_format: optional(Format, texts.responseFormat),
   stream: optional(NotStreamed, texts.stream),
   resolution: optional(Resolution, texts.resolution),

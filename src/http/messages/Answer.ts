@@ -1,12 +1,14 @@
 import {
   type ChatAnswer,
   type ChatRequest,
+  type Citation,
   callIdOnWire,
   type FinishReason,
   type ToolCall,
   type Usage,
   unsigned
 } from "../../domain/Chat.ts"
+import { parseExact } from "../../domain/JsonText.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
 import { reportedUsage } from "../chat/ReportedUsage.ts"
@@ -46,20 +48,38 @@ export const billedUsage = (reported: unknown, usage: Usage): JsonObject => {
   }
 }
 
-export const stopReasons: Readonly<Record<FinishReason, string>> = {
+const stopReasons: Readonly<Record<FinishReason, string>> = {
   stop: "end_turn",
   length: "max_tokens",
   tool_calls: "tool_use",
   content_filter: "refusal"
 }
 
+/** How an answer ends; `stopSequence` is the client's sequence that ended it, if any did. */
+export const endOf = (finish: FinishReason, stopSequence?: string) =>
+  finish === "stop" && stopSequence !== undefined
+    ? { stop_reason: "stop_sequence", stop_sequence: stopSequence }
+    : { stop_reason: stopReasons[finish], stop_sequence: null }
+
+/** The mark stands for a text that only the host of a search can read. */
+export const citationJson = ({ quote = "", title, url }: Citation) => ({
+  type: "web_search_result_location" as const,
+  cited_text: quote,
+  url,
+  title: title ?? url,
+  encrypted_index: unsigned
+})
+
 /** A model may reason without being asked, and clients that did not ask expect no such block. */
 export const showsThinking = ({ reasoningEffort }: ChatRequest): boolean => reasoningEffort !== undefined
+
+/** Writing the answer recurses. */
+const maxLevels = 1_000
 
 /** A call that was cut short has no whole arguments. */
 const inputOf = (text: string): JsonObject => {
   try {
-    const input: unknown = JSON.parse(text)
+    const input = parseExact(text, maxLevels)
     return isObject(input) ? input : {}
   } catch {
     return {}
@@ -73,8 +93,20 @@ const callBlock = ({ function: called, id, signature }: ToolCall) => ({
   input: inputOf(called.arguments)
 })
 
+const textBlocks = ({ citations = [], content }: ChatAnswer) => {
+  const text = content ?? ""
+  if (text === "" && citations.length === 0) return []
+  return [
+    {
+      type: "text" as const,
+      text,
+      ...(citations.length === 0 ? undefined : { citations: citations.map(citationJson) })
+    }
+  ]
+}
+
 const translate = ({ id, model }: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): Message => {
-  const { content, finish, reasoning, toolCalls } = answer
+  const { finish, reasoning, stopSequence, toolCalls } = answer
   return {
     id,
     type: "message",
@@ -84,11 +116,10 @@ const translate = ({ id, model }: AnswerName, request: ChatRequest, answer: Chat
       ...(reasoning === undefined || !showsThinking(request)
         ? []
         : [{ type: "thinking" as const, thinking: reasoning, signature: unsigned }]),
-      ...(content === null || content === "" ? [] : [{ type: "text" as const, text: content }]),
+      ...textBlocks(answer),
       ...toolCalls.map(callBlock)
     ],
-    stop_reason: stopReasons[finish],
-    stop_sequence: null,
+    ...endOf(finish, stopSequence),
     stop_details: null,
     container: null,
     usage: usageJson(usage)

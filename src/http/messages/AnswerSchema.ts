@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { Anything, Integer } from "../../domain/Constraints.ts"
-import { AnyObject, Tokens } from "../schema/SharedFields.ts"
+import { Hint } from "../errors/ErrorMessages.ts"
+import { AnyObject, otherThan, Tokens } from "../schema/SharedFields.ts"
 
 const messagesErrorTypes = [
   "invalid_request_error",
@@ -19,7 +20,8 @@ export const MessagesError = Schema.Struct({
   type: Schema.Literal("error"),
   error: Schema.Struct({
     type: Schema.Literal(...messagesErrorTypes),
-    message: Schema.String.annotations({ description: "For people." })
+    message: Schema.String.annotations({ description: "For people." }),
+    hint: Hint
   }),
   request_id: Schema.optional(Schema.String)
 }).annotations({ identifier: "MessagesError", description: "Every error of the Messages API." })
@@ -36,10 +38,19 @@ export const MessagesUsage = Schema.Struct({
 }).annotations({ identifier: "MessagesUsage", description: "What is billed." })
 export type MessagesUsage = typeof MessagesUsage.Type
 
+const Citation = Schema.Struct({
+  type: Schema.Literal("web_search_result_location"),
+  url: Schema.String,
+  title: Schema.NullOr(Schema.String),
+  cited_text: Schema.String.annotations({ description: "Empty if the provider quotes nothing." }),
+  encrypted_index: Schema.String.annotations({ description: "Hand it back as it is." })
+}).annotations({ identifier: "MessagesCitation", description: "A source that a search found." })
+const OtherCitation = Schema.Struct({ type: otherThan("web_search_result_location") })
+
 const Text = Schema.Struct({
   type: Schema.Literal("text"),
   text: Schema.String,
-  citations: Schema.optional(Schema.NullOr(Schema.Array(Anything)))
+  citations: Schema.optional(Schema.NullOr(Schema.Array(Schema.Union(Citation, OtherCitation))))
 })
 const Thinking = Schema.Struct({
   type: Schema.Literal("thinking"),

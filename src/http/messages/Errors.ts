@@ -31,11 +31,14 @@ export const messagesFields: FieldNames = {
   web_search: "tools"
 }
 
-export const messagesError = (body: Envelope, reason: string | undefined, requestId?: string): MessagesError => ({
-  type: "error",
-  error: { type: typeOf(body), message: reason ?? renameField(body.error, messagesFields).message },
-  ...(requestId === undefined ? undefined : { request_id: requestId })
-})
+export const messagesError = (body: Envelope, reason: string | undefined, requestId?: string): MessagesError => {
+  const { param: _, ...told } = renameField(body.error, messagesFields)
+  return {
+    type: "error",
+    error: { type: typeOf(body), ...told, ...(reason === undefined ? undefined : { message: reason }) },
+    ...(requestId === undefined ? undefined : { request_id: requestId })
+  }
+}
 
 /** Clients recover by the vendor's own words. */
 export const encodeMessagesError: EncodeError = ({ body, reason }, requestId) => messagesError(body, reason, requestId)

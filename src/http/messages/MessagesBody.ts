@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http"
 import { Either, flow, Schema } from "effect"
 import type { ChatRequest, Message, NativeRequest } from "../../domain/Chat.ts"
-import type { InvalidRequest } from "../../domain/Failure.ts"
+import { InvalidRequest } from "../../domain/Failure.ts"
 import type { ReasoningEffort } from "../../domain/Model.ts"
 import { isAbsent, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
@@ -104,14 +104,27 @@ const readRequest = (body: typeof Body.Type, json: JsonObject, headers: Incoming
   }
 }
 
+/** Paths of this API: `messages.0.content`. */
+const dotted = (path: string): string => path.replaceAll(/\[(\d+)\]/g, ".$1")
+
+/** The gateway words these alike in every dialect. */
+const shared: ReadonlySet<string> = new Set([
+  "`model` is required.",
+  "`messages` is required and must be a non-empty array."
+])
+
 /** In the words of this API: `messages.0.content: must be …`. */
-const reword = ({ message, param }: InvalidRequest): InvalidRequest =>
-  refuse(
+const rewordMessage = (message: string): string =>
+  message
+    .replace(/^`([^`]+)` /, (_, path: string) => `${dotted(path)}: `)
+    .replace(/: is required\.$/, ": Field required")
+
+const reword = ({ hint, message, param }: InvalidRequest): InvalidRequest =>
+  new InvalidRequest({
+    message: shared.has(message) ? message : rewordMessage(message),
     param,
-    message
-      .replace(/^`([^`]+)` /, (_, path: string) => `${path.replaceAll(/\[(\d+)\]/g, ".$1")}: `)
-      .replace(/: is required\.$/, ": Field required")
-  )
+    hint: hint?.replaceAll(/`[^`]+`/g, dotted)
+  })
 
 const read = reader(Body, flow(readRequest, toEither))
 

@@ -1,4 +1,5 @@
 import { type Message, type Part, readCallId, type TextPart, type ToolCall, unsigned } from "../../domain/Chat.ts"
+import { stringify } from "../../domain/JsonSource.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"
 import { isRefusal, type Result } from "../chat/Result.ts"
@@ -83,7 +84,7 @@ const readCall = (block: JsonObject, path: Path): Result<ToolCall> => {
   if (!isFilled(block.name)) return wrongIn(path, "name", "is required and must be a non-empty string")
   if (!isObject(block.input)) return wrongIn(path, "input", "is required and must be an object")
   return (
-    toolCallOf(block.id, block.name, JSON.stringify(block.input)) ??
+    toolCallOf(block.id, block.name, stringify(block.input)) ??
     wrongAt(path(), `must have an \`id\` and a name of at most ${longestName} characters`)
   )
 }

@@ -53,7 +53,7 @@ export const failuresOf = (
   BodyTooLarge: [new Failure.BodyTooLarge({ limitBytes: 33_554_432 })],
   BodyTooSlow: [new Failure.BodyTooSlow({ bytesPerSecond: 1000 })],
   GatewayBusy: [new Failure.GatewayBusy()],
-  RateLimited: [new Failure.RateLimited()],
+  RateLimited: [new Failure.RateLimited({ limit: 600 })],
   TokensLimited: [new Failure.TokensLimited({ limit: 100_000, retryAfterSeconds: 42 })],
   ConcurrencyLimited: [new Failure.ConcurrencyLimited({ limit: 5 })],
   SettleFailed: [new Failure.SettleFailed()],
@@ -71,9 +71,6 @@ export const failuresOf = (
   TimedOut: [new Failure.TimedOut()]
 })
 
-/** In USD. */
-const amount = "\\d+(?:\\.\\d+)?"
-
 const anyText = "^[\\s\\S]+$"
 
 const patterns: { readonly [tag in Tag]?: string } = {
@@ -81,10 +78,7 @@ const patterns: { readonly [tag in Tag]?: string } = {
   NotSignedIn: anyText,
   NotFound: anyText,
   Conflict: anyText,
-  InsufficientCredits: `^Insufficient credits\\. (?:The request needs (?:up to|at least) ${amount} USD; )?-?${amount} USD is available\\.$`,
-  SpendLimitReached: `^This (?:key|organization) has reached its (?:day|week|month|total) spend limit\\.(?: ${amount} of ${amount} USD are spent(?: and ${amount} held for videos)?(?:; it resets at [\\dTZ:-]+)?\\.)?$`,
-  ModelNotFound:
-    "^The model `[\\s\\S]*` does not exist(?: or is not (?:a chat|an image|a video) model)?\\.(?: `.+` is (?:a chat|an image|a video) model: use /v1/[a-z/]+\\.| Did you mean `.+`\\?)?$",
+  ModelNotFound: "^The model `[\\s\\S]*` does not exist(?: or is not (?:a chat|an image|a video) model)?\\.$",
   ModelNotAllowed: "^API key may not use the model `[\\s\\S]*`\\.$",
   BodyTooLarge: "^The request body is larger than \\d+ bytes\\.$",
   TokensLimited: "^Rate limit exceeded: \\d+ tokens per minute for this key\\.$",

@@ -1,4 +1,5 @@
 import type { ChatRequest } from "../../domain/Chat.ts"
+import { stringify } from "../../domain/JsonSource.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
 import { frame } from "../chat/Sse.ts"
 import type { failureOf } from "./Failure.ts"
@@ -10,7 +11,7 @@ export class Events {
   private readonly head: string
 
   constructor(name: AnswerName, request: ChatRequest) {
-    this.head = JSON.stringify(responseHead(name, request)).slice(0, -1)
+    this.head = stringify(responseHead(name, request)).slice(0, -1)
   }
 
   /** `members`: the event's JSON without its braces; empty where it has none of its own. */

@@ -12,8 +12,8 @@ export const responsesFields: FieldNames = {
 
 /** Says why the provider refused a request: agents recover by it. */
 export const responsesError = ({ body: { error }, reason, reasonCode }: Omit<WireError, "status">): Envelope => {
-  const { message, param } = renameField(error, responsesFields)
-  return { error: { message: reason ?? message, type: error.type, param, code: reasonCode ?? error.code } }
+  const { message, ...told } = renameField(error, responsesFields)
+  return { error: { message: reason ?? message, type: error.type, ...told, code: reasonCode ?? error.code } }
 }
 
 /** The codes by which clients of this dialect decide: all others are repeated. */
@@ -26,5 +26,6 @@ const failureCode = ({ error: { code, type } }: Envelope): string => {
 /** The `error` of a response that failed. */
 export const failureOf = (body: Envelope, reason?: string, reasonCode?: ReasonCode) => {
   const refusal = responsesError({ body, reason, reasonCode })
-  return { code: failureCode(refusal), message: refusal.error.message }
+  const { hint, message } = refusal.error
+  return { code: failureCode(refusal), message, ...(hint === undefined ? undefined : { hint }) }
 }

@@ -1,4 +1,5 @@
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
+import { stringify } from "../../domain/JsonSource.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
 import { nameOf, type StreamEncoder } from "../chat/Sse.ts"
@@ -53,6 +54,6 @@ export class NativeEncoder implements StreamEncoder {
   private write(event: JsonObject, usage?: Usage): string {
     const response = isObject(event.response) ? nativeResponse(event.response, this.name, usage) : event.response
     const members = { ...event, response, type: undefined, sequence_number: undefined }
-    return this.events.event(String(event.type), JSON.stringify(members).slice(1, -1))
+    return this.events.event(String(event.type), stringify(members).slice(1, -1))
   }
 }

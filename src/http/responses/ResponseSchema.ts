@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { Filled, Integer } from "../../domain/Constraints.ts"
 import { CacheUse, toolUse } from "../chat/CompletionSchema.ts"
+import { Hint } from "../errors/ErrorMessages.ts"
 import { AnyObject, otherThan, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
 
 const Status = Schema.Literal("in_progress", "completed", "incomplete")
@@ -49,7 +50,7 @@ const Other = Schema.Struct({
   type: otherThan("message", "function_call", "custom_tool_call", "reasoning")
 }).annotations({ identifier: "ResponsesOutputOther", description: "Of a route that speaks this API." })
 
-const Failed = Schema.Struct({ code: Schema.String, message: Schema.String })
+const Failed = Schema.Struct({ code: Schema.String, message: Schema.String, hint: Hint })
 
 export const ResponseObject = Schema.Struct({
   id: Schema.String.annotations({ description: "The gateway's own id of the answer." }),

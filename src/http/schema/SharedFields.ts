@@ -93,7 +93,10 @@ export const formEndUser = {
   safety_identifier: described(Schema.String, otherEndUserText)
 }
 
-export const n = optional(Schema.Literal(1).annotations(problem("must be 1")), "Only 1.")
+const onlyOne = (text: string) => optional(Schema.Literal(1).annotations(problem(text)), "Only 1.")
+
+export const n = onlyOne("must be 1")
+export const imageCount = onlyOne("must be 1: send one request per image")
 export const formN = described(Schema.Literal("1", ""), "Only 1.")
 
 export const unsupported = (instead: string) =>

@@ -66,9 +66,9 @@ const Answer = Schema.Struct({
   usage: Schema.Unknown
 })
 
-type Call = Pick<ChatCall<unknown>, "request">
+type Call = Pick<ChatCall<unknown>, "native" | "request">
 
-export const decodeAnswer = answerDecoder(Answer, "no content", (body, { request }: Call) => {
+export const decodeAnswer = answerDecoder(Answer, "no content", (body, { native, request }: Call) => {
   const { content, stop_reason, stop_sequence, usage } = body
   const joinBlocks = (type: "text" | "thinking") =>
     content.map((block) => (block.type === type ? block[type] : "")).join("")
@@ -80,14 +80,14 @@ export const decodeAnswer = answerDecoder(Answer, "no content", (body, { request
       .map(({ id, input, name }) => ({ id, name, arguments: input })),
     finish: finishReason(stop_reason),
     stopSequence: askedStop(stop_sequence, request.stop),
-    ...collectSources((sources, out) => {
+    sources: collectSources((sources, out) => {
       let start = 0
       for (const { citations, text, type } of content) {
         if (type !== "text") continue
         takeCitations(citations, [start, start + text.length], sources, out)
         start += text.length
       }
-    }),
+    }, native !== undefined),
     usage: decodeUsage(usage)
   }
 })

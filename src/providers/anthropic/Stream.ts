@@ -24,12 +24,13 @@ interface CallBlock {
 
 /** Usage is passed on as it is told, for streams that are cut short. */
 export const makeDecoder = ({
+  native,
   newId,
   request
-}: Pick<ChatCall<unknown>, "newId" | "request">): Omit<ChatDecoder, "isCountable"> => {
+}: Pick<ChatCall<unknown>, "native" | "newId" | "request">): Omit<ChatDecoder, "isCountable"> => {
   const calls = new StreamedCalls()
   const blocks = new Map<unknown, CallBlock>()
-  const sources = new Sources()
+  const sources = new Sources(native !== undefined)
   /** Of the present text block; they support all of it. */
   let citations: ReadonlyArray<unknown> = []
   let blockStart = 0

@@ -1,7 +1,8 @@
 import { Either, Predicate, Schema } from "effect"
 import type { ChatAnswer, ChatEvent, Citation, FinishReason, ToolCall, Unread, Usage } from "../../domain/Chat.ts"
+import { stringify } from "../../domain/JsonSource.ts"
 import { sanitizeUsage } from "../../domain/Pricing.ts"
-import { parseJson } from "../client/Json.ts"
+import { parseJsonExact } from "../client/Json.ts"
 import { singleValue, twoValues } from "./CallArguments.ts"
 
 /** Parts never exceed their whole; undefined without counts. */
@@ -16,9 +17,9 @@ export const unreadableArguments = "a tool call whose arguments are no JSON obje
 /** The arguments of a call as JSON, empty where there are none; undefined where they are no object. */
 export const encodeArguments = (given: unknown): string | undefined => {
   if (given === undefined || given === null || given === "") return ""
-  const value = typeof given === "string" ? parseJson(given) : given
+  const value = typeof given === "string" ? parseJsonExact(given) : given
   if (!Predicate.isRecord(value)) return undefined
-  return Object.keys(value).length > 0 ? JSON.stringify(value) : ""
+  return Object.keys(value).length > 0 ? stringify(value) : ""
 }
 
 /** The same on a wire where they are a JSON text, which may come in pieces: a text is passed on as it is. */
@@ -33,10 +34,11 @@ interface AnswerParts {
   readonly reasoning: string
   readonly calls: ReadonlyArray<AnswerCall>
   readonly finish: FinishReason | undefined
+  readonly unread?: ReadonlyArray<Unread | undefined>
+  readonly isUnbilled?: boolean
   readonly usage: Usage | undefined
   readonly stopSequence?: string | undefined
-  readonly citations?: ReadonlyArray<Citation> | undefined
-  readonly unread?: ReadonlyArray<Unread> | undefined
+  readonly sources?: Pick<ChatAnswer, "citations" | "unread">
 }
 
 interface AnswerCall {
@@ -58,6 +60,8 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
   if (calls.some(({ arguments: given }) => given === undefined)) return Either.left(twoValues)
   const hasCalls = calls.length > 0
   const content = text || refusal
+  const { sources } = parts
+  const unread = [...(parts.unread ?? []), ...(sources?.unread ?? [])]
   const ids = new Set<string>()
   const claimId = (given: string) => {
     const id = given === "" || ids.has(given) ? newId() : given
@@ -71,7 +75,7 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
       return { id: claimId(id), type: "function", function: { name, arguments: given || "{}" } }
     }),
     finish: finishOf(finish, hasCalls, text === "" && refusal !== ""),
-    ...withDetails(parts),
+    ...withDetails({ ...parts, ...sources, unread: unread.filter((part) => part !== undefined) }),
     usage
   })
 }
@@ -79,9 +83,11 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
 /** What few answers have. */
 const withDetails = ({
   citations = [],
+  isUnbilled = false,
   stopSequence,
   unread = []
-}: Pick<ChatAnswer, "citations" | "stopSequence" | "unread">) => ({
+}: Pick<ChatAnswer, "citations" | "isUnbilled" | "stopSequence" | "unread">) => ({
+  ...(isUnbilled && { isUnbilled }),
   ...(stopSequence !== undefined && { stopSequence }),
   ...(citations.length > 0 && { citations }),
   ...(unread.length > 0 && { unread })
@@ -105,13 +111,22 @@ export const pushUsage = (out: Array<ChatEvent>, usage: Usage | undefined, isPar
   if (usage !== undefined) out.push({ type: "usage", usage, ...(isPartial && { isPartial }) })
 }
 
+export const pushUnread = (out: Array<ChatEvent>, ...parts: ReadonlyArray<Unread | undefined>): void => {
+  for (const unread of parts) if (unread !== undefined) out.push({ type: "unread", unread })
+}
+
 export const pushEnd = (
   out: Array<ChatEvent>,
   reason: FinishReason,
   usage: Usage | undefined,
-  { stopSequence }: { readonly stopSequence?: string | undefined } = {}
+  { isUnbilled = false, stopSequence }: Pick<ChatAnswer, "isUnbilled" | "stopSequence"> = {}
 ): "whole" => {
-  out.push({ type: "finish", reason, ...(stopSequence !== undefined && { stopSequence }) })
+  out.push({
+    type: "finish",
+    reason,
+    ...(stopSequence !== undefined && { stopSequence }),
+    ...(isUnbilled && { isUnbilled })
+  })
   pushUsage(out, usage)
   return "whole"
 }
@@ -128,7 +143,7 @@ export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
   answer.toolCalls.forEach(({ function: { arguments: text, name }, id, signature }, index) => {
     events.push({ type: "tool_call", index, id, name, arguments: text, ...(signature && { signature }) })
   })
-  for (const unread of answer.unread ?? []) events.push({ type: "unread", unread })
+  pushUnread(events, ...(answer.unread ?? []))
   pushEnd(events, answer.finish, answer.usage, answer)
   return events
 }
@@ -155,6 +170,7 @@ export const joinEvents = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
   let reasoning = ""
   let finish: FinishReason = "stop"
   let stopSequence: string | undefined
+  let isUnbilled: boolean | undefined
   let usage: Usage | undefined
   const toolCalls: Array<ToolCall> = []
   const citations: Array<Citation> = []
@@ -169,6 +185,7 @@ export const joinEvents = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
     else if (event.type === "finish") {
       finish = event.reason
       stopSequence = event.stopSequence
+      isUnbilled = event.isUnbilled
     }
   }
   return {
@@ -176,7 +193,7 @@ export const joinEvents = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
     reasoning: reasoning || undefined,
     toolCalls,
     finish,
-    ...withDetails({ citations, stopSequence, unread }),
+    ...withDetails({ citations, isUnbilled, stopSequence, unread }),
     usage
   }
 }

@@ -158,8 +158,8 @@ export class CallArguments {
     const end = this.#scanner.take(piece)
     const isRestated = piece.length >= before.length && piece.startsWith(before)
     const { state } = this.#scanner
-    if (state === "open" && isRestated) {
-      this.#restated = piece
+    if (state === "open" && (isRestated || piece.trim() === "")) {
+      if (isRestated) this.#restated = piece
       this.#text += piece
       return ""
     }

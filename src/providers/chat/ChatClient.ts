@@ -1,5 +1,6 @@
 import { Effect, Either, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
+import { keepSource, stringify } from "../../domain/JsonSource.ts"
 import type { ProviderAccount, Route } from "../../domain/Model.ts"
 import type {
   ChatAdapter,
@@ -12,7 +13,7 @@ import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, type Fields, LargeJson, parseJson, pick } from "../client/Json.ts"
+import { asFields, type Fields, LargeJson, parseAnswer, parseJson, pick } from "../client/Json.ts"
 import { withReason } from "../client/Reason.ts"
 import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
@@ -105,10 +106,12 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     }
 
     const write = ({ request }: Call, value: object) =>
-      request.isLarge === true ? new LargeJson(value) : JSON.stringify(value)
+      request.isLarge === true ? new LargeJson(value) : stringify(value)
 
     const encode = (call: Call): Encoded => {
-      const value = call.native && format.native ? format.native.encode(call, call.native.body) : format.encode(call)
+      const { native } = call
+      const value =
+        native && format.native ? keepSource(native.body, format.native.encode(call, native.body)) : format.encode(call)
       return { call, body: write(call, value) }
     }
 
@@ -184,7 +187,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
           isExpected: isJson(stream),
           decode: (body) =>
             decodeSafely(call.route.provider, stream, () =>
-              Effect.map(decodeWhole(call, { ...stream, body }, parseJson(body)), eventsOf)
+              Effect.map(decodeWhole(call, { ...stream, body }, parseAnswer(body, false)), eventsOf)
             )
         }
       )
@@ -206,7 +209,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
 
     const decode = (call: Call, response: UpstreamResponse): Effect.Effect<ChatAnswer, ProviderFailure> => {
       if (holdsEvents(response.body)) return assemble(call, response)
-      const body = parseJson(response.body)
+      const body = parseAnswer(response.body, call.native !== undefined)
       return Effect.map(decodeWhole(call, response, body), (answer) => present(call, answer, asFields(body)))
     }
 

@@ -3,7 +3,7 @@ import { type ChatEvent, isDelta, type Usage } from "../../domain/Chat.ts"
 import { type ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
 import { withSpent } from "../client/Classification.ts"
 import type { Taken, UpstreamResponse } from "../client/Exchange.ts"
-import { type Fields, parseJson } from "../client/Json.ts"
+import { type Fields, parseAnswer } from "../client/Json.ts"
 import type { UpstreamStream } from "../client/Upstream.ts"
 import { reader, type SseEvent } from "./Sse.ts"
 
@@ -11,6 +11,8 @@ import { reader, type SseEvent } from "./Sse.ts"
 export type StreamOutcome = ProviderFailure | string | undefined
 
 export interface ChatDecoder {
+  /** The client gets the host's events. */
+  readonly isNative?: boolean
   /** An event without a `type` gets its SSE name as one. */
   readonly take: (event: Fields, out: Array<ChatEvent>) => StreamOutcome
   /** Whether the host has begun to generate by this event, which may show nothing. */
@@ -101,7 +103,7 @@ export const chatPull = (
     const text = data.trim()
     if (text === "[DONE]") return decoder.finish?.(out) ?? "[DONE] without a finish reason"
     if (text === "" && name !== "error") return undefined
-    const event = parseJson(data)
+    const event = parseAnswer(data, decoder.isNative === true)
     if (!Predicate.isRecord(event)) return isHeartbeat(name) ? undefined : "an event that is no object"
     const typed = event.type === undefined && name !== undefined ? { ...event, type: name } : event
     const reached = failures.decode(typed) ?? decoder.take(typed, out)

@@ -3,7 +3,7 @@ import { Predicate } from "effect"
 import type { TextPart } from "../../domain/Chat.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import type { Route } from "../../domain/Model.ts"
-import { parseJson } from "../client/Json.ts"
+import { parseJsonExact } from "../client/Json.ts"
 
 const maxLevels = 128
 
@@ -12,7 +12,7 @@ export const textsOf = (content: string | ReadonlyArray<TextPart> | null): Reado
 
 /** Another model's arguments may be no object, and are then passed as they are. */
 export const parseArguments = (text: string): Record<string, unknown> => {
-  const parsed = text.trim() === "" ? {} : parseJson(text)
+  const parsed = text.trim() === "" ? {} : parseJsonExact(text)
   return Predicate.isRecord(parsed) && nestsWithin(maxLevels, parsed) ? parsed : { arguments: text }
 }
 

@@ -69,6 +69,7 @@ export const keepNative = (call: Call, format: NativeFields | undefined, answer:
 /** Puts each event of the host, cleaned, before what it says in our terms; those of a failure are dropped. */
 export const withNativeEvents = (decoder: ChatDecoder, format: NativeFields, call: Call): ChatDecoder => ({
   ...decoder,
+  isNative: true,
   take: (event, out) => {
     const at = out.length
     const reached = decoder.take(event, out)
@@ -84,6 +85,7 @@ export const withNativeEvents = (decoder: ChatDecoder, format: NativeFields, cal
 /** Keeps the events that a decoder takes. */
 export const keepEvents = (decoder: ChatDecoder, kept: Array<Fields>): ChatDecoder => ({
   ...decoder,
+  isNative: true,
   take: (event, out) => {
     kept.push(event)
     return decoder.take(event, out)

@@ -34,7 +34,13 @@ const readSource = (given: Fields, offset: number): Citation | undefined =>
 
 /** The sources of one answer: each once per place. */
 export class Sources {
+  readonly #isNative: boolean
   #known: Set<string> | undefined
+
+  /** `isNative`: the client gets the host's own words as well, so nothing is unread. */
+  constructor(isNative = false) {
+    this.#isNative = isNative
+  }
 
   take(citation: Citation, out: Array<ChatEvent>): void {
     const { end, start, url } = citation
@@ -45,7 +51,8 @@ export class Sources {
 
   /** What has no address, such as a file. */
   takeUnread(detail: string, out: Array<ChatEvent>): void {
-    if (this.#isNew(detail)) out.push({ type: "unread", unread: { part: "block", detail: detail.slice(0, 100) } })
+    if (!this.#isNative && this.#isNew(detail))
+      out.push({ type: "unread", unread: { part: "block", detail: detail.slice(0, 100) } })
   }
 
   /** Takes annotations of a text that begins at `offset` of the content: `url_citation`, nested or flat. */
@@ -75,10 +82,11 @@ export class Sources {
 
 /** The sources of a whole answer. */
 export const collectSources = (
-  fill: (sources: Sources, out: Array<ChatEvent>) => void
+  fill: (sources: Sources, out: Array<ChatEvent>) => void,
+  isNative = false
 ): Pick<ChatAnswer, "citations" | "unread"> => {
   const out: Array<ChatEvent> = []
-  fill(new Sources(), out)
+  fill(new Sources(isNative), out)
   return {
     citations: out.flatMap((event) => (event.type === "citation" ? [event.citation] : [])),
     unread: out.flatMap((event) => (event.type === "unread" ? [event.unread] : []))

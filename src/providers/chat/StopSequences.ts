@@ -110,7 +110,7 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
 
   const take = (event: ChatEvent, out: Array<ChatEvent>) => {
     if (cut.over) {
-      if (event.type === "usage") out.push(event)
+      if (event.type === "usage" || event.type === "unread") out.push(event)
     } else if (event.type === "content" && event.text !== "") {
       push(cut.take(event.text), out)
       if (cut.over) out.push({ type: "finish", reason: "stop", stopSequence: cut.met })

@@ -1,5 +1,6 @@
 import { Predicate } from "effect"
 import { jsonTexts, nestsWithin } from "../../domain/Json.ts"
+import { parseExact } from "../../domain/JsonText.ts"
 import { type Chunks, chunksOf } from "../../services/media/Chunks.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
 
@@ -10,9 +11,11 @@ const none: Fields = {}
 /** No protocol nests deeper, and what recurses over a value of so many levels stays within its stack. */
 const maxLevels = 200
 
+const withoutMark = (text: string): string => (text.charCodeAt(0) === 0xfe_ff ? text.slice(1) : text)
+
 const parse = (text: string): unknown => {
   try {
-    return JSON.parse(text.charCodeAt(0) === 0xfe_ff ? text.slice(1) : text)
+    return JSON.parse(withoutMark(text))
   } catch {
     return undefined
   }
@@ -26,6 +29,22 @@ export const parseJson = (text: string): unknown => {
   const value = parse(text)
   return nestsTooDeep(text, value) ? undefined : value
 }
+
+/** `parseJson` for a text of which `stringify` writes a part again: numbers digit for digit, members in order. */
+export const parseJsonExact = (text: string): unknown => {
+  try {
+    return parseExact(withoutMark(text), maxLevels)
+  } catch {
+    return undefined
+  }
+}
+
+/** A call's arguments as an object, in the formats of all hosts. */
+const argumentsObject = /"(?:args|arguments|input|partial_json)"[ \t\n\r]*:[ \t\n\r]*\{/
+
+/** Parses an answer or an event of a host; exactly if it holds arguments, or if the client gets it as it is. */
+export const parseAnswer = (text: string, isNative: boolean): unknown =>
+  isNative || argumentsObject.test(text) ? parseJsonExact(text) : parseJson(text)
 
 const prune = (levels: number, value: unknown): unknown => {
   if (Array.isArray(value)) return levels === 0 ? null : value.map((item) => prune(levels - 1, item))

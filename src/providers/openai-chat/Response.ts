@@ -129,7 +129,7 @@ export const decodeAnswer = answerDecoder(Body, "no message in the answer", (bod
     calls: message.tool_calls.map(({ function: called, id }) => ({ id, ...called })),
     finish: finishReason(finish_reason),
     stopSequence: stopOf(choice, call.request.stop),
-    ...collectSources((sources, out) => {
+    sources: collectSources((sources, out) => {
       sources.takeAnnotations(message.annotations, 0, out)
       takeLists(body, sources, out)
     }),

@@ -1,6 +1,7 @@
 import { Predicate } from "effect"
 import { type NativeRequest, unsigned } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
+import { withWholePairs } from "../../domain/JsonText.ts"
 import { type Route, reasoningEfforts } from "../../domain/Model.ts"
 import { fitCacheKey } from "../chat/CacheMarks.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
@@ -123,11 +124,12 @@ const isReference = (item: Fields): boolean =>
 const encodeItem = (item: Fields, call: Call): ReadonlyArray<Fields> => {
   if (isReference(item) || item.type === "compaction_trigger") return []
   if (item.type === "reasoning" && !(call.quirks.encrypted && isReadable(item))) return []
-  const { call_id, tools } = item
+  const { arguments: text, call_id, tools } = item
   return [
     {
       ...(unnamed.has(item.type ?? "message") ? without(item, ["id"]) : item),
       ...(typeof call_id === "string" && { call_id: fitCallId(call_id, longestCallId) }),
+      ...(typeof text === "string" && { arguments: withWholePairs(text) }),
       ...(tools !== undefined && { tools: keepTools(tools, call) })
     }
   ]

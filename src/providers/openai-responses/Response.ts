@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import type { ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
 import { answerDecoder, argumentsText, usageOf } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatClient.ts"
 import { collectSources, type Sources } from "../chat/Sources.ts"
 import { Arguments, fields, records, Text } from "../chat/WireSchema.ts"
 import { amendFailure, decodeFailure as decodeConvention, readHostError } from "../client/Classification.ts"
@@ -93,25 +94,29 @@ export const decodeFailure: typeof decodeConvention = (account, response, nowMil
     : failure
 }
 
-export const decodeAnswer = answerDecoder(Body, "no output in the answer", (body) => {
-  const { incomplete_details, output, status, usage } = body
-  if (!isOver(status)) return `a response that is ${asText(status)}`
-  const ofType = (type: string) => output.filter((item) => item.type === type)
-  const parts = ofType("message").flatMap(({ content }) => content)
-  const reasoning = ofType("reasoning").flatMap(({ content, summary }) => [...summary, ...content])
-  return {
-    text: parts.map(({ text, type }) => (type === "output_text" ? text : "")).join(""),
-    refusal: parts.map(({ refusal }) => refusal).join(""),
-    reasoning: reasoning
-      .map(({ text }) => text)
-      .filter((text) => text !== "")
-      .join(paragraph),
-    calls: output.filter(isCall).map((item) => {
-      const given = item.arguments === "" ? item.input : item.arguments
-      return { ...item, id: callIdOf(item), arguments: given, isText: isTextCall(item) }
-    }),
-    ...collectSources((sources, out) => takeSources(output, sources, out)),
-    finish: finishReason(status, incomplete_details.reason),
-    usage: decodeUsage(usage, countSearches(output))
+export const decodeAnswer = answerDecoder(
+  Body,
+  "no output in the answer",
+  (body, { native }: Pick<ChatCall<unknown>, "native">) => {
+    const { incomplete_details, output, status, usage } = body
+    if (!isOver(status)) return `a response that is ${asText(status)}`
+    const ofType = (type: string) => output.filter((item) => item.type === type)
+    const parts = ofType("message").flatMap(({ content }) => content)
+    const reasoning = ofType("reasoning").flatMap(({ content, summary }) => [...summary, ...content])
+    return {
+      text: parts.map(({ text, type }) => (type === "output_text" ? text : "")).join(""),
+      refusal: parts.map(({ refusal }) => refusal).join(""),
+      reasoning: reasoning
+        .map(({ text }) => text)
+        .filter((text) => text !== "")
+        .join(paragraph),
+      calls: output.filter(isCall).map((item) => {
+        const given = item.arguments === "" ? item.input : item.arguments
+        return { ...item, id: callIdOf(item), arguments: given, isText: isTextCall(item) }
+      }),
+      sources: collectSources((sources, out) => takeSources(output, sources, out), native !== undefined),
+      finish: finishReason(status, incomplete_details.reason),
+      usage: decodeUsage(usage, countSearches(output))
+    }
   }
-})
+)

@@ -65,13 +65,14 @@ const makeCallDecoder = (newId: () => string) => {
     return call === undefined ? undefined : calls.restate(call, text, out)
   }
 
-  /** Takes the calls that only the whole response has. */
+  /** Takes the calls that only the whole response has, and the rest of those that it alone completes. */
   const takeOutput = (output: ReadonlyArray<unknown>, out: Array<ChatEvent>): StreamOutcome => {
     const items = output.map((item, output_index): Fields => ({ ...asFields(item), output_index }))
     const given = items.filter(isCall)
-    if (given.length <= calls.count) return undefined
     for (const item of given) {
-      const broken = find(item.id, item.output_index) === undefined ? takeItem(item, item, out) : undefined
+      const known = byCallId.get(item.call_id)
+      const isLeft = known === undefined ? find(item.id, item.output_index) === undefined : !known.isComplete
+      const broken = isLeft ? takeItem(item, item, out) : undefined
       if (broken !== undefined) return broken
     }
     return undefined
@@ -82,16 +83,17 @@ const makeCallDecoder = (newId: () => string) => {
 
 /** `isShort`: the gateway can count the prompt. */
 export const makeDecoder = (
-  { newId, options }: Pick<ChatCall<Options>, "newId" | "options">,
+  call: Pick<ChatCall<Options>, "native" | "newId" | "options">,
   isShort: boolean,
   failureIn: (error: Fields) => ProviderFailure
 ): ChatDecoder => {
+  const { newId, options } = call
   const { calls, takeEnd, takeItem, takeOutput, takePiece } = makeCallDecoder(newId)
   // Reasoning or a search, which the stream does not show in full.
   let hasHidden = false
   let hasText = false
   let hasRefusal = false
-  const sources = new Sources()
+  const sources = new Sources(call.native !== undefined)
   /** Where the present part of the content begins, at which its annotations count. */
   let partStart = 0
   let length = 0
@@ -135,7 +137,7 @@ export const makeDecoder = (
     if (error !== undefined) return failureIn(error)
     if (!isOver(response.status)) return `a response that ended ${asText(response.status)}`
     if (!hasText && !hasRefusal && !calls.hasAny && Array.isArray(response.output)) {
-      const answer = decodeAnswer(response, newId)
+      const answer = decodeAnswer(response, newId, call)
       if (Either.isLeft(answer)) return answer.left
       const reasoning = reasoningPart === undefined ? answer.right.reasoning : undefined
       out.push(...eventsOf({ ...answer.right, usage, reasoning }))

@@ -40,13 +40,13 @@ export const limitsOf = ({ concurrency, isOrgCapped = false, tokens }: LimitedUs
     : { concurrency, tpm: tokens?.use.limit, tokens: tokens?.amount ?? 0 }
 
 export const refuse = (
-  { amount, key, limits, org }: Hold & { readonly limits?: HoldLimits | undefined },
+  { amount, key, limits, org, rateLimit = 0 }: Hold & Partial<Pick<HoldSql.RatedHold, "limits" | "rateLimit">>,
   { cappedBy: of, period, remaining, tokens, verdict }: HoldSql.HoldResult,
   findSpend: FindSpend
 ): Effect.Effect<never, HoldRefused | RateLimited> => {
   switch (verdict) {
     case "limited":
-      return new RateLimited()
+      return new RateLimited({ limit: rateLimit })
     case "tokens":
       return new TokensLimited({
         limit: limits?.tpm ?? 0,
@@ -138,7 +138,7 @@ export const make = Effect.fnUntraced(function* (lanes: StatementBatcher.Lanes<H
         if (rate !== undefined && placed.ordinal !== undefined) rate.allowance = allowanceAt(placed.ordinal, rate.limit)
         const isHeld = placed.verdict === "held"
         if (use.tokens !== undefined && placed.tokens !== undefined) noteTokens(use.tokens, isHeld, placed.tokens)
-        if (!isHeld) return refuse({ ...hold, limits }, placed, findSpend)
+        if (!isHeld) return refuse({ ...hold, limits, rateLimit: rate?.limit }, placed, findSpend)
         placing.delete(hold.id)
         return Effect.succeed(hold)
       })

@@ -38,7 +38,7 @@ export type NameImage = (index: number) => string | undefined
 export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
   ReferenceImages,
   {
-    /** Fails with `Failed to process the reference image.` and why, unless each is a complete picture of at most 20 MiB. */
+    /** Fails with `Failed to process the reference image.`, and a hint that says why, unless each is a complete picture of at most 20 MiB. */
     readonly load: (
       references: ReadonlyArray<Reference>,
       param: "image" | "messages",

@@ -2,6 +2,7 @@ import { Clock, Effect, Metric, Option } from "effect"
 import { InvalidRequest, NoHealthyProvider } from "../../domain/Failure.ts"
 import type { Picture } from "../../domain/Media.ts"
 import { modelAt } from "../../domain/Model.ts"
+import { unusableReference } from "../../domain/ReferenceProblem.ts"
 import { Catalog } from "../catalog/Catalog.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import { pictureOf } from "../media/Pictures.ts"
@@ -21,7 +22,7 @@ import type { Render, Upstream } from "./VideoUpstream.ts"
 
 const longestRoundMs = 180_000
 
-const unusable = new InvalidRequest({ message: "Failed to process the reference image.", param: "image" })
+const unusable = new InvalidRequest({ message: unusableReference, param: "image" })
 
 const withoutStatus: ReadonlySet<FailureClass> = new Set(["network", "timeout"])
 const withStatus: ReadonlySet<FailureClass> = new Set(["network", "timeout", "retry"])

@@ -109,8 +109,8 @@ export const messages: Inbound = {
     return assert.fail("the stream ended well")
   },
   assertRefused: (thrown, refusal, reason) => {
-    const told = Object(Object(Object(thrown).error).error).message
-    const { message, status, type } = completeRefusal(refusal, told)
-    assertThrown(thrown, status, types[type] ?? type, reason?.message ?? message)
+    const told = Object(Object(Object(thrown).error).error).hint
+    const { hint, message, status, type } = completeRefusal(refusal, told)
+    assertThrown(thrown, status, types[type] ?? type, reason?.message ?? message, hint)
   }
 }

@@ -9,7 +9,7 @@ import {
   chatPath,
   completeRefusal,
   envelopeOf,
-  messageIn,
+  hintIn,
   post,
   type Refusal
 } from "./HttpCalls.ts"
@@ -52,11 +52,12 @@ const messagesTypes: Readonly<Record<string, string>> = {
   service_unavailable: "overloaded_error"
 }
 
-const messagesError = ({ code, message, type }: Refusal) => ({
+const messagesError = ({ code, hint, message, type }: Refusal) => ({
   type: "error",
   error: {
     type: code === "request_too_large" ? code : code === "timeout" ? "timeout_error" : (messagesTypes[type] ?? type),
-    message
+    message,
+    ...(hint === undefined ? {} : { hint })
   }
 })
 
@@ -83,7 +84,10 @@ const responses: Convention = {
   fields: { messages: "input", max_tokens: "max_output_tokens" },
   reword: (message) => message.replace(/(?<=^`input` is required and must be a).*/, " text or an array of items."),
   envelope: envelopeOf,
-  lastEvent: ({ message }) => ({ type: "response.failed", error: { code: "server_error", message } }),
+  lastEvent: ({ hint, message }) => ({
+    type: "response.failed",
+    error: { code: "server_error", message, ...(hint === undefined ? {} : { hint }) }
+  }),
   told: ({ response, type }) => ({ type, error: Predicate.isRecord(response) ? response["error"] : undefined }),
   whole: /event: response\.completed\ndata: [^\n]*\n\n$/
 }
@@ -107,8 +111,7 @@ const messages: Convention = {
   }),
   reword: (message) =>
     message
-      .replace(/^`([^`]+)` (?=is required|must be)/, "$1: ")
-      .replace(/: is required\.$/, ": Field required")
+      .replace(/^`([^`]+)` (?=must be)/, "$1: ")
       .replace("from 0 to 2", "from 0 to 1"),
   envelope: (refusal, requestId) => ({ ...messagesError(refusal), request_id: requestId }),
   lastEvent: messagesError,
@@ -134,7 +137,7 @@ const wayOf = (convention: Convention) => {
     send,
     /** The refusal that chat completions would give, as this convention tells it. */
     assertRefused: (answer: Answer, refusal: Refusal) => {
-      const told = named(completeRefusal(refusal, messageIn(answer.text)))
+      const told = named(completeRefusal(refusal, hintIn(answer.text)))
       assertRefused(answer, told, envelope(told, answer.headers.get("x-request-id")))
     },
     whole,

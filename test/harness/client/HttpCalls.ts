@@ -72,8 +72,8 @@ export interface Refusal {
   readonly type: Envelope["error"]["type"]
   readonly code: string | null
   readonly message: string
-  /** What follows the message, where a test does not say the whole of it. */
-  readonly more?: RegExp | undefined
+  /** A pattern where its amounts are another test's. */
+  readonly hint?: string | RegExp | undefined
   readonly param?: string | null
   /** The header of that name. */
   readonly retryAfter?: string
@@ -93,26 +93,28 @@ const permission = (code: string, message: string): Refusal => ({
   code,
   message
 })
-const authentication = (message: string): Refusal => ({
+const authentication = (message: string, hint?: string): Refusal => ({
   status: 401,
   type: "authentication_error",
   code: "invalid_api_key",
-  message
+  message,
+  hint
 })
-const quota = (code: string, message: string, more?: RegExp): Refusal => ({
+const quota = (code: string, message: string, hint: string | RegExp): Refusal => ({
   status: 402,
   type: "insufficient_quota",
   code,
   message,
-  ...(more === undefined ? {} : { more })
+  hint
 })
-const funds = /^ (?:The request needs (?:up to|at least) \d+(?:\.\d+)? USD; )?-?\d+(?:\.\d+)? USD is available\.$/
-const spend = /^ (?:\d+(?:\.\d+)?) of (?:\d+(?:\.\d+)?) USD are spent(?:; it resets at [\dTZ:-]{20})?\.$/
-const unknownEndpoint = (hint: string): Refusal => ({
+const funds = /^(?:The request needs (?:up to|at least) \d+(?:\.\d+)? USD; )?-?\d+(?:\.\d+)? USD is available\.$/
+const spend = /^\d+(?:\.\d+)? of \d+(?:\.\d+)? USD is spent\.(?: The limit resets at [\dTZ:-]{20}\.)?$/
+const unknownEndpoint = (hint?: string): Refusal => ({
   status: 404,
   type: "not_found_error",
   code: "unknown_endpoint",
-  message: `Unknown endpoint.${hint}`
+  message: "Unknown endpoint.",
+  hint
 })
 const unavailable = (message: string): Refusal => ({
   status: 503,
@@ -130,15 +132,21 @@ export const refusals = {
     message: "Content was rejected by the moderation system."
   },
   rejected: badRequest("Upstream rejected the request."),
+  /** `hint` says which image, and why. */
+  unusable: (hint: string | RegExp, param = "image"): Refusal => ({
+    ...badRequest("Failed to process the reference image.", param),
+    hint
+  }),
   missingKey: authentication("Missing API key."),
   invalidKey: authentication("Invalid API key provided."),
-  suspended: authentication("Invalid API key provided. The organization of this key is suspended."),
+  suspended: authentication("Invalid API key provided.", "The organization of this key is suspended."),
   insufficient: quota("insufficient_quota", "Insufficient credits.", funds),
   /** In nano-USD. */
   shortOf: (needed: bigint, available: bigint, bound = "up to") =>
     quota(
       "insufficient_quota",
-      `Insufficient credits. The request needs ${bound} ${toUsdText(needed)} USD; ${toUsdText(available)} USD is available.`
+      "Insufficient credits.",
+      `The request needs ${bound} ${toUsdText(needed)} USD; ${toUsdText(available)} USD is available.`
     ),
   capped: (period: string) => quota("spend_limit_exceeded", `This key has reached its ${period} spend limit.`, spend),
   orgCapped: (period: string) =>
@@ -150,16 +158,17 @@ export const refusals = {
     param: "model"
   }),
   denied: permission("access_denied", "Access denied."),
-  noModel: (id: string, kind = "a chat", hint = ""): Refusal => ({
+  noModel: (id: string, kind = "a chat", hint?: string): Refusal => ({
     status: 404,
     type: "not_found_error",
     code: "model_not_found",
-    message: `The model \`${id}\` does not exist or is not ${kind} model.${hint}`,
-    param: "model"
+    message: `The model \`${id}\` does not exist or is not ${kind} model.`,
+    param: "model",
+    hint
   }),
-  noEndpoint: unknownEndpoint(""),
-  meantPath: (path: string) => unknownEndpoint(` Did you mean ${path}?`),
-  wrongMethod: (path: string, methods: string) => unknownEndpoint(` ${path} takes ${methods}.`),
+  noEndpoint: unknownEndpoint(),
+  meantPath: (path: string) => unknownEndpoint(`Did you mean ${path}?`),
+  wrongMethod: (path: string, methods: string) => unknownEndpoint(`${path} accepts ${methods}.`),
   noVideo: { status: 404, type: "not_found_error", code: null, message: "No such video." },
   conflict: {
     ...badRequest("A request with the same `Idempotency-Key` is still in flight."),
@@ -178,7 +187,13 @@ export const refusals = {
     code: "request_too_large",
     message: `The request body is larger than ${bytes} bytes.`
   }),
-  limited: { status: 429, type: "rate_limit_error", code: "rate_limit_exceeded", message: "Rate limit exceeded." },
+  limited: {
+    status: 429,
+    type: "rate_limit_error",
+    code: "rate_limit_exceeded",
+    message: "Rate limit exceeded.",
+    hint: /^The limit of this key is \d+ requests? per minute\.$/
+  },
   internal: { status: 500, type: "api_error", code: "internal_error", message: "Internal server error." },
   upstream: {
     status: 502,
@@ -196,27 +211,25 @@ export const refusals = {
 export const ownId = /^req_[0-9a-f]{32}$/
 
 /** An error as chat completions tell it. */
-export const envelopeOf = ({ code, message, param = null, type }: Refusal): unknown => ({
-  error: { message, type, param, code }
+export const envelopeOf = ({ code, hint, message, param = null, type }: Refusal): unknown => ({
+  error: { message, type, param, code, ...(hint === undefined ? {} : { hint }) }
 })
 
-/** With the whole of the message, if what follows it is what may. */
-export const completeRefusal = <R extends Pick<Refusal, "message" | "more">>(refusal: R, told: unknown): R => {
-  const { message, more } = refusal
-  if (more === undefined || typeof told !== "string") return refusal
-  assert.strictEqual(told.slice(0, message.length), message)
-  assert.match(told.slice(message.length), more)
-  return { ...refusal, message: told, more: undefined }
+/** With the hint that was sent, if it matches. */
+export const completeRefusal = <R extends Pick<Refusal, "hint">>(refusal: R, hint: unknown): R => {
+  if (!(refusal.hint instanceof RegExp)) return refusal
+  assert.match(String(hint), refusal.hint)
+  return { ...refusal, hint: String(hint) }
 }
 
 /** Of an answer in any convention. */
-export const messageIn = (text: string): unknown => Object(Object(JSON.parse(text)).error).message
+export const hintIn = (text: string): unknown => Object(Object(JSON.parse(text)).error).hint
 
 /** The answer is this refusal and nothing else: status, envelope, id, and `retry-after` on a 429 or where it is said. */
 export const assertRefused = (
   answer: Answer,
   refusal: Refusal,
-  envelope = envelopeOf(completeRefusal(refusal, messageIn(answer.text)))
+  envelope = envelopeOf(completeRefusal(refusal, hintIn(answer.text)))
 ): void => {
   const { headers, status, text } = answer
   const { retryAfter = refusal.status === 429 ? "60" : null } = refusal

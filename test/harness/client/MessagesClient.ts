@@ -46,12 +46,19 @@ const classes: Readonly<Record<number, unknown>> = {
 }
 
 /** The client's own error class, with everything that the envelope says. */
-export const assertThrown = (thrown: unknown, status: number, type: string, message: string) => {
+export const assertThrown = (thrown: unknown, status: number, type: string, message: string, hint?: unknown) => {
   assert.instanceOf(thrown, APIError)
   assert.strictEqual(thrown.constructor, classes[status])
   assert.match(thrown.requestID ?? "", /^req_[0-9a-f]{32}$/)
   assert.deepStrictEqual<unknown>(
     { status: thrown.status, error: thrown.error },
-    { status, error: { type: "error", error: { type, message }, request_id: thrown.requestID } }
+    {
+      status,
+      error: {
+        type: "error",
+        error: { type, message, ...(hint === undefined ? {} : { hint }) },
+        request_id: thrown.requestID
+      }
+    }
   )
 }

@@ -57,7 +57,7 @@ export interface Told {
   readonly code: string | null
   readonly param?: string | null
   readonly message: string
-  readonly more?: RegExp | undefined
+  readonly hint?: string | RegExp | undefined
 }
 
 const classes: Readonly<Record<number, unknown>> = {
@@ -72,11 +72,12 @@ const classes: Readonly<Record<number, unknown>> = {
 /** The client's own error class, with everything that the envelope says; without a status it broke a stream. */
 export const assertTold = (error: unknown, told: Told): APIError => {
   assert.instanceOf(error, APIError)
-  const { code, message, param = null, status = 0, type } = completeRefusal(told, Object(error.error).message)
+  const complete = completeRefusal(told, Object(error.error).hint)
+  const { code, hint, message, param = null, status = 0, type } = complete
   assert.strictEqual(error.constructor, status < 500 ? (classes[status] ?? APIError) : InternalServerError)
   assert.deepStrictEqual(
     { status: error.status, code: error.code, type: error.type, param: error.param, error: error.error },
-    { status: told.status, code, type, param, error: { message, type, param, code } }
+    { status: told.status, code, type, param, error: { message, type, param, code, ...(hint === undefined ? {} : { hint }) } }
   )
   assert.strictEqual(error.message, status === 0 ? message : `${status} ${message}`)
   if (status !== 0) assert.match(error.requestID ?? "", /^req_[0-9a-f]{32}$/)

@@ -34,9 +34,9 @@ const endpoints = [
 const takingForms = endpoints.slice(1)
 
 const elsewhere: Readonly<Record<string, string>> = {
-  talk: " `talk` is a chat model: use /v1/chat/completions.",
-  film: " `film` is a video model: use /v1/videos.",
-  draw: " `draw` is an image model: use /v1/images/generations."
+  talk: "`talk` is a chat model: use /v1/chat/completions.",
+  film: "`film` is a video model: use /v1/videos.",
+  draw: "`draw` is an image model: use /v1/images/generations."
 }
 const noImageModel = (id: string) => refusals.noModel(id, "an image", elsewhere[id])
 const noVideoModel = (id: string) => refusals.noModel(id, "a video", elsewhere[id])
@@ -125,7 +125,7 @@ const rows: ReadonlyArray<readonly [what: string, path: string, body: unknown, r
     "the reference before the seconds",
     videos,
     { ...film, input_reference: "", seconds: "8s" },
-    badRequest("Failed to process the reference image. It is empty or not valid base64.", "image")
+    refusals.unusable("The image is empty or not valid base64.")
   ],
   ["the seconds before another field", videos, { ...film, seconds: "8s", n: 2 }, seconds],
   ["the seconds before an unknown model", videos, { ...film, model: "nobody", seconds: 1.5 }, seconds],

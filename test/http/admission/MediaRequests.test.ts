@@ -1,7 +1,7 @@
 import * as Failure from "../../../src/domain/Failure.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { assertRefused, badRequest, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
+import { assertRefused, rateOf, refusals } from "../../harness/client/HttpCalls.ts"
 import { logged } from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { gif } from "../images/ImageBodies.ts"
@@ -20,13 +20,13 @@ const failures = [
   [new Failure.InsufficientCredits({ needed: NanoUsd(2n), available: 1n }), refusals.shortOf(2n, 1n)],
   [
     new Failure.SpendLimitReached({ period: "day" }),
-    { ...refusals.capped("day"), message: "This key has reached its day spend limit.", more: undefined }
+    { ...refusals.capped("day"), hint: undefined }
   ],
   [new Failure.ContentRejected(), refusals.moderated],
   [new Failure.UpstreamRejected({ param: null }), refusals.rejected],
   [
-    new Failure.InvalidRequest({ message: "Failed to process the reference image.", param: "image" }),
-    badRequest("Failed to process the reference image.", "image")
+    new Failure.InvalidRequest({ message: "Failed to process the reference image.", param: "image", hint: "Why." }),
+    refusals.unusable("Why.")
   ],
   [new Failure.UpstreamFailed(), refusals.upstream],
   [new Failure.UpstreamAuthFailed(), refusals.upstreamAuth],

@@ -20,7 +20,7 @@ import { assert, describe, withLayer } from "../../harness/It.ts"
 import { gateway, onAbsent, Upstreams } from "../../harness/upstream/Upstreams.ts"
 import { ask } from "../connections/RawSocket.ts"
 
-const isPicture = " `picture` is an image model: use /v1/images/generations."
+const isPicture = "`picture` is an image model: use /v1/images/generations."
 
 const served = gateway(
   {

@@ -47,22 +47,22 @@ withLayer(gateway({ "talk-1": {}, "vendor/own-1": {}, "both-1": {}, "other/both-
     yield* first.script(answers(), answers())
     assert.strictEqual(nameIn(yield* chat(customer, talk("vendor/own-1"))), "vendor/own-1")
     assert.strictEqual(nameIn(yield* chat(customer, talk("other/both-1"))), "other/both-1")
-    const doubtful = refusals.noModel("third/both-1", "a chat", " Did you mean `both-1` or `other/both-1`?")
+    const doubtful = refusals.noModel("third/both-1", "a chat", "Did you mean `both-1` or `other/both-1`?")
     assertRefused(yield* chat(customer, talk("third/both-1")), doubtful)
-    const near = refusals.noModel("openai/own-1", "a chat", " Did you mean `vendor/own-1`?")
+    const near = refusals.noModel("openai/own-1", "a chat", "Did you mean `vendor/own-1`?")
     assertRefused(yield* chat(customer, talk("openai/own-1")), near)
   })
 
   it.effect("before an id of another surface names the endpoint of it", function* () {
     const customer = yield* Served.customer()
-    const hint = " `picture` is an image model: use /v1/images/generations."
+    const hint = "`picture` is an image model: use /v1/images/generations."
     assertRefused(yield* chat(customer, talk("vendor/picture")), refusals.noModel("vendor/picture", "a chat", hint))
     const asked = { model: "openai/talk-1", prompt: "a cat" }
     const [forImages, forVideos] = yield* Effect.all([
       post("/v1/images/generations")(customer, asked),
       post("/v1/videos")(customer, asked)
     ])
-    const chatHint = " `talk-1` is a chat model: use /v1/chat/completions."
+    const chatHint = "`talk-1` is a chat model: use /v1/chat/completions."
     assertRefused(forImages, refusals.noModel("openai/talk-1", "an image", chatHint))
     assertRefused(forVideos, refusals.noModel("openai/talk-1", "a video", chatHint))
     const listed = yield* call("/v1/models/vendor/picture", { headers: bearer(customer.secret) })
@@ -80,7 +80,7 @@ withLayer(gateway({ "talk-1": {}, "vendor/own-1": {}, "both-1": {}, "other/both-
     const long = `${"v/".repeat(500_000)}talk-1`
     assertRefused(yield* chat(customer, talk(long)), refusals.noModel(`${long.slice(0, 100)}…`))
     for (const name of ["\u0000/talk-1", "a b/talk-1", "/talk-1", "talk-1/", "\u202e/talk-1"]) {
-      const hint = name === "talk-1/" ? "" : " Did you mean `talk-1`?"
+      const hint = name === "talk-1/" ? undefined : "Did you mean `talk-1`?"
       assertRefused(yield* chat(customer, talk(name)), refusals.noModel(name, "a chat", hint))
     }
   })

@@ -1,23 +1,25 @@
 import { Effect } from "effect"
 import { largestReference } from "../../../src/domain/Media.ts"
-import { referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
+import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { decodeReferences } from "../../../src/http/body/ReferenceFields.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import type { Words } from "../openapi/Published.ts"
 import * as Image from "../images/ImageBodies.ts"
 import * as Video from "../videos/VideoBodies.ts"
 
 const { base, gif, gifBytes } = Image
 const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
 const url = (value: string) => ({ _tag: "Url", url: value }) as const
-const unusable = (problem: string, subject = "It") => `Failed to process the reference image. ${subject} ${problem}.`
+const unusable = (problem: string, subject?: string) =>
+  [unusableReference, explainReference(problem, subject)] as const
 const { empty, large, neither, url: noUrl } = referenceProblems
 const notImages = "`image` must be a string or an array of strings."
 const largeBase64 = Buffer.alloc(300 * 1024).toString("base64")
 const whole = Buffer.alloc(largestReference, 7)
 
-for (const [surface, taken, refusals] of [
-  ["an image", Image.taken, [Image.refusal, Image.editRefusal]],
-  ["a video", Video.taken, [Video.refusal]]
+for (const [surface, taken, refusals, onlyOne] of [
+  ["an image", Image.taken, [Image.refusal, Image.editRefusal], "`n` must be 1: send one request per image."],
+  ["a video", Video.taken, [Video.refusal], "`n` must be 1."]
 ] as const) {
   describe(`the body of a request for ${surface}`, () => {
     const notObject = ["The body must be a JSON object.", null] as const
@@ -97,7 +99,7 @@ for (const [surface, taken, refusals] of [
       }
     })
 
-    it.each<[field: string, values: ReadonlyArray<unknown>, message: string]>([
+    it.each<[field: string, values: ReadonlyArray<unknown>, words: Words]>([
       [
         "image",
         [5, true, {}, [5], [null], [[gif]], [gif, {}], { url: "https://a.test" }, { image_url: gif }],
@@ -112,16 +114,17 @@ for (const [surface, taken, refusals] of [
       ["image", ["ftp://a.test/a.png", "file:///etc/passwd", "//a.test/a.png", "javascript:0"], unusable(neither)],
       ["image", ["http://", "https://a b.test", "https://[::1", "http://a.test:99999/"], unusable(noUrl)],
       ["image", [`https://a.test/${"a".repeat(8192)}`], unusable(noUrl)],
-      ["n", [0, 2, 10, -1, 1.5, "1", true, []], "`n` must be 1."]
-    ])("is refused with the %s %j: %s", (field, values, message) => {
+      ["n", [0, 2, 10, -1, 1.5, "1", true, []], onlyOne]
+    ])("is refused with the %s %j: %s", (field, values, words) => {
+      const expected = ["InvalidRequest", field, ...[words].flat()]
       for (const value of values) {
-        assert.deepStrictEqual(refusals[0]({ ...base, [field]: value }), ["InvalidRequest", field, message])
+        assert.deepStrictEqual(refusals[0]({ ...base, [field]: value }), expected)
       }
     })
 
     it("is refused with a reference image of more than 20 MiB", () => {
       const image = Buffer.alloc(largestReference + 1).toString("base64")
-      assert.deepStrictEqual(refusals[0]({ ...base, image }), ["InvalidRequest", "image", unusable(large)])
+      assert.deepStrictEqual(refusals[0]({ ...base, image }), ["InvalidRequest", "image", ...unusable(large)])
     })
 
     it.each([

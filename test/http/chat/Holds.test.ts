@@ -160,8 +160,8 @@ withLayer(served)("the hold of a chat", (it) => {
       }
       const refused = yield* chat(customer, talk("talk"))
       assertRefused(refused, refusals.capped(period))
-      const reset = period === "total" ? "\\." : "; it resets at \\d{4}-\\d\\d-\\d\\dT00:00:00Z\\."
-      assert.match(refused.text, new RegExp(`limit\\. 0\\.00004 of 0\\.00003 USD are spent${reset}"`))
+      const reset = period === "total" ? "" : " The limit resets at \\d{4}-\\d\\d-\\d\\dT00:00:00Z\\."
+      assert.match(refused.text, new RegExp(`"hint":"0\\.00004 of 0\\.00003 USD is spent\\.${reset}"`))
       assert.strictEqual(yield* customer.spent, 40_000n)
     }
   )

@@ -1,5 +1,6 @@
-import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
+import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import type { Words } from "../openapi/Published.ts"
 import { call, hi, imageUrl, png, refusal, said, taken } from "./ChatBodies.ts"
 
 describe("the messages of a chat", () => {
@@ -77,7 +78,10 @@ describe("the messages of a chat", () => {
     assert.deepStrictEqual(heard(...messages), read)
   })
 
-  const badImage = explainReference(referenceProblems.neitherUrl, "The image of `messages[0].content[0]`")
+  const badImage: Words = [
+    unusableReference,
+    explainReference(referenceProblems.neitherUrl, "The image of `messages[0].content[0]`")
+  ]
   const badRole = "`messages[0].role` must be one of system, developer, user, assistant, tool."
   const noContent = "`messages[0].content` must be a string or an array of content parts."
   const noText = "`messages[0].content[0].text` must be a string."
@@ -90,7 +94,7 @@ describe("the messages of a chat", () => {
   const answering = (fields: object) => ({ role: "tool", content: "x", ...fields })
   const called = assistant({ tool_calls: [call("c")] })
 
-  it.each<readonly [body: unknown, message: string]>([
+  it.each<readonly [body: unknown, words: Words]>([
     [said("hi"), "`messages[0]` must be an object."],
     [said(null), "`messages[0]` must be an object."],
     [said(hi, [hi]), "`messages[1]` must be an object."],
@@ -165,7 +169,7 @@ describe("the messages of a chat", () => {
     [said(answering({ tool_call_id: "__proto__" })), unanswered],
     [said(called, { role: "tool", tool_call_id: "c" }), noContent.replace("0", "1")],
     [said(called, answering({ tool_call_id: "c", content: [imageUrl(png)] })), textOnly.replace("0", "1")]
-  ])("are refused as %j: %s", (body, message) => {
-    assert.deepStrictEqual(refusal(body), ["InvalidRequest", "messages", message])
+  ])("are refused as %j: %s", (body, words) => {
+    assert.deepStrictEqual(refusal(body), ["InvalidRequest", "messages", ...[words].flat()])
   })
 })

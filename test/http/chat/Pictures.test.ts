@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { make } from "../../fetching/ForeignServer.ts"
-import { assertRefused, badRequest, chat } from "../../harness/client/HttpCalls.ts"
+import { assertRefused, chat, refusals } from "../../harness/client/HttpCalls.ts"
 import { dataUrl, gif, png } from "../../harness/fixtures/TinyMedia.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
@@ -40,7 +40,7 @@ const urlsIn = (body: unknown): ReadonlyArray<unknown> => {
 const { address, name, credentials, format } = referenceProblems
 
 /** Of the second of two. */
-const noPicture = (problem: string) => badRequest(explainReference(problem, "Image 2 of 2"), "messages")
+const noPicture = (problem: string) => refusals.unusable(explainReference(problem, "Image 2 of 2"), "messages")
 
 withLayer(served)("a picture in a chat", (it) => {
   it.scoped("is fetched once for routes that inline images, and left to the others as a URL", function* () {
@@ -101,7 +101,7 @@ withLayer(served)("a picture in a chat", (it) => {
       ["sandboxed", host.url, format],
       ["sandboxed", "http://169.254.169.254/latest/meta-data/", address]
     ]
-    const some = { ...badRequest("Failed to process the reference image. Image 2 of 2", "messages"), more: / .+\.$/ }
+    const some = refusals.unusable(/^Image 2 of 2 .+\.$/, "messages")
     for (const [model, url, problem] of bad) {
       for (const stream of [false, true]) {
         const answer = yield* chat(customer, { ...look(model, dataUrl(gif, "image/gif"), url), stream })

@@ -6,23 +6,25 @@ import * as Access from "../../../src/http/admin/Access.ts"
 import { brokenStream, Envelope, internalError, toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import * as Errors from "../../../src/http/errors/Schemas.ts"
 import { Authenticated } from "../../../src/http/schema/Headers.ts"
-import { badRequest, type Refusal, refusals } from "../../harness/client/HttpCalls.ts"
+import { badRequest, envelopeOf, type Refusal, refusals } from "../../harness/client/HttpCalls.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 type Row = readonly [failure: Failure.Failure, refusal: Refusal]
 
-const short = (more: string): Refusal => ({
+const short = (hint: string): Refusal => ({
   status: 402,
   type: "insufficient_quota",
   code: "insufficient_quota",
-  message: `Insufficient credits. ${more}`
+  message: "Insufficient credits.",
+  hint
 })
 const spend = { cap: NanoUsd(10_000_000_000n), spent: NanoUsd(10_000_000_000n), held: zero }
-const capped = (period: string, more: string, of = "key"): Refusal => ({
+const capped = (period: string, hint?: string, of = "key"): Refusal => ({
   status: 402,
   type: "insufficient_quota",
   code: "spend_limit_exceeded",
-  message: `This ${of} has reached its ${period} spend limit.${more}`
+  message: `This ${of} has reached its ${period} spend limit.`,
+  hint
 })
 
 const limited = (code: string, message: string): Refusal => ({ status: 429, type: "rate_limit_error", code, message })
@@ -38,7 +40,7 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
     ...["messages", "image"].map(
       (param): Row => [
         new Failure.UpstreamRejected({ param }),
-        badRequest("Failed to process the reference image. It could not be used by the provider.", param)
+        refusals.unusable("The image could not be used by the provider.", param)
       ]
     )
   ],
@@ -59,12 +61,12 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
   ],
   SpendLimitReached: [
     ...(["day", "week", "month", "total"] as const).map(
-      (period): Row => [new Failure.SpendLimitReached({ period }), capped(period, "")]
+      (period): Row => [new Failure.SpendLimitReached({ period }), capped(period)]
     ),
     ...(["day", "week", "month", "total"] as const).map(
       (period): Row => [
         new Failure.SpendLimitReached({ of: "organization", period, spend: { ...spend, resetsAt: undefined } }),
-        capped(period, " 10 of 10 USD are spent.", "organization")
+        capped(period, "10 of 10 USD is spent.", "organization")
       ]
     ),
     [
@@ -72,14 +74,14 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
         period: "month",
         spend: { ...spend, resetsAt: new Date("2026-12-01T00:00:00Z") }
       }),
-      capped("month", " 10 of 10 USD are spent; it resets at 2026-12-01T00:00:00Z.")
+      capped("month", "10 of 10 USD is spent. The limit resets at 2026-12-01T00:00:00Z.")
     ],
     [
       new Failure.SpendLimitReached({
         period: "total",
         spend: { ...spend, held: NanoUsd(500_000_000n), resetsAt: undefined }
       }),
-      capped("total", " 10 of 10 USD are spent and 0.5 held for videos.")
+      capped("total", "10 of 10 USD is spent, and 0.5 USD is held for videos.")
     ]
   ],
   PaymentDisputed: [
@@ -107,11 +109,11 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
     ),
     [
       new Failure.ModelNotFound({ model: "v/x-1", surface: "chat", elsewhere: { id: "x-1", surface: "video" } }),
-      refusals.noModel("v/x-1", "a chat", " `x-1` is a video model: use /v1/videos.")
+      refusals.noModel("v/x-1", "a chat", "`x-1` is a video model: use /v1/videos.")
     ],
     [
       new Failure.ModelNotFound({ model: "x-1", surface: "chat", suggestions: ["x-2", "x-3", "x-4"] }),
-      refusals.noModel("x-1", "a chat", " Did you mean `x-2`, `x-3` or `x-4`?")
+      refusals.noModel("x-1", "a chat", "Did you mean `x-2`, `x-3` or `x-4`?")
     ]
   ],
   ModelNotAllowed: [[new Failure.ModelNotAllowed({ model: "x-1" }), refusals.notAllowed("x-1")]],
@@ -135,7 +137,12 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
   ],
   GatewayBusy: [[new Failure.GatewayBusy(), unavailable("The gateway is busy; retry later.")]],
   IdempotencyConflict: [[new Failure.IdempotencyConflict(), refusals.conflict]],
-  RateLimited: [[new Failure.RateLimited(), refusals.limited]],
+  RateLimited: [
+    [
+      new Failure.RateLimited({ limit: 600 }),
+      { ...refusals.limited, hint: "The limit of this key is 600 requests per minute." }
+    ]
+  ],
   TokensLimited: [
     [
       new Failure.TokensLimited({ limit: 90_000, retryAfterSeconds: 42 }),
@@ -220,10 +227,10 @@ const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
 
 describe("the wire form of a failure", () => {
   it.each(all.map((row) => [row[0]._tag, row[1].status, row] as const))("of type %s has status %i", (_, __, row) => {
-    const [failure, { code, message, param = null, status, type }] = row
+    const [failure, refusal] = row
     const wire = toWire(failure)
-    assert.strictEqual(wire.status, status)
-    assert.deepStrictEqual(wire.body, { error: { message, type, param, code } })
+    assert.strictEqual(wire.status, refusal.status)
+    assert.deepStrictEqual<unknown>(wire.body, envelopeOf(refusal))
     assert.deepStrictEqual(wire.headers, headers[failure._tag])
     assert.isTrue(Schema.is(Envelope)(wire.body))
   })

@@ -19,8 +19,8 @@ import { assert, withLayer } from "../../harness/It.ts"
 import { answers, gateway, onAbsent, Upstreams } from "../../harness/upstream/Upstreams.ts"
 import { ask, open } from "../connections/RawSocket.ts"
 
-const isPicture = " `picture` is an image model: use /v1/images/generations."
-const meansTalk = " Did you mean `talk`?"
+const isPicture = "`picture` is an image model: use /v1/images/generations."
+const meansTalk = "Did you mean `talk`?"
 
 const limit = 200_000
 const served = gateway(

@@ -34,11 +34,7 @@ const chats = {
     [
       "an image that cannot be read",
       failing(400, { code: "invalid_image_url" }),
-      {
-        ...rejected,
-        message: "Failed to process the reference image. It could not be used by the provider.",
-        param: "messages"
-      }
+      refusals.unusable("The image could not be used by the provider.", "messages")
     ]
   ] satisfies ReadonlyArray<Failures.FinalFailure>
 }
@@ -78,11 +74,7 @@ const images = {
     [
       "a reference that it cannot read",
       failing(400, { code: "invalid_image_file" }),
-      {
-        ...rejected,
-        message: "Failed to process the reference image. It could not be used by the provider.",
-        param: "image"
-      }
+      refusals.unusable("The image could not be used by the provider.")
     ]
   ] satisfies ReadonlyArray<Failures.FinalFailure>
 }

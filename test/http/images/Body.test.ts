@@ -1,10 +1,12 @@
 import type { ImageParams } from "../../../src/domain/Image.ts"
 import { largestReference } from "../../../src/domain/Media.ts"
+import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import type { Words } from "../openapi/Published.ts"
 import { filePart, textPart } from "../body/Forms.ts"
 import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "./ImageBodies.ts"
 
-const unusable = (problem: string) => `Failed to process the reference image. It ${problem}.`
+const unusable = (problem: string): Words => [unusableReference, explainReference(problem)]
 describe("the required fields of an image", () => {
   it("are enough", () => {
     assert.deepStrictEqual(taken(base), {
@@ -126,7 +128,7 @@ describe("a form for an image", () => {
     assert.deepStrictEqual(taken(bodyOf(all, "one")), taken(bodyOf(all.toReversed(), "another")))
   })
 
-  it.each<[what: string, parts: ReadonlyArray<Buffer>, param: string, message: string]>([
+  it.each<[what: string, parts: ReadonlyArray<Buffer>, param: string, words: Words]>([
     ["no image", parts, "image", "`image` is required."],
     ["an empty text for an image", [...parts, textPart("image", "")], "image", "`image` is required."],
     ["no model", parts.slice(1), "model", "`model` is required."],
@@ -164,7 +166,7 @@ describe("a form for an image", () => {
       "mask",
       "`mask` is not supported: describe the edit in `prompt`."
     ],
-    ["two", [...parts, filePart("image", gifBytes), textPart("n", "2")], "n", "`n` must be 1."],
+    ["two", [...parts, filePart("image", gifBytes), textPart("n", "2")], "n", "`n` must be 1: send one request per image."],
     [
       "a stream",
       [...parts, filePart("image", gifBytes), textPart("stream", "true")],
@@ -177,7 +179,7 @@ describe("a form for an image", () => {
       "resolution",
       "`resolution` must be one of 1K, 2K, 4K."
     ]
-  ])("is refused with %s", (_, sent, param, message) => {
-    assert.deepStrictEqual(editRefusal(bodyOf(sent)), ["InvalidRequest", param, message])
+  ])("is refused with %s", (_, sent, param, words) => {
+    assert.deepStrictEqual(editRefusal(bodyOf(sent)), ["InvalidRequest", param, ...[words].flat()])
   })
 })

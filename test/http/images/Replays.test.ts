@@ -52,7 +52,7 @@ const failures: ReadonlyArray<
     "an invalid reference",
     "art",
     [],
-    badRequest("Failed to process the reference image. It is not a whole PNG, JPEG, WebP or GIF.", "image"),
+    refusals.unusable("The image is not a complete PNG, JPEG, WebP or GIF."),
     { image: Buffer.from("<html>").toString("base64") }
   ]
 ]

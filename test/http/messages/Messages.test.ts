@@ -75,21 +75,23 @@ withLayer(served)("the Messages API", (it) => {
     const unknown = yield* thrownBy(() => wrong.messages.create(sdkBody))
     assertThrown(unknown, 401, "authentication_error", "Invalid API key provided.")
     const poor = yield* thrownWith({ nanoUsd: 0n })
-    const { message } = completeRefusal(refusals.insufficient, Object(Object(Object(poor).error).error).message)
-    assertThrown(poor, 402, "billing_error", message)
+    const told = Object(Object(Object(poor).error).error).hint
+    const { hint, message } = completeRefusal(refusals.insufficient, told)
+    assertThrown(poor, 402, "billing_error", message, hint)
     const scoped = yield* thrownWith({ scopes: ["images"] })
     assertThrown(scoped, 403, "permission_error", "API key lacks scope: chat")
     const missing = yield* thrownWith({}, { model: "nobody" })
     const noModel = "The model `nobody` does not exist or is not a chat model."
     assertThrown(missing, 404, "not_found_error", noModel)
     const empty = yield* thrownWith({}, { messages: [] })
-    const noMessages = "messages: is required and must be a non-empty array."
+    const noMessages = "`messages` is required and must be a non-empty array."
     assertThrown(empty, 400, "invalid_request_error", noMessages)
     const limited = yield* customer({ rpm: 1 }).pipe(
       Effect.tap((other) => count(other, talk("talk"))),
       Effect.flatMap(({ anthropic }) => thrownBy(() => anthropic.messages.create(sdkBody)))
     )
-    assertThrown(limited, 429, "rate_limit_error", "Rate limit exceeded.")
+    const rate = "The limit of this key is 1 request per minute."
+    assertThrown(limited, 429, "rate_limit_error", "Rate limit exceeded.", rate)
   })
 
   it.effect.each([
@@ -108,15 +110,15 @@ withLayer(served)("the Messages API", (it) => {
   })
 
   it.effect.each([
-    ["GET", "/v1/messages", 404, "not_found_error", " /v1/messages takes POST."],
-    ["DELETE", "/v1/messages/msg_1", 404, "not_found_error", ""],
-    ["POST", "/v1/messages/batches", 404, "not_found_error", ""]
+    ["GET", "/v1/messages", 404, "not_found_error", { hint: "/v1/messages accepts POST." }],
+    ["DELETE", "/v1/messages/msg_1", 404, "not_found_error", {}],
+    ["POST", "/v1/messages/batches", 404, "not_found_error", {}]
   ] as const)("has its envelope for %s %s too", function* ([method, path, status, type, hint]) {
     const answer = yield* call(path, { method })
     assert.strictEqual(answer.status, status)
     assert.deepStrictEqual(JSON.parse(answer.text), {
       type: "error",
-      error: { type, message: `Unknown endpoint.${hint}` },
+      error: { type, message: "Unknown endpoint.", ...hint },
       request_id: answer.headers.get("request-id")
     })
   })

@@ -38,9 +38,9 @@ withLayer(served)("the models for Anthropic's clients", (it) => {
       max_tokens: maxOutput
     })
     const missing = yield* thrownBy(() => anthropic.models.retrieve("picture"))
-    const message =
-      "The model `picture` does not exist or is not a chat model. `picture` is an image model: use /v1/images/generations."
-    assertThrown(missing, 404, "not_found_error", message)
+    const message = "The model `picture` does not exist or is not a chat model."
+    const hint = "`picture` is an image model: use /v1/images/generations."
+    assertThrown(missing, 404, "not_found_error", message, hint)
   })
 
   it.effect("are listed as ever for others", function* () {

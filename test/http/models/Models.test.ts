@@ -19,12 +19,13 @@ const List = Schema.parseJson(
   })
 )
 
-const unknown = (model: string, hint = ""): Refusal => ({
+const unknown = (model: string, hint?: string): Refusal => ({
   status: 404,
   type: "not_found_error",
   code: "model_not_found",
-  message: `The model \`${model}\` does not exist.${hint}`,
-  param: "model"
+  message: `The model \`${model}\` does not exist.`,
+  param: "model",
+  hint
 })
 
 const idsOf = (headers: Readonly<Record<string, string>>) =>
@@ -96,8 +97,8 @@ withLayer(gateway({ talk: {}, [id]: {} }))("a model asked for by its id", (it) =
     for (const other of ["nope", "vendor", "talk/x", "vendor/name.v1:free/more"]) {
       assertRefused(yield* call(`/v1/models/${other}`, { headers }), unknown(other))
     }
-    assertRefused(yield* call("/v1/models/Talk", { headers }), unknown("Talk", " Did you mean `talk`?"))
-    const free = unknown("other/name.v1:fred", ` Did you mean \`${id}\`?`)
+    assertRefused(yield* call("/v1/models/Talk", { headers }), unknown("Talk", "Did you mean `talk`?"))
+    const free = unknown("other/name.v1:fred", `Did you mean \`${id}\`?`)
     assertRefused(yield* call("/v1/models/other/name.v1:fred", { headers }), free)
     assertRefused(yield* call(`/v1/models/${"x".repeat(5000)}`, { headers }), unknown(`${"x".repeat(100)}…`))
     assertRefused(yield* call(`/v1/models/${id}`), refusals.missingKey)

@@ -130,7 +130,7 @@ describe("the errors of the OpenAPI document", () => {
     new Failure.ModelNotFound({ model: "m", surface: "chat", elsewhere: { id: "a`b", surface: "video" } }),
     new Failure.ModelNotFound({ model: "m", surface: "chat", suggestions: ["a", "b/c", "d"] }),
     new Failure.BodyTooLarge({ limitBytes: 1 }),
-    new Failure.RateLimited(),
+    new Failure.RateLimited({ limit: 600 }),
     new Failure.SettleFailed(),
     new Failure.UpstreamFailed(),
     new Failure.UpstreamAuthFailed(),

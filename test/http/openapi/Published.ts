@@ -109,12 +109,17 @@ const assertAgreement = (
   assert.strictEqual(accepts(name, instance), refused === undefined, shown)
 }
 
-/** What a body that must be accepted is read as, and tag, param and message of the refusal of one. */
+/** A refusal's message, with its hint if it has one. */
+export type Words = string | readonly [message: string, hint: string]
+
+/** What a body that must be accepted is read as, and tag, param, message and hint of the refusal of one. */
 export const judging = <A>(decode: (body: unknown) => Either.Either<A, InvalidRequest>) => ({
   taken: (body: unknown): A => Either.getOrThrowWith(decode(body), ({ message }) => new Error(message)),
   refusal: (body: unknown) => {
     const result = decode(body)
-    return Either.isLeft(result) ? [result.left._tag, result.left.param, result.left.message] : "accepted"
+    if (Either.isRight(result)) return "accepted"
+    const { _tag, hint, message, param } = result.left
+    return [_tag, param, message, ...(hint === undefined ? [] : [hint])]
   }
 })
 

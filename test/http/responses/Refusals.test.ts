@@ -5,7 +5,7 @@ import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
 import { answers, gateway, onFirst, onSecond, Upstreams } from "../../harness/upstream/Upstreams.ts"
 
-const isPicture = " `picture` is an image model: use /v1/images/generations."
+const isPicture = "`picture` is an image model: use /v1/images/generations."
 
 const served = gateway(
   {

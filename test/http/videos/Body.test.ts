@@ -1,12 +1,14 @@
 import { largestReference } from "../../../src/domain/Media.ts"
 import type { VideoParams } from "../../../src/domain/Video.ts"
+import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import type { Words } from "../openapi/Published.ts"
 import { gif, gifBytes } from "../images/ImageBodies.ts"
 import { base, refusal, taken } from "./VideoBodies.ts"
 
 const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
 const url = (value: string) => ({ _tag: "Url", url: value }) as const
-const unusable = (problem: string) => `Failed to process the reference image. It ${problem}.`
+const unusable = (problem: string) => [unusableReference, explainReference(problem)] as const
 const most = Number.MAX_SAFE_INTEGER
 
 describe("the required fields of a video", () => {
@@ -83,7 +85,7 @@ describe("the optional fields of a video", () => {
   const notUrl = "`input_reference.image_url` must be a string."
   const noFiles = "`input_reference.file_id` is not supported: send the image itself, or its URL as `image_url`."
 
-  it.each<[field: string, values: ReadonlyArray<unknown>, param: string, message: string]>([
+  it.each<[field: string, values: ReadonlyArray<unknown>, param: string, words: Words]>([
     ["webhook_url", ["", "ftp://a.test", "a.test", 5, {}, ["https://a.test"]], "webhook_url", notHttp],
     ["webhook_url", [`https://a.test/${"x".repeat(8192)}`], "webhook_url", notHttp],
     ["seconds", integers, "seconds", "`seconds` must be an integer."],
@@ -105,9 +107,9 @@ describe("the optional fields of a video", () => {
     ["input_reference", ["", { image_url: "" }], "image", unusable("is empty or not valid base64")],
     ["input_reference", ["a b!", { image_url: "ftp://a" }], "image", unusable("is neither an http(s) URL nor base64")],
     ["input_reference", ["http://"], "image", unusable("has a URL that is not valid or has more than 8192 characters")]
-  ])("are refused where %s is %j", (field, values, param, message) => {
+  ])("are refused where %s is %j", (field, values, param, words) => {
     for (const value of values) {
-      assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", param, message])
+      assert.deepStrictEqual(refusal({ ...base, [field]: value }), ["InvalidRequest", param, ...[words].flat()])
     }
   })
 
@@ -116,7 +118,7 @@ describe("the optional fields of a video", () => {
     assert.deepStrictEqual(refusal({ ...base, input_reference: input }), [
       "InvalidRequest",
       "image",
-      unusable("is larger than 20 MiB")
+      ...unusable("is larger than 20 MiB")
     ])
   })
 

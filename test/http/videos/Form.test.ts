@@ -1,5 +1,7 @@
 import type { VideoParams } from "../../../src/domain/Video.ts"
+import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import type { Words } from "../openapi/Published.ts"
 import { encoded, filePart, textPart } from "../body/Forms.ts"
 import { gif, gifBytes } from "../images/ImageBodies.ts"
 import { bodyOf, bodyOfForm, refusal, taken } from "./VideoBodies.ts"
@@ -60,9 +62,9 @@ describe("a form for a video", () => {
     assert.deepStrictEqual(taken(bodyOfForm(type, body)), { ...asked, seconds: 12, references: [file] })
   })
 
-  const unusable = (problem: string) => `Failed to process the reference image. It ${problem}.`
+  const unusable = (problem: string): Words => [unusableReference, explainReference(problem)]
 
-  it.each<[what: string, parts: ReadonlyArray<Buffer>, param: string, message: string]>([
+  it.each<[what: string, parts: ReadonlyArray<Buffer>, param: string, words: Words]>([
     ["no model", parts.slice(1), "model", "`model` is required."],
     ["no prompt", parts.slice(0, 1), "prompt", "`prompt` is required."],
     [
@@ -107,7 +109,7 @@ describe("a form for a video", () => {
       "`seconds` must be an integer."
     ],
     ["two", [...parts, textPart("n", "2")], "n", "`n` must be 1."]
-  ])("is refused with %s", (_, sent, param, message) => {
-    assert.deepStrictEqual(refusal(bodyOf(sent)), ["InvalidRequest", param, message])
+  ])("is refused with %s", (_, sent, param, words) => {
+    assert.deepStrictEqual(refusal(bodyOf(sent)), ["InvalidRequest", param, ...[words].flat()])
   })
 })

@@ -47,7 +47,7 @@ describe("an answer of an anthropic host", () => {
     ["to a stream's request comes as a stream", wire({ content: "42", finish: "stop" }).body, { content: "42" }]
   ])
 
-  const read = (body: unknown) => Either.merge(decodeAnswer(body, () => "call_new"))
+  const read = (body: unknown) => Either.merge(decodeAnswer(body, () => "call_new", { request: request() }))
 
   it("has calls whose arguments are JSON texts", () => {
     const input = { city: "Zürich", days: [1, 2] }

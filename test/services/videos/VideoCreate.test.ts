@@ -96,7 +96,8 @@ describe.concurrent("creating a video", () => {
       const unusable = yield* Effect.flip(videos.create(job({ ...bad, key: "k" })))
       assert.deepInclude(unusable, {
         _tag: "InvalidRequest",
-        message: "Failed to process the reference image. It is not a whole PNG, JPEG, WebP or GIF.",
+        message: "Failed to process the reference image.",
+        hint: "The image is not a complete PNG, JPEG, WebP or GIF.",
         param: "image"
       })
       yield* bench.cap(key, 0n, "day")

@@ -1,0 +1,74 @@
+import type { FinishReason, Unread } from "../../domain/Chat.ts"
+
+/**
+ * What a host's word for the end of an answer means. `complete`: the model ended it, with calls or without. `unfinished`:
+ * it can go on, in a way that no other wire has. `break`: the host gave up.
+ */
+export type Ending = "complete" | "length" | "content_filter" | "unfinished" | "break"
+
+/** Lower-case words; a word for a compound reason such as `content_filter: RECITATION` is what stands before the colon. */
+export type EndReasons = ReadonlyMap<string, Ending>
+
+export const endReasons = (words: Readonly<Partial<Record<Ending, ReadonlyArray<string>>>>): EndReasons => {
+  const endings = ["complete", "length", "content_filter", "unfinished", "break"] as const
+  return new Map(endings.flatMap((ending) => (words[ending] ?? []).map((word) => [word, ending] as const)))
+}
+
+/** Said by hosts of any wire whose own engine, or the network behind it, failed. */
+export const brokenOff: ReadonlyArray<string> = [
+  "error",
+  "server_error",
+  "internal_error",
+  "network_error",
+  "upstream_error",
+  "connection_error",
+  "timeout",
+  "abort",
+  "aborted",
+  "cancelled",
+  "canceled",
+  "engine_overloaded",
+  "overloaded",
+  "insufficient_system_resource",
+  "failed"
+]
+
+const maxDetail = 100
+
+const isPrintable = /^[\x20-\x7e]+$/
+
+/** Says of a value which one it is, never what the model wrote: a word of the protocol is short and plain. */
+export const unreadOf = (part: Unread["part"], value: unknown): Unread => {
+  const text = typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined
+  const isWord = text !== undefined && text.length <= maxDetail && isPrintable.test(text)
+  return { part, detail: isWord ? text : `a ${value === null ? "null" : typeof value} that is no short text` }
+}
+
+export interface End {
+  /** Undefined: the model ended the answer. */
+  readonly finish: FinishReason | undefined
+  readonly isBreak: boolean
+  readonly unread: Unread | undefined
+}
+
+const ends: Readonly<Record<Exclude<Ending, "unfinished">, End>> = {
+  complete: { finish: undefined, isBreak: false, unread: undefined },
+  length: { finish: "length", isBreak: false, unread: undefined },
+  content_filter: { finish: "content_filter", isBreak: false, unread: undefined },
+  break: { finish: undefined, isBreak: true, unread: undefined }
+}
+
+const find = (reasons: EndReasons, reason: string): Ending | undefined => {
+  const word = reason.toLowerCase()
+  const known = reasons.get(word)
+  const colon = known === undefined ? word.indexOf(":") : -1
+  return colon < 0 ? known : reasons.get(word.slice(0, colon).trim())
+}
+
+/** Reads the reason of an ended answer. A reason that is unknown never passes as the model's own end. */
+export const readEnd = (reasons: EndReasons, reason: unknown): End => {
+  if (reason === undefined || reason === null || reason === "") return ends.complete
+  const ending = typeof reason === "string" ? find(reasons, reason) : undefined
+  if (ending !== undefined && ending !== "unfinished") return ends[ending]
+  return { finish: "length", isBreak: false, unread: unreadOf("stop_reason", reason) }
+}

@@ -1,0 +1,29 @@
+import { endReasons } from "../chat/EndReasons.ts"
+
+export const reasons = endReasons({
+  complete: ["stop"],
+  length: ["max_tokens", "continuation"],
+  content_filter: [
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "spii",
+    "model_armor",
+    "jailbreak",
+    "image_safety",
+    "image_prohibited_content",
+    "image_recitation"
+  ],
+  break: [
+    "other",
+    "language",
+    "no_image",
+    "image_other",
+    "malformed_function_call",
+    "malformed_response",
+    "unexpected_tool_call",
+    "too_many_tool_calls",
+    "missing_thought_signature"
+  ]
+})
