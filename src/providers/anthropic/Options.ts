@@ -1,5 +1,6 @@
 import { identity, Schema } from "effect"
 import type { Feature } from "../../domain/Model.ts"
+import { fitOptions } from "../chat/WireRules.ts"
 import { makeOptions, oneOf, optional, withDefault } from "../client/RouteOptions.ts"
 
 export const Options = Schema.Struct({
@@ -10,7 +11,10 @@ export const Options = Schema.Struct({
   forced_tools: withDefault(Schema.Boolean, true),
   inline_images: optional(Schema.Boolean),
   native: optional(Schema.Boolean),
-  cache: withDefault(oneOf("manual", "auto"), "manual")
+  /** The categories of refusals before any output that the vendor charges for; `none` is that of one without a category. */
+  billed_refusals: optional(Schema.Array(Schema.NonEmptyString)),
+  cache: withDefault(oneOf("manual", "auto"), "manual"),
+  ...fitOptions
 })
 export type Options = typeof Options.Type
 

@@ -1,35 +1,43 @@
 import { Schema } from "effect"
-import type { ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import type { FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import { answerDecoder, askedStop, encodeArguments, usageOf } from "../chat/Answer.ts"
-import type { ChatCall } from "../chat/ChatClient.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
+import { readEnd, unknownTypes } from "../chat/EndReasons.ts"
 import { citationOf, collectSources, rangeOf, type Sources } from "../chat/Sources.ts"
 import { Arguments, records, Text } from "../chat/WireSchema.ts"
-import { amendFailure, decodeFailure as decodeConvention } from "../client/Classification.ts"
+import { amendFailure, decodeFailure as decodeConvention, hasFailedStatus } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asCount, asFields, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
 import { toLoggable } from "../client/Upstream.ts"
+import { reasons, silentBlocks } from "./EndReasons.ts"
+import type { Options } from "./Options.ts"
 
-const reasons: ReadonlyMap<unknown, FinishReason> = new Map([
-  ["max_tokens", "length"],
-  ["model_context_window_exceeded", "length"],
-  ["refusal", "content_filter"]
-])
+/** Blocks that are read, or that hold nothing. */
+export const knownBlocks: ReadonlySet<unknown> = new Set([...silentBlocks, "text", "thinking", "tool_use"])
 
-export const finishReason = (reason: unknown): FinishReason | undefined => reasons.get(reason)
+/** Of a refusal without a category. */
+const noCategory = "none"
+
+/** The vendor charges nothing for a refusal before any output, except for the categories that the route names. */
+export const isUnbilledRefusal = (details: unknown, usage: Usage | undefined, { billed_refusals }: Options): boolean =>
+  (usage?.completion ?? 0) === 0 && billed_refusals?.includes(asText(asFields(details).category) || noCategory) !== true
 
 /** The three counts of the prompt are disjoint on this wire. */
 export const decodeUsage = (usage: unknown): Usage | undefined => {
   const counts = asFields(usage)
   const cached = asCount(counts.cache_read_input_tokens)
-  const cacheWrite = asCount(counts.cache_creation_input_tokens)
+  const { ephemeral_1h_input_tokens, ephemeral_5m_input_tokens } = asFields(counts.cache_creation)
+  const cacheWriteHour = asCount(ephemeral_1h_input_tokens)
+  const divided = asCount(ephemeral_5m_input_tokens) + cacheWriteHour
+  const cacheWrite = Math.max(asCount(counts.cache_creation_input_tokens), divided)
   return usageOf({
     prompt: asCount(counts.input_tokens) + cached + cacheWrite,
     completion: asCount(counts.output_tokens),
     cached,
     cacheWrite,
-    cacheWriteHour: asCount(asFields(counts.cache_creation).ephemeral_1h_input_tokens),
+    cacheWriteHour,
     reasoning: asCount(asFields(counts.output_tokens_details).thinking_tokens),
     webSearches: asCount(asFields(counts.server_tool_use).web_search_requests)
   })
@@ -62,14 +70,18 @@ const Block = Schema.Struct({
 const Answer = Schema.Struct({
   content: Schema.Array(Schema.Unknown).pipe(Schema.compose(records(Block))),
   stop_reason: Schema.Unknown,
+  stop_details: Schema.Unknown,
   stop_sequence: Schema.Unknown,
   usage: Schema.Unknown
 })
 
-type Call = Pick<ChatCall<unknown>, "native" | "request">
+type Call = Pick<ChatCall<Options>, "native" | "options" | "request">
 
-export const decodeAnswer = answerDecoder(Answer, "no content", (body, { native, request }: Call) => {
-  const { content, stop_reason, stop_sequence, usage } = body
+export const decodeAnswer = answerDecoder(Answer, "no content", (body, { native, options, request }: Call) => {
+  const { content, stop_details, stop_reason, stop_sequence } = body
+  const end = readEnd(reasons, stop_reason)
+  if (end.isBreak) return `stop_reason ${String(stop_reason)}`
+  const usage = decodeUsage(body.usage)
   const joinBlocks = (type: "text" | "thinking") =>
     content.map((block) => (block.type === type ? block[type] : "")).join("")
   return {
@@ -78,7 +90,9 @@ export const decodeAnswer = answerDecoder(Answer, "no content", (body, { native,
     calls: content
       .filter(({ type }) => type === "tool_use")
       .map(({ id, input, name }) => ({ id, name, arguments: input })),
-    finish: finishReason(stop_reason),
+    finish: end.finish,
+    unread: [end.unread, ...unknownTypes(content, knownBlocks)],
+    isUnbilled: stop_reason === "refusal" && content.length === 0 && isUnbilledRefusal(stop_details, usage, options),
     stopSequence: askedStop(stop_sequence, request.stop),
     sources: collectSources((sources, out) => {
       let start = 0
@@ -88,12 +102,12 @@ export const decodeAnswer = answerDecoder(Answer, "no content", (body, { native,
         start += text.length
       }
     }, native !== undefined),
-    usage: decodeUsage(usage)
+    usage
   }
 })
 
 export const errorIn = (body: Fields): Fields | undefined =>
-  body.type === "error" || Boolean(body.error) ? body : undefined
+  body.type === "error" || Boolean(body.error) || hasFailedStatus(body) ? body : undefined
 
 interface HostError {
   readonly type: string

@@ -6,15 +6,19 @@ import {
   encodeArguments,
   finishOf,
   pushEnd,
+  pushUnread,
   pushUsage,
   unreadableArguments
 } from "../chat/Answer.ts"
-import type { ChatCall } from "../chat/ChatClient.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
+import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
 import { Sources } from "../chat/Sources.ts"
 import { type StreamedCall, StreamedCalls } from "../chat/StreamedCalls.ts"
 import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
-import { decodeUsage, finishReason, takeCitations } from "./Response.ts"
+import { reasons } from "./EndReasons.ts"
+import type { Options } from "./Options.ts"
+import { decodeUsage, isUnbilledRefusal, knownBlocks, takeCitations } from "./Response.ts"
 
 interface CallBlock {
   readonly call: StreamedCall
@@ -26,8 +30,10 @@ interface CallBlock {
 export const makeDecoder = ({
   native,
   newId,
+  options,
   request
-}: Pick<ChatCall<unknown>, "native" | "newId" | "request">): Omit<ChatDecoder, "isCountable"> => {
+}: Pick<ChatCall<Options>, "native" | "newId" | "options" | "request">): Omit<ChatDecoder, "isCountable"> => {
+  const unreadBlocks = new UnreadBlocks()
   const calls = new StreamedCalls()
   const blocks = new Map<unknown, CallBlock>()
   const sources = new Sources(native !== undefined)
@@ -37,10 +43,14 @@ export const makeDecoder = ({
   let length = 0
   let stopSequence: string | undefined
   let reason: unknown
+  let details: unknown
+  let hasContent = false
   let counts: Fields = {}
   let searches = 0
 
   const openBlock = (index: unknown, block: Fields, out: Array<ChatEvent>): StreamOutcome => {
+    hasContent = true
+    if (!knownBlocks.has(block.type)) unreadBlocks.add(block.type, out)
     if (block.type === "server_tool_use" && block.name === "web_search") {
       searches += 1
       counts = { ...counts, server_tool_use: { web_search_requests: searches } }
@@ -102,6 +112,16 @@ export const makeDecoder = ({
 
   const tellUsage = (out: Array<ChatEvent>): undefined => pushUsage(out, decodeUsage(counts))
 
+  const takeEnd = (end: Fields, usage: unknown, out: Array<ChatEvent>): StreamOutcome => {
+    const { stop_details, stop_reason, stop_sequence } = end
+    reason = stop_reason ?? reason
+    stopSequence = askedStop(stop_sequence, request.stop) ?? stopSequence
+    details = stop_details ?? details
+    count(usage)
+    tellUsage(out)
+    return readEnd(reasons, reason).isBreak ? `stop_reason ${String(reason)}` : undefined
+  }
+
   const closeMessage = (out: Array<ChatEvent>): StreamOutcome => {
     if (reason === undefined) return "message_stop without a stop_reason"
     pushCitations(out)
@@ -109,7 +129,11 @@ export const makeDecoder = ({
       const broken = closeBlock(index, out)
       if (broken !== undefined) return broken
     }
-    return pushEnd(out, finishOf(finishReason(reason), calls.hasAny), decodeUsage(counts), { stopSequence })
+    const { finish, unread } = readEnd(reasons, reason)
+    pushUnread(out, unread)
+    const usage = decodeUsage(counts)
+    const isUnbilled = reason === "refusal" && !hasContent && isUnbilledRefusal(details, usage, options)
+    return pushEnd(out, finishOf(finish, calls.hasAny), usage, { isUnbilled, stopSequence })
   }
 
   return {
@@ -127,10 +151,7 @@ export const makeDecoder = ({
         case "content_block_stop":
           return closeBlock(event.index, out)
         case "message_delta":
-          reason = asFields(event.delta).stop_reason ?? reason
-          stopSequence = askedStop(asFields(event.delta).stop_sequence, request.stop) ?? stopSequence
-          count(event.usage)
-          return tellUsage(out)
+          return takeEnd(asFields(event.delta), event.usage, out)
         case "message_stop":
           return closeMessage(out)
         default:

@@ -1,7 +1,7 @@
-import { Effect, Either, type Scope } from "effect"
-import type { ChatAnswer, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
-import { keepSource, stringify } from "../../domain/JsonSource.ts"
-import type { ProviderAccount, Route } from "../../domain/Model.ts"
+import { Effect, type Scope } from "effect"
+import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
+import { keepSource } from "../../domain/JsonSource.ts"
+import type { Route } from "../../domain/Model.ts"
 import type {
   ChatAdapter,
   ChatPull,
@@ -11,81 +11,20 @@ import type {
 } from "../../services/routing/Provider.ts"
 import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
+import { decodeFailure, unsentFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, type Fields, LargeJson, parseAnswer, parseJson, pick } from "../client/Json.ts"
+import { asFields, jsonBody, parseJson, pick } from "../client/Json.ts"
 import { withReason } from "../client/Reason.ts"
-import type { OptionsDecoder } from "../client/RouteOptions.ts"
-import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
-import { collect, decodeSafely, failWith, isJson, isPage, isSuccess } from "../client/UpstreamResponse.ts"
-import { eventsOf, joinEvents } from "./Answer.ts"
-import { type ChatDecoder, chatPull, chatPullOf, drain, holdsEvents, streamOf } from "./ChatStream.ts"
-import { keepEvents, keepNative, type NativeFields, withNativeEvents } from "./NativeEvents.ts"
-import { cutAnswer, cutPull } from "./StopSequences.ts"
+import { Upstream, type UpstreamRequest } from "../client/Upstream.ts"
+import { collect, decodeSafely, failWith, isPage, isSuccess } from "../client/UpstreamResponse.ts"
+import { eventsOf } from "./Answer.ts"
+import type { ChatCall, ChatFormat } from "./ChatFormat.ts"
+import { chatPullOf } from "./ChatStream.ts"
+import { makeDecoding } from "./Decoding.ts"
+import { fitRequest } from "./Fitting.ts"
+import { declinesFormat } from "./ToolFitting.ts"
 
-export interface ChatCall<Options, Quirks = {}> {
-  readonly route: Route
-  readonly request: ChatRequest
-  /** Where the client's own body is sent. */
-  readonly native?: NativeRequest | undefined
-  readonly options: Options
-  readonly isStream: boolean
-  readonly quirks: Quirks
-  /** The quirks that this call has discovered. */
-  readonly adapted: Partial<Quirks>
-  readonly newId: () => string
-}
-
-export interface Adaptation<Quirks> {
-  readonly changes: Partial<Quirks>
-  /** Later requests of the route are encoded so from the start. */
-  readonly isLasting: boolean
-}
-
-/** A wire that is also a way in: bodies written for it are sent as the client wrote them. */
-export interface NativeFormat<Options, Quirks> extends NativeFields {
-  readonly dialect: NativeRequest["dialect"]
-  /** False: the translated request is sent. */
-  readonly accepts: (body: NativeRequest["body"], route: Route, options: Options) => boolean
-  readonly encode: (call: ChatCall<Options, Quirks>, body: NativeRequest["body"]) => object
-  /** How the host counts a prompt, at no charge. */
-  readonly counting?: {
-    readonly path: string
-    /** Fields of the encoded body that are counted. */
-    readonly fields: ReadonlyArray<string>
-    readonly decode: (body: Fields) => number
-  }
-}
-
-/** `Quirks`: differences between hosts, or accounts, of this wire. */
-interface ChatFormat<Options, Quirks extends object = {}>
-  extends Pick<ChatAdapter, "features" | "inlines" | "declines"> {
-  readonly options: OptionsDecoder<Options>
-  readonly unencodable?: (request: ChatRequest) => string | undefined
-  readonly endpoint: (call: ChatCall<Options, Quirks>) => Pick<UpstreamRequest, "path" | "authorization" | "headers">
-  readonly encode: (call: ChatCall<Options, Quirks>) => object
-  readonly native?: NativeFormat<Options, Quirks>
-  /** Left: what breaks the protocol. */
-  readonly decode: (
-    body: unknown,
-    call: ChatCall<Options, Quirks>
-  ) => Either.Either<ChatAnswer, string | ProviderFailure>
-  readonly decoder: (
-    call: ChatCall<Options, Quirks>,
-    body: UpstreamRequest["body"],
-    failureIn: (error: Fields) => ProviderFailure
-  ) => ChatDecoder
-  /** The error in a body or event of a good status. */
-  readonly errorIn: (body: Fields) => Fields | undefined
-  /** What a body or an event counts that has an error. */
-  readonly usageIn: (body: Fields, call: ChatCall<Options, Quirks>) => Usage | undefined
-  readonly decodeFailure?: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
-  readonly quirks: (options: Options) => Quirks
-  /** Undefined where the encoding is not what was refused. */
-  readonly adapt?: (call: ChatCall<Options, Quirks>, refusal: UpstreamResponse) => Adaptation<Quirks> | undefined
-  /** Stop sequences that the gateway cuts at itself. */
-  readonly ownStops?: (request: ChatRequest, options: Options) => ReadonlyArray<string>
-}
+export type { Adaptation, ChatCall, NativeFormat } from "./ChatFormat.ts"
 
 /** A host may answer a stream's request in one piece, and any other with a stream. */
 export const makeChatAdapter = <Options, Quirks extends object>(
@@ -105,13 +44,11 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       return format.native.accepts(native.body, route, options) ? native : undefined
     }
 
-    const write = ({ request }: Call, value: object) =>
-      request.isLarge === true ? new LargeJson(value) : stringify(value)
+    const write = ({ native, request }: Call, value: object) =>
+      jsonBody(keepSource(native?.body, value), request.isLarge === true)
 
     const encode = (call: Call): Encoded => {
-      const { native } = call
-      const value =
-        native && format.native ? keepSource(native.body, format.native.encode(call, native.body)) : format.encode(call)
+      const value = call.native && format.native ? format.native.encode(call, call.native.body) : format.encode(call)
       return { call, body: write(call, value) }
     }
 
@@ -121,7 +58,8 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       const options = format.options.of(route)
       const quirks = learnt.get(route) ?? format.quirks(options)
       const native = nativeOf(route, request, options)
-      return Effect.succeed(encode({ route, request, native, options, isStream, quirks, adapted: {}, newId }))
+      const fitted = native === undefined ? fitRequest(request, format.rules(options)) : { request, names: undefined }
+      return Effect.succeed(encode({ route, ...fitted, native, options, isStream, quirks, adapted: {}, newId }))
     }
 
     const remember = ({ options, route }: Call, changes: Partial<Quirks>) => {
@@ -149,78 +87,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         withReason(failure, response.body, route, request.model)
       )
 
-    const stopsOf = ({ native, options, request }: Call) =>
-      native === undefined ? (format.ownStops?.(request, options) ?? []) : []
-
-    const decodeWhole = (call: Call, response: UpstreamResponse, body: unknown) => {
-      const { route } = call
-      const fields = asFields(body)
-      const error = format.errorIn(fields)
-      const spend = (failure: ProviderFailure) => withSpent(failure, format.usageIn(fields, call))
-      if (error !== undefined) {
-        return Effect.mapError(fail(call, { ...response, body: JSON.stringify(error) }), spend)
-      }
-      return Either.mapLeft(format.decode(body, call), (wrong) =>
-        spend(typeof wrong === "string" ? protocolFailure(route.provider, response.status, wrong) : wrong)
-      )
-    }
-
-    /** An event has no headers, hence no Retry-After. */
-    const failureIn = ({ request, route }: Call, error: Fields) => {
-      const body = JSON.stringify(error)
-      return withReason(failureOf(route.provider, { status: 200, headers: {}, body }, 0), body, route, request.model)
-    }
-
-    const read = (call: Call, decoder: ChatDecoder, stream: UpstreamStream) =>
-      chatPull(
-        stream,
-        decoder,
-        {
-          decode: (event) => {
-            const error = event.type === "error" ? event : format.errorIn(event)
-            return error && withSpent(failureIn(call, error), format.usageIn(event, call))
-          },
-          protocol: (what) => protocolFailure(call.route.provider, 200, what),
-          defect: (thrown) => decodingFailure(call.route.provider, 200, thrown)
-        },
-        {
-          isExpected: isJson(stream),
-          decode: (body) =>
-            decodeSafely(call.route.provider, stream, () =>
-              Effect.map(decodeWhole(call, { ...stream, body }, parseAnswer(body, false)), eventsOf)
-            )
-        }
-      )
-
-    const decoderOf = (call: Call, body?: UpstreamRequest["body"]) =>
-      format.decoder(call, body, (error) => failureIn(call, error))
-
-    const present = (call: Call, answer: ChatAnswer, body: Fields): ChatAnswer => ({
-      ...cutAnswer(answer, stopsOf(call)),
-      ...keepNative(call, format.native, body)
-    })
-
-    const assemble = (call: Call, response: UpstreamResponse) => {
-      const kept: Array<Fields> = []
-      const decoder = decoderOf(call)
-      const events = drain(read(call, call.native ? keepEvents(decoder, kept) : decoder, streamOf(response)))
-      return Effect.map(events, (events) => present(call, joinEvents(events), format.native?.assemble(kept) ?? {}))
-    }
-
-    const decode = (call: Call, response: UpstreamResponse): Effect.Effect<ChatAnswer, ProviderFailure> => {
-      if (holdsEvents(response.body)) return assemble(call, response)
-      const body = parseAnswer(response.body, call.native !== undefined)
-      return Effect.map(decodeWhole(call, response, body), (answer) => present(call, answer, asFields(body)))
-    }
-
-    const pull = ({ body, call }: Encoded, stream: UpstreamStream): Effect.Effect<ChatPull, never, Scope.Scope> => {
-      const translating = decoderOf(call, body)
-      const decoder = call.native && format.native ? withNativeEvents(translating, format.native, call) : translating
-      const stops = stopsOf(call)
-      return Effect.map(read(call, decoder, stream), (pull) =>
-        cutPull(pull, stops, () => decoder.isCountable?.() === true)
-      )
-    }
+    const { decode, pull } = makeDecoding(format, failureOf, fail)
 
     const send = (encoded: Encoded, attempt?: CurrentAttempt): Effect.Effect<ChatAnswer, ProviderFailure> =>
       Effect.flatMap(upstream.post(requestOf(encoded), attempt), (response) => {
@@ -235,7 +102,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     const open = (encoded: Encoded): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> =>
       Effect.flatMap(upstream.open(requestOf(encoded)), (stream) => {
         const { call } = encoded
-        if (isSuccess(stream) && !isPage(stream)) return pull(encoded, stream)
+        if (isSuccess(stream) && !isPage(stream)) return pull(call, encoded.body, stream)
         return Effect.flatMap(collect(stream), (response) =>
           decodeSafely(call.route.provider, response, () => {
             if (isSuccess(response)) return Effect.map(decode(call, response), (answer) => chatPullOf(eventsOf(answer)))
@@ -264,7 +131,11 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     return {
       features: format.features,
       inlines: format.inlines,
-      declines: format.declines,
+      declines: (route, request) =>
+        format.declines?.(route, request) ??
+        (declinesFormat(request.responseFormat, format.rules(format.options.of(route)))
+          ? "response_format"
+          : undefined),
       acceptsNative: (route, native) =>
         native.dialect === format.native?.dialect &&
         format.native.accepts(native.body, route, format.options.of(route)),

@@ -1,5 +1,5 @@
 import { Either, Predicate } from "effect"
-import type { ChatAnswer, ChatEvent, FinishReason, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
 import {
@@ -7,12 +7,13 @@ import {
   finishOf,
   joinEvents,
   pushEnd,
+  pushUnread,
   pushUsage,
-  unreadableArguments,
-  usageOf
+  unreadableArguments
 } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
+import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
 import { seal } from "../chat/ThoughtSignatures.ts"
 import {
   amendFailure,
@@ -22,9 +23,11 @@ import {
   withSpent
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
+import { asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
+import { knownFields, reasons } from "./EndReasons.ts"
 import { Grounding } from "./Grounding.ts"
 import type { Options } from "./Options.ts"
+import { countSearches, decodeUsage, queriesOf, unexplainedUsage } from "./Usage.ts"
 
 type Context = Pick<ChatCall<Options>, "route" | "request" | "options" | "newId">
 
@@ -73,8 +76,9 @@ export const decodeFailure = (
   })
 }
 
+/** Not of a recitation, which another route may do without. */
 export const isFiltered = (reason: string): boolean =>
-  /^(IMAGE_)?(SAFETY|PROHIBITED_CONTENT)$|^(BLOCKLIST|SPII|MODEL_ARMOR|JAILBREAK)$/.test(reason)
+  !/RECITATION$/.test(reason) && readEnd(reasons, reason).finish === "content_filter"
 
 export const moderationFailure = (status: number, reason: unknown): ProviderFailure =>
   new ProviderFailure({ class: "moderation", status, detail: `moderated: ${String(reason).slice(0, 100)}` })
@@ -82,37 +86,10 @@ export const moderationFailure = (status: number, reason: unknown): ProviderFail
 export const blockIn = ({ promptFeedback }: Fields): string | undefined =>
   asText(asFields(promptFeedback).blockReason) || undefined
 
-/** Each query once, however often the model repeats it. */
-const queriesOf = (candidate: unknown): ReadonlyArray<string> =>
-  asList(asFields(asFields(candidate).groundingMetadata).webSearchQueries).flatMap((query) => asText(query) || [])
+/** New reasons for which the host gives up have names like those of the known ones. */
+const breakPrefix = /^(MALFORMED|UNEXPECTED|TOO_MANY|MISSING)_/
 
-const countSearches = (queries: ReadonlySet<string>, { search_fee: fee = "search" }: Options): number =>
-  fee === "request" ? Math.min(queries.size, 1) : queries.size
-
-/** Thoughts are counted beside the answer, search results beside the prompt. */
-export const decodeUsage = (meta: unknown, webSearches: number): Usage | undefined => {
-  const counts = asFields(meta)
-  const reasoning = asCount(counts.thoughtsTokenCount)
-  return usageOf({
-    prompt: asCount(counts.promptTokenCount) + asCount(counts.toolUsePromptTokenCount),
-    completion: asCount(counts.candidatesTokenCount) + reasoning,
-    cached: asCount(counts.cachedContentTokenCount),
-    cacheWrite: 0,
-    reasoning,
-    webSearches
-  })
-}
-
-/** The host gave up; new reasons follow the same pattern. */
-const isBreak = (reason: string): boolean =>
-  /^(OTHER|LANGUAGE|NO_IMAGE|IMAGE_OTHER)$|^(MALFORMED|UNEXPECTED|TOO_MANY|MISSING)_/.test(reason)
-
-const isRecitation = (reason: string): boolean => /^(IMAGE_)?RECITATION$/.test(reason)
-
-const finishReason = (reason: string): FinishReason | undefined => {
-  if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length"
-  return isFiltered(reason) || isRecitation(reason) ? "content_filter" : undefined
-}
+const isBreak = (reason: string): boolean => readEnd(reasons, reason).isBreak || breakPrefix.test(reason)
 
 const hostId = /^[\w.:-]{1,64}$/
 
@@ -126,6 +103,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
   let hasOutput = false
   const queries = new Set<string>()
   const grounding = new Grounding()
+  const unreadBlocks = new UnreadBlocks()
   const usage = () => decodeUsage(meta, countSearches(queries, options))
 
   const claimId = (given: unknown): string => {
@@ -142,14 +120,20 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     const signature = options.call_signatures === false ? undefined : seal(route, thoughtSignature)
     const index = ids.size
     const call = { type: "tool_call", index, id: claimId(id), name, arguments: text || "{}" } as const
+    hasOutput = true
     out.push({ ...call, ...(signature && { signature }) })
     return undefined
+  }
+
+  const takeUnknown = (part: Fields, out: Array<ChatEvent>): undefined => {
+    for (const name of Object.keys(part)) if (!knownFields.has(name)) unreadBlocks.add(name, out)
   }
 
   const takePart = (part: Fields, out: Array<ChatEvent>): StreamOutcome => {
     if (Predicate.isRecord(part.functionCall)) return takeCall(part.functionCall, part.thoughtSignature, out)
     const text = asText(part.text)
-    if (text === "") return undefined
+    if (text === "") return takeUnknown(part, out)
+    hasOutput = true
     const type = part.thought === true ? "reasoning" : "content"
     if (request.webSearch && type === "content") grounding.takeText(text)
     out.push({ type, text })
@@ -159,7 +143,8 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
   const checkFinish = (): StreamOutcome => {
     const why = reason.slice(0, 100)
     if (isBreak(reason)) return `finishReason ${why}`
-    if (hasOutput || finishReason(reason) === "length") return undefined
+    const end = readEnd(reasons, reason)
+    if (hasOutput || (end.finish === "length" && end.unread === undefined)) return undefined
     return isFiltered(reason) ? moderationFailure(200, reason) : `an empty candidate, finishReason ${why}`
   }
 
@@ -171,12 +156,10 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     }
     for (const query of queriesOf(candidate)) queries.add(query)
     grounding.take(candidate)
-    const before = out.length
     for (const part of asList(asFields(candidate.content).parts)) {
       const broken = takePart(asFields(part), out)
       if (broken !== undefined) return broken
     }
-    if (out.length > before) hasOutput = true
     const finishReason = asText(candidate.finishReason)
     if (finishReason === "") return undefined
     reason = finishReason
@@ -194,7 +177,9 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     finish: (out) => {
       if (reason === "") return undefined
       grounding.push(out)
-      return pushEnd(out, finishOf(finishReason(reason), ids.size > 0), usage())
+      const { finish, unread } = readEnd(reasons, reason)
+      pushUnread(out, unread, unexplainedUsage(meta))
+      return pushEnd(out, finishOf(finish, ids.size > 0), usage())
     },
     begins: ({ candidates }) => Predicate.isRecord(asList(candidates)[0]),
     usage

@@ -1,14 +1,24 @@
 import { Predicate } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import { finishOf, pushEnd, pushUsage } from "../chat/Answer.ts"
-import type { ChatCall } from "../chat/ChatClient.ts"
+import { finishOf, pushEnd, pushUnread, pushUsage } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
+import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
 import { Sources } from "../chat/Sources.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { withStatedCost } from "../client/StatedCost.ts"
 import { makeCallDecoder } from "./Calls.ts"
+import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
-import { decodeUsage, finishReason, hasLists, isBreak, stopOf, takeLists, textOf } from "./Response.ts"
+import { decodeUsage, hasLists, knownParts, stopOf, takeLists, textOf, unexplainedUsage } from "./Response.ts"
+
+const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
+
+/** A host may give its counts in several events, each with some of them. */
+const mergeCounts = (given: Fields, before: Fields | undefined): Fields => {
+  if (before === undefined || countNames.every((name) => typeof given[name] === "number")) return given
+  return { ...before, ...Object.fromEntries(Object.entries(given).filter(([, value]) => Boolean(value))) }
+}
 
 /** Counts come twice from some hosts, and what they cost with the first. */
 const keepStated = (counted: Usage | undefined, before: Usage | undefined): Usage | undefined => {
@@ -21,17 +31,28 @@ const keepStated = (counted: Usage | undefined, before: Usage | undefined): Usag
 export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   const { close: closeCalls, hasCalls, take: takeCall } = makeCallDecoder(call.newId, call.request.tools)
   const sources = new Sources()
+  const unreadBlocks = new UnreadBlocks()
   /** The last chunk with a list of sources, which some hosts repeat in every chunk. */
   let listed: Fields | undefined
   let stopSequence: string | undefined
   let reason: string | undefined
+  let counts: Fields | undefined
   let usage: Usage | undefined
   let hasText = false
   let isRefusal = false
 
+  const count = (given: unknown): Usage | undefined => {
+    if (!Predicate.isRecord(given)) return undefined
+    const merged = mergeCounts(given, counts)
+    const counted = decodeUsage(merged, call)
+    if (counted !== undefined) counts = merged
+    return counted
+  }
+
   const takeDelta = (delta: Fields, out: Array<ChatEvent>): StreamOutcome => {
     const reasoning = textOf(delta.reasoning_content) || textOf(delta.reasoning)
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
+    if (Array.isArray(delta.content)) unreadBlocks.take(delta.content, knownParts, out)
     const text = textOf(delta.content)
     const refusal = hasText ? "" : textOf(delta.refusal)
     if (text !== "") {
@@ -52,10 +73,10 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   return {
     take: (chunk, out) => {
       const choice = asFields(asList(chunk.choices)[0])
-      const counted = decodeUsage(choice.usage, call) ?? decodeUsage(chunk.usage, call)
+      const counted = count(choice.usage) ?? count(chunk.usage)
       usage = keepStated(withStatedCost(counted, chunk, call.options), usage)
-      if (isBreak(choice.finish_reason)) return `finish_reason ${String(choice.finish_reason)}`
       const finished = asText(choice.finish_reason)
+      if (finished !== "" && readEnd(reasons, finished).isBreak) return `finish_reason ${finished}`
       reason = finished || reason
       if (finished !== "") stopSequence = stopOf(choice, call.request.stop) ?? stopSequence
       if (hasLists(chunk)) listed = chunk
@@ -65,9 +86,11 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     finish: (out) => {
       if (reason === undefined) return undefined
       if (listed !== undefined) takeLists(listed, sources, out)
-      return (
-        closeCalls(out) ?? pushEnd(out, finishOf(finishReason(reason), hasCalls(), isRefusal), usage, { stopSequence })
-      )
+      const broken = closeCalls(out)
+      if (broken !== undefined) return broken
+      const { finish, unread } = readEnd(reasons, reason)
+      pushUnread(out, unread, unexplainedUsage(counts, call))
+      return pushEnd(out, finishOf(finish, hasCalls(), isRefusal), usage, { stopSequence })
     },
     begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
     usage: () => usage

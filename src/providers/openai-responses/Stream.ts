@@ -2,9 +2,10 @@ import { Either } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import { noUsage } from "../../domain/Pricing.ts"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
-import { argumentsText, eventsOf, finishOf, pushEnd, unreadableArguments } from "../chat/Answer.ts"
-import type { ChatCall } from "../chat/ChatClient.ts"
+import { argumentsText, eventsOf, finishOf, pushEnd, pushUnread, unreadableArguments } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
+import { UnreadBlocks } from "../chat/EndReasons.ts"
 import { Sources } from "../chat/Sources.ts"
 import { type StreamedCall, StreamedCalls } from "../chat/StreamedCalls.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
@@ -16,13 +17,15 @@ import {
   decodeAnswer,
   decodeUsage,
   errorIn,
-  finishReason,
   isCall,
-  isOver,
   isSearch,
   isTextCall,
+  knownItems,
+  knownParts,
   paragraph,
-  takeSources
+  readStatus,
+  takeSources,
+  unexplainedUsage
 } from "./Response.ts"
 
 /** Deltas name their item or, where item ids change, its output position. */
@@ -89,6 +92,7 @@ export const makeDecoder = (
 ): ChatDecoder => {
   const { newId, options } = call
   const { calls, takeEnd, takeItem, takeOutput, takePiece } = makeCallDecoder(newId)
+  const unreadBlocks = new UnreadBlocks()
   // Reasoning or a search, which the stream does not show in full.
   let hasHidden = false
   let hasText = false
@@ -135,7 +139,9 @@ export const makeDecoder = (
     usage = withStatedCost(counted, response, options)
     const error = event.type === "response.failed" ? response : errorIn(response)
     if (error !== undefined) return failureIn(error)
-    if (!isOver(response.status)) return `a response that ended ${asText(response.status)}`
+    const status = event.type === "response.incomplete" ? "incomplete" : response.status
+    const { finish, isBreak, unread } = readStatus(status, asFields(response.incomplete_details).reason)
+    if (isBreak) return `a response that ended ${asText(response.status)}`
     if (!hasText && !hasRefusal && !calls.hasAny && Array.isArray(response.output)) {
       const answer = decodeAnswer(response, newId, call)
       if (Either.isLeft(answer)) return answer.left
@@ -146,9 +152,9 @@ export const makeDecoder = (
     takeSources(response.output, sources, out)
     const broken = takeOutput(asList(response.output), out) ?? calls.close(out)
     if (broken !== undefined) return broken
-    const status = event.type === "response.incomplete" ? "incomplete" : response.status
-    const reason = finishReason(status, asFields(response.incomplete_details).reason)
-    return pushEnd(out, finishOf(reason, calls.hasAny, hasRefusal && !hasText), usage)
+    unreadBlocks.take(asList(response.output), knownItems, out)
+    pushUnread(out, unread, unexplainedUsage(response.usage))
+    return pushEnd(out, finishOf(finish, calls.hasAny, hasRefusal && !hasText), usage)
   }
 
   const take = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
@@ -171,6 +177,10 @@ export const makeDecoder = (
         const item = asFields(event.item)
         if (isCall(item)) return takeItem(event, item, out)
         if (item.type !== "message") hasHidden = true
+        if (event.type === "response.output_item.done") {
+          unreadBlocks.take([item], knownItems, out)
+          if (item.type === "message") unreadBlocks.take(asList(item.content), knownParts, out)
+        }
         if (event.type === "response.output_item.done" && isSearch(item)) {
           searches += 1
           out.push({ type: "usage", usage: { ...noUsage, webSearches: searches } })
