@@ -176,10 +176,13 @@ describe("a body of the Responses dialect", () => {
       Object(encode({ ...asked, reasoning: given }, more, options, quirks)).reasoning
     assert.deepStrictEqual(reasoning({ effort: "xhigh", mode: "pro" }, { reasoningEffort: "high" }), { effort: "high" })
     assert.deepStrictEqual(reasoning({ effort: "low", summary: "auto" }), { summary: "auto" })
-    assert.deepStrictEqual(reasoning({ effort: "none" }), { effort: "none" })
+    assert.deepStrictEqual(reasoning({ effort: "none" }), {})
+    for (const effort of ["max", "minimal"]) {
+      assert.deepStrictEqual(reasoning({ effort }, { reasoningEffort: "high" }), { effort: "high" })
+    }
     const summed = { effort: "none", summary: "auto", generate_summary: "auto" }
-    assert.deepStrictEqual(reasoning(summed, {}, { ...usual, summary: false }), { effort: "none" })
-    assert.deepStrictEqual(reasoning(summed, {}, usual, { reasoning_summary: "none" }), { effort: "none" })
+    assert.deepStrictEqual(reasoning(summed, {}, { ...usual, summary: false }), {})
+    assert.deepStrictEqual(reasoning(summed, {}, usual, { reasoning_summary: "none" }), {})
     const sampled = { ...asked, temperature: 0.5, top_p: 0.9 }
     assert.deepStrictEqual<unknown>(encode(sampled), plain)
     assert.deepInclude(encode(sampled, { temperature: 0.5, topP: 0.9 }), { temperature: 0.5, top_p: 0.9 })
