@@ -59,7 +59,7 @@ describe("a body of the Responses dialect", () => {
       tool_choice: "auto",
       parallel_tool_calls: false,
       include: ["reasoning.encrypted_content"],
-      reasoning: { effort: "minimal", summary: "detailed", context: "all_turns" },
+      reasoning: { effort: "low", summary: "detailed", context: "all_turns" },
       text: {
         verbosity: "low",
         format: { type: "json_schema", name: "n", schema: { type: "object", properties: {} }, strict: true }
@@ -73,10 +73,10 @@ describe("a body of the Responses dialect", () => {
     const options = { include_obfuscation: false }
     const given = { ...body, store: true, max_output_tokens: 9, stream_options: options }
     const sent = { ...body, model: "vendor/model-1", store: false, max_output_tokens: 16 }
-    assert.deepStrictEqual<unknown>(encode(given, { maxTokens: 9 }), sent)
-    const streamed = encode(given, { maxTokens: 9 }, {}, usual, true)
+    assert.deepStrictEqual<unknown>(encode(given, { maxTokens: 9, reasoningEffort: "low" }), sent)
+    const streamed = encode(given, { maxTokens: 9, reasoningEffort: "low" }, {}, usual, true)
     assert.deepStrictEqual<unknown>(streamed, { ...sent, stream: true, stream_options: options })
-    const unstreamed = encode(given, { maxTokens: 9 }, {}, { ...usual, stream: false }, true)
+    const unstreamed = encode(given, { maxTokens: 9, reasoningEffort: "low" }, {}, { ...usual, stream: false }, true)
     assert.deepStrictEqual<unknown>(unstreamed, sent)
     assert.deepStrictEqual<unknown>(encode(asked), plain)
   })
