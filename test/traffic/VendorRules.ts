@@ -2,6 +2,7 @@
 
 import { list, record, records, string } from "../contracts/ChatHosts.ts"
 import type { ChatWireName as Wire } from "./Case.ts"
+import { rulesOn, turnDemands, turnRules } from "./VendorTurns.ts"
 
 type Fields = Record<PropertyKey, unknown>
 type Rule = (body: Fields, text: string) => ReadonlyArray<string>
@@ -212,13 +213,14 @@ export const refusedBy = (
     readonly demands?: ReadonlyArray<string>
   }
 ): ReadonlyArray<string> => {
-  const usual = Object.entries(rules)
+  const all = [...Object.entries(rules).map(([name, rule]) => [name, rule(wire)] as const), ...rulesOn(wire, turnRules)]
+  const usual = all
     .filter(([name]) => !waives.includes(name) && (!isNative || name === "surrogates"))
     .map(([, rule]) => rule)
   const unusual = extra.map((name) => {
-    const rule = demands[name]
-    if (rule === undefined) throw new Error(`no such rule: ${name}`)
-    return rule
+    const rule = demands[name]?.(wire) ?? rulesOn(wire, turnDemands).find(([of]) => of === name)?.[1]
+    if (rule === undefined && !(name in turnDemands)) throw new Error(`no such rule: ${name}`)
+    return rule === undefined ? [] : [rule]
   })
-  return [...usual, ...unusual].flatMap((rule) => rule(wire)(record(body), text))
+  return [...usual, ...unusual.flat()].flatMap((rule) => rule(record(body), text))
 }
