@@ -59,7 +59,7 @@ describe("whatever its content type says,", () => {
     })
 
     check(`a stream that breaks is no answer to a plain request: ${wire.adapter}`, function* (adapter, fake, route) {
-      const { event } = wire.errorInside === undefined ? { event: "" } : wire.errorInside
+      const { event } = wire.errorInside
       yield* fake.script(Fake.sse(...opening, ...output), Fake.sse(...opening, event))
       const cut = yield* Effect.flip(adapter.complete(route, asked))
       assert.strictEqual(cut.class, "network")

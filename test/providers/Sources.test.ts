@@ -1,4 +1,3 @@
-import { Effect } from "effect"
 import type { ChatRequest, Citation, Unread } from "../../src/domain/Chat.ts"
 import type { ChatWire } from "../contracts/ChatHosts.ts"
 import { hear, joined, request } from "../contracts/ChatHarness.ts"
@@ -294,7 +293,6 @@ describe("an answer tells", () => {
       const { events } = yield* hear(adapter, route, request({ native }))
       assert.isUndefined(whole.unread)
       assert.isFalse(events.some(({ type }) => type === "unread"))
-      yield* Effect.void
     }
   )
 })
