@@ -29,7 +29,7 @@ const keepStated = (counted: Usage | undefined, before: Usage | undefined): Usag
 
 /** The finish comes last, once the stream is complete; usage also where it is told. */
 export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
-  const { close: closeCalls, hasCalls, take: takeCall } = makeCallDecoder(call.newId, call.request.tools)
+  let calls: ReturnType<typeof makeCallDecoder> | undefined
   const sources = new Sources()
   const unreadBlocks = new UnreadBlocks()
   /** The last chunk with a list of sources, which some hosts repeat in every chunk. */
@@ -64,7 +64,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     }
     if (delta.annotations !== undefined) sources.takeAnnotations(delta.annotations, 0, out)
     for (const fragment of asList(delta.tool_calls)) {
-      const broken = takeCall(fragment, out)
+      calls ??= makeCallDecoder(call.newId, call.request.tools)
+      const broken = calls.take(fragment, out)
       if (broken !== undefined) return broken
     }
     return undefined
@@ -86,11 +87,11 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     finish: (out) => {
       if (reason === undefined) return undefined
       if (listed !== undefined) takeLists(listed, sources, out)
-      const broken = closeCalls(out)
+      const broken = calls?.close(out)
       if (broken !== undefined) return broken
       const { finish, unread } = readEnd(reasons, reason)
       pushUnread(out, unread, unexplainedUsage(counts, call))
-      return pushEnd(out, finishOf(finish, hasCalls(), isRefusal), usage, { stopSequence })
+      return pushEnd(out, finishOf(finish, calls?.hasAny() === true, isRefusal), usage, { stopSequence })
     },
     begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
     usage: () => usage
