@@ -123,13 +123,10 @@ export const parseExact = (text: string, maxLevels: number): unknown => {
 }
 
 /** Half a surrogate pair as an escape; after an escaped backslash it may be none. */
-const halfPair =
-  /\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!(?:^|[^\\])\\u[dD][89abAB]..\\u[dD][c-fC-F]..))/
+const halfPair = /\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!(?:^|[^\\])\\u[dD][89abAB]..\\u[dD][c-fC-F]..))/
 
 const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|[^])/g
 
 /** A JSON text whose escapes are pairs of surrogates, or U+FFFD for half a pair. */
 export const withWholePairs = (text: string): string =>
-  halfPair.test(text)
-    ? text.replace(escapes, (escape) => (escape.length === 6 ? String.raw`\ufffd` : escape))
-    : text
+  halfPair.test(text) ? text.replace(escapes, (escape) => (escape.length === 6 ? String.raw`\ufffd` : escape)) : text
