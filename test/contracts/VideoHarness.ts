@@ -14,7 +14,17 @@ export interface Clip {
 export type Step = "submit" | "poll" | "result"
 
 /** How a render ends that gave no clip. */
-export type Ending = "request" | "image" | "moderation" | "flagged" | "runner" | "deep error" | "no clip"
+export type Ending =
+  | "request"
+  | "image"
+  | "moderation"
+  | "flagged"
+  | "runner"
+  | "deep error"
+  | "no clip"
+  | "server"
+  | "error beside"
+  | "moderation beside"
 
 /** A submit as the host understood it, whatever its wire. */
 export interface Understood {

@@ -7,9 +7,10 @@ import { fitNativeTool } from "../chat/ToolFitting.ts"
 import { isFitting } from "../chat/ToolNames.ts"
 import type { NameRule } from "../chat/WireRules.ts"
 import { asCount, asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
+import { assemble } from "./Assemble.ts"
 import { keepHarmless } from "./Betas.ts"
 import { markNative } from "./NativeMarks.ts"
-import { encodeNativeTurns, isClientTool } from "./NativeTurns.ts"
+import { encodeNativeTurns, encodeTexts, isClientTool } from "./NativeTurns.ts"
 import type { Options } from "./Options.ts"
 import { minAnswer, minBudget, type Quirks } from "./Request.ts"
 import { rulesOf } from "./Rules.ts"
@@ -103,6 +104,12 @@ const editsOf = (management: unknown, isThinkingOff: boolean): Fields | undefine
   return edits.length === 0 ? undefined : { ...asFields(management), edits }
 }
 
+/** With the nearest effort that the model has, or without one. */
+const fitEffort = (config: unknown, effort: NativeRequest["effort"]): Fields => {
+  if (effort === undefined || !Predicate.isRecord(config)) return {}
+  return { output_config: effort === "none" ? without(config, ["effort"]) : { ...config, effort } }
+}
+
 const encode = (call: Call, body: Body): object => {
   const { isStream, options, quirks, request, route } = call
   const given = Predicate.isRecord(body.thinking) ? body.thinking : undefined
@@ -113,11 +120,13 @@ const encode = (call: Call, body: Body): object => {
     ...without(body, [...refused, "context_management", "stream", "thinking", "tool_choice", "tools"]),
     model: route.model,
     max_tokens: request.maxTokens,
+    ...fitEffort(body.output_config, request.native?.effort),
     ...(body.service_tier !== undefined && { service_tier: "standard_only" }),
     ...(isStream && { stream: true }),
     ...(thinking && { thinking }),
     ...(context_management && { context_management }),
     ...toolFields(body, call),
+    ...(Array.isArray(body.system) && { system: encodeTexts(body.system) }),
     messages: encodeNativeTurns(body.messages, rulesOf(options), quirks.thinking)
   }
   return markNative(encoded, options, request)
@@ -170,6 +179,7 @@ export const native: NativeFormat<Options, Quirks> = {
   answerFields,
   eventFields,
   answerIn: "message",
+  assemble,
   beginsHidden: ({ content_block, type }) => {
     const block = asFields(content_block).type
     return type === "content_block_start" && block !== "text" && block !== "tool_use"

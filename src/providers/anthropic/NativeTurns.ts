@@ -6,13 +6,36 @@ import { parseArguments } from "../chat/Messages.ts"
 import { fitName } from "../chat/ToolNames.ts"
 import { isBlank } from "../chat/Turns.ts"
 import type { WireRules } from "../chat/WireRules.ts"
-import { asFields, asList, asText, type Fields, without } from "../client/Json.ts"
+import { asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
 
 /** Tools that run at the client, or cost nothing but their tokens. */
 const clientTool = /^(custom$|(bash|text_editor|computer|computer_toolset|browser_toolset|memory|tool_search_tool)_)/
 const thoughts: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"])
 
 export const isClientTool = ({ type }: Fields): boolean => clientTool.test(asText(type) || "custom")
+
+/** A source that no host of this API named cannot be sent back to one. */
+const isSigned = ({ encrypted_index }: Fields): boolean => encrypted_index !== unsigned
+
+const encodeText = (block: Fields): ReadonlyArray<Fields> => {
+  const { citations, text, type } = block
+  const named = type === "text" ? block : { ...block, type: "text" }
+  const all = asRecords(citations)
+  const signed = all.filter(isSigned)
+  if (signed.length === all.length) return [named]
+  // The gateway's own block for sources without a text: an empty one is refused.
+  if (text === "") return []
+  return [signed.length === 0 ? without(named, ["citations"]) : { ...named, citations: signed }]
+}
+
+const textTypes: ReadonlySet<unknown> = new Set(["text", "input_text", "output_text"])
+
+/** Blocks within a result, or of the system prompt. */
+export const encodeTexts = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
+  blocks.flatMap(
+    (block): ReadonlyArray<unknown> =>
+      Predicate.isRecord(block) && textTypes.has(block.type) ? encodeText(block) : [block]
+  )
 
 /** A result, where it stands. */
 interface Place {
@@ -47,10 +70,11 @@ class NativeTurns {
   }
 
   #pushResult(block: Fields, blocks: Array<unknown>): void {
-    const { tool_use_id: id } = block
-    if (typeof id !== "string") return void blocks.push(block)
+    const { content, tool_use_id: id } = block
+    const shown = Array.isArray(content) ? { ...block, content: encodeTexts(content) } : block
+    if (typeof id !== "string") return void blocks.push(shown)
     const call = this.#ids.answer(id)
-    const result = { ...block, tool_use_id: call === undefined ? this.#ids.fit(id) : call.id }
+    const result = { ...shown, tool_use_id: call === undefined ? this.#ids.fit(id) : call.id }
     if (call?.result !== undefined) {
       call.result.blocks[call.result.at] = result
       return
@@ -61,6 +85,10 @@ class NativeTurns {
 
   #push(block: Fields, blocks: Array<unknown>): void {
     switch (block.type) {
+      case "text":
+      case "input_text":
+      case "output_text":
+        return void blocks.push(...encodeText(block))
       case "thinking":
         if (block.signature !== unsigned) blocks.push(block)
         return

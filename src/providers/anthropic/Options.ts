@@ -11,6 +11,8 @@ export const Options = Schema.Struct({
   forced_tools: withDefault(Schema.Boolean, true),
   inline_images: optional(Schema.Boolean),
   native: optional(Schema.Boolean),
+  /** The categories of refusals before any output that the vendor charges for; `none` is that of one without a category. */
+  billed_refusals: optional(Schema.Array(Schema.NonEmptyString)),
   cache: withDefault(oneOf("manual", "auto"), "manual"),
   ...fitOptions
 })

@@ -1,40 +1,65 @@
 import { Schema } from "effect"
-import type { FinishReason, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import type { FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { answerDecoder, encodeArguments, usageOf } from "../chat/Answer.ts"
+import { answerDecoder, askedStop, encodeArguments, usageOf } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
+import { readEnd, unknownTypes } from "../chat/EndReasons.ts"
+import { citationOf, collectSources, rangeOf, type Sources } from "../chat/Sources.ts"
 import { Arguments, records, Text } from "../chat/WireSchema.ts"
-import { amendFailure, decodeFailure as decodeConvention } from "../client/Classification.ts"
+import { amendFailure, decodeFailure as decodeConvention, hasFailedStatus } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asCount, asFields, asText, type Fields, parseJson } from "../client/Json.ts"
+import { asCount, asFields, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
 import { toLoggable } from "../client/Upstream.ts"
+import { reasons, silentBlocks } from "./EndReasons.ts"
+import type { Options } from "./Options.ts"
 
-const reasons: ReadonlyMap<unknown, FinishReason> = new Map([
-  ["max_tokens", "length"],
-  ["model_context_window_exceeded", "length"],
-  ["refusal", "content_filter"]
-])
+/** Blocks that are read, or that hold nothing. */
+export const knownBlocks: ReadonlySet<unknown> = new Set([...silentBlocks, "text", "thinking", "tool_use"])
 
-export const finishReason = (reason: unknown): FinishReason | undefined => reasons.get(reason)
+/** Of a refusal without a category. */
+const noCategory = "none"
+
+/** The vendor charges nothing for a refusal before any output, except for the categories that the route names. */
+export const isUnbilledRefusal = (details: unknown, usage: Usage | undefined, { billed_refusals }: Options): boolean =>
+  (usage?.completion ?? 0) === 0 && billed_refusals?.includes(asText(asFields(details).category) || noCategory) !== true
 
 /** The three counts of the prompt are disjoint on this wire. */
 export const decodeUsage = (usage: unknown): Usage | undefined => {
   const counts = asFields(usage)
   const cached = asCount(counts.cache_read_input_tokens)
-  const cacheWrite = asCount(counts.cache_creation_input_tokens)
+  const { ephemeral_1h_input_tokens, ephemeral_5m_input_tokens } = asFields(counts.cache_creation)
+  const cacheWriteHour = asCount(ephemeral_1h_input_tokens)
+  const divided = asCount(ephemeral_5m_input_tokens) + cacheWriteHour
+  const cacheWrite = Math.max(asCount(counts.cache_creation_input_tokens), divided)
   return usageOf({
     prompt: asCount(counts.input_tokens) + cached + cacheWrite,
     completion: asCount(counts.output_tokens),
     cached,
     cacheWrite,
-    cacheWriteHour: asCount(asFields(counts.cache_creation).ephemeral_1h_input_tokens),
+    cacheWriteHour,
     reasoning: asCount(asFields(counts.output_tokens_details).thinking_tokens),
     webSearches: asCount(asFields(counts.server_tool_use).web_search_requests)
   })
 }
 
+/** Takes the citations of a text block, which lies from `start` to `end` in the content. */
+export const takeCitations = (
+  given: unknown,
+  [start, end]: readonly [start: number, end: number],
+  sources: Sources,
+  out: Array<ChatEvent>
+): void => {
+  for (const { cited_text: quote, source, title, type, url } of asRecords(given)) {
+    const citation = citationOf({ url: url ?? source, title, quote }, rangeOf(start, end))
+    if (citation === undefined) sources.takeUnread(`citation ${asText(type)}`, out)
+    else sources.take(citation, out)
+  }
+}
+
 const Block = Schema.Struct({
   type: Schema.Unknown,
+  citations: Schema.Unknown,
   text: Text,
   thinking: Text,
   id: Text,
@@ -45,10 +70,18 @@ const Block = Schema.Struct({
 const Answer = Schema.Struct({
   content: Schema.Array(Schema.Unknown).pipe(Schema.compose(records(Block))),
   stop_reason: Schema.Unknown,
+  stop_details: Schema.Unknown,
+  stop_sequence: Schema.Unknown,
   usage: Schema.Unknown
 })
 
-export const decodeAnswer = answerDecoder(Answer, "no content", ({ content, stop_reason, usage }) => {
+type Call = Pick<ChatCall<Options>, "native" | "options" | "request">
+
+export const decodeAnswer = answerDecoder(Answer, "no content", (body, { native, options, request }: Call) => {
+  const { content, stop_details, stop_reason, stop_sequence } = body
+  const end = readEnd(reasons, stop_reason)
+  if (end.isBreak) return `stop_reason ${String(stop_reason)}`
+  const usage = decodeUsage(body.usage)
   const joinBlocks = (type: "text" | "thinking") =>
     content.map((block) => (block.type === type ? block[type] : "")).join("")
   return {
@@ -57,13 +90,24 @@ export const decodeAnswer = answerDecoder(Answer, "no content", ({ content, stop
     calls: content
       .filter(({ type }) => type === "tool_use")
       .map(({ id, input, name }) => ({ id, name, arguments: input })),
-    finish: finishReason(stop_reason),
-    usage: decodeUsage(usage)
+    finish: end.finish,
+    unread: [end.unread, ...unknownTypes(content, knownBlocks)],
+    isUnbilled: stop_reason === "refusal" && content.length === 0 && isUnbilledRefusal(stop_details, usage, options),
+    stopSequence: askedStop(stop_sequence, request.stop),
+    sources: collectSources((sources, out) => {
+      let start = 0
+      for (const { citations, text, type } of content) {
+        if (type !== "text") continue
+        takeCitations(citations, [start, start + text.length], sources, out)
+        start += text.length
+      }
+    }, native !== undefined),
+    usage
   }
 })
 
 export const errorIn = (body: Fields): Fields | undefined =>
-  body.type === "error" || Boolean(body.error) ? body : undefined
+  body.type === "error" || Boolean(body.error) || hasFailedStatus(body) ? body : undefined
 
 interface HostError {
   readonly type: string

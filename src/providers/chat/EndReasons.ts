@@ -1,4 +1,5 @@
-import type { FinishReason, Unread } from "../../domain/Chat.ts"
+import type { ChatEvent, FinishReason, Unread } from "../../domain/Chat.ts"
+import { asFields } from "../client/Json.ts"
 
 /**
  * What a host's word for the end of an answer means. `complete`: the model ended it, with calls or without. `unfinished`:
@@ -42,6 +43,32 @@ export const unreadOf = (part: Unread["part"], value: unknown): Unread => {
   const text = typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined
   const isWord = text !== undefined && text.length <= maxDetail && isPrintable.test(text)
   return { part, detail: isWord ? text : `a ${value === null ? "null" : typeof value} that is no short text` }
+}
+
+/** The types of parts, blocks or items that a wire does not know, each once. */
+export const unknownTypes = (parts: ReadonlyArray<unknown>, known: ReadonlySet<unknown>): ReadonlyArray<Unread> => {
+  const types = parts.map((part) => asFields(part).type).filter((type) => !known.has(type))
+  return Array.from(new Set(types), (type) => unreadOf("block", type))
+}
+
+/** The same along a stream. */
+export class UnreadBlocks {
+  #types: Set<unknown> | undefined
+
+  /** Takes the parts whose types are unknown. */
+  take(parts: ReadonlyArray<unknown>, known: ReadonlySet<unknown>, out: Array<ChatEvent>): void {
+    for (const part of parts) {
+      const { type } = asFields(part)
+      if (!known.has(type)) this.add(type, out)
+    }
+  }
+
+  add(type: unknown, out: Array<ChatEvent>): void {
+    if (this.#types?.has(type) === true) return
+    this.#types ??= new Set()
+    this.#types.add(type)
+    out.push({ type: "unread", unread: unreadOf("block", type) })
+  }
 }
 
 export interface End {

@@ -24,9 +24,25 @@ export interface Classification {
   readonly ofRequest?: boolean | undefined
 }
 
+/** MiniMax gives its codes in `base_resp.status_code`, mostly in a 200. */
+const statusWord = (code: unknown): string => `base_resp ${String(code)}`
+const statusWords = (...codes: ReadonlyArray<number>): ReadonlyArray<string> => codes.map(statusWord)
+
 const wordsOfClass = {
-  limit: ["rate_limit_exceeded", "rate_limit_error", "slow_down", "server_is_overloaded"],
+  limit: [
+    // Requests, tokens or connections of a minute.
+    ...statusWords(1002, 1039, 1041),
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    "slow_down",
+    "server_is_overloaded"
+  ],
   account: [
+    // No credential or a wrong one, no balance, a plan that is used up or lacks the model.
+    ...statusWords(1004, 1008, 2049, 2056, 2061),
+    "insufficient_balance_error",
+    // GLM's, beside a status of 429.
+    "1113",
     "insufficient_quota",
     "credit_balance_exhausted",
     "organization_spend_limit_exceeded",
@@ -43,6 +59,14 @@ const wordsOfClass = {
     "failed_precondition"
   ],
   moderation: [
+    // What came in, and what would have gone out.
+    ...statusWords(1026, 1027),
+    // GLM's.
+    "1301",
+    "data_inspection_failed",
+    "datainspectionfailed",
+    "content_safety_violation",
+    "censorship_blocked",
     "content_policy_violation",
     "image_content_policy_violation",
     "moderation_blocked",
@@ -51,7 +75,8 @@ const wordsOfClass = {
     "invalid_prompt",
     "bio_policy"
   ],
-  request: ["context_length_exceeded"]
+  // Parameters, and characters that cannot be seen.
+  request: ["context_length_exceeded", ...statusWords(2013, 1042)]
 } satisfies Partial<Record<FailureClass, ReadonlyArray<string>>>
 
 const classOfWord: ReadonlyMap<string, FailureClass> = new Map(
@@ -69,7 +94,12 @@ const imageWords = new Set([
   "empty_image_file"
 ])
 const isImageWord = (word: string) => word.startsWith("invalid_image") || imageWords.has(word)
-const isSensitive = (word: string) => word.includes("sensitivecontentdetected")
+/** The last part of a code, such as `InternalError.Algo.DataInspectionFailed`. */
+const isSensitive = (word: string) => /sensitivecontentdetected|\bdatainspectionfailed\b/.test(word)
+
+/** Said without a code of its own: the whole of a message, or its first words, for later ones may quote the customer. */
+const moderationMessage =
+  /^(<\d{3}> )?(content exists risk\b|internalerror\.algo\.datainspectionfailed\b|(input|output)( text| image)? data may contain inappropriate content\b|(input|output) new_sensitive\b|content violates usage guidelines\b)/i
 
 const wordOf = (value: unknown): ReadonlyArray<string> =>
   typeof value === "string" || typeof value === "number" ? [String(value).toLowerCase()] : []
@@ -78,6 +108,10 @@ const statusIn = (words: ReadonlyArray<string>): number | undefined => {
   const status = words.find((word) => /^[45]\d\d$/.test(word))
   return status === undefined ? undefined : Number(status)
 }
+
+/** Whether a body says by its `base_resp` that it is no answer. */
+export const hasFailedStatus = ({ base_resp }: Readonly<Record<PropertyKey, unknown>>): boolean =>
+  Predicate.isRecord(base_resp) && Number(base_resp.status_code ?? 0) !== 0
 
 /** Reads `{error: {…}}`, `{error: "text"}`, a flat error, `{detail: […]}`, or one in an array. */
 export const readHostError = (body: unknown): HostError | undefined => {
@@ -88,15 +122,22 @@ export const readHostError = (body: unknown): HostError | undefined => {
   const metadata = Predicate.isRecord(error.metadata) ? error.metadata : {}
   const details = [error.details, error.detail].flat().filter(Predicate.isRecord)
   const [missing] = details.filter((detail) => detail.type === "extra_forbidden")
+  const status = Predicate.isRecord(outer.base_resp) ? outer.base_resp : {}
   const codes = [...wordOf(error.code), ...wordOf(outer.code)]
-  const words = [...codes, ...wordOf(inner.code), ...wordOf(error.type), ...wordOf(error.status)]
+  const words = [
+    ...(hasFailedStatus(outer) ? [statusWord(status.status_code)] : []),
+    ...codes,
+    ...wordOf(inner.code),
+    ...wordOf(error.type),
+    ...wordOf(error.status)
+  ]
   const field = missing !== undefined && Array.isArray(missing.loc) ? missing.loc[1] : error.param
   return {
     words: [...words, ...details.flatMap((detail) => [...wordOf(detail.reason), ...wordOf(detail.type)])],
     param: typeof field === "string" ? field : undefined,
     status: statusIn(codes),
     moderated: Array.isArray(metadata.reasons) && metadata.reasons.length > 0,
-    message: [error.message, outer.error, outer.detail].find(Predicate.isString) ?? ""
+    message: [error.message, outer.error, outer.detail, status.status_msg].find(Predicate.isString) ?? ""
   }
 }
 
@@ -140,9 +181,6 @@ const classOfText = (status: number, body: string): FailureClass => {
 /** One request alone is above what the account may use in a minute. */
 const tooLargeForLimit = /^request too large\b/i
 
-/** Said with 403 by xAI, without a code of its own. */
-const violation = /^content violates usage guidelines\b/i
-
 /** The body counts before the status; `imageParam` is the field with this surface's images. */
 export const classify = (
   answer: UpstreamResponse,
@@ -161,7 +199,8 @@ export const classify = (
   if (body === undefined) return classificationOf(classOfText(answer.status, answer.body))
   const status = answer.status < 400 ? (error?.status ?? answer.status) : answer.status
   if (error === undefined) return classificationOf(classOfStatus(status))
-  if (status === 403 && (error.moderated || violation.test(error.message))) return classificationOf("moderation")
+  if (status === 403 && error.moderated) return classificationOf("moderation")
+  if (moderationMessage.test(error.message)) return classificationOf("moderation")
   for (const word of error.words) {
     const known = isSensitive(word) ? "moderation" : classOfWord.get(word)
     if (known !== undefined) return classificationOf(known)

@@ -44,8 +44,9 @@ const settled: ReadonlySet<FailureClass> = new Set(["moderation", "account", "li
 
 const classify = (response: UpstreamResponse, error: FalError, nowMillis: number): Classification => {
   const usual = classifyConvention(response, nowMillis, "image")
-  const { details, isRetryable, text } = error
+  const { details, isRetryable, text, type } = error
   if (settled.has(usual.class)) return usual
+  if (type === "content_policy_violation") return { ...usual, class: "moderation" }
   // Details quote the customer.
   if (details.length === 0 && /exhausted balance/i.test(text)) return { ...usual, class: "account" }
   if (isRetryable || details.some(({ type }) => modelTypes.has(type))) {
@@ -74,10 +75,11 @@ export const decodeFailure = (
 export const isEarly = (response: UpstreamResponse): boolean =>
   response.status === 400 && /\bin (progress|queue)\b/i.test(readError(response).text)
 
-/** A typed error, or any fault of the request, says how the job ended. */
+/** A typed error, any fault of the request, or a fault of the model behind the queue says how the job ended. */
 export const isOutcome = (response: UpstreamResponse, failure: ProviderFailure): boolean => {
   if (failure.class === "moderation" || failure.class === "request") return true
   if (failure.class !== "retry") return false
+  if (response.status === 500) return true
   const { details, type } = readError(response)
   return type !== undefined || details.some((detail) => detail.type !== "")
 }

@@ -32,12 +32,13 @@ export const decodeHandle = (account: ProviderAccount, body: unknown, model: str
 }
 
 export const decodeProgress = (account: ProviderAccount, response: UpstreamResponse): Reported | undefined => {
-  const { status } = asFields(parsePruned(response.body))
+  const { error, status } = asFields(parsePruned(response.body))
   if (typeof status !== "string") return undefined
-  if (status === "COMPLETED") return { state: "completed" }
+  const hasFailed = isFailed(status) || (status === "COMPLETED" && Boolean(error))
+  if (!hasFailed && status === "COMPLETED") return { state: "completed" }
   if (status === "IN_QUEUE") return { state: "queued" }
   if (status === "IN_PROGRESS") return { state: "in_progress" }
-  if (!isFailed(status)) return { state: "unknown", status }
+  if (!hasFailed) return { state: "unknown", status }
   const failure = decodeFailure(account, response, 0)
   return { state: "failed", failure: amendFailure(failure, { detail: `${status}: ${failure.detail}` }) }
 }

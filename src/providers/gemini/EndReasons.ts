@@ -1,7 +1,8 @@
 import { endReasons } from "../chat/EndReasons.ts"
 
 export const reasons = endReasons({
-  complete: ["stop"],
+  // The second is that of hosts like Google's, for calls.
+  complete: ["stop", "function_call"],
   length: ["max_tokens", "continuation"],
   content_filter: [
     "safety",
@@ -27,3 +28,18 @@ export const reasons = endReasons({
     "missing_thought_signature"
   ]
 })
+
+/** Fields of a part that are read, that tell of its other fields, or that show what tools of the host did. */
+export const knownFields: ReadonlySet<string> = new Set([
+  "text",
+  "thought",
+  "thoughtSignature",
+  "functionCall",
+  "toolCall",
+  "toolResponse",
+  "executableCode",
+  "codeExecutionResult",
+  "partMetadata",
+  "videoMetadata",
+  "mediaResolution"
+])

@@ -1,10 +1,19 @@
 import { Either, Predicate } from "effect"
-import type { ChatAnswer, ChatEvent, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { encodeArguments, finishOf, pushEnd, pushUsage, unreadableArguments, usageOf } from "../chat/Answer.ts"
+import {
+  encodeArguments,
+  finishOf,
+  joinEvents,
+  pushEnd,
+  pushUnread,
+  pushUsage,
+  unreadableArguments
+} from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
+import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
 import { seal } from "../chat/ThoughtSignatures.ts"
 import {
   amendFailure,
@@ -14,8 +23,11 @@ import {
   withSpent
 } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
+import { asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
+import { knownFields, reasons } from "./EndReasons.ts"
+import { Grounding } from "./Grounding.ts"
 import type { Options } from "./Options.ts"
+import { countSearches, decodeUsage, queriesOf, unexplainedUsage } from "./Usage.ts"
 
 type Context = Pick<ChatCall<Options>, "route" | "request" | "options" | "newId">
 
@@ -64,8 +76,9 @@ export const decodeFailure = (
   })
 }
 
+/** Not of a recitation, which another route may do without. */
 export const isFiltered = (reason: string): boolean =>
-  /^(IMAGE_)?(SAFETY|PROHIBITED_CONTENT)$|^(BLOCKLIST|SPII|MODEL_ARMOR|JAILBREAK)$/.test(reason)
+  !/RECITATION$/.test(reason) && readEnd(reasons, reason).finish === "content_filter"
 
 export const moderationFailure = (status: number, reason: unknown): ProviderFailure =>
   new ProviderFailure({ class: "moderation", status, detail: `moderated: ${String(reason).slice(0, 100)}` })
@@ -73,37 +86,10 @@ export const moderationFailure = (status: number, reason: unknown): ProviderFail
 export const blockIn = ({ promptFeedback }: Fields): string | undefined =>
   asText(asFields(promptFeedback).blockReason) || undefined
 
-/** Each query once, however often the model repeats it. */
-const queriesOf = (candidate: unknown): ReadonlyArray<string> =>
-  asList(asFields(asFields(candidate).groundingMetadata).webSearchQueries).flatMap((query) => asText(query) || [])
+/** New reasons for which the host gives up have names like those of the known ones. */
+const breakPrefix = /^(MALFORMED|UNEXPECTED|TOO_MANY|MISSING)_/
 
-const countSearches = (queries: ReadonlySet<string>, { search_fee: fee = "search" }: Options): number =>
-  fee === "request" ? Math.min(queries.size, 1) : queries.size
-
-/** Thoughts are counted beside the answer, search results beside the prompt. */
-export const decodeUsage = (meta: unknown, webSearches: number): Usage | undefined => {
-  const counts = asFields(meta)
-  const reasoning = asCount(counts.thoughtsTokenCount)
-  return usageOf({
-    prompt: asCount(counts.promptTokenCount) + asCount(counts.toolUsePromptTokenCount),
-    completion: asCount(counts.candidatesTokenCount) + reasoning,
-    cached: asCount(counts.cachedContentTokenCount),
-    cacheWrite: 0,
-    reasoning,
-    webSearches
-  })
-}
-
-/** The host gave up; new reasons follow the same pattern. */
-const isBreak = (reason: string): boolean =>
-  /^(OTHER|LANGUAGE|NO_IMAGE|IMAGE_OTHER)$|^(MALFORMED|UNEXPECTED|TOO_MANY|MISSING)_/.test(reason)
-
-const isRecitation = (reason: string): boolean => /^(IMAGE_)?RECITATION$/.test(reason)
-
-const finishReason = (reason: string): FinishReason | undefined => {
-  if (reason === "MAX_TOKENS" || reason === "CONTINUATION") return "length"
-  return isFiltered(reason) || isRecitation(reason) ? "content_filter" : undefined
-}
+const isBreak = (reason: string): boolean => readEnd(reasons, reason).isBreak || breakPrefix.test(reason)
 
 const hostId = /^[\w.:-]{1,64}$/
 
@@ -116,6 +102,8 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
   let meta: unknown
   let hasOutput = false
   const queries = new Set<string>()
+  const grounding = new Grounding()
+  const unreadBlocks = new UnreadBlocks()
   const usage = () => decodeUsage(meta, countSearches(queries, options))
 
   const claimId = (given: unknown): string => {
@@ -132,21 +120,31 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     const signature = options.call_signatures === false ? undefined : seal(route, thoughtSignature)
     const index = ids.size
     const call = { type: "tool_call", index, id: claimId(id), name, arguments: text || "{}" } as const
+    hasOutput = true
     out.push({ ...call, ...(signature && { signature }) })
     return undefined
+  }
+
+  const takeUnknown = (part: Fields, out: Array<ChatEvent>): undefined => {
+    for (const name of Object.keys(part)) if (!knownFields.has(name)) unreadBlocks.add(name, out)
   }
 
   const takePart = (part: Fields, out: Array<ChatEvent>): StreamOutcome => {
     if (Predicate.isRecord(part.functionCall)) return takeCall(part.functionCall, part.thoughtSignature, out)
     const text = asText(part.text)
-    if (text !== "") out.push({ type: part.thought === true ? "reasoning" : "content", text })
+    if (text === "") return takeUnknown(part, out)
+    hasOutput = true
+    const type = part.thought === true ? "reasoning" : "content"
+    if (request.webSearch && type === "content") grounding.takeText(text)
+    out.push({ type, text })
     return undefined
   }
 
   const checkFinish = (): StreamOutcome => {
     const why = reason.slice(0, 100)
     if (isBreak(reason)) return `finishReason ${why}`
-    if (hasOutput || finishReason(reason) === "length") return undefined
+    const end = readEnd(reasons, reason)
+    if (hasOutput || (end.finish === "length" && end.unread === undefined)) return undefined
     return isFiltered(reason) ? moderationFailure(200, reason) : `an empty candidate, finishReason ${why}`
   }
 
@@ -157,12 +155,11 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
       return block === undefined || hasOutput ? undefined : moderationFailure(200, block)
     }
     for (const query of queriesOf(candidate)) queries.add(query)
-    const before = out.length
+    grounding.take(candidate)
     for (const part of asList(asFields(candidate.content).parts)) {
       const broken = takePart(asFields(part), out)
       if (broken !== undefined) return broken
     }
-    if (out.length > before) hasOutput = true
     const finishReason = asText(candidate.finishReason)
     if (finishReason === "") return undefined
     reason = finishReason
@@ -179,35 +176,14 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     },
     finish: (out) => {
       if (reason === "") return undefined
-      return pushEnd(out, finishOf(finishReason(reason), ids.size > 0), usage())
+      grounding.push(out)
+      const { finish, unread } = readEnd(reasons, reason)
+      pushUnread(out, unread, unexplainedUsage(meta))
+      return pushEnd(out, finishOf(finish, ids.size > 0), usage())
     },
     begins: ({ candidates }) => Predicate.isRecord(asList(candidates)[0]),
     usage
   }
-}
-
-const toolCallOf = (event: Extract<ChatEvent, { readonly type: "tool_call" }>): ToolCall => ({
-  id: event.id ?? "",
-  type: "function",
-  function: { name: event.name ?? "", arguments: event.arguments },
-  ...(event.signature && { signature: event.signature })
-})
-
-const joinEvents = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
-  let content = ""
-  let reasoning = ""
-  let finish: FinishReason = "stop"
-  let usage: Usage | undefined
-  const toolCalls: Array<ToolCall> = []
-  for (const event of events) {
-    if (event.type === "content") content += event.text
-    else if (event.type === "reasoning") reasoning += event.text
-    else if (event.type === "tool_call") toolCalls.push(toolCallOf(event))
-    else if (event.type === "finish") finish = event.reason
-    else if (event.type === "usage") usage = event.usage
-  }
-  const isSilent = content === "" && toolCalls.length > 0
-  return { content: isSilent ? null : content, reasoning: reasoning || undefined, toolCalls, finish, usage }
 }
 
 export const decodeAnswer = (body: unknown, context: Context): Either.Either<ChatAnswer, ProviderFailure> => {

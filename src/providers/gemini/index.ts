@@ -13,8 +13,9 @@ import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/Ups
 import { decodeImage, encodeImage, encodePrediction } from "./Image.ts"
 import { chatFeatures, imageFeatures, type Options, options } from "./Options.ts"
 import { declinedBy, encodeRequest, hasInlineImages, ownStops, type Quirks } from "./Request.ts"
-import { decodeAnswer, decodeFailure, decodeUsage, errorIn, makeDecoder } from "./Response.ts"
+import { decodeAnswer, decodeFailure, errorIn, makeDecoder } from "./Response.ts"
 import { rulesOf } from "./Rules.ts"
+import { decodeUsage } from "./Usage.ts"
 
 const endpoint = (model: string, method: string) => ({
   path: `/v1beta/${model.includes("/") ? model : `models/${model}`}:${method}`,

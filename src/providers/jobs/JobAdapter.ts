@@ -126,11 +126,19 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
   const get = ({ provider: account }: RouteBase, path: string) =>
     upstream.post({ account, method: "GET", path, authorization })
 
+  /** What is done is paid for, so a host that fails to hand it over is asked again before giving up. */
+  const getResult = (route: RouteBase, handle: Handle, left = 2): ReturnType<typeof get> =>
+    Effect.flatMap(get(route, handle.result), (response) =>
+      response.status === 500 && left > 0
+        ? Effect.delay(getResult(route, handle, left - 1), firstPauseMillis)
+        : Effect.succeed(response)
+    )
+
   const pollResult =
     decodeResult &&
     Effect.fnUntraced(function* (route: RouteBase, handle: Handle) {
       const { provider } = route
-      const response = yield* get(route, handle.result)
+      const response = yield* getResult(route, handle)
       const now = yield* Clock.currentTimeMillis
       return yield* decodeSafely(provider, response, () =>
         decodeResult(provider, response, format.decodeFailure(provider, response, now))

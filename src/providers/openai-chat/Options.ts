@@ -10,6 +10,8 @@ export const Options = Schema.Struct({
   thought_signatures: optional(Schema.Boolean),
   inline_images: optional(Schema.Boolean),
   stop: optional(oneOf("cut")),
+  /** The host counts reasoning in `total_tokens` alone. */
+  hidden_reasoning: optional(Schema.Boolean),
   system: optional(oneOf("anywhere", "joined", "first")),
   content: optional(oneOf("parts", "text")),
   /** The form of cache marks; `none` revokes the provider's option. */

@@ -1,10 +1,15 @@
 import { Predicate, Schema } from "effect"
-import type { FinishReason, Usage } from "../../domain/Chat.ts"
-import { answerDecoder, argumentsText, usageOf } from "../chat/Answer.ts"
+import type { ChatEvent, Unread, Usage } from "../../domain/Chat.ts"
+import { answerDecoder, argumentsText, askedStop } from "../chat/Answer.ts"
 import { asksForAnHour } from "../chat/CacheMarks.ts"
-import type { ChatCall } from "../chat/ChatClient.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
+import { readEnd, unknownTypes } from "../chat/EndReasons.ts"
+import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../chat/HostUsage.ts"
+import { collectSources, type Sources } from "../chat/Sources.ts"
 import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
+import { hasFailedStatus } from "../client/Classification.ts"
 import { asCount, asFields, asList, type Fields } from "../client/Json.ts"
+import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
 
 export const textOf = (content: unknown): string =>
@@ -14,22 +19,39 @@ export const textOf = (content: unknown): string =>
         .map((part) => textOf(asFields(part).text))
         .join("")
 
+/** References tell what the text rests on. */
+export const knownParts: ReadonlySet<unknown> = new Set([
+  "text",
+  "output_text",
+  "refusal",
+  "thinking",
+  "reference",
+  undefined
+])
+
+/** Most hosts give the content as a text. */
+const unknownPartsIn = (content: unknown): ReadonlyArray<Unread> =>
+  Array.isArray(content) ? unknownTypes(content, knownParts) : []
+
 export const errorIn = (body: Fields): Fields | undefined => {
-  if (Boolean(body.error) || body.object === "error") return body
+  if (Boolean(body.error) || body.object === "error" || hasFailedStatus(body)) return body
   const { error } = asFields(asList(body.choices)[0])
   return error ? { error } : undefined
 }
 
-export const isBreak = (reason: unknown): boolean => reason === "error" || reason === "insufficient_system_resource"
+/** Where hosts name the stop sequence that was met; a token's number is none. */
+export const stopOf = (choice: Fields, stops: ReadonlyArray<string>): string | undefined =>
+  askedStop(choice.matched_stop, stops) ?? askedStop(choice.stop_reason, stops)
 
-const reasons: ReadonlyMap<unknown, FinishReason> = new Map([
-  ["length", "length"],
-  ["max_tokens", "length"],
-  ["model_length", "length"],
-  ["content_filter", "content_filter"]
-])
+/** Whether a body lists what a search found: Perplexity's and xAI's, Zhipu's and Qwen's names. */
+export const hasLists = ({ citations, search_info, search_results, web_search }: Fields): boolean =>
+  (citations ?? search_results ?? web_search ?? search_info ?? undefined) !== undefined
 
-export const finishReason = (reason: unknown): FinishReason | undefined => reasons.get(reason)
+/** Of the lists of one host the one with titles comes first. */
+export const takeLists = (body: Fields, sources: Sources, out: Array<ChatEvent>): void => {
+  const lists = [body.search_results, asFields(body.search_info).search_results, body.web_search, body.citations]
+  for (const list of lists) sources.takeList(list, out)
+}
 
 type Call = Pick<ChatCall<Options>, "options" | "request">
 
@@ -43,61 +65,82 @@ const countSearches = (usage: Fields, call: Call | undefined): number => {
 const sendsForAnHour = ({ options: { cache }, request }: Call): boolean =>
   (cache === "manual" || cache === "auto") && asksForAnHour(request)
 
-/** Most hosts do not tell how long they keep what they write: as long as the request says. */
-const countHour = (ofPrompt: Fields, written: number, call: Call | undefined): number => {
-  const { cache_creation_token_details: split, cache_write_1h_tokens: own } = ofPrompt
-  const reported = asFields(split).ephemeral_1h_input_tokens ?? own
-  if (reported !== undefined) return asCount(reported)
-  return written > 0 && call !== undefined && sendsForAnHour(call) ? written : 0
+const countsIn = (usage: Fields, call: Call | undefined): HostCounts => {
+  const { cacheWrite, cacheWriteHour, cached } = readCacheCounts(usage, asFields(usage.prompt_tokens_details))
+  // Most hosts do not tell how long they keep what they write: as long as the request says.
+  const isForAnHour = cacheWrite > 0 && call !== undefined && sendsForAnHour(call)
+  return {
+    prompt: asCount(usage.prompt_tokens),
+    completion: asCount(usage.completion_tokens),
+    cached,
+    cacheWrite,
+    cacheWriteHour: cacheWriteHour ?? (isForAnHour ? cacheWrite : 0),
+    reasoning: asCount(asFields(usage.completion_tokens_details).reasoning_tokens),
+    webSearches: countSearches(usage, call),
+    total: asCount(usage.total_tokens)
+  }
 }
+
+const isHidden = (call: Call | undefined): boolean => call?.options.hidden_reasoning === true
 
 export const decodeUsage = (usage: unknown, call: Call | undefined): Usage | undefined => {
   if (!Predicate.isRecord(usage)) return undefined
-  const ofPrompt = asFields(usage.prompt_tokens_details)
-  const prompt = asCount(usage.prompt_tokens)
-  const reported = asCount(usage.completion_tokens)
-  if (prompt === 0 && reported === 0) return undefined
-  const reasoning = asCount(asFields(usage.completion_tokens_details).reasoning_tokens)
-  const cacheWrite = asCount(ofPrompt.cache_write_tokens)
-  // Some hosts leave reasoning out of the completion and count it in the total alone.
-  const isApart = reasoning > 0 && asCount(usage.total_tokens) === prompt + reported + reasoning
-  return usageOf({
-    prompt,
-    completion: isApart ? reported + reasoning : reported,
-    cached: asCount(ofPrompt.cached_tokens ?? usage.prompt_cache_hit_tokens ?? usage.cached_tokens),
-    cacheWrite,
-    cacheWriteHour: countHour(ofPrompt, cacheWrite, call),
-    reasoning,
-    webSearches: countSearches(usage, call)
-  })
+  const counts = countsIn(usage, call)
+  return counts.prompt === 0 && counts.completion === 0 ? undefined : readUsage(counts, isHidden(call))
 }
+
+/** What the counts of an ended answer leave open. */
+export const unexplainedUsage = (usage: unknown, call: Call): Unread | undefined =>
+  Predicate.isRecord(usage) ? unexplainedIn(countsIn(usage, call), isHidden(call)) : undefined
 
 const Texts = lenient(Schema.String, textOf)
 
 const Message = Schema.Struct({
-  content: Texts,
+  content: Schema.Unknown,
   refusal: Texts,
   reasoning_content: Texts,
   reasoning: Texts,
   tool_calls: lenient(
     Schema.Array(fields({ id: Text, function: fields({ name: Text, arguments: Arguments(argumentsText) }) })),
     asList
-  )
+  ),
+  annotations: Schema.Unknown
 })
 
-const Choice = Schema.Struct({ message: Message, finish_reason: Schema.Unknown, usage: Schema.Unknown })
+const Choice = Schema.Struct({
+  message: Message,
+  finish_reason: Schema.Unknown,
+  matched_stop: Schema.Unknown,
+  stop_reason: Schema.Unknown,
+  usage: Schema.Unknown
+})
 
-const Body = Schema.Struct({ choices: Schema.Tuple([Choice], Schema.Unknown), usage: Schema.Unknown })
+const Body = Schema.Struct({
+  choices: Schema.Tuple([Choice], Schema.Unknown),
+  usage: Schema.Unknown,
+  citations: Schema.Unknown,
+  search_results: Schema.Unknown,
+  search_info: Schema.Unknown,
+  web_search: Schema.Unknown
+})
 
 export const decodeAnswer = answerDecoder(Body, "no message in the answer", (body, call: ChatCall<Options>) => {
-  const [{ finish_reason, message, usage }] = body.choices
-  if (isBreak(finish_reason)) return `finish_reason ${String(finish_reason)}`
+  const [choice] = body.choices
+  const { finish_reason, message, usage } = choice
+  const end = readEnd(reasons, finish_reason)
+  if (end.isBreak) return `finish_reason ${String(finish_reason)}`
   return {
-    text: message.content,
+    text: textOf(message.content),
     refusal: message.refusal,
     reasoning: message.reasoning_content || message.reasoning,
     calls: message.tool_calls.map(({ function: called, id }) => ({ id, ...called })),
-    finish: finishReason(finish_reason),
+    finish: end.finish,
+    unread: [end.unread, unexplainedUsage(body.usage ?? usage, call), ...unknownPartsIn(message.content)],
+    stopSequence: stopOf(choice, call.request.stop),
+    sources: collectSources((sources, out) => {
+      sources.takeAnnotations(message.annotations, 0, out)
+      takeLists(body, sources, out)
+    }),
     usage: decodeUsage(body.usage ?? usage, call)
   }
 })

@@ -1,4 +1,4 @@
-import { Either } from "effect"
+import { Either, Struct } from "effect"
 import { type Adaptation, type ChatCall, makeChatProvider } from "../chat/ChatClient.ts"
 import { inlinesImages } from "../chat/Messages.ts"
 import { readHostError } from "../client/Classification.ts"
@@ -47,7 +47,9 @@ export const make = makeChatProvider<Options, Quirks>("openai-chat", {
     Either.map(decodeAnswer(body, call.newId, call), (answer) => answerWithStatedCost(answer, body, call.options)),
   decoder: makeDecoder,
   errorIn,
-  usageIn: (body, { options }) => withStatedCost(decodeUsage(body.usage, undefined), body, options),
+  // A fee for all searches of a request is not known to be due for one that failed.
+  usageIn: (body, { options, request }) =>
+    withStatedCost(decodeUsage(body.usage, { options: Struct.omit(options, "search_fee"), request }), body, options),
   quirks: ({ max_tokens_field = "max_tokens" }) => ({ maxTokensField: max_tokens_field, streamOptions: true }),
   adapt,
   ownStops

@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import type { NativeRequest } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
-import { type Route, reasoningEfforts } from "../../domain/Model.ts"
+import type { Route } from "../../domain/Model.ts"
 import { fitCacheKey } from "../chat/CacheMarks.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
 import { chargedByHosts, inlinesImages } from "../chat/Messages.ts"
@@ -121,11 +121,13 @@ const toolFields = (body: Body, hasMore: boolean, call: Call): Fields => {
 
 const encodeReasoning = ({ reasoning }: Body, { options, quirks, request }: Call): Fields | undefined => {
   if (!Predicate.isRecord(reasoning)) return undefined
-  const isKnown = reasoningEfforts.some((effort) => effort === reasoning.effort)
   const isSummed = quirks.summary && options.reasoning_summary !== "none"
   // The mode `pro` samples several answers.
   const fields = without(reasoning, isSummed ? ["mode"] : ["mode", "summary", "generate_summary"])
-  return withoutUndefined(isKnown ? { ...fields, effort: request.reasoningEffort } : fields)
+  // The nearest of the model's efforts; `none` is no effort.
+  return withoutUndefined(
+    typeof reasoning.effort === "string" ? { ...fields, effort: request.reasoningEffort } : fields
+  )
 }
 
 const fitText = (text: unknown, rules: WireRules): unknown => {
@@ -229,6 +231,7 @@ export const native: NativeFormat<Options, Quirks> = {
   answerFields,
   eventFields,
   answerIn: "response",
+  assemble: (events) => asFields(events.findLast(({ response }) => response !== undefined)?.response),
   beginsHidden: ({ item, type }) => {
     const kind = asFields(item).type
     return (

@@ -1,9 +1,20 @@
 import { Schema } from "effect"
-import type { FinishReason, Usage } from "../../domain/Chat.ts"
-import { answerDecoder, argumentsText, usageOf } from "../chat/Answer.ts"
+import type { ChatEvent, Unread, Usage } from "../../domain/Chat.ts"
+import { answerDecoder, argumentsText } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
+import { type End, readEnd, unknownTypes } from "../chat/EndReasons.ts"
+import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../chat/HostUsage.ts"
+import { collectSources, type Sources } from "../chat/Sources.ts"
 import { Arguments, fields, records, Text } from "../chat/WireSchema.ts"
-import { amendFailure, decodeFailure as decodeConvention, readHostError } from "../client/Classification.ts"
-import { asCount, asFields, asList, asText, type Fields, parseJson } from "../client/Json.ts"
+import {
+  amendFailure,
+  decodeFailure as decodeConvention,
+  hasFailedStatus,
+  readHostError
+} from "../client/Classification.ts"
+import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
+
+import { incompleteReasons, silentItems, statuses } from "./EndReasons.ts"
 
 export const paragraph = "\n\n"
 
@@ -16,28 +27,35 @@ export const isSearch = (item: unknown): boolean => {
 
 export const countSearches = (output: unknown): number => asList(output).filter(isSearch).length
 
-export const decodeUsage = (usage: unknown, webSearches: number): Usage | undefined => {
-  const { input_tokens, input_tokens_details, output_tokens, output_tokens_details } = asFields(usage)
-  const { cache_write_tokens, cached_tokens } = asFields(input_tokens_details)
-  return usageOf({
-    prompt: asCount(input_tokens),
-    completion: asCount(output_tokens),
-    cached: asCount(cached_tokens),
-    cacheWrite: asCount(cache_write_tokens),
-    reasoning: asCount(asFields(output_tokens_details).reasoning_tokens),
-    webSearches
-  })
+const countsIn = (usage: unknown, webSearches: number): HostCounts => {
+  const counts = asFields(usage)
+  return {
+    prompt: asCount(counts.input_tokens),
+    completion: asCount(counts.output_tokens),
+    ...readCacheCounts(counts, asFields(counts.input_tokens_details)),
+    reasoning: asCount(asFields(counts.output_tokens_details).reasoning_tokens),
+    webSearches,
+    total: asCount(counts.total_tokens)
+  }
 }
+
+export const decodeUsage = (usage: unknown, webSearches: number): Usage | undefined =>
+  readUsage(countsIn(usage, webSearches))
+
+/** What the counts of an ended response leave open. */
+export const unexplainedUsage = (usage: unknown): Unread | undefined => unexplainedIn(countsIn(usage, 0))
 
 /** Some hosts answer 200 with an error alone. */
 export const errorIn = (body: Fields): Fields | undefined =>
-  Boolean(body.error) || body.status === "failed" || body.object === "error" ? body : undefined
+  Boolean(body.error) || body.status === "failed" || body.object === "error" || hasFailedStatus(body) ? body : undefined
 
-export const isOver = (status: unknown): boolean =>
-  status === "completed" || status === "incomplete" || status === undefined || status === null
-
-export const finishReason = (status: unknown, cutBy: unknown): FinishReason | undefined =>
-  status === "incomplete" ? (cutBy === "content_filter" ? "content_filter" : "length") : undefined
+/** How a response ended, by its status and by what made it incomplete. */
+export const readStatus = (status: unknown, cutBy: unknown): End => {
+  const end = readEnd(statuses, status)
+  return end.finish !== "length" || end.unread !== undefined || cutBy === undefined || cutBy === null
+    ? end
+    : readEnd(incompleteReasons, cutBy)
+}
 
 /** The client knows a call by `call_id`, not by the item's `id`. */
 export const callIdOf = (item: { readonly call_id?: unknown; readonly id?: unknown }): string =>
@@ -47,7 +65,36 @@ export const callIdOf = (item: { readonly call_id?: unknown; readonly id?: unkno
 export const isCall = ({ type }: { readonly type?: unknown }): boolean =>
   type === "function_call" || type === "custom_tool_call"
 
-const Texts = records(Schema.Struct({ type: Schema.Unknown, text: Text, refusal: Text }))
+export const isTextCall = ({ type }: { readonly type?: unknown }): boolean => type === "custom_tool_call"
+
+export const knownItems: ReadonlySet<unknown> = new Set([
+  ...silentItems,
+  "message",
+  "function_call",
+  "custom_tool_call"
+])
+export const knownParts: ReadonlySet<unknown> = new Set(["output_text", "refusal"])
+
+/** Items of an output, and parts of its messages, of unknown types. */
+export const unknownItemsIn = (output: ReadonlyArray<unknown>): ReadonlyArray<Unread> => {
+  const messages = output.map(asFields).filter(({ type }) => type === "message")
+  const parts = messages.flatMap(({ content }) => asList(content))
+  return [...unknownTypes(output, knownItems), ...unknownTypes(parts, knownParts)]
+}
+
+/** Takes the annotations of a response's texts, which count from the beginning of their own text. */
+export const takeSources = (output: unknown, sources: Sources, out: Array<ChatEvent>): void => {
+  let length = 0
+  for (const item of asRecords(output)) {
+    for (const { annotations, text, type } of item.type === "message" ? asRecords(item.content) : []) {
+      if (type !== "output_text") continue
+      sources.takeAnnotations(annotations, length, out)
+      length += asText(text).length
+    }
+  }
+}
+
+const Texts = records(Schema.Struct({ type: Schema.Unknown, text: Text, refusal: Text, annotations: Schema.Unknown }))
 
 const Item = Schema.Struct({
   type: Schema.Unknown,
@@ -78,9 +125,12 @@ export const decodeFailure: typeof decodeConvention = (account, response, nowMil
     : failure
 }
 
-export const decodeAnswer = answerDecoder(Body, "no output in the answer", (body) => {
+type Call = Pick<ChatCall<unknown>, "native">
+
+export const decodeAnswer = answerDecoder(Body, "no output in the answer", (body, { native }: Call) => {
   const { incomplete_details, output, status, usage } = body
-  if (!isOver(status)) return `a response that is ${asText(status)}`
+  const end = readStatus(status, incomplete_details.reason)
+  if (end.isBreak) return `a response that is ${asText(status)}`
   const ofType = (type: string) => output.filter((item) => item.type === type)
   const parts = ofType("message").flatMap(({ content }) => content)
   const reasoning = ofType("reasoning").flatMap(({ content, summary }) => [...summary, ...content])
@@ -92,9 +142,12 @@ export const decodeAnswer = answerDecoder(Body, "no output in the answer", (body
       .filter((text) => text !== "")
       .join(paragraph),
     calls: output.filter(isCall).map((item) => {
-      return { ...item, id: callIdOf(item), arguments: item.arguments === "" ? item.input : item.arguments }
+      const given = item.arguments === "" ? item.input : item.arguments
+      return { ...item, id: callIdOf(item), arguments: given, isText: isTextCall(item) }
     }),
-    finish: finishReason(status, incomplete_details.reason),
+    sources: collectSources((sources, out) => takeSources(output, sources, out), native !== undefined),
+    finish: end.finish,
+    unread: [end.unread, unexplainedUsage(usage), ...unknownItemsIn(output)],
     usage: decodeUsage(usage, countSearches(output))
   }
 })

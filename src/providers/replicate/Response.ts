@@ -40,7 +40,7 @@ export const decodeProgress = (
     case "succeeded": {
       const url = asText(Array.isArray(output) ? output[0] : output)
       return url === ""
-        ? failWith("it succeeded without an output")
+        ? failWith(error ? errorText(error) : "it succeeded without an output")
         : { state: "done", media: { url, revisedPrompt: undefined } }
     }
     case "failed":

@@ -3,7 +3,7 @@ import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
 import type { InsufficientCredits } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
 import type { ChatModel, ChatPricing } from "../../domain/Model.ts"
-import type { NanoUsd } from "../../domain/Money.ts"
+import { type NanoUsd, zero } from "../../domain/Money.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import * as Metrics from "../metrics/Metrics.ts"
@@ -19,6 +19,7 @@ import { withSpan } from "../tracing/Tracing.ts"
 import { type Measured, measureUsage, type Received } from "./ChatUsage.ts"
 import { makeHoldFitting } from "./HoldFitting.ts"
 import { TokenCounter } from "./TokenCounter.ts"
+import { makeUnreadReporter } from "./UnreadReporter.ts"
 
 /** An admitted chat: what to answer, and the record of it. */
 export interface ChatTask {
@@ -53,6 +54,7 @@ export const makeChatCharging = Effect.gen(function* () {
   const tokens = yield* TokenCounter
   const failpoint = yield* Failpoint
   const clock = yield* Effect.clock
+  const report = yield* makeUnreadReporter
   const fitHold = yield* makeHoldFitting(yield* (yield* ProviderRouter).requestTimeoutMillis)
 
   /** Places a hold that was refused, if the balance covers a lower cap. */
@@ -111,13 +113,15 @@ export const makeChatCharging = Effect.gen(function* () {
   const settle = (
     { model, record }: ChatTask,
     held: Hold,
-    { billed, usage }: Measured,
+    { billed, isUnbilled, isWaived, usage }: Measured,
     routeCost: ChatPricing | undefined
   ) =>
     flatMapEager(failpoint.reach("before_settle"), () => {
       record.usage = billed
-      if (routeCost !== undefined) record.cost = Pricing.chatCharge(routeCost, usage)
-      const cost = Pricing.chatCharge(model.pricing, billed)
+      if (routeCost !== undefined) record.cost = isUnbilled ? zero : Pricing.chatCharge(routeCost, usage)
+      const price = Pricing.chatCharge(model.pricing, billed)
+      const cost = isWaived ? zero : price
+      if (cost < price) record.notes.add("charge_waived")
       if (cost > held.amount) record.notes.add("hold_exceeded")
       const { departed } = record
       const row = rowOf(record.entry({ status: 200, code: null, endedAt: Monotonic.millisOf(clock) }))
@@ -147,7 +151,7 @@ export const makeChatCharging = Effect.gen(function* () {
         Metrics.usageEstimated.unsafeUpdate(1, [])
       }
       if (measured.isBounded) task.record.notes.add("usage_bounded")
-      return Effect.succeed(measured)
+      return received.unread.length === 0 ? Effect.succeed(measured) : Effect.as(report(task.record, received), measured)
     })
 
   /** What the provider charges for a failed stream; the customer pays nothing. */

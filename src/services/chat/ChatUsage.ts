@@ -1,5 +1,5 @@
 import { type Context, Effect } from "effect"
-import type { ChatAnswer, ChatRequest, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatRequest, FinishReason, Unread, Usage } from "../../domain/Chat.ts"
 import type { ChatModel } from "../../domain/Model.ts"
 import * as Pricing from "../../domain/Pricing.ts"
 import type { TokenCounter } from "./TokenCounter.ts"
@@ -11,6 +11,10 @@ export interface Measured {
   readonly estimated: boolean
   /** More was reported than the request could hold. */
   readonly isBounded: boolean
+  /** Free for the customer: refused, or withheld by a filter, before any output. */
+  readonly isWaived: boolean
+  /** The provider charges nothing either. */
+  readonly isUnbilled: boolean
 }
 
 export interface Received {
@@ -20,25 +24,48 @@ export interface Received {
   readonly isNative: boolean
   /** The provider may have reported less than it sent. */
   readonly isCut?: boolean | undefined
+  /** It ended as a refusal or by a filter, and nothing of it was output. */
+  readonly isEmptyRefusal: boolean
+  readonly isUnbilled: boolean
+  readonly unread: ReadonlyArray<Unread>
 }
 
-export const toReceived = ({ content, native, reasoning, toolCalls, usage }: ChatAnswer): Received => {
+export const isEmptyRefusal = (finish: FinishReason | undefined, length: number): boolean =>
+  finish === "content_filter" && length === 0
+
+export const toReceived = (answer: ChatAnswer): Received => {
+  const { content, finish, isUnbilled = false, native, reasoning, toolCalls, unread = [], usage } = answer
   let produced = (reasoning ?? "") + (content ?? "")
   for (const { function: called } of toolCalls) produced += called.name + called.arguments
-  return { reported: usage, produced, isNative: native !== undefined }
+  return {
+    reported: usage,
+    produced,
+    isNative: native !== undefined,
+    isEmptyRefusal: isEmptyRefusal(finish, produced.length),
+    isUnbilled,
+    unread
+  }
 }
 
 /** Our own count where the provider reports nothing, or less than it sent. */
 export const measureUsage = (
   tokens: Context.Tag.Service<TokenCounter>,
   { model, request }: { readonly model: ChatModel; readonly request: ChatRequest },
-  { isCut = false, isNative, produced, reported = Pricing.noUsage }: Received
+  { isCut = false, isEmptyRefusal, isNative, isUnbilled, produced, reported = Pricing.noUsage }: Received
 ): Effect.Effect<Measured> => {
   const { isBounded, usage } = Pricing.boundUsage(reported, model, request)
   const countPrompt = usage.prompt === 0
   const countCompletion = produced !== "" && (isCut || usage.completion === 0)
   const toMeasured = (counted: Usage, estimated: boolean): Measured => {
-    return { usage: counted, billed: Pricing.capUsage(counted, request), estimated, isBounded }
+    const isWaived = isEmptyRefusal && counted.completion === 0
+    return {
+      usage: counted,
+      billed: Pricing.capUsage(counted, request),
+      estimated,
+      isBounded,
+      isWaived,
+      isUnbilled: isWaived && isUnbilled
+    }
   }
   if (!countPrompt && !countCompletion) return Effect.succeed(toMeasured(usage, false))
   return Effect.zipWith(

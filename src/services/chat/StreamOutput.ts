@@ -1,6 +1,6 @@
-import type { ChatEvent, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, FinishReason, Unread, Usage } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
-import type { Received } from "./ChatUsage.ts"
+import { isEmptyRefusal, type Received } from "./ChatUsage.ts"
 
 /** More than any model writes or any hold covers. */
 const maxCharacters = 16_000_000
@@ -12,6 +12,9 @@ export class StreamOutput {
   isNative = false
   #usage: Usage | undefined
   #isCounted = false
+  #finish: FinishReason | undefined
+  #isUnbilled = false
+  #unread: Array<Unread> | undefined
   #length = 0
   #shown: number | undefined
   readonly #pieces: Array<string> = []
@@ -26,6 +29,10 @@ export class StreamOutput {
         // A host that has counted no reasoning yet may count it at the end.
         this.#isCounted = event.isPartial === true && event.usage.reasoning > 0
       } else if (event.type === "native") this.isNative = true
+      else if (event.type === "finish") {
+        this.#finish = event.reason
+        this.#isUnbilled = event.isUnbilled === true
+      } else if (event.type === "unread") (this.#unread ??= []).push(event.unread)
     }
   }
 
@@ -40,7 +47,14 @@ export class StreamOutput {
   }
 
   received(): Received {
-    return { reported: this.#usage, produced: this.#pieces.join(""), isNative: this.isNative }
+    return {
+      reported: this.#usage,
+      produced: this.#pieces.join(""),
+      isNative: this.isNative,
+      isEmptyRefusal: isEmptyRefusal(this.#finish, this.#length),
+      isUnbilled: this.#isUnbilled,
+      unread: this.#unread ?? []
+    }
   }
 
   /** What was received for the client, of a stream that ends without it. */

@@ -14,12 +14,16 @@ const byRates = `
     + coalesce(log.web_searches, 0) * (list.rates ->> 'web_search')::numeric * 1000
     + 999999, 1000000)`
 
+/** An answer without output that a filter or the model refused is free, and nothing else is. */
+const charged = `
+  CASE WHEN 'charge_waived' = ANY (log.notes) AND coalesce(log.completion_tokens, 0) = 0 THEN 0 ELSE ${byRates} END`
+
 /** Not of what was cut to its hold, nor of what failed or was left before it could be charged. */
 export const priceInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
   {
     name: "a chat was charged its token counts by the rates that it came with",
     check: sql`
-      SELECT log.id AS log_id, log.org_id, log.hold_id, log.charge, ${sql.literal(byRates)} AS by_rates
+      SELECT log.id AS log_id, log.org_id, log.hold_id, log.charge, ${sql.literal(charged)} AS by_rates
       FROM request_log AS log
       JOIN price_lists AS list ON list.id = log.price_id
       CROSS JOIN LATERAL (
@@ -31,6 +35,6 @@ export const priceInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invaria
       WHERE log.surface = 'chat' AND log.hold_id IS NOT NULL AND log.prompt_tokens IS NOT NULL
         AND NOT log.notes && ARRAY['hold_exceeded', 'hold_lost', 'replayed']
         AND (log.charge > 0 OR log.status < 400 AND log.code IS DISTINCT FROM 'stream_error')
-        AND log.charge + coalesce(refund.amount, 0) <> ${sql.literal(byRates)}`
+        AND log.charge + coalesce(refund.amount, 0) <> ${sql.literal(charged)}`
   }
 ]

@@ -44,6 +44,10 @@ export const usageEstimated = counter(
   "gateway_usage_estimated_total",
   "Answers whose tokens the gateway counted itself"
 )
+export const unread = counter(
+  "gateway_unread_total",
+  "Parts of answers that the gateway could not read, by part and route"
+)
 export const capsLowered = counter(
   "gateway_caps_lowered_total",
   "Chats whose output cap was lowered to what their organization can pay"

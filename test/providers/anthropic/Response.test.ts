@@ -1,6 +1,7 @@
 import { Effect, Either } from "effect"
+import { options } from "../../../src/providers/anthropic/Options.ts"
 import { decodeAnswer, decodeFailure, decodeUsage } from "../../../src/providers/anthropic/Response.ts"
-import { called, request } from "../../contracts/ChatHarness.ts"
+import { called, hear, joined, request } from "../../contracts/ChatHarness.ts"
 import { routeTo, secret } from "../../contracts/ChatHosts.ts"
 import { scenarios, usageOf } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -38,7 +39,16 @@ describe("an answer of an anthropic host", () => {
       }
     ],
     ["without blocks is empty", message([], { stop_reason: "end_turn" }), { content: "", finish: "stop" }],
-    ["refused before the first word is empty", message([], refused), { content: "", finish: "content_filter" }],
+    [
+      "refused before the first word is empty, and unbilled",
+      message([], { ...refused, usage: { input_tokens: 9000, output_tokens: 0 } }),
+      { content: "", finish: "content_filter", isUnbilled: true, usage: usageOf({ prompt: 9000 }) }
+    ],
+    [
+      "has blocks of unknown types, told of once each",
+      message([{ type: "hologram" }, { type: "text", text: "a" }, { type: "hologram" }], { stop_reason: "end_turn" }),
+      { content: "a", finish: "stop", unread: [{ part: "block", detail: "hologram" }] }
+    ],
     [
       "cut by its limit in the middle of a call finishes with length",
       message([{ type: "tool_use", id: "a", name: "now", input: {} }], { stop_reason: "max_tokens" }),
@@ -47,7 +57,29 @@ describe("an answer of an anthropic host", () => {
     ["to a stream's request comes as a stream", wire({ content: "42", finish: "stop" }).body, { content: "42" }]
   ])
 
-  const read = (body: unknown) => Either.merge(decodeAnswer(body, () => "call_new"))
+  check(
+    "refused before the first word is billed for the categories that the route names",
+    function* (adapter, fake, route) {
+      for (const [category, isBilled] of [
+        ["cyber", false],
+        ["frontier_llm", true],
+        [null, true]
+      ] as const) {
+        const body = message([], { ...refused, stop_details: { type: "refusal", category } })
+        yield* fake.script(Fake.json(200, body), Fake.json(200, body))
+        const whole = yield* adapter.complete(route, request())
+        assert.strictEqual(whole.isUnbilled, isBilled ? undefined : true)
+        const { events } = yield* hear(adapter, route, request())
+        assert.strictEqual(joined(events).isUnbilled, whole.isUnbilled)
+      }
+    },
+    { billed_refusals: ["frontier_llm", "none"] }
+  )
+
+  const read = (body: unknown) =>
+    Either.merge(
+      decodeAnswer(body, () => "call_new", { options: Either.getOrThrow(options.decode({})), request: request() })
+    )
 
   it("has calls whose arguments are JSON texts", () => {
     const input = { city: "Zürich", days: [1, 2] }

@@ -25,7 +25,7 @@ const stopped = event({ type: "message_stop" })
 describe("a stream of an anthropic host", () => {
   streamsAs([
     [
-      "shows no pings, signatures, citations, server tools or events of tomorrow",
+      "shows no pings, signatures, server tools or events of tomorrow",
       [
         begun(),
         event({ type: "ping" }),
@@ -41,7 +41,6 @@ describe("a stream of an anthropic host", () => {
         open(3, { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] }),
         close(3),
         openText(4),
-        delta(4, { type: "citations_delta", citation: { cited_text: "x" } }),
         write(4, "a"),
         event({ type: "of_tomorrow", text: "x" }),
         close(4),
@@ -155,11 +154,24 @@ describe("a stream of an anthropic host", () => {
     }
   )
 
+  streams(
+    "tells of a refusal before any output that the vendor does not bill it, and of one after it nothing",
+    [begun({ input_tokens: 9000 }), end("refusal", { usage: { output_tokens: 0 } }), stopped],
+    ({ events }) => assert.deepInclude(joined(events), { finish: "content_filter", isUnbilled: true })
+  )
+  streams("tells of blocks of unknown types once each", [
+    begun(),
+    ...[0, 1].map((index) => open(index, { type: "hologram" })),
+    openText(2, "a"),
+    end("end_turn"),
+    stopped
+  ], ({ events }) => assert.deepStrictEqual(joined(events).unread, [{ part: "block", detail: "hologram" }]))
+
   for (const [reason, finish] of [
     ["end_turn", "stop"],
     ["stop_sequence", "stop"],
-    ["pause_turn", "stop"],
-    ["of_tomorrow", "stop"],
+    ["tool_use", "stop"],
+    ["sensitive", "content_filter"],
     ["max_tokens", "length"],
     ["model_context_window_exceeded", "length"],
     ["refusal", "content_filter"]

@@ -140,7 +140,7 @@ describe.each(wireRules)("a request to %s", (_, rules) => {
       { role: "assistant", content: null, reasoning_content: "thought" }
     ]
     assert.deepStrictEqual(fit(rules, user("a"), ...blank, user("b")), [user("a"), user("b")])
-    const beside = fit(rules, user("a"), { ...calling(called("a")), content: "" } as Message, result("a"))
+    const beside = fit(rules, user("a"), { ...calling(called("a")), content: "" }, result("a"))
     assert.deepStrictEqual(beside, [user("a"), calling(called("a")), result("a")])
     assert.deepStrictEqual(fit(rules, assistant("")), [user(".")])
   })

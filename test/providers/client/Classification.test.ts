@@ -99,10 +99,32 @@ const rows: Readonly<Record<string, ReadonlyArray<Row>>> = {
       "moderation"
     ],
     [500, coded("content_policy_violation"), "moderation"],
-    [200, coded("content_policy_violation"), "moderation"]
+    [200, coded("content_policy_violation"), "moderation"],
+    [400, { error: { message: "Content Exists Risk", type: "invalid_request_error", code: "invalid_request_error" } }, "moderation"],
+    [400, { error: { message: "m", code: "data_inspection_failed", type: "data_inspection_failed" } }, "moderation"],
+    [400, { code: "DataInspectionFailed", message: "Input data may contain inappropriate content." }, "moderation"],
+    [400, { code: "InternalError.Algo.DataInspectionFailed", message: "m" }, "moderation"],
+    [400, { message: "<400> InternalError.Algo.DataInspectionFailed: Input text data may contain", code: 400 }, "moderation"],
+    [400, { error: { message: "Output data may contain inappropriate content." } }, "moderation"],
+    [400, { error: { code: "1301", message: "m", contentFilter: [] } }, "moderation"],
+    [400, { error: { code: 1301, message: "m" } }, "moderation"],
+    [422, { error: { type: "unprocessable_entity_error", message: "input new_sensitive (1026)" } }, "moderation"],
+    [200, { base_resp: { status_code: 1026, status_msg: "input new_sensitive" }, choices: null }, "moderation"],
+    [200, { base_resp: { status_code: "1027", status_msg: "m" } }, "moderation"]
+  ],
+  "a host says with a 200 that it has not answered": [
+    [200, { base_resp: { status_code: 1004, status_msg: "login fail" } }, "account"],
+    [200, { base_resp: { status_code: 1008, status_msg: "insufficient balance" } }, "account"],
+    [200, { base_resp: { status_code: 1002, status_msg: "rate limit" } }, "limit"],
+    [200, { base_resp: { status_code: 1039, status_msg: "token limit" } }, "limit"],
+    [200, { base_resp: { status_code: 2013, status_msg: "invalid params" } }, "request"],
+    [200, { base_resp: { status_code: 1000, status_msg: "unknown error" } }, "retry"],
+    [200, { base_resp: { status_code: 9999, status_msg: "of tomorrow" } }, "retry"]
   ],
   "the request is at fault": [
     [400, coded(null), "request"],
+    // What a message quotes of a customer says nothing of the host.
+    [400, { error: { message: "Invalid prompt: 'Content Exists Risk'" } }, "request"],
     [400, "", "request"],
     [400, "[]", "request"],
     [400, '"text"', "request"],

@@ -55,7 +55,7 @@ const rows: ReadonlyArray<Row> = [
   { status: 503, body: flat("runner_disconnected"), means: "retry", ends: true },
   { status: 499, body: flat("client_cancelled"), means: "retry", ends: true },
   { status: 503, body: {}, headers: { "x-fal-error-type": "runner_server_error" }, means: "retry", ends: true },
-  { status: 500, body: { detail: "Internal Server Error" }, means: "retry", ends: false },
+  { status: 500, body: { detail: "Internal Server Error" }, means: "retry", ends: true },
   { status: 503, body: {}, means: "retry", ends: false },
   { status: 404, body: { detail: "Request not found" }, means: "retry", ends: false },
   { status: 429, body: { detail: "Too many" }, headers: { "retry-after": "7" }, means: "limit", ends: false },
@@ -72,7 +72,7 @@ const rows: ReadonlyArray<Row> = [
   { status: 402, body: {}, means: "account", ends: false },
   { status: 502, body: "<html>Bad gateway</html>", means: "retry", ends: false },
   { status: 422, body: "<html>Not yours</html>", means: "retry", ends: false },
-  { status: 500, body: "", means: "retry", ends: false }
+  { status: 500, body: "", means: "retry", ends: true }
 ]
 
 describe("what fal's refusals mean", () => {

@@ -45,7 +45,12 @@ const videoHost: Effect.Effect<Videos.Host, never, Scope.Scope> = Effect.gen(fun
         const detail = [{ type: "no_media_generated", msg: "No", ctx: Fake.deep }]
         return Effect.zipRight(fal.ends({}), fal.always("result", Fake.json(422, { detail })))
       }
-      return Effect.zipRight(fal.ends({}), fal.always("result", FalHost.refusals[ending]))
+      const atResult = ending === "error beside" || ending === "moderation beside" ? "server" : ending
+      const over = Effect.zipRight(fal.ends({}), fal.always("result", FalHost.refusals[atResult]))
+      if (atResult === ending) return over
+      const type = ending === "error beside" ? "internal_error" : "content_policy_violation"
+      const status = { status: "COMPLETED", error: "The render failed.", error_type: type }
+      return Effect.zipRight(over, fal.always("poll", Fake.json(200, status)))
     },
     fail: (step, fault) => fal.meets(step, FalHost.refusals[fault]),
     serve,
@@ -62,8 +67,8 @@ export const videoHarness: Videos.Harness = {
   make: FalQueue.make,
   services,
   host: videoHost,
-  faults: { submit: ["request", "image", "moderation", ...asking], poll: asking, result: asking },
-  endings: ["request", "image", "moderation", "flagged", "runner", "deep error", "no clip"],
+  faults: { submit: ["request", "image", "moderation", ...asking], poll: asking, result: asking.filter((fault) => fault !== "server") },
+  endings: ["request", "image", "moderation", "flagged", "runner", "deep error", "no clip", "server", "error beside", "moderation beside"],
   where: ["own", "elsewhere", "inside"]
 }
 

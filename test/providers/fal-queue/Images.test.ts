@@ -37,6 +37,23 @@ describe("a picture in fal's queue", () => {
     ["image", refusals.image, "request", "image"],
     ["runner", refusals.runner, "retry", undefined]
   ]
+  check("fails by a result that the host cannot give, after asking again", function* (adapter, { fal, route }) {
+    yield* fal.ends({})
+    yield* fal.always("result", refusals.server)
+    const failure = yield* Effect.flip(adapter.generate(route, request()))
+    assert.deepStrictEqual([failure.class, failure.status], ["retry", 500])
+    assert.strictEqual(yield* fal.unseen("result"), 3)
+    assert.strictEqual(yield* fal.unseen("cancel"), 0)
+  })
+
+  check("fails by an error beside its state, and the result is not asked for", function* (adapter, { fal, route }) {
+    yield* fal.ends({})
+    yield* fal.always("poll", Fake.json(200, { status: "COMPLETED", error: "Out of memory", error_type: "internal_error" }))
+    const failure = yield* Effect.flip(adapter.generate(route, request()))
+    assert.strictEqual(failure.class, "retry")
+    assert.strictEqual(yield* fal.unseen("result"), 0)
+  })
+
   for (const [name, reply, failureClass, param] of endings) {
     check(`fails by ${name} once it is over, and is not cancelled`, function* (adapter, { fal, route }) {
       yield* fal.ends({})

@@ -53,7 +53,37 @@ describe("a stream of a Gemini host", () => {
     finish: "content_filter"
   })
   addsUp("what was recited after its beginning", [said("a"), chunk([], "RECITATION")], { finish: "content_filter" })
-  addsUp("a reason nobody knows yet, after an answer", [said("a", "NEW_REASON")], { content: "a", finish: "stop" })
+  addsUp("a reason nobody knows yet, after an answer", [said("a", "NEW_REASON")], {
+    content: "a",
+    finish: "length",
+    unread: [{ part: "stop_reason", detail: "NEW_REASON" }]
+  })
+  addsUp(
+    "a picture, which no client gets, twice",
+    [said("a"), chunk([{ inlineData: { data: "AA==" } }]), chunk([{ inlineData: { data: "AA==" } }], "STOP")],
+    { content: "a", finish: "stop", unread: [{ part: "block", detail: "inlineData" }] }
+  )
+  addsUp(
+    "a total that its parts explain",
+    [
+      chunk([{ text: "a" }], "STOP", {
+        promptTokenCount: 5,
+        toolUsePromptTokenCount: 7,
+        candidatesTokenCount: 1,
+        thoughtsTokenCount: 4,
+        totalTokenCount: 17
+      })
+    ],
+    { usage: usageOf({ prompt: 12, completion: 5, reasoning: 4 }) }
+  )
+  addsUp(
+    "a total above its parts, which changes no count",
+    [chunk([{ text: "a" }], "STOP", { promptTokenCount: 5, candidatesTokenCount: 1, totalTokenCount: 17 })],
+    {
+      usage: usageOf({ prompt: 5, completion: 1 }),
+      unread: [{ part: "usage", detail: "17 tokens in all, 5 of the prompt and 1 of the completion" }]
+    }
+  )
   addsUp(
     "parts of no interest, candidates of no interest",
     [

@@ -1,9 +1,9 @@
 import { Effect } from "effect"
-import { called, request } from "../../contracts/ChatHarness.ts"
+import { called, hear, joined, request } from "../../contracts/ChatHarness.ts"
 import { scenarios, usageOf } from "../../contracts/ChatScenarios.ts"
 import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
-import { openAiChat } from "./Wire.ts"
+import { chunk, openAiChat } from "./Wire.ts"
 
 const { answers, check, noAnswers } = scenarios(openAiChat)
 
@@ -92,7 +92,23 @@ describe("an answer of an openai-chat host", () => {
         ],
         [
           { prompt_tokens: 3.7, completion_tokens: -4, prompt_tokens_details: { cached_tokens: 99 } },
-          { prompt: 3, cached: 3 }
+          { prompt: 102, cached: 99 }
+        ],
+        [
+          { prompt_tokens: 31, completion_tokens: 2, cache_creation_input_tokens: 9, cache_read_input_tokens: 0 },
+          { prompt: 31, completion: 2, cacheWrite: 9 }
+        ],
+        [
+          {
+            prompt_tokens: 31,
+            completion_tokens: 2,
+            prompt_tokens_details: {
+              cached_tokens: 0,
+              cache_creation_tokens: 9,
+              cache_creation_token_details: { ephemeral_5m_input_tokens: 5, ephemeral_1h_input_tokens: 4 }
+            }
+          },
+          { prompt: 31, completion: 2, cacheWrite: 9, cacheWriteHour: 4 }
         ]
       ] as const
     ).map(([usage, expected]) => [
@@ -101,6 +117,85 @@ describe("an answer of an openai-chat host", () => {
       { usage: expected && usageOf(expected) }
     ])
   )
+
+  const hidden = { prompt_tokens: 9, completion_tokens: 6, total_tokens: 109 }
+  answers([
+    [
+      "has a total that its parts do not explain",
+      { ...answered({ content: "a" }, "stop"), usage: hidden },
+      {
+        usage: usageOf({ prompt: 9, completion: 6 }),
+        unread: [{ part: "usage", detail: "109 tokens in all, 9 of the prompt and 6 of the completion" }]
+      }
+    ],
+    [
+      "has parts of unknown types, told of once each",
+      answered({ content: [...texts, { type: "hologram" }, { type: "hologram" }, { type: "reference" }] }, "stop"),
+      { content: "ab", unread: [{ part: "block", detail: "hologram" }] }
+    ]
+  ])
+
+  check(
+    "has its hidden reasoning counted where the route says that the host hides it",
+    function* (adapter, fake, route) {
+      yield* fake.script(
+        Fake.json(200, { ...answered({ content: "a" }, "stop"), usage: { prompt_tokens: 21, total_tokens: 81 } }),
+        Fake.sse(
+          chunk({ content: "a" }, null, { usage: { prompt_tokens: 9, completion_tokens: 0, total_tokens: 50 } }),
+          chunk({}, "stop", { usage: hidden }),
+          Fake.done
+        ),
+        Fake.sse(
+          chunk({ content: "a" }, null, { usage: { prompt_tokens: 9 } }),
+          chunk({}, "stop", { usage: { completion_tokens: 6 } }),
+          Fake.event({ choices: [], usage: { total_tokens: 109 } }),
+          Fake.done
+        ),
+        Fake.sse(chunk({ content: "a" }), chunk({}, "stop"), Fake.event({ choices: [], usage: hidden }), Fake.done)
+      )
+      const whole = yield* adapter.complete(route, request())
+      assert.deepStrictEqual(whole.usage, usageOf({ prompt: 21, completion: 60, reasoning: 60 }))
+      assert.notProperty(whole, "unread")
+      for (const _ of [1, 2, 3]) {
+        const streamed = joined((yield* hear(adapter, route, request())).events)
+        assert.deepStrictEqual(streamed.usage, usageOf({ prompt: 9, completion: 100, reasoning: 94 }))
+        assert.notProperty(streamed, "unread")
+      }
+    },
+    { hidden_reasoning: true }
+  )
+
+  for (const [code, meaning] of [
+    [1026, "moderation"],
+    [1027, "moderation"],
+    [1008, "account"],
+    [1004, "account"],
+    [1002, "limit"],
+    [1039, "limit"],
+    [1000, "retry"]
+  ] as const) {
+    check(`is a failure by a status of ${code} within a good one: ${meaning}`, function* (adapter, fake, route) {
+      const refused = { id: "x", choices: null, base_resp: { status_code: code, status_msg: "m" } }
+      yield* fake.script(
+        Fake.json(200, refused),
+        Fake.json(200, refused),
+        Fake.sse(Fake.event(refused), Fake.done),
+        Fake.sse(chunk({ content: "a" }), Fake.event(refused), Fake.done)
+      )
+      const failure = yield* Effect.flip(adapter.complete(route, request()))
+      assert.strictEqual(failure.class, meaning)
+      for (const events of [[], [], [{ type: "content", text: "a" }]]) {
+        const heard = yield* hear(adapter, route, request())
+        assert.deepStrictEqual<unknown>([heard.events, heard.failure?.class], [events, meaning])
+      }
+    })
+  }
+
+  check("is one beside a good status of its own", function* (adapter, fake, route) {
+    const status = { base_resp: { status_code: 0, status_msg: "" } }
+    yield* fake.script(Fake.json(200, { ...answered({ content: "a" }, "stop"), ...status }))
+    assert.strictEqual((yield* adapter.complete(route, request())).content, "a")
+  })
 
   check(
     "gets ids for calls that have none of their own, and has arguments as a JSON text",

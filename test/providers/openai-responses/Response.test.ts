@@ -96,7 +96,7 @@ describe("an answer of an openai-responses host", () => {
         ],
         [
           { input_tokens: 3.7, output_tokens: -4, input_tokens_details: { cached_tokens: 99 } },
-          { prompt: 3, cached: 3 }
+          { prompt: 102, cached: 99 }
         ]
       ] as const
     ).map(([usage, expected]) => [

@@ -16,6 +16,10 @@ const notes: Readonly<Record<string, string>> = {
   hold_lost: "hold lost",
   replayed: "a kept result, repeated",
   cap_lowered: "output capped to the balance",
+  charge_waived: "free: refused before any output",
+  stop_reason_unknown: "ended for an unknown reason",
+  usage_unexplained: "unexplained tokens in the usage",
+  block_unknown: "a part of an unknown type",
   stated_cost_dropped: "impossible stated cost dropped"
 }
 

@@ -93,6 +93,9 @@ const explain = ({ model, money, rates, row, video }: Recorded, price: bigint | 
   if (state === "open") return "Not settled yet: nothing is charged, the hold is taken off what is available."
   if (charged === null) return "The hold was released: nothing was charged."
   if (video !== undefined || row.surface === "image") return "The price was fixed when the request came."
+  if (row.notes.includes("charge_waived") && charged === zero) {
+    return "The answer was refused or filtered before any output: free, whatever the provider counted."
+  }
   if (price === undefined) {
     return model === undefined && rates === undefined
       ? "The catalog has no such model today; the charge is the recorded one."
