@@ -61,7 +61,8 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       const options = format.options.of(route)
       const quirks = learnt.get(route) ?? format.quirks(options)
       const native = nativeOf(route, request, options)
-      const fitted = native === undefined ? fitRequest(request, format.rules(options)) : { request, names: undefined }
+      const rules = native === undefined ? format.rules?.(options) : undefined
+      const fitted = rules === undefined ? { request } : fitRequest(request, rules)
       return Effect.succeed(encode({ route, ...fitted, native, options, isStream, quirks, adapted: {}, newId }))
     }
 
@@ -118,6 +119,12 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     const complete = (route: Route, request: ChatRequest, attempt?: CurrentAttempt) =>
       flatMapEager(begin(route, request, false), (encoded) => send(encoded, attempt))
 
+    const declines = (route: Route, request: ChatRequest): string | undefined => {
+      const rules = format.rules?.(format.options.of(route))
+      const isFormatDeclined = rules !== undefined && declinesFormat(request.responseFormat, rules)
+      return format.declines?.(route, request) ?? (isFormatDeclined ? "response_format" : undefined)
+    }
+
     const countTokens = (route: Route, request: ChatRequest): Effect.Effect<number, ProviderFailure> =>
       Effect.flatMap(begin(route, request, false), ({ call }) => {
         const { native } = format
@@ -134,11 +141,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     return {
       features: format.features,
       inlines: format.inlines,
-      declines: (route, request) =>
-        format.declines?.(route, request) ??
-        (declinesFormat(request.responseFormat, format.rules(format.options.of(route)))
-          ? "response_format"
-          : undefined),
+      declines,
       acceptsNative: (route, native) =>
         native.dialect === format.native?.dialect &&
         format.native.accepts(native.body, route, format.options.of(route)),
