@@ -7,6 +7,7 @@ import { variantFor } from "../../src/domain/Image.ts"
 import type { Capability, ChatModel, ImageModel, ReferenceImage, VideoModel } from "../../src/domain/Model.ts"
 import { NanoUsd, zero } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
+import { referenceProblems, refuseReference } from "../../src/domain/ReferenceProblem.ts"
 import { secondsFor } from "../../src/domain/VideoRules.ts"
 import { refuseTag } from "../../src/http/admission/Attribution.ts"
 import { readJson } from "../../src/http/body/BodyReader.ts"
@@ -35,20 +36,7 @@ const placeholders: ReadonlyArray<Failure.Failure> = [
   new Failure.InvalidRequest({ message: "what is wrong", param: null }),
   new Failure.ModelNotFound({ model: "<id>", surface: "chat" }),
   new Failure.ModelNotAllowed({ model: "<id>" }),
-  new Failure.ModelNotFound({ model: "<id>", surface: "chat", suggestions: ["<other id>"] }),
-  ...(["key", "organization"] as const).map(
-    (of) =>
-      new Failure.SpendLimitReached({
-        of,
-        period: "day",
-        spend: {
-          cap: NanoUsd(10_000_000_000n),
-          spent: NanoUsd(10_000_000_000n),
-          held: zero,
-          resetsAt: new Date("2026-11-25T00:00:00Z")
-        }
-      })
-  ),
+  ...(["key", "organization"] as const).map((of) => new Failure.SpendLimitReached({ of, period: "day" })),
   new Failure.AllProvidersFailed({ provider: "<provider>", status: 503 })
 ]
 const ofOperators: ReadonlySet<string> = new Set([
@@ -72,6 +60,36 @@ const failures = [
     .flat()
     .filter(({ _tag }) => !placeholders.some((other) => other._tag === _tag) && !ofOperators.has(_tag))
 ]
+
+const spent = {
+  cap: NanoUsd(10_000_000_000n),
+  spent: NanoUsd(10_000_000_000n),
+  held: zero,
+  resetsAt: new Date("2026-11-25T00:00:00Z")
+}
+
+/** One failure for each kind of hint. */
+const hinted: ReadonlyArray<Failure.Failure> = [
+  ...[undefined, true].map(
+    (isLeast) => new Failure.InsufficientCredits({ needed: NanoUsd(250_000_000n), available: 10_000_000n, isLeast })
+  ),
+  new Failure.InsufficientCredits({ needed: undefined, available: 0n }),
+  new Failure.SpendLimitReached({ period: "day", spend: spent }),
+  new Failure.SpendLimitReached({
+    period: "total",
+    spend: { ...spent, held: NanoUsd(2_000_000_000n), resetsAt: undefined }
+  }),
+  new Failure.RateLimited({ limit: 600 }),
+  new Failure.OrganizationSuspended(),
+  new Failure.ModelNotFound({ model: "x", surface: "chat", suggestions: ["<other id>"] }),
+  new Failure.ModelNotFound({ model: "x", surface: "chat", elsewhere: { id: "<id>", surface: "image" } }),
+  new Failure.MisspeltPath({ meant: "/v1/chat/completions" }),
+  new Failure.UnknownMethod({ path: "/v1/chat/completions", methods: ["POST"] }),
+  refuseReference("image", referenceProblems.format)
+]
+
+const { largeTogether, status, ...problems } = referenceProblems
+const allProblems = [...Object.values(problems), largeTogether(64 * 1024 * 1024), status(404)]
 
 const cells = ({ body: { error }, status }: WireError) =>
   [String(status), error.type, String(error.code), error.message].join(" | ")
@@ -243,6 +261,30 @@ describe("the errors of the docs", () => {
     const documented = table(section(errors, "All errors"), "Status").map((row) => row.slice(0, 4).join(" | "))
     const produced = [...failures.map(toWire), internalError].map(cells)
     assert.deepStrictEqual(documented.toSorted(), distinct(produced))
+  })
+
+  it("give a hint of every kind that the wire has", () => {
+    const documented = table(section(errors, "Hints"), "`hint`").map((row) => row.slice(0, 2).join(" | "))
+    const produced = hinted.map((failure) => {
+      const { code, hint, message } = toWire(failure).body.error
+      return `${hint} | ${code ?? message}`
+    })
+    assert.deepStrictEqual(documented.toSorted(), produced.toSorted())
+    const unexplained = failures.filter(
+      (failure) => toWire(failure).body.error.hint !== undefined && !hinted.some(({ _tag }) => _tag === failure._tag)
+    )
+    assert.deepStrictEqual(
+      unexplained.map(({ _tag }) => _tag),
+      ["UpstreamRejected"]
+    )
+  })
+
+  it("tell every reason why a reference image is refused", () => {
+    const documented = codeSpans({ ...errors, text: section(errors, "Reference images") })
+    assert.includeMembers(
+      [...documented],
+      allProblems.map((problem) => `${problem}.`)
+    )
   })
 
   it("name every code that a customer can meet", () => {

@@ -1,7 +1,9 @@
 import { Either, FastCheck } from "effect"
+import { stringify } from "../../src/domain/JsonSource.ts"
 import { parseJson } from "../../src/http/body/JsonParser.ts"
 import * as EventLoop from "../../src/services/runtime/EventLoop.ts"
 import { runs } from "../harness/Cases.ts"
+import { exactTexts } from "../harness/fixtures/ExactTexts.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
 const limits = { levels: 10, values: 1_000, members: 100, nameBytes: 500, numberBytes: 400 }
@@ -86,7 +88,7 @@ describe("the parser in steps", () => {
     const texts = [
       ["", " ", "[", "]", "{", "}", "[,]", "[1,]", "{,}", '{"a"}', '{"a":}', '{"a":1,}', "{1:2}", "[1 2]", "1 2"],
       ["01", "-", "-0", "1.", ".5", "1e", "1e+", "1E400", "-1e-400", "0x1", "NaN", "Infinity", "nul", "truefalse"],
-      ['"', '"\\"', '"\\x"', '"\\u12"', '"\\u12g4"', '"a\nb"', '"\\ud800"', '"\\ud83d\\ude00"', '"\u2028"', "'a'"],
+      ['"', '"\\"', '"\\x"', '"\\u12"', '"\\u12g4"', '"a\nb"', '"\\ud83d\\ude00"', '"\u2028"', "'a'"],
       ['{"a":1,"a":2,"b":3,"a":4}', '{"2":1,"1":2,"b":3}', '{"__proto__":{"a":1}}', '{"":0}', " [ 1 , 2 ] \n\t\r"],
       ["\u00a0 1", "[1]\u0000", "/**/1", "[1]]", '{"a":[{"b":[]}]}', "[[[[]]]]"]
     ].flat()
@@ -102,6 +104,22 @@ describe("the parser in steps", () => {
     for (const unit of ["\\u00e9", "\\ud83d\\ude00", "\\/"]) assertSame(`"_${unit.repeat(50_000)}"`)
     for (const bad of [`"${"x".repeat(long)}`, `"${"\\\\".repeat(long)}\\"`, `"${"é".repeat(long)}\\q"`])
       assertSame(bad)
+  })
+
+  it("reads half a surrogate pair as U+FFFD, in strings and names, wherever a long string is cut", () => {
+    assert.deepStrictEqual(ours(String.raw`{"\udc00a":["\ud83d","\\ud83d","\ud83d\ude00"]}`), {
+      "\ufffda": ["\ufffd", String.raw`\ud83d`, "😀"]
+    })
+    for (const shift of [0, 1, 2, 3, 4, 5]) {
+      const start = "_".repeat(shift)
+      const [pair, half] = [String.raw`\ud83d\ude00`, String.raw`\ude00`]
+      assert.isTrue(ours(`"${start}${pair.repeat(20_000)}"`) === start + "😀".repeat(20_000))
+      assert.isTrue(ours(`"${start}${half.repeat(40_000)}"`) === start + "\ufffd".repeat(40_000))
+    }
+  })
+
+  it("keeps what the text says of numbers and of the order of names", () => {
+    for (const text of exactTexts) assert.strictEqual(stringify(ours(text)), text)
   })
 
   it("reads white space of any length", () => {

@@ -23,7 +23,9 @@ export const makeRateUnits = Effect.gen(function* () {
     const { caller, rate } = record
     return Effect.flatMap(limiter.take(caller.key, rate.limit), (allowance) => {
       rate.allowance = allowance
-      return flatMapEager(showTokens(record), () => (allowance.admitted ? Effect.void : new RateLimited({ limit: rate.limit })))
+      return flatMapEager(showTokens(record), () =>
+        allowance.admitted ? Effect.void : new RateLimited({ limit: rate.limit })
+      )
     })
   }
 

@@ -1,7 +1,7 @@
 import { Data, Either } from "effect"
-import { setSource } from "../../domain/JsonSource.ts"
-import { isIndexName, isInexact, orderOf } from "../../domain/JsonText.ts"
+import { isInexact } from "../../domain/JsonText.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
+import { ArrayContainer, type Container, ObjectContainer } from "./JsonContainers.ts"
 
 export interface JsonLimits {
   readonly levels: number
@@ -17,7 +17,7 @@ export class JsonUnreadable extends Data.TaggedError("JsonUnreadable")<{
 }> {}
 
 const [quote, backslash, comma, colon] = [0x22, 0x5c, 0x2c, 0x3a]
-const [openBracket, closeBracket, openBrace, closeBrace] = [0x5b, 0x5d, 0x7b, 0x7d]
+const [openBracket, openBrace] = [0x5b, 0x7b]
 const letterU = 0x75
 
 /** About 0.1 ms of work. */
@@ -43,52 +43,6 @@ const isPlain = (byte: number): boolean =>
 
 /** Thrown up to `parseJson`: an `Either` for each value made parsing take 30 to 40 % longer. */
 const wrong = (reason: JsonUnreadable["reason"]): JsonUnreadable => new JsonUnreadable({ reason })
-
-/** `number` is the text of a number that JavaScript writes in another way. */
-interface Container {
-  readonly value: object
-  readonly end: number
-  readonly put: (value: unknown, number: string | undefined) => void
-  readonly close: () => void
-}
-
-class ArrayContainer implements Container {
-  readonly value: Array<unknown> = []
-  readonly end = closeBracket
-  numbers: Map<number, string> | undefined
-
-  put(value: unknown, number: string | undefined): void {
-    if (number !== undefined) (this.numbers ??= new Map()).set(this.value.length, number)
-    this.value.push(value)
-  }
-
-  close(): void {
-    if (this.numbers !== undefined) setSource(this.value, { numbers: this.numbers, names: undefined })
-  }
-}
-
-class ObjectContainer implements Container {
-  readonly value: Record<string, unknown> = {}
-  readonly end = closeBrace
-  members = 0
-  name = ""
-  numbers: Map<string, string> | undefined
-  /** In order, from the first one that JavaScript moves. */
-  names: Array<string> | undefined
-
-  put(value: unknown, number: string | undefined): void {
-    if (this.names === undefined && isIndexName(this.name)) this.names = Object.keys(this.value)
-    this.names?.push(this.name)
-    if (number !== undefined) (this.numbers ??= new Map()).set(this.name, number)
-    if (this.name !== "__proto__") this.value[this.name] = value
-    else Object.defineProperty(this.value, this.name, { value, enumerable: true, configurable: true, writable: true })
-  }
-
-  close(): void {
-    const names = this.names && orderOf(this.value, this.names)
-    if (names !== undefined || this.numbers !== undefined) setSource(this.value, { numbers: this.numbers, names })
-  }
-}
 
 class Reader {
   at = 0

@@ -1,9 +1,10 @@
-import type { ChatAnswer, ChatEvent, ToolCall, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, Citation, ToolCall, Usage } from "../../domain/Chat.ts"
 import { callIdOnWire } from "../../domain/Chat.ts"
 import { type NanoUsd, toUsd } from "../../domain/Money.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
 import type { AnswerName } from "./ChatDialect.ts"
 import type { CacheUse, ChatCompletion, CompletionUsage } from "./CompletionSchema.ts"
+import { customInput } from "./CustomTools.ts"
 import type { StreamEncoder } from "./Sse.ts"
 
 export const cacheUseJson = ({ cached, cacheWrite, cacheWriteHour }: Usage): typeof CacheUse.Type => ({
@@ -26,17 +27,35 @@ const usageJson = (usage: Usage, charge?: NanoUsd): CompletionUsage => ({
   ...(charge === undefined ? undefined : { cost: toUsd(charge) })
 })
 
-const toolCallJson = ({ function: called, id, signature }: ToolCall) => ({
-  id: callIdOnWire(id, signature),
-  type: "function" as const,
-  function: { name: called.name, arguments: called.arguments }
+/** Clients demand a title and both places: without them the source belongs to no part of the text. */
+export const citationFields = ({ end = 0, start = 0, title, url }: Citation) => ({
+  url,
+  title: title ?? url,
+  start_index: start,
+  end_index: end
 })
+
+const annotationJson = (citation: Citation) => ({
+  type: "url_citation" as const,
+  url_citation: citationFields(citation)
+})
+
+type CustomTools = ReadonlySet<string> | undefined
+
+const toolCallJson = ({ function: called, id, signature }: ToolCall, custom: CustomTools) => {
+  const onWire = callIdOnWire(id, signature)
+  const { arguments: text, name } = called
+  return custom?.has(name) === true
+    ? { id: onWire, type: "custom" as const, custom: { name, input: customInput(text) } }
+    : { id: onWire, type: "function" as const, function: { name, arguments: text } }
+}
 
 export const completionJson = (
   { created, id, model }: AnswerName,
   answer: ChatAnswer,
   usage: Usage,
-  charge?: NanoUsd
+  charge?: NanoUsd,
+  customTools?: CustomTools
 ): ChatCompletion => ({
   id,
   object: "chat.completion",
@@ -50,7 +69,10 @@ export const completionJson = (
         content: answer.toolCalls.length > 0 && answer.content === "" ? null : answer.content,
         refusal: null,
         ...(answer.reasoning === undefined ? undefined : { reasoning_content: answer.reasoning }),
-        ...(answer.toolCalls.length === 0 ? undefined : { tool_calls: answer.toolCalls.map(toolCallJson) })
+        ...(answer.toolCalls.length === 0
+          ? undefined
+          : { tool_calls: answer.toolCalls.map((call) => toolCallJson(call, customTools)) }),
+        ...(answer.citations?.length ? { annotations: answer.citations.map(annotationJson) } : undefined)
       },
       logprobs: null,
       finish_reason: answer.finish
@@ -62,9 +84,10 @@ export const completionJson = (
 const done = "data: [DONE]\n\n"
 
 const hidden = ["begin", "citation", "native", "unread", "usage"] as const
-type Shown = Exclude<ChatEvent, { readonly type: (typeof hidden)[number] }>
+type ShownEvent = Exclude<ChatEvent, { readonly type: (typeof hidden)[number] }>
+type CallEvent = Extract<ChatEvent, { readonly type: "tool_call" }>
 
-const isShown = (event: ChatEvent): event is Shown =>
+const isShown = (event: ChatEvent): event is ShownEvent =>
   !hidden.some((type) => type === event.type) && !(event.type === "content" && event.text === "")
 
 /** Concatenates around the text, so that a delta costs one string. */
@@ -75,11 +98,21 @@ export class SseEncoder implements StreamEncoder {
   private readonly usageHead: string
   private readonly includeUsage: boolean
   private readonly includeCost: boolean
+  private readonly customTools: CustomTools
+  /** The arguments of calls of custom tools by their index: their input is read once it is whole. */
+  private readonly customCalls = new Map<number, string>()
+  private citations: Array<Citation> | undefined
 
-  constructor({ created, id, model }: AnswerName, includeUsage: boolean, includeCost = false) {
+  constructor(
+    { created, id, model }: AnswerName,
+    includeUsage: boolean,
+    includeCost = false,
+    customTools: CustomTools = undefined
+  ) {
     const common = JSON.stringify({ id, object: "chat.completion.chunk", created, model }).slice(0, -1)
     this.includeUsage = includeUsage
     this.includeCost = includeCost
+    this.customTools = customTools
     this.head = `data: ${common},"choices":[{"index":0,"delta":{`
     this.tail = includeUsage ? `}],"usage":null}\n\n` : "}]}\n\n"
     this.usageHead = `data: ${common},"choices":[],"usage":`
@@ -87,16 +120,20 @@ export class SseEncoder implements StreamEncoder {
 
   encode(events: ReadonlyArray<ChatEvent>): string {
     let text = ""
-    for (const event of events) if (isShown(event)) text += this.one(event)
+    for (const event of events) {
+      if (isShown(event)) text += this.one(event)
+      else if (event.type === "citation") (this.citations ??= []).push(event.citation)
+    }
     if (text === "" || this.opened) return text
     this.opened = true
     return this.chunk(`"role":"assistant","content":""`) + text
   }
 
   finish(usage: Usage, charge: NanoUsd): string {
-    if (!this.includeUsage) return done
+    const last = this.last()
+    if (!this.includeUsage) return last + done
     const counted = usageJson(usage, this.includeCost ? charge : undefined)
-    return `${this.usageHead}${JSON.stringify(counted)}}\n\n${done}`
+    return `${last}${this.usageHead}${JSON.stringify(counted)}}\n\n${done}`
   }
 
   /** Clients take a chunk without `choices` for an error, and notice the missing end mark. */
@@ -104,17 +141,41 @@ export class SseEncoder implements StreamEncoder {
     return `data: ${JSON.stringify(body)}\n\n`
   }
 
-  private one(event: Shown): string {
+  private one(event: ShownEvent): string {
     switch (event.type) {
       case "content":
         return this.chunk(`"content":${JSON.stringify(event.text)}`)
       case "reasoning":
         return this.chunk(`"reasoning_content":${JSON.stringify(event.text)}`)
       case "tool_call":
-        return this.chunk(`"tool_calls":[${toolDelta(event)}]`)
+        return this.call(event)
       default:
-        return this.chunk("", `"${event.reason}"`)
+        return this.last() + this.chunk("", `"${event.reason}"`)
     }
+  }
+
+  private call(event: CallEvent): string {
+    const given = this.customCalls.get(event.index)
+    if (given === undefined && this.customTools?.has(event.name ?? "") !== true) {
+      return this.chunk(`"tool_calls":[${toolDelta(event)}]`)
+    }
+    this.customCalls.set(event.index, (given ?? "") + event.arguments)
+    return given === undefined ? this.chunk(`"tool_calls":[${customOpening(event)}]`) : ""
+  }
+
+  /** The inputs of custom tools, and all sources at once: clients keep only one list of them. */
+  private last(): string {
+    let text = ""
+    for (const [index, given] of this.customCalls) {
+      const input = JSON.stringify(customInput(given))
+      text += this.chunk(`"tool_calls":[{"index":${index},"custom":{"input":${input}}}]`)
+    }
+    this.customCalls.clear()
+    const { citations } = this
+    this.citations = undefined
+    return citations === undefined
+      ? text
+      : text + this.chunk(`"annotations":${JSON.stringify(citations.map(annotationJson))}`)
   }
 
   private chunk(delta: string, finishReason = "null"): string {
@@ -122,7 +183,12 @@ export class SseEncoder implements StreamEncoder {
   }
 }
 
-const toolDelta = (event: Extract<ChatEvent, { readonly type: "tool_call" }>): string => {
+const customOpening = ({ id, index, name, signature }: CallEvent): string => {
+  const onWire = callIdOnWire(id ?? `call_${index}`, signature)
+  return JSON.stringify({ index, id: onWire, type: "custom", custom: { name, input: "" } })
+}
+
+const toolDelta = (event: CallEvent): string => {
   const args = `"arguments":${JSON.stringify(event.arguments)}`
   const name = event.name === undefined ? "" : `"name":${JSON.stringify(event.name)},`
   const id = event.id === undefined ? undefined : callIdOnWire(event.id, event.signature)

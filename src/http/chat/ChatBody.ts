@@ -1,13 +1,15 @@
-import { Effect, flow, Schema } from "effect"
+import { Effect, type Either, flow, Schema } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { countValues } from "../../domain/Json.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { bodyLimits } from "../body/BodyReader.ts"
+import { isAbsent, isObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import { problem, reader, readWith } from "../schema/Decoding.ts"
 import { readMessages } from "./ChatMessages.ts"
-import { readResponseFormat, readToolChoice, readTools } from "./ChatTools.ts"
+import { customToolsIn, readResponseFormat, readToolChoice, readTools } from "./ChatTools.ts"
+import { readItems, toChatFields } from "./Items.ts"
 import { isRefusal, type Result, toEither } from "./Result.ts"
 import { ChatCompletionRequest } from "./Schema.ts"
 
@@ -40,9 +42,10 @@ const retentionOf = ({ prompt_cache_retention: retention }: typeof Body.Type) =>
   retention === "in-memory" ? "in_memory" : (retention ?? undefined)
 
 const readRequest = (body: typeof Body.Type): Result<ChatRequest> => {
-  const { messages, model, tools = [] } = body
-  const toolChoice = readToolChoice(body.tool_choice, tools)
-  if (isRefusal(toolChoice)) return toolChoice
+  const { messages, model, tools: declared = [] } = body
+  const choice = readToolChoice(body.tool_choice, declared)
+  if (isRefusal(choice)) return choice
+  const { toolChoice, tools } = choice
   const responseFormat = readResponseFormat(body.response_format)
   if (isRefusal(responseFormat)) return responseFormat
 
@@ -61,6 +64,7 @@ const readRequest = (body: typeof Body.Type): Result<ChatRequest> => {
     maxTokensField: completionCap === undefined ? undefined : "max_completion_tokens",
     stop: stopsOf(body),
     tools,
+    customTools: customToolsIn(tools),
     webSearch: body.web_search ?? false,
     toolChoice,
     parallelToolCalls: tools.length === 0 ? undefined : (body.parallel_tool_calls ?? undefined),
@@ -76,7 +80,20 @@ const readRequest = (body: typeof Body.Type): Result<ChatRequest> => {
   }
 }
 
-export const decodeChatBody = reader(Body, flow(readRequest, toEither))
+const decodeBody = reader(Body, flow(readRequest, toEither))
+
+/** A conversation of Responses items in the place of `messages`, as Cursor sends it. */
+const ItemsBody = Schema.Struct({ ...Body.fields, messages: Schema.Unknown, input: Schema.Unknown })
+
+const decodeItems = reader(ItemsBody, (body, json) => {
+  const messages = readItems(json)
+  return toEither(isRefusal(messages) ? messages : readRequest({ ...body, messages }))
+})
+
+export const decodeChatBody = (json: unknown): Either.Either<ChatRequest, InvalidRequest> =>
+  isObject(json) && isAbsent(json.messages) && !isAbsent(json.input)
+    ? decodeItems(toChatFields(json))
+    : decodeBody(json)
 
 /** Larger requests are processed in slices. */
 export const largeRequest = 256 * 1024

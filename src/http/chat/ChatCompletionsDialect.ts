@@ -9,7 +9,8 @@ export const chatCompletions: ChatDialect = {
   idPrefix: "chatcmpl",
   hasFittedHold: false,
   decode: decodeChatBody,
-  encodeAnswer: (name, { includeCost = false }, answer, usage, charge) =>
-    completionJson(name, answer, usage, includeCost ? charge : undefined),
-  encoder: (name, { includeCost, includeUsage }) => new SseEncoder(name, includeUsage, includeCost)
+  encodeAnswer: (name, { customTools, includeCost = false }, answer, usage, charge) =>
+    completionJson(name, answer, usage, includeCost ? charge : undefined, customTools),
+  encoder: (name, { customTools, includeCost, includeUsage }) =>
+    new SseEncoder(name, includeUsage, includeCost, customTools)
 }

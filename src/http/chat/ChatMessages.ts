@@ -1,56 +1,36 @@
-import type { ImagePart, Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
+import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import { readCallId } from "../../domain/Chat.ts"
-import { isWithin } from "../../domain/Constraints.ts"
-import type { InvalidRequest } from "../../domain/Failure.ts"
-import { longestUrl } from "../../domain/Media.ts"
-import { referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
-import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
-import { refuseAt } from "../body/Refusals.ts"
-
+import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { readCacheMark } from "./CacheControl.ts"
 import { toolCallOf } from "./ChatTools.ts"
+import {
+  isImageType,
+  isTextType,
+  type Path,
+  readImage,
+  readTextField,
+  wrongAt,
+  wrongIn,
+  wrongType
+} from "./ContentParts.ts"
+import { customArguments } from "./CustomTools.ts"
 import { isRefusal, type Result, readEach } from "./Result.ts"
 import { longestName } from "./Schema.ts"
 
-/** Lazy, since it is needed only for errors. */
-type Path = () => string
-
-const wrong = (path: Path, problem: string): InvalidRequest => refuseAt("messages", path(), problem)
-const wrongIn = (path: Path, field: string, problem: string): InvalidRequest =>
-  refuseAt("messages", `${path()}.${field}`, problem)
-
-const isDetail = isOneOf("auto", "low", "high")
-
-const webUrl = /^https?:\/\//i
-const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
-
-/** Only the start: the rest is base64, judged once it is decoded. */
-export const isReference = (url: string): boolean =>
-  webUrl.test(url.slice(0, 8)) ? isWithin(longestUrl, url) && URL.canParse(url) : dataImage.test(url.slice(0, 200))
-
-export const refuseImage = (param: string, path: string): InvalidRequest =>
-  refuseReference(param, referenceProblems.neitherUrl, `The image of \`${path}\``)
-
-const readImage = (part: JsonObject, path: Path): Result<ImagePart> => {
-  const image = part.image_url
-  if (!isObject(image) || !isFilled(image.url)) return wrongIn(path, "image_url", "must be an object with a `url`")
-  if (!isReference(image.url)) return refuseImage("messages", path())
-  if (isAbsent(image.detail)) return { type: "image_url", image_url: { url: image.url } }
-  return isDetail(image.detail)
-    ? { type: "image_url", image_url: { url: image.url, detail: image.detail } }
-    : wrongIn(path, "image_url.detail", "must be one of auto, low, high")
-}
+const wrong = (path: Path, problem: string) => wrongAt(path(), problem)
 
 type ReadPart<A> = (part: JsonObject, path: Path) => Result<A>
 
-const readText: ReadPart<TextPart> = ({ text }, path) =>
-  isString(text) ? { type: "text", text } : wrongIn(path, "text", "must be a string")
+const readText: ReadPart<TextPart> = (part, path) => {
+  const text = readTextField(part, path)
+  return isRefusal(text) ? text : { type: "text", text }
+}
 
 const readTextOnly: ReadPart<TextPart> = (part, path) => {
-  if (part.type === "text") return readText(part, path)
-  return part.type === "image_url"
+  if (isTextType(part.type)) return readText(part, path)
+  return isImageType(part.type)
     ? wrong(path, "must be text: only a user's message may hold an image")
-    : wrongIn(path, "type", "must be text")
+    : wrongType(path, part.type, "text")
 }
 
 const readAssistantPart: ReadPart<TextPart> = (part, path) => {
@@ -59,8 +39,9 @@ const readAssistantPart: ReadPart<TextPart> = (part, path) => {
 }
 
 const readAny: ReadPart<Part> = (part, path) => {
-  if (part.type === "text") return readText(part, path)
-  return part.type === "image_url" ? readImage(part, path) : wrongIn(path, "type", "must be one of text, image_url")
+  if (isTextType(part.type)) return readText(part, path)
+  if (isImageType(part.type)) return readImage(part, path, "auto, low, high")
+  return wrongType(path, part.type, "one of text, image_url")
 }
 
 const readMark = <A extends object>(read: A, from: JsonObject, path: Path): Result<A> => {
@@ -91,16 +72,26 @@ const readOptionalText = (message: JsonObject, field: string, path: Path): Resul
   return isString(text) ? text : wrongIn(path, field, "must be a string")
 }
 
+/** What a call calls and with what; Cursor has them beside the id. */
+const calledIn = (call: JsonObject, path: Path): Result<{ readonly name: string; readonly text: string }> => {
+  if (call.type === "custom") {
+    const { input, name } = isObject(call.custom) ? call.custom : call
+    if (isFilled(name) && isString(input)) return { name, text: customArguments(input) }
+    return wrongIn(path, "custom", "must be an object with a `name` and an `input`, a text")
+  }
+  if (!isAbsent(call.type) && call.type !== "function") return wrongIn(path, "type", "must be function or custom")
+  const { arguments: text, name } = isObject(call.function) ? call.function : call
+  if (isFilled(name) && isString(text)) return { name, text }
+  return wrongIn(path, "function", "must be an object with a `name` and `arguments`, a JSON text")
+}
+
 const readToolCall = (call: unknown, path: Path): Result<ToolCall> => {
   if (!isObject(call)) return wrong(path, "must be an object")
   if (!isFilled(call.id)) return wrongIn(path, "id", "is required and must be a non-empty string")
-  if (!isAbsent(call.type) && call.type !== "function") return wrongIn(path, "type", "must be function")
-  const called = call.function
-  if (!isObject(called) || !isFilled(called.name) || !isString(called.arguments)) {
-    return wrongIn(path, "function", "must be an object with a `name` and `arguments`, a JSON text")
-  }
+  const called = calledIn(call, path)
+  if (isRefusal(called)) return called
   return (
-    toolCallOf(call.id, called.name, called.arguments) ??
+    toolCallOf(call.id, called.name, called.text) ??
     wrong(path, `must have an \`id\` and a name of at most ${longestName} characters`)
   )
 }

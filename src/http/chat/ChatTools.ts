@@ -2,9 +2,10 @@ import { type ResponseFormat, readCallId, type Tool, type ToolCall, type ToolCho
 import { isWithin } from "../../domain/Constraints.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import { withWholePairs } from "../../domain/JsonText.ts"
-import { isAbsent, isArray, isBoolean, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
+import { isAbsent, isArray, isBoolean, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { refuseAt } from "../body/Refusals.ts"
 import { readCacheMark } from "./CacheControl.ts"
+import { customDescription, customParameters } from "./CustomTools.ts"
 import { isRefusal, type Result, readEach } from "./Result.ts"
 import { longestName } from "./Schema.ts"
 
@@ -13,6 +14,11 @@ export const maxLevels = 100
 const namePattern = /^[a-zA-Z0-9_-]{1,64}$/
 export const isName = (value: unknown): value is string => isString(value) && namePattern.test(value)
 const nameRule = "is required and must be 1 to 64 letters, digits, underscores or dashes"
+
+/** Longer than OpenAI's own: each wire fits the names to what its hosts take. */
+const toolNamePattern = /^[a-zA-Z0-9_.:-]{1,128}$/
+const isToolName = (value: unknown): value is string => isString(value) && toolNamePattern.test(value)
+const toolNameRule = "is required and must be 1 to 128 letters, digits, underscores, dashes, dots or colons"
 
 interface Definition {
   readonly named: { readonly name: string; readonly description?: string; readonly strict?: boolean }
@@ -27,7 +33,10 @@ const readDefinition = (
 ): Result<Definition> => {
   const { description, name, strict } = definition
   const schema = definition[schemaField]
-  if (!isName(name)) return refuseAt(param, `${path}.name`, nameRule)
+  const isTool = schemaField === "parameters"
+  if (!isString(name) || !(isTool ? isToolName(name) : isName(name))) {
+    return refuseAt(param, `${path}.name`, isTool ? toolNameRule : nameRule)
+  }
   if (!isAbsent(description) && !isString(description)) {
     return refuseAt(param, `${path}.description`, "must be a string")
   }
@@ -69,12 +78,34 @@ export const toolCallOf = (onWire: string, name: string, text: string): ToolCall
   return signature === undefined ? call : { ...call, signature }
 }
 
+/** A custom tool as the function that stands for it. */
+export const readCustom = (definition: JsonObject, name: unknown, path: string): Result<Tool> => {
+  const read = readFunction({ name, description: definition.description }, path)
+  if (isRefusal(read)) return read
+  const description = customDescription(definition)
+  return { type: "function", function: { name: read.function.name, description, parameters: customParameters } }
+}
+
+/** Cursor has the fields of a tool beside its `type`, or sends the tools of the Messages API. */
+const readDefined = (tool: JsonObject, path: string): Result<Tool> => {
+  if (tool.type === "custom" && isAbsent(tool.input_schema)) {
+    const { custom } = tool
+    return isObject(custom) ? readCustom(custom, custom.name, `${path}.custom`) : readCustom(tool, tool.name, path)
+  }
+  if (!isAbsent(tool.input_schema) && (isAbsent(tool.type) || tool.type === "custom")) {
+    return readFunction({ ...tool, parameters: tool.input_schema }, path)
+  }
+  if (tool.type !== "function") return refuseAt("tools", `${path}.type`, "must be function or custom")
+  if (isObject(tool.function)) return readFunction(tool.function, `${path}.function`)
+  return isAbsent(tool.function) && isFilled(tool.name)
+    ? readFunction(tool, path)
+    : refuseAt("tools", `${path}.function`, "is required and must be an object")
+}
+
 const readTool = (tool: unknown, index: number): Result<Tool> => {
   const path = `tools[${index}]`
   if (!isObject(tool)) return refuseAt("tools", path, "must be an object")
-  if (tool.type !== "function") return refuseAt("tools", `${path}.type`, "must be function")
-  if (!isObject(tool.function)) return refuseAt("tools", `${path}.function`, "is required and must be an object")
-  const read = readFunction(tool.function, `${path}.function`)
+  const read = readDefined(tool, path)
   if (isRefusal(read)) return read
   const mark = readCacheMark(tool, "tools", () => path)
   return isRefusal(mark) ? mark : { ...read, ...mark }
@@ -85,27 +116,58 @@ export const readTools = (tools: unknown): Result<ReadonlyArray<Tool>> => {
   return isArray(tools) ? readEach(tools, readTool) : refuseAt("tools", "tools", "must be an array")
 }
 
+/** The names of the custom tools among these; undefined without any. */
+export const customToolsIn = (tools: ReadonlyArray<Tool>): ReadonlySet<string> | undefined => {
+  const custom = tools.filter((tool) => tool.function.parameters === customParameters)
+  return custom.length === 0 ? undefined : new Set(custom.map((tool) => tool.function.name))
+}
+
 const isWord = isOneOf("auto", "none", "required")
 
 /** Some clients send a word as the type of an object. */
 const wordIn = (choice: unknown): unknown => (isObject(choice) && isWord(choice.type) ? choice.type : choice)
 
+interface ReadChoice {
+  readonly toolChoice: ToolChoice | undefined
+  /** Those that may be called. */
+  readonly tools: ReadonlyArray<Tool>
+}
+
+const choiceProblem = "must be auto, none, required or an object that names a function"
+
+/** The name in a choice, or in one of the tools that are allowed: nested, or beside the type as in Responses. */
+const chosenName = (choice: unknown): unknown => {
+  if (!isObject(choice) || (choice.type !== "function" && choice.type !== "custom")) return undefined
+  const inner = choice[choice.type]
+  return isObject(inner) ? (inner.name ?? null) : choice.name
+}
+
+const readAllowed = (choice: JsonObject, tools: ReadonlyArray<Tool>): Result<ReadChoice> => {
+  const wrong = (problem: string) => refuseAt("tool_choice", "tool_choice", problem)
+  const { mode, tools: allowed } = isObject(choice.allowed_tools) ? choice.allowed_tools : choice
+  if (!isArray(allowed) || !(mode === "auto" || mode === "required")) {
+    return wrong("must have a `mode`, auto or required, and `tools`")
+  }
+  const names = new Set(allowed.map(chosenName))
+  const callable = tools.filter((tool) => names.has(tool.function.name))
+  return callable.length === 0 ? wrong("must name some of `tools`") : { toolChoice: mode, tools: callable }
+}
+
 /** Without tools `auto` and `none` are harmless; anything else asks for a missing tool. */
-export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): Result<ToolChoice | undefined> => {
+export const readToolChoice = (given: unknown, tools: ReadonlyArray<Tool>): Result<ReadChoice> => {
   const choice = wordIn(given)
   const wrong = (problem: string) => refuseAt("tool_choice", "tool_choice", problem)
-  if (isAbsent(choice)) return undefined
+  if (isAbsent(choice)) return { toolChoice: undefined, tools }
   if (isWord(choice)) {
-    if (tools.length > 0) return choice
-    return choice === "required" ? wrong("needs `tools`") : undefined
+    if (tools.length > 0) return { toolChoice: choice, tools }
+    return choice === "required" ? wrong("needs `tools`") : { toolChoice: undefined, tools }
   }
-  if (!isObject(choice) || choice.type !== "function" || !isObject(choice.function)) {
-    return wrong("must be auto, none, required or an object that names a function")
-  }
-  const { name } = choice.function
-  if (!isName(name)) return wrong("must name a function")
+  if (isObject(choice) && choice.type === "allowed_tools") return readAllowed(choice, tools)
+  const name = chosenName(choice)
+  if (name === undefined) return wrong(choiceProblem)
+  if (!isToolName(name)) return wrong("must name a function")
   if (!tools.some((tool) => tool.function.name === name)) return wrong("must name one of `tools`")
-  return { type: "function", function: { name } }
+  return { toolChoice: { type: "function", function: { name } }, tools }
 }
 
 /** Other hosts take the schema beside `json_object`. */

@@ -5,14 +5,33 @@ import { Tokens, UnixSeconds } from "../schema/SharedFields.ts"
 
 const FinishReason = Schema.Literal("stop", "length", "tool_calls", "content_filter")
 
-export const ToolCall = Schema.Struct({
+const FunctionCall = Schema.Struct({
   id: Filled,
   type: Schema.Literal("function"),
   function: Schema.Struct({
     name: Filled,
     arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
   })
-}).annotations({ identifier: "ToolCall" })
+})
+const CustomCall = Schema.Struct({
+  id: Filled,
+  type: Schema.Literal("custom"),
+  custom: Schema.Struct({ name: Filled, input: Schema.String })
+}).annotations({ description: "Of a tool that was declared with the type `custom`." })
+export const ToolCall = Schema.Union(FunctionCall, CustomCall).annotations({ identifier: "ToolCall" })
+
+/** What all dialects with the name of `url_citation` say of a source. */
+export const citation = {
+  url: Schema.String,
+  title: Schema.String.annotations({ description: "The URL if the provider gives no title." }),
+  start_index: Tokens.annotations({ description: "Where the part of the text begins that rests on the source." }),
+  end_index: Tokens.annotations({ description: "Where it ends. Both are 0 if the provider does not say." })
+}
+const Annotation = Schema.Struct({
+  type: Schema.Literal("url_citation"),
+  url_citation: Schema.Struct(citation)
+}).annotations({ identifier: "Annotation", description: "A source that a search found." })
+const annotations = Schema.Array(Annotation)
 
 export const CacheUse = Schema.Struct({
   cached_tokens: Tokens.annotations({ description: "Read from the provider's cache." }),
@@ -47,7 +66,8 @@ export const ChatCompletion = Schema.Struct({
         content: Schema.NullOr(Schema.String).annotations({ description: "Null when there are only tool calls." }),
         refusal: Schema.NullOr(Schema.String),
         reasoning_content: described(Schema.String, "The reasoning, where the model shows it."),
-        tool_calls: described(Schema.Array(ToolCall), "Functions that the model calls.")
+        tool_calls: described(Schema.Array(ToolCall), "Tools that the model calls."),
+        annotations: described(annotations, "The sources of the text, if a search found any.")
       }),
       logprobs: Schema.Null,
       finish_reason: Schema.NullOr(FinishReason)
@@ -60,8 +80,12 @@ export type ChatCompletion = typeof ChatCompletion.Type
 const ToolCallDelta = Schema.Struct({
   index: Integer.annotations({ description: "Which tool call of the answer, from 0." }),
   id: Schema.optional(Schema.String),
-  type: Schema.optional(Schema.Literal("function")),
-  function: Schema.Struct({ name: Schema.optional(Schema.String), arguments: Schema.String })
+  type: Schema.optional(Schema.Literal("function", "custom")),
+  function: Schema.optional(Schema.Struct({ name: Schema.optional(Schema.String), arguments: Schema.String })),
+  custom: described(
+    Schema.Struct({ name: Schema.optional(Schema.String), input: Schema.String }),
+    "Of a custom tool, whose input comes in one piece."
+  )
 })
 
 export const ChatCompletionChunk = Schema.Struct({
@@ -76,7 +100,8 @@ export const ChatCompletionChunk = Schema.Struct({
         role: Schema.optional(Schema.Literal("assistant")),
         content: Schema.optional(Schema.String),
         reasoning_content: Schema.optional(Schema.String),
-        tool_calls: Schema.optional(Schema.Array(ToolCallDelta))
+        tool_calls: Schema.optional(Schema.Array(ToolCallDelta)),
+        annotations: described(annotations, "All of them at once, before the last delta.")
       }),
       logprobs: Schema.Null,
       finish_reason: Schema.NullOr(FinishReason)

@@ -170,10 +170,7 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   InvalidApiKey: () => invalidApiKey,
   OrganizationSuspended: () => withHint(invalidApiKey, "The organization of this key is suspended."),
   InsufficientCredits: (failure) =>
-    withHint(
-      answer(402, "insufficient_quota", "insufficient_quota", "Insufficient credits."),
-      fundsHint(failure)
-    ),
+    withHint(answer(402, "insufficient_quota", "insufficient_quota", "Insufficient credits."), fundsHint(failure)),
   SpendLimitReached: ({ of = "key", period, spend }) => {
     const message = `This ${of} has reached its ${period} spend limit.`
     return withHint(answer(402, "insufficient_quota", "spend_limit_exceeded", message), spend && capHint(spend))

@@ -11,5 +11,9 @@ interface Named {
 export const renameField = ({ hint, message, param }: Named, names: FieldNames): Named => {
   const name = param === null ? undefined : names[param]
   const rename = (text: string) => (name === undefined ? text : text.replaceAll(`\`${param}\``, `\`${name}\``))
-  return { message: rename(message), param: name ?? param, ...(hint === undefined ? undefined : { hint: rename(hint) }) }
+  return {
+    message: rename(message),
+    param: name ?? param,
+    ...(hint === undefined ? undefined : { hint: rename(hint) })
+  }
 }

@@ -2,16 +2,17 @@ import type { CacheControl, ImagePart, NativeOnly, Part, TextPart } from "../../
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { refuseAt } from "../body/Refusals.ts"
-import { isReference, refuseImage } from "../chat/ChatMessages.ts"
+import {
+  isTextType,
+  type Path,
+  readSource,
+  readTextField,
+  shownType,
+  wrongAt,
+  wrongIn,
+  wrongType
+} from "../chat/ContentParts.ts"
 import { isRefusal, type Result, readEach } from "../chat/Result.ts"
-
-/** Lazy, since it is needed only for errors. */
-export type Path = () => string
-
-/** The field at fault is the first word of the path. */
-export const wrongAt = (path: string, problem: string) => refuseAt(path.replace(/\W.*/, ""), path, problem)
-export const wrongIn = (path: Path, field: string, problem: string) => wrongAt(`${path()}.${field}`, problem)
 
 /** Source types of pictures, and of documents whose length cannot be known. */
 const sources: ReadonlySet<unknown> = new Set(["base64", "url", "file"])
@@ -30,6 +31,11 @@ export class NativeShare {
     this.tokens += jsonTokens(value)
   }
 
+  /** A block of such a type means something that other routes would not see. */
+  leaveToNative(type: string): void {
+    this.only ??= { param: "messages", what: `The content block \`${shownType(type)}\`` }
+  }
+
   addBlock(block: JsonObject): void {
     if (someObject(block, ({ type }) => sources.has(type))) this.tokens = unbounded
     else this.add(block)
@@ -43,25 +49,16 @@ export const cacheControlOf = ({ cache_control: mark }: JsonObject): { readonly 
   }
 }
 
-export const readText = (block: JsonObject, path: Path): Result<TextPart> =>
-  isString(block.text)
-    ? { type: "text", text: block.text, ...cacheControlOf(block) }
-    : wrongIn(path, "text", "must be a string")
+export const readText = (block: JsonObject, path: Path): Result<TextPart> => {
+  const text = readTextField(block, path)
+  return isRefusal(text) ? text : { type: "text", text, ...cacheControlOf(block) }
+}
 
 const notKept = "must be base64 or a text: files are not kept here"
 
 const readImage = (block: JsonObject, path: Path): Result<ImagePart> => {
-  const { source } = block
-  if (!isObject(source)) return wrongIn(path, "source", "is required and must be an object")
-  if (source.type === "file") return wrongIn(path, "source.type", "must be base64 or url: files are not kept here")
-  const isInline = source.type === "base64"
-  if (!isInline && source.type !== "url") return wrongIn(path, "source.type", "must be base64 or url")
-  if (isInline && (!isFilled(source.media_type) || !isFilled(source.data))) {
-    return wrongIn(path, "source", "must have a `media_type` and `data` in base64")
-  }
-  const url = isInline ? `data:${String(source.media_type)};base64,${String(source.data)}` : source.url
-  if (!isFilled(url) || !isReference(url)) return refuseImage("messages", path())
-  return { type: "image_url", image_url: { url }, ...cacheControlOf(block) }
+  const image = readSource(block, path)
+  return isRefusal(image) ? image : { ...image, ...cacheControlOf(block) }
 }
 
 const heading = ({ context, title }: JsonObject): string =>
@@ -101,23 +98,36 @@ const readSearchResult = (block: JsonObject, path: Path, share: NativeShare): Re
   return [{ type: "text", text: lines.join(""), ...cacheControlOf(block) }, ...parts]
 }
 
-/** A user's block, or one within a tool's result; unknown ones are left to native routes. */
+/** A tool that the client's search found; a host of this API adds its definition to the prompt. */
+const readReference = (block: JsonObject, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
+  if (!isFilled(block.tool_name)) return wrongIn(path, "tool_name", "is required and must be a non-empty string")
+  share.addBlock(block)
+  return [{ type: "text", text: block.tool_name, ...cacheControlOf(block) }]
+}
+
+/**
+ * A user's block, or one within a tool's result. One of an unknown type is left to routes that speak this API: without
+ * it, a question would be another.
+ */
 export const readPart = (block: JsonObject, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
-  switch (block.type) {
-    case "text":
-    case "image": {
-      const part = block.type === "text" ? readText(block, path) : readImage(block, path)
-      return isRefusal(part) ? part : [part]
-    }
+  const { type } = block
+  if (isTextType(type) || type === "image") {
+    const part = type === "image" ? readImage(block, path) : readText(block, path)
+    return isRefusal(part) ? part : [part]
+  }
+  switch (type) {
     case "document":
       return readDocument(block, path, share)
     case "search_result":
       return readSearchResult(block, path, share)
+    case "tool_reference":
+      return readReference(block, path, share)
     case "container_upload":
       return wrongIn(path, "type", "is not supported: files are not kept here")
     default:
-      if (!isFilled(block.type)) return wrongIn(path, "type", "is required and must be a string")
+      if (!isFilled(type)) return wrongIn(path, "type", "is required and must be a string")
       share.addBlock(block)
+      share.leaveToNative(type)
       return []
   }
 }
@@ -144,6 +154,6 @@ export const readParts = (content: unknown, path: Path, share: NativeShare): Res
 export const readTexts = (content: unknown, path: Path): Result<string | ReadonlyArray<TextPart>> => {
   if (isString(content)) return content
   return readBlocks(content, path, (block, at) =>
-    block.type === "text" ? readText(block, at) : wrongIn(at, "type", "must be text")
+    isTextType(block.type) ? readText(block, at) : wrongType(at, block.type, "text")
   )
 }

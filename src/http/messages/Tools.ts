@@ -2,8 +2,9 @@ import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import { isAbsent, isArray, isBoolean, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { maxLevels } from "../chat/ChatTools.ts"
+import { wrongAt } from "../chat/ContentParts.ts"
 import { isRefusal, type Result } from "../chat/Result.ts"
-import { cacheControlOf, type NativeShare, wrongAt } from "./Blocks.ts"
+import { cacheControlOf, type NativeShare } from "./Blocks.ts"
 
 const namePattern = /^[a-zA-Z0-9_-]{1,128}$/
 /** The client runs them, and the host alone knows their schemas. */

@@ -2,20 +2,10 @@ import { type Message, type Part, readCallId, type TextPart, type ToolCall, unsi
 import { stringify } from "../../domain/JsonSource.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"
+import { type Path, wrongAt, wrongIn } from "../chat/ContentParts.ts"
 import { isRefusal, type Result } from "../chat/Result.ts"
 import { longestName } from "../chat/Schema.ts"
-import {
-  cacheControlOf,
-  NativeShare,
-  type Path,
-  readBlocks,
-  readPart,
-  readParts,
-  readText,
-  readTexts,
-  wrongAt,
-  wrongIn
-} from "./Blocks.ts"
+import { cacheControlOf, NativeShare, readBlocks, readPart, readParts, readText, readTexts } from "./Blocks.ts"
 
 interface Conversation {
   readonly messages: ReadonlyArray<Message>
@@ -96,6 +86,26 @@ const readThinking = ({ signature, thinking }: JsonObject, path: Path, share: Na
   return thinking
 }
 
+/** What hosts write beside text and calls; a conversation goes on without it on other routes. */
+const hostBlock = /^(?:redacted_thinking|server_tool_use|mcp_tool_use|[a-z_]+_tool_result)$/
+const userBlocks: ReadonlySet<string> = new Set([
+  "container_upload",
+  "document",
+  "image",
+  "search_result",
+  "tool_reference",
+  "tool_result"
+])
+
+const readOther = (block: JsonObject, path: Path, share: NativeShare): Result<undefined> => {
+  const { type } = block
+  if (!isFilled(type)) return wrongIn(path, "type", "is required and must be a string")
+  if (userBlocks.has(type)) return wrongIn(path, "type", "must not be of a user's block")
+  share.addBlock(block)
+  if (!hostBlock.test(type)) share.leaveToNative(type)
+  return undefined
+}
+
 const readAssistant = (
   content: unknown,
   path: Path,
@@ -109,11 +119,16 @@ const readAssistant = (
   let mark: ReturnType<typeof cacheControlOf> = {}
   const take = (block: JsonObject, at: Path): Result<TextPart | ToolCall | undefined> => {
     switch (block.type) {
-      case "text": {
+      case "text":
+      case "input_text":
+      case "output_text": {
         const text = readText(block, at)
         if (!isRefusal(text)) texts.push(text)
         return text
       }
+      case "compaction":
+        if (isFilled(block.content)) texts.push({ type: "text", text: block.content, ...cacheControlOf(block) })
+        return undefined
       case "tool_use": {
         const call = readCall(block, at)
         if (isRefusal(call)) return call
@@ -128,11 +143,8 @@ const readAssistant = (
         reasoning += thinking
         return undefined
       }
-      default: {
-        const other = readPart(block, at, share)
-        if (isRefusal(other)) return other
-        return other.length === 0 ? undefined : wrongIn(at, "type", "must not be of a user's block")
-      }
+      default:
+        return readOther(block, at, share)
     }
   }
   const read = readBlocks(content, path, take)

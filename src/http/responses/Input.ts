@@ -1,14 +1,17 @@
-import type { Message, Part, ToolCall } from "../../domain/Chat.ts"
+import type { Message, NativeOnly, Part, ToolCall } from "../../domain/Chat.ts"
 import { readCallId, unsigned } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"
+import { shownType } from "../chat/ContentParts.ts"
+import { customArguments } from "../chat/CustomTools.ts"
 import { isRefusal, type Result } from "../chat/Result.ts"
 import { longestName } from "../chat/Schema.ts"
 import { readAssistantPart, readParts, readTextOnly, readUserPart, wrongIn, wrongInput } from "./Parts.ts"
 import { addsTools, type ToolNames } from "./ToolNames.ts"
-import { customArgument } from "./Tools.ts"
+
+type FunctionNames = Pick<ToolNames, "functionOf">
 
 const joinTexts = (given: unknown): string =>
   isArray(given) ? given.map((part) => (isObject(part) && isString(part.text) ? part.text : "")).join("") : ""
@@ -19,6 +22,12 @@ const refersToFile = (object: JsonObject): boolean => files.some((name) => isFil
 
 /** Beyond the catalog's `image_tokens`, which are of a scaled picture. */
 const originalImage = 16_384
+
+/** Of tools that run at the client. */
+const clientItem = /^(apply_patch|local_shell|shell)_call(_output)?$/
+/** Without these a conversation goes on: the answers that follow them hold what was found. */
+const hostItem =
+  /^(?:additional_tools|compaction_trigger|mcp_\w+|(?:code_interpreter|file_search|image_generation|web_search)_call|tool_search_(?:call|output))$/
 
 interface Turn {
   text: string
@@ -31,12 +40,14 @@ class Conversation {
   readonly messages: Array<Message> = []
   /** Tokens of prompt parts that only the native body holds. */
   extraTokens = 0
-  readonly #names: ToolNames
+  /** What no translation carries. */
+  only: NativeOnly | undefined
+  readonly #names: FunctionNames
   readonly #calls = new Set<string>()
   #turn: Turn | undefined
   #images: Array<Part> = []
 
-  constructor(names: ToolNames) {
+  constructor(names: FunctionNames) {
     this.#names = names
   }
 
@@ -110,7 +121,7 @@ class Conversation {
     const field = isCustom ? "input" : "arguments"
     const given = item[field]
     if (!isString(given)) return wrongIn(path, field, "must be a string")
-    const text = isCustom ? JSON.stringify({ [customArgument]: given }) : given
+    const text = isCustom ? customArguments(given) : given
     const call = toolCallOf(item.call_id, item.name, text)
     if (call === undefined)
       return wrongInput(path, `must have a \`call_id\` and a name of at most ${longestName} characters`)
@@ -147,6 +158,25 @@ class Conversation {
     if (isString(encrypted_content) && encrypted_content !== unsigned) this.keepNative(encrypted_content)
   }
 
+  /** Items of tools that run at the client become calls and results; those of a host's own tools are left out. */
+  readOther(item: JsonObject, type: string, path: string) {
+    const [, name, isOutput] = clientItem.exec(type) ?? []
+    const id = isFilled(item.call_id) ? item.call_id : item.id
+    if (name === undefined || !isFilled(id)) {
+      this.keepNative(addsTools(item) ? { ...item, tools: undefined } : item)
+      if (!hostItem.test(type)) {
+        this.only ??= { param: "messages", what: `The item \`${shownType(type)}\`` }
+      }
+      return undefined
+    }
+    if (isOutput === undefined) {
+      const given = JSON.stringify(item.action ?? item.operation ?? {})
+      return this.readCall({ type: "function_call", call_id: id, name, arguments: given }, path)
+    }
+    const output = isString(item.output) ? item.output : JSON.stringify(item.output ?? item.status ?? "")
+    return this.readOutput({ call_id: id, output }, path)
+  }
+
   keepNative(value: unknown): void {
     this.extraTokens += someObject(value, refersToFile) ? Number.POSITIVE_INFINITY : jsonTokens(value)
   }
@@ -179,20 +209,20 @@ const readItem = (conversation: Conversation, item: unknown, path: string) => {
       return isString(item.id) && item.id.startsWith("rs_") ? undefined : wrongInput(path, stored)
     default:
       if (!isFilled(item.type)) return wrongIn(path, "type", "must be a string")
-      conversation.keepNative(addsTools(item) ? { ...item, tools: undefined } : item)
-      return undefined
+      return conversation.readOther(item, item.type, path)
   }
 }
 
 interface ReadInput {
   readonly messages: ReadonlyArray<Message>
   readonly extraTokens: number
+  readonly only?: NativeOnly | undefined
 }
 
 export const readInput = (
   instructions: string | null | undefined,
   input: unknown,
-  names: ToolNames
+  names: FunctionNames
 ): Result<ReadInput> => {
   const conversation = new Conversation(names)
   if (isFilled(instructions)) conversation.messages.push({ role: "system", content: instructions })

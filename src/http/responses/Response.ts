@@ -1,13 +1,13 @@
-import { Option, Schema } from "effect"
-import type { ChatAnswer, ChatRequest, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatRequest, Citation, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import { callIdOnWire, unsigned } from "../../domain/Chat.ts"
-import { isArray, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { cacheUseJson, toolUseJson } from "../chat/ChatAnswer.ts"
+import { keepSource } from "../../domain/JsonSource.ts"
+import { isArray, isObject, type JsonObject } from "../body/Guards.ts"
+import { cacheUseJson, citationFields, toolUseJson } from "../chat/ChatAnswer.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
+import { customInput } from "../chat/CustomTools.ts"
 import { reportedUsage } from "../chat/ReportedUsage.ts"
 import type { ResponsesUsage } from "./ResponseSchema.ts"
 import { type ClientTool, toolNamesOf } from "./ToolNames.ts"
-import { customArgument } from "./Tools.ts"
 
 export const bodyOf = ({ native }: ChatRequest): JsonObject => native?.body ?? {}
 
@@ -73,12 +73,14 @@ export const wantsEncrypted = (request: ChatRequest): boolean => {
   return isArray(include) && include.includes("reasoning.encrypted_content")
 }
 
-export const messageItem = (id: string, status: string, text: string) => ({
+export const annotationJson = (citation: Citation) => ({ type: "url_citation" as const, ...citationFields(citation) })
+
+export const messageItem = (id: string, status: string, text: string, annotations: ReadonlyArray<object> = []) => ({
   id,
   type: "message" as const,
   status,
   role: "assistant" as const,
-  content: [{ type: "output_text" as const, text, annotations: [], logprobs: [] }]
+  content: [{ type: "output_text" as const, text, annotations, logprobs: [] }]
 })
 
 export const reasoningItem = (id: string, text: string, isEncrypted: boolean) => ({
@@ -87,17 +89,6 @@ export const reasoningItem = (id: string, text: string, isEncrypted: boolean) =>
   summary: text === "" ? [] : [{ type: "summary_text" as const, text }],
   ...(isEncrypted ? { encrypted_content: unsigned } : undefined)
 })
-
-const readArguments = Schema.decodeUnknownOption(
-  Schema.parseJson(Schema.Record({ key: Schema.String, value: Schema.Unknown }))
-)
-
-/** The input of a custom tool; some models wrap their text under another name. */
-export const customInput = (text: string): string => {
-  const given = Option.getOrElse(readArguments(text), (): JsonObject => ({}))
-  const input = given[customArgument] ?? (Object.keys(given).length === 1 ? Object.values(given)[0] : undefined)
-  return isString(input) ? input : text
-}
 
 interface CallItem extends ClientTool {
   readonly id: string
@@ -120,12 +111,13 @@ export const callItem = ({ callId: call_id, given, id, isCustom, name, namespace
 export const callKind = ({ isCustom }: ClientTool): Kind => (isCustom ? "ctc" : "fc")
 
 const outputOf = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, status: string) => {
-  const { content, reasoning = "", toolCalls } = answer
+  const { citations = [], content, reasoning = "", toolCalls } = answer
   const isEncrypted = wantsEncrypted(request)
   const items: Array<object> = []
   if (reasoning !== "" || isEncrypted) items.push(reasoningItem(itemId(name, "rs", 0), reasoning, isEncrypted))
   if ((content ?? "") !== "" || toolCalls.length === 0) {
-    items.push(messageItem(itemId(name, "msg", items.length), status, content ?? ""))
+    const annotations = citations.map(annotationJson)
+    items.push(messageItem(itemId(name, "msg", items.length), status, content ?? "", annotations))
   }
   if (toolCalls.length === 0) return items
   const names = toolNamesOf(bodyOf(request))
@@ -143,14 +135,15 @@ const outputOf = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, st
 }
 
 /** A host's own answer, under our names, with what is billed. */
-export const nativeResponse = (answer: JsonObject, { id, model }: AnswerName, usage?: Usage): JsonObject => ({
-  ...answer,
-  id,
-  model,
-  ...(isObject(answer.usage) || usage !== undefined
-    ? { usage: { ...reportedUsage(answer.usage), ...(usage && usageJson(usage)) } }
-    : undefined)
-})
+export const nativeResponse = (answer: JsonObject, { id, model }: AnswerName, usage?: Usage): JsonObject =>
+  keepSource(answer, {
+    ...answer,
+    id,
+    model,
+    ...(isObject(answer.usage) || usage !== undefined
+      ? { usage: { ...reportedUsage(answer.usage), ...(usage && usageJson(usage)) } }
+      : undefined)
+  })
 
 export const responseJson = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): JsonObject => {
   if (answer.native !== undefined) return nativeResponse(answer.native, name, usage)

@@ -1,6 +1,6 @@
 import { Schema } from "effect"
 import { Filled, Integer } from "../../domain/Constraints.ts"
-import { CacheUse, toolUse } from "../chat/CompletionSchema.ts"
+import { CacheUse, citation, toolUse } from "../chat/CompletionSchema.ts"
 import { Hint } from "../errors/ErrorMessages.ts"
 import { AnyObject, otherThan, Tokens, UnixSeconds } from "../schema/SharedFields.ts"
 
@@ -16,10 +16,16 @@ export const ResponsesUsage = Schema.Struct({
 }).annotations({ identifier: "ResponsesUsage", description: "What is billed." })
 export type ResponsesUsage = typeof ResponsesUsage.Type
 
+const UrlCitation = Schema.Struct({ type: Schema.Literal("url_citation"), ...citation }).annotations({
+  identifier: "ResponsesUrlCitation",
+  description: "A source that a search found."
+})
+const Annotation = Schema.Union(UrlCitation, Schema.Struct({ type: otherThan("url_citation") }))
+
 const OutputText = Schema.Struct({
   type: Schema.Literal("output_text"),
   text: Schema.String,
-  annotations: Schema.Array(AnyObject)
+  annotations: Schema.Array(Annotation)
 })
 const Message = Schema.Struct({
   type: Schema.Literal("message"),
@@ -108,6 +114,13 @@ export const ResponseStreamEvent = Schema.Union(
     ),
     ...ofItem,
     delta: Schema.String
+  }),
+  Schema.Struct({
+    type: Schema.Literal("response.output_text.annotation.added"),
+    ...ofItem,
+    content_index: Integer,
+    annotation_index: Integer,
+    annotation: Annotation
   }),
   Schema.Struct({
     type: Schema.Literal("response.output_text.done", "response.reasoning_summary_text.done"),

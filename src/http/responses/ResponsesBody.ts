@@ -63,7 +63,7 @@ const readRequest = (body: typeof Body.Type, native: JsonObject): Result<ChatReq
   return {
     model: body.model,
     messages: input.messages,
-    native: { dialect: "responses", body: native, headers: {}, extraTokens },
+    native: { dialect: "responses", body: native, headers: {}, extraTokens, only: input.only },
     stream: body.stream ?? false,
     includeUsage: false,
     maxTokens: body.max_output_tokens ?? Number.MAX_SAFE_INTEGER,

@@ -1,14 +1,15 @@
-import type { ChatEvent, ChatRequest, FinishReason, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, ChatRequest, Citation, FinishReason, Usage } from "../../domain/Chat.ts"
 import { callIdOnWire } from "../../domain/Chat.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
+import { customInput } from "../chat/CustomTools.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
 import type { Events } from "./Events.ts"
 import { failureOf } from "./Failure.ts"
 import {
+  annotationJson,
   bodyOf,
   callItem,
   callKind,
-  customInput,
   cutBy,
   itemId,
   messageItem,
@@ -16,18 +17,10 @@ import {
   usageJson,
   wantsEncrypted
 } from "./Response.ts"
+import { mark, type OpenText, textEvents, withArguments, withText } from "./TextEvents.ts"
 import { type ClientTool, type ToolNames, toolNamesOf } from "./ToolNames.ts"
 
 type ToolCallEvent = Extract<ChatEvent, { readonly type: "tool_call" }>
-
-/** An item whose text still grows. */
-interface OpenText {
-  readonly kind: "msg" | "rs"
-  readonly index: number
-  readonly id: string
-  readonly at: string
-  text: string
-}
 
 interface OpenCall {
   readonly tool: ClientTool
@@ -38,27 +31,6 @@ interface OpenCall {
   given: string
 }
 
-const textEvents = {
-  msg: {
-    partAdded: "response.content_part.added",
-    delta: "response.output_text.delta",
-    done: "response.output_text.done",
-    partDone: "response.content_part.done",
-    position: "content_index",
-    part: (text: string) => ({ type: "output_text", text, annotations: [], logprobs: [] }),
-    more: ',"logprobs":[]'
-  },
-  rs: {
-    partAdded: "response.reasoning_summary_part.added",
-    delta: "response.reasoning_summary_text.delta",
-    done: "response.reasoning_summary_text.done",
-    partDone: "response.reasoning_summary_part.done",
-    position: "summary_index",
-    part: (text: string) => ({ type: "summary_text", text }),
-    more: ""
-  }
-} as const
-
 /** Concatenates around the text, so that a delta costs one string. */
 export class TranslatedEncoder implements StreamEncoder {
   private open: OpenText | undefined
@@ -68,6 +40,10 @@ export class TranslatedEncoder implements StreamEncoder {
   /** The items that are whole, as JSON. */
   private readonly done: Array<string> = []
   private readonly calls = new Map<number, OpenCall>()
+  /** Sources that came while no message was open. */
+  private citations: Array<Citation> = []
+  /** The texts of earlier messages, escaped: the places of a source are in all of them together. */
+  private readonly messages: Array<string> = []
   private readonly isEncrypted: boolean
   private readonly events: Events
   private readonly name: AnswerName
@@ -89,7 +65,7 @@ export class TranslatedEncoder implements StreamEncoder {
   finish(usage: Usage): string {
     const reason = cutBy(this.finishReason)
     const status = reason === undefined ? "completed" : "incomplete"
-    let text = this.count === 0 ? this.show("msg", "") : ""
+    let text = this.count === 0 || this.citations.length > 0 ? this.show("msg", "") : ""
     text += this.closeText(status)
     for (const call of this.calls.values()) text += this.closeCall(call, status)
     const why = reason === undefined ? "null" : JSON.stringify({ reason })
@@ -109,6 +85,9 @@ export class TranslatedEncoder implements StreamEncoder {
         return event.text === "" ? "" : this.show("rs", event.text)
       case "tool_call":
         return this.call(event)
+      case "citation":
+        this.citations.push(event.citation)
+        return this.open?.kind === "msg" ? this.annotate(this.open) : ""
       case "finish":
         this.finishReason = event.reason
         return ""
@@ -152,27 +131,47 @@ export class TranslatedEncoder implements StreamEncoder {
   private openText(kind: "msg" | "rs"): string {
     const { partAdded, part, position } = textEvents[kind]
     const { at, id, index } = this.begin(kind)
-    const open = { kind, index, id, at: `${at},"${position}":0`, text: "" }
+    const open: OpenText = { kind, index, id, at: `${at},"${position}":0`, text: "", annotations: [] }
     this.open = open
     const item = kind === "msg" ? { ...messageItem(id, "in_progress", ""), content: [] } : reasoningItem(id, "", false)
     return (
       this.itemEvent("added", index, JSON.stringify(item)) +
-      this.events.event(partAdded, `${open.at},"part":${JSON.stringify(part(""))}`)
+      this.events.event(partAdded, `${open.at},"part":${JSON.stringify(part("", []))}`) +
+      (kind === "msg" ? this.annotate(open) : "")
     )
+  }
+
+  /** Adds the waiting sources to an open message. */
+  private annotate(open: OpenText): string {
+    let text = ""
+    for (const citation of this.citations.splice(0)) {
+      const before = citation.end === undefined ? 0 : this.lengthBefore()
+      const place = (at = 0) => Math.max(0, at - before)
+      const annotation = annotationJson({ ...citation, start: place(citation.start), end: place(citation.end) })
+      const index = open.annotations.push(annotation) - 1
+      const members = `${open.at},"annotation_index":${index},"annotation":${JSON.stringify(annotation)}`
+      text += this.events.event("response.output_text.annotation.added", members)
+    }
+    return text
+  }
+
+  private lengthBefore(): number {
+    return this.messages.reduce((length, escaped) => length + String(JSON.parse(`"${escaped}"`)).length, 0)
   }
 
   private closeText(status: string): string {
     const { open } = this
     if (open === undefined) return ""
     this.open = undefined
-    const { at, id, index, kind } = open
+    const { annotations, at, id, index, kind } = open
+    if (kind === "msg") this.messages.push(open.text)
     const { done, more, part, partDone } = textEvents[kind]
-    const item = kind === "msg" ? messageItem(id, status, mark) : reasoningItem(id, mark, this.isEncrypted)
+    const item = kind === "msg" ? messageItem(id, status, mark, annotations) : reasoningItem(id, mark, this.isEncrypted)
     const whole = withText(JSON.stringify(item), open.text)
     this.done[index] = whole
     return (
       this.events.event(done, `${at},"text":"${open.text}"${more}`) +
-      this.events.event(partDone, `${at},"part":${withText(JSON.stringify(part(mark)), open.text)}`) +
+      this.events.event(partDone, `${at},"part":${withText(JSON.stringify(part(mark, annotations)), open.text)}`) +
       this.itemEvent("done", index, whole)
     )
   }
@@ -215,7 +214,7 @@ export class TranslatedEncoder implements StreamEncoder {
         this.itemEvent("done", index, whole)
       )
     }
-    const whole = withText(JSON.stringify(callItem({ ...item, given: mark })), given)
+    const whole = withArguments(JSON.stringify(callItem({ ...item, given: mark })), given)
     this.done[index] = whole
     const named = `"name":${JSON.stringify(tool.name)},"arguments":"${given}"`
     return (
@@ -223,13 +222,4 @@ export class TranslatedEncoder implements StreamEncoder {
       this.itemEvent("done", index, whole)
     )
   }
-}
-
-const mark = "\u0000"
-const escapedMark = JSON.stringify(mark).slice(1, -1)
-
-/** `text` is escaped already, piece by piece. */
-const withText = (json: string, text: string): string => {
-  const at = json.lastIndexOf(escapedMark)
-  return json.slice(0, at) + text + json.slice(at + escapedMark.length)
 }

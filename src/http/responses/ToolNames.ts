@@ -46,6 +46,9 @@ const flatten = (name: string, namespace: string | undefined): string => {
   return namespace.endsWith("__") ? namespace + name : `${namespace}__${name}`
 }
 
+/** The names of a client whose tools are all functions. */
+export const flatNames = { functionOf: flatten }
+
 const longest = 64
 const hashLength = 8
 

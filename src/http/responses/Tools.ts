@@ -1,31 +1,9 @@
 import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
 import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { refuse, refuseAt } from "../body/Refusals.ts"
-import { readFunction, readJsonSchema } from "../chat/ChatTools.ts"
+import { readCustom, readFunction, readJsonSchema } from "../chat/ChatTools.ts"
 import { isRefusal, type Result } from "../chat/Result.ts"
 import { declaredTools, isCallable, ToolNames } from "./ToolNames.ts"
-
-/** The one argument of the function that stands for a custom tool. */
-export const customArgument = "input"
-
-const customParameters = {
-  type: "object",
-  properties: { [customArgument]: { type: "string", description: "The whole input, as plain text." } },
-  required: [customArgument],
-  additionalProperties: false
-}
-
-const grammarOf = (format: unknown): string => {
-  if (!isObject(format) || !isString(format.definition)) return ""
-  return `\n\nThe input must conform to this ${String(format.syntax)} grammar:\n${format.definition}`
-}
-
-const readCustom = (definition: JsonObject, name: string, path: string): Result<Tool> => {
-  const read = readFunction({ name, description: definition.description }, path)
-  if (isRefusal(read)) return read
-  const description = (read.function.description ?? "") + grammarOf(definition.format)
-  return { type: "function", function: { name, description: description.trim(), parameters: customParameters } }
-}
 
 export interface ReadTools {
   readonly tools: ReadonlyArray<Tool>

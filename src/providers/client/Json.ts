@@ -1,5 +1,6 @@
 import { Predicate } from "effect"
 import { jsonTexts, nestsWithin } from "../../domain/Json.ts"
+import { stringify } from "../../domain/JsonSource.ts"
 import { parseExact } from "../../domain/JsonText.ts"
 import { type Chunks, chunksOf } from "../../services/media/Chunks.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
@@ -95,6 +96,10 @@ export class LargeJson {
     this.value = value
   }
 }
+
+/** A body to send: its text, or the value if that is large. */
+export const jsonBody = (value: object, isLarge: boolean): string | LargeJson =>
+  isLarge ? new LargeJson(value) : stringify(value)
 
 export function* encodeJson({ value }: LargeJson): Steps<Chunks> {
   const parts: Array<Uint8Array> = []

@@ -109,10 +109,7 @@ const messages: Convention = {
       ? { tools: tools.map(({ function: { name, parameters } }) => ({ name, input_schema: parameters })) }
       : {})
   }),
-  reword: (message) =>
-    message
-      .replace(/^`([^`]+)` (?=must be)/, "$1: ")
-      .replace("from 0 to 2", "from 0 to 1"),
+  reword: (message) => message.replace(/^`([^`]+)` (?=must be)/, "$1: ").replace("from 0 to 2", "from 0 to 1"),
   envelope: (refusal, requestId) => ({ ...messagesError(refusal), request_id: requestId }),
   lastEvent: messagesError,
   whole: /event: message_stop\ndata: [^\n]*\n\n$/

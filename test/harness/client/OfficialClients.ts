@@ -77,7 +77,13 @@ export const assertTold = (error: unknown, told: Told): APIError => {
   assert.strictEqual(error.constructor, status < 500 ? (classes[status] ?? APIError) : InternalServerError)
   assert.deepStrictEqual(
     { status: error.status, code: error.code, type: error.type, param: error.param, error: error.error },
-    { status: told.status, code, type, param, error: { message, type, param, code, ...(hint === undefined ? {} : { hint }) } }
+    {
+      status: told.status,
+      code,
+      type,
+      param,
+      error: { message, type, param, code, ...(hint === undefined ? {} : { hint }) }
+    }
   )
   assert.strictEqual(error.message, status === 0 ? message : `${status} ${message}`)
   if (status !== 0) assert.match(error.requestID ?? "", /^req_[0-9a-f]{32}$/)

@@ -44,6 +44,7 @@ const modelRequired = badRequest("`model` is required.", "model")
 const promptRequired = badRequest("`prompt` is required.", "prompt")
 const imageRequired = badRequest("`image` is required.", "image")
 const n = badRequest("`n` must be 1.", "n")
+const oneImage = badRequest("`n` must be 1: send one request per image.", "n")
 const noForm = badRequest("The body must be JSON, sent as `Content-Type: application/json`, not a form.")
 const compressed = badRequest("A compressed body is not accepted.")
 const noEditing = badRequest("Image editing is not available for `plain`.", "image")
@@ -93,8 +94,8 @@ const rows: ReadonlyArray<readonly [what: string, path: string, body: unknown, r
   ["the prompt before the image", edits, { model: "nobody" }, promptRequired],
   ["the image before a field", edits, { ...drawing, n: 2 }, imageRequired],
   ["the image before an unknown model", edits, { ...drawing, model: "nobody", image: [] }, imageRequired],
-  ["a field before an unknown model", generations, { ...drawing, model: "nobody", n: 2 }, n],
-  ["a field before the model's rules", generations, { ...drawing, model: "plain", image, n: 2 }, n],
+  ["a field before an unknown model", generations, { ...drawing, model: "nobody", n: 2 }, oneImage],
+  ["a field before the model's rules", generations, { ...drawing, model: "plain", image, n: 2 }, oneImage],
   [
     "an unknown model before its rules",
     edits,

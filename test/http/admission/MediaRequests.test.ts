@@ -18,10 +18,7 @@ const endpoints = [
 const failures = [
   [new Failure.IdempotencyConflict(), refusals.conflict],
   [new Failure.InsufficientCredits({ needed: NanoUsd(2n), available: 1n }), refusals.shortOf(2n, 1n)],
-  [
-    new Failure.SpendLimitReached({ period: "day" }),
-    { ...refusals.capped("day"), hint: undefined }
-  ],
+  [new Failure.SpendLimitReached({ period: "day" }), { ...refusals.capped("day"), hint: undefined }],
   [new Failure.ContentRejected(), refusals.moderated],
   [new Failure.UpstreamRejected({ param: null }), refusals.rejected],
   [

@@ -3,15 +3,14 @@ import { largestReference } from "../../../src/domain/Media.ts"
 import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { decodeReferences } from "../../../src/http/body/ReferenceFields.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import type { Words } from "../openapi/Published.ts"
 import * as Image from "../images/ImageBodies.ts"
+import type { Words } from "../openapi/Published.ts"
 import * as Video from "../videos/VideoBodies.ts"
 
 const { base, gif, gifBytes } = Image
 const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const
 const url = (value: string) => ({ _tag: "Url", url: value }) as const
-const unusable = (problem: string, subject?: string) =>
-  [unusableReference, explainReference(problem, subject)] as const
+const unusable = (problem: string, subject?: string) => [unusableReference, explainReference(problem, subject)] as const
 const { empty, large, neither, url: noUrl } = referenceProblems
 const notImages = "`image` must be a string or an array of strings."
 const largeBase64 = Buffer.alloc(300 * 1024).toString("base64")

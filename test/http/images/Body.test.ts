@@ -2,8 +2,8 @@ import type { ImageParams } from "../../../src/domain/Image.ts"
 import { largestReference } from "../../../src/domain/Media.ts"
 import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import type { Words } from "../openapi/Published.ts"
 import { filePart, textPart } from "../body/Forms.ts"
+import type { Words } from "../openapi/Published.ts"
 import { base, bodyOf, editRefusal, gif, gifBytes, refusal, taken } from "./ImageBodies.ts"
 
 const unusable = (problem: string): Words => [unusableReference, explainReference(problem)]
@@ -166,7 +166,12 @@ describe("a form for an image", () => {
       "mask",
       "`mask` is not supported: describe the edit in `prompt`."
     ],
-    ["two", [...parts, filePart("image", gifBytes), textPart("n", "2")], "n", "`n` must be 1: send one request per image."],
+    [
+      "two",
+      [...parts, filePart("image", gifBytes), textPart("n", "2")],
+      "n",
+      "`n` must be 1: send one request per image."
+    ],
     [
       "a stream",
       [...parts, filePart("image", gifBytes), textPart("stream", "true")],

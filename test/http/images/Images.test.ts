@@ -32,6 +32,17 @@ withLayer(layer)("an image", (it) => {
     )
   })
 
+  it.effect("has no half a surrogate pair in its prompt", function* () {
+    const account = yield* openAccount({})
+    for (const body of [
+      String.raw`{"model":"draw","prompt":"cut \ud83d, whole \ud83d\ude00"}`,
+      String.raw`{"model":"draw","prompt":"cut \ud83d, whole \ud83d\ude00"${" ".repeat(70_000)}}`
+    ]) {
+      yield* post(account, generations, body)
+      assert.strictEqual((yield* lastImage).params.prompt, "cut \ufffd, whole 😀")
+    }
+  })
+
   it.effect("has the requested variant", function* () {
     const account = yield* openAccount({})
     yield* post(account, generations, { ...asked, quality: "hd", image: gif })

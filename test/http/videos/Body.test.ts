@@ -1,9 +1,9 @@
 import { largestReference } from "../../../src/domain/Media.ts"
-import type { VideoParams } from "../../../src/domain/Video.ts"
 import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
+import type { VideoParams } from "../../../src/domain/Video.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import type { Words } from "../openapi/Published.ts"
 import { gif, gifBytes } from "../images/ImageBodies.ts"
+import type { Words } from "../openapi/Published.ts"
 import { base, refusal, taken } from "./VideoBodies.ts"
 
 const bytes = (value: Uint8Array) => ({ _tag: "Bytes", bytes: value }) as const

@@ -1,9 +1,9 @@
-import type { VideoParams } from "../../../src/domain/Video.ts"
 import { explainReference, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
+import type { VideoParams } from "../../../src/domain/Video.ts"
 import { assert, describe, it } from "../../harness/It.ts"
-import type { Words } from "../openapi/Published.ts"
 import { encoded, filePart, textPart } from "../body/Forms.ts"
 import { gif, gifBytes } from "../images/ImageBodies.ts"
+import type { Words } from "../openapi/Published.ts"
 import { bodyOf, bodyOfForm, refusal, taken } from "./VideoBodies.ts"
 
 const parts = [textPart("model", "m"), textPart("prompt", "a cat")]

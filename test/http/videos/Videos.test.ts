@@ -25,6 +25,12 @@ withLayer(layer)("a video", (it) => {
     )
   })
 
+  it.effect("has no half a surrogate pair in its prompt", function* () {
+    const account = yield* openAccount({})
+    yield* post(account, path, String.raw`{"model":"film","prompt":"cut \ud83d, whole \ud83d\ude00"}`)
+    assert.strictEqual((yield* lastVideo).params.prompt, "cut \ufffd, whole 😀")
+  })
+
   it.effect.each<readonly [body: object, seconds: number]>([
     [{ seconds: 7 }, 6],
     [{ seconds: "100" }, 8],

@@ -1,0 +1,76 @@
+import type { ImagePart } from "../../domain/Chat.ts"
+import { isWithin } from "../../domain/Constraints.ts"
+import type { InvalidRequest } from "../../domain/Failure.ts"
+import { longestUrl } from "../../domain/Media.ts"
+import { referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
+import { isAbsent, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
+import { refuseAt } from "../body/Refusals.ts"
+import type { Result } from "./Result.ts"
+
+/** Lazy, since it is needed only for errors. */
+export type Path = () => string
+
+/** The field at fault is the first word of the path. */
+const paramOf = (path: string): string => path.replace(/\W.*/, "")
+export const wrongAt = (path: string, problem: string): InvalidRequest => refuseAt(paramOf(path), path, problem)
+export const wrongIn = (path: Path, field: string, problem: string): InvalidRequest =>
+  wrongAt(`${path()}.${field}`, problem)
+
+/** The names that the dialects have for a text: their clients send each to the others. */
+export const isTextType = isOneOf("text", "input_text", "output_text")
+/** The names for a picture. */
+export const isImageType = isOneOf("image_url", "input_image", "image")
+
+const longestShownType = 64
+
+/** A type that a client invented, for a message. */
+export const shownType = (type: string): string => type.slice(0, longestShownType)
+
+/** `known`: the types that are read there. */
+export const wrongType = (path: Path, type: unknown, known: string): InvalidRequest =>
+  wrongIn(path, "type", isFilled(type) ? `must be ${known}, not \`${shownType(type)}\`` : `must be ${known}`)
+
+const webUrl = /^https?:\/\//i
+const dataImage = /^data:image\/[a-z0-9.+-]+(?:;[a-z0-9=.+-]+)*;base64,./i
+
+/** Only the start: the rest is base64, judged once it is decoded. */
+const isReference = (url: string): boolean =>
+  webUrl.test(url.slice(0, 8)) ? isWithin(longestUrl, url) && URL.canParse(url) : dataImage.test(url.slice(0, 200))
+
+const imagePart = (url: unknown, path: Path, detail?: string): Result<ImagePart> => {
+  if (!isFilled(url) || !isReference(url)) {
+    return refuseReference(paramOf(path()), referenceProblems.neitherUrl, `The image of \`${path()}\``)
+  }
+  return { type: "image_url", image_url: detail === undefined ? { url } : { url, detail } }
+}
+
+/** A picture of the Messages API: base64, or a URL. */
+export const readSource = ({ source }: JsonObject, path: Path): Result<ImagePart> => {
+  if (!isObject(source)) return wrongIn(path, "source", "is required and must be an object")
+  if (source.type === "file") return wrongIn(path, "source.type", "must be base64 or url: files are not kept here")
+  const isInline = source.type === "base64"
+  if (!isInline && source.type !== "url") return wrongIn(path, "source.type", "must be base64 or url")
+  if (isInline && (!isFilled(source.media_type) || !isFilled(source.data))) {
+    return wrongIn(path, "source", "must have a `media_type` and `data` in base64")
+  }
+  return imagePart(isInline ? `data:${String(source.media_type)};base64,${String(source.data)}` : source.url, path)
+}
+
+const isDetail = isOneOf("auto", "low", "high", "original")
+
+/** A picture of any dialect, whose type is one of `isImageType`; `details`: the values that this dialect documents. */
+export const readImage = (part: JsonObject, path: Path, details: string): Result<ImagePart> => {
+  if (part.type === "image") return readSource(part, path)
+  if (!isAbsent(part.file_id)) return wrongIn(path, "file_id", "is not supported: send the picture in `image_url`")
+  const image = part.image_url
+  const inner = isObject(image) ? image : { url: image, detail: part.detail }
+  if (!isFilled(inner.url)) return wrongIn(path, "image_url", "must be a URL, or an object with a `url`")
+  if (isAbsent(inner.detail)) return imagePart(inner.url, path)
+  const field = isObject(image) ? "image_url.detail" : "detail"
+  if (!isDetail(inner.detail)) return wrongIn(path, field, `must be one of ${details}`)
+  return imagePart(inner.url, path, inner.detail === "original" ? "high" : inner.detail)
+}
+
+/** The text of a part of `isTextType`. */
+export const readTextField = ({ text }: JsonObject, path: Path): Result<string> =>
+  isString(text) ? text : wrongIn(path, "text", "must be a string")
