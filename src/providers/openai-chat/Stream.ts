@@ -17,7 +17,7 @@ import { asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { withStatedCost } from "../client/StatedCost.ts"
 import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
-import { decodeUsage, knownParts, textOf, unexplainedUsage } from "./Response.ts"
+import { breakIn, decodeUsage, knownParts, textOf, unexplainedUsage } from "./Response.ts"
 
 interface Call {
   readonly call: StreamedCall
@@ -130,7 +130,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       const counted = count(choice.usage) ?? count(chunk.usage)
       usage = keepStated(withStatedCost(counted, chunk, call.options), usage)
       const finished = asText(choice.finish_reason)
-      if (finished !== "" && readEnd(reasons, finished).isBreak) return `finish_reason ${finished}`
+      const broken = finished === "" ? undefined : breakIn(finished, choice.native_finish_reason)
+      if (broken !== undefined) return broken
       reason = finished || reason
       if (counted !== undefined || finished !== "") pushUsage(out, usage, reason === undefined)
       return takeDelta(asFields(choice.delta), out)

@@ -6,7 +6,7 @@ import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { priceInvariants } from "../../../src/services/ledger/PriceInvariants.ts"
 import type { Answer } from "../../contracts/ChatHarness.ts"
 import { chatWays } from "../../harness/client/ChatWays.ts"
-import { refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
+import { call, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { answers, type Dialect, DialectHosts, dialects, gateway, routeTo } from "../../harness/upstream/Dialects.ts"
@@ -184,6 +184,11 @@ withLayer(gateway({ ...models, ...breaking }))("an answer that its host breaks o
         assert.isTrue((yield* customer.spent) > 0n)
       }
     }
+  })
+
+  it.effect("is counted for the operator", function* () {
+    const { text } = yield* call("/metrics")
+    assert.match(text, /gateway_unread_total\{part="stop_reason",route="alone@hush-openai-chat"\} 6\b/)
   })
 
   it.effect("counts what it cannot explain, and charges no more for it", function* () {
