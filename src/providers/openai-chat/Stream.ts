@@ -10,7 +10,7 @@ import { withStatedCost } from "../client/StatedCost.ts"
 import { makeCallDecoder } from "./Calls.ts"
 import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
-import { decodeUsage, hasLists, knownParts, stopOf, takeLists, textOf, unexplainedUsage } from "./Response.ts"
+import { breakIn, decodeUsage, hasLists, knownParts, stopOf, takeLists, textOf, unexplainedUsage } from "./Response.ts"
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
 
@@ -77,7 +77,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       const counted = count(choice.usage) ?? count(chunk.usage)
       usage = keepStated(withStatedCost(counted, chunk, call.options), usage)
       const finished = asText(choice.finish_reason)
-      if (finished !== "" && readEnd(reasons, finished).isBreak) return `finish_reason ${finished}`
+      const broken = finished === "" ? undefined : breakIn(finished, choice.native_finish_reason)
+      if (broken !== undefined) return broken
       reason = finished || reason
       if (finished !== "") stopSequence = stopOf(choice, call.request.stop) ?? stopSequence
       if (hasLists(chunk)) listed = chunk
