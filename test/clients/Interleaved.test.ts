@@ -1,7 +1,7 @@
 import { createAnthropic } from "@ai-sdk/anthropic"
 import { createOpenAI } from "@ai-sdk/openai"
 import { createOpenAICompatible } from "@ai-sdk/openai-compatible"
-import { jsonSchema, streamText, tool } from "ai"
+import { generateText, jsonSchema, streamText, tool } from "ai"
 import { Effect } from "effect"
 import { customer } from "../harness/client/MessagesClient.ts"
 import { calling } from "../harness/client/OfficialClients.ts"
@@ -12,7 +12,8 @@ import { done, event, json, type Reply, sse } from "../harness/upstream/FakeUpst
 const chat = dialects.find(({ name }) => name === "openai-chat") ?? assert.fail("no chat wire")
 const model = "mixed"
 
-const chunk = (delta: object, finish_reason: string | null = null) => event({ choices: [{ index: 0, delta, finish_reason }] })
+const chunk = (delta: object, finish_reason: string | null = null) =>
+  event({ choices: [{ index: 0, delta, finish_reason }] })
 const piece = (index: number, text: string, name?: string) =>
   chunk({
     tool_calls: [
@@ -124,7 +125,8 @@ withLayer(gateway({ [model]: [routeTo(chat)] }))("calls that a host mixes with t
     ]
     for (const one of models) {
       yield* scripted
-      const tools = Object.fromEntries(names.map((name) => [name, tool({ inputSchema: jsonSchema(parameters) })]))
+      const any = tool({ inputSchema: jsonSchema<object>(parameters) })
+      const tools = { bash: any, read: any }
       const streaming = streamText({ model: one, prompt: "hi", maxRetries: 0, tools })
       const made = yield* calling(async () => ({ calls: await streaming.toolCalls, text: await streaming.text }))
       assert.strictEqual(made.text, text, one.provider)
@@ -145,7 +147,67 @@ const searched: Reply = (response, received) => {
   const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 15 }
   const message = { role: "assistant", content: "Rain.", annotations }
   const reply = chat.wantsStream(received)
-    ? sse(chunk({ role: "assistant", content: "Rain." }), chunk({ annotations }), chunk({}, "stop"), event({ choices: [], usage }), done)
+    ? sse(
+        chunk({ role: "assistant", content: "Rain." }),
+        chunk({ annotations }),
+        chunk({}, "stop"),
+        event({ choices: [], usage }),
+        done
+      )
     : json(200, { choices: [{ index: 0, message, finish_reason: "stop" }], usage })
   return reply(response, received)
 }
+
+withLayer(gateway({ [model]: [routeTo(chat)] }))("the source of an answer", (it) => {
+  const scriptSearch = Effect.flatMap(DialectHosts, (hosts) => hosts.of(chat).script(searched))
+
+  it.effect.each([false, true])("reaches the official clients, streamed: %s", function* (stream) {
+    const { anthropic, openai } = yield* customer()
+    const messages = [{ role: "user" as const, content: "hi" }]
+
+    yield* scriptSearch
+    const completions = openai.chat.completions
+    const completion = yield* calling(() =>
+      stream ? completions.stream({ model, messages }).finalChatCompletion() : completions.create({ model, messages })
+    )
+    assert.deepStrictEqual<unknown>(completion.choices[0]?.message.annotations, annotations)
+
+    yield* scriptSearch
+    const { output } = yield* calling(() =>
+      stream
+        ? openai.responses.stream({ model, input: "hi" }).finalResponse()
+        : openai.responses.create({ model, input: "hi" })
+    )
+    const parts = output.flatMap((item) => (item.type === "message" ? item.content : []))
+    assert.deepInclude(parts[0], { text: "Rain.", annotations: [{ type: "url_citation", ...page }] })
+
+    yield* scriptSearch
+    const body = { model, max_tokens: 99, messages }
+    const { content } = yield* calling(() =>
+      stream ? anthropic.messages.stream(body).finalMessage() : anthropic.messages.create(body)
+    )
+    const source = { type: "web_search_result_location", url: page.url, title: "A", cited_text: "" }
+    const [block] = content
+    assert.deepInclude(block?.type === "text" ? block.citations?.[0] : undefined, source)
+  })
+
+  it.effect("reaches the AI SDK", function* () {
+    const { baseUrl: baseURL, secret: apiKey } = yield* customer()
+    const models = [
+      createOpenAI({ baseURL, apiKey }).chat(model),
+      createOpenAI({ baseURL, apiKey })(model),
+      createAnthropic({ baseURL, apiKey })(model)
+    ]
+    for (const one of models) {
+      yield* scriptSearch
+      const whole = yield* calling(() => generateText({ model: one, prompt: "hi", maxRetries: 0 }))
+      yield* scriptSearch
+      const streaming = streamText({ model: one, prompt: "hi", maxRetries: 0 })
+      const sources = yield* calling(() => streaming.sources)
+      for (const found of [whole.sources, sources]) {
+        assert.lengthOf(found, 1, one.provider)
+        assert.deepInclude(found[0], { sourceType: "url", url: page.url, title: "A" })
+      }
+    }
+  })
+})
