@@ -125,7 +125,7 @@ withLayer(gateway({ [model]: [routeTo(chat)] }))("calls that a host mixes with t
     ]
     for (const one of models) {
       yield* scripted
-      const any = tool({ inputSchema: jsonSchema<object>(parameters) })
+      const any = tool({ inputSchema: jsonSchema<object>(parameters), execute: () => "done" })
       const tools = { bash: any, read: any }
       const streaming = streamText({ model: one, prompt: "hi", maxRetries: 0, tools })
       const made = yield* calling(async () => ({ calls: await streaming.toolCalls, text: await streaming.text }))
