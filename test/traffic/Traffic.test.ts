@@ -238,6 +238,8 @@ const problemsOf = (
     ...problems,
     ...(answer?.error !== undefined && !isWanted ? [`an error: ${JSON.stringify(answer.error)}`] : []),
     ...(answer === undefined ? [] : differences(withNormalCalls(answer), withNormalCalls(wanted), "answer")),
+    ...(expected.answered?.contains ?? []).filter((part) => !text.includes(part)).map((part) => `no ${part}`),
+    ...(expected.answered?.lacks ?? []).filter((part) => text.includes(part)).map((part) => `answered with ${part}`),
     ...sentProblems(expected, received),
     ...(expected.asked === undefined ? [] : differences(asked, expected.asked, "requests to each route")),
     ...moneyProblems(expected, rows.get(requestId))
