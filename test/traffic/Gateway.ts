@@ -241,7 +241,7 @@ const hosts = (all: ReadonlyArray<Combination>) =>
 export class TrafficGateway extends Context.Tag("test/traffic/TrafficGateway")<TrafficGateway, Served.Customer>() {}
 
 export const layer = (all: ReadonlyArray<Combination>) =>
-  Layer.effect(TrafficGateway, Served.customer({ nanoUsd: 1_000_000_000_000n })).pipe(
+  Layer.effect(TrafficGateway, Served.customer({ nanoUsd: 1_000_000_000_000n, rpm: 1_000_000 })).pipe(
     Layer.provideMerge(
       Served.layer(
         Effect.map(Hosts, ({ url }) => ({
