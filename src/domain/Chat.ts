@@ -89,6 +89,8 @@ export interface NativeRequest {
   readonly headers: Readonly<Record<string, string>>
   /** An upper bound, in tokens, of the prompt that only the native body holds. */
   readonly extraTokens: number
+  /** The effort that the body names; after the rules what replaces it, undefined where the model has it. */
+  readonly effort?: ReasoningEffort | "none" | undefined
   /** What no translation carries: only routes of the dialect can serve the request. */
   readonly only?: NativeOnly | undefined
 }

@@ -1,5 +1,5 @@
 import { Either } from "effect"
-import type { ChatRequest } from "./Chat.ts"
+import type { ChatRequest, NativeRequest } from "./Chat.ts"
 import { InvalidRequest } from "./Failure.ts"
 import type { Capability, ChatModel, ReasoningEffort } from "./Model.ts"
 import { quoteModel, reasoningEfforts } from "./Model.ts"
@@ -108,6 +108,14 @@ const askNatively = (model: ChatModel, request: ChatRequest): ChatRequest => {
   return { ...request, native: { ...native, only: native.only ?? onlyFormat } }
 }
 
+/** A model whose efforts are not listed gets what the client wrote. */
+const fitNativeEffort = ({ reasoning }: ChatModel, native: NativeRequest): NativeRequest => {
+  const { effort } = native
+  if (effort === undefined || effort === "none") return native
+  if (reasoning === "binary" || reasoning.includes(effort)) return { ...native, effort: undefined }
+  return { ...native, effort: reasoning === "none" ? "none" : nearestEffort(reasoning, effort) }
+}
+
 /** The model's own where the request came in a dialect of agents. */
 export const outputCap = ({ maxOutput, ownMaxOutput = maxOutput }: ChatModel, { native }: ChatRequest): number =>
   native === undefined ? maxOutput : ownMaxOutput
@@ -120,6 +128,7 @@ export const applyRules = (model: ChatModel, asked: ChatRequest): Either.Either<
   const kept = keepHints(request, (capability) => capability === "reasoning" || model.capabilities.has(capability))
   return Either.right({
     ...kept,
+    native: kept.native && fitNativeEffort(model, kept.native),
     ...(request.effortIsHint === true ? { reasoningEffort: effortOf(model, request) } : undefined),
     ...(model.sampling ? undefined : noSampling),
     unpricedMarks: unpricedMarks(model),

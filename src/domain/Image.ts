@@ -9,7 +9,7 @@ import {
   type Resolution,
   type Shape
 } from "./Model.ts"
-import type { NanoUsd } from "./Money.ts"
+import { NanoUsd } from "./Money.ts"
 import { pluralize } from "./Plural.ts"
 import { nearestShape, square, variantKey } from "./Shape.ts"
 
@@ -120,7 +120,21 @@ export const variantFor = (model: ImageModel, params: ImageParams): Chosen => {
 /** What an image is held for, and charged. */
 export const imagePrice = ({ price }: ImageVariant): NanoUsd => price
 
-/** What the provider charges; a resolution's first cost holds for shapes without one. */
+const tokensPerPrice = 1_000_000n
+
+/** What the provider charges for an image that it has counted; rounded up to a nano-dollar. */
+export const answerCost = (
+  route: ImageRoute,
+  variant: Pick<ImageVariant, "resolution" | "shape">,
+  inputTokens: number
+): NanoUsd | undefined => {
+  const made = variantCost(route, variant)
+  const { imageInputCost } = route
+  if (made === undefined || imageInputCost === undefined) return made
+  return NanoUsd(made + (BigInt(inputTokens) * imageInputCost + tokensPerPrice - 1n) / tokensPerPrice)
+}
+
+/** What the provider charges for an image; a resolution's first cost holds for shapes without one. */
 export const variantCost = (
   { cost }: ImageRoute,
   { resolution, shape }: Pick<ImageVariant, "resolution" | "shape">

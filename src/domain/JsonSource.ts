@@ -6,16 +6,20 @@ export interface JsonSource {
   readonly names: ReadonlyArray<string> | undefined
 }
 
-/** Stands for a text that `JSON.stringify` cannot write; no client can guess it. */
+/** Begins what `stringify` writes in place of numbers and of names; no client can guess it. */
 const mark = globalThis.crypto.randomUUID()
-const marked = new RegExp(`"${mark}:(\\d+)"`, "g")
+const markedNumber = new RegExp(`"${mark}([-+.\\deE]+)"`, "g")
+const nameMark = `${mark}:`
 
-const sources = new WeakMap<object, JsonSource>()
+/** A weak map would cost several times as much, since each collection of garbage visits all of it. */
+const sourceKey = Symbol("JSON source")
 
-/** The texts that the placeholders stand for; undefined unless `stringify` runs. */
-let texts: Array<string> | undefined
+/** Undefined unless `stringify` runs. */
+let hasMarks: boolean | undefined
 
-const sourceOf = (value: object): JsonSource | undefined => ("toJSON" in value ? sources.get(value) : undefined)
+const hasSource = (value: object): value is { readonly [sourceKey]: JsonSource } => sourceKey in value
+
+const sourceOf = (value: object): JsonSource | undefined => (hasSource(value) ? value[sourceKey] : undefined)
 
 /** Undefined if the number has been replaced since. */
 const numberText = (value: object, name: string | number, { numbers }: JsonSource): string | undefined => {
@@ -54,32 +58,32 @@ export const exactItems = (value: ReadonlyArray<unknown>): ReadonlyArray<unknown
   return source && value.map((_, at) => exactAt(value, at, source))
 }
 
-const placeholder = (text: string, found: Array<string>): string => `${mark}:${found.push(text) - 1}`
-
-const writeMember = ([name, value]: readonly [string, unknown]): ReadonlyArray<string> => {
-  // `JSON.stringify` has nothing for undefined.
-  const text: string | undefined = value instanceof RawJson ? value.text : JSON.stringify(value)
-  return text === undefined ? [] : [`${JSON.stringify(name)}:${text}`]
+/** A copy whose names have a mark, which keeps them in order. */
+const markNames = (value: object, source: JsonSource): object => {
+  const copy: Record<string, unknown> = {}
+  for (const name of namesOf(value, source)) copy[nameMark + name] = Reflect.get(value, name)
+  return copy
 }
 
 /** Called by `JSON.stringify`. Outside of `stringify` it leaves the value as it is. */
 function toJSON(this: object): unknown {
-  const found = texts
-  const source = sourceOf(this)
-  if (found === undefined || source === undefined) return this
-  const replace = (value: unknown): unknown => (value instanceof RawJson ? placeholder(value.text, found) : value)
-  if (Array.isArray(this)) return exactItems(this)?.map(replace)
-  const members = exactMembers(this) ?? []
-  // The texts of its members may hold placeholders as well.
-  if (source.names !== undefined) return placeholder(`{${members.flatMap(writeMember).join(",")}}`, found)
-  return Object.fromEntries(members.map(([name, value]) => [name, replace(value)]))
+  const source = hasMarks === undefined ? undefined : sourceOf(this)
+  if (source === undefined) return this
+  hasMarks = true
+  const isInOrder = source.names === undefined
+  const copy = Array.isArray(this) ? [...this] : isInOrder ? { ...this } : markNames(this, source)
+  for (const name of source.numbers?.keys() ?? []) {
+    const text = numberText(this, name, source)
+    if (text !== undefined) Reflect.set(copy, isInOrder ? name : `${nameMark}${name}`, mark + text)
+  }
+  return copy
 }
 
 /** Ties a source to a value. An object with a member `toJSON` of its own goes without. */
 export const setSource = <A extends object>(value: A, source: JsonSource): A => {
   if (Object.hasOwn(value, "toJSON")) return value
-  sources.set(value, source)
-  return Object.defineProperty(value, "toJSON", { value: toJSON, enumerable: false })
+  Object.defineProperty(value, sourceKey, { value: source, configurable: true })
+  return Object.defineProperty(value, "toJSON", { value: toJSON, configurable: true })
 }
 
 /** Gives a changed copy of a parsed value the texts of the numbers that it still holds, and the order of its members. */
@@ -88,17 +92,13 @@ export const keepSource = <A extends object>(original: object | undefined, copy:
   return source === undefined || copy === original ? copy : setSource(copy, source)
 }
 
-const fill = (text: string, filled: ReadonlyArray<string>): string =>
-  text.replace(marked, (_, at: string) => fill(filled[Number(at)] ?? "null", filled))
-
 /** `JSON.stringify`, with numbers digit for digit and members in the order in which `parseExact` found them. */
 export const stringify = (value: unknown): string => {
-  const found: Array<string> = []
-  texts = found
+  hasMarks = false
   try {
     const text = JSON.stringify(value)
-    return found.length === 0 ? text : fill(text, found)
+    return hasMarks ? text.replaceAll(`"${nameMark}`, '"').replaceAll(markedNumber, "$1") : text
   } finally {
-    texts = undefined
+    hasMarks = undefined
   }
 }

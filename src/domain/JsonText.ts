@@ -1,3 +1,4 @@
+import { Predicate } from "effect"
 import { nestsWithin } from "./Json.ts"
 import { setSource } from "./JsonSource.ts"
 
@@ -22,49 +23,58 @@ const suspects =
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const [quote, backslash] = [0x22, 0x5c]
 
+const isBlank = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
+
+const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39
+
+/** A digit, a sign, a point or `e`. */
+const isOfNumber = (code: number): boolean =>
+  isDigit(code) || code === 0x2d || code === 0x2e || code === 0x2b || code === 0x65 || code === 0x45
+
 /** Whether a character of the list is the next one that is not blank. */
 const isNext = (characters: string, text: string, from: number): boolean => {
   let at = from
-  while (at < text.length && " \t\n\r".includes(text.charAt(at))) at++
+  while (isBlank(text.charCodeAt(at))) at++
   return at < text.length && characters.includes(text.charAt(at))
 }
 
-/** The position of the closing quote; -1 if there is none. */
+/** The position of the closing quote; the text's length if there is none. */
 const endOfString = (text: string, from: number): number => {
   for (let at = text.indexOf('"', from); at !== -1; at = text.indexOf('"', at + 1)) {
     let before = at
     while (before > from && text.charCodeAt(before - 1) === backslash) before--
     if ((at - before) % 2 === 0) return at
   }
-  return -1
+  return text.length
 }
+
+const isMovedName = (text: string, start: number, end: number): boolean =>
+  isDigit(text.charCodeAt(start)) &&
+  end - start <= 10 &&
+  isIndexName(text.slice(start, end)) &&
+  isNext(":", text, end + 1)
 
 /** Turns each number that would change into a marked string, and marks each name that would move. */
 const markText = (text: string): string => {
-  const tokens = /"|(?<![\w.+-])-?\d[\d.eE+-]*/g
   let marked = ""
   let from = 0
-  for (let found = tokens.exec(text); found !== null; found = tokens.exec(text)) {
-    const [token] = found
-    const end = tokens.lastIndex
-    if (token.charCodeAt(0) === quote) {
-      const close = endOfString(text, end)
-      if (close === -1) return text
-      tokens.lastIndex = close + 1
-      const isMoved = close - end <= 10 && isIndexName(text.slice(end, close)) && isNext(":", text, close + 1)
-      if (!isMoved) continue
-      marked += text.slice(from, end) + mark
-      from = end
-    } else if (isInexact(token) && number.test(token) && isNext(",]}", text, end)) {
-      marked += `${text.slice(from, found.index)}"${mark}${token}"`
-      from = end
+  for (let at = 0; at < text.length; at++) {
+    const start = at
+    const code = text.charCodeAt(at)
+    if (code === quote) {
+      at = endOfString(text, start + 1)
+      if (!isMovedName(text, start + 1, at)) continue
+      marked += text.slice(from, start + 1) + mark
+      from = start + 1
+    } else if (isOfNumber(code)) {
+      while (isOfNumber(text.charCodeAt(at + 1))) at++
+      const token = text.slice(start, at + 1)
+      if (!isInexact(token) || !number.test(token) || !isNext(",]}", text, at + 1)) continue
+      marked += `${text.slice(from, start)}"${mark}${token}"`
+      from = at + 1
     }
   }
   return from === 0 ? text : marked + text.slice(from)
-}
-
-const define = (object: object, name: string, value: unknown): void => {
-  Object.defineProperty(object, name, { value, enumerable: true, configurable: true, writable: true })
 }
 
 /** The names in order; undefined if the object keeps it. */
@@ -73,29 +83,57 @@ export const orderOf = (object: object, names: Iterable<string>): ReadonlyArray<
   return Object.keys(object).every((name, at) => name === order[at]) ? undefined : order
 }
 
+type Numbers = Map<string | number, string>
+
+const unmarkItems = (items: Array<unknown>): unknown => {
+  let numbers: Numbers | undefined
+  for (const [at, item] of items.entries()) {
+    if (typeof item === "object") items[at] = unmark(item)
+    else if (typeof item === "string" && item.startsWith(mark)) {
+      const text = item.slice(mark.length)
+      items[at] = Number(text)
+      numbers = (numbers ?? new Map()).set(at, text)
+    }
+  }
+  return numbers === undefined ? items : setSource(items, { numbers, names: undefined })
+}
+
+/** The object that the text names, whose members may stand in another order. */
+const unmarkNames = (object: Record<string, unknown>, numbers: Numbers | undefined): object => {
+  const renamed = Object.keys(object).map((name) => (name.startsWith(mark) ? name.slice(mark.length) : name))
+  const texts: Numbers = new Map()
+  const target: Record<string, unknown> = Object.fromEntries(
+    Object.entries(object).map(([name, member], at) => {
+      const text = numbers?.get(name)
+      if (text !== undefined) texts.set(renamed[at] ?? name, text)
+      return [renamed[at] ?? name, member]
+    })
+  )
+  const names = orderOf(target, renamed)
+  return names === undefined && texts.size === 0 ? target : setSource(target, { numbers: texts, names })
+}
+
+const unmarkMembers = (object: Record<string, unknown>): unknown => {
+  let numbers: Numbers | undefined
+  let hasMovedName = false
+  for (const name of Object.keys(object)) {
+    const member = object[name]
+    if (name.startsWith(mark)) hasMovedName = true
+    if (typeof member === "object") object[name] = unmark(member)
+    else if (typeof member === "string" && member.startsWith(mark)) {
+      const text = member.slice(mark.length)
+      object[name] = Number(text)
+      numbers = (numbers ?? new Map()).set(name, text)
+    }
+  }
+  if (hasMovedName) return unmarkNames(object, numbers)
+  return numbers === undefined ? object : setSource(object, { numbers, names: undefined })
+}
+
 /** Undoes `markText` in a parsed value. */
 const unmark = (value: unknown): unknown => {
-  if (typeof value !== "object" || value === null) return value
-  const isList = Array.isArray(value)
-  const given = Object.keys(value)
-  const isMarked = !isList && given.some((name) => name.startsWith(mark))
-  const target: object = isMarked ? {} : value
-  const names = isMarked ? given.map((name) => (name.startsWith(mark) ? name.slice(mark.length) : name)) : given
-  let numbers: Map<string | number, string> | undefined
-  for (const [at, from] of given.entries()) {
-    const name = names[at] ?? from
-    const member: unknown = Reflect.get(value, from)
-    let read = member
-    if (typeof member === "string" && member.startsWith(mark)) {
-      const text = member.slice(mark.length)
-      numbers ??= new Map()
-      numbers.set(isList ? at : name, text)
-      read = Number(text)
-    } else if (typeof member === "object") read = unmark(member)
-    if (isMarked || read !== member) define(target, name, read)
-  }
-  const order = isMarked ? orderOf(target, names) : undefined
-  return numbers === undefined && order === undefined ? target : setSource(target, { numbers, names: order })
+  if (Array.isArray(value)) return unmarkItems(value)
+  return Predicate.isRecord(value) ? unmarkMembers(value) : value
 }
 
 /** Thrown by `parseExact`. */

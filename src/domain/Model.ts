@@ -80,6 +80,8 @@ export interface ImageRoute extends RouteBase {
   readonly aspectRatios: ReadonlySet<string>
   /** By `variantKey`, and by resolution. */
   readonly cost: ReadonlyMap<string, NanoUsd>
+  /** In nano-USD per million tokens of reference images, beside `cost`. */
+  readonly imageInputCost?: NanoUsd | undefined
 }
 
 export type SecondsAs = "number" | "text" | "suffixed" | "omitted"

@@ -135,10 +135,7 @@ withLayer(gateway)("the official client with the sandbox's videos", (it) => {
     assertTold(error, badRequest(message))
     const text = yield* calling(() => toFile(Buffer.from("no picture"), "a.png", { type: "image/png" }))
     const unread = yield* thrownBy(() => openai.videos.create({ ...asked, input_reference: text }))
-    assertTold(
-      unread,
-      refusals.unusable("The image is not a complete PNG, JPEG, WebP or GIF.")
-    )
+    assertTold(unread, refusals.unusable("The image is not a complete PNG, JPEG, WebP or GIF."))
   })
 
   it.effect("gets the first video again under its idempotency key", function* () {

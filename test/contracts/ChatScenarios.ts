@@ -2,6 +2,8 @@ import { Effect, type Scope } from "effect"
 import type { ChatAnswer, ChatEvent, ChatRequest, FinishReason, Usage } from "../../src/domain/Chat.ts"
 import type { Route } from "../../src/domain/Model.ts"
 import type { ChatCall } from "../../src/providers/chat/ChatClient.ts"
+import { fitRequest } from "../../src/providers/chat/Fitting.ts"
+import type { WireRules } from "../../src/providers/chat/WireRules.ts"
 import type { OptionsDecoder } from "../../src/providers/client/RouteOptions.ts"
 import type { ChatAdapter, FailureClass } from "../../src/services/routing/Provider.ts"
 import { assert, type Body, effectOf, liveOver } from "../harness/It.ts"
@@ -20,10 +22,18 @@ export const countedSoFar = (usage: Partial<Usage>): ChatEvent => ({ ...counted(
 
 /** A call whose request is encoded without being sent. */
 export const callTo =
-  <Options, Quirks>(wire: ChatWire, decoder: OptionsDecoder<Options>, quirks: Quirks) =>
+  <Options, Quirks>(
+    wire: ChatWire,
+    {
+      decoder,
+      rulesOf
+    }: { readonly decoder: OptionsDecoder<Options>; readonly rulesOf: (options: Options) => WireRules },
+    quirks: Quirks
+  ) =>
   (asked: Partial<ChatRequest>, options: Route["options"] = {}, isStream = false): ChatCall<Options, Quirks> => {
     const route = routeTo(wire, "http://host.test", options)
-    const call = { route, request: request(asked), options: decoder.of(route), isStream, quirks }
+    const given = decoder.of(route)
+    const call = { route, ...fitRequest(request(asked), rulesOf(given)), options: given, isStream, quirks }
     return { ...call, adapted: {}, newId: () => "call_new" }
   }
 

@@ -1,5 +1,6 @@
 import { FastCheck as fc } from "effect"
 import type { Message } from "../../src/domain/Chat.ts"
+import { parseExact } from "../../src/domain/JsonText.ts"
 import * as Pricing from "../../src/domain/Pricing.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { bound, user } from "./PricedChats.ts"
@@ -32,6 +33,20 @@ describe("utf8Bytes", () => {
 describe("promptBound", () => {
   it("counts bytes of text, not characters", () => {
     assert.strictEqual(bound([user("漢漢")]) - bound([user("")]), 6)
+  })
+
+  it("counts tools as they are sent, with each digit of their numbers", () => {
+    const tool = (digits: number) => {
+      const parameters = Object(parseExact(`{"maximum":1.${"0".repeat(digits)}}`, 10))
+      return [{ type: "function" as const, function: { name: "f", parameters } }]
+    }
+    for (const isLarge of [false, true]) {
+      assert.strictEqual(
+        bound([user("")], { tools: tool(501), isLarge }) - bound([user("")], { tools: tool(1), isLarge }),
+        500
+      )
+    }
+    assert.strictEqual(Pricing.jsonTokens(tool(501)) - Pricing.jsonTokens(tool(1)), 500)
   })
 
   it("counts every text that becomes prompt", () => {

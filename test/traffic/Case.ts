@@ -134,7 +134,9 @@ const Sent = Schema.Struct({
   contains: optional(Strings),
   lacks: optional(Strings),
   /** The exact JSON of the value at a path, such as `tools.0.function.parameters`. */
-  exact: optional(Schema.Record({ key: Schema.String, value: Schema.String }))
+  exact: optional(Schema.Record({ key: Schema.String, value: Schema.String })),
+  /** Paths of which all have the same value. */
+  same: optional(Schema.Array(Strings))
 })
 export type Sent = typeof Sent.Type
 
@@ -150,8 +152,8 @@ const Expected = Schema.Struct({
   on: optional(On),
   answer: optional(Answer),
   sent: optional(Sent),
-  /** Nano-USD, tokens at the prices of `Gateway.ts`, or `free`. */
-  charge: optional(Schema.Union(Schema.Literal("free"), Schema.Number, Usage)),
+  /** Nano-USD, tokens at the prices of `Gateway.ts`, `hold` (all of it), or `free`. */
+  charge: optional(Schema.Union(Schema.Literal("free", "hold"), Schema.Number, Usage)),
   cost: optional(Schema.Union(Schema.Number, Usage)),
   notes: optional(Strings),
   lacks_notes: optional(Strings),

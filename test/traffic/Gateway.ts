@@ -1,6 +1,10 @@
 /** `TrafficGateway`: one gateway for all cases, over one host that answers each route as its case says. */
 
 import { Context, Effect, Layer } from "effect"
+import * as Gateway from "../../src/Gateway.ts"
+import { readSettings } from "../../src/Settings.ts"
+import { Catalog } from "../../src/services/catalog/Catalog.ts"
+import { adaptersOf, Providers } from "../../src/services/routing/Providers.ts"
 import { type ChatWire, record } from "../contracts/ChatHosts.ts"
 import * as Served from "../harness/gateway/ServedGateway.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"
@@ -237,18 +241,64 @@ const hosts = (all: ReadonlyArray<Combination>) =>
     })
   ).pipe(Layer.orDie)
 
+/** The catalog's text, and why models are not in it. */
+class TrafficCatalog extends Context.Tag("test/traffic/TrafficCatalog")<
+  TrafficCatalog,
+  { readonly text: string; readonly invalid: ReadonlyMap<string, string> }
+>() {}
+
+/** What the gateway would say of the catalog, by the model at fault. */
+const findInvalid = (text: string, all: ReadonlyArray<Combination>) =>
+  Effect.gen(function* () {
+    const settings = yield* Effect.orDie(readSettings({}))
+    const adapters = adaptersOf(yield* Effect.provide(Providers, Gateway.providers(settings)))
+    const source = { file: "catalog.yaml", text }
+    yield* Catalog.make({ source, environment: credentials, sandbox: false, adapters })
+    return new Map<string, string>()
+  }).pipe(
+    Effect.catchAll(({ problems }) => {
+      const named = problems.map(({ key, message }) => {
+        const model = all[Number(/^models\[(\d+)\]/.exec(key)?.[1])]?.model
+        return [model ?? "", `${key}: ${message}`] as const
+      })
+      return Effect.succeed(new Map(named))
+    })
+  )
+
+/** A case that the catalog refuses fails alone. */
+const catalog = (all: ReadonlyArray<Combination>) =>
+  Layer.effect(
+    TrafficCatalog,
+    Effect.gen(function* () {
+      const { url } = yield* Hosts
+      const invalid = yield* findInvalid(catalogOf(url, all), all)
+      const valid = all.filter(({ model }) => !invalid.has(model))
+      return { text: catalogOf(url, valid), invalid }
+    })
+  )
+
+const credentials = { HOST_KEY: "sk-host" }
+
 /** A customer of the gateway, whose catalog has a model for every combination. */
-export class TrafficGateway extends Context.Tag("test/traffic/TrafficGateway")<TrafficGateway, Served.Customer>() {}
+export class TrafficGateway extends Context.Tag("test/traffic/TrafficGateway")<
+  TrafficGateway,
+  Served.Customer & Pick<TrafficCatalog["Type"], "invalid">
+>() {}
+
+const customer = Effect.all([Served.customer({ nanoUsd: 1_000_000_000_000n, rpm: 1_000_000 }), TrafficCatalog]).pipe(
+  Effect.map(([payer, { invalid }]) => ({ ...payer, invalid }))
+)
 
 export const layer = (all: ReadonlyArray<Combination>) =>
-  Layer.effect(TrafficGateway, Served.customer({ nanoUsd: 1_000_000_000_000n, rpm: 1_000_000 })).pipe(
+  Layer.effect(TrafficGateway, customer).pipe(
     Layer.provideMerge(
       Served.layer(
-        Effect.map(Hosts, ({ url }) => ({
-          catalog: catalogOf(url, all),
-          env: { HOST_KEY: "sk-host", LOG_LEVEL: "none", FETCH_ALLOW: "127.0.0.1" }
+        Effect.map(TrafficCatalog, ({ text }) => ({
+          catalog: text,
+          env: { ...credentials, LOG_LEVEL: "none", FETCH_ALLOW: "127.0.0.1" }
         }))
       )
     ),
+    Layer.provideMerge(catalog(all)),
     Layer.provideMerge(hosts(all))
   )

@@ -111,14 +111,19 @@ interface Tried {
 const sentProblems = (expected: Expected, received: ReadonlyArray<Received>): ReadonlyArray<string> =>
   received.flatMap((request) => {
     const { body, refused, text, wire } = request
-    const { body: wanted, contains = [], exact = {}, lacks = [], reads } = expected.sent ?? {}
-    const texts = Object.keys(exact).length > 0 ? textsIn(text) : new Map<string, string>()
+    const { body: wanted, contains = [], exact = {}, lacks = [], reads, same = [] } = expected.sent ?? {}
+    const texts = Object.keys(exact).length + same.length > 0 ? textsIn(text) : new Map<string, string>()
     const problems = [
       ...refused,
       ...(reads === undefined ? [] : differences(wireOf(wire).understand(request), reads, "sent")),
       ...(wanted === undefined ? [] : differences(body, wanted, "sent")),
       ...contains.filter((part) => !text.includes(part)).map((part) => `sent lacks ${part}`),
       ...lacks.filter((part) => text.includes(part)).map((part) => `sent contains ${part}`),
+      ...same.flatMap(([first = "", ...others]) =>
+        others
+          .filter((path) => texts.get(path) === undefined || texts.get(path) !== texts.get(first))
+          .map((path) => `sent ${path}: ${texts.get(path)}, but ${first}: ${texts.get(first)}`)
+      ),
       ...Object.entries(exact).flatMap(([at, value]) =>
         compact(texts.get(at) ?? "") === compact(value) ? [] : [`sent ${at}: ${texts.get(at)} instead of ${value}`]
       )
@@ -166,6 +171,7 @@ const tryOne = (baseUrl: string, secret: string, one: Combination) =>
 interface Row {
   readonly requestId: string
   readonly charged: string
+  readonly held: string
   readonly cost: string | null
   readonly open: boolean
   readonly notes: ReadonlyArray<string>
@@ -177,6 +183,7 @@ const rowsOf = (ids: ReadonlyArray<string>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => {
     const query = sql<Row>`SELECT r.*, r.cost::text AS cost,
         (SELECT coalesce(-sum(e.amount), 0)::text FROM ledger_entries e WHERE e.hold_id = r.hold_id) AS charged,
+        (SELECT h.amount::text FROM all_holds h WHERE h.id = r.hold_id) AS held,
         EXISTS (SELECT 1 FROM all_holds h WHERE h.id = r.hold_id AND h.state = 'open') AS open
       FROM request_log r WHERE r.request_id = ANY (${[...ids]}::text[])`
     const patience = Schedule.intersect(Schedule.spaced("20 millis"), Schedule.recurs(250))
@@ -194,7 +201,7 @@ const moneyProblems = (
   row: Row | undefined
 ) => {
   if (row === undefined) return ["no row in the log"]
-  const expected = charge === undefined ? undefined : nano(charge)
+  const expected = charge === undefined ? undefined : charge === "hold" ? BigInt(row.held) : nano(charge)
   const expectedCost = cost === undefined || typeof cost === "number" ? cost : Number(nano(cost)) / 2
   const charged = BigInt(row.charged)
   return [
@@ -248,10 +255,12 @@ withLayer(layer(all))("traffic as clients and vendors send it", (it) => {
     function* (given: Case) {
       const combinations = all.filter(({ of }) => of.id === given.id)
       assert.isNotEmpty(combinations, "the case is tried nowhere")
-      const { baseUrl, secret } = yield* TrafficGateway
+      const { baseUrl, invalid, secret } = yield* TrafficGateway
       const { received } = yield* Hosts
       const tried = yield* Effect.forEach(combinations, (one) => tryOne(baseUrl, secret, one), { concurrency: 6 })
       const rows = yield* rowsOf(tried.map(({ requestId }) => requestId))
+      const unserved = combinations.flatMap(({ model }) => invalid.get(model) ?? [])
+      assert.deepStrictEqual(unserved, [], "the catalog refuses its routes")
       const problems = tried.flatMap((one) => problemsOf(one, received(one.one.model), rows))
       if (problems.length > 0) assert.fail(`\n${problems.join("\n")}`)
     }

@@ -60,7 +60,7 @@ const isDetail = isOneOf("auto", "low", "high", "original")
 
 /** A picture of any dialect, whose type is one of `isImageType`; `details`: the values that this dialect documents. */
 export const readImage = (part: JsonObject, path: Path, details: string): Result<ImagePart> => {
-  if (part.type === "image" && isObject(part.source)) return readSource(part, path)
+  if (part.type === "image") return readSource(part, path)
   if (!isAbsent(part.file_id)) return wrongIn(path, "file_id", "is not supported: send the picture in `image_url`")
   const image = part.image_url
   const inner = isObject(image) ? image : { url: image, detail: part.detail }

@@ -10,7 +10,6 @@ import {
   documentEvents,
   endUser,
   Flag,
-  ImageUrl,
   JsonSchema,
   modelOf,
   n,
@@ -23,25 +22,11 @@ import {
   textOr,
   unsupported
 } from "../schema/SharedFields.ts"
-import { CacheMark } from "./CacheControl.ts"
 import { ChatCompletion } from "./CompletionSchema.ts"
+import { ImagePart, marked, RefusalPart, TextPart } from "./PartSchema.ts"
+import { Tool, ToolChoice } from "./ToolSchema.ts"
 
-const Name = matching(/^[a-zA-Z0-9_-]{1,64}$/)
-
-const marked = { cache_control: optional(CacheMark) }
-
-const TextPart = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String, ...marked }).annotations({
-  identifier: "TextPart"
-})
-const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String, ...marked })
-const ImagePart = Schema.Struct({
-  type: Schema.Literal("image_url"),
-  image_url: Schema.Struct({
-    url: ImageUrl,
-    detail: optional(Schema.Literal("auto", "low", "high"))
-  }),
-  ...marked
-}).annotations({ identifier: "ImagePart" })
+const FormatName = matching(/^[a-zA-Z0-9_-]{1,64}$/)
 
 const SystemMessage = Schema.Struct({
   role: Schema.Literal("system", "developer"),
@@ -71,14 +56,27 @@ const CallId = Filled.pipe(
   })
 )
 
-const EarlierToolCall = Schema.Struct({
-  id: CallId,
-  type: optional(Schema.Literal("function")),
-  function: Schema.Struct({
-    name: Filled.pipe(upTo(longestName)),
-    arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
+const CalledFunction = Schema.Struct({
+  name: Filled.pipe(upTo(longestName)),
+  arguments: Schema.String.annotations({ description: "A JSON text, as the model wrote it." })
+})
+const CalledCustom = Schema.Struct({ name: Filled.pipe(upTo(longestName)), input: Schema.String })
+const EarlierToolCall = Schema.Union(
+  Schema.Struct({ id: CallId, type: optional(Schema.Literal("function")), function: CalledFunction }),
+  Schema.Struct({
+    id: CallId,
+    type: optional(Schema.Literal("function")),
+    function: optional(Schema.Null),
+    ...CalledFunction.fields
+  }),
+  Schema.Struct({ id: CallId, type: Schema.Literal("custom"), custom: CalledCustom }),
+  Schema.Struct({
+    id: CallId,
+    type: Schema.Literal("custom"),
+    custom: optional(Schema.Null),
+    ...CalledCustom.fields
   })
-}).annotations({ identifier: "EarlierToolCall" })
+).annotations({ identifier: "EarlierToolCall" })
 
 const AssistantMessage = Schema.Struct({
   role: Schema.Literal("assistant"),
@@ -100,23 +98,6 @@ const ToolMessage = Schema.Struct({
   ...marked
 }).annotations({ identifier: "ToolMessage" })
 
-const Tool = Schema.Struct({
-  type: Schema.Literal("function"),
-  function: Schema.Struct({
-    name: Name,
-    description: optional(Schema.String),
-    parameters: optional(JsonSchema),
-    strict: optional(Schema.Boolean)
-  }),
-  ...marked
-}).annotations({ identifier: "Tool" })
-
-const ToolChoice = Schema.Union(
-  Schema.Literal("auto", "none", "required"),
-  Schema.Struct({ type: Schema.Literal("auto", "none", "required") }),
-  Schema.Struct({ type: Schema.Literal("function"), function: Schema.Struct({ name: Name }) })
-)
-
 const ResponseFormat = Schema.Union(
   Schema.Struct({ type: Schema.Literal("text") }),
   Schema.Struct({
@@ -127,7 +108,7 @@ const ResponseFormat = Schema.Union(
   Schema.Struct({
     type: Schema.Literal("json_schema"),
     json_schema: Schema.Struct({
-      name: Name,
+      name: FormatName,
       description: optional(Schema.String),
       schema: optional(JsonSchema),
       strict: optional(Schema.Boolean)
@@ -182,8 +163,8 @@ export const ChatCompletionRequest = Schema.Struct({
   functions: unsupported("use `tools`"),
   function_call: unsupported("use `tool_choice`"),
   stop: optional(Stop, "Generation stops before any of these texts."),
-  tools: optional(Schema.Array(Tool), "Functions that the model may call. Not every model has tools."),
-  tool_choice: optional(ToolChoice, "Whether the model may or must call a function, or which one of `tools`."),
+  tools: optional(Schema.Array(Tool), "Tools that the model may call. Not every model has tools."),
+  tool_choice: optional(ToolChoice, "Whether the model may or must call a tool, or which of `tools`."),
   response_format: optional(ResponseFormat, "Makes the answer JSON, or JSON of a schema. Not every model can."),
   prompt_cache_key: optional(CacheKey, "The same for requests that share a long beginning, which vendors may cache."),
   prompt_cache_retention: optional(Retention, "How long a vendor that has the choice keeps a cached prompt."),

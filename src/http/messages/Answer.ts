@@ -8,6 +8,7 @@ import {
   type Usage,
   unsigned
 } from "../../domain/Chat.ts"
+import { keepSource } from "../../domain/JsonSource.ts"
 import { parseExact } from "../../domain/JsonText.ts"
 import { isObject, type JsonObject } from "../body/Guards.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
@@ -130,5 +131,6 @@ const translate = ({ id, model }: AnswerName, request: ChatRequest, answer: Chat
 export const messageJson = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): object => {
   const { native } = answer
   if (native === undefined) return translate(name, request, answer, usage)
-  return { ...native, id: name.id, model: name.model, usage: billedUsage(native.usage, usage) }
+  const { id, model } = name
+  return keepSource(native, { ...native, id, model, usage: billedUsage(native.usage, usage) })
 }

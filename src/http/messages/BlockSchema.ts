@@ -1,6 +1,7 @@
 import { Schema } from "effect"
 import { readCallId } from "../../domain/Chat.ts"
-import { Filled, isWithin, matching, optional } from "../../domain/Constraints.ts"
+import { Filled, isWithin, optional } from "../../domain/Constraints.ts"
+import { ImageSource } from "../chat/PartSchema.ts"
 import { longestName } from "../chat/Schema.ts"
 import { AnyObject, otherThan, textOr } from "../schema/SharedFields.ts"
 
@@ -13,15 +14,14 @@ const CacheControl = Schema.Struct({
 })
 export const mark = { cache_control: optional(CacheControl) }
 
-export const TextBlock = Schema.Struct({ type: Schema.Literal("text"), text: Schema.String, ...mark }).annotations({
-  identifier: "MessagesTextBlock"
-})
+export const TextBlock = Schema.Struct({
+  type: Schema.Literal("text", "input_text", "output_text"),
+  text: Schema.String,
+  ...mark
+}).annotations({ identifier: "MessagesTextBlock" })
 const ImageBlock = Schema.Struct({
   type: Schema.Literal("image"),
-  source: Schema.Union(
-    Schema.Struct({ type: Schema.Literal("base64"), media_type: matching(/^image\/[a-zA-Z0-9.+-]+$/), data: Filled }),
-    Schema.Struct({ type: Schema.Literal("url"), url: Filled })
-  ),
+  source: ImageSource,
   ...mark
 }).annotations({ identifier: "MessagesImageBlock" })
 
@@ -49,9 +49,20 @@ const SearchResultBlock = Schema.Struct({
   ...mark
 }).annotations({ identifier: "MessagesSearchResultBlock" })
 
+const ToolReferenceBlock = Schema.Struct({
+  type: Schema.Literal("tool_reference"),
+  tool_name: Filled,
+  ...mark
+}).annotations({
+  identifier: "MessagesToolReferenceBlock",
+  description: "A tool that a search of the client found; its name is a text on routes of other APIs."
+})
+
 const OtherBlock = Schema.Struct({
   type: otherThan(
     "text",
+    "input_text",
+    "output_text",
     "image",
     "document",
     "search_result",
@@ -59,11 +70,13 @@ const OtherBlock = Schema.Struct({
     "redacted_thinking",
     "tool_use",
     "tool_result",
+    "tool_reference",
     "container_upload"
   )
 }).annotations({
   identifier: "MessagesOtherBlock",
-  description: "Any other block: passed on to a route that speaks this API, left out elsewhere."
+  description:
+    "Any other block: passed on to a route that speaks this API. Elsewhere the blocks of a host's own tools in an assistant's turn are left out; any other is a 400."
 })
 
 const ThinkingBlock = Schema.Struct({
@@ -94,7 +107,9 @@ const ToolResultBlock = Schema.Struct({
   content: optional(
     Schema.Union(
       Schema.String,
-      Schema.Array(Schema.Union(TextBlock, ImageBlock, DocumentBlock, SearchResultBlock, OtherBlock))
+      Schema.Array(
+        Schema.Union(TextBlock, ImageBlock, DocumentBlock, SearchResultBlock, ToolReferenceBlock, OtherBlock)
+      )
     )
   ),
   is_error: optional(Schema.Boolean),
@@ -103,7 +118,17 @@ const ToolResultBlock = Schema.Struct({
 
 export const UserTurn = Schema.Struct({
   role: Schema.Literal("user"),
-  content: textOr(Schema.Union(TextBlock, ImageBlock, DocumentBlock, SearchResultBlock, ToolResultBlock, OtherBlock))
+  content: textOr(
+    Schema.Union(
+      TextBlock,
+      ImageBlock,
+      DocumentBlock,
+      SearchResultBlock,
+      ToolResultBlock,
+      ToolReferenceBlock,
+      OtherBlock
+    )
+  )
 }).annotations({ identifier: "MessagesUserTurn" })
 export const AssistantTurn = Schema.Struct({
   role: Schema.Literal("assistant"),

@@ -27,8 +27,7 @@ const typeOf = ({ error: { code, type } }: Envelope): MessagesErrorType => {
 
 export const messagesFields: FieldNames = {
   reasoning_effort: "thinking",
-  response_format: "output_config.format",
-  web_search: "tools"
+  response_format: "output_config.format"
 }
 
 export const messagesError = (body: Envelope, reason: string | undefined, requestId?: string): MessagesError => {

@@ -52,13 +52,25 @@ const passedOn = ["anthropic-beta", "anthropic-version"] as const
 /** Fields that add nothing to a prompt. */
 const promptless: ReadonlySet<string> = new Set([...Object.keys(MessagesRequest.fields), "context_management"])
 
-const nativeOf = (body: JsonObject, headers: IncomingHttpHeaders, share: NativeShare): NativeRequest => {
+const nativeOf = (
+  body: JsonObject,
+  headers: IncomingHttpHeaders,
+  share: NativeShare,
+  effort: ReasoningEffort | undefined
+): NativeRequest => {
   for (const name in body) if (!promptless.has(name)) share.add(body[name])
   const sent = passedOn.flatMap((name) => {
     const value = headers[name]
     return typeof value === "string" ? [[name, value] as const] : []
   })
-  return { dialect: "messages", body, headers: Object.fromEntries(sent), extraTokens: share.tokens, only: share.only }
+  return {
+    dialect: "messages",
+    body,
+    headers: Object.fromEntries(sent),
+    extraTokens: share.tokens,
+    effort,
+    only: share.only
+  }
 }
 
 /** Caches up to the last block, as the field of the whole request says. */
@@ -87,7 +99,7 @@ const readRequest = (body: typeof Body.Type, json: JsonObject, headers: Incoming
   return {
     model,
     messages: markLast(messages, json),
-    native: nativeOf(json, headers, share),
+    native: nativeOf(json, headers, share, efforts.get(config?.effort ?? "")),
     effortIsHint: true,
     stream: body.stream ?? false,
     includeUsage: true,

@@ -6,8 +6,7 @@ export const responsesFields: FieldNames = {
   messages: "input",
   max_tokens: "max_output_tokens",
   reasoning_effort: "reasoning",
-  response_format: "text.format",
-  web_search: "tools"
+  response_format: "text.format"
 }
 
 /** Says why the provider refused a request: agents recover by it. */

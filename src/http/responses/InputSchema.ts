@@ -1,21 +1,16 @@
 import { Schema } from "effect"
-import { described, Filled, optional, upTo } from "../../domain/Constraints.ts"
+import { Filled, optional, upTo } from "../../domain/Constraints.ts"
+import { imagePart } from "../chat/PartSchema.ts"
 import { longestName } from "../chat/Schema.ts"
-import { ImageUrl, otherThan, textOr } from "../schema/SharedFields.ts"
+import { otherThan, textOr } from "../schema/SharedFields.ts"
 import { Tools } from "./ToolSchema.ts"
 
 const TextPart = Schema.Struct({
   type: Schema.Literal("input_text", "output_text", "text"),
   text: Schema.String
 }).annotations({ identifier: "ResponsesTextPart" })
+const ImagePart = imagePart({}).annotations({ identifier: "ResponsesImagePart" })
 const RefusalPart = Schema.Struct({ type: Schema.Literal("refusal"), refusal: Schema.String })
-const ImagePart = Schema.Struct({
-  type: Schema.Literal("input_image"),
-  image_url: ImageUrl,
-  detail: optional(Schema.Literal("auto", "low", "high", "original")),
-  file_id: described(Schema.Null, "Not supported: send the picture in `image_url`.")
-}).annotations({ identifier: "ResponsesImagePart" })
-
 const message = { type: optional(Schema.Literal("message")) }
 
 const SystemMessage = Schema.Struct({
@@ -82,7 +77,8 @@ const OtherItem = Schema.Struct({
   )
 }).annotations({
   identifier: "ResponsesOtherItem",
-  description: "Any other item: passed on to a route that speaks this API, left out elsewhere."
+  description:
+    "Any other item: passed on to a route that speaks this API. Elsewhere the items of a host's own tools are left out; any other is a 400."
 })
 
 const StoredReasoning = Schema.Struct({

@@ -1,5 +1,6 @@
 import type { ChatAnswer, ChatRequest, Citation, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import { callIdOnWire, unsigned } from "../../domain/Chat.ts"
+import { keepSource } from "../../domain/JsonSource.ts"
 import { isArray, isObject, type JsonObject } from "../body/Guards.ts"
 import { cacheUseJson, citationFields, toolUseJson } from "../chat/ChatAnswer.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
@@ -134,14 +135,15 @@ const outputOf = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, st
 }
 
 /** A host's own answer, under our names, with what is billed. */
-export const nativeResponse = (answer: JsonObject, { id, model }: AnswerName, usage?: Usage): JsonObject => ({
-  ...answer,
-  id,
-  model,
-  ...(isObject(answer.usage) || usage !== undefined
-    ? { usage: { ...reportedUsage(answer.usage), ...(usage && usageJson(usage)) } }
-    : undefined)
-})
+export const nativeResponse = (answer: JsonObject, { id, model }: AnswerName, usage?: Usage): JsonObject =>
+  keepSource(answer, {
+    ...answer,
+    id,
+    model,
+    ...(isObject(answer.usage) || usage !== undefined
+      ? { usage: { ...reportedUsage(answer.usage), ...(usage && usageJson(usage)) } }
+      : undefined)
+  })
 
 export const responseJson = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, usage: Usage): JsonObject => {
   if (answer.native !== undefined) return nativeResponse(answer.native, name, usage)

@@ -196,8 +196,19 @@ const find = HttpApiEndpoint.get("find", "/videos/:id")
 
 const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .setPath(Schema.Struct({ id: Id }))
+  .setUrlParams(
+    Schema.Struct({
+      variant: parameter(
+        "variant",
+        Schema.Literal("video"),
+        "must be video: there are no thumbnails and no spritesheets",
+        "Only `video`, the default."
+      )
+    })
+  )
   .addSuccess(HttpApiSchema.Empty(302).annotations({ description: "The mp4 is at `location`, the video's `url`." }))
   .addError(ReadErrors)
+  .addError(WrongQuery)
   .addError(NotCompleted)
   .addError(NoSuchVideo)
   .annotateContext(OpenApi.annotations({ identifier: "getVideoContent", summary: "Download a video" }))

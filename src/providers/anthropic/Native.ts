@@ -1,13 +1,18 @@
 import { Predicate } from "effect"
-import { type NativeRequest, unsigned } from "../../domain/Chat.ts"
+import type { NativeRequest } from "../../domain/Chat.ts"
 import type { Route } from "../../domain/Model.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
-import { chargedByHosts, inlinesImages, replaceCallId } from "../chat/Messages.ts"
+import { chargedByHosts, inlinesImages } from "../chat/Messages.ts"
+import { fitNativeTool } from "../chat/ToolFitting.ts"
+import { isFitting } from "../chat/ToolNames.ts"
+import type { NameRule } from "../chat/WireRules.ts"
 import { asCount, asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
 import { keepHarmless } from "./Betas.ts"
 import { markNative } from "./NativeMarks.ts"
+import { encodeNativeTurns, encodeTexts, isClientTool } from "./NativeTurns.ts"
 import type { Options } from "./Options.ts"
 import { minAnswer, minBudget, type Quirks } from "./Request.ts"
+import { rulesOf } from "./Rules.ts"
 
 type Body = NativeRequest["body"]
 type Call = ChatCall<Options, Quirks>
@@ -31,10 +36,7 @@ const refused = [
   "workspace_id"
 ]
 
-/** Tools that run at the client, or cost nothing but their tokens. */
-const clientTool = /^(custom$|(bash|text_editor|computer|computer_toolset|browser_toolset|memory|tool_search_tool)_)/
 const searchTool = /^web_search_/
-const thoughts: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"])
 
 /** What a host's own tool has found is one block. */
 function* blocksIn(content: unknown): Generator<Fields> {
@@ -50,9 +52,15 @@ function* blocksOf({ messages, system }: Body): Generator<Fields> {
   for (const { content } of asRecords(messages)) yield* blocksIn(content)
 }
 
+const isCustom = ({ type }: Fields): boolean => (type ?? "custom") === "custom"
+
+/** The translated request has others in their place, which the answer turns back. */
+const hasFittingNames = ({ tools }: Body, rule: NameRule): boolean =>
+  asRecords(tools).every((tool) => !isCustom(tool) || isFitting(asText(tool.name), rule))
+
 /** Stored files are the operator's, and an unknown one would look like the route's fault. */
 const accepts = (body: Body, route: Route, options: Options): boolean => {
-  if (options.native === false) return false
+  if (options.native === false || !hasFittingNames(body, rulesOf(options).toolName)) return false
   const inlines = inlinesImages(route)
   for (const { source, type } of blocksOf(body)) {
     const kind = asFields(source).type
@@ -61,57 +69,21 @@ const accepts = (body: Body, route: Route, options: Options): boolean => {
   return true
 }
 
-const isClientTool = ({ type }: Fields): boolean => clientTool.test(asText(type) || "custom")
-
-const keepTool = (tool: Fields, { maxWebSearches = 1, webSearch }: Call["request"]): ReadonlyArray<Fields> => {
-  if (isClientTool(tool)) return [tool]
+const keepTool = (tool: Fields, { options, request }: Call): ReadonlyArray<Fields> => {
+  if (isClientTool(tool)) return [isCustom(tool) ? fitNativeTool(tool, "input_schema", rulesOf(options)) : tool]
+  const { maxWebSearches = 1, webSearch } = request
   if (!webSearch || !searchTool.test(asText(tool.type))) return []
   return [{ ...tool, max_uses: Math.min(asCount(tool.max_uses) || maxWebSearches, maxWebSearches) }]
 }
 
-const toolFields = ({ tool_choice, tools }: Body, request: Call["request"]): Fields => {
-  const all = asRecords(tools).flatMap((tool) => keepTool(tool, request))
+const toolFields = ({ tool_choice, tools }: Body, call: Call): Fields => {
+  const all = asRecords(tools).flatMap((tool) => keepTool(tool, call))
   const search = all.find((tool) => !isClientTool(tool))
   const kept = all.filter((tool) => tool === search || isClientTool(tool))
   if (kept.length === 0) return {}
   const { name } = asFields(tool_choice)
   const isKept = name === undefined || kept.some((tool) => tool.name === name)
   return { tools: kept, ...(tool_choice !== undefined && isKept && { tool_choice }) }
-}
-
-/** The vendor's pattern; a call of another vendor, before a failover, may have any id. */
-const callId = (id: unknown): unknown =>
-  typeof id === "string" && !/^[a-zA-Z0-9_-]{1,64}$/.test(id) ? replaceCallId(id) : id
-
-const encodeBlock = (block: Fields): ReadonlyArray<Fields> => {
-  switch (block.type) {
-    case "thinking":
-      return block.signature === unsigned ? [] : [block]
-    case "tool_use":
-      return [{ ...block, id: callId(block.id) }]
-    case "tool_result":
-      return [{ ...block, tool_use_id: callId(block.tool_use_id) }]
-    case "tool_addition": {
-      const { definition, type } = asFields(block.tool)
-      return type === "tool_reference" || (definition !== undefined && isClientTool(asFields(definition)))
-        ? [block]
-        : []
-    }
-    case "compaction":
-      return [without(block, ["tool_changes"])]
-    default:
-      return [block]
-  }
-}
-
-const encodeMessage = (message: unknown, keepsThoughts: boolean): ReadonlyArray<unknown> => {
-  const { content } = asFields(message)
-  if (!Array.isArray(content)) return [message]
-  const kept = content.flatMap((block): ReadonlyArray<unknown> => {
-    if (typeof block !== "object" || block === null) return [block]
-    return !keepsThoughts && thoughts.has(asFields(block).type) ? [] : encodeBlock(asFields(block))
-  })
-  return kept.length === 0 && content.length > 0 ? [] : [{ ...asFields(message), content: kept }]
 }
 
 /** A budget has to stay below a cap that the gateway lowered. */
@@ -131,7 +103,14 @@ const editsOf = (management: unknown, isThinkingOff: boolean): Fields | undefine
   return edits.length === 0 ? undefined : { ...asFields(management), edits }
 }
 
-const encode = ({ isStream, options, quirks, request, route }: Call, body: Body): object => {
+/** With the nearest effort that the model has, or without one. */
+const fitEffort = (config: unknown, effort: NativeRequest["effort"]): Fields => {
+  if (effort === undefined || !Predicate.isRecord(config)) return {}
+  return { output_config: effort === "none" ? without(config, ["effort"]) : { ...config, effort } }
+}
+
+const encode = (call: Call, body: Body): object => {
+  const { isStream, options, quirks, request, route } = call
   const given = Predicate.isRecord(body.thinking) ? body.thinking : undefined
   const thinking = given && quirks.thinking ? thinkingWithin(given, body, request.maxTokens) : undefined
   const isOff = !quirks.thinking || (given !== undefined && thinking === undefined)
@@ -140,12 +119,14 @@ const encode = ({ isStream, options, quirks, request, route }: Call, body: Body)
     ...without(body, [...refused, "context_management", "stream", "thinking", "tool_choice", "tools"]),
     model: route.model,
     max_tokens: request.maxTokens,
+    ...fitEffort(body.output_config, request.native?.effort),
     ...(body.service_tier !== undefined && { service_tier: "standard_only" }),
     ...(isStream && { stream: true }),
     ...(thinking && { thinking }),
     ...(context_management && { context_management }),
-    ...toolFields(body, request),
-    messages: asList(body.messages).flatMap((message) => encodeMessage(message, quirks.thinking))
+    ...toolFields(body, call),
+    ...(Array.isArray(body.system) && { system: encodeTexts(body.system) }),
+    messages: encodeNativeTurns(body.messages, rulesOf(options), quirks.thinking)
   }
   return markNative(encoded, options, request)
 }

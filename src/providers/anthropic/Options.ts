@@ -1,5 +1,6 @@
 import { identity, Schema } from "effect"
 import type { Feature } from "../../domain/Model.ts"
+import { fitOptions } from "../chat/WireRules.ts"
 import { makeOptions, oneOf, optional, withDefault } from "../client/RouteOptions.ts"
 
 export const Options = Schema.Struct({
@@ -12,7 +13,8 @@ export const Options = Schema.Struct({
   native: optional(Schema.Boolean),
   /** The categories of refusals before any output that the vendor charges for; `none` is that of one without a category. */
   billed_refusals: optional(Schema.Array(Schema.NonEmptyString)),
-  cache: withDefault(oneOf("manual", "auto"), "manual")
+  cache: withDefault(oneOf("manual", "auto"), "manual"),
+  ...fitOptions
 })
 export type Options = typeof Options.Type
 

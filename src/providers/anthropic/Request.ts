@@ -2,6 +2,7 @@ import type { ChatRequest, Message, Part, TextPart } from "../../domain/Chat.ts"
 import { cacheMarks, type FindMark, type Marked, markField, markLast, noMarks } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import { parseArguments } from "../chat/Messages.ts"
+import { isBlank } from "../chat/Turns.ts"
 import { withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
@@ -28,9 +29,6 @@ interface Turn {
   readonly role: "user" | "assistant"
   readonly content: Array<Block>
 }
-
-/** This wire refuses white space alone. */
-const isBlank = (text: string): boolean => text.trim() === ""
 
 const encodeTexts = (
   content: string | ReadonlyArray<TextPart> | null,
@@ -64,24 +62,7 @@ const encodePart = (part: Part, markOf: FindMark): Array<TextBlock | ImageBlock>
     ? encodeTexts([part], markOf)
     : [{ ...encodeImage(part.image_url.url), ...markField(markOf(part)) }]
 
-/** Other vendors' ids may be too long, hold other characters, or repeat. */
-const makeCallIds = () => {
-  const seen = new Set<string>()
-  const unanswered = new Map<string, Array<string>>()
-  return {
-    ofCall: (id: string): string => {
-      const own = /^[a-zA-Z0-9_-]{1,64}$/.test(id) && !seen.has(id) ? id : `toolu_replaced_${seen.size}`
-      seen.add(own)
-      const others = unanswered.get(id)
-      if (others === undefined) unanswered.set(id, [own])
-      else others.push(own)
-      return own
-    },
-    ofResult: (id: string): string => unanswered.get(id)?.shift() ?? id
-  }
-}
-
-const encodeBlocks = (message: Message, ids: ReturnType<typeof makeCallIds>, markOf: FindMark): Array<Block> => {
+const encodeBlocks = (message: Message, markOf: FindMark): Array<Block> => {
   switch (message.role) {
     case "system":
       return []
@@ -91,15 +72,14 @@ const encodeBlocks = (message: Message, ids: ReturnType<typeof makeCallIds>, mar
         : message.content.flatMap((part) => encodePart(part, markOf))
     case "tool": {
       const content = encodeTexts(message.content)
-      const id = ids.ofResult(message.tool_call_id)
       const ofParts =
         typeof message.content === "string" ? undefined : message.content.flatMap((part) => markOf(part) ?? [])
       const fields = { ...(content.length === 0 ? undefined : { content }), ...markField(ofParts?.at(-1)) }
-      return [{ type: "tool_result", tool_use_id: id, ...fields }]
+      return [{ type: "tool_result", tool_use_id: message.tool_call_id, ...fields }]
     }
     default: {
       const calls = (message.tool_calls ?? []).map(({ id, function: { arguments: text, name } }): Block => {
-        return { type: "tool_use", id: ids.ofCall(id), name, input: parseArguments(text) }
+        return { type: "tool_use", id, name, input: parseArguments(text) }
       })
       return [...encodeTexts(message.content, markOf), ...calls]
     }
@@ -112,29 +92,17 @@ const isResult = ({ type }: Block): boolean => type === "tool_result"
 const orderResults = (content: Array<Block>): Array<Block> =>
   content.some(isResult) ? [...content.filter(isResult), ...content.filter((block) => !isResult(block))] : content
 
-/** A prefilled turn must not end in white space. */
-const trimEnd = (content: Array<Block>): Array<Block> =>
-  content.map((block, at) =>
-    block.type === "text" && at === content.length - 1 ? { ...block, text: block.text.trimEnd() } : block
-  )
-
 const encodeTurns = (messages: ReadonlyArray<Message>, markOf: FindMark): Array<Turn> => {
-  const ids = makeCallIds()
   const turns: Array<Turn> = []
   for (const message of messages) {
-    const content = markLast(encodeBlocks(message, ids, markOf), markOf(message))
+    const content = markLast(encodeBlocks(message, markOf), markOf(message))
     if (content.length === 0) continue
     const role = message.role === "assistant" ? "assistant" : "user"
     const last = turns.at(-1)
     if (last?.role === role) last.content.push(...content)
     else turns.push({ role, content })
   }
-  const ordered = turns.map(({ content, role }, at): Turn => {
-    if (role === "user") return { role, content: orderResults(content) }
-    return { role, content: at === turns.length - 1 ? trimEnd(content) : content }
-  })
-  // This wire has no conversation that opens with the model's turn.
-  return ordered[0]?.role === "assistant" ? [{ role: "user", content: encodeTexts(".") }, ...ordered] : ordered
+  return turns.map(({ content, role }) => ({ role, content: role === "user" ? orderResults(content) : content }))
 }
 
 /** At least one turn is required: without any, the system's text is the user's. */
@@ -155,6 +123,13 @@ const choiceOf = ({ parallelToolCalls, toolChoice }: ChatRequest) => {
   return toolChoice === "auto" || parallelToolCalls === false ? { type: "auto" as const, ...parallel } : undefined
 }
 
+type ObjectRoot = { readonly type: "object" } & Readonly<Record<string, unknown>>
+
+const isObjectRoot = (schema: Readonly<Record<string, unknown>>): schema is ObjectRoot => schema.type === "object"
+
+const encodeSchema = (schema: Readonly<Record<string, unknown>> = {}): ObjectRoot =>
+  isObjectRoot(schema) ? schema : { ...schema, type: "object" }
+
 /** Calls of earlier turns need their tools defined, even where none may be called. */
 const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: FindMark) => {
   const search = request.webSearch ? [{ ...searchTool, ...withoutUndefined({ max_uses: request.maxWebSearches }) }] : []
@@ -162,15 +137,15 @@ const toolFields = (request: ChatRequest, turns: ReadonlyArray<Turn>, markOf: Fi
   if (request.webSearch && (request.tools.length === 0 || request.toolChoice === "none")) return { tools: search }
   if (request.tools.length > 0) {
     const tools = request.tools.map((tool) => {
-      const { description, name, parameters } = tool.function
-      const schema = { ...parameters, type: "object" as const }
-      return { name, ...withoutUndefined({ description }), input_schema: schema, ...markField(markOf(tool)) }
+      const { description, name, parameters, strict } = tool.function
+      const fields = withoutUndefined({ description, strict: strict === true ? true : undefined })
+      return { name, ...fields, input_schema: encodeSchema(parameters), ...markField(markOf(tool)) }
     })
     return { tools: [...tools, ...search], ...withoutUndefined({ tool_choice: choiceOf(request) }) }
   }
   const names = turns.flatMap(({ content }) => content.flatMap((block) => ("name" in block ? [block.name] : [])))
   if (names.length === 0) return {}
-  const tools = [...new Set(names)].map((name) => ({ name, input_schema: { type: "object" as const } }))
+  const tools = [...new Set(names)].map((name) => ({ name, input_schema: encodeSchema() }))
   return { tools, tool_choice: { type: "none" as const } }
 }
 

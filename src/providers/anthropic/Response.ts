@@ -20,8 +20,7 @@ const noCategory = "none"
 
 /** The vendor charges nothing for a refusal before any output, except for the categories that the route names. */
 export const isUnbilledRefusal = (details: unknown, usage: Usage | undefined, { billed_refusals }: Options): boolean =>
-  (usage?.completion ?? 0) === 0 &&
-  billed_refusals?.includes(asText(asFields(details).category) || noCategory) !== true
+  (usage?.completion ?? 0) === 0 && billed_refusals?.includes(asText(asFields(details).category) || noCategory) !== true
 
 /** The three counts of the prompt are disjoint on this wire. */
 export const decodeUsage = (usage: unknown): Usage | undefined => {

@@ -4,10 +4,12 @@ import { native, nativeHeaders } from "./Native.ts"
 import { features, type Options, options } from "./Options.ts"
 import { encodeRequest, forcesTool, isCountable, ownStops, type Quirks, thinkingOf } from "./Request.ts"
 import { decodeAnswer, decodeFailure, decodeUsage, errorIn, refusesThinking } from "./Response.ts"
+import { rulesOf } from "./Rules.ts"
 import { makeDecoder } from "./Stream.ts"
 
 export const make = makeChatProvider<Options, Quirks>("anthropic", {
   options,
+  rules: rulesOf,
   features,
   inlines: inlinesImages,
   // Leaving the choice to the model would change the request's meaning.

@@ -1,7 +1,7 @@
 import { Effect, Either, type Scope } from "effect"
-import type { ChatAnswer, ChatRequest, NativeRequest, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
-import type { ProviderAccount, Route } from "../../domain/Model.ts"
+import type { Route } from "../../domain/Model.ts"
 import type {
   ChatAdapter,
   ChatPull,
@@ -15,77 +15,18 @@ import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpe
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asFields, type Fields, jsonBody, parseAnswer, parseJson, pick } from "../client/Json.ts"
 import { withReason } from "../client/Reason.ts"
-import type { OptionsDecoder } from "../client/RouteOptions.ts"
 import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
 import { collect, decodeSafely, failWith, isEventStream, isSuccess } from "../client/UpstreamResponse.ts"
 import { eventsOf } from "./Answer.ts"
-import { type ChatDecoder, chatPull, chatPullOf } from "./ChatStream.ts"
-import { keepNative, type NativeFields, withNativeEvents } from "./NativeEvents.ts"
+import type { ChatCall, ChatFormat } from "./ChatFormat.ts"
+import { chatPull, chatPullOf } from "./ChatStream.ts"
+import { fitRequest } from "./Fitting.ts"
+import { keepNative, withNativeEvents } from "./NativeEvents.ts"
 import { cutAnswer, cutPull } from "./StopSequences.ts"
+import { declinesFormat } from "./ToolFitting.ts"
+import { renameAnswer, renamePull } from "./ToolNames.ts"
 
-export interface ChatCall<Options, Quirks = {}> {
-  readonly route: Route
-  readonly request: ChatRequest
-  /** Where the client's own body is sent. */
-  readonly native?: NativeRequest | undefined
-  readonly options: Options
-  readonly isStream: boolean
-  readonly quirks: Quirks
-  /** The quirks that this call has discovered. */
-  readonly adapted: Partial<Quirks>
-  readonly newId: () => string
-}
-
-export interface Adaptation<Quirks> {
-  readonly changes: Partial<Quirks>
-  /** Later requests of the route are encoded so from the start. */
-  readonly isLasting: boolean
-}
-
-/** A wire that is also a way in: bodies written for it are sent as the client wrote them. */
-export interface NativeFormat<Options, Quirks> extends NativeFields {
-  readonly dialect: NativeRequest["dialect"]
-  /** False: the translated request is sent. */
-  readonly accepts: (body: NativeRequest["body"], route: Route, options: Options) => boolean
-  readonly encode: (call: ChatCall<Options, Quirks>, body: NativeRequest["body"]) => object
-  /** How the host counts a prompt, at no charge. */
-  readonly counting?: {
-    readonly path: string
-    /** Fields of the encoded body that are counted. */
-    readonly fields: ReadonlyArray<string>
-    readonly decode: (body: Fields) => number
-  }
-}
-
-/** `Quirks`: differences between hosts, or accounts, of this wire. */
-interface ChatFormat<Options, Quirks extends object = {}>
-  extends Pick<ChatAdapter, "features" | "inlines" | "declines"> {
-  readonly options: OptionsDecoder<Options>
-  readonly unencodable?: (request: ChatRequest) => string | undefined
-  readonly endpoint: (call: ChatCall<Options, Quirks>) => Pick<UpstreamRequest, "path" | "authorization" | "headers">
-  readonly encode: (call: ChatCall<Options, Quirks>) => object
-  readonly native?: NativeFormat<Options, Quirks>
-  /** Left: what breaks the protocol. */
-  readonly decode: (
-    body: unknown,
-    call: ChatCall<Options, Quirks>
-  ) => Either.Either<ChatAnswer, string | ProviderFailure>
-  readonly decoder: (
-    call: ChatCall<Options, Quirks>,
-    body: UpstreamRequest["body"],
-    failureIn: (error: Fields) => ProviderFailure
-  ) => ChatDecoder
-  /** The error in a body or event of a good status. */
-  readonly errorIn: (body: Fields) => Fields | undefined
-  /** What a body or an event counts that has an error. */
-  readonly usageIn: (body: Fields, call: ChatCall<Options, Quirks>) => Usage | undefined
-  readonly decodeFailure?: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
-  readonly quirks: (options: Options) => Quirks
-  /** Undefined where the encoding is not what was refused. */
-  readonly adapt?: (call: ChatCall<Options, Quirks>, refusal: UpstreamResponse) => Adaptation<Quirks> | undefined
-  /** Stop sequences that the gateway cuts at itself. */
-  readonly ownStops?: (request: ChatRequest, options: Options) => ReadonlyArray<string>
-}
+export type { Adaptation, ChatCall, NativeFormat } from "./ChatFormat.ts"
 
 /** A host may answer a stream's request in one piece. */
 export const makeChatAdapter = <Options, Quirks extends object>(
@@ -119,7 +60,8 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       const options = format.options.of(route)
       const quirks = learnt.get(route) ?? format.quirks(options)
       const native = nativeOf(route, request, options)
-      return Effect.succeed(encode({ route, request, native, options, isStream, quirks, adapted: {}, newId }))
+      const fitted = native === undefined ? fitRequest(request, format.rules(options)) : { request, names: undefined }
+      return Effect.succeed(encode({ route, ...fitted, native, options, isStream, quirks, adapted: {}, newId }))
     }
 
     const remember = ({ options, route }: Call, changes: Partial<Quirks>) => {
@@ -165,7 +107,10 @@ export const makeChatAdapter = <Options, Quirks extends object>(
             spend(typeof wrong === "string" ? protocolFailure(route.provider, response.status, wrong) : wrong)
           ),
         onRight: (answer) =>
-          Effect.succeed({ ...cutAnswer(answer, stopsOf(call)), ...keepNative(call, format.native, fields) })
+          Effect.succeed({
+            ...renameAnswer(cutAnswer(answer, stopsOf(call)), call.names),
+            ...keepNative(call, format.native, fields)
+          })
       })
     }
 
@@ -187,7 +132,12 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         protocol: (what) => protocolFailure(call.route.provider, 200, what),
         defect: (thrown) => decodingFailure(call.route.provider, 200, thrown)
       })
-      return Effect.map(events, (pull) => cutPull(pull, stopsOf(call), () => decoder.isCountable?.() === true))
+      return Effect.map(events, (pull) =>
+        renamePull(
+          cutPull(pull, stopsOf(call), () => decoder.isCountable?.() === true),
+          call.names
+        )
+      )
     }
 
     const send = (encoded: Encoded, attempt?: CurrentAttempt): Effect.Effect<ChatAnswer, ProviderFailure> =>
@@ -232,7 +182,11 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     return {
       features: format.features,
       inlines: format.inlines,
-      declines: format.declines,
+      declines: (route, request) =>
+        format.declines?.(route, request) ??
+        (declinesFormat(request.responseFormat, format.rules(format.options.of(route)))
+          ? "response_format"
+          : undefined),
       acceptsNative: (route, native) =>
         native.dialect === format.native?.dialect &&
         format.native.accepts(native.body, route, format.options.of(route)),

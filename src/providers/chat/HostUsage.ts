@@ -115,5 +115,8 @@ export const unexplainedIn = (counts: HostCounts, isHidden = false): Unread | un
   const { completion, prompt, total } = counts
   const { unexplained } = explain(counts, isHidden)
   if (unexplained === 0 || (isHidden && prompt > 0)) return undefined
-  return { part: "usage", detail: `${total} tokens in all, ${prompt} of the prompt and ${completion} of the completion` }
+  return {
+    part: "usage",
+    detail: `${total} tokens in all, ${prompt} of the prompt and ${completion} of the completion`
+  }
 }

@@ -1,26 +1,37 @@
-import { createHash } from "node:crypto"
 import { Predicate } from "effect"
 import type { TextPart } from "../../domain/Chat.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import type { Route } from "../../domain/Model.ts"
-import { parseJsonExact } from "../client/Json.ts"
+import { parseJson, parseJsonExact } from "../client/Json.ts"
 
 const maxLevels = 128
 
 export const textsOf = (content: string | ReadonlyArray<TextPart> | null): ReadonlyArray<string> =>
   typeof content === "string" ? [content] : (content ?? []).map(({ text }) => text)
 
-/** Another model's arguments may be no object, and are then passed as they are. */
-export const parseArguments = (text: string): Record<string, unknown> => {
-  const parsed = text.trim() === "" ? {} : parseJsonExact(text)
-  return Predicate.isRecord(parsed) && nestsWithin(maxLevels, parsed) ? parsed : { arguments: text }
+/** What separates the parts of one message in one text: an answer may have been cut anywhere, other parts stand alone. */
+const separators = { assistant: "", system: "\n\n", tool: "\n" } as const
+
+/** The content of such a message as one text. */
+export const joinTexts = (content: string | ReadonlyArray<TextPart> | null, role: keyof typeof separators): string =>
+  typeof content === "string" ? content : textsOf(content).filter(Boolean).join(separators[role])
+
+const parseObject = (text: string, parse: (text: string) => unknown): Record<string, unknown> | undefined => {
+  const parsed = parse(text)
+  return Predicate.isRecord(parsed) && nestsWithin(maxLevels, parsed) ? parsed : undefined
 }
 
-/** The same for a call and its result. */
-export const replaceCallId = (id: string): string => `call_${createHash("sha256").update(id).digest("base64url")}`
+const isNothing = (text: string): boolean => text.length < 100 && ["", "null"].includes(text.trim())
 
-export const fitCallId = (id: string, longest: number): string =>
-  id.length <= longest ? id : replaceCallId(id).slice(0, longest)
+/** The arguments of an earlier call: a cut answer's, or another model's, may be no object, and are kept as a text. */
+export const parseArguments = (text: string): Record<string, unknown> =>
+  isNothing(text) ? {} : (parseObject(text, parseJsonExact) ?? { arguments: text })
+
+/** The same as a JSON text: the given one if it is an object's. */
+export const objectText = (text: string): string => {
+  if (isNothing(text)) return "{}"
+  return parseObject(text, parseJson) === undefined ? JSON.stringify({ arguments: text }) : text
+}
 
 /** What hosts of several vendors charge for beside the tokens, or by which they choose a dearer model. */
 export const chargedByHosts = [

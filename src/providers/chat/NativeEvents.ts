@@ -1,5 +1,6 @@
 import { Predicate } from "effect"
 import type { ChatRequest, NativeRequest } from "../../domain/Chat.ts"
+import { keepSource } from "../../domain/JsonSource.ts"
 import type { Route } from "../../domain/Model.ts"
 import type { Fields } from "../client/Json.ts"
 import { cleanReason } from "../client/Reason.ts"
@@ -28,19 +29,23 @@ const makeTextCleaner = (clean: Clean): Clean => {
 
 const cleanTexts = (value: unknown, clean: Clean): unknown => {
   if (typeof value === "string") return clean(value)
-  if (Array.isArray(value)) return value.map((item) => cleanTexts(item, clean))
+  if (Array.isArray(value))
+    return keepSource(
+      value,
+      value.map((item) => cleanTexts(item, clean))
+    )
   if (!Predicate.isRecord(value)) return value
-  return Object.fromEntries(Object.entries(value).map(([name, member]) => [clean(name), cleanTexts(member, clean)]))
+  const members = Object.entries(value).map(([name, member]) => [clean(name), cleanTexts(member, clean)] as const)
+  return keepSource(value, Object.fromEntries(members))
 }
 
 const cleanUnknown = (fields: Fields, known: ReadonlySet<string>, clean: Clean): Fields => {
   if (Object.keys(fields).every((name) => known.has(name))) return fields
   const cleanText = makeTextCleaner(clean)
-  return Object.fromEntries(
-    Object.entries(fields).map(([name, value]) =>
-      known.has(name) ? [name, value] : [cleanText(name), cleanTexts(value, cleanText)]
-    )
+  const cleaned = Object.entries(fields).map(([name, value]) =>
+    known.has(name) ? ([name, value] as const) : ([cleanText(name), cleanTexts(value, cleanText)] as const)
   )
+  return keepSource(fields, Object.fromEntries(cleaned))
 }
 
 interface Call {
@@ -57,7 +62,9 @@ const cleanerOf =
 const cleanEvent = (event: Fields, { answerFields, answerIn, eventFields }: NativeFields, clean: Clean): Fields => {
   const cleaned = cleanUnknown(event, eventFields, clean)
   const answer = cleaned[answerIn]
-  return Predicate.isRecord(answer) ? { ...cleaned, [answerIn]: cleanUnknown(answer, answerFields, clean) } : cleaned
+  return Predicate.isRecord(answer)
+    ? keepSource(event, { ...cleaned, [answerIn]: cleanUnknown(answer, answerFields, clean) })
+    : cleaned
 }
 
 /** The host's whole answer to a request in its own dialect, cleaned. */

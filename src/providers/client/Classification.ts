@@ -31,7 +31,12 @@ const statusWords = (...codes: ReadonlyArray<number>): ReadonlyArray<string> => 
 const wordsOfClass = {
   limit: [
     // Requests, tokens or connections of a minute.
-    ...statusWords(1002, 1039, 1041),"rate_limit_exceeded", "rate_limit_error", "slow_down", "server_is_overloaded"],
+    ...statusWords(1002, 1039, 1041),
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    "slow_down",
+    "server_is_overloaded"
+  ],
   account: [
     // No credential or a wrong one, no balance, a plan that is used up or lacks the model.
     ...statusWords(1004, 1008, 2049, 2056, 2061),
@@ -119,7 +124,13 @@ export const readHostError = (body: unknown): HostError | undefined => {
   const [missing] = details.filter((detail) => detail.type === "extra_forbidden")
   const status = Predicate.isRecord(outer.base_resp) ? outer.base_resp : {}
   const codes = [...wordOf(error.code), ...wordOf(outer.code)]
-  const words = [...(hasFailedStatus(outer) ? [statusWord(status.status_code)] : []), ...codes, ...wordOf(inner.code), ...wordOf(error.type), ...wordOf(error.status)]
+  const words = [
+    ...(hasFailedStatus(outer) ? [statusWord(status.status_code)] : []),
+    ...codes,
+    ...wordOf(inner.code),
+    ...wordOf(error.type),
+    ...wordOf(error.status)
+  ]
   const field = missing !== undefined && Array.isArray(missing.loc) ? missing.loc[1] : error.param
   return {
     words: [...words, ...details.flatMap((detail) => [...wordOf(detail.reason), ...wordOf(detail.type)])],

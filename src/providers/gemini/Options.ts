@@ -1,11 +1,13 @@
 import { identity, Schema } from "effect"
 import type { Feature, RouteOptions } from "../../domain/Model.ts"
+import { fitOptions } from "../chat/WireRules.ts"
 import { makeOptions, oneOf, optional, searchFee } from "../client/RouteOptions.ts"
 
 export const Options = Schema.Struct({
   thinking: optional(oneOf("level", "budget", "none")),
   call_signatures: optional(Schema.Boolean),
   search_fee: searchFee,
+  ...fitOptions,
   api: optional(oneOf("generate", "predict")),
   image_size: optional(Schema.Boolean),
   aspect_ratio: optional(Schema.String.pipe(Schema.pattern(/^\d+:\d+$/, { message: () => "must be written as 16:9" })))

@@ -1,7 +1,7 @@
 import type { ChatRequest, Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import type { ReasoningEffort, RouteBase } from "../../domain/Model.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import { parseArguments, textsOf } from "../chat/Messages.ts"
+import { joinTexts, parseArguments, textsOf } from "../chat/Messages.ts"
 import { sentinel, unseal } from "../chat/ThoughtSignatures.ts"
 import { withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
@@ -91,8 +91,8 @@ export const encodeContents = (route: RouteBase, messages: ReadonlyArray<Message
         contents.push({ role: "user", parts: encodeUser(message.content) })
         break
       case "tool": {
-        const { tool_call_id: id } = message
-        const response = { output: textsOf(message.content).join("") }
+        const { content, role, tool_call_id: id } = message
+        const response = { output: joinTexts(content, role) }
         partsOf("user", ({ parts }) => parts.some(({ functionResponse }) => functionResponse !== undefined)).push({
           functionResponse: { id, name: names.get(id) ?? id, response }
         })

@@ -2,14 +2,7 @@ import { Either, Predicate } from "effect"
 import type { ChatAnswer, ChatEvent, FinishReason, ToolCall, Unread, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import {
-  encodeArguments,
-  finishOf,
-  pushEnd,
-  pushUnread,
-  pushUsage,
-  unreadableArguments
-} from "../chat/Answer.ts"
+import { encodeArguments, finishOf, pushEnd, pushUnread, pushUsage, unreadableArguments } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"

@@ -25,7 +25,8 @@ const countsIn = (meta: unknown, webSearches: number) => {
   }
 }
 
-export const decodeUsage = (meta: unknown, webSearches: number): Usage | undefined => usageOf(countsIn(meta, webSearches))
+export const decodeUsage = (meta: unknown, webSearches: number): Usage | undefined =>
+  usageOf(countsIn(meta, webSearches))
 
 /** What the counts of an ended answer leave open. */
 export const unexplainedUsage = (meta: unknown): Unread | undefined => {

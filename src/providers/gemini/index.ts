@@ -14,6 +14,7 @@ import { decodeImage, encodeImage, encodePrediction } from "./Image.ts"
 import { chatFeatures, imageFeatures, type Options, options } from "./Options.ts"
 import { declinedBy, encodeRequest, hasInlineImages, ownStops, type Quirks } from "./Request.ts"
 import { decodeAnswer, decodeFailure, errorIn, makeDecoder } from "./Response.ts"
+import { rulesOf } from "./Rules.ts"
 import { decodeUsage } from "./Usage.ts"
 
 const endpoint = (model: string, method: string) => ({
@@ -41,6 +42,7 @@ const adapt = (
 
 const chat = makeChatAdapter<Options, Quirks>({
   options,
+  rules: rulesOf,
   features: chatFeatures,
   inlines: () => true,
   declines: (route, request) => declinedBy(options.of(route), request),

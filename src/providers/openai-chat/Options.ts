@@ -1,5 +1,6 @@
 import { identity, Predicate, Schema } from "effect"
 import type { Feature, RouteOptions } from "../../domain/Model.ts"
+import { fitOptions } from "../chat/WireRules.ts"
 import { makeOptions, oneOf, optional, searchFee } from "../client/RouteOptions.ts"
 import { statedCostOption } from "../client/StatedCost.ts"
 
@@ -11,12 +12,15 @@ export const Options = Schema.Struct({
   stop: optional(oneOf("cut")),
   /** The host counts reasoning in `total_tokens` alone. */
   hidden_reasoning: optional(Schema.Boolean),
+  system: optional(oneOf("anywhere", "joined", "first")),
+  content: optional(oneOf("parts", "text")),
   /** The form of cache marks; `none` revokes the provider's option. */
   cache: optional(oneOf("none", "manual", "auto", "breakpoints")),
   cache_key: optional(oneOf("none", "prompt_cache_key", "x-grok-conv-id")),
   /** Anything but a mapping revokes the provider's option. */
   web_search: optional(Schema.Unknown),
   search_fee: searchFee,
+  ...fitOptions,
   ...statedCostOption
 })
 export type Options = typeof Options.Type

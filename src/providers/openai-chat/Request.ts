@@ -11,7 +11,6 @@ import {
   partMarks
 } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import { fitCallId } from "../chat/Messages.ts"
 import { sentinel } from "../chat/ThoughtSignatures.ts"
 import { withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
@@ -22,9 +21,6 @@ export interface Quirks {
   /** Undefined: not refused so far. */
   readonly cacheRetention?: boolean
 }
-
-/** OpenAI's own hosts refuse longer ones. */
-const longestCallId = 40
 
 const breakpoint = { prompt_cache_breakpoint: { mode: "explicit" } } as const
 
@@ -49,14 +45,10 @@ type PartMarks = ReadonlyArray<ReturnType<Marks["onPart"]>>
 
 const encodeText = ({ text }: TextPart, marked: PartMarks[number]) => ({ type: "text", text, ...marked }) as const
 
-/** Some hosts take only a plain string outside of user messages. */
 const encodeTexts = (content: string | ReadonlyArray<TextPart>, marks: PartMarks) => {
   if (typeof content === "string" && marks[0] === undefined) return content
   const parts = typeof content === "string" ? [{ type: "text" as const, text: content }] : content
-  const [first] = parts
-  return parts.length === 1 && first !== undefined && marks[0] === undefined
-    ? first.text
-    : parts.map((part, at) => encodeText(part, marks[at]))
+  return parts.map((part, at) => encodeText(part, marks[at]))
 }
 
 const encodePart = (part: Part, marked: PartMarks[number]) => {
@@ -78,7 +70,7 @@ const encodeAssistant = (
   marks: PartMarks
 ) => {
   const calls = (message.tool_calls ?? []).map(({ id, function: { name, arguments: text } }, index) => ({
-    id: fitCallId(id, longestCallId),
+    id,
     type: "function" as const,
     function: { name, arguments: text },
     ...(isUnsigned && index === 0 ? { extra_content: { google: { thought_signature: sentinel } } } : undefined)
@@ -111,8 +103,8 @@ const encodeMessage = (message: Message, history: History, marks: PartMarks) => 
       return { role: message.role, content, ...withoutUndefined({ name: message.name }) }
     }
     case "tool": {
-      const tool_call_id = fitCallId(message.tool_call_id, longestCallId)
-      return { role: message.role, content: encodeTexts(message.content, marks), tool_call_id }
+      const { role, tool_call_id } = message
+      return { role, content: encodeTexts(message.content, marks), tool_call_id }
     }
     default:
       return encodeAssistant(message, history, marks)

@@ -19,7 +19,14 @@ export const textOf = (content: unknown): string =>
         .join("")
 
 /** References tell what the text rests on. */
-export const knownParts: ReadonlySet<unknown> = new Set(["text", "output_text", "refusal", "thinking", "reference", undefined])
+export const knownParts: ReadonlySet<unknown> = new Set([
+  "text",
+  "output_text",
+  "refusal",
+  "thinking",
+  "reference",
+  undefined
+])
 
 /** Most hosts give the content as a text. */
 const unknownPartsIn = (content: unknown): ReadonlyArray<Unread> =>

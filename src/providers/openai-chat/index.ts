@@ -9,6 +9,7 @@ import { bearer } from "../client/Upstream.ts"
 import { features, type Options, options } from "./Options.ts"
 import { cacheKeyHeader, encodeRequest, ownStops, type Quirks } from "./Request.ts"
 import { decodeAnswer, decodeUsage, errorIn } from "./Response.ts"
+import { rulesOf } from "./Rules.ts"
 import { makeDecoder } from "./Stream.ts"
 
 const adapt = (
@@ -33,6 +34,7 @@ const adapt = (
 
 export const make = makeChatProvider<Options, Quirks>("openai-chat", {
   options,
+  rules: rulesOf,
   features,
   inlines: inlinesImages,
   endpoint: ({ options, request }) => ({

@@ -19,7 +19,7 @@ import { Upstream } from "../client/Upstream.ts"
 import { decodeSafely, failWith, isSuccess, parseLargeJson } from "../client/UpstreamResponse.ts"
 import { options } from "./Options.ts"
 import { encodeContent } from "./Request.ts"
-import { makeDecoder } from "./Response.ts"
+import { countInputImages, makeDecoder } from "./Response.ts"
 
 const downloadSeconds = 60
 
@@ -68,9 +68,11 @@ export const make: Effect.Effect<Provider, never, Upstream | Fetcher> = Effect.g
         const failBy = (error: unknown) => fail(route, { ...response, body: JSON.stringify(error) })
         const decode = makeDecoder(route, response, failBy)
         const { picture, revisedPrompt } = yield* decodeSafely(route.provider, response, () => decode(body))
-        const statedCost = statedCostIn(asFields(body), options.of(route).stated_cost)
+        const fields = asFields(body)
+        const inputTokens = countInputImages(fields)
+        const statedCost = statedCostIn(fields, options.of(route).stated_cost)
         const bytes = typeof picture === "string" ? yield* download(route, picture) : picture
-        return { bytes, revisedPrompt, statedCost }
+        return { bytes, revisedPrompt, inputTokens, statedCost }
       })
     }
   }

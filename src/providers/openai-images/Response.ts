@@ -4,7 +4,7 @@ import { fromBase64 } from "../../services/media/Base64.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import { hasFailedStatus, protocolFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asRecords, asText, type Fields } from "../client/Json.ts"
+import { asCount, asFields, asRecords, asText, type Fields } from "../client/Json.ts"
 
 /** A picture, or where it is. */
 interface Found {
@@ -15,6 +15,10 @@ interface Found {
 type Decoded = Effect.Effect<Found, ProviderFailure>
 
 const dataUrl = /^data:[^,]{0,200};base64,/i
+
+/** The tokens of the reference images, which the host bills beside what it makes. */
+export const countInputImages = ({ usage }: Fields): number =>
+  asCount(asFields(asFields(usage).input_tokens_details).image_tokens)
 
 /** `fail` reads an error. */
 export const makeDecoder = (

@@ -1,14 +1,18 @@
 import { Predicate } from "effect"
-import { type NativeRequest, unsigned } from "../../domain/Chat.ts"
+import type { NativeRequest } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
-import { withWholePairs } from "../../domain/JsonText.ts"
-import { type Route, reasoningEfforts } from "../../domain/Model.ts"
+import type { Route } from "../../domain/Model.ts"
 import { fitCacheKey } from "../chat/CacheMarks.ts"
 import type { ChatCall, NativeFormat } from "../chat/ChatClient.ts"
-import { chargedByHosts, fitCallId, inlinesImages } from "../chat/Messages.ts"
+import { chargedByHosts, inlinesImages } from "../chat/Messages.ts"
+import { fitNativeFormat, fitNativeTool } from "../chat/ToolFitting.ts"
+import { isFitting } from "../chat/ToolNames.ts"
+import type { NameRule, WireRules } from "../chat/WireRules.ts"
 import { asCount, asFields, asRecords, asText, type Fields, without, withoutUndefined } from "../client/Json.ts"
+import { encodeNativeInput } from "./NativeInput.ts"
 import type { Options } from "./Options.ts"
-import { longestCallId, minOutput, type Quirks } from "./Request.ts"
+import { minOutput, type Quirks } from "./Request.ts"
+import { rulesOf } from "./Rules.ts"
 
 type Body = NativeRequest["body"]
 type Call = ChatCall<Options, Quirks>
@@ -55,14 +59,23 @@ const isSearch = (type: unknown): boolean => asText(type).startsWith("web_search
 
 const isUrl = (value: unknown): boolean => typeof value === "string" && !/^data:/i.test(value.slice(0, 5))
 
+/** The translated request has other names in place of those that the host refuses, which the answer turns back. */
+const isMisnamed = ({ name, tools, type }: Fields, rule: NameRule): boolean => {
+  if (type === "function" || type === "custom") return !isFitting(asText(name), rule)
+  return asRecords(tools).some((tool) => isMisnamed(tool, rule))
+}
+
 /** Stored files are the operator's, and an unknown one would look like the route's fault. */
 const accepts = (body: Body, route: Route, options: Options): boolean => {
-  if (options.native === false) return false
+  const { toolName } = rulesOf(options)
+  if (options.native === false || isMisnamed({ tools: body.tools }, toolName)) return false
   const inlines = inlinesImages(route)
   return !someObject(
     body.input,
-    ({ file_id, file_url, image_url }) =>
-      typeof file_id === "string" || (inlines && (isUrl(file_url) || isUrl(image_url)))
+    ({ file_id, file_url, image_url, tools }) =>
+      typeof file_id === "string" ||
+      (inlines && (isUrl(file_url) || isUrl(image_url))) ||
+      (tools !== undefined && isMisnamed({ tools }, toolName))
   )
 }
 
@@ -73,6 +86,7 @@ const keepTools = (tools: unknown, call: Call): ReadonlyArray<Fields> =>
     }
     if (!clientTools.has(tool.type)) return []
     if (tool.type === "shell") return asFields(tool.environment).type === "local" ? [tool] : []
+    if (tool.type === "function") return [fitNativeTool(tool, "parameters", rulesOf(call.options))]
     if (tool.type !== "namespace") return [tool]
     return [{ ...tool, tools: keepTools(tool.tools, call) }]
   })
@@ -80,8 +94,9 @@ const keepTools = (tools: unknown, call: Call): ReadonlyArray<Fields> =>
 /** A choice among tools of which some are gone. */
 const keepChoice = (choice: unknown, call: Call): unknown => {
   if (!Predicate.isRecord(choice)) return typeof choice === "string" ? choice : undefined
-  if (choice.type !== "allowed_tools") return keepTools([choice], call).length > 0 ? choice : undefined
-  const tools = keepTools(choice.tools, call)
+  const isKept = (tool: Fields) => keepTools([tool], call).length > 0
+  if (choice.type !== "allowed_tools") return isKept(choice) ? choice : undefined
+  const tools = asRecords(choice.tools).filter(isKept)
   return tools.length === 0 ? undefined : { ...choice, tools }
 }
 
@@ -104,50 +119,29 @@ const toolFields = (body: Body, hasMore: boolean, call: Call): Fields => {
   })
 }
 
-/** The host would look these up by their ids, or demand the reasoning before them. */
-const unnamed: ReadonlySet<unknown> = new Set([
-  "message",
-  "reasoning",
-  "function_call",
-  "function_call_output",
-  "custom_tool_call",
-  "custom_tool_call_output"
-])
-
-/** Without its encrypted content, reasoning is a reference to what is not stored. */
-const isReadable = ({ encrypted_content: content }: Fields): boolean =>
-  typeof content === "string" && content !== "" && content !== unsigned
-
-const isReference = (item: Fields): boolean =>
-  item.type === "item_reference" || ((item.type ?? null) === null && item.role === undefined)
-
-const encodeItem = (item: Fields, call: Call): ReadonlyArray<Fields> => {
-  if (isReference(item) || item.type === "compaction_trigger") return []
-  if (item.type === "reasoning" && !(call.quirks.encrypted && isReadable(item))) return []
-  const { arguments: text, call_id, tools } = item
-  return [
-    {
-      ...(unnamed.has(item.type ?? "message") ? without(item, ["id"]) : item),
-      ...(typeof call_id === "string" && { call_id: fitCallId(call_id, longestCallId) }),
-      ...(typeof text === "string" && { arguments: withWholePairs(text) }),
-      ...(tools !== undefined && { tools: keepTools(tools, call) })
-    }
-  ]
-}
-
 const encodeReasoning = ({ reasoning }: Body, { options, quirks, request }: Call): Fields | undefined => {
   if (!Predicate.isRecord(reasoning)) return undefined
-  const isKnown = reasoningEfforts.some((effort) => effort === reasoning.effort)
   const isSummed = quirks.summary && options.reasoning_summary !== "none"
   // The mode `pro` samples several answers.
   const fields = without(reasoning, isSummed ? ["mode"] : ["mode", "summary", "generate_summary"])
-  return withoutUndefined(isKnown ? { ...fields, effort: request.reasoningEffort } : fields)
+  // The nearest of the model's efforts; `none` is no effort.
+  return withoutUndefined(
+    typeof reasoning.effort === "string" ? { ...fields, effort: request.reasoningEffort } : fields
+  )
+}
+
+const fitText = (text: unknown, rules: WireRules): unknown => {
+  if (!Predicate.isRecord(text) || !Predicate.isRecord(text.format)) return text
+  const format = fitNativeFormat(text.format, rules)
+  return format === text.format ? text : { ...text, format }
 }
 
 const encode = (call: Call, body: Body): object => {
-  const { isStream, quirks, request, route } = call
-  const { input, prompt_cache_key: key, prompt_cache_retention, stream_options, temperature, top_p } = body
-  const items = Array.isArray(input) ? asRecords(input).flatMap((item) => encodeItem(item, call)) : input
+  const { isStream, options, quirks, request, route } = call
+  const { input, prompt_cache_key: key, prompt_cache_retention, stream_options, temperature, text, top_p } = body
+  const rules = rulesOf(options)
+  const keep = (tools: unknown) => keepTools(tools, call)
+  const items = encodeNativeInput(input, { rules, encrypted: quirks.encrypted, keepTools: keep })
   const hasMore = asRecords(items).some(({ type }) => type === "additional_tools")
   const streams = isStream && quirks.stream
   return {
@@ -161,6 +155,7 @@ const encode = (call: Call, body: Body): object => {
       stream: streams ? true : undefined,
       stream_options: streams ? stream_options : undefined,
       reasoning: encodeReasoning(body, call),
+      text: fitText(text, rules),
       prompt_cache_key: typeof key === "string" && quirks.cacheKey !== false ? fitCacheKey(key) : undefined,
       prompt_cache_retention: quirks.cacheRetention === false ? undefined : prompt_cache_retention,
       // What the model's rules left of them: this wire refuses sampling for models that reason.

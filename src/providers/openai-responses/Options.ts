@@ -1,5 +1,6 @@
 import { identity, Schema } from "effect"
 import type { Feature } from "../../domain/Model.ts"
+import { fitOptions } from "../chat/WireRules.ts"
 import { makeOptions, oneOf, optional } from "../client/RouteOptions.ts"
 import { statedCostOption } from "../client/StatedCost.ts"
 
@@ -9,6 +10,7 @@ export const Options = Schema.Struct({
   inline_images: optional(Schema.Boolean),
   native: optional(Schema.Boolean),
   cache: optional(oneOf("none", "breakpoints")),
+  ...fitOptions,
   ...statedCostOption
 })
 export type Options = typeof Options.Type

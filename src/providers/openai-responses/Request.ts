@@ -2,7 +2,8 @@ import { Predicate } from "effect"
 import type { ChatRequest, Message, Part, ResponseFormat, TextPart, Tool, ToolChoice } from "../../domain/Chat.ts"
 import { cacheMarks, type FindMark, fitCacheKey, noMarks, partMarks } from "../chat/CacheMarks.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
-import { fitCallId, textsOf } from "../chat/Messages.ts"
+import { joinTexts } from "../chat/Messages.ts"
+import { noParameters } from "../chat/ToolSchemas.ts"
 import { withoutUndefined } from "../client/Json.ts"
 import type { Options } from "./Options.ts"
 
@@ -20,9 +21,6 @@ export interface Quirks {
 
 /** The host refuses a smaller cap. */
 export const minOutput = 16
-export const longestCallId = 64
-
-const joinTexts = (content: string | ReadonlyArray<TextPart> | null): string => textsOf(content).join("")
 
 /** The host sets another one at the end by itself. */
 const breakpoint = { prompt_cache_breakpoint: { mode: "explicit" } } as const
@@ -44,9 +42,9 @@ const encodeString = (text: string, mark: PartMarks[number]) =>
 
 /** With an item id the host demands the reasoning item before the call. */
 const encodeAssistant = (message: Extract<Message, { role: "assistant" }>) => {
-  const text = joinTexts(message.content)
-  const calls = (message.tool_calls ?? []).map(({ id, function: { arguments: given, name } }) => {
-    return { type: "function_call", call_id: fitCallId(id, longestCallId), name, arguments: given || "{}" } as const
+  const text = joinTexts(message.content, message.role)
+  const calls = (message.tool_calls ?? []).map(({ id, function: called }) => {
+    return { type: "function_call", call_id: id, name: called.name, arguments: called.arguments } as const
   })
   return text === "" && calls.length > 0 ? calls : [{ role: "assistant", content: text } as const, ...calls]
 }
@@ -65,16 +63,14 @@ const encodeItems = (message: Message, markOf: FindMark) => {
       return [{ role: role === "system" ? ("developer" as const) : role, content: parts }]
     }
     case "tool": {
-      const call_id = fitCallId(message.tool_call_id, longestCallId)
-      const output = encodeString(joinTexts(message.content), marks.findLast(Predicate.isNotUndefined))
+      const { content, role, tool_call_id: call_id } = message
+      const output = encodeString(joinTexts(content, role), marks.findLast(Predicate.isNotUndefined))
       return [{ type: "function_call_output" as const, call_id, output }]
     }
     default:
       return encodeAssistant(message)
   }
 }
-
-const noParameters = { type: "object", properties: {} }
 
 /** This host's default for `strict` is the opposite of the convention's. */
 const encodeFunction = ({ function: { description, name, parameters, strict } }: Tool) => ({

@@ -4,7 +4,12 @@ import { answerDecoder, argumentsText } from "../chat/Answer.ts"
 import { type End, readEnd, unknownTypes } from "../chat/EndReasons.ts"
 import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../chat/HostUsage.ts"
 import { Arguments, fields, records, Text } from "../chat/WireSchema.ts"
-import { amendFailure, decodeFailure as decodeConvention, hasFailedStatus, readHostError } from "../client/Classification.ts"
+import {
+  amendFailure,
+  decodeFailure as decodeConvention,
+  hasFailedStatus,
+  readHostError
+} from "../client/Classification.ts"
 import { asCount, asFields, asList, asText, type Fields, parseJson } from "../client/Json.ts"
 
 import { incompleteReasons, silentItems, statuses } from "./EndReasons.ts"
@@ -58,7 +63,12 @@ export const callIdOf = (item: { readonly call_id?: unknown; readonly id?: unkno
 export const isCall = ({ type }: { readonly type?: unknown }): boolean =>
   type === "function_call" || type === "custom_tool_call"
 
-export const knownItems: ReadonlySet<unknown> = new Set([...silentItems, "message", "function_call", "custom_tool_call"])
+export const knownItems: ReadonlySet<unknown> = new Set([
+  ...silentItems,
+  "message",
+  "function_call",
+  "custom_tool_call"
+])
 export const knownParts: ReadonlySet<unknown> = new Set(["output_text", "refusal"])
 
 /** Items of an output, and parts of its messages, of unknown types. */

@@ -11,6 +11,7 @@ import { native } from "./Native.ts"
 import { features, type Options, options } from "./Options.ts"
 import { encodeRequest, type Quirks } from "./Request.ts"
 import { countSearches, decodeAnswer, decodeFailure, decodeUsage, errorIn } from "./Response.ts"
+import { rulesOf } from "./Rules.ts"
 import { makeDecoder } from "./Stream.ts"
 
 /** Below this, no host bills a part of the prompt at its cached price. */
@@ -40,6 +41,7 @@ const adapt = (
 
 export const make = makeChatProvider<Options, Quirks>("openai-responses", {
   options,
+  rules: rulesOf,
   features,
   inlines: inlinesImages,
   endpoint: () => ({ path: "/responses", authorization: bearer }),

@@ -26,7 +26,12 @@ const Variants = Schema.NonEmptyArray(
 export const VariantCosts = Schema.NonEmptyArray(
   Schema.Struct({ resolution: ResolutionName, ...shapes, price_usd: Usd })
 )
-const costs = { per_image_usd: optional(Usd), variants: optional(VariantCosts) }
+const costs = {
+  per_image_usd: optional(Usd),
+  variants: optional(VariantCosts),
+  /** For the tokens of reference images, beside the price of what is made. */
+  image_input_per_1m_usd: optional(Usd)
+}
 export const RouteEntry = Schema.Struct({
   ...route,
   edit: optional(Schema.Boolean),

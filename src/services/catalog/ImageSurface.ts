@@ -116,7 +116,8 @@ const compileImage = (entry: ImageModelEntry, base: BaseOf): ImageModel => {
         editModel: edit && route.edit !== false ? (route.edit_model ?? route.model) : undefined,
         resolutions: new Set(resolutions),
         aspectRatios: new Set(route.aspect_ratios ?? ratios),
-        cost: imageCost(route.cost, resolutions)
+        cost: imageCost(route.cost, resolutions),
+        imageInputCost: route.cost?.image_input_per_1m_usd
       }
     })
   }
@@ -165,7 +166,7 @@ export const imageSurface: Surface<ImageModelEntry, ImageModel, ImageRoute> = {
     const aspectRatios = new Set(
       model.variants.flatMap(({ shape }) => (shape === undefined ? [] : [shape.aspectRatio]))
     )
-    const own = { editModel, resolutions, aspectRatios, cost: new Map<string, NanoUsd>() }
+    const own = { editModel, resolutions, aspectRatios, cost: new Map<string, NanoUsd>(), imageInputCost: undefined }
     return { ...model, routes: bases.map((base) => ({ ...base, ...own })) }
   },
   list: listImage,

@@ -6,7 +6,7 @@ import {
   type SettleFailed
 } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
-import { type ImageParams, imagePrice, variantCost } from "../../domain/Image.ts"
+import { answerCost, type ImageParams, imagePrice } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
 import type { ImageModel, ImageVariant, Shape } from "../../domain/Model.ts"
 import { type NanoUsd, zero } from "../../domain/Money.ts"
@@ -154,11 +154,11 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
       const settleAndKeep = Effect.fnUntraced(function* (
         { params, variant, record }: ImageTask,
         held: Hold,
-        { picture, revisedPrompt, route, statedCost }: RoutedImage,
+        { inputTokens, picture, revisedPrompt, route, statedCost }: RoutedImage,
         claim: FirstClaim | undefined
       ) {
         record.route = route
-        record.cost = variantCost(route, variant)
+        record.cost = answerCost(route, variant, inputTokens)
         record.usage = { images: 1 }
         if (statedCost !== undefined) record.addStatedCost(statedCost)
         const isLinked = params.responseFormat === "url"

@@ -30,7 +30,11 @@ const fetchProblem = ({ problem, reason, status }: FetchFailed): string => {
   return reason === "timeout" ? referenceProblems.time : referenceProblems.network
 }
 
-const tookTooLong: Unusable = { problem: referenceProblems.time, subject: undefined, detail: "took too long" }
+const tookTooLong = ({ length }: ReadonlyArray<unknown>): Unusable => ({
+  problem: referenceProblems.time,
+  subject: length > 1 ? "One of the images" : undefined,
+  detail: "took too long"
+})
 
 /** Names one of the images of a request, by its place among them. */
 export type NameImage = (index: number) => string | undefined
@@ -97,8 +101,11 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
           })
           return yield* Effect.forEach(references, one, { concurrency: atOnce })
         },
-        Effect.timeoutFail({ duration: within, onTimeout: () => tookTooLong }),
-        (loading, _, param) => Effect.catchAll(loading, refuse(param))
+        (loading, references, param) =>
+          loading.pipe(
+            Effect.timeoutFail({ duration: within, onTimeout: () => tookTooLong(references) }),
+            Effect.catchAll(refuse(param))
+          )
       )
 
       const check = (
@@ -110,7 +117,7 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
           (url, index) => Effect.mapError(fetcher.check({ url, from: "customer" }), unusableUrl(nameOf(index))),
           { concurrency: atOnce }
         ).pipe(
-          Effect.timeoutFail({ duration: within, onTimeout: () => tookTooLong }),
+          Effect.timeoutFail({ duration: within, onTimeout: () => tookTooLong(urls) }),
           Effect.catchAll(refuse("messages"))
         )
 

@@ -77,6 +77,8 @@ export interface ImageAnswer {
   /** Unchecked: the caller verifies that they are a picture. */
   readonly bytes: Uint8Array
   readonly revisedPrompt: string | undefined
+  /** Tokens of the reference images, where the provider counts them. */
+  readonly inputTokens?: number | undefined
   /** What the provider says that it charges; null: it says no amount. */
   readonly statedCost?: NanoUsd | null | undefined
 }

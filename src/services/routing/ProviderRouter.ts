@@ -22,6 +22,7 @@ export interface RoutedImage {
   readonly route: ImageRoute
   readonly picture: MeasuredPicture
   readonly revisedPrompt: string | undefined
+  readonly inputTokens: number
   readonly statedCost: ImageAnswer["statedCost"]
 }
 
@@ -132,8 +133,8 @@ const make = (providers: Context.Tag.Service<Providers>, services: RoutingServic
             const adapter = yield* requireAdapter(providers, route, "image")
             const isTold = sendsShape(model, route, request.resolution)
             const answer = yield* adapter.generate(route, isTold ? request : { ...request, shape: undefined })
-            const { revisedPrompt, statedCost } = answer
-            return { route, picture: yield* requirePicture(answer), revisedPrompt, statedCost }
+            const { inputTokens = 0, revisedPrompt, statedCost } = answer
+            return { route, picture: yield* requirePicture(answer), revisedPrompt, inputTokens, statedCost }
           }),
         onAnswer: succeed
       })

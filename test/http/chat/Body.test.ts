@@ -147,6 +147,7 @@ describe("the optional fields of a chat", () => {
 
   const inSchema = "`response_format.json_schema"
   const noName = "is required and must be 1 to 64 letters, digits, underscores or dashes."
+  const noToolName = "is required and must be 1 to 128 letters, digits, underscores, dashes, dots or colons."
   const efforts = "none, minimal, low, medium, high, xhigh"
   const calling = (definition: unknown) => ({ type: "function", function: definition })
 
@@ -179,9 +180,9 @@ describe("the optional fields of a chat", () => {
     [`${inSchema}\` needs the type json_schema.`, [{ ...shaped({ name: "n", schema: {} }), type: "json_object" }]],
     ["`tools` must be an array.", [{}, "f", 1]],
     ["`tools[0]` must be an object.", [["f"], [null]]],
-    ["`tools[0].type` must be function.", [[{}], [{ type: "web_search" }], [{ function: { name: "f" } }]]],
+    ["`tools[0].type` must be function or custom.", [[{}], [{ type: "web_search" }], [{ function: { name: "f" } }]]],
     ["`tools[0].function` is required and must be an object.", [[{ type: "function" }], [calling("f")]]],
-    [`\`tools[1].function.name\` ${noName}`, ["", "a b", "x".repeat(65)].map((name) => [tool("f"), tool(name)])],
+    [`\`tools[1].function.name\` ${noToolName}`, ["", "a b", "x".repeat(129)].map((name) => [tool("f"), tool(name)])],
     [
       "`tools[0].function.parameters` must be an object.",
       [[tool("f", { parameters: [] })], [tool("f", { parameters: "{}" })]]

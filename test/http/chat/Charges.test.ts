@@ -5,7 +5,7 @@ import { talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 import { done, event, json, type Reply, sse } from "../../harness/upstream/FakeUpstream.ts"
-import { chunk, completion, gateway, nanoPerToken, prices, Upstreams, usual } from "../../harness/upstream/Upstreams.ts"
+import { chunk, completion, gateway, nanoPerToken, onFirst, prices, Upstreams, usual } from "../../harness/upstream/Upstreams.ts"
 
 const tiered = {
   ...prices,
@@ -16,6 +16,8 @@ const tiered = {
 const served = gateway({
   talk: {},
   tiered: { pricing: tiered },
+  hourly: { pricing: { ...tiered, cache_write_1h_per_1m_usd: 2 } },
+  hidden: { routes: [{ ...onFirst, options: { hidden_reasoning: true } }] },
   crumbs: { pricing: { prompt_per_1m_usd: 0.000001, completion_per_1m_usd: 0.000003 } },
   free: { pricing: { prompt_per_1m_usd: 0, completion_per_1m_usd: 0 } }
 })
@@ -62,10 +64,40 @@ const settled: ReadonlyArray<Settled> = [
     charge: 40n * 100n + 15n * 1_250n + 5n * into + 5n * out
   },
   {
-    what: "more cached than there are",
+    what: "more cached than there are, which is beside the prompt",
     model: "tiered",
-    usage: { ...usual, prompt_tokens_details: { cached_tokens: 99 } },
-    charge: 10n * 100n + 5n * out
+    usage: { ...usual, prompt_tokens_details: { cached_tokens: 19 } },
+    charge: 10n * into + 19n * 100n + 5n * out
+  },
+  {
+    what: "cache writes by another name",
+    model: "tiered",
+    usage: { ...usual, prompt_tokens: 60, cache_creation_input_tokens: 15 },
+    charge: 45n * into + 15n * 1_250n + 5n * out
+  },
+  {
+    what: "cache writes that are divided, an hour at its own price",
+    model: "hourly",
+    usage: {
+      ...usual,
+      prompt_tokens: 60,
+      prompt_tokens_details: {
+        cache_creation_token_details: { ephemeral_5m_input_tokens: 10, ephemeral_1h_input_tokens: 5 }
+      }
+    },
+    charge: 45n * into + 10n * 1_250n + 5n * 2_000n + 5n * out
+  },
+  {
+    what: "hidden reasoning, within the hold",
+    model: "hidden",
+    usage: { prompt_tokens: 10, completion_tokens: 5, total_tokens: 55 },
+    charge: 10n * into + 45n * out
+  },
+  {
+    what: "hidden reasoning without any completion",
+    model: "hidden",
+    usage: { prompt_tokens: 10, total_tokens: 55 },
+    charge: 10n * into + 45n * out
   },
   {
     what: "a prompt at the long-context limit",

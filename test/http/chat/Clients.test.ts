@@ -4,7 +4,7 @@ import { generateText, jsonSchema, streamText, type ToolSet } from "ai"
 import { Data, Effect } from "effect"
 import OpenAI, { APIError } from "openai"
 import type { ChatEvent } from "../../../src/domain/Chat.ts"
-import { UpstreamFailed } from "../../../src/domain/Failure.ts"
+import { InsufficientCredits, UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { zero } from "../../../src/domain/Money.ts"
 import { completionJson } from "../../../src/http/chat/ChatAnswer.ts"
 import { toWire } from "../../../src/http/errors/ErrorMessages.ts"
@@ -121,5 +121,20 @@ describe("a stream", () => {
     const { cause } = yield* Effect.flip(collect(stream))
     assert.instanceOf(cause, APIError)
     assert.strictEqual(cause.code, "upstream_error")
+  })
+
+  it.scoped("that fails late has its hint beside the published message", function* () {
+    const { body } = toWire(new InsufficientCredits({ needed: undefined, available: 0n }))
+    const pieces = [": keep-alive\n\n", encoder(false).error(body)]
+    const { aiSdk, openai } = yield* servingStream(pieces)
+    const stream = yield* Effect.promise(() => openai.chat.completions.create({ model: "m-1", messages, stream: true }))
+    const { cause } = yield* Effect.flip(collect(stream))
+    assert.instanceOf(cause, APIError)
+    assert.strictEqual(cause.message, "Insufficient credits.")
+    assert.deepStrictEqual(cause.error, body.error)
+    const errors: Array<unknown> = []
+    const onError = ({ error }: { readonly error: unknown }) => void errors.push(error)
+    yield* collect(streamText({ model: aiSdk, prompt: "hi", maxRetries: 0, onError }).fullStream)
+    assert.match(JSON.stringify(errors), /"Insufficient credits\."/)
   })
 })

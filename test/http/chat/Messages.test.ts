@@ -73,6 +73,56 @@ describe("the messages of a chat", () => {
       [assistant({ content: "a", reasoning_content: "r" })]
     ],
     ["an empty list of calls", [assistant({ content: "a", tool_calls: [] })], [assistant({ content: "a" })]],
+    [
+      "texts and pictures under the names of other dialects",
+      [
+        user(
+          { type: "input_text", text: "a" },
+          { type: "output_text", text: "b" },
+          { type: "input_image", image_url: png, detail: "original" },
+          { type: "image_url", image_url: png },
+          { type: "image", source: { type: "base64", media_type: "image/png", data: "iVBORw0KGgo=" } },
+          { type: "image", source: { type: "url", url: "https://x.test/a.png" } }
+        ),
+        assistant({ content: [{ type: "output_text", text: "c" }] })
+      ],
+      [
+        user(
+          ...text("a"),
+          ...text("b"),
+          detailed(png, "high"),
+          imageUrl(png),
+          imageUrl(png),
+          imageUrl("https://x.test/a.png")
+        ),
+        assistant({ content: text("c") })
+      ]
+    ],
+    [
+      "calls of custom tools and flat ones",
+      [
+        assistant({
+          content: null,
+          tool_calls: [
+            { id: "1", type: "custom", custom: { name: "patch", input: 'say "hi"' } },
+            { id: "2", type: "custom", name: "patch", input: "" },
+            { id: "3", type: "function", name: "f", arguments: "{}" }
+          ]
+        }),
+        result("done", "1")
+      ],
+      [
+        assistant({
+          content: null,
+          tool_calls: [
+            { id: "1", type: "function", function: { name: "patch", arguments: '{"input":"say \\"hi\\""}' } },
+            { id: "2", type: "function", function: { name: "patch", arguments: '{"input":""}' } },
+            { id: "3", type: "function", function: { name: "f", arguments: "{}" } }
+          ]
+        }),
+        result("done", "1")
+      ]
+    ],
     ["reasoning alone", [assistant({ content: null, reasoning_content: "r" })]]
   ])("may have %s", (_, messages, read = messages) => {
     assert.deepStrictEqual(heard(...messages), read)
@@ -87,7 +137,7 @@ describe("the messages of a chat", () => {
   const noText = "`messages[0].content[0].text` must be a string."
   const noKind = "`messages[0].content[0].type` must be one of text, image_url."
   const textOnly = "`messages[0].content[0]` must be text: only a user's message may hold an image."
-  const noUrl = "`messages[0].content[0].image_url` must be an object with a `url`."
+  const noUrl = "`messages[0].content[0].image_url` must be a URL, or an object with a `url`."
   const noFunction =
     "`messages[0].tool_calls[0].function` must be an object with a `name` and `arguments`, a JSON text."
   const unanswered = "`messages[0].tool_call_id` must answer a tool call of an earlier assistant message."
@@ -117,13 +167,16 @@ describe("the messages of a chat", () => {
           [said({ role, content: [{ type: "text" }] }), noText]
         ] as const
     ),
-    [said({ role: "system", content: [{ type: "audio" }] }), "`messages[0].content[0].type` must be text."],
-    [said(user({ type: "input_audio", input_audio: {} })), noKind],
+    [
+      said({ role: "system", content: [{ type: "audio" }] }),
+      "`messages[0].content[0].type` must be text, not `audio`."
+    ],
+    [said(user({ type: "input_audio", input_audio: {} })), noKind.replace(/[.]$/, ", not `input_audio`.")],
     [said(user({ text: "x" })), noKind],
     [said({ role: "system", content: [imageUrl(png)] }), textOnly],
     [said(assistant({ content: [imageUrl(png)] })), textOnly],
     [said(hi, user(...text("x"), { type: "image_url" })), noUrl.replace("[0].content[0]", "[1].content[1]")],
-    [said(user({ type: "image_url", image_url: png })), noUrl],
+    [said(user({ type: "image_url", image_url: [] })), noUrl],
     [said(user(imageUrl(1))), noUrl],
     [said(user(imageUrl(""))), noUrl],
     [said(user(detailed(png, "max"))), "`messages[0].content[0].image_url.detail` must be one of auto, low, high."],
@@ -157,8 +210,12 @@ describe("the messages of a chat", () => {
       "`messages[0].tool_calls[1].id` is required and must be a non-empty string."
     ],
     [
+      said(assistant({ tool_calls: [{ ...call("c"), type: "other" }] })),
+      "`messages[0].tool_calls[0].type` must be function or custom."
+    ],
+    [
       said(assistant({ tool_calls: [{ ...call("c"), type: "custom" }] })),
-      "`messages[0].tool_calls[0].type` must be function."
+      "`messages[0].tool_calls[0].custom` must be an object with a `name` and an `input`, a text."
     ],
     ...[undefined, {}, { name: "f" }, { name: "", arguments: "{}" }, { name: "f", arguments: {} }].map(
       (made) => [said(assistant({ tool_calls: [{ id: "c", type: "function", function: made }] })), noFunction] as const

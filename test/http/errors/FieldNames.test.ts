@@ -7,7 +7,7 @@ import { assert, describe, it } from "../../harness/It.ts"
 describe("a field that a model cannot serve", () => {
   it.each([
     ["response_format", "text.format", "output_config.format"],
-    ["web_search", "tools", "tools"],
+    ["web_search", "web_search", "web_search"],
     ["reasoning_effort", "reasoning", "thinking"],
     ["tools", "tools", "tools"]
   ])("has the name of its dialect: %s", (param, ofResponses, ofMessages) => {

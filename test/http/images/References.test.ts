@@ -43,8 +43,8 @@ const whole = (bytes: Uint8Array): Reply => steps({ type: "application/octet-str
 const moved = (to: string): Reply => text(302, "text/plain", "", { location: to })
 
 /** Asks with a reference that must be refused: nothing is drawn, held or charged. */
-const assertUnusable = Effect.fnUntraced(function* (image: unknown, problem: string, subject = "It") {
-  const refused = badRequest(explainReference(problem, subject), "image")
+const assertUnusable = Effect.fnUntraced(function* (image: unknown, problem: string, subject?: string) {
+  const refused = refusals.unusable(explainReference(problem, subject))
   const { first } = yield* Upstreams
   const { funds, ...customer } = yield* Served.customer()
   const before = yield* funds

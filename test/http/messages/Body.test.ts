@@ -256,7 +256,7 @@ describe("a body of the Messages API", () => {
       { ...base, tools: [read], tool_choice: { type: "some" } },
       "tool_choice.type: must be one of auto, any, tool, none."
     ],
-    ["has a system picture", { ...base, system: [png] }, "system.0.type: must be text."],
+    ["has a system picture", { ...base, system: [png] }, "system.0.type: must be text, not `image`."],
     ["has hot air", { ...base, temperature: 1.5 }, "temperature: must be a number from 0 to 1."]
   ])("is refused where it %s", (_, body, message) => {
     const param = /^`?(\w+)[.:`]/.exec(message)?.[1] ?? null

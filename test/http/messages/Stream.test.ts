@@ -1,9 +1,10 @@
 import Anthropic from "@anthropic-ai/sdk"
 import { Effect } from "effect"
 import { type ChatEvent, unsigned } from "../../../src/domain/Chat.ts"
-import { UpstreamFailed } from "../../../src/domain/Failure.ts"
-import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
+import { InsufficientCredits, UpstreamFailed } from "../../../src/domain/Failure.ts"
+import { brokenStream, toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { MessagesEncoder } from "../../../src/http/messages/Stream.ts"
+import { thrownBy } from "../../harness/client/OfficialClients.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { serving, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { content, reasoning, stop, toolEvents, usage } from "../chat/ChatAnswers.ts"
@@ -119,6 +120,21 @@ describe("a stream of the Messages API", () => {
     assert.deepStrictEqual(framesIn(encoder.error(brokenStream(new UpstreamFailed()))), [
       { type: "error", error: { type: "api_error", message: "The upstream provider returned an error." } }
     ])
+  })
+
+  it.scopedLive("that fails late has its hint beside the published message, for Anthropic's own client", function* () {
+    const { body } = toWire(new InsufficientCredits({ needed: undefined, available: 0n }))
+    const sent = new MessagesEncoder(name, true).error(body)
+    assert.lengthOf(framesIn(sent), 1)
+    const { url } = yield* serving(sse(": keep-alive\n\n", sent))
+    const client = new Anthropic({ baseURL: url, apiKey: "k", maxRetries: 0 })
+    const asked = { model: "m-1", max_tokens: 9, messages: [{ role: "user" as const, content: "hi" }] }
+    const thrown = yield* thrownBy(() => client.messages.stream(asked).finalMessage())
+    assert.instanceOf(thrown, Anthropic.APIError)
+    assert.deepStrictEqual<unknown>(thrown.error, {
+      type: "error",
+      error: { type: "billing_error", message: "Insufficient credits.", hint: "0 USD is available." }
+    })
   })
 
   it.scopedLive("is understood by Anthropic's own client, keep-alives before its first event too", function* () {

@@ -31,7 +31,7 @@ describe("a body of the Responses convention", () => {
         { role: "system", content: "Be kind." },
         { role: "user", content: "hi" }
       ],
-      native: { dialect: "responses", body: json, headers: {}, extraTokens: 0 },
+      native: { dialect: "responses", body: json, headers: {}, extraTokens: 0, only: undefined },
       stream: true,
       maxTokens: Number.MAX_SAFE_INTEGER,
       maxTokensOmitted: true,
@@ -90,7 +90,11 @@ describe("a body of the Responses convention", () => {
       "input",
       explainReference(referenceProblems.neitherUrl, "The image of `input[0].content[0]`")
     ],
-    [items({ role: "system", content: [image()] }), "input", "`input[0].content[0].type` must be input_text."],
+    [
+      items({ role: "system", content: [image()] }),
+      "input",
+      "`input[0].content[0].type` must be input_text, not `input_image`."
+    ],
     [items(user, output("c")), "input", "`input[1].call_id` must answer a tool call earlier in the input."],
     [items(user, { type: "item_reference", id: "msg_1" }), "input", "`input[1]` refers to something stored"],
     [items(user, 1), "input", "`input[1]` must be an object."],

@@ -1,3 +1,5 @@
+import { createOpenAI } from "@ai-sdk/openai"
+import { APICallError, streamText } from "ai"
 import { Either, Struct } from "effect"
 import OpenAI from "openai"
 import type { Response as OpenAiResponse, ResponseStreamEvent } from "openai/resources/responses/responses"
@@ -180,6 +182,19 @@ describe("a response", () => {
       code: "context_length_exceeded",
       message: "Too long."
     })
+  })
+
+  it("that fails late has a message of the AI SDK, whatever stands beside it", async () => {
+    const { body } = toWire(new InsufficientCredits({ needed: undefined, available: 0n }))
+    const text = responses.encoder(name, requestOf()).error(body)
+    const answer = async () => new Response(text, { headers: { "content-type": "text/event-stream" } })
+    const model = createOpenAI({ apiKey: "k", fetch: answer })("m")
+    const errors: Array<unknown> = []
+    const onError = ({ error }: { readonly error: unknown }) => void errors.push(error)
+    await streamText({ model, prompt: "hi", maxRetries: 0, onError }).consumeStream()
+    const [error] = errors
+    assert.isTrue(APICallError.isInstance(error))
+    assert.strictEqual(Object(error).message, "Insufficient credits.")
   })
 
   it.each([

@@ -2,13 +2,14 @@ import { FastCheck as fc } from "effect"
 import type { CacheControl, ChatRequest, Message, Tool } from "../../../src/domain/Chat.ts"
 import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
 import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
+import { rulesOf } from "../../../src/providers/anthropic/Rules.ts"
 import { called, weatherTool } from "../../contracts/ChatHarness.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { PromptCache } from "./PromptCache.ts"
 import { anthropic } from "./Wire.ts"
 
-const callOf = callTo(anthropic, decoder, { thinking: true })
+const callOf = callTo(anthropic, { decoder, rulesOf }, { thinking: true })
 const bodyOf = (...asked: Parameters<typeof callOf>) => encodeRequest(callOf(...asked))
 
 const mark: CacheControl = { type: "ephemeral" }

@@ -2,6 +2,7 @@ import { FastCheck as fc } from "effect"
 import { type ChatRequest, unsigned } from "../../../src/domain/Chat.ts"
 import { native, nativeHeaders } from "../../../src/providers/anthropic/Native.ts"
 import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
+import { rulesOf } from "../../../src/providers/anthropic/Rules.ts"
 import { chargedByHosts } from "../../../src/providers/chat/Messages.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -9,7 +10,7 @@ import { anthropic } from "./Wire.ts"
 
 type Body = Readonly<Record<string, unknown>>
 
-const callOf = callTo(anthropic, decoder, { thinking: true })
+const callOf = callTo(anthropic, { decoder, rulesOf }, { thinking: true })
 const question = { role: "user", content: "Weather in Bern?" }
 const asked: Body = { model: "claude-nine", max_tokens: 64_000, messages: [question] }
 const encode = (body: Body, request: Partial<ChatRequest> = {}, isStream = false) =>
@@ -31,7 +32,11 @@ describe("a body of the Messages dialect", () => {
         { role: "system", content: [{ type: "text", text: "Now in French.", of_tomorrow: 1 }] },
         { role: "assistant", content: "Soleil.", of_tomorrow: [null] }
       ],
-      tools: [tool, { type: "bash_20250124", name: "bash" }, { type: "custom", name: "b", input_schema: {} }],
+      tools: [
+        tool,
+        { type: "bash_20250124", name: "bash" },
+        { type: "custom", name: "b", input_schema: { type: "object" } }
+      ],
       tool_choice: { type: "auto", disable_parallel_tool_use: true },
       metadata: { user_id: "u" },
       temperature: 1,

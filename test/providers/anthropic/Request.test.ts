@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { Message, Part } from "../../../src/domain/Chat.ts"
 import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
 import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
+import { rulesOf } from "../../../src/providers/anthropic/Rules.ts"
 import { called, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
@@ -11,7 +12,7 @@ import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, wire } from "./Wire.ts"
 
 const { check } = scenarios(anthropic)
-const callOf = callTo(anthropic, decoder, { thinking: true })
+const callOf = callTo(anthropic, { decoder, rulesOf }, { thinking: true })
 const bodyOf = (...asked: Parameters<typeof callOf>) => encodeRequest(callOf(...asked))
 const turns = (...messages: ReadonlyArray<Message>) => bodyOf({ messages }).messages
 
@@ -226,7 +227,7 @@ describe("replayed calls of an anthropic host", () => {
     )
   })
 
-  it.each(['{"city": "Be', "[1]", '"Bern"', "null"])("keep the arguments %s, which are no object", (given) => {
+  it.each(['{"city": "Be', "[1]", '"Bern"'])("keep the arguments %s, which are no object", (given) => {
     const [, turn] = turns(user("?"), calling(called("a", "now", given)))
     assert.deepInclude(turn?.content[0], { input: { arguments: given } })
   })

@@ -8,6 +8,7 @@ import Anthropic, {
 import type { ChatRequest, FinishReason } from "../../../src/domain/Chat.ts"
 import { options } from "../../../src/providers/anthropic/Options.ts"
 import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
+import { rulesOf } from "../../../src/providers/anthropic/Rules.ts"
 import { type Answer, called, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
@@ -90,7 +91,7 @@ describe("the vendor's own client of Anthropic", () => {
   const { description = "", name, parameters } = weatherTool.function
 
   it("knows every field that the adapter sends", () => {
-    const call = callTo(anthropic, options, { thinking: true })
+    const call = callTo(anthropic, { decoder: options, rulesOf }, { thinking: true })
     const text = (text: string) => ({ type: "text", text }) as const
     const messages: ChatRequest["messages"] = [
       { role: "system", content: [text("a"), text("b")] },

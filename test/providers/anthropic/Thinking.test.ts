@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
 import { encodeRequest } from "../../../src/providers/anthropic/Request.ts"
+import { rulesOf } from "../../../src/providers/anthropic/Rules.ts"
 import { called, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -9,7 +10,7 @@ import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { anthropic, wire } from "./Wire.ts"
 
 const { check } = scenarios(anthropic)
-const callOf = callTo(anthropic, decoder, { thinking: true })
+const callOf = callTo(anthropic, { decoder, rulesOf }, { thinking: true })
 const bodyOf = (...asked: Parameters<typeof callOf>) => encodeRequest(callOf(...asked))
 
 const adaptive = { type: "adaptive", display: "summarized" }

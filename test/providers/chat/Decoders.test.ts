@@ -4,6 +4,7 @@ import { type ChatDecoder, chatPull } from "../../../src/providers/chat/ChatStre
 import { decodingFailure, protocolFailure } from "../../../src/providers/client/Classification.ts"
 import type { Taken } from "../../../src/providers/client/Exchange.ts"
 import { noOptions } from "../../../src/providers/client/RouteOptions.ts"
+import { rules } from "../../../src/providers/openai-chat/Rules.ts"
 import { hear, request } from "../../contracts/ChatHarness.ts"
 import { layer, routeTo } from "../../contracts/ChatHosts.ts"
 import { counted, text } from "../../contracts/ChatScenarios.ts"
@@ -33,6 +34,7 @@ const decoder = (changes: Partial<ChatDecoder> = {}): ChatDecoder => ({
 const adapterOf = (changes: Partial<ChatDecoder> = {}) =>
   makeChatAdapter({
     options: noOptions,
+    rules: () => rules,
     features: () => new Set(),
     endpoint: () => ({ path: "/chat", authorization: () => ({}) }),
     encode: () => ({}),

@@ -11,6 +11,7 @@ import { Effect } from "effect"
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import { options as decoder } from "../../../src/providers/gemini/Options.ts"
 import { declinedBy, encodeRequest, encodeThinking, type Quirks } from "../../../src/providers/gemini/Request.ts"
+import { rulesOf } from "../../../src/providers/gemini/Rules.ts"
 import { request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { list, record, secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
@@ -34,7 +35,7 @@ interface Official {
 }
 
 const usual: Quirks = { signatures: "required", penalties: true, sampling: true }
-const callOf = callTo(gemini, decoder, usual)
+const callOf = callTo(gemini, { decoder, rulesOf }, usual)
 const bodyOf = (asked: Partial<ChatRequest>, options: object = { thinking: "none" }) => {
   const body = encodeRequest(callOf(asked, { ...options }))
   const official: Official = body

@@ -1,6 +1,7 @@
 import type { CacheControl, ChatRequest } from "../../../src/domain/Chat.ts"
 import { options as decoder } from "../../../src/providers/openai-chat/Options.ts"
 import { encodeRequest } from "../../../src/providers/openai-chat/Request.ts"
+import { rulesOf } from "../../../src/providers/openai-chat/Rules.ts"
 import { called, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -8,7 +9,7 @@ import * as Fake from "../../harness/upstream/FakeUpstream.ts"
 import { openAiChat } from "./Wire.ts"
 
 const { check } = scenarios(openAiChat)
-const callOf = callTo(openAiChat, decoder, { maxTokensField: "max_tokens", streamOptions: true } as const)
+const callOf = callTo(openAiChat, { decoder, rulesOf }, { maxTokensField: "max_tokens", streamOptions: true } as const)
 const bodyOf = (...asked: Parameters<typeof callOf>): object => encodeRequest(callOf(...asked))
 
 const mark: CacheControl = { type: "ephemeral" }

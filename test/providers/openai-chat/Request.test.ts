@@ -3,6 +3,7 @@ import type { ChatCompletionCreateParamsBase } from "openai/resources/chat/compl
 import type { ChatRequest, Message } from "../../../src/domain/Chat.ts"
 import { options as decoder } from "../../../src/providers/openai-chat/Options.ts"
 import { encodeRequest, type Quirks } from "../../../src/providers/openai-chat/Request.ts"
+import { rulesOf } from "../../../src/providers/openai-chat/Rules.ts"
 import { called, hear, joined, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, finished, scenarios, text } from "../../contracts/ChatScenarios.ts"
@@ -14,7 +15,7 @@ import { chunk, openAiChat, refusing } from "./Wire.ts"
 const { bodies, check } = scenarios(openAiChat)
 
 const usual: Quirks = { maxTokensField: "max_tokens", streamOptions: true }
-const callOf = callTo(openAiChat, decoder, usual)
+const callOf = callTo(openAiChat, { decoder, rulesOf }, usual)
 /** Bodies are of the types of the convention's own client. */
 const bodyOf = (...asked: Parameters<typeof callOf>) => {
   const body: ChatCompletionCreateParamsBase = encodeRequest(callOf(...asked))
@@ -26,6 +27,8 @@ const calling = (...ids: ReadonlyArray<string>): Message => {
   return { role: "assistant", content: null, tool_calls: ids.map((id) => called(id, "f", "{}")) }
 }
 const answered = (content: unknown) => Fake.json(200, { choices: [{ message: { content }, finish_reason: "stop" }] })
+
+const noParameters = { type: "object", properties: {} }
 
 describe("a request to an openai-chat host", () => {
   const parts = [
@@ -62,15 +65,14 @@ describe("a request to an openai-chat host", () => {
         { role: "system", content: "S", name: "boss" },
         { role: "user", content: [{ type: "image_url", image_url: { url: "https://x.test/a.png" } }] },
         { role: "assistant", content: null, tool_calls: [called("c", "f", "{}")] },
-        { role: "tool", content: parts, tool_call_id: "c" },
-        { role: "assistant", content: "ok" },
-        { role: "assistant", content: "" }
+        { role: "tool", content: "a\nb", tool_call_id: "c" },
+        { role: "assistant", content: "ok" }
       ],
       stream: true,
       stream_options: { include_usage: true },
       max_tokens: 9,
       stop: ["a", "b"],
-      tools: everything.tools,
+      tools: [weatherTool, { type: "function", function: { name: "bare", parameters: noParameters, strict: null } }],
       tool_choice: "auto",
       parallel_tool_calls: false,
       reasoning_effort: "xhigh",
@@ -114,7 +116,7 @@ describe("a request to an openai-chat host", () => {
     const fits = "c".repeat(40)
     assert.deepStrictEqual(idsFor(fits), [fits, fits])
     const [call, answer] = idsFor(`${fits}d`)
-    assert.match(String(call), /^call_[\w-]{35}$/)
+    assert.match(String(call), /^call_[a-zA-Z0-9]{24}$/)
     assert.strictEqual(answer, call)
     assert.notDeepEqual(idsFor(`${fits}e`), [call, call])
   })

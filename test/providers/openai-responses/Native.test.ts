@@ -3,6 +3,7 @@ import { type ChatRequest, unsigned } from "../../../src/domain/Chat.ts"
 import { chargedByHosts } from "../../../src/providers/chat/Messages.ts"
 import { native } from "../../../src/providers/openai-responses/Native.ts"
 import { options as decoder } from "../../../src/providers/openai-responses/Options.ts"
+import { rulesOf } from "../../../src/providers/openai-responses/Rules.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { openAiResponses } from "./Wire.ts"
@@ -11,7 +12,10 @@ type Body = Readonly<Record<string, unknown>>
 
 const usual = { summary: true, stream: true, encrypted: true }
 const encode = (body: Body, more: Partial<ChatRequest> = {}, options = {}, quirks = usual, isStream = false) =>
-  native.encode(callTo(openAiResponses, decoder, quirks)({ maxTokens: 64_000, ...more }, options, isStream), body)
+  native.encode(
+    callTo(openAiResponses, { decoder, rulesOf }, quirks)({ maxTokens: 64_000, ...more }, options, isStream),
+    body
+  )
 
 const asked = { model: "ours", input: "Say something." }
 const plain = { model: "vendor/model-1", input: "Say something.", store: false, max_output_tokens: 64_000 }
@@ -19,7 +23,7 @@ const question = { role: "user", content: [{ type: "input_text", text: "Weather 
 const itemsOf = (input: ReadonlyArray<unknown>, quirks = usual): unknown =>
   Object(encode({ ...asked, input }, {}, {}, quirks)).input
 
-const tool = { type: "function", name: "get_weather", parameters: {}, strict: false }
+const tool = { type: "function", name: "get_weather", parameters: { type: "object", properties: {} }, strict: false }
 const patch = {
   type: "custom",
   name: "apply_patch",
@@ -56,7 +60,10 @@ describe("a body of the Responses dialect", () => {
       parallel_tool_calls: false,
       include: ["reasoning.encrypted_content"],
       reasoning: { effort: "minimal", summary: "detailed", context: "all_turns" },
-      text: { verbosity: "low", format: { type: "json_schema", name: "n", schema: {}, strict: true } },
+      text: {
+        verbosity: "low",
+        format: { type: "json_schema", name: "n", schema: { type: "object", properties: {} }, strict: true }
+      },
       prompt_cache_key: "k",
       prompt_cache_retention: "24h",
       metadata: { a: "b" },
@@ -166,7 +173,7 @@ describe("a body of the Responses dialect", () => {
       ...item,
       call_id
     }))
-    const [first, second] = JSON.stringify(itemsOf([call, output])).match(/call_[\w-]{43}(?=")/g) ?? []
+    const [first, second] = JSON.stringify(itemsOf([call, output])).match(/call_[a-zA-Z0-9]{24}(?=")/g) ?? []
     assert.isString(first)
     assert.strictEqual(first, second)
   })
@@ -195,7 +202,7 @@ describe("a body of the Responses dialect", () => {
     assert.deepStrictEqual<unknown>(encode({ ...asked, prompt_cache_key: 7 }), plain)
   })
 
-  const { route } = callTo(openAiResponses, decoder, usual)({})
+  const { route } = callTo(openAiResponses, { decoder, rulesOf }, usual)({})
   const accepts = (item: unknown, options = {}) => {
     const given = { ...route, options }
     return native.accepts({ ...asked, input: [item] }, given, decoder.of(given))

@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import type { ResponseCreateParams } from "openai/resources/responses/responses"
 import { options as decoder } from "../../../src/providers/openai-responses/Options.ts"
 import { encodeRequest } from "../../../src/providers/openai-responses/Request.ts"
+import { rulesOf } from "../../../src/providers/openai-responses/Rules.ts"
 import { called, hear, joined, request, weatherTool } from "../../contracts/ChatHarness.ts"
 import { secret } from "../../contracts/ChatHosts.ts"
 import { callTo, scenarios } from "../../contracts/ChatScenarios.ts"
@@ -10,7 +11,7 @@ import { inEvents, inOnePiece, openAiResponses } from "./Wire.ts"
 
 const { bodies, check } = scenarios(openAiResponses)
 
-const callOf = callTo(openAiResponses, decoder, { summary: true, stream: true, encrypted: true })
+const callOf = callTo(openAiResponses, { decoder, rulesOf }, { summary: true, stream: true, encrypted: true })
 type Tool = NonNullable<ReturnType<typeof encodeRequest>["tools"]>[number]
 type FunctionTool = Extract<Tool, { readonly strict: boolean }>
 const isFunction = (tool: Tool): tool is FunctionTool => tool.type === "function"
@@ -82,10 +83,9 @@ describe("a request to an openai-responses host", () => {
         { role: "assistant", content: "I look." },
         { type: "function_call", call_id: "c", name: "f", arguments: "{}" },
         { type: "function_call", call_id: "d", name: "g", arguments: "{}" },
-        { type: "function_call_output", call_id: "c", output: "ab" },
+        { type: "function_call_output", call_id: "c", output: "a\nb" },
         { type: "function_call_output", call_id: "d", output: "" },
         { role: "developer", content: [{ type: "input_text", text: "Later." }] },
-        { role: "assistant", content: "" },
         { role: "user", content: "ok" }
       ],
       store: false,
@@ -93,7 +93,7 @@ describe("a request to an openai-responses host", () => {
       stream: true,
       tools: [
         { type: "function", name, description, parameters, strict: false },
-        { type: "function", name: "bare", parameters: { type: "object", properties: {} }, strict: true },
+        { type: "function", name: "bare", parameters: { type: "object", properties: {} }, strict: false },
         search
       ],
       tool_choice: { type: "function", name: "bare" },
@@ -123,7 +123,7 @@ describe("a request to an openai-responses host", () => {
   )
 
   it("has a schema flat, and strict only where asked", () => {
-    const schema = { type: "object" }
+    const schema = { type: "object", properties: {}, additionalProperties: false }
     const format = (more: object) =>
       bodyOf({ responseFormat: { type: "json_schema", json_schema: { name: "n", schema, ...more } } })
     const flat = { type: "json_schema", name: "n", schema }
@@ -160,7 +160,7 @@ describe("a request to an openai-responses host", () => {
     const fits = "c".repeat(64)
     assert.deepStrictEqual(idsFor(fits), [fits, fits])
     const [call = "", result] = idsFor(`${fits}d`)
-    assert.match(call, /^call_[\w-]{43}$/)
+    assert.match(call, /^call_[a-zA-Z0-9]{24}$/)
     assert.strictEqual(result, call)
     assert.notDeepEqual(idsFor(`${fits}e`), [call, call])
   })

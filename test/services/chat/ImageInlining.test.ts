@@ -1,6 +1,6 @@
 import { Effect, Exit, Fiber, Option, TestClock } from "effect"
 import type { ChatRequest, Part } from "../../../src/domain/Chat.ts"
-import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
+import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { FetcherFake, fetchFailed } from "../../fakes/FetcherFake.ts"
 import { fails, failure, hangs, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
 import { dataUrl, gif, grown, png } from "../../harness/fixtures/TinyMedia.ts"
@@ -26,7 +26,8 @@ const showing = (...urls: ReadonlyArray<string>): ChatRequest =>
 const assertRefused = (failure: unknown, problem: string, subject: string) =>
   assert.deepInclude(failure, {
     _tag: "InvalidRequest",
-    message: explainReference(problem, subject),
+    message: unusableReference,
+    hint: explainReference(problem, subject),
     param: "messages"
   })
 

@@ -1,6 +1,6 @@
 import { Effect, Fiber, Layer, Option, TestClock } from "effect"
 import { largestReference, type Reference } from "../../../src/domain/Media.ts"
-import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
+import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
 import type { FetchFailed } from "../../../src/services/media/Fetcher.ts"
 import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
@@ -21,10 +21,15 @@ type Param = (typeof params)[number]
 const load = (references: ReadonlyArray<Reference>, param: Param = "image") =>
   Effect.flatMap(ReferenceImages, (service) => service.load(references, param))
 
-const refused = (references: ReadonlyArray<Reference>, problem: string, param: Param = "image", subject = "It") =>
+const refused = (references: ReadonlyArray<Reference>, problem: string, param: Param = "image", subject?: string) =>
   // Were one taken, its megabytes would be written out as what the test met.
   Effect.map(Effect.flip(Effect.asVoid(load(references, param))), (failure) =>
-    assert.deepInclude(failure, { _tag: "InvalidRequest", message: explainReference(problem, subject), param })
+    assert.deepInclude(failure, {
+      _tag: "InvalidRequest",
+      message: unusableReference,
+      hint: explainReference(problem, subject),
+      param
+    })
   )
 
 describe("references", () => {
@@ -57,7 +62,7 @@ describe("references", () => {
   const urls = ["url", "credentials", "address", "name", "port", "redirect"] as const
   const failures: ReadonlyArray<readonly [name: string, failure: FetchFailed, problem: string]> = [
     ["refused", fetchFailed("refused"), network],
-    ["status", fetchFailed("status", 404), "could not be fetched: the host answered with status 404"],
+    ["status", fetchFailed("status", 404), "could not be fetched: its host answered with status 404"],
     ["too_large", fetchFailed("too_large", 200), large],
     ["timeout", fetchFailed("timeout"), time],
     ["network", fetchFailed("network", 200), network],
@@ -93,8 +98,8 @@ describe("references", () => {
     Effect.gen(function* () {
       const { check } = yield* ReferenceImages
       const failed = yield* Effect.flip(check(["https://a.test/fine.png", "https://a.test/address"]))
-      const message = explainReference(referenceProblems.address, "Image 2 of 2")
-      assert.deepInclude(failed, { message, param: "messages" })
+      const hint = explainReference(referenceProblems.address, "Image 2 of 2")
+      assert.deepInclude(failed, { message: unusableReference, hint, param: "messages" })
     }).pipe(over(failing()))
   )
 
@@ -112,7 +117,7 @@ describe("references", () => {
     const urls = Array.from({ length: 8 }, (_, index) => `https://a.test/${index}`)
     const fetcher = urls.reduce((fake, one) => fake.on(one, Effect.never), new FetcherFake())
     return Effect.gen(function* () {
-      const loading = yield* Effect.fork(refused(urls.map(url), time))
+      const loading = yield* Effect.fork(refused(urls.map(url), time, "image", "One of the images"))
       yield* TestClock.adjust("29 seconds")
       assert.deepStrictEqual([fetcher.mostBusy, fetcher.busy.size], [4, 4])
       assert.isTrue(Option.isNone(yield* Fiber.poll(loading)))
@@ -126,7 +131,7 @@ describe("references", () => {
     const fetcher = new FetcherFake()
       .on("https://a.test/never", Effect.never)
       .on("https://a.test/late", Effect.delay(fetchFailed("status", 404), "1 second"))
-    const problem = "could not be fetched: the host answered with status 404"
+    const problem = "could not be fetched: its host answered with status 404"
     return Effect.gen(function* () {
       const loading = yield* Effect.fork(load([url("https://a.test/never")]))
       yield* Effect.repeat(Effect.yieldNow(), { until: () => fetcher.busy.size > 0 })

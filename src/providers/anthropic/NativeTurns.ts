@@ -1,0 +1,154 @@
+import { Predicate } from "effect"
+import { unsigned } from "../../domain/Chat.ts"
+import { stringify } from "../../domain/JsonSource.ts"
+import { CallIds } from "../chat/CallIds.ts"
+import { parseArguments } from "../chat/Messages.ts"
+import { fitName } from "../chat/ToolNames.ts"
+import { isBlank } from "../chat/Turns.ts"
+import type { WireRules } from "../chat/WireRules.ts"
+import { asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
+
+/** Tools that run at the client, or cost nothing but their tokens. */
+const clientTool = /^(custom$|(bash|text_editor|computer|computer_toolset|browser_toolset|memory|tool_search_tool)_)/
+const thoughts: ReadonlySet<unknown> = new Set(["thinking", "redacted_thinking"])
+
+export const isClientTool = ({ type }: Fields): boolean => clientTool.test(asText(type) || "custom")
+
+/** A source that no host of this API named cannot be sent back to one. */
+const isSigned = ({ encrypted_index }: Fields): boolean => encrypted_index !== unsigned
+
+const encodeText = (block: Fields): ReadonlyArray<Fields> => {
+  const { citations, text, type } = block
+  const named = type === "text" ? block : { ...block, type: "text" }
+  const all = asRecords(citations)
+  const signed = all.filter(isSigned)
+  if (signed.length === all.length) return [named]
+  // The gateway's own block for sources without a text: an empty one is refused.
+  if (text === "") return []
+  return [signed.length === 0 ? without(named, ["citations"]) : { ...named, citations: signed }]
+}
+
+const textTypes: ReadonlySet<unknown> = new Set(["text", "input_text", "output_text"])
+
+/** Blocks within a result, or of the system prompt. */
+export const encodeTexts = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unknown> =>
+  blocks.flatMap(
+    (block): ReadonlyArray<unknown> =>
+      Predicate.isRecord(block) && textTypes.has(block.type) ? encodeText(block) : [block]
+  )
+
+/** A result, where it stands. */
+interface Place {
+  readonly blocks: Array<unknown>
+  readonly at: number
+}
+
+const inputOf = (input: unknown): Fields => {
+  if (Predicate.isRecord(input)) return input
+  return parseArguments(typeof input === "string" ? input : stringify(input ?? null))
+}
+
+class NativeTurns {
+  readonly #rules: WireRules
+  readonly #keepsThoughts: boolean
+  readonly #ids: CallIds<Place>
+
+  constructor(rules: WireRules, keepsThoughts: boolean) {
+    this.#rules = rules
+    this.#keepsThoughts = keepsThoughts
+    this.#ids = new CallIds(rules.callId)
+  }
+
+  #pushCall(block: Fields, blocks: Array<unknown>): void {
+    const { id, name } = block
+    blocks.push({
+      ...block,
+      ...(typeof id === "string" && { id: this.#ids.call(id) }),
+      ...(typeof name === "string" && { name: fitName(name, this.#rules.toolName) }),
+      input: inputOf(block.input)
+    })
+  }
+
+  #pushResult(block: Fields, blocks: Array<unknown>): void {
+    const { content, tool_use_id: id } = block
+    const shown = Array.isArray(content) ? { ...block, content: encodeTexts(content) } : block
+    if (typeof id !== "string") return void blocks.push(shown)
+    const call = this.#ids.answer(id)
+    const result = { ...shown, tool_use_id: call === undefined ? this.#ids.fit(id) : call.id }
+    if (call?.result !== undefined) {
+      call.result.blocks[call.result.at] = result
+      return
+    }
+    if (call !== undefined) call.result = { blocks, at: blocks.length }
+    blocks.push(result)
+  }
+
+  #push(block: Fields, blocks: Array<unknown>): void {
+    switch (block.type) {
+      case "text":
+      case "input_text":
+      case "output_text":
+        return void blocks.push(...encodeText(block))
+      case "thinking":
+        if (block.signature !== unsigned) blocks.push(block)
+        return
+      case "tool_use":
+        return this.#pushCall(block, blocks)
+      case "tool_result":
+        return this.#pushResult(block, blocks)
+      case "tool_addition": {
+        const { definition, type } = asFields(block.tool)
+        const isKept = type === "tool_reference" || (definition !== undefined && isClientTool(asFields(definition)))
+        if (isKept) blocks.push(block)
+        return
+      }
+      case "compaction":
+        return void blocks.push(without(block, ["tool_changes"]))
+      default:
+        blocks.push(block)
+    }
+  }
+
+  add(message: unknown, messages: Array<unknown>): void {
+    const { content, role } = asFields(message)
+    const isNewTurn = role === "assistant" && asFields(messages.at(-1)).role !== "assistant"
+    if (isNewTurn) this.#ids.beginTurn()
+    if (!Array.isArray(content)) return void messages.push(message)
+    const blocks: Array<unknown> = []
+    for (const block of content) {
+      if (typeof block !== "object" || block === null) blocks.push(block)
+      else if (this.#keepsThoughts || !thoughts.has(asFields(block).type)) this.#push(asFields(block), blocks)
+    }
+    if (blocks.length > 0 || content.length === 0) messages.push({ ...asFields(message), content: blocks })
+  }
+}
+
+const isBlankBlock = (block: unknown): boolean => {
+  const { text, type } = asFields(block)
+  return thoughts.has(type) || (type === "text" && isBlank(asText(text)))
+}
+
+const isBlankTurn = (content: unknown): boolean =>
+  typeof content === "string" ? isBlank(content) : asList(content).every(isBlankBlock)
+
+/** Whether the turn ends in words: the host goes on by itself after a search of its own, and results answer calls. */
+const endsInWords = (content: unknown): boolean => {
+  if (typeof content === "string") return true
+  const { type } = asFields(asList(content).findLast((block) => !isBlankBlock(block)))
+  return type === "text"
+}
+
+const closeTurns = (messages: Array<unknown>): Array<unknown> => {
+  const { content, role } = asFields(messages.at(-1))
+  if (role !== "assistant") return messages
+  if (isBlankTurn(content)) return closeTurns(messages.slice(0, -1))
+  return endsInWords(content) ? [...messages, { role: "user", content: "Continue." }] : messages
+}
+
+/** The client's own turns, with ids, names, inputs and an end that the host takes. */
+export const encodeNativeTurns = (given: unknown, rules: WireRules, keepsThoughts: boolean): ReadonlyArray<unknown> => {
+  const turns = new NativeTurns(rules, keepsThoughts)
+  const messages: Array<unknown> = []
+  for (const message of asList(given)) turns.add(message, messages)
+  return rules.prefill === "none" ? closeTurns(messages) : messages
+}

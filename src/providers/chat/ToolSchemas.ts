@@ -1,0 +1,216 @@
+import { Predicate } from "effect"
+import { keepSource } from "../../domain/JsonSource.ts"
+import { asList, asRecords, type Fields, without } from "../client/Json.ts"
+import type { SchemaRoot } from "./WireRules.ts"
+
+export const noParameters = { type: "object", properties: {} } as const
+
+/** At the root, wires refuse these whatever the type. */
+const refusedAtRoot = ["$ref", "allOf", "anyOf", "const", "enum", "not", "oneOf"]
+
+/** A shared or recursive part of a schema may be reached in any number of ways. */
+const maxVisits = 128
+
+export interface FittedRoot {
+  readonly schema: Fields
+  /** What the schema no longer says, as a JSON Schema. */
+  readonly lost?: Fields
+}
+
+/** What all the parts of a root say of an object. */
+interface Shape {
+  readonly properties: ReadonlyMap<string, unknown>
+  readonly required: ReadonlyArray<string>
+  /** Undefined: any others. */
+  readonly additional: unknown
+}
+
+const emptyShape: Shape = { properties: new Map(), required: [], additional: undefined }
+
+const typesOf = ({ type }: Fields): ReadonlyArray<unknown> => (Array.isArray(type) ? type : [type])
+
+const mayBeObject = (schema: unknown): boolean =>
+  Predicate.isRecord(schema) && typesOf(schema).some((type) => type === undefined || type === "object")
+
+/** Whether values of these types, constants and branches can be an object; references count as such. */
+export const canBeObject = (schema: Fields): boolean => {
+  if (!mayBeObject(schema)) return false
+  if (Array.isArray(schema.enum) && !schema.enum.some(Predicate.isRecord)) return false
+  if (schema.const !== undefined && !Predicate.isRecord(schema.const)) return false
+  return ["anyOf", "oneOf"].every((name) => {
+    const branches = schema[name]
+    return !Array.isArray(branches) || branches.length === 0 || branches.some(mayBeObject)
+  })
+}
+
+const isSame = (one: unknown, other: unknown): boolean => {
+  if (Object.is(one, other)) return true
+  if (!Predicate.isRecord(one) || !Predicate.isRecord(other)) return false
+  const names = Object.keys(one)
+  return names.length === Object.keys(other).length && names.every((name) => Object.is(one[name], other[name]))
+}
+
+/** Subschemas stay the objects that they are. */
+const mergeProperties = (
+  one: Shape["properties"],
+  other: Shape["properties"],
+  merge: (one: unknown, other: unknown) => unknown
+): Shape["properties"] => {
+  if (one.size === 0 || one === other) return other
+  if (other.size === 0) return one
+  const merged = new Map(one)
+  for (const [name, schema] of other) {
+    const before = merged.get(name)
+    merged.set(name, before === undefined || isSame(before, schema) ? schema : merge(before, schema))
+  }
+  return merged
+}
+
+const pointerSteps = (pointer: string): ReadonlyArray<string> =>
+  pointer.split("/").map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))
+
+const decodePointer = (fragment: string): string => {
+  try {
+    return decodeURIComponent(fragment)
+  } catch {
+    return fragment
+  }
+}
+
+const stepInto = (value: unknown, step: string): unknown =>
+  typeof value === "object" && value !== null && Object.hasOwn(value, step) ? Reflect.get(value, step) : undefined
+
+/** The subschema that a local reference means. */
+export const resolveLocal = (root: Fields, reference: unknown): Fields | undefined => {
+  if (reference === "#") return root
+  if (typeof reference !== "string" || !reference.startsWith("#/")) return undefined
+  const found = pointerSteps(decodePointer(reference.slice(2))).reduce(stepInto, root as unknown)
+  return Predicate.isRecord(found) ? found : undefined
+}
+
+class RootMerger {
+  readonly #root: Fields
+  readonly #unions = new WeakMap<object, ReadonlyArray<unknown>>()
+  #visits = 0
+  /** Whether a reference led nowhere, or there were too many. */
+  isCut = false
+
+  constructor(root: Fields) {
+    this.#root = root
+  }
+
+  /** One `anyOf` of all variants, not one in another. */
+  readonly #unite = (one: unknown, other: unknown): unknown => {
+    const before = (Predicate.isObject(one) ? this.#unions.get(one) : undefined) ?? [one]
+    const more = (Predicate.isObject(other) ? this.#unions.get(other) : undefined) ?? [other]
+    const variants = [...before, ...more.filter((variant) => !before.some((known) => isSame(known, variant)))]
+    const union = { anyOf: variants }
+    this.#unions.set(union, variants)
+    return union
+  }
+
+  readonly #both = (one: Shape, other: Shape): Shape => ({
+    properties: mergeProperties(one.properties, other.properties, (a, b) => ({ allOf: [a, b] })),
+    required: [...new Set([...one.required, ...other.required])],
+    additional: other.properties.size === 0 ? (one.additional ?? other.additional) : other.additional
+  })
+
+  readonly #either = (one: Shape, other: Shape): Shape => ({
+    properties: mergeProperties(one.properties, other.properties, this.#unite),
+    required: one.required.filter((name) => other.required.includes(name)),
+    additional: one.additional === false && other.additional === false ? false : undefined
+  })
+
+  #referenced(reference: unknown, open: ReadonlySet<unknown>): Shape {
+    const target = open.has(reference) ? undefined : resolveLocal(this.#root, reference)
+    if (target !== undefined) return this.shapeOf(target, new Set([...open, reference]))
+    this.isCut = true
+    return emptyShape
+  }
+
+  shapeOf(schema: Fields, open: ReadonlySet<unknown> = new Set()): Shape {
+    this.#visits += 1
+    if (this.#visits > maxVisits) {
+      this.isCut = true
+      return emptyShape
+    }
+    const { $ref, additionalProperties: additional, properties, required } = schema
+    let shape: Shape = {
+      properties: new Map(Predicate.isRecord(properties) ? Object.entries(properties) : []),
+      required: asList(required).filter(Predicate.isString),
+      additional
+    }
+    if ($ref !== undefined) shape = this.#both(shape, this.#referenced($ref, open))
+    for (const part of asRecords(schema.allOf)) shape = this.#both(shape, this.shapeOf(part, open))
+    for (const name of ["anyOf", "oneOf"]) {
+      const branches = asRecords(schema[name]).filter(mayBeObject)
+      const shapes = branches.map((branch) => this.shapeOf(branch, open))
+      const [first, ...others] = shapes
+      if (first !== undefined) shape = this.#both(shape, others.reduce(this.#either, first))
+    }
+    return shape
+  }
+}
+
+/** A branch without the texts of its properties, which the merged ones still have. */
+const outline = (branch: unknown): unknown => {
+  if (!Predicate.isRecord(branch) || !Predicate.isRecord(branch.properties)) return branch
+  const constants = Object.entries(branch.properties).flatMap(([name, property]) => {
+    if (!Predicate.isRecord(property)) return []
+    const { const: value, enum: values } = property
+    if (value === undefined && values === undefined) return []
+    return [[name, value === undefined ? { enum: values } : { const: value }]]
+  })
+  const { required } = branch
+  const rest = without(branch, ["additionalProperties", "properties", "required", "type"])
+  return {
+    ...rest,
+    ...(constants.length > 0 && { properties: Object.fromEntries(constants) }),
+    ...(required !== undefined ? { required } : { title: rest.title ?? Object.keys(branch.properties).join(", ") })
+  }
+}
+
+const lostOf = (schema: Fields, isCut: boolean): Fields => {
+  const lost: Record<string, unknown> = {}
+  for (const name of ["anyOf", "oneOf"]) {
+    const branches = asList(schema[name])
+    if (branches.length > 1) lost[name] = branches.map(outline)
+  }
+  for (const name of ["const", "enum", "not"]) if (schema[name] !== undefined) lost[name] = schema[name]
+  if (schema.type !== undefined && !mayBeObject(schema)) return { ...schema }
+  if (isCut) for (const name of ["$ref", "allOf"]) if (schema[name] !== undefined) lost[name] = schema[name]
+  return lost
+}
+
+/** The object itself if nothing has been merged into it. */
+const propertiesOf = ({ properties: own }: Fields, merged: Shape["properties"]): Fields => {
+  if (!Predicate.isRecord(own)) return Object.fromEntries(merged)
+  const isOwn = merged.size === Object.keys(own).length && [...merged].every(([name, schema]) => own[name] === schema)
+  return isOwn ? own : Object.fromEntries(merged)
+}
+
+const mergeRoot = (schema: Fields): FittedRoot => {
+  const merger = new RootMerger(schema)
+  const { additional, properties, required } = merger.shapeOf(schema)
+  const lost = lostOf(schema, merger.isCut)
+  const fitted = keepSource(schema, {
+    type: "object",
+    ...without(schema, [...refusedAtRoot, "additionalProperties", "properties", "required", "type"]),
+    properties: propertiesOf(schema, properties),
+    ...(required.length > 0 && { required }),
+    ...(additional !== undefined && { additionalProperties: additional })
+  })
+  return Object.keys(lost).length === 0 ? { schema: fitted } : { schema: fitted, lost }
+}
+
+/** The nearest schema with such a root. */
+export const fitRoot = (schema: Fields, kind: Exclude<SchemaRoot, "any">): FittedRoot => {
+  const { properties, type } = schema
+  if (refusedAtRoot.some((name) => Object.hasOwn(schema, name)) || (type !== undefined && type !== "object")) {
+    return mergeRoot(schema)
+  }
+  const hasProperties = Predicate.isRecord(properties)
+  if (type === "object" && (hasProperties || kind === "object")) return { schema }
+  const added = hasProperties || kind === "object" ? {} : { properties: {} }
+  return { schema: keepSource(schema, { ...schema, type: "object", ...added }) }
+}

@@ -1,0 +1,24 @@
+import { makeRules, type WireRules } from "../chat/WireRules.ts"
+import type { Options } from "./Options.ts"
+
+/** The narrowest of hosts of this wire, which OpenAI's own are in names, ids and schemas. */
+export const rules: WireRules = {
+  toolName: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
+  searchName: undefined,
+  callId: { characters: "!-~", shortest: 1, longest: 40 },
+  callArguments: "text",
+  toolRoot: "properties",
+  answerRoot: "properties",
+  strict: "openai",
+  system: "joined",
+  content: "text",
+  blankUser: true,
+  opensWithUser: false,
+  prefill: "any"
+}
+
+/** A host that takes cache marks takes the parts that have them. */
+export const rulesOf = makeRules(rules, ({ cache = "none", content, system = "joined" }: Options) => ({
+  system,
+  content: content ?? (cache === "none" ? rules.content : "marked")
+}))

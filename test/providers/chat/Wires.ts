@@ -1,0 +1,12 @@
+import { rules as anthropic } from "../../../src/providers/anthropic/Rules.ts"
+import { rules as gemini } from "../../../src/providers/gemini/Rules.ts"
+import { rules as openAiChat } from "../../../src/providers/openai-chat/Rules.ts"
+import { rules as openAiResponses } from "../../../src/providers/openai-responses/Rules.ts"
+
+/** The rules of each wire without options. */
+export const wireRules = [
+  ["openai-chat", openAiChat],
+  ["openai-responses", openAiResponses],
+  ["anthropic", anthropic],
+  ["gemini", gemini]
+] as const
