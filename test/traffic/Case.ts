@@ -203,14 +203,25 @@ export interface Case extends Schema.Schema.Type<typeof CaseFields> {
   readonly name: string
   /** Of models: letters, digits and dashes. */
   readonly id: string
+  /** What is wrong with the file. */
+  readonly invalid?: string
 }
 
 const decode = Schema.decodeUnknownSync(File, { onExcessProperty: "error" })
 
+/** A file with a mistake fails alone. */
 const casesIn = (file: string): ReadonlyArray<Case> => {
+  const stem = file.replace(/\.yaml$/, "")
+  try {
+    return readFile(file, stem)
+  } catch (error) {
+    return [{ file: stem, name: "the file has the format of README.md", id: stem, invalid: String(error) }]
+  }
+}
+
+const readFile = (file: string, stem: string): ReadonlyArray<Case> => {
   const text = readFileSync(path.join(import.meta.dirname, file), "utf8")
   const { base = {}, cases } = decode(parse(text, { merge: true }))
-  const stem = file.replace(/\.yaml$/, "")
   return Object.entries(cases).map(([name, own], index) => ({
     ...base,
     ...own,

@@ -24,12 +24,13 @@ import { callId, usageIn } from "./Replies.ts"
 import { bodyOf, paths } from "./Requests.ts"
 
 const cases = readCases()
-const all = cases.flatMap(combinationsOf)
+const all = cases.flatMap((one) => (one.invalid === undefined ? combinationsOf(one) : []))
 
 /** What is so unless a case says otherwise: the answer of the last route, as its host gave it. */
 const usual = ({ of, routes, wire }: Combination): Expected => {
-  const last: Reply = list(routes.at(-1)?.upstream).at(-1) ?? {}
-  const isPlain = last[wire] === undefined && last.refuse === undefined && last.cut !== true
+  const route = routes.at(-1)
+  const last: Reply = list(route?.upstream).at(-1) ?? {}
+  const isPlain = last[route?.wire ?? wire] === undefined && last.refuse === undefined && last.cut !== true
   if (!isPlain) return {}
   const { calls, reasoning, text = "" } = last
   const names = of.request?.tools?.map(({ name }) => name) ?? []
@@ -54,9 +55,12 @@ const expectedOf = (one: Combination): Expected => {
   let expected = usual(one)
   for (const { answer, on = {}, ...rest } of list<Expected>(one.of.expect)) {
     if (!isOn(on, one)) continue
-    const hasError = answer?.["error"] !== undefined
-    const before = hasError ? { charge: "free" as const } : expected
-    expected = { ...before, ...rest, answer: { ...before.answer, ...answer } }
+    const error = answer?.["error"]
+    const known = expected.answer?.["error"]
+    // What is usual of an answer is not of an error.
+    const before = error !== undefined && known === undefined ? { charge: "free" as const } : expected
+    const merged = error === undefined ? undefined : { error: { ...record(known), ...record(error) } }
+    expected = { ...before, ...rest, answer: { ...before.answer, ...answer, ...merged } }
   }
   return expected
 }
@@ -139,7 +143,7 @@ const officialProblems = async (one: Combination, answer: ReadAnswer, text: stri
   if (dialect === "chat" && text.includes('"type":"custom"')) return []
   try {
     const accumulated = await accumulate(dialect, text)
-    return differences(accumulated, { $is: asAccumulated(answer) }, "the official client")
+    return differences(accumulated, asAccumulated(answer), "the official client")
   } catch (error) {
     return [`the official client fails: ${String(error)}`]
   }
@@ -253,6 +257,7 @@ withLayer(layer(all))("traffic as clients and vendors send it", (it) => {
   it.effect.each(cases.map((one) => ({ ...one, title: `${one.file}: ${one.name}` })))(
     "$title",
     function* (given: Case) {
+      assert.isUndefined(given.invalid)
       const combinations = all.filter(({ of }) => of.id === given.id)
       assert.isNotEmpty(combinations, "the case is tried nowhere")
       const { baseUrl, invalid, secret } = yield* TrafficGateway
