@@ -11,15 +11,12 @@ const mark = globalThis.crypto.randomUUID()
 const markedNumber = new RegExp(`"${mark}([-+.\\deE]+)"`, "g")
 const nameMark = `${mark}:`
 
-/** A weak map would cost several times as much, since each collection of garbage visits all of it. */
-const sourceKey = Symbol("JSON source")
+const sources = new WeakMap<object, JsonSource>()
 
 /** Undefined unless `stringify` runs. */
 let hasMarks: boolean | undefined
 
-const hasSource = (value: object): value is { readonly [sourceKey]: JsonSource } => sourceKey in value
-
-const sourceOf = (value: object): JsonSource | undefined => (hasSource(value) ? value[sourceKey] : undefined)
+const sourceOf = (value: object): JsonSource | undefined => ("toJSON" in value ? sources.get(value) : undefined)
 
 /** Undefined if the number has been replaced since. */
 const numberText = (value: object, name: string | number, { numbers }: JsonSource): string | undefined => {
@@ -65,8 +62,8 @@ const markNames = (value: object, source: JsonSource): object => {
   return copy
 }
 
-/** Called by `JSON.stringify`. Outside of `stringify` it leaves the value as it is. */
-function toJSON(this: object): unknown {
+/** Called by `JSON.stringify`. Outside of `stringify` the value stays as it is. */
+function toJSON(this: object): object {
   const source = hasMarks === undefined ? undefined : sourceOf(this)
   if (source === undefined) return this
   hasMarks = true
@@ -79,11 +76,16 @@ function toJSON(this: object): unknown {
   return copy
 }
 
+/** A property of the value itself would be a field to a schema. */
+const exactObject: object = Object.create(Object.prototype, { toJSON: { value: toJSON } })
+const exactArray: object = Object.create(Array.prototype, { toJSON: { value: toJSON } })
+
 /** Ties a source to a value. An object with a member `toJSON` of its own goes without. */
 export const setSource = <A extends object>(value: A, source: JsonSource): A => {
   if (Object.hasOwn(value, "toJSON")) return value
-  Object.defineProperty(value, sourceKey, { value: source, configurable: true })
-  return Object.defineProperty(value, "toJSON", { value: toJSON, configurable: true })
+  sources.set(value, source)
+  Object.setPrototypeOf(value, Array.isArray(value) ? exactArray : exactObject)
+  return value
 }
 
 /** Gives a changed copy of a parsed value the texts of the numbers that it still holds, and the order of its members. */

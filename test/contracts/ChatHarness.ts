@@ -172,14 +172,17 @@ export const joined = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
   const finishes = events.filter((event) => event.type === "finish")
   assert.strictEqual(finishes.length, 1, "a whole stream finishes once")
   const usage = events.findLast((event) => event.type === "usage")
+  const citations = events.flatMap((event) => (event.type === "citation" ? [event.citation] : []))
   const unread = events.flatMap((event) => (event.type === "unread" ? [event.unread] : []))
+  const { reason: finish = "stop", type: _type, ...details } = finishes[0] ?? {}
   return {
     content: text("content") === "" && calls.length > 0 ? null : text("content"),
     reasoning: text("reasoning") || undefined,
     toolCalls: calls,
-    finish: finishes[0]?.reason ?? "stop",
+    finish,
+    ...details,
+    ...(citations.length > 0 && { citations }),
     ...(unread.length > 0 && { unread }),
-    ...(finishes[0]?.isUnbilled && { isUnbilled: true }),
     usage: usage?.usage
   }
 }

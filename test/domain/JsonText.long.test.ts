@@ -1,4 +1,4 @@
-import { FastCheck } from "effect"
+import { FastCheck, Schema } from "effect"
 import { jsonTexts } from "../../src/domain/Json.ts"
 import { keepSource, stringify } from "../../src/domain/JsonSource.ts"
 import { NestsTooDeep, parseExact, withWholePairs } from "../../src/domain/JsonText.ts"
@@ -160,6 +160,9 @@ describe("a value of an exact parse", () => {
     assert.deepStrictEqual(Object.entries(Object(value)), Object.entries(JSON.parse(text)))
     assert.strictEqual(JSON.stringify(value), JSON.stringify(JSON.parse(text)))
     assert.deepStrictEqual(structuredClone(value), JSON.parse(text))
+    const item = Schema.Struct({ a: Schema.Number, list: Schema.Array(Schema.Number) })
+    const decode = Schema.decodeUnknownSync(item, { onExcessProperty: "error" })
+    assert.deepStrictEqual(decode(parse('{"a":1.0,"list":[2.0]}')), { a: 1, list: [2] })
   })
 
   it("keeps what a copy holds, and with keepSource also its own numbers and the order", () => {

@@ -111,9 +111,18 @@ const readTool = (tool: unknown, index: number): Result<Tool> => {
   return isRefusal(mark) ? mark : { ...read, ...mark }
 }
 
-export const readTools = (tools: unknown): Result<ReadonlyArray<Tool>> => {
-  if (isAbsent(tools)) return []
-  return isArray(tools) ? readEach(tools, readTool) : refuseAt("tools", "tools", "must be an array")
+/** The first tool of each name, as in Responses: vendors refuse two of one name. */
+const firstOfEach = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => {
+  const names = new Set<string>()
+  for (const tool of tools) names.add(tool.function.name)
+  return names.size === tools.length ? tools : tools.filter((tool) => names.delete(tool.function.name))
+}
+
+export const readTools = (given: unknown): Result<ReadonlyArray<Tool>> => {
+  if (isAbsent(given)) return []
+  if (!isArray(given)) return refuseAt("tools", "tools", "must be an array")
+  const tools = readEach(given, readTool)
+  return isRefusal(tools) ? tools : firstOfEach(tools)
 }
 
 /** The names of the custom tools among these; undefined without any. */

@@ -1,6 +1,7 @@
 import type { Message, NativeOnly, Part, ToolCall } from "../../domain/Chat.ts"
 import { readCallId, unsigned } from "../../domain/Chat.ts"
 import { someObject } from "../../domain/Json.ts"
+import { stringify } from "../../domain/JsonSource.ts"
 import { jsonTokens } from "../../domain/Pricing.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"
@@ -170,10 +171,10 @@ class Conversation {
       return undefined
     }
     if (isOutput === undefined) {
-      const given = JSON.stringify(item.action ?? item.operation ?? {})
+      const given = stringify(item.action ?? item.operation ?? {})
       return this.readCall({ type: "function_call", call_id: id, name, arguments: given }, path)
     }
-    const output = isString(item.output) ? item.output : JSON.stringify(item.output ?? item.status ?? "")
+    const output = isString(item.output) ? item.output : stringify(item.output ?? item.status ?? "")
     return this.readOutput({ call_id: id, output }, path)
   }
 

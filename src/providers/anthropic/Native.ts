@@ -7,6 +7,7 @@ import { fitNativeTool } from "../chat/ToolFitting.ts"
 import { isFitting } from "../chat/ToolNames.ts"
 import type { NameRule } from "../chat/WireRules.ts"
 import { asCount, asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
+import { assemble } from "./Assemble.ts"
 import { keepHarmless } from "./Betas.ts"
 import { markNative } from "./NativeMarks.ts"
 import { encodeNativeTurns, encodeTexts, isClientTool } from "./NativeTurns.ts"
@@ -178,6 +179,7 @@ export const native: NativeFormat<Options, Quirks> = {
   answerFields,
   eventFields,
   answerIn: "message",
+  assemble,
   beginsHidden: ({ content_block, type }) => {
     const block = asFields(content_block).type
     return type === "content_block_start" && block !== "text" && block !== "tool_use"

@@ -1,13 +1,15 @@
 import { Schema } from "effect"
-import type { Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import type { FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { answerDecoder, encodeArguments, usageOf } from "../chat/Answer.ts"
+import { answerDecoder, askedStop, encodeArguments, usageOf } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
 import { readEnd, unknownTypes } from "../chat/EndReasons.ts"
+import { citationOf, collectSources, rangeOf, type Sources } from "../chat/Sources.ts"
 import { Arguments, records, Text } from "../chat/WireSchema.ts"
 import { amendFailure, decodeFailure as decodeConvention, hasFailedStatus } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asCount, asFields, asText, type Fields, parseJson } from "../client/Json.ts"
+import { asCount, asFields, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
 import { toLoggable } from "../client/Upstream.ts"
 import { reasons, silentBlocks } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
@@ -41,8 +43,23 @@ export const decodeUsage = (usage: unknown): Usage | undefined => {
   })
 }
 
+/** Takes the citations of a text block, which lies from `start` to `end` in the content. */
+export const takeCitations = (
+  given: unknown,
+  [start, end]: readonly [start: number, end: number],
+  sources: Sources,
+  out: Array<ChatEvent>
+): void => {
+  for (const { cited_text: quote, source, title, type, url } of asRecords(given)) {
+    const citation = citationOf({ url: url ?? source, title, quote }, rangeOf(start, end))
+    if (citation === undefined) sources.takeUnread(`citation ${asText(type)}`, out)
+    else sources.take(citation, out)
+  }
+}
+
 const Block = Schema.Struct({
   type: Schema.Unknown,
+  citations: Schema.Unknown,
   text: Text,
   thinking: Text,
   id: Text,
@@ -54,11 +71,14 @@ const Answer = Schema.Struct({
   content: Schema.Array(Schema.Unknown).pipe(Schema.compose(records(Block))),
   stop_reason: Schema.Unknown,
   stop_details: Schema.Unknown,
+  stop_sequence: Schema.Unknown,
   usage: Schema.Unknown
 })
 
-export const decodeAnswer = answerDecoder(Answer, "no content", (body, options: Options) => {
-  const { content, stop_details, stop_reason } = body
+type Call = Pick<ChatCall<Options>, "native" | "options" | "request">
+
+export const decodeAnswer = answerDecoder(Answer, "no content", (body, { native, options, request }: Call) => {
+  const { content, stop_details, stop_reason, stop_sequence } = body
   const end = readEnd(reasons, stop_reason)
   if (end.isBreak) return `stop_reason ${String(stop_reason)}`
   const usage = decodeUsage(body.usage)
@@ -73,6 +93,15 @@ export const decodeAnswer = answerDecoder(Answer, "no content", (body, options: 
     finish: end.finish,
     unread: [end.unread, ...unknownTypes(content, knownBlocks)],
     isUnbilled: stop_reason === "refusal" && content.length === 0 && isUnbilledRefusal(stop_details, usage, options),
+    stopSequence: askedStop(stop_sequence, request.stop),
+    sources: collectSources((sources, out) => {
+      let start = 0
+      for (const { citations, text, type } of content) {
+        if (type !== "text") continue
+        takeCitations(citations, [start, start + text.length], sources, out)
+        start += text.length
+      }
+    }, native !== undefined),
     usage
   }
 })

@@ -2,22 +2,23 @@ import { Predicate } from "effect"
 import type { ChatEvent } from "../../domain/Chat.ts"
 import {
   argumentsText,
+  askedStop,
   encodeArguments,
   finishOf,
   pushEnd,
   pushUnread,
   pushUsage,
-  type StreamedCall,
-  StreamedCalls,
   unreadableArguments
 } from "../chat/Answer.ts"
-import type { ChatCall } from "../chat/ChatClient.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
-import { asCount, asFields, asText, type Fields } from "../client/Json.ts"
+import { Sources } from "../chat/Sources.ts"
+import { type StreamedCall, StreamedCalls } from "../chat/StreamedCalls.ts"
+import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
-import { decodeUsage, isUnbilledRefusal, knownBlocks } from "./Response.ts"
+import { decodeUsage, isUnbilledRefusal, knownBlocks, takeCitations } from "./Response.ts"
 
 interface CallBlock {
   readonly call: StreamedCall
@@ -27,12 +28,20 @@ interface CallBlock {
 
 /** Usage is passed on as it is told, for streams that are cut short. */
 export const makeDecoder = ({
+  native,
   newId,
-  options
-}: Pick<ChatCall<Options>, "newId" | "options">): Omit<ChatDecoder, "isCountable"> => {
+  options,
+  request
+}: Pick<ChatCall<Options>, "native" | "newId" | "options" | "request">): Omit<ChatDecoder, "isCountable"> => {
   const unreadBlocks = new UnreadBlocks()
   const calls = new StreamedCalls()
   const blocks = new Map<unknown, CallBlock>()
+  const sources = new Sources(native !== undefined)
+  /** Of the present text block; they support all of it. */
+  let citations: ReadonlyArray<unknown> = []
+  let blockStart = 0
+  let length = 0
+  let stopSequence: string | undefined
   let reason: unknown
   let details: unknown
   let hasContent = false
@@ -47,6 +56,10 @@ export const makeDecoder = ({
       counts = { ...counts, server_tool_use: { web_search_requests: searches } }
       return tellUsage(out)
     }
+    if (block.type === "text") {
+      blockStart = length
+      citations = asList(block.citations)
+    }
     if (block.type !== "tool_use") return takeDelta({ ...block, type: `${String(block.type)}_delta` }, undefined, out)
     const name = asText(block.name)
     if (name === "") return "a tool call without a name"
@@ -54,27 +67,37 @@ export const makeDecoder = ({
     if (input === undefined) return unreadableArguments
     const call = calls.begin()
     blocks.set(index, { call, input })
-    calls.open(call, asText(block.id) || newId(), name, "", out)
-    return undefined
+    return calls.open(call, asText(block.id) || newId(), name, "", out)
   }
 
   const takeDelta = (delta: Fields, block: CallBlock | undefined, out: Array<ChatEvent>): StreamOutcome => {
     const text = asText(delta.text)
     const thinking = asText(delta.thinking)
-    if (delta.type === "text_delta" && text !== "") out.push({ type: "content", text })
+    if (delta.type === "text_delta" && text !== "") {
+      length += text.length
+      out.push({ type: "content", text })
+    } else if (delta.type === "citations_delta") citations = [...citations, delta.citation]
     else if (delta.type === "thinking_delta" && thinking !== "") out.push({ type: "reasoning", text: thinking })
     else if (delta.type === "input_json_delta" && block !== undefined) {
       const piece = argumentsText(delta.partial_json)
       if (piece === undefined) return unreadableArguments
-      calls.append(block.call, piece, out)
+      return calls.append(block.call, piece, out)
     }
     return undefined
   }
 
-  const closeBlock = (index: unknown, out: Array<ChatEvent>): undefined => {
+  const pushCitations = (out: Array<ChatEvent>): void => {
+    if (citations.length > 0) takeCitations(citations, [blockStart, length], sources, out)
+    citations = []
+  }
+
+  const closeBlock = (index: unknown, out: Array<ChatEvent>): StreamOutcome => {
+    pushCitations(out)
     const block = blocks.get(index)
-    if (block?.call.isEmpty === true) calls.append(block.call, block.input || "{}", out)
+    if (block === undefined) return undefined
     blocks.delete(index)
+    const broken = block.call.isEmpty ? calls.append(block.call, block.input, out) : undefined
+    return broken ?? calls.end(block.call, out)
   }
 
   /** Counts are cumulative: a given one replaces the former unless it is zero; searches may fall to zero. */
@@ -89,8 +112,10 @@ export const makeDecoder = ({
 
   const tellUsage = (out: Array<ChatEvent>): undefined => pushUsage(out, decodeUsage(counts))
 
-  const takeEnd = ({ stop_details, stop_reason }: Fields, usage: unknown, out: Array<ChatEvent>): StreamOutcome => {
+  const takeEnd = (end: Fields, usage: unknown, out: Array<ChatEvent>): StreamOutcome => {
+    const { stop_details, stop_reason, stop_sequence } = end
     reason = stop_reason ?? reason
+    stopSequence = askedStop(stop_sequence, request.stop) ?? stopSequence
     details = stop_details ?? details
     count(usage)
     tellUsage(out)
@@ -99,12 +124,16 @@ export const makeDecoder = ({
 
   const closeMessage = (out: Array<ChatEvent>): StreamOutcome => {
     if (reason === undefined) return "message_stop without a stop_reason"
-    for (const index of blocks.keys()) closeBlock(index, out)
+    pushCitations(out)
+    for (const index of blocks.keys()) {
+      const broken = closeBlock(index, out)
+      if (broken !== undefined) return broken
+    }
     const { finish, unread } = readEnd(reasons, reason)
     pushUnread(out, unread)
     const usage = decodeUsage(counts)
     const isUnbilled = reason === "refusal" && !hasContent && isUnbilledRefusal(details, usage, options)
-    return pushEnd(out, finishOf(finish, calls.hasAny), usage, isUnbilled)
+    return pushEnd(out, finishOf(finish, calls.hasAny), usage, { isUnbilled, stopSequence })
   }
 
   return {

@@ -22,7 +22,7 @@ export const make = makeChatProvider<Options, Quirks>("anthropic", {
   }),
   encode: encodeRequest,
   native,
-  decode: (body, { newId, options }) => decodeAnswer(body, newId, options),
+  decode: (body, call) => decodeAnswer(body, call.newId, call),
   decoder: (call) => ({ ...makeDecoder(call), isCountable: () => isCountable(call) }),
   errorIn,
   usageIn: ({ usage }) => decodeUsage(usage),

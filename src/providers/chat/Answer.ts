@@ -1,8 +1,9 @@
 import { Either, Predicate, Schema } from "effect"
-import type { ChatAnswer, ChatEvent, FinishReason, Unread, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, Citation, FinishReason, ToolCall, Unread, Usage } from "../../domain/Chat.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { sanitizeUsage } from "../../domain/Pricing.ts"
 import { parseJsonExact } from "../client/Json.ts"
+import { singleValue, twoValues } from "./CallArguments.ts"
 
 /** Parts never exceed their whole; undefined without counts. */
 export const usageOf = (usage: Usage): Usage | undefined =>
@@ -31,21 +32,36 @@ interface AnswerParts {
   /** Shown where there is no text. */
   readonly refusal?: string
   readonly reasoning: string
-  readonly calls: ReadonlyArray<{ readonly id: string; readonly name: string; readonly arguments: string | undefined }>
+  readonly calls: ReadonlyArray<AnswerCall>
   readonly finish: FinishReason | undefined
   readonly unread?: ReadonlyArray<Unread | undefined>
   readonly isUnbilled?: boolean
   readonly usage: Usage | undefined
+  readonly stopSequence?: string | undefined
+  readonly sources?: Pick<ChatAnswer, "citations" | "unread">
+}
+
+interface AnswerCall {
+  readonly id: string
+  readonly name: string
+  readonly arguments: string | undefined
+  /** Its arguments are any text. */
+  readonly isText?: boolean | undefined
 }
 
 /** Left: what breaks the protocol. */
 const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
-  const { calls, finish, isUnbilled = false, reasoning, refusal = "", text, usage } = parts
-  if (calls.some(({ name }) => name === "")) return Either.left("a tool call without a name")
-  if (calls.some(({ arguments: given }) => given === undefined)) return Either.left(unreadableArguments)
+  const { finish, reasoning, refusal = "", text, usage } = parts
+  if (parts.calls.some(({ name }) => name === "")) return Either.left("a tool call without a name")
+  if (parts.calls.some(({ arguments: given }) => given === undefined)) return Either.left(unreadableArguments)
+  const calls = parts.calls.map((call) =>
+    call.isText ? call : { ...call, arguments: singleValue(call.arguments ?? "") }
+  )
+  if (calls.some(({ arguments: given }) => given === undefined)) return Either.left(twoValues)
   const hasCalls = calls.length > 0
   const content = text || refusal
-  const unread = parts.unread?.filter((part) => part !== undefined) ?? []
+  const { sources } = parts
+  const unread = [...(parts.unread ?? []), ...(sources?.unread ?? [])]
   const ids = new Set<string>()
   const claimId = (given: string) => {
     const id = given === "" || ids.has(given) ? newId() : given
@@ -59,11 +75,23 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
       return { id: claimId(id), type: "function", function: { name, arguments: given || "{}" } }
     }),
     finish: finishOf(finish, hasCalls, text === "" && refusal !== ""),
-    ...(unread.length > 0 && { unread }),
-    ...(isUnbilled && { isUnbilled }),
+    ...withDetails({ ...parts, ...sources, unread: unread.filter((part) => part !== undefined) }),
     usage
   })
 }
+
+/** What few answers have. */
+const withDetails = ({
+  citations = [],
+  isUnbilled = false,
+  stopSequence,
+  unread = []
+}: Pick<ChatAnswer, "citations" | "isUnbilled" | "stopSequence" | "unread">) => ({
+  ...(isUnbilled && { isUnbilled }),
+  ...(stopSequence !== undefined && { stopSequence }),
+  ...(citations.length > 0 && { citations }),
+  ...(unread.length > 0 && { unread })
+})
 
 /** Reads a whole answer by its schema; a text among its parts says how they break the protocol. */
 export const answerDecoder = <A, I, Call = void>(
@@ -91,66 +119,81 @@ export const pushEnd = (
   out: Array<ChatEvent>,
   reason: FinishReason,
   usage: Usage | undefined,
-  isUnbilled = false
+  { isUnbilled = false, stopSequence }: Pick<ChatAnswer, "isUnbilled" | "stopSequence"> = {}
 ): "whole" => {
-  out.push({ type: "finish", reason, ...(isUnbilled && { isUnbilled }) })
+  out.push({
+    type: "finish",
+    reason,
+    ...(stopSequence !== undefined && { stopSequence }),
+    ...(isUnbilled && { isUnbilled })
+  })
   pushUsage(out, usage)
   return "whole"
 }
+
+/** A stop sequence that a host names, if the client asked for it. */
+export const askedStop = (given: unknown, stops: ReadonlyArray<string>): string | undefined =>
+  typeof given === "string" && stops.includes(given) ? given : undefined
 
 export const eventsOf = (answer: ChatAnswer): ReadonlyArray<ChatEvent> => {
   const events: Array<ChatEvent> = []
   if (answer.reasoning !== undefined) events.push({ type: "reasoning", text: answer.reasoning })
   if (answer.content !== null && answer.content !== "") events.push({ type: "content", text: answer.content })
+  for (const citation of answer.citations ?? []) events.push({ type: "citation", citation })
   answer.toolCalls.forEach(({ function: { arguments: text, name }, id, signature }, index) => {
     events.push({ type: "tool_call", index, id, name, arguments: text, ...(signature && { signature }) })
   })
   pushUnread(events, ...(answer.unread ?? []))
-  pushEnd(events, answer.finish, answer.usage, answer.isUnbilled)
+  pushEnd(events, answer.finish, answer.usage, answer)
   return events
 }
 
-export interface StreamedCall {
-  readonly index: number
-  isOpen: boolean
-  isEmpty: boolean
+const joinCall = (
+  before: ToolCall | undefined,
+  event: Extract<ChatEvent, { readonly type: "tool_call" }>
+): ToolCall => {
+  const signature = event.signature ?? before?.signature
+  return {
+    id: before?.id ?? event.id ?? "",
+    type: "function",
+    function: {
+      name: before?.function.name ?? event.name ?? "",
+      arguments: (before?.function.arguments ?? "") + event.arguments
+    },
+    ...(signature !== undefined && { signature })
+  }
 }
 
-export class StreamedCalls {
-  readonly #calls: Array<StreamedCall> = []
-
-  get count(): number {
-    return this.#calls.length
-  }
-
-  get hasAny(): boolean {
-    return this.count > 0
-  }
-
-  begin(): StreamedCall {
-    const call = { index: this.#calls.length, isOpen: false, isEmpty: true }
-    this.#calls.push(call)
-    return call
-  }
-
-  open(call: StreamedCall, id: string, name: string, text: string, out: Array<ChatEvent>): void {
-    call.isOpen = true
-    call.isEmpty = text === ""
-    out.push({ type: "tool_call", index: call.index, id, name, arguments: text })
-  }
-
-  append(call: StreamedCall, text: string, out: Array<ChatEvent>): void {
-    if (text === "") return
-    call.isEmpty = false
-    out.push({ type: "tool_call", index: call.index, arguments: text })
-  }
-
-  /** False where one never had a name. */
-  close(out: Array<ChatEvent>): boolean {
-    for (const call of this.#calls) {
-      if (!call.isOpen) return false
-      if (call.isEmpty) this.append(call, "{}", out)
+/** The answer that the events of a whole stream add up to. */
+export const joinEvents = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
+  let content = ""
+  let reasoning = ""
+  let finish: FinishReason = "stop"
+  let stopSequence: string | undefined
+  let isUnbilled: boolean | undefined
+  let usage: Usage | undefined
+  const toolCalls: Array<ToolCall> = []
+  const citations: Array<Citation> = []
+  const unread: Array<Unread> = []
+  for (const event of events) {
+    if (event.type === "content") content += event.text
+    else if (event.type === "reasoning") reasoning += event.text
+    else if (event.type === "tool_call") toolCalls[event.index] = joinCall(toolCalls[event.index], event)
+    else if (event.type === "citation") citations.push(event.citation)
+    else if (event.type === "unread") unread.push(event.unread)
+    else if (event.type === "usage") usage = event.usage
+    else if (event.type === "finish") {
+      finish = event.reason
+      stopSequence = event.stopSequence
+      isUnbilled = event.isUnbilled
     }
-    return true
+  }
+  return {
+    content: content === "" && toolCalls.length > 0 ? null : content,
+    reasoning: reasoning || undefined,
+    toolCalls,
+    finish,
+    ...withDetails({ citations, isUnbilled, stopSequence, unread }),
+    usage
   }
 }

@@ -1,4 +1,4 @@
-import { Effect, Either, type Scope } from "effect"
+import { Effect, type Scope } from "effect"
 import type { ChatAnswer, ChatRequest } from "../../domain/Chat.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
 import type { Route } from "../../domain/Model.ts"
@@ -11,24 +11,22 @@ import type {
 } from "../../services/routing/Provider.ts"
 import { flatMapEager } from "../../services/runtime/Fibers.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
-import { decodeFailure, decodingFailure, protocolFailure, unsentFailure, withSpent } from "../client/Classification.ts"
+import { decodeFailure, unsentFailure } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
-import { asFields, type Fields, jsonBody, parseAnswer, parseJson, pick } from "../client/Json.ts"
+import { asFields, jsonBody, parseJson, pick } from "../client/Json.ts"
 import { withReason } from "../client/Reason.ts"
-import { Upstream, type UpstreamRequest, type UpstreamStream } from "../client/Upstream.ts"
-import { collect, decodeSafely, failWith, isEventStream, isSuccess } from "../client/UpstreamResponse.ts"
+import { Upstream, type UpstreamRequest } from "../client/Upstream.ts"
+import { collect, decodeSafely, failWith, isPage, isSuccess } from "../client/UpstreamResponse.ts"
 import { eventsOf } from "./Answer.ts"
 import type { ChatCall, ChatFormat } from "./ChatFormat.ts"
-import { chatPull, chatPullOf } from "./ChatStream.ts"
+import { chatPullOf } from "./ChatStream.ts"
+import { makeDecoding } from "./Decoding.ts"
 import { fitRequest } from "./Fitting.ts"
-import { keepNative, withNativeEvents } from "./NativeEvents.ts"
-import { cutAnswer, cutPull } from "./StopSequences.ts"
 import { declinesFormat } from "./ToolFitting.ts"
-import { renameAnswer, renamePull } from "./ToolNames.ts"
 
 export type { Adaptation, ChatCall, NativeFormat } from "./ChatFormat.ts"
 
-/** A host may answer a stream's request in one piece. */
+/** A host may answer a stream's request in one piece, and any other with a stream. */
 export const makeChatAdapter = <Options, Quirks extends object>(
   format: ChatFormat<Options, Quirks>
 ): Effect.Effect<ChatAdapter, never, Upstream> =>
@@ -89,56 +87,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
         withReason(failure, response.body, route, request.model)
       )
 
-    const stopsOf = ({ native, options, request }: Call) =>
-      native === undefined ? (format.ownStops?.(request, options) ?? []) : []
-
-    const decode = (call: Call, response: UpstreamResponse): Effect.Effect<ChatAnswer, ProviderFailure> => {
-      const { route } = call
-      const body = parseAnswer(response.body, call.native !== undefined)
-      const fields = asFields(body)
-      const error = format.errorIn(fields)
-      const spend = (failure: ProviderFailure) => withSpent(failure, format.usageIn(fields, call))
-      if (error !== undefined) {
-        return Effect.mapError(fail(call, { ...response, body: JSON.stringify(error) }), spend)
-      }
-      return Either.match(format.decode(body, call), {
-        onLeft: (wrong) =>
-          Effect.fail(
-            spend(typeof wrong === "string" ? protocolFailure(route.provider, response.status, wrong) : wrong)
-          ),
-        onRight: (answer) =>
-          Effect.succeed({
-            ...renameAnswer(cutAnswer(answer, stopsOf(call)), call.names),
-            ...keepNative(call, format.native, fields)
-          })
-      })
-    }
-
-    /** An event has no headers, hence no Retry-After. */
-    const failureIn = ({ request, route }: Call, error: Fields) => {
-      const body = JSON.stringify(error)
-      return withReason(failureOf(route.provider, { status: 200, headers: {}, body }, 0), body, route, request.model)
-    }
-
-    const pull = ({ body, call }: Encoded, stream: UpstreamStream): Effect.Effect<ChatPull, never, Scope.Scope> => {
-      const decode = (error: Fields) => failureIn(call, error)
-      const translating = format.decoder(call, body, decode)
-      const decoder = call.native && format.native ? withNativeEvents(translating, format.native, call) : translating
-      const events = chatPull(stream, decoder, {
-        decode: (event) => {
-          const error = event.type === "error" ? event : format.errorIn(event)
-          return error && withSpent(decode(error), format.usageIn(event, call))
-        },
-        protocol: (what) => protocolFailure(call.route.provider, 200, what),
-        defect: (thrown) => decodingFailure(call.route.provider, 200, thrown)
-      })
-      return Effect.map(events, (pull) =>
-        renamePull(
-          cutPull(pull, stopsOf(call), () => decoder.isCountable?.() === true),
-          call.names
-        )
-      )
-    }
+    const { decode, pull } = makeDecoding(format, failureOf, fail)
 
     const send = (encoded: Encoded, attempt?: CurrentAttempt): Effect.Effect<ChatAnswer, ProviderFailure> =>
       Effect.flatMap(upstream.post(requestOf(encoded), attempt), (response) => {
@@ -153,7 +102,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     const open = (encoded: Encoded): Effect.Effect<ChatPull, ProviderFailure, Scope.Scope> =>
       Effect.flatMap(upstream.open(requestOf(encoded)), (stream) => {
         const { call } = encoded
-        if (isEventStream(stream)) return pull(encoded, stream)
+        if (isSuccess(stream) && !isPage(stream)) return pull(call, encoded.body, stream)
         return Effect.flatMap(collect(stream), (response) =>
           decodeSafely(call.route.provider, response, () => {
             if (isSuccess(response)) return Effect.map(decode(call, response), (answer) => chatPullOf(eventsOf(answer)))

@@ -2,7 +2,7 @@ import { Effect, Option, Predicate, type Scope } from "effect"
 import { type ChatEvent, isDelta, type Usage } from "../../domain/Chat.ts"
 import { type ChatPull, ProviderFailure } from "../../services/routing/Provider.ts"
 import { withSpent } from "../client/Classification.ts"
-import type { Taken } from "../client/Exchange.ts"
+import type { Taken, UpstreamResponse } from "../client/Exchange.ts"
 import { type Fields, parseAnswer } from "../client/Json.ts"
 import type { UpstreamStream } from "../client/Upstream.ts"
 import { reader, type SseEvent } from "./Sse.ts"
@@ -25,6 +25,13 @@ export interface ChatDecoder {
   readonly isCountable?: (() => boolean) | undefined
 }
 
+/** An answer in one piece, in place of a stream, or the other way round: its first byte tells them apart. */
+interface WholeAnswer {
+  /** The content type says so. */
+  readonly isExpected: boolean
+  readonly decode: (body: string) => Effect.Effect<ReadonlyArray<ChatEvent>, ProviderFailure>
+}
+
 interface StreamFailures {
   readonly decode: (event: Fields) => ProviderFailure | undefined
   readonly protocol: (what: string) => ProviderFailure
@@ -33,12 +40,49 @@ interface StreamFailures {
 
 const networkFailure = (detail: string) => new ProviderFailure({ class: "network", status: 200, detail })
 
+const wholeLimitBytes = 16 * 1024 * 1024
+
+/** White space, and a byte order mark. */
+const blankBytes = new Set(Buffer.from(" \t\r\n\uFEFF"))
+const opensJson = new Set(Buffer.from("{["))
+/** Of a field of an event, or of a comment. */
+const opensEvent = new Set(Buffer.from("deir:"))
+
+const makeWholeReader = (whole: WholeAnswer) => {
+  let isWhole: boolean | undefined
+  const chunks: Array<Uint8Array> = []
+  let bytes = 0
+  return {
+    /** Whether a chunk is of an answer in one piece; undefined once that is too large. */
+    takes: (chunk: Uint8Array): boolean | undefined => {
+      if (isWhole === undefined) {
+        const first = chunk.find((byte) => !blankBytes.has(byte))
+        if (first === undefined) return false
+        isWhole = whole.isExpected ? !opensEvent.has(first) : opensJson.has(first)
+      }
+      if (!isWhole) return false
+      bytes += chunk.length
+      chunks.push(chunk)
+      return bytes <= wholeLimitBytes || undefined
+    },
+    /** The answer, if it came in one piece. */
+    end: () => ((isWhole ?? whole.isExpected) ? whole.decode(Buffer.concat(chunks).toString("utf8")) : undefined)
+  }
+}
+
+/** Named so, an event may have any data. */
+const isHeartbeat = (name: string | undefined): boolean =>
+  name !== undefined && /^(ping|heartbeat|keep-?alive)$/i.test(name)
+
 /** Pulls a decoder's events out of a body: all those of the bytes at hand at once. */
 export const chatPull = (
   stream: UpstreamStream,
   decoder: ChatDecoder,
-  failures: StreamFailures
+  failures: StreamFailures,
+  whole: WholeAnswer
 ): Effect.Effect<ChatPull, never, Scope.Scope> => {
+  const wholeReader = makeWholeReader(whole)
+  let answer: ChatPull | undefined
   let out: Array<ChatEvent> = []
   let outcome: Option.Option<ProviderFailure> | undefined
   let isFirst = true
@@ -56,9 +100,11 @@ export const chatPull = (
     outcome = Option.some(withSpent(failure, usage))
   }
   const take = ({ data, event: name }: SseEvent): StreamOutcome => {
-    if (data.trim() === "[DONE]") return decoder.finish?.(out) ?? "[DONE] without a finish reason"
+    const text = data.trim()
+    if (text === "[DONE]") return decoder.finish?.(out) ?? "[DONE] without a finish reason"
+    if (text === "" && name !== "error") return undefined
     const event = parseAnswer(data, decoder.isNative === true)
-    if (!Predicate.isRecord(event)) return "an event that is no object"
+    if (!Predicate.isRecord(event)) return isHeartbeat(name) ? undefined : "an event that is no object"
     const typed = event.type === undefined && name !== undefined ? { ...event, type: name } : event
     const reached = failures.decode(typed) ?? decoder.take(typed, out)
     // From the first event on the host's work is paid for, so even one without output is passed on.
@@ -77,7 +123,9 @@ export const chatPull = (
 
   const feed = (chunks: ReadonlyArray<Uint8Array>) => {
     for (const chunk of chunks) {
-      if (!sse.feed(chunk)) end("an event is too large")
+      const isWhole = wholeReader.takes(chunk)
+      if (isWhole === undefined) end("an answer is too large")
+      else if (!isWhole && !sse.feed(chunk)) end("an event is too large")
       if (outcome !== undefined) break
     }
     if (outcome !== undefined && Option.isNone(outcome)) stream.finish()
@@ -85,9 +133,20 @@ export const chatPull = (
   const close = (cause: Option.Option<ProviderFailure>) => {
     if (Option.isNone(cause)) sse.end()
     if (outcome !== undefined) return
+    const decoded = Option.isNone(cause) ? wholeReader.end() : undefined
+    if (decoded !== undefined) {
+      answer = Effect.mapError(decoded, Option.some)
+      outcome = Option.none()
+      return
+    }
     end(decoder.finish?.(out) ?? Option.getOrElse(cause, () => networkFailure("stream ended early")))
   }
   const ready = (): ChatPull | undefined => {
+    if (answer !== undefined) {
+      const found = answer
+      answer = undefined
+      return found
+    }
     if (out.length === 0) return outcome && Effect.fail(outcome)
     const events = out
     out = []
@@ -132,6 +191,37 @@ export const chatPull = (
     pull
   )
 }
+
+/** All events of a stream that ends well. */
+export const drain = (
+  opened: Effect.Effect<ChatPull, never, Scope.Scope>
+): Effect.Effect<ReadonlyArray<ChatEvent>, ProviderFailure> => {
+  const events: Array<ChatEvent> = []
+  const take = (pull: ChatPull) => Effect.forever(Effect.map(pull, (batch) => events.push(...batch)))
+  return Effect.catchAll(
+    Effect.scoped(Effect.flatMap(opened, take)),
+    Option.match({ onNone: () => Effect.succeed(events), onSome: Effect.fail })
+  )
+}
+
+/** A body that is at hand, as a stream. */
+export const streamOf = ({ body, ...head }: UpstreamResponse): UpstreamStream => {
+  let taken: Taken = { _tag: "Chunks", chunks: [Buffer.from(body)] }
+  return {
+    ...head,
+    next: (done) => {
+      const next = taken
+      taken = { _tag: "Over", outcome: Option.none() }
+      done(next)
+      return () => {}
+    },
+    finish: () => {}
+  }
+}
+
+/** Whether a body is a stream of events, whatever its content type says. */
+export const holdsEvents = (body: string): boolean =>
+  !body.startsWith("{") && /^[\s\uFEFF]*(:|(data|event|id|retry):)/.test(body)
 
 export const chatPullOf = (events: ReadonlyArray<ChatEvent>): ChatPull => {
   let left = events

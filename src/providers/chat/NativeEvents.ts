@@ -15,6 +15,8 @@ export interface NativeFields {
   readonly answerIn: string
   /** An event that begins output of which the stream may show nothing. */
   readonly beginsHidden: (event: Fields) => boolean
+  /** The answer that the events of a whole stream add up to. */
+  readonly assemble: (events: ReadonlyArray<Fields>) => Fields
 }
 
 type Clean = (text: string) => string
@@ -78,10 +80,21 @@ export const withNativeEvents = (decoder: ChatDecoder, format: NativeFields, cal
   take: (event, out) => {
     const at = out.length
     const reached = decoder.take(event, out)
-    if (reached === undefined || reached === "whole") {
+    // Every event of these wires has a type: others are heartbeats.
+    if (typeof event.type === "string" && (reached === undefined || reached === "whole")) {
       const kept = cleanEvent(event, format, cleanerOf(call))
       out.splice(at, 0, { type: "native", event: kept, ...(format.beginsHidden(event) && { isOutput: true }) })
     }
     return reached
+  }
+})
+
+/** Keeps the events that a decoder takes. */
+export const keepEvents = (decoder: ChatDecoder, kept: Array<Fields>): ChatDecoder => ({
+  ...decoder,
+  isNative: true,
+  take: (event, out) => {
+    kept.push(event)
+    return decoder.take(event, out)
   }
 })

@@ -1,5 +1,5 @@
 import { Effect, Option } from "effect"
-import type { ChatAnswer, ChatEvent } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, Citation } from "../../domain/Chat.ts"
 import type { ChatPull } from "../../services/routing/Provider.ts"
 
 class Stop {
@@ -32,24 +32,35 @@ class Stop {
 export class Cut {
   readonly #stops: ReadonlyArray<Stop>
   #held = ""
-  over = false
+  /** The stop sequence that was met. */
+  met: string | undefined
 
   constructor(stops: ReadonlyArray<string>) {
     this.#stops = stops.filter((stop) => stop !== "").map((stop) => new Stop(stop))
+  }
+
+  get over(): boolean {
+    return this.met !== undefined
+  }
+
+  /** Whether a text is held back that may be shown later. */
+  get holds(): boolean {
+    return this.#held !== ""
   }
 
   take(piece: string): string {
     if (this.over) return ""
     const text = this.#held + piece
     for (let at = this.#held.length; at < text.length; at++) {
-      let met = 0
+      let met = ""
       for (const stop of this.#stops) {
         stop.take(text.charCodeAt(at))
-        if (stop.matched === stop.text.length) met = Math.max(met, stop.matched)
+        if (stop.matched === stop.text.length && stop.matched > met.length) met = stop.text
       }
-      if (met === 0) continue
-      this.over = true
-      return text.slice(0, at + 1 - met)
+      if (met === "") continue
+      this.met = met
+      this.#held = ""
+      return text.slice(0, at + 1 - met.length)
     }
     const shown = text.length - Math.max(0, ...this.#stops.map(({ matched }) => matched))
     this.#held = text.slice(shown)
@@ -64,19 +75,37 @@ export class Cut {
   }
 }
 
+/** The sources of the part of a content that is shown. */
+const cutCitations = (citations: ReadonlyArray<Citation>, length: number): ReadonlyArray<Citation> =>
+  citations.flatMap((citation) => {
+    const { end, start } = citation
+    if (start === undefined || end === undefined || end <= length) return [citation]
+    return start < length ? [{ ...citation, end: length }] : []
+  })
+
 /** Its usage stays what the host counted. */
 export const cutAnswer = (answer: ChatAnswer, stops: ReadonlyArray<string>): ChatAnswer => {
+  if (stops.length === 0) return answer
   const cut = new Cut(stops)
   const content = cut.take(answer.content ?? "")
-  return cut.over ? { ...answer, content, toolCalls: [], finish: "stop" } : answer
+  if (cut.met === undefined) return answer
+  const citations = answer.citations && cutCitations(answer.citations, content.length)
+  return { ...answer, content, toolCalls: [], finish: "stop", stopSequence: cut.met, ...(citations && { citations }) }
 }
 
 /** Ends the stream where the gateway can count the usage, else reads on for it. */
 export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable: () => boolean): ChatPull => {
   if (stops.length === 0) return pull
   const cut = new Cut(stops)
+  let length = 0
+  /** Of text that is held back. */
+  let citations: Array<Citation> = []
   const push = (text: string, out: Array<ChatEvent>) => {
+    length += text.length
     if (text !== "") out.push({ type: "content", text })
+    if (cut.holds || citations.length === 0) return
+    for (const citation of cutCitations(citations, length)) out.push({ type: "citation", citation })
+    citations = []
   }
 
   const take = (event: ChatEvent, out: Array<ChatEvent>) => {
@@ -84,8 +113,9 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
       if (event.type === "usage" || event.type === "unread") out.push(event)
     } else if (event.type === "content" && event.text !== "") {
       push(cut.take(event.text), out)
-      if (cut.over) out.push({ type: "finish", reason: "stop" })
-    } else {
+      if (cut.over) out.push({ type: "finish", reason: "stop", stopSequence: cut.met })
+    } else if (event.type === "citation" && cut.holds) citations.push(event.citation)
+    else {
       if (event.type === "tool_call" || event.type === "finish") push(cut.rest(), out)
       out.push(event)
     }

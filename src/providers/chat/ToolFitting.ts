@@ -1,6 +1,6 @@
 import { Predicate } from "effect"
 import type { ResponseFormat, Tool } from "../../domain/Chat.ts"
-import { keepSource } from "../../domain/JsonSource.ts"
+import { keepSource, stringify } from "../../domain/JsonSource.ts"
 import type { Fields } from "../client/Json.ts"
 import { makeStrictBudget } from "./StrictSchemas.ts"
 import { canBeObject, type FittedRoot, fitRoot, noParameters } from "./ToolSchemas.ts"
@@ -15,7 +15,7 @@ const strictBudget = ({ strict }: WireRules): StrictBudget =>
 /** A description that also says what the schema no longer does. */
 const describe = (description: string | undefined, subject: string, { lost }: FittedRoot): string | undefined => {
   if (lost === undefined) return description
-  const rule = `${subject} must also match this JSON Schema: ${JSON.stringify(lost)}`
+  const rule = `${subject} must also match this JSON Schema: ${stringify(lost)}`
   return description === undefined || description === "" ? rule : `${description}\n\n${rule}`
 }
 

@@ -14,8 +14,9 @@ export const isSuccess = (head: { readonly status: number }): boolean => head.st
 
 const contentType = (stream: UpstreamStream): string => String(stream.headers["content-type"] ?? "").toLowerCase()
 
-export const isEventStream = (stream: UpstreamStream): boolean =>
-  isSuccess(stream) && !/json|html/.test(contentType(stream))
+export const isPage = (stream: UpstreamStream): boolean => contentType(stream).includes("html")
+
+export const isJson = (stream: UpstreamStream): boolean => contentType(stream).includes("json")
 
 /** An error's body is taken as far as it came. */
 export const collect = (stream: UpstreamStream): Effect.Effect<UpstreamResponse, ProviderFailure> => {

@@ -7,7 +7,9 @@ export const Options = Schema.Struct({
   thinking: optional(oneOf("level", "budget", "none")),
   call_signatures: optional(Schema.Boolean),
   search_fee: searchFee,
-  ...fitOptions,
+  any_schema: fitOptions.any_schema,
+  call_id_length: fitOptions.call_id_length,
+  tool_name_length: fitOptions.tool_name_length,
   api: optional(oneOf("generate", "predict")),
   image_size: optional(Schema.Boolean),
   aspect_ratio: optional(Schema.String.pipe(Schema.pattern(/^\d+:\d+$/, { message: () => "must be written as 16:9" })))

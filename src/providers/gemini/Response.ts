@@ -1,8 +1,16 @@
 import { Either, Predicate } from "effect"
-import type { ChatAnswer, ChatEvent, FinishReason, ToolCall, Unread, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent } from "../../domain/Chat.ts"
 import type { ProviderAccount } from "../../domain/Model.ts"
 import { type FailureClass, ProviderFailure } from "../../services/routing/Provider.ts"
-import { encodeArguments, finishOf, pushEnd, pushUnread, pushUsage, unreadableArguments } from "../chat/Answer.ts"
+import {
+  encodeArguments,
+  finishOf,
+  joinEvents,
+  pushEnd,
+  pushUnread,
+  pushUsage,
+  unreadableArguments
+} from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatClient.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
@@ -17,6 +25,7 @@ import {
 import type { UpstreamResponse } from "../client/Exchange.ts"
 import { asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
 import { knownFields, reasons } from "./EndReasons.ts"
+import { Grounding } from "./Grounding.ts"
 import type { Options } from "./Options.ts"
 import { countSearches, decodeUsage, queriesOf, unexplainedUsage } from "./Usage.ts"
 
@@ -93,6 +102,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
   let meta: unknown
   let hasOutput = false
   const queries = new Set<string>()
+  const grounding = new Grounding()
   const unreadBlocks = new UnreadBlocks()
   const usage = () => decodeUsage(meta, countSearches(queries, options))
 
@@ -124,7 +134,9 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     const text = asText(part.text)
     if (text === "") return takeUnknown(part, out)
     hasOutput = true
-    out.push({ type: part.thought === true ? "reasoning" : "content", text })
+    const type = part.thought === true ? "reasoning" : "content"
+    if (request.webSearch && type === "content") grounding.takeText(text)
+    out.push({ type, text })
     return undefined
   }
 
@@ -143,6 +155,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
       return block === undefined || hasOutput ? undefined : moderationFailure(200, block)
     }
     for (const query of queriesOf(candidate)) queries.add(query)
+    grounding.take(candidate)
     for (const part of asList(asFields(candidate.content).parts)) {
       const broken = takePart(asFields(part), out)
       if (broken !== undefined) return broken
@@ -163,44 +176,12 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     },
     finish: (out) => {
       if (reason === "") return undefined
+      grounding.push(out)
       const { finish, unread } = readEnd(reasons, reason)
       pushUnread(out, unread, unexplainedUsage(meta))
       return pushEnd(out, finishOf(finish, ids.size > 0), usage())
     },
     begins: ({ candidates }) => Predicate.isRecord(asList(candidates)[0]),
-    usage
-  }
-}
-
-const toolCallOf = (event: Extract<ChatEvent, { readonly type: "tool_call" }>): ToolCall => ({
-  id: event.id ?? "",
-  type: "function",
-  function: { name: event.name ?? "", arguments: event.arguments },
-  ...(event.signature && { signature: event.signature })
-})
-
-const joinEvents = (events: ReadonlyArray<ChatEvent>): ChatAnswer => {
-  let content = ""
-  let reasoning = ""
-  let finish: FinishReason = "stop"
-  let usage: Usage | undefined
-  const toolCalls: Array<ToolCall> = []
-  const unread: Array<Unread> = []
-  for (const event of events) {
-    if (event.type === "content") content += event.text
-    else if (event.type === "reasoning") reasoning += event.text
-    else if (event.type === "tool_call") toolCalls.push(toolCallOf(event))
-    else if (event.type === "finish") finish = event.reason
-    else if (event.type === "usage") usage = event.usage
-    else if (event.type === "unread") unread.push(event.unread)
-  }
-  const isSilent = content === "" && toolCalls.length > 0
-  return {
-    content: isSilent ? null : content,
-    reasoning: reasoning || undefined,
-    toolCalls,
-    finish,
-    ...(unread.length > 0 && { unread }),
     usage
   }
 }

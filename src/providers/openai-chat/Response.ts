@@ -1,10 +1,11 @@
 import { Predicate, Schema } from "effect"
-import type { Unread, Usage } from "../../domain/Chat.ts"
-import { answerDecoder, argumentsText } from "../chat/Answer.ts"
+import type { ChatEvent, Unread, Usage } from "../../domain/Chat.ts"
+import { answerDecoder, argumentsText, askedStop } from "../chat/Answer.ts"
 import { asksForAnHour } from "../chat/CacheMarks.ts"
-import type { ChatCall } from "../chat/ChatClient.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
 import { readEnd, unknownTypes } from "../chat/EndReasons.ts"
 import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../chat/HostUsage.ts"
+import { collectSources, type Sources } from "../chat/Sources.ts"
 import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
 import { hasFailedStatus } from "../client/Classification.ts"
 import { asCount, asFields, asList, type Fields } from "../client/Json.ts"
@@ -36,6 +37,20 @@ export const errorIn = (body: Fields): Fields | undefined => {
   if (Boolean(body.error) || body.object === "error" || hasFailedStatus(body)) return body
   const { error } = asFields(asList(body.choices)[0])
   return error ? { error } : undefined
+}
+
+/** Where hosts name the stop sequence that was met; a token's number is none. */
+export const stopOf = (choice: Fields, stops: ReadonlyArray<string>): string | undefined =>
+  askedStop(choice.matched_stop, stops) ?? askedStop(choice.stop_reason, stops)
+
+/** Whether a body lists what a search found: Perplexity's and xAI's, Zhipu's and Qwen's names. */
+export const hasLists = ({ citations, search_info, search_results, web_search }: Fields): boolean =>
+  (citations ?? search_results ?? web_search ?? search_info ?? undefined) !== undefined
+
+/** Of the lists of one host the one with titles comes first. */
+export const takeLists = (body: Fields, sources: Sources, out: Array<ChatEvent>): void => {
+  const lists = [body.search_results, asFields(body.search_info).search_results, body.web_search, body.citations]
+  for (const list of lists) sources.takeList(list, out)
 }
 
 type Call = Pick<ChatCall<Options>, "options" | "request">
@@ -88,15 +103,30 @@ const Message = Schema.Struct({
   tool_calls: lenient(
     Schema.Array(fields({ id: Text, function: fields({ name: Text, arguments: Arguments(argumentsText) }) })),
     asList
-  )
+  ),
+  annotations: Schema.Unknown
 })
 
-const Choice = Schema.Struct({ message: Message, finish_reason: Schema.Unknown, usage: Schema.Unknown })
+const Choice = Schema.Struct({
+  message: Message,
+  finish_reason: Schema.Unknown,
+  matched_stop: Schema.Unknown,
+  stop_reason: Schema.Unknown,
+  usage: Schema.Unknown
+})
 
-const Body = Schema.Struct({ choices: Schema.Tuple([Choice], Schema.Unknown), usage: Schema.Unknown })
+const Body = Schema.Struct({
+  choices: Schema.Tuple([Choice], Schema.Unknown),
+  usage: Schema.Unknown,
+  citations: Schema.Unknown,
+  search_results: Schema.Unknown,
+  search_info: Schema.Unknown,
+  web_search: Schema.Unknown
+})
 
 export const decodeAnswer = answerDecoder(Body, "no message in the answer", (body, call: ChatCall<Options>) => {
-  const [{ finish_reason, message, usage }] = body.choices
+  const [choice] = body.choices
+  const { finish_reason, message, usage } = choice
   const end = readEnd(reasons, finish_reason)
   if (end.isBreak) return `finish_reason ${String(finish_reason)}`
   return {
@@ -106,6 +136,11 @@ export const decodeAnswer = answerDecoder(Body, "no message in the answer", (bod
     calls: message.tool_calls.map(({ function: called, id }) => ({ id, ...called })),
     finish: end.finish,
     unread: [end.unread, unexplainedUsage(body.usage ?? usage, call), ...unknownPartsIn(message.content)],
+    stopSequence: stopOf(choice, call.request.stop),
+    sources: collectSources((sources, out) => {
+      sources.takeAnnotations(message.annotations, 0, out)
+      takeLists(body, sources, out)
+    }),
     usage: decodeUsage(body.usage ?? usage, call)
   }
 })

@@ -1,75 +1,16 @@
 import { Predicate } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import {
-  argumentsText,
-  finishOf,
-  pushEnd,
-  pushUnread,
-  pushUsage,
-  type StreamedCall,
-  StreamedCalls,
-  unreadableArguments
-} from "../chat/Answer.ts"
-import type { ChatCall } from "../chat/ChatClient.ts"
+import { finishOf, pushEnd, pushUnread, pushUsage } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
+import { Sources } from "../chat/Sources.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { withStatedCost } from "../client/StatedCost.ts"
+import { makeCallDecoder } from "./Calls.ts"
 import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
-import { decodeUsage, knownParts, textOf, unexplainedUsage } from "./Response.ts"
-
-interface Call {
-  readonly call: StreamedCall
-  /** Fragments without an index find their call by the host's id. */
-  readonly hostId: string | undefined
-  readonly index: unknown
-  /** Another call came with the same id. */
-  readonly isRepeated: boolean
-  /** Arguments that came before the name. */
-  early: string
-}
-
-/** Hosts count calls from 0, repeat one index, or send none: a name with a new id or a new index opens a call. */
-const makeCallDecoder = (newId: () => string) => {
-  const calls = new StreamedCalls()
-  const byHostIndex = new Map<number, Call>()
-  const byHostId = new Map<string, Call>()
-  let last: Call | undefined
-
-  const find = (index: unknown, id: string | undefined, isNamed: boolean): Call | undefined => {
-    const indexed = typeof index === "number" ? byHostIndex.get(index) : undefined
-    if (id === undefined) return typeof index === "number" || isNamed ? indexed : last
-    if (indexed?.hostId === id) return indexed
-    const known = byHostId.get(id)
-    if (known === undefined) return isNamed ? undefined : indexed
-    const isNext = isNamed && indexed === undefined && typeof index === "number" && typeof known.index === "number"
-    return isNext ? undefined : known
-  }
-
-  const begin = (index: unknown, hostId: string | undefined): Call => {
-    last = { call: calls.begin(), hostId, index, isRepeated: byHostId.has(hostId ?? ""), early: "" }
-    if (typeof index === "number") byHostIndex.set(index, last)
-    if (hostId !== undefined) byHostId.set(hostId, last)
-    return last
-  }
-
-  const take = (fragment: unknown, out: Array<ChatEvent>): StreamOutcome => {
-    if (!Predicate.isRecord(fragment)) return undefined
-    const part = asFields(fragment.function)
-    const id = asText(fragment.id) || undefined
-    const name = asText(part.name)
-    const found = find(fragment.index, id, name !== "") ?? begin(fragment.index, id)
-    const text = argumentsText(part.arguments)
-    if (text === undefined) return unreadableArguments
-    if (found.call.isOpen) calls.append(found.call, text, out)
-    else if (name === "") found.early += text
-    else calls.open(found.call, (found.isRepeated ? undefined : found.hostId) ?? newId(), name, found.early + text, out)
-    return undefined
-  }
-
-  return { calls, take }
-}
+import { decodeUsage, hasLists, knownParts, stopOf, takeLists, textOf, unexplainedUsage } from "./Response.ts"
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
 
@@ -88,8 +29,12 @@ const keepStated = (counted: Usage | undefined, before: Usage | undefined): Usag
 
 /** The finish comes last, once the stream is complete; usage also where it is told. */
 export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
-  const { calls, take: takeCall } = makeCallDecoder(call.newId)
+  const { close: closeCalls, hasCalls, take: takeCall } = makeCallDecoder(call.newId, call.request.tools)
+  const sources = new Sources()
   const unreadBlocks = new UnreadBlocks()
+  /** The last chunk with a list of sources, which some hosts repeat in every chunk. */
+  let listed: Fields | undefined
+  let stopSequence: string | undefined
   let reason: string | undefined
   let counts: Fields | undefined
   let usage: Usage | undefined
@@ -117,6 +62,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       isRefusal = true
       out.push({ type: "content", text: refusal })
     }
+    if (delta.annotations !== undefined) sources.takeAnnotations(delta.annotations, 0, out)
     for (const fragment of asList(delta.tool_calls)) {
       const broken = takeCall(fragment, out)
       if (broken !== undefined) return broken
@@ -132,15 +78,19 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       const finished = asText(choice.finish_reason)
       if (finished !== "" && readEnd(reasons, finished).isBreak) return `finish_reason ${finished}`
       reason = finished || reason
+      if (finished !== "") stopSequence = stopOf(choice, call.request.stop) ?? stopSequence
+      if (hasLists(chunk)) listed = chunk
       if (counted !== undefined || finished !== "") pushUsage(out, usage, reason === undefined)
       return takeDelta(asFields(choice.delta), out)
     },
     finish: (out) => {
       if (reason === undefined) return undefined
-      if (!calls.close(out)) return "a tool call without a name"
+      if (listed !== undefined) takeLists(listed, sources, out)
+      const broken = closeCalls(out)
+      if (broken !== undefined) return broken
       const { finish, unread } = readEnd(reasons, reason)
       pushUnread(out, unread, unexplainedUsage(counts, call))
-      return pushEnd(out, finishOf(finish, calls.hasAny, isRefusal), usage)
+      return pushEnd(out, finishOf(finish, hasCalls(), isRefusal), usage, { stopSequence })
     },
     begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
     usage: () => usage

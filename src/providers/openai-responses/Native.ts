@@ -231,6 +231,7 @@ export const native: NativeFormat<Options, Quirks> = {
   answerFields,
   eventFields,
   answerIn: "response",
+  assemble: (events) => asFields(events.findLast(({ response }) => response !== undefined)?.response),
   beginsHidden: ({ item, type }) => {
     const kind = asFields(item).type
     return (

@@ -1,8 +1,10 @@
 import { Schema } from "effect"
-import type { Unread, Usage } from "../../domain/Chat.ts"
+import type { ChatEvent, Unread, Usage } from "../../domain/Chat.ts"
 import { answerDecoder, argumentsText } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
 import { type End, readEnd, unknownTypes } from "../chat/EndReasons.ts"
 import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../chat/HostUsage.ts"
+import { collectSources, type Sources } from "../chat/Sources.ts"
 import { Arguments, fields, records, Text } from "../chat/WireSchema.ts"
 import {
   amendFailure,
@@ -10,7 +12,7 @@ import {
   hasFailedStatus,
   readHostError
 } from "../client/Classification.ts"
-import { asCount, asFields, asList, asText, type Fields, parseJson } from "../client/Json.ts"
+import { asCount, asFields, asList, asRecords, asText, type Fields, parseJson } from "../client/Json.ts"
 
 import { incompleteReasons, silentItems, statuses } from "./EndReasons.ts"
 
@@ -63,6 +65,8 @@ export const callIdOf = (item: { readonly call_id?: unknown; readonly id?: unkno
 export const isCall = ({ type }: { readonly type?: unknown }): boolean =>
   type === "function_call" || type === "custom_tool_call"
 
+export const isTextCall = ({ type }: { readonly type?: unknown }): boolean => type === "custom_tool_call"
+
 export const knownItems: ReadonlySet<unknown> = new Set([
   ...silentItems,
   "message",
@@ -78,7 +82,19 @@ export const unknownItemsIn = (output: ReadonlyArray<unknown>): ReadonlyArray<Un
   return [...unknownTypes(output, knownItems), ...unknownTypes(parts, knownParts)]
 }
 
-const Texts = records(Schema.Struct({ type: Schema.Unknown, text: Text, refusal: Text }))
+/** Takes the annotations of a response's texts, which count from the beginning of their own text. */
+export const takeSources = (output: unknown, sources: Sources, out: Array<ChatEvent>): void => {
+  let length = 0
+  for (const item of asRecords(output)) {
+    for (const { annotations, text, type } of item.type === "message" ? asRecords(item.content) : []) {
+      if (type !== "output_text") continue
+      sources.takeAnnotations(annotations, length, out)
+      length += asText(text).length
+    }
+  }
+}
+
+const Texts = records(Schema.Struct({ type: Schema.Unknown, text: Text, refusal: Text, annotations: Schema.Unknown }))
 
 const Item = Schema.Struct({
   type: Schema.Unknown,
@@ -109,7 +125,9 @@ export const decodeFailure: typeof decodeConvention = (account, response, nowMil
     : failure
 }
 
-export const decodeAnswer = answerDecoder(Body, "no output in the answer", (body) => {
+type Call = Pick<ChatCall<unknown>, "native">
+
+export const decodeAnswer = answerDecoder(Body, "no output in the answer", (body, { native }: Call) => {
   const { incomplete_details, output, status, usage } = body
   const end = readStatus(status, incomplete_details.reason)
   if (end.isBreak) return `a response that is ${asText(status)}`
@@ -124,8 +142,10 @@ export const decodeAnswer = answerDecoder(Body, "no output in the answer", (body
       .filter((text) => text !== "")
       .join(paragraph),
     calls: output.filter(isCall).map((item) => {
-      return { ...item, id: callIdOf(item), arguments: item.arguments === "" ? item.input : item.arguments }
+      const given = item.arguments === "" ? item.input : item.arguments
+      return { ...item, id: callIdOf(item), arguments: given, isText: isTextCall(item) }
     }),
+    sources: collectSources((sources, out) => takeSources(output, sources, out), native !== undefined),
     finish: end.finish,
     unread: [end.unread, unexplainedUsage(usage), ...unknownItemsIn(output)],
     usage: decodeUsage(usage, countSearches(output))

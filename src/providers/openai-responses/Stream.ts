@@ -2,19 +2,12 @@ import { Either } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import { noUsage } from "../../domain/Pricing.ts"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
-import {
-  argumentsText,
-  eventsOf,
-  finishOf,
-  pushEnd,
-  pushUnread,
-  type StreamedCall,
-  StreamedCalls,
-  unreadableArguments
-} from "../chat/Answer.ts"
-import type { ChatCall } from "../chat/ChatClient.ts"
+import { argumentsText, eventsOf, finishOf, pushEnd, pushUnread, unreadableArguments } from "../chat/Answer.ts"
+import type { ChatCall } from "../chat/ChatFormat.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { UnreadBlocks } from "../chat/EndReasons.ts"
+import { Sources } from "../chat/Sources.ts"
+import { type StreamedCall, StreamedCalls } from "../chat/StreamedCalls.ts"
 import { asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { withStatedCost } from "../client/StatedCost.ts"
 import type { Options } from "./Options.ts"
@@ -26,10 +19,12 @@ import {
   errorIn,
   isCall,
   isSearch,
+  isTextCall,
   knownItems,
   knownParts,
   paragraph,
   readStatus,
+  takeSources,
   unexplainedUsage
 } from "./Response.ts"
 
@@ -48,18 +43,14 @@ const makeCallDecoder = (newId: () => string) => {
     const known = hasCallId ? byCallId.get(item.call_id) : find(item.id, event.output_index)
     const text = argumentsText(item.arguments ?? item.input)
     if (text === undefined) return unreadableArguments
-    if (known !== undefined) {
-      if (known.isEmpty) calls.append(known, text, out)
-      return undefined
-    }
+    if (known !== undefined) return calls.restate(known, text, out)
     const name = asText(item.name)
     if (name === "") return "a tool call without a name"
-    const call = calls.begin()
+    const call = calls.begin(isTextCall(item))
     if (hasCallId) byCallId.set(item.call_id, call)
     if (typeof item.id === "string") byItem.set(item.id, call)
     if (typeof event.output_index === "number") byPosition.set(event.output_index, call)
-    calls.open(call, callIdOf(item) || newId(), name, text, out)
-    return undefined
+    return calls.open(call, callIdOf(item) || newId(), name, text, out)
   }
 
   const takePiece = (event: Fields, piece: unknown, out: Array<ChatEvent>): StreamOutcome => {
@@ -67,22 +58,24 @@ const makeCallDecoder = (newId: () => string) => {
     const text = argumentsText(piece)
     if (call === undefined) return "arguments of a call that never began"
     if (text === undefined) return unreadableArguments
-    calls.append(call, text, out)
-    return undefined
+    return calls.append(call, text, out)
   }
 
-  const takeEnd = (event: Fields, out: Array<ChatEvent>): StreamOutcome =>
-    find(event.item_id, event.output_index)?.isEmpty === true
-      ? takePiece(event, event.arguments ?? event.input, out)
-      : undefined
+  const takeEnd = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
+    const call = find(event.item_id, event.output_index)
+    const text = argumentsText(event.arguments ?? event.input)
+    if (text === undefined) return unreadableArguments
+    return call === undefined ? undefined : calls.restate(call, text, out)
+  }
 
-  /** Takes the calls that only the whole response has. */
+  /** Takes the calls that only the whole response has, and the rest of those that it alone completes. */
   const takeOutput = (output: ReadonlyArray<unknown>, out: Array<ChatEvent>): StreamOutcome => {
     const items = output.map((item, output_index): Fields => ({ ...asFields(item), output_index }))
     const given = items.filter(isCall)
-    if (given.length <= calls.count) return undefined
     for (const item of given) {
-      const broken = find(item.id, item.output_index) === undefined ? takeItem(item, item, out) : undefined
+      const known = byCallId.get(item.call_id)
+      const isLeft = known === undefined ? find(item.id, item.output_index) === undefined : !known.isComplete
+      const broken = isLeft ? takeItem(item, item, out) : undefined
       if (broken !== undefined) return broken
     }
     return undefined
@@ -93,16 +86,23 @@ const makeCallDecoder = (newId: () => string) => {
 
 /** `isShort`: the gateway can count the prompt. */
 export const makeDecoder = (
-  { newId, options }: Pick<ChatCall<Options>, "newId" | "options">,
+  call: Pick<ChatCall<Options>, "native" | "newId" | "options">,
   isShort: boolean,
   failureIn: (error: Fields) => ProviderFailure
 ): ChatDecoder => {
+  const { newId, options } = call
   const { calls, takeEnd, takeItem, takeOutput, takePiece } = makeCallDecoder(newId)
   const unreadBlocks = new UnreadBlocks()
   // Reasoning or a search, which the stream does not show in full.
   let hasHidden = false
   let hasText = false
   let hasRefusal = false
+  const sources = new Sources(call.native !== undefined)
+  /** Where the present part of the content begins, at which its annotations count. */
+  let partStart = 0
+  let length = 0
+  let part: unknown
+  let partOutput: unknown
   let reasoningPart: string | undefined
   let usage: Usage | undefined
   let searches = 0
@@ -110,6 +110,17 @@ export const makeDecoder = (
   const pushText = (text: string, out: Array<ChatEvent>) => {
     if (text !== "") out.push({ type: "content", text })
     return text !== ""
+  }
+
+  const takeText = (event: Fields, out: Array<ChatEvent>) => {
+    const text = asText(event.delta)
+    if (event.content_index !== part || event.output_index !== partOutput) {
+      part = event.content_index
+      partOutput = event.output_index
+      partStart = length
+    }
+    length += text.length
+    hasText = pushText(text, out) || hasText
   }
 
   const pushReasoning = (event: Fields, out: Array<ChatEvent>) => {
@@ -132,15 +143,15 @@ export const makeDecoder = (
     const { finish, isBreak, unread } = readStatus(status, asFields(response.incomplete_details).reason)
     if (isBreak) return `a response that ended ${asText(response.status)}`
     if (!hasText && !hasRefusal && !calls.hasAny && Array.isArray(response.output)) {
-      const answer = decodeAnswer(response, newId)
+      const answer = decodeAnswer(response, newId, call)
       if (Either.isLeft(answer)) return answer.left
       const reasoning = reasoningPart === undefined ? answer.right.reasoning : undefined
       out.push(...eventsOf({ ...answer.right, usage, reasoning }))
       return "whole"
     }
-    const broken = takeOutput(asList(response.output), out)
+    takeSources(response.output, sources, out)
+    const broken = takeOutput(asList(response.output), out) ?? calls.close(out)
     if (broken !== undefined) return broken
-    calls.close(out)
     unreadBlocks.take(asList(response.output), knownItems, out)
     pushUnread(out, unread, unexplainedUsage(response.usage))
     return pushEnd(out, finishOf(finish, calls.hasAny, hasRefusal && !hasText), usage)
@@ -149,7 +160,10 @@ export const makeDecoder = (
   const take = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
     switch (event.type) {
       case "response.output_text.delta":
-        hasText = pushText(asText(event.delta), out) || hasText
+        takeText(event, out)
+        return undefined
+      case "response.output_text.annotation.added":
+        sources.takeAnnotations([event.annotation], partStart, out)
         return undefined
       case "response.refusal.delta":
         hasRefusal = (!hasText && pushText(asText(event.delta), out)) || hasRefusal

@@ -47,11 +47,11 @@ export const make = makeChatProvider<Options, Quirks>("openai-responses", {
   endpoint: () => ({ path: "/responses", authorization: bearer }),
   encode: encodeRequest,
   native,
-  decode: (body, { newId, options }) =>
-    Either.map(decodeAnswer(body, newId), (answer) => answerWithStatedCost(answer, body, options)),
-  decoder: ({ newId, options, request }, body, failureIn) => {
-    const isShort = !hasImage(request) && typeof body === "string" && body.length < cacheableCharacters
-    return makeDecoder({ newId, options }, isShort, failureIn)
+  decode: (body, call) =>
+    Either.map(decodeAnswer(body, call.newId, call), (answer) => answerWithStatedCost(answer, body, call.options)),
+  decoder: (call, body, failureIn) => {
+    const isShort = !hasImage(call.request) && typeof body === "string" && body.length < cacheableCharacters
+    return makeDecoder(call, isShort, failureIn)
   },
   errorIn,
   usageIn: (body, { options }) => withStatedCost(decodeUsage(body.usage, countSearches(body.output)), body, options),

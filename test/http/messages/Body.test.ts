@@ -37,6 +37,7 @@ describe("a body of the Messages API", () => {
       body,
       headers: { "anthropic-beta": "one,two", "anthropic-version": "2023-06-01" },
       extraTokens: 0,
+      effort: undefined,
       only: undefined
     })
   })

@@ -1,4 +1,4 @@
-import Anthropic from "@anthropic-ai/sdk"
+import Anthropic, { APIError } from "@anthropic-ai/sdk"
 import { Effect } from "effect"
 import { type ChatEvent, unsigned } from "../../../src/domain/Chat.ts"
 import { InsufficientCredits, UpstreamFailed } from "../../../src/domain/Failure.ts"
@@ -130,7 +130,7 @@ describe("a stream of the Messages API", () => {
     const client = new Anthropic({ baseURL: url, apiKey: "k", maxRetries: 0 })
     const asked = { model: "m-1", max_tokens: 9, messages: [{ role: "user" as const, content: "hi" }] }
     const thrown = yield* thrownBy(() => client.messages.stream(asked).finalMessage())
-    assert.instanceOf(thrown, Anthropic.APIError)
+    assert.instanceOf(thrown, APIError)
     assert.deepStrictEqual<unknown>(thrown.error, {
       type: "error",
       error: { type: "billing_error", message: "Insufficient credits.", hint: "0 USD is available." }

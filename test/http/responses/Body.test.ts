@@ -107,7 +107,7 @@ describe("a body of the Responses convention", () => {
     const judged = refusal(json)
     if (param === "accepted") return assert.strictEqual(judged, "accepted")
     assert.strictEqual(judged[1], param)
-    return assert.include([...judged].slice(2).join(" "), message)
+    return assert.include([judged].flat().slice(2).join(" "), message)
   })
 })
 

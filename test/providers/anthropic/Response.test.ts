@@ -76,7 +76,10 @@ describe("an answer of an anthropic host", () => {
     { billed_refusals: ["frontier_llm", "none"] }
   )
 
-  const read = (body: unknown) => Either.merge(decodeAnswer(body, () => "call_new", Either.getOrThrow(options.decode({}))))
+  const read = (body: unknown) =>
+    Either.merge(
+      decodeAnswer(body, () => "call_new", { options: Either.getOrThrow(options.decode({})), request: request() })
+    )
 
   it("has calls whose arguments are JSON texts", () => {
     const input = { city: "Zürich", days: [1, 2] }

@@ -25,7 +25,7 @@ const stopped = event({ type: "message_stop" })
 describe("a stream of an anthropic host", () => {
   streamsAs([
     [
-      "shows no pings, signatures, citations, server tools or events of tomorrow",
+      "shows no pings, signatures, server tools or events of tomorrow",
       [
         begun(),
         event({ type: "ping" }),
@@ -41,7 +41,6 @@ describe("a stream of an anthropic host", () => {
         open(3, { type: "web_search_tool_result", tool_use_id: "srvtoolu_1", content: [] }),
         close(3),
         openText(4),
-        delta(4, { type: "citations_delta", citation: { cited_text: "x" } }),
         write(4, "a"),
         event({ type: "of_tomorrow", text: "x" }),
         close(4),

@@ -125,11 +125,13 @@ describe("a pull that waits when its scope closes", () => {
     }
     const stream = { status: 200, headers: {}, next, finish: () => {} }
     const scope = yield* Scope.make()
-    const pull = yield* chatPull(stream, decoder(changes), {
+    const failures = {
       decode: () => undefined,
-      protocol: (what) => protocolFailure(account("http://host.test"), 200, what),
-      defect: (thrown) => decodingFailure(account("http://host.test"), 200, thrown)
-    }).pipe(Scope.extend(scope))
+      protocol: (what: string) => protocolFailure(account("http://host.test"), 200, what),
+      defect: (thrown: unknown) => decodingFailure(account("http://host.test"), 200, thrown)
+    }
+    const whole = { isExpected: false, decode: () => Effect.dieMessage("an answer in one piece") }
+    const pull = yield* Scope.extend(chatPull(stream, decoder(changes), failures, whole), scope)
     const pulling = yield* Effect.fork(Effect.flip(Effect.forever(pull)))
     yield* Effect.yieldNow()
     sent(wake)

@@ -60,7 +60,8 @@ describe("stop sequences", () => {
   }
 
   it("cut an answer with what came after, and leave one without them as it was", () => {
-    assert.deepStrictEqual(cutAnswer(answer, ["END"]), { ...answer, content: "One. ", toolCalls: [], finish: "stop" })
+    const cut = { ...answer, content: "One. ", toolCalls: [], finish: "stop", stopSequence: "END" }
+    assert.deepStrictEqual<unknown>(cutAnswer(answer, ["END"]), cut)
     assert.strictEqual(cutAnswer(answer, ["STOP"]), answer)
     assert.strictEqual(cutAnswer({ ...answer, content: null }, ["END"]).content, null)
   })
@@ -68,7 +69,7 @@ describe("stop sequences", () => {
 
 const text = (text: string): ChatEvent => ({ type: "content", text })
 const called: ChatEvent = { type: "tool_call", index: 0, id: "c", name: "f", arguments: "{}" }
-const stopped: ChatEvent = { type: "finish", reason: "stop" }
+const stopped: ChatEvent = { type: "finish", reason: "stop", stopSequence: "END" }
 const length: ChatEvent = { type: "finish", reason: "length" }
 const used: ChatEvent = { type: "usage", usage: { prompt: 1, completion: 2, cached: 0, cacheWrite: 0, reasoning: 0 } }
 const broken = new ProviderFailure({ class: "network", status: 200, detail: "cut" })

@@ -59,7 +59,7 @@ describe("a body of the Responses dialect", () => {
       tool_choice: "auto",
       parallel_tool_calls: false,
       include: ["reasoning.encrypted_content"],
-      reasoning: { effort: "minimal", summary: "detailed", context: "all_turns" },
+      reasoning: { effort: "low", summary: "detailed", context: "all_turns" },
       text: {
         verbosity: "low",
         format: { type: "json_schema", name: "n", schema: { type: "object", properties: {} }, strict: true }
@@ -73,10 +73,10 @@ describe("a body of the Responses dialect", () => {
     const options = { include_obfuscation: false }
     const given = { ...body, store: true, max_output_tokens: 9, stream_options: options }
     const sent = { ...body, model: "vendor/model-1", store: false, max_output_tokens: 16 }
-    assert.deepStrictEqual<unknown>(encode(given, { maxTokens: 9 }), sent)
-    const streamed = encode(given, { maxTokens: 9 }, {}, usual, true)
+    assert.deepStrictEqual<unknown>(encode(given, { maxTokens: 9, reasoningEffort: "low" }), sent)
+    const streamed = encode(given, { maxTokens: 9, reasoningEffort: "low" }, {}, usual, true)
     assert.deepStrictEqual<unknown>(streamed, { ...sent, stream: true, stream_options: options })
-    const unstreamed = encode(given, { maxTokens: 9 }, {}, { ...usual, stream: false }, true)
+    const unstreamed = encode(given, { maxTokens: 9, reasoningEffort: "low" }, {}, { ...usual, stream: false }, true)
     assert.deepStrictEqual<unknown>(unstreamed, sent)
     assert.deepStrictEqual<unknown>(encode(asked), plain)
   })
@@ -183,10 +183,13 @@ describe("a body of the Responses dialect", () => {
       Object(encode({ ...asked, reasoning: given }, more, options, quirks)).reasoning
     assert.deepStrictEqual(reasoning({ effort: "xhigh", mode: "pro" }, { reasoningEffort: "high" }), { effort: "high" })
     assert.deepStrictEqual(reasoning({ effort: "low", summary: "auto" }), { summary: "auto" })
-    assert.deepStrictEqual(reasoning({ effort: "none" }), { effort: "none" })
+    assert.deepStrictEqual(reasoning({ effort: "none" }), {})
+    for (const effort of ["max", "minimal"]) {
+      assert.deepStrictEqual(reasoning({ effort }, { reasoningEffort: "high" }), { effort: "high" })
+    }
     const summed = { effort: "none", summary: "auto", generate_summary: "auto" }
-    assert.deepStrictEqual(reasoning(summed, {}, { ...usual, summary: false }), { effort: "none" })
-    assert.deepStrictEqual(reasoning(summed, {}, usual, { reasoning_summary: "none" }), { effort: "none" })
+    assert.deepStrictEqual(reasoning(summed, {}, { ...usual, summary: false }), {})
+    assert.deepStrictEqual(reasoning(summed, {}, usual, { reasoning_summary: "none" }), {})
     const sampled = { ...asked, temperature: 0.5, top_p: 0.9 }
     assert.deepStrictEqual<unknown>(encode(sampled), plain)
     assert.deepInclude(encode(sampled, { temperature: 0.5, topP: 0.9 }), { temperature: 0.5, top_p: 0.9 })

@@ -99,7 +99,10 @@ describe("stop sequences, which the Responses API does not know,", () => {
     function* (adapter, fake, route) {
       yield* fake.script(standing(answer, Effect.never))
       const { events, failure } = yield* hear(adapter, route, request({ stop }))
-      assert.deepStrictEqual([events, failure], [[text(""), text("One. "), finished("stop")], undefined])
+      assert.deepStrictEqual(
+        [events, failure],
+        [[text(""), text("One. "), { ...finished("stop"), stopSequence: "END" }], undefined]
+      )
       const { body, closed } = yield* fake.received
       assert.notProperty(body, "stop")
       yield* closed

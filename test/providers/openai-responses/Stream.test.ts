@@ -24,7 +24,7 @@ describe("a stream of an openai-responses host", () => {
     ended(response({ status: "incomplete", incomplete_details: reason === undefined ? null : { reason } }))
   streamsAs([
     [
-      "shows no searches, parts, annotations, paddings, comments or events that are new",
+      "shows no searches, parts, paddings, comments or events that are new",
       [
         ": hello\n\n",
         created,
@@ -35,7 +35,6 @@ describe("a stream of an openai-responses host", () => {
         event("response.output_item.done", search),
         event("response.content_part.added", { part: { type: "output_text", text: "" } }),
         event("response.output_text.delta", { delta: "a", obfuscation: "xyz" }),
-        event("response.output_text.annotation.added", { annotation: { type: "url_citation", title: "t" } }),
         event("response.output_text.done", { text: "a" }),
         event("response.content_part.done", { part: { type: "output_text", text: "a" } }),
         event("response.invented", { delta: "no" }),
