@@ -5,7 +5,16 @@ import { talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 import { done, event, json, type Reply, sse } from "../../harness/upstream/FakeUpstream.ts"
-import { chunk, completion, gateway, nanoPerToken, onFirst, prices, Upstreams, usual } from "../../harness/upstream/Upstreams.ts"
+import {
+  chunk,
+  completion,
+  gateway,
+  nanoPerToken,
+  onFirst,
+  prices,
+  Upstreams,
+  usual
+} from "../../harness/upstream/Upstreams.ts"
 
 const tiered = {
   ...prices,

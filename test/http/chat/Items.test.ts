@@ -69,6 +69,6 @@ describe("a chat with Responses items for its messages", () => {
   })
 
   it("leaves `messages` alone where both are sent", () => {
-    assert.deepInclude(read({ messages: [user], input: [] }).messages[0], user)
+    assert.deepInclude(Object(read({ messages: [user], input: [] }).messages[0]), user)
   })
 })

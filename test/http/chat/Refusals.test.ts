@@ -9,7 +9,7 @@ import { chatWays } from "../../harness/client/ChatWays.ts"
 import { refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { answers, DialectHosts, type Dialect, dialects, gateway, routeTo } from "../../harness/upstream/Dialects.ts"
+import { answers, type Dialect, DialectHosts, dialects, gateway, routeTo } from "../../harness/upstream/Dialects.ts"
 import { event, json, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { chunk } from "../../providers/openai-chat/Wire.ts"
 
@@ -140,20 +140,23 @@ const breaking = Object.fromEntries(
 )
 
 withLayer(gateway({ ...models, ...breaking }))("an answer that its host breaks off by a reason of its own", (it) => {
-  it.effect.each(breaks)("is asked of another route before any output: $reason, $path, stream: $stream", function* (one) {
-    const { reason, spare, stream, way } = one
-    const upstreams = yield* DialectHosts
-    yield* upstreams.of(chat).script(stream ? sse(...silent(reason)) : json(200, broken(reason)))
-    yield* upstreams.of(claude).script(answers(claude, { content: "Whole.", finish: "stop" }))
-    const customer = yield* Served.customer()
-    const answer = yield* way.send(customer, { ...talk(spare), stream })
-    assert.strictEqual(answer.status, 200, answer.text)
-    const row = yield* soon(Served.logged(answer.headers.get("x-request-id")))
-    assert.deepStrictEqual(
-      row.attempts.map(({ outcome }) => outcome),
-      ["retry", "ok"]
-    )
-  })
+  it.effect.each(breaks)(
+    "is asked of another route before any output: $reason, $path, stream: $stream",
+    function* (one) {
+      const { reason, spare, stream, way } = one
+      const upstreams = yield* DialectHosts
+      yield* upstreams.of(chat).script(stream ? sse(...silent(reason)) : json(200, broken(reason)))
+      yield* upstreams.of(claude).script(answers(claude, { content: "Whole.", finish: "stop" }))
+      const customer = yield* Served.customer()
+      const answer = yield* way.send(customer, { ...talk(spare), stream })
+      assert.strictEqual(answer.status, 200, answer.text)
+      const row = yield* soon(Served.logged(answer.headers.get("x-request-id")))
+      assert.deepStrictEqual(
+        row.attempts.map(({ outcome }) => outcome),
+        ["retry", "ok"]
+      )
+    }
+  )
 
   it.effect.each(breaks)("is a failure without a charge: $reason, $path, stream: $stream", function* (one) {
     const { alone, reason, stream, way } = one
