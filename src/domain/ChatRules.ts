@@ -1,6 +1,7 @@
 import { Either } from "effect"
 import type { ChatRequest, NativeRequest } from "./Chat.ts"
 import { InvalidRequest } from "./Failure.ts"
+import { canBeObject } from "./JsonSchema.ts"
 import type { Capability, ChatModel, ReasoningEffort } from "./Model.ts"
 import { quoteModel, reasoningEfforts } from "./Model.ts"
 
@@ -154,10 +155,21 @@ export const reduceTo = (request: ChatRequest, param: string): ChatRequest => {
   }
 }
 
+const objectHint = "The schema of the answer must be an object: make the value one of its properties."
+
+const isOfObjects = (format: ChatRequest["responseFormat"]): boolean =>
+  format?.type !== "json_schema" || format.json_schema.schema === undefined || canBeObject(format.json_schema.schema)
+
 /** No route serves the field, whatever else the request asks for. */
-export const unsupportedField = (model: ChatModel, param: string, { native }: ChatRequest): InvalidRequest => {
+export const unsupportedField = (
+  model: ChatModel,
+  param: string,
+  { native, responseFormat }: ChatRequest
+): InvalidRequest => {
   const only = native?.only?.param === param ? native.only.what : undefined
-  return new InvalidRequest(availabilityRefusal(param, model, only ?? (param === "messages" ? imageInput : undefined)))
+  const refusal = availabilityRefusal(param, model, only ?? (param === "messages" ? imageInput : undefined))
+  const isNoObject = param === "response_format" && !isOfObjects(responseFormat)
+  return new InvalidRequest(isNoObject ? { ...refusal, hint: objectHint } : refusal)
 }
 
 /** `param` is one field too many of a combination that no route serves. */

@@ -238,7 +238,8 @@ const responsesStream = (answer: ReadAnswer, events: ReadonlyArray<Event>) => {
       else {
         if (known.isDone) problems.push(`item ${index} ends twice`)
         known.isDone = true
-        const { arguments: given, input } = record(item)
+        const { arguments: given, input, name: called } = record(item)
+        if (called !== known.item.name) problems.push(`item ${index} is named ${String(called)} in the end`)
         const whole = given ?? input
         if (typeof whole === "string" && whole !== known.text) problems.push(`item ${index} is not what its deltas are`)
       }

@@ -26,6 +26,9 @@ import { declinesFormat } from "./ToolFitting.ts"
 
 export type { Adaptation, ChatCall, NativeFormat } from "./ChatFormat.ts"
 
+/** Numbers that the gateway writes into a client's own body. */
+const caps = ["max_output_tokens", "max_tokens", "max_tool_calls"]
+
 /** A host may answer a stream's request in one piece, and any other with a stream. */
 export const makeChatAdapter = <Options, Quirks extends object>(
   format: ChatFormat<Options, Quirks>
@@ -45,7 +48,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     }
 
     const write = ({ native, request }: Call, value: object) =>
-      jsonBody(keepSource(native?.body, value), request.isLarge === true)
+      jsonBody(keepSource(native?.body, value, caps), request.isLarge === true)
 
     const encode = (call: Call): Encoded => {
       const value = call.native && format.native ? format.native.encode(call, call.native.body) : format.encode(call)
@@ -58,7 +61,8 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       const options = format.options.of(route)
       const quirks = learnt.get(route) ?? format.quirks(options)
       const native = nativeOf(route, request, options)
-      const fitted = native === undefined ? fitRequest(request, format.rules(options)) : { request, names: undefined }
+      const rules = native === undefined ? format.rules?.(options) : undefined
+      const fitted = rules === undefined ? { request } : fitRequest(request, rules)
       return Effect.succeed(encode({ route, ...fitted, native, options, isStream, quirks, adapted: {}, newId }))
     }
 
@@ -115,6 +119,12 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     const complete = (route: Route, request: ChatRequest, attempt?: CurrentAttempt) =>
       flatMapEager(begin(route, request, false), (encoded) => send(encoded, attempt))
 
+    const declines = (route: Route, request: ChatRequest): string | undefined => {
+      const rules = format.rules?.(format.options.of(route))
+      const isFormatDeclined = rules !== undefined && declinesFormat(request.responseFormat, rules)
+      return format.declines?.(route, request) ?? (isFormatDeclined ? "response_format" : undefined)
+    }
+
     const countTokens = (route: Route, request: ChatRequest): Effect.Effect<number, ProviderFailure> =>
       Effect.flatMap(begin(route, request, false), ({ call }) => {
         const { native } = format
@@ -131,11 +141,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     return {
       features: format.features,
       inlines: format.inlines,
-      declines: (route, request) =>
-        format.declines?.(route, request) ??
-        (declinesFormat(request.responseFormat, format.rules(format.options.of(route)))
-          ? "response_format"
-          : undefined),
+      declines,
       acceptsNative: (route, native) =>
         native.dialect === format.native?.dialect &&
         format.native.accepts(native.body, route, format.options.of(route)),

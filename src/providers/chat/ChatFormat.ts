@@ -52,8 +52,8 @@ export interface NativeFormat<Options, Quirks> extends NativeFields {
 export interface ChatFormat<Options, Quirks extends object = {}>
   extends Pick<ChatAdapter, "features" | "inlines" | "declines"> {
   readonly options: OptionsDecoder<Options>
-  /** What a route accepts. */
-  readonly rules: (options: Options) => WireRules
+  /** What a route accepts; left out, requests are sent as they are. */
+  readonly rules?: (options: Options) => WireRules
   readonly unencodable?: (request: ChatRequest) => string | undefined
   readonly endpoint: (call: ChatCall<Options, Quirks>) => Pick<UpstreamRequest, "path" | "authorization" | "headers">
   readonly encode: (call: ChatCall<Options, Quirks>) => object

@@ -1,9 +1,10 @@
 import { Predicate } from "effect"
 import type { ResponseFormat, Tool } from "../../domain/Chat.ts"
+import { canBeObject } from "../../domain/JsonSchema.ts"
 import { keepSource, stringify } from "../../domain/JsonSource.ts"
 import type { Fields } from "../client/Json.ts"
 import { makeStrictBudget } from "./StrictSchemas.ts"
-import { canBeObject, type FittedRoot, fitRoot, noParameters } from "./ToolSchemas.ts"
+import { type FittedRoot, fitRoot, noParameters } from "./ToolSchemas.ts"
 import type { SchemaRoot, WireRules } from "./WireRules.ts"
 
 type StrictBudget = (schema: Fields) => boolean

@@ -1,4 +1,5 @@
 import { Predicate } from "effect"
+import { mayBeObject } from "../../domain/JsonSchema.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
 import { asList, asRecords, type Fields, without } from "../client/Json.ts"
 import type { SchemaRoot } from "./WireRules.ts"
@@ -26,22 +27,6 @@ interface Shape {
 }
 
 const emptyShape: Shape = { properties: new Map(), required: [], additional: undefined }
-
-const typesOf = ({ type }: Fields): ReadonlyArray<unknown> => (Array.isArray(type) ? type : [type])
-
-const mayBeObject = (schema: unknown): boolean =>
-  Predicate.isRecord(schema) && typesOf(schema).some((type) => type === undefined || type === "object")
-
-/** Whether values of these types, constants and branches can be an object; references count as such. */
-export const canBeObject = (schema: Fields): boolean => {
-  if (!mayBeObject(schema)) return false
-  if (Array.isArray(schema.enum) && !schema.enum.some(Predicate.isRecord)) return false
-  if (schema.const !== undefined && !Predicate.isRecord(schema.const)) return false
-  return ["anyOf", "oneOf"].every((name) => {
-    const branches = schema[name]
-    return !Array.isArray(branches) || branches.length === 0 || branches.some(mayBeObject)
-  })
-}
 
 const isSame = (one: unknown, other: unknown): boolean => {
   if (Object.is(one, other)) return true

@@ -78,7 +78,7 @@ export const decodeFailure = (
 
 /** Not of a recitation, which another route may do without. */
 export const isFiltered = (reason: string): boolean =>
-  !/RECITATION$/.test(reason) && readEnd(reasons, reason).finish === "content_filter"
+  !reason.endsWith("RECITATION") && readEnd(reasons, reason).finish === "content_filter"
 
 export const moderationFailure = (status: number, reason: unknown): ProviderFailure =>
   new ProviderFailure({ class: "moderation", status, detail: `moderated: ${String(reason).slice(0, 100)}` })

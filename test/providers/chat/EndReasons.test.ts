@@ -95,16 +95,19 @@ describe.each(wires)("the end of an answer of an $wire.adapter host", (ends) => 
   const endsAs = (reasons: ReadonlyArray<string>, expected: (reason: string) => Ended) => {
     for (const reason of reasons) {
       const { finish, unread } = expected(reason)
-      check(`by ${reason} is ${unread === undefined ? finish : `unread, and ${finish}`}`, function* (adapter, fake, route) {
-        yield* fake.script(...ends.replies(reason))
-        const whole = yield* adapter.complete(route, request())
-        const heard = yield* hear(adapter, route, request())
-        assert.isUndefined(heard.failure)
-        for (const answered of [whole, joined(heard.events)]) {
-          assert.deepStrictEqual([answered.content, answered.finish], ["half a text", finish])
-          assert.deepStrictEqual(answered.unread, unread)
+      check(
+        `by ${reason} is ${unread === undefined ? finish : `unread, and ${finish}`}`,
+        function* (adapter, fake, route) {
+          yield* fake.script(...ends.replies(reason))
+          const whole = yield* adapter.complete(route, request())
+          const heard = yield* hear(adapter, route, request())
+          assert.isUndefined(heard.failure)
+          for (const answered of [whole, joined(heard.events)]) {
+            assert.deepStrictEqual([answered.content, answered.finish], ["half a text", finish])
+            assert.deepStrictEqual(answered.unread, unread)
+          }
         }
-      })
+      )
     }
   }
 

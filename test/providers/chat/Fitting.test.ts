@@ -64,15 +64,15 @@ describe.each(wireRules)("a request to %s", (_, rules) => {
       toolChoice: { type: "function", function: { name: long } }
     })
     const { names, request: sent } = fitRequest(given, rules)
-    const [tool, weather] = sent.tools.map((fitted) => fitted.function.name)
+    const [tool = "", weather] = sent.tools.map((fitted) => fitted.function.name)
     const [, turn] = sent.messages
     const calls = turn?.role === "assistant" ? (turn.tool_calls ?? []) : []
     assert.notStrictEqual(tool, long)
-    assert.isAtMost(tool?.length ?? 0, rules.toolName.longest)
+    assert.isAtMost(tool.length, rules.toolName.longest)
     assert.strictEqual(weather, "get_weather")
     assert.deepStrictEqual(sent.toolChoice, { type: "function", function: { name: tool } })
     assert.strictEqual(calls[0]?.function.name, tool)
-    assert.deepStrictEqual(names?.get(tool ?? ""), long)
+    assert.deepStrictEqual(names?.get(tool), long)
     assert.deepStrictEqual(names?.get(calls[1]?.function.name ?? ""), invented)
     assert.strictEqual(names?.size, 2)
     assert.deepStrictEqual(fitRequest(given, rules).request, sent)
@@ -140,7 +140,7 @@ describe.each(wireRules)("a request to %s", (_, rules) => {
       { role: "assistant", content: null, reasoning_content: "thought" }
     ]
     assert.deepStrictEqual(fit(rules, user("a"), ...blank, user("b")), [user("a"), user("b")])
-    const beside = fit(rules, user("a"), { ...calling(called("a")), content: "" } as Message, result("a"))
+    const beside = fit(rules, user("a"), { ...calling(called("a")), content: "" }, result("a"))
     assert.deepStrictEqual(beside, [user("a"), calling(called("a")), result("a")])
     assert.deepStrictEqual(fit(rules, assistant("")), [user(".")])
   })
@@ -245,10 +245,8 @@ describe("system messages", () => {
   })
 
   it("keep their cache marks and names", () => {
-    const [head, tail]: ReadonlyArray<Message> = [
-      { role: "system", content: "S", cache_control: { type: "ephemeral" } },
-      { role: "system", content: [part("T"), marked("U")] }
-    ]
+    const head: Message = { role: "system", content: "S", cache_control: { type: "ephemeral" } }
+    const tail: Message = { role: "system", content: [part("T"), marked("U")] }
     const joined = { role: "system", content: [marked("S"), part("T"), marked("U")] }
     assert.deepStrictEqual<unknown>(fit(chat({ cache: "manual" }), head, tail, user("?")), [joined, user("?")])
     const named: ReadonlyArray<Message> = [{ role: "system", content: "S", name: "boss" }, system("T"), user("?")]

@@ -54,7 +54,11 @@ const rows: ReadonlyArray<Row> = [
     usage: { prompt: 9, completion: 6 },
     isUnexplained: true
   },
-  { name: "a total below its parts", given: { prompt: 9, completion: 6, total: 3 }, usage: { prompt: 9, completion: 6 } },
+  {
+    name: "a total below its parts",
+    given: { prompt: 9, completion: 6, total: 3 },
+    usage: { prompt: 9, completion: 6 }
+  },
   {
     name: "reasoning apart",
     given: { prompt: 10, completion: 5, reasoning: 20, total: 35 },
@@ -124,14 +128,22 @@ describe("the counts of a host", () => {
 
   it("never lose a token that the host counts, nor have a part above its whole", () => {
     fc.assert(
-      fc.property(count, count, count, count, count, fc.boolean(), (prompt, completion, cached, written, total, hidden) => {
-        const given = counts({ prompt, completion, cached, cacheWrite: written, total })
-        const usage = readUsage(given, hidden) ?? usageOf({})
-        assert.isAtLeast(usage.prompt, prompt)
-        assert.isAtLeast(usage.completion, completion)
-        assert.deepStrictEqual([usage.cached, usage.cacheWrite], [cached, written])
-        assert.isAtMost(cached + written, usage.prompt)
-      })
+      fc.property(
+        count,
+        count,
+        count,
+        count,
+        count,
+        fc.boolean(),
+        (prompt, completion, cached, written, total, hidden) => {
+          const given = counts({ prompt, completion, cached, cacheWrite: written, total })
+          const usage = readUsage(given, hidden) ?? usageOf({})
+          assert.isAtLeast(usage.prompt, prompt)
+          assert.isAtLeast(usage.completion, completion)
+          assert.deepStrictEqual([usage.cached, usage.cacheWrite], [cached, written])
+          assert.isAtMost(cached + written, usage.prompt)
+        }
+      )
     )
   })
 })

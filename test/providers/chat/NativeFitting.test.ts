@@ -1,0 +1,181 @@
+import type { NativeRequest } from "../../../src/domain/Chat.ts"
+import { native as anthropicNative } from "../../../src/providers/anthropic/Native.ts"
+import { options as anthropicOptions } from "../../../src/providers/anthropic/Options.ts"
+import { rulesOf as anthropicRules } from "../../../src/providers/anthropic/Rules.ts"
+import { native as responsesNative } from "../../../src/providers/openai-responses/Native.ts"
+import { options as responsesOptions } from "../../../src/providers/openai-responses/Options.ts"
+import { rulesOf as responsesRules } from "../../../src/providers/openai-responses/Rules.ts"
+import { callTo } from "../../contracts/ChatScenarios.ts"
+import { assert, describe, it } from "../../harness/It.ts"
+import { anthropic } from "../anthropic/Wire.ts"
+import { openAiResponses } from "../openai-responses/Wire.ts"
+
+type Body = NativeRequest["body"]
+
+const claude = callTo(anthropic, { decoder: anthropicOptions, rulesOf: anthropicRules }, { thinking: true })
+const responses = callTo(
+  openAiResponses,
+  { decoder: responsesOptions, rulesOf: responsesRules },
+  { summary: true, stream: true, encrypted: true }
+)
+
+const messagesOf = (messages: ReadonlyArray<unknown>, options = {}): unknown =>
+  Object(anthropicNative.encode(claude({}, options), { messages })).messages
+const itemsOf = (input: ReadonlyArray<unknown>): unknown =>
+  Object(responsesNative.encode(responses({}), { input })).input
+
+const user = (content: unknown) => ({ role: "user", content })
+const assistant = (...content: ReadonlyArray<object>) => ({ role: "assistant", content })
+const text = (words: string) => ({ type: "text", text: words })
+const use = (id: string, input: unknown = {}, name = "f") => ({ type: "tool_use", id, name, input })
+const result = (id: string, content: string) => ({ type: "tool_result", tool_use_id: id, content })
+
+describe("a client's own body for the Messages API", () => {
+  it("has names and inputs of earlier calls that the host takes", () => {
+    const given = [use("a", '{"city": "Os', "get weather"), use("b", null), use("c", [1]), use("d", { x: 1 })]
+    const [, turn] = Object(messagesOf([user("?"), assistant(...given), user("And?")]))
+    assert.deepStrictEqual(
+      turn.content.map(({ input }: { readonly input: unknown }) => input),
+      [{ arguments: '{"city": "Os' }, {}, { arguments: "[1]" }, { x: 1 }]
+    )
+    assert.match(turn.content[0].name, /^get_weather_[a-zA-Z0-9]{10}$/)
+    assert.strictEqual(turn.content[1].name, "f")
+  })
+
+  it("has one result for each call, the last one, and other ids for calls that repeat one", () => {
+    const [, first, answers, second, more] = Object(
+      messagesOf([
+        user("?"),
+        assistant(use("a")),
+        user([result("a", "1"), result("a", "2")]),
+        assistant(use("a"), use("functions.get:0")),
+        user([result("functions.get:0", "4"), result("a", "3"), text("And?")])
+      ])
+    )
+    assert.deepStrictEqual(answers.content, [result("a", "2")])
+    assert.strictEqual(first.content[0].id, "a")
+    const ids = second.content.map(({ id }: { readonly id: string }) => id)
+    assert.strictEqual(new Set(["a", ...ids]).size, 3)
+    assert.deepStrictEqual(more.content, [result(ids[1], "4"), result(ids[0], "3"), text("And?")])
+  })
+
+  it("is closed by the user for models that do not go on with the assistant's words", () => {
+    const closing = user("Continue.")
+    const off = { prefill: false }
+    const begun = [user("a"), { role: "assistant", content: "b" }]
+    const thinking = { type: "thinking", thinking: "t", signature: "s" }
+    assert.deepStrictEqual(messagesOf(begun), begun)
+    assert.deepStrictEqual(messagesOf(begun, off), [...begun, closing])
+    const blocks = [user("a"), assistant(thinking, text("b"))]
+    assert.deepStrictEqual(messagesOf(blocks, off), [...blocks, closing])
+    for (const blank of [{ role: "assistant", content: " " }, assistant(text("")), assistant(thinking)]) {
+      assert.deepStrictEqual(messagesOf([user("a"), blank], off), [user("a")])
+      assert.deepStrictEqual(messagesOf([...begun, blank], off), [...begun, closing])
+    }
+    const paused = [
+      user("a"),
+      assistant(text("b"), { type: "server_tool_use", id: "s", name: "web_search", input: {} })
+    ]
+    assert.deepStrictEqual(messagesOf(paused, off), paused)
+    const open = [user("a"), assistant(text("b"), use("a"))]
+    assert.deepStrictEqual(messagesOf(open, off), open)
+  })
+
+  it("is translated where the host refuses the name of a tool", () => {
+    const accepts = (name: string, options = {}) => {
+      const call = claude({}, options)
+      const body: Body = {
+        messages: [],
+        tools: [
+          { name, input_schema: {} },
+          { type: "bash_20250124", name: "bash" }
+        ]
+      }
+      return anthropicNative.accepts(body, call.route, call.options)
+    }
+    const long = "a".repeat(65)
+    assert.deepStrictEqual(
+      [accepts(long), accepts(long, { tool_name_length: 64 }), accepts("get weather")],
+      [true, false, false]
+    )
+  })
+})
+
+describe("a client's own body for the Responses API", () => {
+  const call = (call_id: string, more: object = {}) => {
+    return { type: "function_call", call_id, name: "f", arguments: "{}", ...more }
+  }
+  const output = (call_id: string, words: string) => ({ type: "function_call_output", call_id, output: words })
+  const question = { role: "user", content: "?" }
+
+  it("has names and arguments of earlier calls that the host takes", () => {
+    const given = ['{"city": "Os', "", "null", "[]", '{ "id": 12345678901234567891 }']
+    const items = Object(
+      itemsOf([question, ...given.map((text, at) => call(`c${at}`, { arguments: text, name: "default_api:f" }))])
+    )
+    assert.deepStrictEqual(
+      items.slice(1).map((item: { readonly arguments: string }) => item.arguments),
+      [JSON.stringify({ arguments: given[0] }), "{}", "{}", JSON.stringify({ arguments: "[]" }), given[4]]
+    )
+    for (const { name } of items.slice(1)) assert.match(name, /^default_api_f_[a-zA-Z0-9]{10}$/)
+    const custom = { type: "custom_tool_call", call_id: "c", name: "patch", input: "*** Begin" }
+    assert.deepStrictEqual(itemsOf([question, custom]), [question, custom])
+  })
+
+  it("has one output for each call, the last one, and other ids for calls that repeat one", () => {
+    const items = Object(
+      itemsOf([
+        question,
+        call("a"),
+        output("a", "1"),
+        output("a", "2"),
+        call("a"),
+        call("x".repeat(80)),
+        output("a", "3")
+      ])
+    )
+    assert.deepStrictEqual(items.slice(0, 3), [question, call("a"), output("a", "2")])
+    const [, , , second, third, answer, ...rest] = items
+    assert.strictEqual(new Set(["a", second.call_id, third.call_id]).size, 3)
+    assert.deepStrictEqual([answer, rest], [output(second.call_id, "3"), []])
+  })
+
+  it("has roots of schemas that the host takes, wherever tools stand", () => {
+    const anyOf = [{ required: ["a"] }, { required: ["b"] }]
+    const tool = { type: "function", name: "f", parameters: { type: "object", properties: {}, anyOf }, strict: true }
+    const fitted = {
+      type: "function",
+      name: "f",
+      description: `The arguments must also match this JSON Schema: ${JSON.stringify({ anyOf })}`,
+      parameters: { type: "object", properties: {} },
+      strict: false
+    }
+    const space = (...tools: ReadonlyArray<object>) => ({ type: "namespace", name: "n", tools })
+    const added = (...tools: ReadonlyArray<object>) => ({ type: "additional_tools", role: "developer", tools })
+    const body = {
+      input: [added(tool), question],
+      tools: [tool, space(tool)],
+      text: { verbosity: "low", format: { type: "json_schema", name: "n", schema: {} } }
+    }
+    const sent = Object(responsesNative.encode(responses({}), body))
+    assert.deepStrictEqual([sent.tools, sent.input[0]], [[fitted, space(fitted)], added(fitted)])
+    const format = { type: "json_schema", name: "n", schema: { type: "object", properties: {} } }
+    assert.deepStrictEqual(sent.text, { verbosity: "low", format })
+  })
+
+  it("is translated where the host refuses the name of a tool, wherever it stands", () => {
+    const accepts = (body: Body) => {
+      const given = responses({})
+      return responsesNative.accepts(body, given.route, given.options)
+    }
+    const tool = (name: string) => ({ type: "function", name, parameters: {} })
+    const [fits, long] = [tool("a".repeat(64)), tool("a".repeat(65))]
+    assert.isTrue(
+      accepts({ input: [{ type: "additional_tools", tools: [fits] }], tools: [fits, { type: "local_shell" }] })
+    )
+    assert.isFalse(accepts({ input: "?", tools: [fits, long] }))
+    assert.isFalse(accepts({ input: "?", tools: [{ type: "namespace", name: "n", tools: [long] }] }))
+    assert.isFalse(accepts({ input: [{ type: "additional_tools", tools: [long] }] }))
+    assert.isFalse(accepts({ input: "?", tools: [{ type: "custom", name: "get weather" }] }))
+  })
+})
