@@ -88,10 +88,22 @@ export const setSource = <A extends object>(value: A, source: JsonSource): A => 
   return value
 }
 
-/** Gives a changed copy of a parsed value the texts of the numbers that it still holds, and the order of its members. */
-export const keepSource = <A extends object>(original: object | undefined, copy: A): A => {
+const withoutNumbers = (source: JsonSource, names: ReadonlyArray<string>): JsonSource => {
+  if (!names.some((name) => source.numbers?.has(name))) return source
+  return { ...source, numbers: new Map([...(source.numbers ?? [])].filter(([name]) => !names.includes(String(name)))) }
+}
+
+/**
+ * Gives a changed copy of a parsed value the texts of the numbers that it still holds, and the order of its members.
+ * `written`: names of numbers that the copy does not have from the original.
+ */
+export const keepSource = <A extends object>(
+  original: object | undefined,
+  copy: A,
+  written: ReadonlyArray<string> = []
+): A => {
   const source = original && sourceOf(original)
-  return source === undefined || copy === original ? copy : setSource(copy, source)
+  return source === undefined || copy === original ? copy : setSource(copy, withoutNumbers(source, written))
 }
 
 /** `JSON.stringify`, with numbers digit for digit and members in the order in which `parseExact` found them. */

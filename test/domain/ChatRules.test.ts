@@ -150,6 +150,18 @@ describe("applyRules", () => {
     assert.strictEqual(fitted.reasoningEffort, expected)
   })
 
+  it.each([
+    ["xhigh", ["low", "high"], "high"],
+    ["medium", ["low", "high"], "low"],
+    ["high", ["low", "high"], undefined],
+    ["high", "binary", undefined],
+    ["high", "none", "none"],
+    [undefined, ["low"], undefined]
+  ] as const)("replaces the effort %s of a native body with reasoning %j by %s", (effort, reasoning, expected) => {
+    const native = { dialect: "messages", body: {}, headers: {}, extraTokens: 0, effort } as const
+    assert.strictEqual(applied({ reasoning }, { native }).native?.effort, expected)
+  })
+
   it("drops a search that is only a hint where the model has none", () => {
     const asked = { webSearch: true, webSearchIsHint: true }
     assert.isFalse(applied(bare, asked).webSearch)

@@ -173,6 +173,12 @@ describe("a value of an exact parse", () => {
     assert.strictEqual(written(keepSource(value, { ...value, c: 1, a: undefined })), stringify(changed))
   })
 
+  it("keeps no text of a number that a copy has from elsewhere", () => {
+    const value = parsed('{"cap":100.0,"b":1.0}')
+    assert.strictEqual(stringify(keepSource(value, { ...value, cap: 100 }, ["cap", "c"])), '{"cap":100,"b":1.0}')
+    assert.strictEqual(stringify(value), '{"cap":100.0,"b":1.0}')
+  })
+
   it("is written as it is now: a changed number or item has no text", () => {
     const value = parsed('{"b":1.0,"list":[1.0,2.0],"1":"x"}')
     value.b = 5

@@ -327,5 +327,44 @@ const releaseBugs: ReadonlyArray<Bug> = [
   }
 ]
 
-/** The fifteen that would cost the most. */
-export const bugs: ReadonlyArray<Bug> = [...holdBugs, ...settleBugs, ...releaseBugs]
+const countBugs: ReadonlyArray<Bug> = [
+  {
+    name: "an answer that was refused before any output is charged",
+    kind: "module",
+    plant: () =>
+      vi.doMock(import("../../src/services/chat/ChatUsage.ts"), async (importReal) => {
+        const real = await importReal()
+        return replace(real, {
+          measureUsage: (...given) =>
+            Effect.map(real.measureUsage(...given), (measured) => ({ ...measured, isWaived: false }))
+        })
+      }),
+    caughtBy: "test/services/chat/StreamDepartures.test.ts"
+  },
+  {
+    name: "reasoning that a host counts in its total alone is not charged",
+    kind: "module",
+    plant: () =>
+      vi.doMock(import("../../src/providers/chat/HostUsage.ts"), async (importReal) => {
+        const real = await importReal()
+        return replace(real, { readUsage: (counts) => real.readUsage(counts) })
+      }),
+    caughtBy: "test/http/chat/Charges.test.ts"
+  },
+  {
+    name: "a charge that is waived without its cause is not found",
+    kind: "module",
+    plant: () =>
+      vi.doMock(import("../../src/services/ledger/PriceInvariants.ts"), async (importReal) => {
+        const real = await importReal()
+        return replace(real, {
+          priceInvariants: (sql) =>
+            real.priceInvariants(sql).map((invariant) => ({ ...invariant, check: sql`SELECT WHERE false` }))
+        })
+      }),
+    caughtBy: "test/http/chat/Refusals.test.ts"
+  }
+]
+
+/** The eighteen that would cost the most. */
+export const bugs: ReadonlyArray<Bug> = [...holdBugs, ...settleBugs, ...releaseBugs, ...countBugs]

@@ -205,8 +205,9 @@ const chatStream = (answer: ReadAnswer, events: ReadonlyArray<Event>) => {
   answer.citations = citations
 }
 
-const chatPiece = ({ calls, problems }: ReadAnswer, { function: given, id, index, type }: Fields) => {
-  const { arguments: piece, name } = record(given)
+/** Text of a custom tool's call comes as `input`, anything else as `arguments`. */
+const chatPiece = ({ calls, problems }: ReadAnswer, { custom, function: given, id, index, type }: Fields) => {
+  const { arguments: text, input: piece = text, name } = record(custom ?? given)
   const known = calls[Number(index)]
   if (known !== undefined) {
     if (name !== undefined) problems.push("a name again")
@@ -214,7 +215,7 @@ const chatPiece = ({ calls, problems }: ReadAnswer, { function: given, id, index
     return
   }
   if (index !== calls.length) problems.push(`call ${String(index)} opens as number ${calls.length}`)
-  if (type !== "function" || string(id) === "" || string(name) === "") problems.push("a call opens without id or name")
+  if (type !== (custom === undefined ? "function" : "custom") || string(id) === "" || string(name) === "") problems.push("a call opens without id or name")
   calls.push({ id: string(id), name: string(name), arguments: string(piece) })
 }
 
@@ -237,7 +238,8 @@ const responsesStream = (answer: ReadAnswer, events: ReadonlyArray<Event>) => {
       else {
         if (known.isDone) problems.push(`item ${index} ends twice`)
         known.isDone = true
-        const { arguments: given, input } = record(item)
+        const { arguments: given, input, name: called } = record(item)
+        if (called !== known.item.name) problems.push(`item ${index} is named ${String(called)} in the end`)
         const whole = given ?? input
         if (typeof whole === "string" && whole !== known.text) problems.push(`item ${index} is not what its deltas are`)
       }

@@ -152,6 +152,8 @@ const Expected = Schema.Struct({
   on: optional(On),
   answer: optional(Answer),
   sent: optional(Sent),
+  /** Of the text that the client gets. */
+  answered: optional(Schema.Struct({ contains: optional(Strings), lacks: optional(Strings) })),
   /** Nano-USD, tokens at the prices of `Gateway.ts`, `hold` (all of it), or `free`. */
   charge: optional(Schema.Union(Schema.Literal("free", "hold"), Schema.Number, Usage)),
   cost: optional(Schema.Union(Schema.Number, Usage)),

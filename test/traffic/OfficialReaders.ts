@@ -44,9 +44,11 @@ const readers: Readonly<Record<Exclude<Dialect, "api">, (text: string) => Promis
       .finalResponse()
     return {
       text: output_text,
-      calls: output.flatMap((item) =>
-        item.type === "function_call" ? [{ id: item.call_id, name: item.name, arguments: parsed(item.arguments) }] : []
-      )
+      calls: output.flatMap((item) => {
+        if (item.type === "custom_tool_call") return [{ id: item.call_id, name: item.name, arguments: item.input }]
+        if (item.type !== "function_call") return []
+        return [{ id: item.call_id, name: item.name, arguments: parsed(item.arguments) }]
+      })
     }
   },
   messages: async (text) => {

@@ -1,5 +1,6 @@
 /** What vendors refuse, as public reports quote it: the hosts of the cases refuse it too. Each rule has a name. */
 
+import { Predicate } from "effect"
 import { list, record, records, string } from "../contracts/ChatHosts.ts"
 import type { ChatWireName as Wire } from "./Case.ts"
 import { rulesOn, turnDemands, turnRules } from "./VendorTurns.ts"
@@ -93,7 +94,7 @@ const schemaProblems = (wire: Wire, { name, schema }: NamedTool): ReadonlyArray<
   if (root.type !== "object") return [`Invalid schema for function '${name}': schema must be of type 'object'`]
   const words = rootWords.filter((word) => root[word] !== undefined)
   if (words.length > 0) return [`Invalid schema for function '${name}': ${words.join(", ")} at the top level`]
-  return isOpenAi(wire) && root.properties === undefined
+  return isOpenAi(wire) && !Predicate.isRecord(root.properties)
     ? [`Invalid schema for function '${name}': In context=(), object schema missing properties.`]
     : []
 }
@@ -121,6 +122,21 @@ const unsupportedByClaude = [
   "maxItems"
 ]
 
+const unsupportedByOpenAi = [
+  "allOf",
+  "oneOf",
+  "not",
+  "if",
+  "then",
+  "else",
+  "dependentRequired",
+  "dependentSchemas",
+  "patternProperties"
+]
+
+/** Any of them says what a value is. */
+const kinds = ["type", "anyOf", "$ref", "enum", "const"]
+
 /** What a schema lacks for `strict: true`. */
 const strictProblems = (wire: Wire, name: string, given: unknown): ReadonlyArray<string> =>
   allIn(record(given)).flatMap((schema) => {
@@ -136,9 +152,13 @@ const strictProblems = (wire: Wire, name: string, given: unknown): ReadonlyArray
       ]
     }
     const required = list(schema.required)
+    const words = unsupportedByOpenAi.filter((word) => schema[word] !== undefined)
+    const isAnything = kinds.every((word) => schema[word] === undefined)
     const missing = Object.keys(record(schema.properties)).filter((key) => !required.includes(key))
     return [
       ...open,
+      ...words.map((word) => `${name}: '${word}' is not permitted`),
+      ...(isAnything ? [`${name}: schema must have a 'type' key`] : []),
       ...missing.map((key) => `${name}: 'required' is required to include every key in properties. Missing '${key}'`)
     ]
   })

@@ -51,7 +51,7 @@ export const ErrorCode = Schema.Literal(
 type ErrorCode = typeof ErrorCode.Type
 
 /** Absent if there is nothing to add. */
-export const Hint = described(Schema.String, "How to fix it: the amounts, limit, path or model concerned.")
+export const Hint = described(Schema.String, "How to fix it: an amount, a limit, a path or a model.")
 
 export const Envelope = Schema.Struct({
   error: Schema.Struct({

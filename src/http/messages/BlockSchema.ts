@@ -25,30 +25,6 @@ const ImageBlock = Schema.Struct({
   ...mark
 }).annotations({ identifier: "MessagesImageBlock" })
 
-const shown = Schema.Array(Schema.Union(TextBlock, ImageBlock))
-
-const DocumentBlock = Schema.Struct({
-  type: Schema.Literal("document"),
-  title: optional(Schema.String),
-  context: optional(Schema.String),
-  source: Schema.Union(
-    Schema.Struct({ type: Schema.Literal("text"), data: Schema.String }),
-    Schema.Struct({ type: Schema.Literal("content"), content: Schema.Union(Schema.String, shown) }),
-    Schema.Struct({ type: Schema.Literal("base64"), media_type: optional(Schema.String), data: Filled }).annotations({
-      description: "A PDF. Only for models with a route that speaks this API; 400 elsewhere."
-    })
-  ),
-  ...mark
-}).annotations({ identifier: "MessagesDocumentBlock" })
-
-const SearchResultBlock = Schema.Struct({
-  type: Schema.Literal("search_result"),
-  source: Schema.String,
-  title: Schema.String,
-  content: Schema.Array(TextBlock),
-  ...mark
-}).annotations({ identifier: "MessagesSearchResultBlock" })
-
 const ToolReferenceBlock = Schema.Struct({
   type: Schema.Literal("tool_reference"),
   tool_name: Filled,
@@ -78,6 +54,30 @@ const OtherBlock = Schema.Struct({
   description:
     "Any other block: passed on to a route that speaks this API. Elsewhere the blocks of a host's own tools in an assistant's turn are left out; any other is a 400."
 })
+
+const shown = Schema.Array(Schema.Union(TextBlock, ImageBlock, ToolReferenceBlock, OtherBlock))
+
+const DocumentBlock = Schema.Struct({
+  type: Schema.Literal("document"),
+  title: optional(Schema.String),
+  context: optional(Schema.String),
+  source: Schema.Union(
+    Schema.Struct({ type: Schema.Literal("text"), data: Schema.String }),
+    Schema.Struct({ type: Schema.Literal("content"), content: Schema.Union(Schema.String, shown) }),
+    Schema.Struct({ type: Schema.Literal("base64"), media_type: optional(Schema.String), data: Filled }).annotations({
+      description: "A PDF. Only for models with a route that speaks this API; 400 elsewhere."
+    })
+  ),
+  ...mark
+}).annotations({ identifier: "MessagesDocumentBlock" })
+
+const SearchResultBlock = Schema.Struct({
+  type: Schema.Literal("search_result"),
+  source: Schema.String,
+  title: Schema.String,
+  content: Schema.Array(TextBlock),
+  ...mark
+}).annotations({ identifier: "MessagesSearchResultBlock" })
 
 const ThinkingBlock = Schema.Struct({
   type: Schema.Literal("thinking"),

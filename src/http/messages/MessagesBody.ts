@@ -95,7 +95,9 @@ const readRequest = (body: typeof Body.Type, json: JsonObject, headers: Incoming
   if (isRefusal(format)) return format
   if (!isAbsent(config?.format)) share.add(body.output_format)
   const messages = [...system, ...conversation.messages]
-  if (messages.length === 0) return refuse("messages", "`messages` must hold a text, a picture or a tool's result.")
+  if (messages.length === 0 && share.only === undefined) {
+    return refuse("messages", "`messages` must hold a text, a picture or a tool's result.")
+  }
   return {
     model,
     messages: markLast(messages, json),

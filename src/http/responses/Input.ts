@@ -174,7 +174,8 @@ class Conversation {
       const given = stringify(item.action ?? item.operation ?? {})
       return this.readCall({ type: "function_call", call_id: id, name, arguments: given }, path)
     }
-    const output = isString(item.output) ? item.output : stringify(item.output ?? item.status ?? "")
+    const given = item.output ?? item.status ?? ""
+    const output = isString(given) ? given : stringify(given)
     return this.readOutput({ call_id: id, output }, path)
   }
 

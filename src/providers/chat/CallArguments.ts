@@ -13,8 +13,10 @@ const endOfRestated = (text: string, again: string): number | undefined => {
   let isEscaped = false
   for (let index = 0; index < text.length; index++) {
     const code = text.charCodeAt(index)
-    if (!isInString && isBlank(code)) continue
-    while (!isInString && isBlank(again.charCodeAt(at))) at++
+    if (!isInString) {
+      if (isBlank(code)) continue
+      while (isBlank(again.charCodeAt(at))) at++
+    }
     if (again.charCodeAt(at) !== code) return undefined
     at++
     if (isEscaped) isEscaped = false

@@ -26,6 +26,9 @@ import { declinesFormat } from "./ToolFitting.ts"
 
 export type { Adaptation, ChatCall, NativeFormat } from "./ChatFormat.ts"
 
+/** Numbers that the gateway writes into a client's own body. */
+const caps = ["max_output_tokens", "max_tokens", "max_tool_calls"]
+
 /** A host may answer a stream's request in one piece, and any other with a stream. */
 export const makeChatAdapter = <Options, Quirks extends object>(
   format: ChatFormat<Options, Quirks>
@@ -45,7 +48,7 @@ export const makeChatAdapter = <Options, Quirks extends object>(
     }
 
     const write = ({ native, request }: Call, value: object) =>
-      jsonBody(keepSource(native?.body, value), request.isLarge === true)
+      jsonBody(keepSource(native?.body, value, caps), request.isLarge === true)
 
     const encode = (call: Call): Encoded => {
       const value = call.native && format.native ? format.native.encode(call, call.native.body) : format.encode(call)

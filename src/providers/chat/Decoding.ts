@@ -28,18 +28,23 @@ export const makeDecoding = <Options, Quirks extends object>(
   const stopsOf = ({ native, options, request }: Call) =>
     native === undefined ? (format.ownStops?.(request, options) ?? []) : []
 
-  const decodeWhole = (
+  const decodeWhole = <A>(
     call: Call,
     response: UpstreamResponse,
-    body: unknown
-  ): Effect.Effect<ChatAnswer, ProviderFailure> => {
+    body: unknown,
+    view: (answer: ChatAnswer) => A
+  ): Effect.Effect<A, ProviderFailure> => {
     const fields = asFields(body)
     const error = format.errorIn(fields)
     const spend = (failure: ProviderFailure) => withSpent(failure, format.usageIn(fields, call))
     if (error !== undefined) return Effect.mapError(fail(call, { ...response, body: JSON.stringify(error) }), spend)
-    return Either.mapLeft(format.decode(body, call), (wrong) =>
-      spend(typeof wrong === "string" ? protocolFailure(call.route.provider, response.status, wrong) : wrong)
-    )
+    return Either.match(format.decode(body, call), {
+      onLeft: (wrong) =>
+        Effect.fail(
+          spend(typeof wrong === "string" ? protocolFailure(call.route.provider, response.status, wrong) : wrong)
+        ),
+      onRight: (answer) => Effect.succeed(view(answer))
+    })
   }
 
   /** An event has no headers, hence no Retry-After. */
@@ -67,7 +72,7 @@ export const makeDecoding = <Options, Quirks extends object>(
         isExpected: isJson(stream),
         decode: (body) =>
           decodeSafely(call.route.provider, stream, () =>
-            Effect.map(decodeWhole(call, { ...stream, body }, parseAnswer(body, false)), eventsOf)
+            decodeWhole(call, { ...stream, body }, parseAnswer(body, false), eventsOf)
           )
       }
     )
@@ -89,7 +94,7 @@ export const makeDecoding = <Options, Quirks extends object>(
     decode: (call: Call, response: UpstreamResponse): Effect.Effect<ChatAnswer, ProviderFailure> => {
       if (holdsEvents(response.body)) return assemble(call, response)
       const body = parseAnswer(response.body, call.native !== undefined)
-      return Effect.map(decodeWhole(call, response, body), (answer) => present(call, answer, asFields(body)))
+      return decodeWhole(call, response, body, (answer) => present(call, answer, asFields(body)))
     },
     /** `body`: of the request. */
     pull: (

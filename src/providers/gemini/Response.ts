@@ -78,7 +78,7 @@ export const decodeFailure = (
 
 /** Not of a recitation, which another route may do without. */
 export const isFiltered = (reason: string): boolean =>
-  !/RECITATION$/.test(reason) && readEnd(reasons, reason).finish === "content_filter"
+  !reason.endsWith("RECITATION") && readEnd(reasons, reason).finish === "content_filter"
 
 export const moderationFailure = (status: number, reason: unknown): ProviderFailure =>
   new ProviderFailure({ class: "moderation", status, detail: `moderated: ${String(reason).slice(0, 100)}` })
@@ -135,7 +135,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     if (text === "") return takeUnknown(part, out)
     hasOutput = true
     const type = part.thought === true ? "reasoning" : "content"
-    if (request.webSearch && type === "content") grounding.takeText(text)
+    if (type === "content") grounding.takeText(text)
     out.push({ type, text })
     return undefined
   }

@@ -2,7 +2,6 @@ import { Clock, Effect, Either, Schedule, Stream } from "effect"
 import { largestPicture } from "../../domain/Media.ts"
 import type { ProviderAccount, RouteBase } from "../../domain/Model.ts"
 import { imageFeatures } from "../../services/catalog/AdapterFeatures.ts"
-import { fromBase64 } from "../../services/media/Base64.ts"
 import { Fetcher, type FetchFailed } from "../../services/media/Fetcher.ts"
 import {
   type FailureClass,
@@ -21,7 +20,7 @@ import { toLoggable, Upstream, type UpstreamRequest } from "../client/Upstream.t
 import { decodeSafely, failWith, isSuccess } from "../client/UpstreamResponse.ts"
 import { decodeHandleText, encodeHandle, type Handle } from "./Handle.ts"
 import { encodeImage, encodeVideo, type InputFormat, type Submission } from "./Input.ts"
-import type { End, Media, Progress, Reported } from "./Progress.ts"
+import { decodeInline, type End, isInline, type Media, type Progress, type Reported } from "./Progress.ts"
 
 const isOver = (progress: Reported): progress is End => progress.state === "done" || progress.state === "failed"
 
@@ -86,17 +85,6 @@ const readHandle = ({ provider }: RouteBase, text: VideoHandle) =>
     decodeHandleText(provider, text),
     (wrong) => new ProviderFailure({ class: "retry", status: undefined, detail: wrong, unsent: true })
   )
-
-const isInline = (url: string) => /^data:/i.test(url)
-
-const decodeInline = (account: ProviderAccount, url: string) => {
-  const comma = url.indexOf(",")
-  const isBase64 = /;base64$/i.test(url.slice(0, Math.max(0, comma)))
-  const bytes = isBase64 ? fromBase64(url.slice(comma + 1)) : undefined
-  return bytes === undefined || bytes.length === 0
-    ? protocolFailure(account, 200, "a data URI that is not base64")
-    : Effect.succeed(bytes)
-}
 
 export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
   const upstream = yield* Upstream

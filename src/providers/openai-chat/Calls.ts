@@ -162,5 +162,5 @@ export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>)
 
   const close = (out: Array<ChatEvent>): StreamOutcome => announceAll(out) ?? calls.close(out)
 
-  return { take, close, hasCalls: () => calls.hasAny }
+  return { take, close, hasAny: () => calls.hasAny }
 }

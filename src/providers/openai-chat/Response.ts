@@ -8,7 +8,7 @@ import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../c
 import { collectSources, type Sources } from "../chat/Sources.ts"
 import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
 import { hasFailedStatus } from "../client/Classification.ts"
-import { asCount, asFields, asList, type Fields } from "../client/Json.ts"
+import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
 
@@ -32,6 +32,12 @@ export const knownParts: ReadonlySet<unknown> = new Set([
 /** Most hosts give the content as a text. */
 const unknownPartsIn = (content: unknown): ReadonlyArray<Unread> =>
   Array.isArray(content) ? unknownTypes(content, knownParts) : []
+
+/** Says by which reason a host broke off. OpenRouter gives `stop` for it, and its own host's reason beside. */
+export const breakIn = (...given: ReadonlyArray<unknown>): string | undefined => {
+  const reason = given.find((reason) => asText(reason) !== "" && readEnd(reasons, reason).isBreak)
+  return reason === undefined ? undefined : `finish_reason ${asText(reason)}`
+}
 
 export const errorIn = (body: Fields): Fields | undefined => {
   if (Boolean(body.error) || body.object === "error" || hasFailedStatus(body)) return body
@@ -110,6 +116,7 @@ const Message = Schema.Struct({
 const Choice = Schema.Struct({
   message: Message,
   finish_reason: Schema.Unknown,
+  native_finish_reason: Schema.Unknown,
   matched_stop: Schema.Unknown,
   stop_reason: Schema.Unknown,
   usage: Schema.Unknown
@@ -127,8 +134,9 @@ const Body = Schema.Struct({
 export const decodeAnswer = answerDecoder(Body, "no message in the answer", (body, call: ChatCall<Options>) => {
   const [choice] = body.choices
   const { finish_reason, message, usage } = choice
+  const broken = breakIn(finish_reason, choice.native_finish_reason)
+  if (broken !== undefined) return broken
   const end = readEnd(reasons, finish_reason)
-  if (end.isBreak) return `finish_reason ${String(finish_reason)}`
   return {
     text: textOf(message.content),
     refusal: message.refusal,

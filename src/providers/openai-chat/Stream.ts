@@ -10,7 +10,7 @@ import { withStatedCost } from "../client/StatedCost.ts"
 import { makeCallDecoder } from "./Calls.ts"
 import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
-import { decodeUsage, hasLists, knownParts, stopOf, takeLists, textOf, unexplainedUsage } from "./Response.ts"
+import { breakIn, decodeUsage, hasLists, knownParts, stopOf, takeLists, textOf, unexplainedUsage } from "./Response.ts"
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
 
@@ -29,7 +29,7 @@ const keepStated = (counted: Usage | undefined, before: Usage | undefined): Usag
 
 /** The finish comes last, once the stream is complete; usage also where it is told. */
 export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
-  const { close: closeCalls, hasCalls, take: takeCall } = makeCallDecoder(call.newId, call.request.tools)
+  let calls: ReturnType<typeof makeCallDecoder> | undefined
   const sources = new Sources()
   const unreadBlocks = new UnreadBlocks()
   /** The last chunk with a list of sources, which some hosts repeat in every chunk. */
@@ -64,7 +64,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     }
     if (delta.annotations !== undefined) sources.takeAnnotations(delta.annotations, 0, out)
     for (const fragment of asList(delta.tool_calls)) {
-      const broken = takeCall(fragment, out)
+      calls ??= makeCallDecoder(call.newId, call.request.tools)
+      const broken = calls.take(fragment, out)
       if (broken !== undefined) return broken
     }
     return undefined
@@ -76,7 +77,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       const counted = count(choice.usage) ?? count(chunk.usage)
       usage = keepStated(withStatedCost(counted, chunk, call.options), usage)
       const finished = asText(choice.finish_reason)
-      if (finished !== "" && readEnd(reasons, finished).isBreak) return `finish_reason ${finished}`
+      const broken = finished === "" ? undefined : breakIn(finished, choice.native_finish_reason)
+      if (broken !== undefined) return broken
       reason = finished || reason
       if (finished !== "") stopSequence = stopOf(choice, call.request.stop) ?? stopSequence
       if (hasLists(chunk)) listed = chunk
@@ -86,11 +88,11 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     finish: (out) => {
       if (reason === undefined) return undefined
       if (listed !== undefined) takeLists(listed, sources, out)
-      const broken = closeCalls(out)
+      const broken = calls?.close(out)
       if (broken !== undefined) return broken
       const { finish, unread } = readEnd(reasons, reason)
       pushUnread(out, unread, unexplainedUsage(counts, call))
-      return pushEnd(out, finishOf(finish, hasCalls(), isRefusal), usage, { stopSequence })
+      return pushEnd(out, finishOf(finish, calls?.hasAny() === true, isRefusal), usage, { stopSequence })
     },
     begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
     usage: () => usage

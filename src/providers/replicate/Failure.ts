@@ -2,6 +2,7 @@ import type { ProviderAccount } from "../../domain/Model.ts"
 import { ProviderFailure } from "../../services/routing/Provider.ts"
 import { type Classification, classify as classifyConvention } from "../client/Classification.ts"
 import type { UpstreamResponse } from "../client/Exchange.ts"
+import { moderationMessage } from "../client/HostWords.ts"
 import { asFields, asRecords, asText, parsePruned } from "../client/Json.ts"
 import { toLoggable } from "../client/Upstream.ts"
 
@@ -11,7 +12,7 @@ const moderated =
 
 export const predictionFailure = (account: ProviderAccount, status: number, error: string): ProviderFailure =>
   new ProviderFailure({
-    class: moderated.test(error) ? "moderation" : "retry",
+    class: moderated.test(error) || moderationMessage.test(error) ? "moderation" : "retry",
     status,
     detail: toLoggable(account, `the prediction failed: ${error}`)
   })

@@ -151,7 +151,9 @@ export const makeChatCharging = Effect.gen(function* () {
         Metrics.usageEstimated.unsafeUpdate(1, [])
       }
       if (measured.isBounded) task.record.notes.add("usage_bounded")
-      return received.unread.length === 0 ? Effect.succeed(measured) : Effect.as(report(task.record, received), measured)
+      return received.unread.length === 0
+        ? Effect.succeed(measured)
+        : Effect.as(report(task.record, received), measured)
     })
 
   /** What the provider charges for a failed stream; the customer pays nothing. */

@@ -6,6 +6,7 @@ import { completionJson, SseEncoder } from "../../../src/http/chat/ChatAnswer.ts
 import { ChatCompletion, ChatCompletionChunk } from "../../../src/http/chat/CompletionSchema.ts"
 import { brokenStream } from "../../../src/http/errors/ErrorMessages.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { accepts } from "../openapi/Published.ts"
 import {
   callingAnswer,
   content,
@@ -24,6 +25,18 @@ const dataOf = (text: string): ReadonlyArray<string> =>
     .split("\n\n")
     .filter((event) => event !== "")
     .map((event) => event.replace(/^data: /, ""))
+
+const citations = [
+  { url: "https://a.example/", title: "A", quote: "q", start: 1, end: 3 },
+  { url: "https://b.example/" }
+]
+const annotations = [
+  { type: "url_citation", url_citation: { url: "https://a.example/", title: "A", start_index: 1, end_index: 3 } },
+  {
+    type: "url_citation",
+    url_citation: { url: "https://b.example/", title: "https://b.example/", start_index: 0, end_index: 0 }
+  }
+]
 
 describe("the JSON of an answer", () => {
   it("has the shape of the convention", () => {
@@ -63,9 +76,31 @@ describe("the JSON of an answer", () => {
     assert.strictEqual(empty.choices[0]?.message.content, "")
   })
 
+  it("has its sources as annotations, with all that clients demand", () => {
+    const said = completionJson(name, { ...spokenAnswer, citations }, usage).choices[0]?.message
+    assert.deepStrictEqual<unknown>(said?.annotations, annotations)
+    assert.notProperty(
+      completionJson(name, { ...spokenAnswer, citations: [] }, usage).choices[0]?.message,
+      "annotations"
+    )
+  })
+
+  it("has the calls of custom tools with their plain input", () => {
+    const function_ = { name: "patch", arguments: '{"input":"*** Begin"}' }
+    const toolCalls = [{ id: "call_a", type: "function" as const, function: function_, signature: "s" }]
+    const answer = { ...callingAnswer, toolCalls }
+    const custom = completionJson(name, answer, usage, undefined, new Set(["patch"])).choices[0]?.message.tool_calls
+    const expected = [{ id: "call_a~sig~s", type: "custom", custom: { name: "patch", input: "*** Begin" } }]
+    assert.deepStrictEqual<unknown>(custom, expected)
+    assert.isTrue(accepts("ChatCompletion", completionJson(name, answer, usage, undefined, new Set(["patch"]))))
+    const other = completionJson(name, answer, usage, undefined, new Set(["other"])).choices[0]?.message.tool_calls
+    assert.propertyVal(other?.[0], "type", "function")
+  })
+
   it("fits the published schema", () => {
     for (const answer of [
       spokenAnswer,
+      { ...spokenAnswer, citations },
       callingAnswer,
       { ...spokenAnswer, content: null, finish: "content_filter" as const }
     ]) {
@@ -115,6 +150,43 @@ describe("the encoder of a stream", () => {
       chunk(`"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"time","arguments":"{}"}}]`)
     )
     assert.strictEqual(text[4], chunk("", `"tool_calls"`))
+  })
+
+  const deltasOf = (text: string): ReadonlyArray<unknown> =>
+    dataOf(text).flatMap((data) => {
+      assert.isTrue(accepts("ChatStreamEvent", JSON.parse(data)), data)
+      return JSON.parse(data).choices.map(({ delta }: { readonly delta: unknown }) => delta)
+    })
+
+  it("writes all sources in one delta before the finish: clients keep one list", () => {
+    const sse = encoder(false)
+    const text = [citations[0], content("Hi"), citations[1], stop]
+      .map((event) =>
+        sse.encode([
+          event === undefined || "url" in event ? { type: "citation", citation: event ?? assert.fail() } : event
+        ])
+      )
+      .join("")
+    assert.deepStrictEqual<unknown>(deltasOf(text).slice(1), [{ content: "Hi" }, { annotations }, {}])
+    assert.notInclude(sse.finish(usage, zero), "annotations")
+  })
+
+  it("writes a custom tool's call as it was declared, its input in one piece", () => {
+    const sse = new SseEncoder(name, false, false, new Set(["patch"]))
+    const events: ReadonlyArray<ChatEvent> = [
+      { type: "tool_call", index: 0, id: "call_a", name: "patch", arguments: "" },
+      { type: "tool_call", index: 1, id: "call_b", name: "f", arguments: "{}" },
+      { type: "tool_call", index: 0, arguments: '{"input":"*** ' },
+      { type: "tool_call", index: 0, arguments: 'Begin"}' },
+      { type: "finish", reason: "tool_calls" }
+    ]
+    const deltas = deltasOf(events.map((event) => sse.encode([event])).join(""))
+    assert.deepStrictEqual<unknown>(deltas.slice(1), [
+      { tool_calls: [{ index: 0, id: "call_a", type: "custom", custom: { name: "patch", input: "" } }] },
+      { tool_calls: [{ index: 1, id: "call_b", type: "function", function: { name: "f", arguments: "{}" } }] },
+      { tool_calls: [{ index: 0, custom: { input: "*** Begin" } }] },
+      {}
+    ])
   })
 
   it("writes usage only on request, once, in a chunk of its own", () => {

@@ -122,6 +122,44 @@ describe("the optional fields of a chat", () => {
     [{ tools: [tool("f")], tool_choice: { type: "none" } }, { toolChoice: "none" }],
     [{ tools: [tool("f")], tool_choice: { type: "required" } }, { toolChoice: "required" }],
     [{ tool_choice: { type: "auto" } }, { toolChoice: undefined }],
+    [
+      {
+        tools: [
+          { type: "function", name: "mcp.read:all", description: "d", parameters: schema, strict: true },
+          { name: "anthropic", input_schema: schema }
+        ],
+        tool_choice: { type: "function", name: "anthropic" }
+      },
+      {
+        tools: [
+          {
+            type: "function",
+            function: { name: "mcp.read:all", description: "d", strict: true, parameters: schema }
+          },
+          { type: "function", function: { name: "anthropic", parameters: schema } }
+        ],
+        toolChoice: { type: "function", function: { name: "anthropic" } },
+        customTools: undefined
+      }
+    ],
+    [{ tools: [tool("x".repeat(128))] }, { tools: [{ type: "function", function: { name: "x".repeat(128) } }] }],
+    [
+      {
+        tools: [tool("f"), tool("g"), { type: "custom", name: "patch" }],
+        tool_choice: {
+          type: "allowed_tools",
+          allowed_tools: { mode: "auto", tools: [tool("g"), { type: "custom", custom: { name: "patch" } }] }
+        }
+      },
+      { toolChoice: "auto", customTools: new Set(["patch"]) }
+    ],
+    [
+      {
+        tools: [tool("f"), tool("g")],
+        tool_choice: { type: "allowed_tools", mode: "required", tools: [{ type: "function", name: "f" }] }
+      },
+      { toolChoice: "required", tools: [{ type: "function", function: { name: "f" } }] }
+    ],
     [{ functions: [], function_call: "" }, unasked],
     [{ functions: {}, function_call: {} }, unasked],
     [{ tool_choice: "auto" }, { toolChoice: undefined }],
@@ -130,6 +168,40 @@ describe("the optional fields of a chat", () => {
     [{ parallel_tool_calls: true }, { parallelToolCalls: undefined }]
   ])("are accepted as %j", (fields, expected) => {
     assert.deepInclude(taken({ ...base, ...fields }), expected)
+  })
+
+  it("may declare tools of free text, nested or flat, with a grammar of either dialect", () => {
+    const [syntax, definition] = ["lark", 'start: "x"']
+    const formats = [
+      { type: "grammar", grammar: { syntax, definition } },
+      { type: "grammar", syntax, definition }
+    ]
+    for (const format of formats) {
+      const fields = { name: "patch", description: "Patches.", format }
+      for (const declared of [
+        { type: "custom", custom: fields },
+        { type: "custom", ...fields }
+      ]) {
+        const { customTools, tools } = taken({ ...base, tools: [declared] })
+        assert.deepStrictEqual(customTools, new Set(["patch"]))
+        const { description, name, parameters } = tools[0]?.function ?? assert.fail("no tool")
+        assert.strictEqual(name, "patch")
+        assert.include(description, "Patches.")
+        assert.include(description, `this lark grammar:\n${definition}`)
+        assert.deepInclude(parameters, { required: ["input"] })
+      }
+    }
+  })
+
+  it("may declare a tool twice: the first one counts", () => {
+    const { tools } = taken({ ...base, tools: [tool("f", { description: "a" }), tool("g"), tool("f")] })
+    assert.deepStrictEqual(
+      tools.map(({ function: { description, name } }) => [name, description]),
+      [
+        ["f", "a"],
+        ["g", undefined]
+      ]
+    )
   })
 
   it("may be null instead of absent", () => {
@@ -194,6 +266,11 @@ describe("the optional fields of a chat", () => {
       "`tool_choice` must be auto, none, required or an object that names a function.",
       ["any", 1, [], {}, { type: "any" }, { type: "function" }, { type: "tool", name: "f" }]
     ],
+    [
+      "`tool_choice` must have a `mode`, auto or required, and `tools`.",
+      [{ type: "allowed_tools" }, { type: "allowed_tools", allowed_tools: { mode: "none", tools: [tool("f")] } }]
+    ],
+    ["`tool_choice` must name some of `tools`.", [{ type: "allowed_tools", mode: "auto", tools: [tool("f")] }]],
     ["`tool_choice` must name a function.", [calling({}), calling({ name: 1 })]],
     ["`tool_choice` must name one of `tools`.", [tool("f")]],
     ["`functions` is not supported: use `tools`.", [[{ name: "f" }], "f", 1]],

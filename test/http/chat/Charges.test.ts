@@ -5,7 +5,16 @@ import { talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, describe, withLayer } from "../../harness/It.ts"
 import { done, event, json, type Reply, sse } from "../../harness/upstream/FakeUpstream.ts"
-import { chunk, completion, gateway, nanoPerToken, onFirst, prices, Upstreams, usual } from "../../harness/upstream/Upstreams.ts"
+import {
+  chunk,
+  completion,
+  gateway,
+  nanoPerToken,
+  onFirst,
+  prices,
+  Upstreams,
+  usual
+} from "../../harness/upstream/Upstreams.ts"
 
 const tiered = {
   ...prices,
@@ -186,6 +195,26 @@ withLayer(served)("the charge of a chat", (it) => {
       })
     })
   }
+
+  it.effect("of hidden reasoning is told as such, and is never above the cap", function* () {
+    const usage = { prompt_tokens: 10, completion_tokens: 5, total_tokens: 55 }
+    const told: Readonly<Record<string, RegExp>> = {
+      "/v1/chat/completions": /"completion_tokens":45,"total_tokens":55,.*"reasoning_tokens":40/,
+      "/v1/responses": /"output_tokens":45,"output_tokens_details":\{"reasoning_tokens":40\},"total_tokens":55/,
+      "/v1/messages": /"output_tokens":45/
+    }
+    for (const { ask, path, stream } of cases) {
+      const { first } = yield* Upstreams
+      const { spent, ...customer } = yield* Served.customer()
+      const counting = stream && path.endsWith("completions") ? { stream_options: { include_usage: true } } : {}
+      yield* first.script(replying(stream, "fine", usage))
+      const answer = yield* ask(customer, { ...talk("hidden"), stream, ...counting })
+      assert.match(answer.text, told[path] ?? assert.fail(path))
+      yield* first.script(replying(stream, "fine", usage))
+      yield* ask(customer, { ...talk("hidden"), max_tokens: 20, stream })
+      assert.strictEqual(yield* spent, 2n * 10n * into + (45n + 20n) * out)
+    }
+  })
 
   it.effect("leaves a ledger that verifies", function* () {
     const { violations } = yield* (yield* LedgerAdmin).verify

@@ -142,6 +142,22 @@ withLayer(gateway(Object.fromEntries(models)))("numbers and the order of names",
     })
   }
 
+  it.effect("of a native body's cap are the gateway's own", function* () {
+    const customer = yield* Served.customer()
+    for (const [surface, cap] of [
+      [messages, "max_tokens"],
+      [responses, "max_output_tokens"]
+    ] as const) {
+      const host = dialects.find(({ name }) => name === surface.native) ?? assert.fail(surface.name)
+      const fake = (yield* DialectHosts).of(host)
+      yield* fake.script(calls(host))
+      const body = surface.body(host.name, '"hi"', `,"${cap}":100.0`)
+      const { status, text } = yield* post(surface.path)(customer, body)
+      assert.strictEqual(status, 200, text)
+      assert.include((yield* fake.received).bytes.toString(), `"${cap}":100,`)
+    }
+  })
+
   for (const surface of [messages, responses]) {
     const host = dialects.find(({ name }) => name === surface.native) ?? assert.fail(surface.name)
 

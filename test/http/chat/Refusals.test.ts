@@ -6,10 +6,10 @@ import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { priceInvariants } from "../../../src/services/ledger/PriceInvariants.ts"
 import type { Answer } from "../../contracts/ChatHarness.ts"
 import { chatWays } from "../../harness/client/ChatWays.ts"
-import { refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
+import { call, refusals, soon, talk } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { answers, DialectHosts, type Dialect, dialects, gateway, routeTo } from "../../harness/upstream/Dialects.ts"
+import { answers, type Dialect, DialectHosts, dialects, gateway, routeTo } from "../../harness/upstream/Dialects.ts"
 import { event, json, sse } from "../../harness/upstream/FakeUpstream.ts"
 import { chunk } from "../../providers/openai-chat/Wire.ts"
 
@@ -140,20 +140,23 @@ const breaking = Object.fromEntries(
 )
 
 withLayer(gateway({ ...models, ...breaking }))("an answer that its host breaks off by a reason of its own", (it) => {
-  it.effect.each(breaks)("is asked of another route before any output: $reason, $path, stream: $stream", function* (one) {
-    const { reason, spare, stream, way } = one
-    const upstreams = yield* DialectHosts
-    yield* upstreams.of(chat).script(stream ? sse(...silent(reason)) : json(200, broken(reason)))
-    yield* upstreams.of(claude).script(answers(claude, { content: "Whole.", finish: "stop" }))
-    const customer = yield* Served.customer()
-    const answer = yield* way.send(customer, { ...talk(spare), stream })
-    assert.strictEqual(answer.status, 200, answer.text)
-    const row = yield* soon(Served.logged(answer.headers.get("x-request-id")))
-    assert.deepStrictEqual(
-      row.attempts.map(({ outcome }) => outcome),
-      ["retry", "ok"]
-    )
-  })
+  it.effect.each(breaks)(
+    "is asked of another route before any output: $reason, $path, stream: $stream",
+    function* (one) {
+      const { reason, spare, stream, way } = one
+      const upstreams = yield* DialectHosts
+      yield* upstreams.of(chat).script(stream ? sse(...silent(reason)) : json(200, broken(reason)))
+      yield* upstreams.of(claude).script(answers(claude, { content: "Whole.", finish: "stop" }))
+      const customer = yield* Served.customer()
+      const answer = yield* way.send(customer, { ...talk(spare), stream })
+      assert.strictEqual(answer.status, 200, answer.text)
+      const row = yield* soon(Served.logged(answer.headers.get("x-request-id")))
+      assert.deepStrictEqual(
+        row.attempts.map(({ outcome }) => outcome),
+        ["retry", "ok"]
+      )
+    }
+  )
 
   it.effect.each(breaks)("is a failure without a charge: $reason, $path, stream: $stream", function* (one) {
     const { alone, reason, stream, way } = one
@@ -181,6 +184,28 @@ withLayer(gateway({ ...models, ...breaking }))("an answer that its host breaks o
         assert.isTrue((yield* customer.spent) > 0n)
       }
     }
+  })
+
+  it.effect("passes as it is to a client of the same API, and is noted", function* () {
+    const upstreams = yield* DialectHosts
+    const paused: Answer = { content: "Half a", finish: "stop", usage: counts({ prompt: 30, completion: 2 }) }
+    const { body, end, opening, output } = claude.wire(paused)
+    const pause = (text: string) => text.replace(/"stop_reason":"end_turn"/, '"stop_reason":"pause_turn"')
+    const way = chatWays.find(({ path }) => path === "/v1/messages") ?? assert.fail("no Messages")
+    for (const stream of [false, true]) {
+      const whole = JSON.parse(pause(JSON.stringify(body)))
+      yield* upstreams.of(claude).script(stream ? sse(...[...opening, ...output, ...end].map(pause)) : json(200, whole))
+      const customer = yield* Served.customer()
+      const answer = yield* way.send(customer, { ...talk("anthropic"), stream })
+      assert.include(answer.text, '"stop_reason":"pause_turn"')
+      const row = yield* soon(Served.logged(answer.headers.get("x-request-id")))
+      assert.deepInclude(row, { notes: ["stop_reason_unknown"], charge: NanoUsd(30n * 1_500n + 2n * 7_500n) })
+    }
+  })
+
+  it.effect("is counted for the operator", function* () {
+    const { text } = yield* call("/metrics")
+    assert.match(text, /gateway_unread_total\{part="stop_reason",route="alone@hush-openai-chat"\} 6\b/)
   })
 
   it.effect("counts what it cannot explain, and charges no more for it", function* () {

@@ -35,6 +35,9 @@ const served = gateway({
     routes: [{ ...onFirst, cost: { variants: shapedCosts } }]
   },
   free: { price: 0 },
+  referring: {
+    routes: [{ ...onFirst, edit_model: hidden.model, cost: { per_image_usd: 0.03, image_input_per_1m_usd: 8 } }]
+  },
   stating: {
     variants,
     routes: [{ ...onFirst, options: { stated_cost: "usage.cost_in_usd_ticks" }, cost: { variants: costs } }]
@@ -80,6 +83,23 @@ withLayer(served)("the charge of an image", (it) => {
     const row = yield* Served.logged(answer.headers.get("x-request-id"))
     const counts = { images: 1, seconds: null, promptTokens: null }
     assert.deepInclude(row, { charge: NanoUsd(charge), cost: cost === null ? null : NanoUsd(cost), ...counts })
+  })
+
+  it.effect("is flat, and the provider's cost is more by what reference images took", function* () {
+    const { first } = yield* Upstreams
+    for (const [image_tokens, more] of [
+      [0, 0n],
+      [323, 323n * 8_000n],
+      [2_584, 2_584n * 8_000n],
+      ["many", 0n]
+    ] as const) {
+      yield* first.script(json(200, { ...painted(), usage: { input_tokens: 9, input_tokens_details: { image_tokens } } }))
+      const customer = yield* Served.customer()
+      const answer = yield* draw(customer, asked("referring"))
+      const row = yield* Served.logged(answer.headers.get("x-request-id"))
+      assert.deepInclude(row, { charge: NanoUsd(usualPrice), cost: NanoUsd(30_000_000n + more) })
+      assert.strictEqual(yield* customer.spent, usualPrice)
+    }
   })
 
   it.effect("is not what the provider states as its cost, which is kept beside it", function* () {

@@ -106,6 +106,61 @@ describe("a body of the Messages API", () => {
     assert.deepInclude(native, { extraTokens: Buffer.byteLength(JSON.stringify(block)), only: undefined })
   })
 
+  it.each<[what: string, body: object]>([
+    ["in a user's turn", user({ type: "text", text: "x" }, { type: "hologram", data: "y" })],
+    ["in a tool's result", answered({ content: [{ type: "hologram", data: "y" }] })],
+    [
+      "in a document",
+      user({ type: "document", source: { type: "content", content: [{ type: "hologram", data: "y" }] } })
+    ],
+    ["in an assistant's turn", said("assistant", [{ type: "hologram", data: "y" }])]
+  ])("leaves a block of an unknown type %s to routes that speak the API", (_, body) => {
+    const { native } = taken(body)
+    assert.deepStrictEqual(native?.only, { param: "messages", what: "The content block `hologram`" })
+    assert.isAbove(native?.extraTokens ?? 0, 0)
+  })
+
+  it("has texts under the names of other dialects, and tools that a search found by their names", () => {
+    const inputText = { type: "input_text", text: "a", ...cached }
+    const outputText = { type: "output_text", text: "b" }
+    const [a, b] = [
+      { type: "text", text: "a", ...cached },
+      { type: "text", text: "b" }
+    ]
+    const { messages, native } = taken(user(inputText, outputText))
+    assert.deepStrictEqual<unknown>(messages, [{ role: "user", content: [a, b] }])
+    assert.isUndefined(native?.only)
+    assert.deepInclude(Object(taken({ ...base, system: [inputText] }).messages[0]), { content: [a] })
+    assert.deepInclude(Object(taken(said("assistant", [outputText])).messages.at(-1)), { content: [b] })
+    const found = taken(answered({ content: [inputText, { type: "tool_reference", tool_name: "read" }] }))
+    assert.deepInclude(Object(found.messages[2]), { content: [a, { type: "text", text: "read" }] })
+    assert.isUndefined(found.native?.only)
+  })
+
+  it("goes on without what a host's own tools left, and with its summary", () => {
+    const content = [
+      { type: "compaction", content: "So far." },
+      { type: "server_tool_use", id: "s1", name: "web_search", input: {} },
+      { type: "web_search_tool_result", tool_use_id: "s1", content: [{ type: "web_search_result", url: "u" }] },
+      { type: "mcp_tool_use", id: "m1", name: "x", server_name: "y", input: {} },
+      { type: "mcp_tool_result", tool_use_id: "m1", content: [] },
+      { type: "redacted_thinking", data: "x" },
+      { type: "text", text: "Yes." }
+    ]
+    const { messages, native } = taken(said("assistant", content))
+    const text = (words: string) => ({ type: "text", text: words })
+    assert.deepStrictEqual<unknown>(messages.at(-1), { role: "assistant", content: [text("So far."), text("Yes.")] })
+    assert.isUndefined(native?.only)
+  })
+
+  it("keeps the effort that it names beside its own body", () => {
+    const effort = (output_config: object) => taken({ ...base, output_config }).native?.effort
+    assert.deepStrictEqual(
+      [effort({ effort: "max" }), effort({ effort: "low" }), effort({})],
+      ["xhigh", "low", undefined]
+    )
+  })
+
   it("turns a tool's result into a message of its own, its pictures into the user's", () => {
     const result = { content: [{ type: "text", text: "1" }, { type: "text", text: "2" }, png], ...cached }
     const { messages } = taken(answered(result))

@@ -186,7 +186,45 @@ describe("the items of an input", () => {
     assert.isAtMost(native?.extraTokens ?? 0, 1_150)
     const original = taken(items({ role: "user", content: [image({ detail: "original" })] }))
     assert.strictEqual(original.native?.extraTokens, 16_384)
+    assert.isUndefined(native?.only)
   })
+
+  it("of tools that run at the client become calls and results", () => {
+    const { messages, native } = taken(
+      items(
+        user,
+        { type: "local_shell_call", call_id: "1", action: { type: "exec", command: ["ls"] } },
+        { type: "function_call_output", call_id: "1", output: "a.txt" },
+        { type: "shell_call", call_id: "2", action: { commands: ["pwd"] } },
+        { type: "shell_call_output", call_id: "2", output: [{ stdout: "/" }] },
+        { type: "apply_patch_call", call_id: "3", operation: { type: "delete_file", path: "a" } },
+        { type: "apply_patch_call_output", call_id: "3", status: "completed" }
+      )
+    )
+    const call = (id: string, name: string, text: string) => ({
+      role: "assistant",
+      content: null,
+      tool_calls: [{ id, type: "function", function: { name, arguments: text } }]
+    })
+    const result = (id: string, content: string) => ({ role: "tool", tool_call_id: id, content })
+    assert.deepStrictEqual<unknown>(messages.slice(1), [
+      call("1", "local_shell", '{"type":"exec","command":["ls"]}'),
+      result("1", "a.txt"),
+      call("2", "shell", '{"commands":["pwd"]}'),
+      result("2", '[{"stdout":"/"}]'),
+      call("3", "apply_patch", '{"type":"delete_file","path":"a"}'),
+      result("3", "completed")
+    ])
+    assert.isUndefined(native?.only)
+  })
+
+  it.each(["of_tomorrow", "computer_call_output", "compaction"])(
+    "of the type %s are left to routes that speak the convention",
+    (type) => {
+      const { native } = taken(items(user, { type, content: "x" }))
+      assert.deepStrictEqual(native?.only, { param: "messages", what: `The item \`${type}\`` })
+    }
+  )
 })
 
 describe("the tools of a body", () => {

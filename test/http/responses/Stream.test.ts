@@ -3,7 +3,7 @@ import { APICallError, streamText } from "ai"
 import { Either, Struct } from "effect"
 import OpenAI from "openai"
 import type { Response as OpenAiResponse, ResponseStreamEvent } from "openai/resources/responses/responses"
-import type { ChatAnswer, ChatEvent, ChatRequest } from "../../../src/domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, ChatRequest, Citation } from "../../../src/domain/Chat.ts"
 import { unsigned } from "../../../src/domain/Chat.ts"
 import {
   InsufficientCredits,
@@ -86,6 +86,10 @@ const callEvents = [
   called(2, { id: "c3", name: "agents__spawn", arguments: "{}" })
 ]
 
+const source = { url: "https://a.example/", title: "A\u0000", start: 0, end: 2 }
+const bare = { url: "https://b.example/" }
+const cites = (citation: Citation): ChatEvent => ({ type: "citation", citation })
+
 /** An answer, and a stream that says the same. */
 const answers: ReadonlyArray<readonly [string, object, ChatAnswer, ReadonlyArray<ChatEvent>]> = [
   ["a text", {}, plain, [said(""), said("Hi\n\ud83d"), said("\udc4b"), stop]],
@@ -98,6 +102,12 @@ const answers: ReadonlyArray<readonly [string, object, ChatAnswer, ReadonlyArray
   ],
   ["a text without the reasoning that was asked for", encrypted, plain, [said("Hi\n👋"), stop]],
   ["signed reasoning", encrypted, { ...plain, reasoning: "Hm." }, [thought("Hm."), said("Hi\n👋"), stop]],
+  [
+    "a text with sources",
+    {},
+    { ...plain, citations: [bare, source] },
+    [cites(bare), said("Hi\n"), cites(source), said("👋"), stop]
+  ],
   ["calls", { tools }, { ...plain, content: null, toolCalls: calls, finish: "tool_calls" }, [...callEvents, stop]],
   [
     "a text and calls after reasoning",
@@ -141,6 +151,29 @@ describe("a response", () => {
       if (event.type === "response.output_item.added") added.add(event.item.id)
       else if ("item_id" in event) assert.isTrue(added.has(event.item_id), event.type)
     }
+  })
+
+  it("announces each source while its text is open, by its place in that text", async () => {
+    const events = [said("One."), called(0, { id: "c", name: "f", arguments: "{}" }), said("Two."), stop]
+    const places = { ...source, start: 4, end: 8 }
+    const text = encode(requestOf({ tools }), events.slice(0, 3), [cites(places)], [stop])
+    const all = await read(text)
+    const added = all.filter(({ type }) => type === "response.output_text.annotation.added")
+    const annotation = { type: "url_citation", url: source.url, title: source.title, start_index: 0, end_index: 4 }
+    assert.deepInclude(added[0], { output_index: 2, content_index: 0, annotation_index: 0, annotation })
+    assert.isBelow(
+      all.findIndex(({ type }) => type === "response.output_text.annotation.added"),
+      all.findLastIndex(({ type }) => type === "response.content_part.done")
+    )
+    const { output } = await finalOf(text)
+    assert.deepInclude(Object(output[2]).content[0], { text: "Two.", annotations: [annotation] })
+  })
+
+  it("has an item of its own for a source after the last text", async () => {
+    const late = [said("One."), called(0, { id: "c", name: "f", arguments: "{}" }), cites(bare), stop]
+    const { output } = await finalOf(encode(requestOf({ tools }), late))
+    const annotation = { type: "url_citation", url: bare.url, title: bare.url, start_index: 0, end_index: 0 }
+    assert.deepInclude(Object(output[2]).content[0], { text: "", annotations: [annotation] })
   })
 
   it("gives a custom tool's call back with its plain input, and a namespace's under its own names", async () => {

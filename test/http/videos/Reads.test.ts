@@ -78,6 +78,19 @@ withLayer(layer)("a video of the organization", (it) => {
     assert.match(headers.get("x-request-id") ?? "", /^req_/)
   })
 
+  it.effect("has the mp4 for content, and no thumbnail and no spritesheet", function* () {
+    const { videos } = yield* MediaServer
+    const account = yield* openAccount({})
+    const [[, more] = assert.fail("no state")] = states.filter(([state]) => state === "completed")
+    const { id } = videos.put(account.org, more)
+    const video = yield* get(account, `/${id}/content?variant=video`)
+    assert.deepStrictEqual([video.status, video.headers.get("location")], [302, url])
+    for (const variant of ["thumbnail", "spritesheet", "", "video&variant=video"]) {
+      const message = "`variant` must be video: there are no thumbnails and no spritesheets."
+      assertRefused(yield* get(account, `/${id}/content?variant=${variant}`), badRequest(message, "variant"))
+    }
+  })
+
   it.effect("is marked where the sandbox made it", function* () {
     const { videos } = yield* MediaServer
     const account = yield* openAccount({})

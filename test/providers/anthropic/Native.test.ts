@@ -147,6 +147,49 @@ describe("a body of the Messages dialect", () => {
     })
   })
 
+  it("has the effort that the model's rules left", () => {
+    const config = (effort: string, fitted: "high" | "none" | undefined): unknown => {
+      const body = { ...asked, output_config: { effort, format: { type: "json_schema" } } }
+      return Object(
+        encode(body, { native: { dialect: "messages", body, headers: {}, extraTokens: 0, effort: fitted } })
+      ).output_config
+    }
+    const format = { type: "json_schema" }
+    assert.deepStrictEqual(config("max", undefined), { effort: "max", format })
+    assert.deepStrictEqual(config("max", "high"), { effort: "high", format })
+    assert.deepStrictEqual(config("low", "none"), { format })
+  })
+
+  it("has its texts under their own name, and no sources that another route named", () => {
+    const theirs = { type: "web_search_result_location", url: "https://a.test/", encrypted_index: "EqQB" }
+    const ours = { ...theirs, encrypted_index: unsigned }
+    const text = { type: "text", text: "Sunny." }
+    const assistant = (...content: ReadonlyArray<object>) => ({ role: "assistant", content })
+    const result = (...content: ReadonlyArray<object>) => ({
+      role: "user",
+      content: [{ type: "tool_result", tool_use_id: "toolu_1", content }]
+    })
+    const messages = [
+      { role: "user", content: [{ ...text, type: "input_text" }] },
+      assistant(
+        { ...text, citations: [theirs] },
+        { ...text, citations: [theirs, ours] },
+        { ...text, citations: [ours] }
+      ),
+      assistant(text, { type: "text", text: "", citations: [ours] }),
+      result({ ...text, type: "output_text" }, { type: "tool_reference", tool_name: "f" })
+    ]
+    assert.deepInclude(encode({ ...asked, messages, system: [{ ...text, type: "input_text" }] }), {
+      messages: [
+        { role: "user", content: [text] },
+        assistant({ ...text, citations: [theirs] }, { ...text, citations: [theirs] }, text),
+        assistant(text),
+        result(text, { type: "tool_reference", tool_name: "f" })
+      ],
+      system: [text]
+    })
+  })
+
   it("gets ids of calls that its host takes, the same for a call and its result", () => {
     const turns = (id: string) => [
       { role: "assistant", content: [{ type: "tool_use", id, name: "now", input: {} }] },

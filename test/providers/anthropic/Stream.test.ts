@@ -159,13 +159,11 @@ describe("a stream of an anthropic host", () => {
     [begun({ input_tokens: 9000 }), end("refusal", { usage: { output_tokens: 0 } }), stopped],
     ({ events }) => assert.deepInclude(joined(events), { finish: "content_filter", isUnbilled: true })
   )
-  streams("tells of blocks of unknown types once each", [
-    begun(),
-    ...[0, 1].map((index) => open(index, { type: "hologram" })),
-    openText(2, "a"),
-    end("end_turn"),
-    stopped
-  ], ({ events }) => assert.deepStrictEqual(joined(events).unread, [{ part: "block", detail: "hologram" }]))
+  streams(
+    "tells of blocks of unknown types once each",
+    [begun(), ...[0, 1].map((index) => open(index, { type: "hologram" })), openText(2, "a"), end("end_turn"), stopped],
+    ({ events }) => assert.deepStrictEqual(joined(events).unread, [{ part: "block", detail: "hologram" }])
+  )
 
   for (const [reason, finish] of [
     ["end_turn", "stop"],

@@ -100,11 +100,19 @@ const rows: Readonly<Record<string, ReadonlyArray<Row>>> = {
     ],
     [500, coded("content_policy_violation"), "moderation"],
     [200, coded("content_policy_violation"), "moderation"],
-    [400, { error: { message: "Content Exists Risk", type: "invalid_request_error", code: "invalid_request_error" } }, "moderation"],
+    [
+      400,
+      { error: { message: "Content Exists Risk", type: "invalid_request_error", code: "invalid_request_error" } },
+      "moderation"
+    ],
     [400, { error: { message: "m", code: "data_inspection_failed", type: "data_inspection_failed" } }, "moderation"],
     [400, { code: "DataInspectionFailed", message: "Input data may contain inappropriate content." }, "moderation"],
     [400, { code: "InternalError.Algo.DataInspectionFailed", message: "m" }, "moderation"],
-    [400, { message: "<400> InternalError.Algo.DataInspectionFailed: Input text data may contain", code: 400 }, "moderation"],
+    [
+      400,
+      { message: "<400> InternalError.Algo.DataInspectionFailed: Input text data may contain", code: 400 },
+      "moderation"
+    ],
     [400, { error: { message: "Output data may contain inappropriate content." } }, "moderation"],
     [400, { error: { code: "1301", message: "m", contentFilter: [] } }, "moderation"],
     [400, { error: { code: 1301, message: "m" } }, "moderation"],

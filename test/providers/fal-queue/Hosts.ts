@@ -67,8 +67,23 @@ export const videoHarness: Videos.Harness = {
   make: FalQueue.make,
   services,
   host: videoHost,
-  faults: { submit: ["request", "image", "moderation", ...asking], poll: asking, result: asking.filter((fault) => fault !== "server") },
-  endings: ["request", "image", "moderation", "flagged", "runner", "deep error", "no clip", "server", "error beside", "moderation beside"],
+  faults: {
+    submit: ["request", "image", "moderation", ...asking],
+    poll: asking,
+    result: asking.filter((fault) => fault !== "server")
+  },
+  endings: [
+    "request",
+    "image",
+    "moderation",
+    "flagged",
+    "runner",
+    "deep error",
+    "no clip",
+    "server",
+    "error beside",
+    "moderation beside"
+  ],
   where: ["own", "elsewhere", "inside"]
 }
 

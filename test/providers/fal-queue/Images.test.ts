@@ -48,7 +48,10 @@ describe("a picture in fal's queue", () => {
 
   check("fails by an error beside its state, and the result is not asked for", function* (adapter, { fal, route }) {
     yield* fal.ends({})
-    yield* fal.always("poll", Fake.json(200, { status: "COMPLETED", error: "Out of memory", error_type: "internal_error" }))
+    yield* fal.always(
+      "poll",
+      Fake.json(200, { status: "COMPLETED", error: "Out of memory", error_type: "internal_error" })
+    )
     const failure = yield* Effect.flip(adapter.generate(route, request()))
     assert.strictEqual(failure.class, "retry")
     assert.strictEqual(yield* fal.unseen("result"), 0)

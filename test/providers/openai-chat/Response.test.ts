@@ -191,6 +191,18 @@ describe("an answer of an openai-chat host", () => {
     })
   }
 
+  check("is a failure where a host behind it broke off, whatever it says itself", function* (adapter, fake, route) {
+    const choice = { index: 0, finish_reason: "stop", native_finish_reason: "network_error" }
+    yield* fake.script(
+      Fake.json(200, { choices: [{ ...choice, message: { content: "" } }] }),
+      Fake.sse(Fake.event({ choices: [{ ...choice, delta: { content: "" } }] }), Fake.done),
+      Fake.json(200, { choices: [{ ...choice, native_finish_reason: "OF_TOMORROW", message: { content: "a" } }] })
+    )
+    assert.strictEqual((yield* Effect.flip(adapter.complete(route, request()))).class, "retry")
+    assert.strictEqual((yield* hear(adapter, route, request())).failure?.class, "retry")
+    assert.strictEqual((yield* adapter.complete(route, request())).finish, "stop")
+  })
+
   check("is one beside a good status of its own", function* (adapter, fake, route) {
     const status = { base_resp: { status_code: 0, status_msg: "" } }
     yield* fake.script(Fake.json(200, { ...answered({ content: "a" }, "stop"), ...status }))

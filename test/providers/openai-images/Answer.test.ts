@@ -67,6 +67,8 @@ describe("the answer of an openai-images host", () => {
     ["an item's other error", { data: [{ error: { code: "InternalServiceError" } }] }, "retry"],
     ["respect_moderation of the whole", { respect_moderation: false, data: [{ url: "" }] }, "moderation"],
     ["respect_moderation of the picture", { data: [{ respect_moderation: false, b64_json: text }] }, "moderation"],
+    ["a status of its own that is a refusal", { data: null, base_resp: { status_code: 1026 } }, "moderation"],
+    ["a status of its own that is the account's", { data: null, base_resp: { status_code: 1008 } }, "account"],
     ["a throttle inside a 200", { error: { code: "429", message: "slow" } }, "limit", 429]
   ] as const) {
     it.scopedLive(`${name} is ${expected}`, function* () {

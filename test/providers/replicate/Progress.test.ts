@@ -28,6 +28,18 @@ describe("the progress of a prediction", () => {
     assert.deepStrictEqual(decoded(`${bar(10, 5)}\r${bar(38, 19)}`), { state: "in_progress", percent: 38 })
   })
 
+  it.each([
+    ["The output was Content Exists Risk", "retry"],
+    ["Input data may contain inappropriate content.", "moderation"],
+    ["NSFW content detected", "moderation"],
+    ["CUDA out of memory", "retry"]
+  ])("is a failure where it succeeded without an output, by its error: %s", (error, meaning) => {
+    const body = JSON.stringify({ id: "p1", status: "succeeded", output: null, error })
+    const progress = decodeProgress(replicateAccount("http://replicate.test"), { status: 200, body })
+    if (progress?.state !== "failed") return assert.fail(progress?.state)
+    assert.strictEqual(progress.failure.class, meaning)
+  })
+
   it("is unknown where logs are no text", () => {
     for (const logs of [null, 5, [bar(1, 1)], undefined]) {
       assert.deepStrictEqual(decoded(logs), { state: "in_progress", percent: undefined })
