@@ -128,12 +128,12 @@ describe("a body of the Messages API", () => {
       { type: "text", text: "b" }
     ]
     const { messages, native } = taken(user(inputText, outputText))
-    assert.deepStrictEqual(messages, [{ role: "user", content: [a, b] }])
+    assert.deepStrictEqual<unknown>(messages, [{ role: "user", content: [a, b] }])
     assert.isUndefined(native?.only)
-    assert.deepInclude(taken({ ...base, system: [inputText] }).messages[0], { content: [a] })
-    assert.deepInclude(taken(said("assistant", [outputText])).messages.at(-1), { content: [b] })
+    assert.deepInclude(Object(taken({ ...base, system: [inputText] }).messages[0]), { content: [a] })
+    assert.deepInclude(Object(taken(said("assistant", [outputText])).messages.at(-1)), { content: [b] })
     const found = taken(answered({ content: [inputText, { type: "tool_reference", tool_name: "read" }] }))
-    assert.deepInclude(found.messages[2], { content: [a, { type: "text", text: "read" }] })
+    assert.deepInclude(Object(found.messages[2]), { content: [a, { type: "text", text: "read" }] })
     assert.isUndefined(found.native?.only)
   })
 
@@ -149,7 +149,7 @@ describe("a body of the Messages API", () => {
     ]
     const { messages, native } = taken(said("assistant", content))
     const text = (words: string) => ({ type: "text", text: words })
-    assert.deepStrictEqual(messages.at(-1), { role: "assistant", content: [text("So far."), text("Yes.")] })
+    assert.deepStrictEqual<unknown>(messages.at(-1), { role: "assistant", content: [text("So far."), text("Yes.")] })
     assert.isUndefined(native?.only)
   })
 
