@@ -8,7 +8,7 @@ import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../c
 import { collectSources, type Sources } from "../chat/Sources.ts"
 import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
 import { hasFailedStatus } from "../client/Classification.ts"
-import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
+import { asCount, asFields, asList, asRecords, asText, type Fields } from "../client/Json.ts"
 import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
 
@@ -101,17 +101,37 @@ export const unexplainedUsage = (usage: unknown, call: Call): Unread | undefined
 
 const Texts = lenient(Schema.String, textOf)
 
+/** Reasoning under the names that hosts have for it, or among the parts of the content; once, where they repeat it. */
+export const reasoningOf = ({ content, reasoning, reasoning_content, reasoning_details }: Fields): string =>
+  textOf(reasoning_content) ||
+  textOf(reasoning) ||
+  (reasoning_details === undefined ? "" : textOf(reasoning_details)) ||
+  (typeof content === "string"
+    ? ""
+    : asRecords(content)
+        .map(({ thinking }) => textOf(thinking))
+        .join(""))
+
+/** Calls, or the one call in the convention's first form. */
+export const callsIn = ({ function_call, tool_calls }: Fields): ReadonlyArray<unknown> =>
+  Predicate.isRecord(function_call) && asList(tool_calls).length === 0
+    ? [{ function: function_call }]
+    : asList(tool_calls)
+
 const Message = Schema.Struct({
   content: Schema.Unknown,
   refusal: Texts,
-  reasoning_content: Texts,
-  reasoning: Texts,
-  tool_calls: lenient(
-    Schema.Array(fields({ id: Text, function: fields({ name: Text, arguments: Arguments(argumentsText) }) })),
-    asList
-  ),
+  reasoning_content: Schema.Unknown,
+  reasoning: Schema.Unknown,
+  reasoning_details: Schema.Unknown,
+  tool_calls: Schema.Unknown,
+  function_call: Schema.Unknown,
   annotations: Schema.Unknown
 })
+
+const readCalls = Schema.decodeUnknownSync(
+  Schema.Array(fields({ id: Text, function: fields({ name: Text, arguments: Arguments(argumentsText) }) }))
+)
 
 const Choice = Schema.Struct({
   message: Message,
@@ -140,8 +160,8 @@ export const decodeAnswer = answerDecoder(Body, "no message in the answer", (bod
   return {
     text: textOf(message.content),
     refusal: message.refusal,
-    reasoning: message.reasoning_content || message.reasoning,
-    calls: message.tool_calls.map(({ function: called, id }) => ({ id, ...called })),
+    reasoning: reasoningOf(message),
+    calls: readCalls(callsIn(message)).map(({ function: called, id }) => ({ id, ...called })),
     finish: end.finish,
     unread: [end.unread, unexplainedUsage(body.usage ?? usage, call), ...unknownPartsIn(message.content)],
     stopSequence: stopOf(choice, call.request.stop),

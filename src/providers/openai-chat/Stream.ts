@@ -10,7 +10,18 @@ import { withStatedCost } from "../client/StatedCost.ts"
 import { makeCallDecoder } from "./Calls.ts"
 import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
-import { breakIn, decodeUsage, hasLists, knownParts, stopOf, takeLists, textOf, unexplainedUsage } from "./Response.ts"
+import {
+  breakIn,
+  callsIn,
+  decodeUsage,
+  hasLists,
+  knownParts,
+  reasoningOf,
+  stopOf,
+  takeLists,
+  textOf,
+  unexplainedUsage
+} from "./Response.ts"
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
 
@@ -50,7 +61,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   }
 
   const takeDelta = (delta: Fields, out: Array<ChatEvent>): StreamOutcome => {
-    const reasoning = textOf(delta.reasoning_content) || textOf(delta.reasoning)
+    const reasoning = reasoningOf(delta)
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
     if (Array.isArray(delta.content)) unreadBlocks.take(delta.content, knownParts, out)
     const text = textOf(delta.content)
@@ -63,7 +74,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       out.push({ type: "content", text: refusal })
     }
     if (delta.annotations !== undefined) sources.takeAnnotations(delta.annotations, 0, out)
-    for (const fragment of asList(delta.tool_calls)) {
+    for (const fragment of callsIn(delta)) {
       calls ??= makeCallDecoder(call.newId, call.request.tools)
       const broken = calls.take(fragment, out)
       if (broken !== undefined) return broken
