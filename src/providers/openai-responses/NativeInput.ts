@@ -1,4 +1,4 @@
-import { unsigned } from "../../domain/Chat.ts"
+import { unsigned } from "../../domain/CallId.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { withWholePairs } from "../../domain/JsonText.ts"
 import { CallIds } from "../chat/CallIds.ts"

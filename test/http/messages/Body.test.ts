@@ -1,4 +1,5 @@
-import { type ToolChoice, unsigned } from "../../../src/domain/Chat.ts"
+import { unsigned } from "../../../src/domain/CallId.ts"
+import { type ToolChoice } from "../../../src/domain/Chat.ts"
 import type { ReasoningEffort } from "../../../src/domain/Model.ts"
 import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { decodeMessagesBody } from "../../../src/http/messages/MessagesBody.ts"
