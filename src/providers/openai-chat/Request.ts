@@ -81,7 +81,8 @@ const encodeAssistant = (
     content: message.content === null && calls.length > 0 ? null : encodeTexts(message.content ?? "", marks),
     ...withoutUndefined({
       name: message.name,
-      reasoning_content: hasReasoning ? message.reasoning_content : undefined,
+      // Hosts that want reasoning back refuse calls without any.
+      reasoning_content: hasReasoning ? (message.reasoning_content ?? (calls.length > 0 ? "" : undefined)) : undefined,
       tool_calls: calls.length === 0 ? undefined : calls
     })
   }

@@ -19,6 +19,36 @@ export const textOf = (content: unknown): string =>
         .map((part) => textOf(asFields(part).text))
         .join("")
 
+/** Mistral's thoughts are parts of the content. */
+const thoughtsIn = (content: unknown): string =>
+  Array.isArray(content) ? content.map((part) => textOf(asFields(part).thinking)).join("") : ""
+
+/** OpenRouter's list: texts, summaries of them, and what cannot be read. */
+const detailsIn = (details: unknown): string =>
+  Array.isArray(details)
+    ? details.map((detail) => asText(asFields(detail).text) || asText(asFields(detail).summary)).join("")
+    : ""
+
+interface Reasoning {
+  readonly content?: unknown
+  readonly reasoning?: unknown
+  readonly reasoning_content?: unknown
+  readonly reasoning_details?: unknown
+}
+
+/** The reasoning in a message or a delta, where several names hold the same. `isNamed`: it is a text elsewhere. */
+export const reasoningIn = (given: Reasoning, isNamed = false): string =>
+  namedReasoningIn(given) || (isNamed ? "" : detailsIn(given.reasoning_details)) || thoughtsIn(given.content)
+
+export const namedReasoningIn = ({ reasoning, reasoning_content }: Reasoning): string =>
+  textOf(reasoning_content) || textOf(reasoning)
+
+/** A call in the convention's first form, of which an answer has one. */
+export const legacyCallsIn = (given: unknown): ReadonlyArray<Fields> => {
+  const { arguments: text, name } = asFields(given)
+  return Boolean(name) || Boolean(text) ? [asFields(given)] : []
+}
+
 /** References tell what the text rests on. */
 export const knownParts: ReadonlySet<unknown> = new Set([
   "text",
@@ -101,15 +131,16 @@ export const unexplainedUsage = (usage: unknown, call: Call): Unread | undefined
 
 const Texts = lenient(Schema.String, textOf)
 
+const Called = fields({ name: Text, arguments: Arguments(argumentsText) })
+
 const Message = Schema.Struct({
   content: Schema.Unknown,
   refusal: Texts,
-  reasoning_content: Texts,
-  reasoning: Texts,
-  tool_calls: lenient(
-    Schema.Array(fields({ id: Text, function: fields({ name: Text, arguments: Arguments(argumentsText) }) })),
-    asList
-  ),
+  reasoning_content: Schema.Unknown,
+  reasoning: Schema.Unknown,
+  reasoning_details: Schema.Unknown,
+  tool_calls: lenient(Schema.Array(fields({ id: Text, function: Called })), asList),
+  function_call: lenient(Schema.Array(Called), legacyCallsIn),
   annotations: Schema.Unknown
 })
 
@@ -140,8 +171,11 @@ export const decodeAnswer = answerDecoder(Body, "no message in the answer", (bod
   return {
     text: textOf(message.content),
     refusal: message.refusal,
-    reasoning: message.reasoning_content || message.reasoning,
-    calls: message.tool_calls.map(({ function: called, id }) => ({ id, ...called })),
+    reasoning: reasoningIn(message),
+    calls:
+      message.tool_calls.length > 0
+        ? message.tool_calls.map(({ function: called, id }) => ({ id, ...called }))
+        : message.function_call.map((called) => ({ id: "", ...called })),
     finish: end.finish,
     unread: [end.unread, unexplainedUsage(body.usage ?? usage, call), ...unknownPartsIn(message.content)],
     stopSequence: stopOf(choice, call.request.stop),

@@ -10,7 +10,19 @@ import { withStatedCost } from "../client/StatedCost.ts"
 import { makeCallDecoder } from "./Calls.ts"
 import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
-import { breakIn, decodeUsage, hasLists, knownParts, stopOf, takeLists, textOf, unexplainedUsage } from "./Response.ts"
+import {
+  breakIn,
+  decodeUsage,
+  hasLists,
+  knownParts,
+  legacyCallsIn,
+  namedReasoningIn,
+  reasoningIn,
+  stopOf,
+  takeLists,
+  textOf,
+  unexplainedUsage
+} from "./Response.ts"
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
 
@@ -27,6 +39,12 @@ const keepStated = (counted: Usage | undefined, before: Usage | undefined): Usag
   return { ...counted, statedCost: before.statedCost }
 }
 
+const fragmentsIn = ({ function_call, tool_calls }: Fields): ReadonlyArray<unknown> => {
+  const fragments = asList(tool_calls)
+  if (fragments.length > 0 || !Predicate.isRecord(function_call)) return fragments
+  return legacyCallsIn(function_call).map((called) => ({ function: called }))
+}
+
 /** The finish comes last, once the stream is complete; usage also where it is told. */
 export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   let calls: ReturnType<typeof makeCallDecoder> | undefined
@@ -39,6 +57,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   let counts: Fields | undefined
   let usage: Usage | undefined
   let hasText = false
+  /** Details of the same reasoning may come later. */
+  let hasNamedReasoning = false
   let isRefusal = false
 
   const count = (given: unknown): Usage | undefined => {
@@ -50,7 +70,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   }
 
   const takeDelta = (delta: Fields, out: Array<ChatEvent>): StreamOutcome => {
-    const reasoning = textOf(delta.reasoning_content) || textOf(delta.reasoning)
+    const reasoning = reasoningIn(delta, hasNamedReasoning)
+    hasNamedReasoning ||= reasoning !== "" && namedReasoningIn(delta) !== ""
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
     if (Array.isArray(delta.content)) unreadBlocks.take(delta.content, knownParts, out)
     const text = textOf(delta.content)
@@ -63,7 +84,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       out.push({ type: "content", text: refusal })
     }
     if (delta.annotations !== undefined) sources.takeAnnotations(delta.annotations, 0, out)
-    for (const fragment of asList(delta.tool_calls)) {
+    for (const fragment of fragmentsIn(delta)) {
       calls ??= makeCallDecoder(call.newId, call.request.tools)
       const broken = calls.take(fragment, out)
       if (broken !== undefined) return broken
