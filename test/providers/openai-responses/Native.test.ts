@@ -3,6 +3,7 @@ import { type ChatRequest, unsigned } from "../../../src/domain/Chat.ts"
 import { chargedByHosts } from "../../../src/providers/chat/Messages.ts"
 import { native } from "../../../src/providers/openai-responses/Native.ts"
 import { options as decoder } from "../../../src/providers/openai-responses/Options.ts"
+import type { Quirks } from "../../../src/providers/openai-responses/Request.ts"
 import { rulesOf } from "../../../src/providers/openai-responses/Rules.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -10,7 +11,7 @@ import { openAiResponses } from "./Wire.ts"
 
 type Body = Readonly<Record<string, unknown>>
 
-const usual = { summary: true, stream: true, encrypted: true }
+const usual: Quirks = { summary: true, stream: true, encrypted: true }
 const encode = (body: Body, more: Partial<ChatRequest> = {}, options = {}, quirks = usual, isStream = false) =>
   native.encode(
     callTo(openAiResponses, { decoder, rulesOf }, quirks)({ maxTokens: 64_000, ...more }, options, isStream),
