@@ -1,5 +1,5 @@
 import type Anthropic from "@anthropic-ai/sdk"
-import { unsigned } from "../../src/domain/Chat.ts"
+import { unsigned } from "../../src/domain/CallId.ts"
 import type { Answer } from "../contracts/ChatHarness.ts"
 import { ask, customer } from "../harness/client/MessagesClient.ts"
 import { calling } from "../harness/client/OfficialClients.ts"

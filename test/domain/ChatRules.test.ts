@@ -1,6 +1,6 @@
 import { Either } from "effect"
 import type { ChatRequest } from "../../src/domain/Chat.ts"
-import { applyRules, needs } from "../../src/domain/ChatRules.ts"
+import { applyRules, needs, unsupportedField } from "../../src/domain/ChatRules.ts"
 import type { ChatModel } from "../../src/domain/Model.ts"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { assert, describe, it } from "../harness/It.ts"
@@ -227,4 +227,15 @@ describe("marks for a prompt cache", () => {
   ] as const)("are unpriced by a model with the prices %o: %s", (prices, unpriced) =>
     assert.strictEqual(applied({ pricing: { ...model.pricing, ...prices } }, {}).unpricedMarks, unpriced)
   )
+})
+
+it("a schema that no provider takes is refused with what would work", () => {
+  const asks = (schema: Readonly<Record<string, unknown>>) => {
+    const responseFormat = { type: "json_schema", json_schema: { name: "n", schema } } as const
+    return unsupportedField(model, "response_format", { ...request, responseFormat })
+  }
+  const { hint, param } = asks({ type: "array" })
+  assert.strictEqual(param, "response_format")
+  assert.strictEqual(hint, "The schema of the answer must be an object: make the value one of its properties.")
+  assert.isUndefined(asks({ type: "object" }).hint)
 })

@@ -1,6 +1,6 @@
 import type { ChatRequest, Citation, Unread } from "../../src/domain/Chat.ts"
-import type { ChatWire } from "../contracts/ChatHosts.ts"
 import { hear, joined, request } from "../contracts/ChatHarness.ts"
+import type { ChatWire } from "../contracts/ChatHosts.ts"
 import { scenarios } from "../contracts/ChatScenarios.ts"
 import { assert, describe } from "../harness/It.ts"
 import * as Fake from "../harness/upstream/FakeUpstream.ts"

@@ -215,7 +215,8 @@ const chatPiece = ({ calls, problems }: ReadAnswer, { custom, function: given, i
     return
   }
   if (index !== calls.length) problems.push(`call ${String(index)} opens as number ${calls.length}`)
-  if (type !== (custom === undefined ? "function" : "custom") || string(id) === "" || string(name) === "") problems.push("a call opens without id or name")
+  if (type !== (custom === undefined ? "function" : "custom") || string(id) === "" || string(name) === "")
+    problems.push("a call opens without id or name")
   calls.push({ id: string(id), name: string(name), arguments: string(piece) })
 }
 

@@ -212,6 +212,10 @@ export interface Case extends Schema.Schema.Type<typeof CaseFields> {
 const decode = Schema.decodeUnknownSync(File, { onExcessProperty: "error" })
 
 /** A file with a mistake fails alone. */
+/** YAML has no escape for half a surrogate pair. */
+const withHalves = (text: string) =>
+  text.replace(/<U\+(D[89A-F][0-9A-F]{2})>/g, (_, unit: string) => String.fromCharCode(Number.parseInt(unit, 16)))
+
 const casesIn = (file: string): ReadonlyArray<Case> => {
   const stem = file.replace(/\.yaml$/, "")
   try {
@@ -223,7 +227,7 @@ const casesIn = (file: string): ReadonlyArray<Case> => {
 
 const readFile = (file: string, stem: string): ReadonlyArray<Case> => {
   const text = readFileSync(path.join(import.meta.dirname, file), "utf8")
-  const { base = {}, cases } = decode(parse(text, { merge: true }))
+  const { base = {}, cases } = decode(parse(withHalves(text), { merge: true }))
   return Object.entries(cases).map(([name, own], index) => ({
     ...base,
     ...own,

@@ -186,7 +186,7 @@ interface Row {
   readonly attempts: ReadonlyArray<{ readonly outcome: string }>
 }
 
-/** The log's rows of these requests, once all of them are there, with what the ledger says of each. */
+/** The log's rows of these requests, with what the ledger says of each, once all are there and no hold is open. */
 const rowsOf = (ids: ReadonlyArray<string>) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => {
     const query = sql<Row>`SELECT r.*, r.cost::text AS cost,
@@ -197,7 +197,7 @@ const rowsOf = (ids: ReadonlyArray<string>) =>
     const patience = Schedule.intersect(Schedule.spaced("20 millis"), Schedule.recurs(250))
     return query.pipe(
       Effect.orDie,
-      Effect.filterOrFail((rows) => rows.length >= ids.length),
+      Effect.filterOrFail((rows) => rows.length >= ids.length && !rows.some(({ open }) => open)),
       Effect.retry(patience),
       Effect.orElse(() => Effect.orDie(query)),
       Effect.map((rows) => new Map(rows.map((row) => [row.requestId, row])))

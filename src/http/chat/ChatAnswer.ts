@@ -1,5 +1,5 @@
+import { callIdOnWire } from "../../domain/CallId.ts"
 import type { ChatAnswer, ChatEvent, Citation, ToolCall, Usage } from "../../domain/Chat.ts"
-import { callIdOnWire } from "../../domain/Chat.ts"
 import { type NanoUsd, toUsd } from "../../domain/Money.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
 import type { AnswerName } from "./ChatDialect.ts"
@@ -107,7 +107,7 @@ export class SseEncoder implements StreamEncoder {
     { created, id, model }: AnswerName,
     includeUsage: boolean,
     includeCost = false,
-    customTools: CustomTools = undefined
+    customTools?: CustomTools
   ) {
     const common = JSON.stringify({ id, object: "chat.completion.chunk", created, model }).slice(0, -1)
     this.includeUsage = includeUsage

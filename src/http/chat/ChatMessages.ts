@@ -1,5 +1,5 @@
+import { readCallId } from "../../domain/CallId.ts"
 import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
-import { readCallId } from "../../domain/Chat.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { readCacheMark } from "./CacheControl.ts"
 import { toolCallOf } from "./ChatTools.ts"

@@ -1,4 +1,5 @@
-import { type ResponseFormat, readCallId, type Tool, type ToolCall, type ToolChoice } from "../../domain/Chat.ts"
+import { readCallId } from "../../domain/CallId.ts"
+import { type ResponseFormat, type Tool, type ToolCall, type ToolChoice } from "../../domain/Chat.ts"
 import { isWithin } from "../../domain/Constraints.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import { withWholePairs } from "../../domain/JsonText.ts"

@@ -2,8 +2,8 @@ import type { Message } from "../../domain/Chat.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
 import { isAbsent, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
-import { readInput } from "../responses/Input.ts"
-import { flatNames } from "../responses/ToolNames.ts"
+import { flatNames } from "./ClientTools.ts"
+import { readInput } from "./InputItems.ts"
 import { isRefusal, type Result } from "./Result.ts"
 
 const formatOf = (text: unknown): unknown => {

@@ -1,6 +1,6 @@
 import { HttpApiEndpoint, HttpApiGroup, OpenApi } from "@effect/platform"
 import { Schema } from "effect"
-import { callIdMark, readCallId } from "../../domain/Chat.ts"
+import { callIdMark, readCallId } from "../../domain/CallId.ts"
 import { between, described, Filled, Integer, isWithin, matching, optional, upTo } from "../../domain/Constraints.ts"
 import { reasoningEfforts } from "../../domain/Model.ts"
 import { GenerationErrors } from "../errors/Schemas.ts"

@@ -1,12 +1,11 @@
+import { callIdOnWire, unsigned } from "../../domain/CallId.ts"
 import {
   type ChatAnswer,
   type ChatRequest,
   type Citation,
-  callIdOnWire,
   type FinishReason,
   type ToolCall,
-  type Usage,
-  unsigned
+  type Usage
 } from "../../domain/Chat.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
 import { parseExact } from "../../domain/JsonText.ts"

@@ -1,5 +1,5 @@
 import { Schema } from "effect"
-import { readCallId } from "../../domain/Chat.ts"
+import { readCallId } from "../../domain/CallId.ts"
 import { Filled, isWithin, optional } from "../../domain/Constraints.ts"
 import { ImageSource } from "../chat/PartSchema.ts"
 import { longestName } from "../chat/Schema.ts"

@@ -1,4 +1,5 @@
-import { type ChatEvent, type Citation, callIdOnWire, unsigned } from "../../domain/Chat.ts"
+import { callIdOnWire, unsigned } from "../../domain/CallId.ts"
+import { type ChatEvent, type Citation } from "../../domain/Chat.ts"
 import { JsonProgress } from "../../domain/JsonProgress.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import type { JsonObject } from "../body/Guards.ts"

@@ -1,4 +1,5 @@
-import { type Message, type Part, readCallId, type TextPart, type ToolCall, unsigned } from "../../domain/Chat.ts"
+import { readCallId, unsigned } from "../../domain/CallId.ts"
+import { type Message, type Part, type TextPart, type ToolCall } from "../../domain/Chat.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "../chat/ChatTools.ts"

@@ -1,13 +1,13 @@
+import { callIdOnWire, unsigned } from "../../domain/CallId.ts"
 import type { ChatAnswer, ChatRequest, Citation, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
-import { callIdOnWire, unsigned } from "../../domain/Chat.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
 import { isArray, isObject, type JsonObject } from "../body/Guards.ts"
 import { cacheUseJson, citationFields, toolUseJson } from "../chat/ChatAnswer.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
+import { type ClientTool, toolNamesOf } from "../chat/ClientTools.ts"
 import { customInput } from "../chat/CustomTools.ts"
 import { reportedUsage } from "../chat/ReportedUsage.ts"
 import type { ResponsesUsage } from "./ResponseSchema.ts"
-import { type ClientTool, toolNamesOf } from "./ToolNames.ts"
 
 export const bodyOf = ({ native }: ChatRequest): JsonObject => native?.body ?? {}
 

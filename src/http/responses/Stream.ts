@@ -1,6 +1,7 @@
+import { callIdOnWire } from "../../domain/CallId.ts"
 import type { ChatEvent, ChatRequest, Citation, FinishReason, Usage } from "../../domain/Chat.ts"
-import { callIdOnWire } from "../../domain/Chat.ts"
 import type { AnswerName } from "../chat/ChatDialect.ts"
+import { type ClientTool, type ToolNames, toolNamesOf } from "../chat/ClientTools.ts"
 import { customInput } from "../chat/CustomTools.ts"
 import type { StreamEncoder } from "../chat/Sse.ts"
 import type { Events } from "./Events.ts"
@@ -18,7 +19,6 @@ import {
   wantsEncrypted
 } from "./Response.ts"
 import { mark, type OpenText, textEvents, withArguments, withText } from "./TextEvents.ts"
-import { type ClientTool, type ToolNames, toolNamesOf } from "./ToolNames.ts"
 
 type ToolCallEvent = Extract<ChatEvent, { readonly type: "tool_call" }>
 

@@ -2,8 +2,8 @@ import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
 import { isAbsent, isArray, isFilled, isObject, isOneOf, isString, type JsonObject } from "../body/Guards.ts"
 import { refuse, refuseAt } from "../body/Refusals.ts"
 import { readCustom, readFunction, readJsonSchema } from "../chat/ChatTools.ts"
+import { declaredTools, isCallable, ToolNames } from "../chat/ClientTools.ts"
 import { isRefusal, type Result } from "../chat/Result.ts"
-import { declaredTools, isCallable, ToolNames } from "./ToolNames.ts"
 
 export interface ReadTools {
   readonly tools: ReadonlyArray<Tool>

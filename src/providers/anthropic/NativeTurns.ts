@@ -1,5 +1,5 @@
 import { Predicate } from "effect"
-import { unsigned } from "../../domain/Chat.ts"
+import { unsigned } from "../../domain/CallId.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { CallIds, noResult, type SentCall } from "../chat/CallIds.ts"
 import { parseArguments } from "../chat/Messages.ts"

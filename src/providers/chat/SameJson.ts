@@ -34,7 +34,8 @@ const areSameMembers = (one: object, other: object): boolean => {
   const members = exactMembers(one) ?? Object.entries(one)
   const others = new Map(exactMembers(other) ?? Object.entries(other))
   return (
-    members.length === others.size && members.every(([name, member]) => others.has(name) && isSame(member, others.get(name)))
+    members.length === others.size &&
+    members.every(([name, member]) => others.has(name) && isSame(member, others.get(name)))
   )
 }
 

@@ -135,7 +135,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
     if (text === "") return takeUnknown(part, out)
     hasOutput = true
     const type = part.thought === true ? "reasoning" : "content"
-    if (request.webSearch && type === "content") grounding.takeText(text)
+    if (type === "content") grounding.takeText(text)
     out.push({ type, text })
     return undefined
   }

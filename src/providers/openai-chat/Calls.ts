@@ -13,7 +13,8 @@ interface Call {
   /** Another call came with the same id. */
   readonly isRepeated: boolean
   name: string
-  /** Arguments that came before the whole name. */
+  hasWholeName: boolean
+  /** Arguments that came before the call was announced. */
   readonly early: Array<string>
 }
 
@@ -113,16 +114,26 @@ export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>)
   }
 
   /** Calls are announced in their order. */
-  const announceAll = (out: Array<ChatEvent>): StreamOutcome => {
+  const announceWhole = (out: Array<ChatEvent>): StreamOutcome => {
     for (const found of waiting) {
-      const broken = found.name === "" ? undefined : announce(found, out)
+      if (!found.hasWholeName) return undefined
+      const broken = announce(found, out)
       if (broken !== undefined) return broken
     }
     return undefined
   }
 
   const begin = ({ id, index }: Fragment): Call => {
-    last = { call: calls.begin(), hostId: id, index, isRepeated: byHostId.has(id ?? ""), name: "", early: [] }
+    for (const found of waiting) found.hasWholeName ||= names.isKnown(found.name)
+    last = {
+      call: calls.begin(),
+      hostId: id,
+      index,
+      isRepeated: byHostId.has(id ?? ""),
+      name: "",
+      hasWholeName: false,
+      early: []
+    }
     if (index !== undefined) byHostIndex.set(index, last)
     if (id !== undefined) byHostId.set(id, last)
     waiting.add(last)
@@ -130,25 +141,21 @@ export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>)
   }
 
   /** A name that may go on is complete once arguments come. */
-  const hasWholeName = ({ early, name }: Call, isNamed: boolean): boolean =>
+  const isWholeName = ({ early, name }: Call, isNamed: boolean): boolean =>
     name !== "" && (!names.mayGoOn(name) || (early.length > 0 && (!isNamed || names.isKnown(name))))
 
   const takeFragment = (fragment: Fragment, out: Array<ChatEvent>): StreamOutcome => {
     const { id, name, text } = fragment
-    let found = find(fragment)
-    if (found === undefined) {
-      const broken = announceAll(out)
-      if (broken !== undefined) return broken
-      found = begin(fragment)
-    }
+    const found = find(fragment) ?? begin(fragment)
     if (found.call.isOpen) return calls.append(found.call, text, out)
     if (found.hostId === undefined && id !== undefined) {
       found.hostId = id
       byHostId.set(id, found)
     }
-    found.name = name === "" ? found.name : names.join(found.name, name)
+    if (name !== "" && !found.hasWholeName) found.name = names.join(found.name, name)
     if (!isBlank(text)) found.early.push(text)
-    return hasWholeName(found, name !== "") ? announce(found, out) : undefined
+    found.hasWholeName ||= isWholeName(found, name !== "")
+    return announceWhole(out)
   }
 
   const take = (given: unknown, out: Array<ChatEvent>): StreamOutcome => {
@@ -160,7 +167,10 @@ export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>)
     return takeFragment({ index, id: asText(given.id) || undefined, name: asText(part.name), text }, out)
   }
 
-  const close = (out: Array<ChatEvent>): StreamOutcome => announceAll(out) ?? calls.close(out)
+  const close = (out: Array<ChatEvent>): StreamOutcome => {
+    for (const found of waiting) found.hasWholeName = found.name !== ""
+    return announceWhole(out) ?? calls.close(out)
+  }
 
   return { take, close, hasAny: () => calls.hasAny }
 }

@@ -19,36 +19,6 @@ export const textOf = (content: unknown): string =>
         .map((part) => textOf(asFields(part).text))
         .join("")
 
-/** Mistral's thoughts are parts of the content. */
-const thoughtsIn = (content: unknown): string =>
-  Array.isArray(content) ? content.map((part) => textOf(asFields(part).thinking)).join("") : ""
-
-/** OpenRouter's list: texts, summaries of them, and what cannot be read. */
-const detailsIn = (details: unknown): string =>
-  Array.isArray(details)
-    ? details.map((detail) => asText(asFields(detail).text) || asText(asFields(detail).summary)).join("")
-    : ""
-
-interface Reasoning {
-  readonly content?: unknown
-  readonly reasoning?: unknown
-  readonly reasoning_content?: unknown
-  readonly reasoning_details?: unknown
-}
-
-/** The reasoning in a message or a delta, where several names hold the same. `isNamed`: it is a text elsewhere. */
-export const reasoningIn = (given: Reasoning, isNamed = false): string =>
-  namedReasoningIn(given) || (isNamed ? "" : detailsIn(given.reasoning_details)) || thoughtsIn(given.content)
-
-export const namedReasoningIn = ({ reasoning, reasoning_content }: Reasoning): string =>
-  textOf(reasoning_content) || textOf(reasoning)
-
-/** A call in the convention's first form, of which an answer has one. */
-export const legacyCallsIn = (given: unknown): ReadonlyArray<Fields> => {
-  const { arguments: text, name } = asFields(given)
-  return Boolean(name) || Boolean(text) ? [asFields(given)] : []
-}
-
 /** References tell what the text rests on. */
 export const knownParts: ReadonlySet<unknown> = new Set([
   "text",
@@ -131,7 +101,29 @@ export const unexplainedUsage = (usage: unknown, call: Call): Unread | undefined
 
 const Texts = lenient(Schema.String, textOf)
 
-const Called = fields({ name: Text, arguments: Arguments(argumentsText) })
+/** Under the names of most hosts. */
+export const namedReasoningOf = ({ reasoning, reasoning_content }: Fields): string =>
+  textOf(reasoning_content) || textOf(reasoning)
+
+/** OpenRouter's list: texts, summaries of them, and what cannot be read. */
+const detailsOf = (details: unknown): string =>
+  Array.isArray(details)
+    ? details.map((detail) => textOf(asFields(detail).text) || textOf(asFields(detail).summary)).join("")
+    : ""
+
+const thoughtsIn = (content: unknown): string =>
+  Array.isArray(content) ? content.map((part) => textOf(asFields(part).thinking)).join("") : ""
+
+/** Reasoning under any of its names, or among the parts of the content; once, where hosts repeat it. `isNamed`: it came under a usual name before. */
+export const reasoningOf = (given: Fields, isNamed = false): string =>
+  namedReasoningOf(given) || (isNamed ? "" : detailsOf(given.reasoning_details)) || thoughtsIn(given.content)
+
+/** Calls, or the one call in the convention's first form, which some hosts leave empty. */
+export const callsIn = ({ function_call: first, tool_calls }: Fields): ReadonlyArray<unknown> => {
+  const calls = asList(tool_calls)
+  if (calls.length > 0 || !Predicate.isRecord(first)) return calls
+  return Boolean(first.name) || Boolean(first.arguments) ? [{ function: first }] : calls
+}
 
 const Message = Schema.Struct({
   content: Schema.Unknown,
@@ -139,10 +131,14 @@ const Message = Schema.Struct({
   reasoning_content: Schema.Unknown,
   reasoning: Schema.Unknown,
   reasoning_details: Schema.Unknown,
-  tool_calls: lenient(Schema.Array(fields({ id: Text, function: Called })), asList),
-  function_call: lenient(Schema.Array(Called), legacyCallsIn),
+  tool_calls: Schema.Unknown,
+  function_call: Schema.Unknown,
   annotations: Schema.Unknown
 })
+
+const readCalls = Schema.decodeUnknownSync(
+  Schema.Array(fields({ id: Text, function: fields({ name: Text, arguments: Arguments(argumentsText) }) }))
+)
 
 const Choice = Schema.Struct({
   message: Message,
@@ -171,11 +167,8 @@ export const decodeAnswer = answerDecoder(Body, "no message in the answer", (bod
   return {
     text: textOf(message.content),
     refusal: message.refusal,
-    reasoning: reasoningIn(message),
-    calls:
-      message.tool_calls.length > 0
-        ? message.tool_calls.map(({ function: called, id }) => ({ id, ...called }))
-        : message.function_call.map((called) => ({ id: "", ...called })),
+    reasoning: reasoningOf(message),
+    calls: readCalls(callsIn(message)).map(({ function: called, id }) => ({ id, ...called })),
     finish: end.finish,
     unread: [end.unread, unexplainedUsage(body.usage ?? usage, call), ...unknownPartsIn(message.content)],
     stopSequence: stopOf(choice, call.request.stop),

@@ -12,12 +12,12 @@ import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
 import {
   breakIn,
+  callsIn,
   decodeUsage,
   hasLists,
   knownParts,
-  legacyCallsIn,
-  namedReasoningIn,
-  reasoningIn,
+  namedReasoningOf,
+  reasoningOf,
   stopOf,
   takeLists,
   textOf,
@@ -39,12 +39,6 @@ const keepStated = (counted: Usage | undefined, before: Usage | undefined): Usag
   return { ...counted, statedCost: before.statedCost }
 }
 
-const fragmentsIn = ({ function_call, tool_calls }: Fields): ReadonlyArray<unknown> => {
-  const fragments = asList(tool_calls)
-  if (fragments.length > 0 || !Predicate.isRecord(function_call)) return fragments
-  return legacyCallsIn(function_call).map((called) => ({ function: called }))
-}
-
 /** The finish comes last, once the stream is complete; usage also where it is told. */
 export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   let calls: ReturnType<typeof makeCallDecoder> | undefined
@@ -57,7 +51,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   let counts: Fields | undefined
   let usage: Usage | undefined
   let hasText = false
-  /** Details of the same reasoning may come later. */
+  /** Some hosts restate it in their details at the end. */
   let hasNamedReasoning = false
   let isRefusal = false
 
@@ -70,8 +64,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   }
 
   const takeDelta = (delta: Fields, out: Array<ChatEvent>): StreamOutcome => {
-    const reasoning = reasoningIn(delta, hasNamedReasoning)
-    hasNamedReasoning ||= reasoning !== "" && namedReasoningIn(delta) !== ""
+    const reasoning = reasoningOf(delta, hasNamedReasoning)
+    hasNamedReasoning ||= reasoning !== "" && namedReasoningOf(delta) !== ""
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
     if (Array.isArray(delta.content)) unreadBlocks.take(delta.content, knownParts, out)
     const text = textOf(delta.content)
@@ -84,7 +78,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       out.push({ type: "content", text: refusal })
     }
     if (delta.annotations !== undefined) sources.takeAnnotations(delta.annotations, 0, out)
-    for (const fragment of fragmentsIn(delta)) {
+    for (const fragment of callsIn(delta)) {
       calls ??= makeCallDecoder(call.newId, call.request.tools)
       const broken = calls.take(fragment, out)
       if (broken !== undefined) return broken

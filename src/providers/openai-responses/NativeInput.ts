@@ -1,4 +1,4 @@
-import { unsigned } from "../../domain/Chat.ts"
+import { unsigned } from "../../domain/CallId.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { withWholePairs } from "../../domain/JsonText.ts"
 import { CallIds, noResult, type SentCall } from "../chat/CallIds.ts"
@@ -60,7 +60,10 @@ const missingResults: Readonly<Record<string, (call_id: string) => Fields>> = {
 }
 
 /** Puts a result behind each run of calls for those among them that have none. */
-const answerAll = (items: ReadonlyArray<Fields>, calls: ReadonlyMap<number, SentCall<number>>): ReadonlyArray<Fields> => {
+const answerAll = (
+  items: ReadonlyArray<Fields>,
+  calls: ReadonlyMap<number, SentCall<number>>
+): ReadonlyArray<Fields> => {
   const answered: Array<Fields> = []
   let missing: Array<Fields> = []
   for (const [at, item] of items.entries()) {

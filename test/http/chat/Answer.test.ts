@@ -78,7 +78,7 @@ describe("the JSON of an answer", () => {
 
   it("has its sources as annotations, with all that clients demand", () => {
     const said = completionJson(name, { ...spokenAnswer, citations }, usage).choices[0]?.message
-    assert.deepStrictEqual(said?.annotations, annotations)
+    assert.deepStrictEqual<unknown>(said?.annotations, annotations)
     assert.notProperty(
       completionJson(name, { ...spokenAnswer, citations: [] }, usage).choices[0]?.message,
       "annotations"

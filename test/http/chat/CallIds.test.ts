@@ -1,5 +1,5 @@
 import { Struct } from "effect"
-import { callIdOnWire } from "../../../src/domain/Chat.ts"
+import { callIdOnWire } from "../../../src/domain/CallId.ts"
 import { completionJson } from "../../../src/http/chat/ChatAnswer.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { callingAnswer, encoder, name, usage } from "./ChatAnswers.ts"

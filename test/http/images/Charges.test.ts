@@ -93,7 +93,9 @@ withLayer(served)("the charge of an image", (it) => {
       [2_584, 2_584n * 8_000n],
       ["many", 0n]
     ] as const) {
-      yield* first.script(json(200, { ...painted(), usage: { input_tokens: 9, input_tokens_details: { image_tokens } } }))
+      yield* first.script(
+        json(200, { ...painted(), usage: { input_tokens: 9, input_tokens_details: { image_tokens } } })
+      )
       const customer = yield* Served.customer()
       const answer = yield* draw(customer, asked("referring"))
       const row = yield* Served.logged(answer.headers.get("x-request-id"))

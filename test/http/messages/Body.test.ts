@@ -1,4 +1,5 @@
-import { type ToolChoice, unsigned } from "../../../src/domain/Chat.ts"
+import { unsigned } from "../../../src/domain/CallId.ts"
+import { type ToolChoice } from "../../../src/domain/Chat.ts"
 import type { ReasoningEffort } from "../../../src/domain/Model.ts"
 import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { decodeMessagesBody } from "../../../src/http/messages/MessagesBody.ts"
@@ -128,12 +129,12 @@ describe("a body of the Messages API", () => {
       { type: "text", text: "b" }
     ]
     const { messages, native } = taken(user(inputText, outputText))
-    assert.deepStrictEqual(messages, [{ role: "user", content: [a, b] }])
+    assert.deepStrictEqual<unknown>(messages, [{ role: "user", content: [a, b] }])
     assert.isUndefined(native?.only)
-    assert.deepInclude(taken({ ...base, system: [inputText] }).messages[0], { content: [a] })
-    assert.deepInclude(taken(said("assistant", [outputText])).messages.at(-1), { content: [b] })
+    assert.deepInclude(Object(taken({ ...base, system: [inputText] }).messages[0]), { content: [a] })
+    assert.deepInclude(Object(taken(said("assistant", [outputText])).messages.at(-1)), { content: [b] })
     const found = taken(answered({ content: [inputText, { type: "tool_reference", tool_name: "read" }] }))
-    assert.deepInclude(found.messages[2], { content: [a, { type: "text", text: "read" }] })
+    assert.deepInclude(Object(found.messages[2]), { content: [a, { type: "text", text: "read" }] })
     assert.isUndefined(found.native?.only)
   })
 
@@ -149,7 +150,7 @@ describe("a body of the Messages API", () => {
     ]
     const { messages, native } = taken(said("assistant", content))
     const text = (words: string) => ({ type: "text", text: words })
-    assert.deepStrictEqual(messages.at(-1), { role: "assistant", content: [text("So far."), text("Yes.")] })
+    assert.deepStrictEqual<unknown>(messages.at(-1), { role: "assistant", content: [text("So far."), text("Yes.")] })
     assert.isUndefined(native?.only)
   })
 

@@ -1,5 +1,6 @@
 import { FastCheck as fc } from "effect"
-import { type ChatEvent, unsigned } from "../../../src/domain/Chat.ts"
+import { unsigned } from "../../../src/domain/CallId.ts"
+import { type ChatEvent } from "../../../src/domain/Chat.ts"
 import { MessagesEncoder } from "../../../src/http/messages/Stream.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 import { content, reasoning, stop, usage } from "../chat/ChatAnswers.ts"

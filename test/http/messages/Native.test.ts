@@ -1,5 +1,5 @@
 import type Anthropic from "@anthropic-ai/sdk"
-import { unsigned } from "../../../src/domain/Chat.ts"
+import { unsigned } from "../../../src/domain/CallId.ts"
 import type { Answer } from "../../contracts/ChatHarness.ts"
 import { ask, assertThrown, customer } from "../../harness/client/MessagesClient.ts"
 import { calling, drained, thrownBy } from "../../harness/client/OfficialClients.ts"

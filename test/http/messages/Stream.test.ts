@@ -1,6 +1,7 @@
 import Anthropic, { APIError } from "@anthropic-ai/sdk"
 import { Effect } from "effect"
-import { type ChatEvent, unsigned } from "../../../src/domain/Chat.ts"
+import { unsigned } from "../../../src/domain/CallId.ts"
+import { type ChatEvent } from "../../../src/domain/Chat.ts"
 import { InsufficientCredits, UpstreamFailed } from "../../../src/domain/Failure.ts"
 import { brokenStream, toWire } from "../../../src/http/errors/ErrorMessages.ts"
 import { MessagesEncoder } from "../../../src/http/messages/Stream.ts"

@@ -1,4 +1,4 @@
-import { unsigned } from "../../../src/domain/Chat.ts"
+import { unsigned } from "../../../src/domain/CallId.ts"
 import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { decodeResponsesBody } from "../../../src/http/responses/ResponsesBody.ts"
 import { assert, describe, it } from "../../harness/It.ts"

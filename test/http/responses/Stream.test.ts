@@ -3,8 +3,8 @@ import { APICallError, streamText } from "ai"
 import { Either, Struct } from "effect"
 import OpenAI from "openai"
 import type { Response as OpenAiResponse, ResponseStreamEvent } from "openai/resources/responses/responses"
+import { unsigned } from "../../../src/domain/CallId.ts"
 import type { ChatAnswer, ChatEvent, ChatRequest, Citation } from "../../../src/domain/Chat.ts"
-import { unsigned } from "../../../src/domain/Chat.ts"
 import {
   InsufficientCredits,
   NoHealthyProvider,

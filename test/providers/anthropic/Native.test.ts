@@ -1,5 +1,6 @@
 import { FastCheck as fc } from "effect"
-import { type ChatRequest, unsigned } from "../../../src/domain/Chat.ts"
+import { unsigned } from "../../../src/domain/CallId.ts"
+import { type ChatRequest } from "../../../src/domain/Chat.ts"
 import { native, nativeHeaders } from "../../../src/providers/anthropic/Native.ts"
 import { options as decoder } from "../../../src/providers/anthropic/Options.ts"
 import { rulesOf } from "../../../src/providers/anthropic/Rules.ts"

@@ -76,7 +76,9 @@ describe("the arguments of a call, in pieces", () => {
     .map(([value, space]) => JSON.stringify(value, null, space))
   /** Places in a text, in order. */
   const placesIn = (text: string) =>
-    fc.uniqueArray(fc.integer({ min: 1, max: text.length })).map((places) => places.toSorted((one, other) => one - other))
+    fc
+      .uniqueArray(fc.integer({ min: 1, max: text.length }))
+      .map((places) => places.toSorted((one, other) => one - other))
   const cut = object.chain((text) => fc.tuple(fc.constant(text), placesIn(text)))
   const both = fc.record({ first: cut, ends: fc.constantFrom("", " \n", "whole") })
 

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
+import { callIdOnWire, readCallId } from "../../../src/domain/CallId.ts"
 import type { Message, ToolCall } from "../../../src/domain/Chat.ts"
-import { callIdOnWire, readCallId } from "../../../src/domain/Chat.ts"
 import type { Route } from "../../../src/domain/Model.ts"
 import { seal as sealSignature, unseal } from "../../../src/providers/chat/ThoughtSignatures.ts"
 import { encodeContents, type SignaturePolicy } from "../../../src/providers/gemini/Request.ts"

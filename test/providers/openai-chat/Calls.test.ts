@@ -1,5 +1,5 @@
 import type { Tool } from "../../../src/domain/Chat.ts"
-import { joined, request } from "../../contracts/ChatHarness.ts"
+import { hear, joined, request } from "../../contracts/ChatHarness.ts"
 import { scenarios } from "../../contracts/ChatScenarios.ts"
 import { assert, describe } from "../../harness/It.ts"
 import * as Fake from "../../harness/upstream/FakeUpstream.ts"
@@ -104,6 +104,21 @@ const rows: ReadonlyArray<readonly [string, ReadonlyArray<Fragment>, ReadonlyArr
     ],
     [
       ["get", "{}"],
+      ["run", rome]
+    ]
+  ],
+  [
+    "calls in turns have their names in pieces",
+    [
+      { index: 0, id: "a", name: "get_wea" },
+      { index: 1, id: "b", name: "ru" },
+      { index: 0, name: "ther" },
+      { index: 1, name: "n" },
+      { index: 0, args: oslo },
+      { index: 1, args: rome }
+    ],
+    [
+      ["get_weather", oslo],
       ["run", rome]
     ]
   ],
@@ -264,6 +279,39 @@ describe("tool calls of an openai-chat host, where", () => {
     ({ failure }) => assert.strictEqual(failure?.class, "retry"),
     { tools }
   )
+
+  const pieces = [{ name: "run", arguments: "" }, { arguments: '{"city":' }, { arguments: '"Oslo"}' }]
+  check("one has the convention's first form, are calls", function* (adapter, fake, route) {
+    const message = { role: "assistant", content: null, function_call: { name: "run", arguments: oslo } }
+    yield* fake.script(
+      Fake.json(200, { choices: [{ message, finish_reason: "function_call" }] }),
+      Fake.sse(...pieces.map((function_call) => chunk({ function_call })), chunk({}, "function_call"), Fake.done)
+    )
+    const whole = yield* adapter.complete(route, request({ tools }))
+    const { events } = yield* hear(adapter, route, request({ tools }))
+    for (const { finish, toolCalls } of [whole, joined(events)]) {
+      assert.deepStrictEqual(
+        [finish, toolCalls.map((call) => call.function)],
+        ["tool_calls", [{ name: "run", arguments: oslo }]]
+      )
+    }
+  })
+
+  check("reasoning comes among the parts or details, have it too", function* (adapter, fake, route) {
+    const thinking = { type: "thinking", thinking: [{ type: "text", text: "Hm." }] }
+    for (const message of [
+      { content: [thinking, { type: "text", text: "42" }] },
+      { content: "42", reasoning_details: [{ type: "reasoning.text", text: "Hm." }, { type: "reasoning.encrypted" }] }
+    ]) {
+      yield* fake.script(
+        Fake.json(200, { choices: [{ message, finish_reason: "stop" }] }),
+        Fake.sse(chunk(message), chunk({}, "stop"), Fake.done)
+      )
+      const whole = yield* adapter.complete(route, request())
+      const { events } = yield* hear(adapter, route, request())
+      for (const answer of [whole, joined(events)]) assert.deepInclude(answer, { content: "42", reasoning: "Hm." })
+    }
+  })
 
   const message = (given: string) => {
     const call = { id: "a", type: "function", function: { name: "run", arguments: given } }

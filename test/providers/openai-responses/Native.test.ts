@@ -1,5 +1,6 @@
 import { FastCheck as fc } from "effect"
-import { type ChatRequest, unsigned } from "../../../src/domain/Chat.ts"
+import { unsigned } from "../../../src/domain/CallId.ts"
+import { type ChatRequest } from "../../../src/domain/Chat.ts"
 import { chargedByHosts } from "../../../src/providers/chat/Messages.ts"
 import { native } from "../../../src/providers/openai-responses/Native.ts"
 import { options as decoder } from "../../../src/providers/openai-responses/Options.ts"

@@ -132,12 +132,13 @@ const yields = Effect.repeatN(Effect.yieldNow(), 50)
 const refusal: ChatEvent = { type: "finish", reason: "content_filter" }
 
 /** An answer that was refused before any output, of which a client sees nothing before its end. */
-const refusals: ReadonlyArray<readonly [what: string, pulls: ReadonlyArray<Pull>, paid: bigint, notes: Array<string>]> = [
-  ["that was refused", [[counted(7, 0), refusal], "hang"], 0n, ["charge_waived"]],
-  ["that was refused and is not counted", [[content(""), refusal], "hang"], 0n, ["usage_estimated", "charge_waived"]],
-  ["that was refused after a token", [[counted(7, 1), refusal], "hang"], 7n + 10n, []],
-  ["that is not refused yet", [[counted(7, 0)], "hang"], 7n, []]
-]
+const refusals: ReadonlyArray<readonly [what: string, pulls: ReadonlyArray<Pull>, paid: bigint, notes: Array<string>]> =
+  [
+    ["that was refused", [[counted(7, 0), refusal], "hang"], 0n, ["charge_waived"]],
+    ["that was refused and is not counted", [[content(""), refusal], "hang"], 0n, ["usage_estimated", "charge_waived"]],
+    ["that was refused after a token", [[counted(7, 1), refusal], "hang"], 7n + 10n, []],
+    ["that is not refused yet", [[counted(7, 0)], "hang"], 7n, []]
+  ]
 
 describe("a client that leaves its stream", () => {
   it.effect.each(refusals)("before an answer %s", ([, pulls, paid, notes]) => {

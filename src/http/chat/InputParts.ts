@@ -1,8 +1,8 @@
 import type { Part, TextPart } from "../../domain/Chat.ts"
 import { isArray, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { refuseAt } from "../body/Refusals.ts"
-import { isImageType, isTextType, readImage, readTextField, wrongType } from "../chat/ContentParts.ts"
-import { isRefusal, type Result, readEach } from "../chat/Result.ts"
+import { isImageType, isTextType, readImage, readTextField, wrongType } from "./ContentParts.ts"
+import { isRefusal, type Result, readEach } from "./Result.ts"
 
 export const wrongInput = (path: string, problem: string) => refuseAt("input", path, problem)
 export const wrongIn = (path: string, field: string, problem: string) => wrongInput(`${path}.${field}`, problem)

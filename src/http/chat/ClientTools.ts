@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto"
 import { isArray, isFilled, isObject, type JsonObject } from "../body/Guards.ts"
-import { isName } from "../chat/ChatTools.ts"
+import { isName } from "./ChatTools.ts"
 
 /** A tool by the names that its client knows it by. */
 export interface ClientTool {
