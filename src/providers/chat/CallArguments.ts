@@ -1,6 +1,5 @@
-import { isDeepStrictEqual } from "node:util"
-import { parseJson } from "../client/Json.ts"
 import { isBlank, JsonScanner } from "./JsonScanner.ts"
+import { isSameValue } from "./SameJson.ts"
 
 const backslash = 0x5c
 const quote = 0x22
@@ -26,15 +25,9 @@ const endOfRestated = (text: string, again: string): number | undefined => {
   return at
 }
 
-/** Parsed numbers of more digits may be equal where their texts are not. */
-const hasLongNumber = (text: string): boolean => /\d{16}/.test(text)
-
 const isSameJson = (text: string, again: string): boolean => {
   const end = endOfRestated(text, again)
-  if (end !== undefined && again.slice(end).trim() === "") return true
-  if (hasLongNumber(text) || hasLongNumber(again)) return false
-  const value = parseJson(text)
-  return value !== undefined && isDeepStrictEqual(value, parseJson(again))
+  return (end !== undefined && again.slice(end).trim() === "") || isSameValue(text, again)
 }
 
 /** Whether a host sends all of the arguments so far with every piece. */
