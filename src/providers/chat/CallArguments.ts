@@ -118,7 +118,9 @@ export class CallArguments {
       this.#text += piece
       return ""
     }
-    const restatedEnd = state === "invalid" && wasOpen ? endOfRestated(this.#text, piece) : undefined
+    // An object that ends before its piece does may have ended in a string of the restated one.
+    const isOver = state === "invalid" || (state === "complete" && piece.slice(end).trim() !== "")
+    const restatedEnd = isOver && wasOpen ? endOfRestated(this.#text, piece) : undefined
     if (restatedEnd === undefined) return this.#keep(piece, end)
     this.#habit.restates = true
     return this.#replace(this.#text + piece.slice(restatedEnd))
@@ -159,7 +161,8 @@ export class CallArguments {
       return ""
     }
     this.#restated = undefined
-    if (state !== "invalid") return this.#keep(piece, end)
+    const isOver = state === "invalid" || (isRestated && piece.slice(end).trim() !== "")
+    if (!isOver) return this.#keep(piece, end)
     if (!isRestated) return this.#keep(piece, piece.length)
     this.#habit.restates = true
     return this.#replace(piece)

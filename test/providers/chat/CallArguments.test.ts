@@ -96,7 +96,9 @@ describe("the arguments of a call, in pieces", () => {
       fc.property(both, ({ ends, first: [text, places] }) => {
         const pieces = [...places, text.length].map((place) => text.slice(0, place))
         assert.strictEqual(given([...pieces, ends === "whole" ? text : ends]), text)
-      })
+      }),
+      // The first piece ends in a string, where the second one would end the object.
+      { examples: [[{ first: ['{" }":[],"b":"c"}', [14]], ends: "" }]] }
     )
   })
 
