@@ -37,8 +37,7 @@ export const encodeTexts = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unkno
       Predicate.isRecord(block) && textTypes.has(block.type) ? encodeText(block) : [block]
   )
 
-/** A result, where it stands. */
-interface Place {
+interface ResultPosition {
   readonly blocks: Array<unknown>
   readonly at: number
 }
@@ -51,7 +50,7 @@ const inputOf = (input: unknown): Fields => {
 class NativeTurns {
   readonly #rules: WireRules
   readonly #keepsThoughts: boolean
-  readonly #ids: CallIds<Place>
+  readonly #ids: CallIds<ResultPosition>
 
   constructor(rules: WireRules, keepsThoughts: boolean) {
     this.#rules = rules

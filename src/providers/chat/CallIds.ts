@@ -3,7 +3,7 @@ import type { NameRule } from "./WireRules.ts"
 
 export interface SentCall<Place> {
   readonly id: string
-  /** Where its result stands; undefined: nothing has answered it. */
+  /** The position of its result; undefined without one. */
   result: Place | undefined
 }
 

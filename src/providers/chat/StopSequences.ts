@@ -98,7 +98,7 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
   if (stops.length === 0) return pull
   const cut = new Cut(stops)
   let length = 0
-  /** Of text that is held back. */
+  /** The sources of text that is held back. */
   let citations: Array<Citation> = []
   const push = (text: string, out: Array<ChatEvent>) => {
     length += text.length

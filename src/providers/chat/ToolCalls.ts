@@ -15,7 +15,7 @@ class CallHistory {
   readonly #rules: WireRules
   readonly #names: ReadonlyMap<string, string> | undefined
   readonly #ids: CallIds<number>
-  /** What stands between calls and their results, which hosts want side by side. */
+  /** Messages between calls and their results, which hosts want side by side. */
   #held: Array<Message> = []
 
   constructor(rules: WireRules, names: ReadonlyMap<string, string> | undefined) {
@@ -69,7 +69,7 @@ class CallHistory {
   }
 }
 
-/** Fits names, ids and arguments of earlier calls, and leaves each call one result, its last, behind it. */
+/** Fits names, ids and arguments of earlier calls. Each call keeps its last result, directly after its turn. */
 export const fitCalls = (
   messages: ReadonlyArray<Message>,
   rules: WireRules,

@@ -14,11 +14,11 @@ const maxVisits = 128
 
 export interface FittedRoot {
   readonly schema: Fields
-  /** What the schema no longer says, as a JSON Schema. */
+  /** The removed constraints, as a JSON Schema. */
   readonly lost?: Fields
 }
 
-/** What all the parts of a root say of an object. */
+/** The constraints on an object from all parts of a root. */
 interface Shape {
   readonly properties: ReadonlyMap<string, unknown>
   readonly required: ReadonlyArray<string>

@@ -38,7 +38,7 @@ const makeNames = (tools: ReadonlyArray<Tool>) => {
   const mayGoOn = (name: string) =>
     tools.some(({ function: { name: whole } }) => whole.length > name.length && whole.startsWith(name))
   const fits = (name: string) => isKnown(name) || mayGoOn(name)
-  /** Some hosts repeat a name, or what came of it, with every piece. */
+  /** Some hosts repeat a name, or its first pieces, with every piece. */
   const join = (name: string, piece: string) => (!fits(name + piece) && piece.startsWith(name) ? piece : name + piece)
   const belongs = (name: string, piece: string) =>
     fits(name + piece) || piece.startsWith(name) || !(isKnown(name) && isKnown(piece))
