@@ -37,7 +37,7 @@ export const encodeTexts = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unkno
       Predicate.isRecord(block) && textTypes.has(block.type) ? encodeText(block) : [block]
   )
 
-interface ResultPosition {
+interface Position {
   readonly blocks: Array<unknown>
   readonly at: number
 }
@@ -50,7 +50,7 @@ const inputOf = (input: unknown): Fields => {
 class NativeTurns {
   readonly #rules: WireRules
   readonly #keepsThoughts: boolean
-  readonly #ids: CallIds<ResultPosition>
+  readonly #ids: CallIds<Position>
 
   constructor(rules: WireRules, keepsThoughts: boolean) {
     this.#rules = rules

@@ -1,22 +1,25 @@
 import { isFitting, replaceId } from "./ToolNames.ts"
 import type { NameRule } from "./WireRules.ts"
 
-export interface SentCall<Place> {
+export interface SentCall<Position> {
   readonly id: string
   /** The position of its result; undefined without one. */
-  result: Place | undefined
+  result: Position | undefined
 }
 
-interface Calls<Place> {
+interface Calls<Position> {
   readonly turn: number
-  readonly sent: Array<SentCall<Place>>
+  readonly sent: Array<SentCall<Position>>
 }
 
-/** Ids of calls and their results in the order of a conversation. Another vendor's ids may be too long, hold other characters, or repeat: a repeated one means its last call. */
-export class CallIds<Place> {
+/**
+ * Ids of calls and their results in the order of a conversation. Another vendor's ids may be too long, hold other
+ * characters, or repeat. A repeated one means its last call.
+ */
+export class CallIds<Position> {
   readonly #rule: NameRule
   readonly #taken = new Set<string>()
-  readonly #calls = new Map<string, Calls<Place>>()
+  readonly #calls = new Map<string, Calls<Position>>()
   #turn = 0
   #unanswered = 0
 
@@ -29,13 +32,13 @@ export class CallIds<Place> {
     return this.#unanswered > 0
   }
 
-  /** The calls that follow are another turn's. */
+  /** Begins a turn, to which the following calls belong. */
   beginTurn(): void {
     this.#turn += 1
     this.#unanswered = 0
   }
 
-  /** The id to send with a call; no two have the same. */
+  /** The id to send with a call. It is unique. */
   call(id: string): string {
     let attempt = 0
     let own = isFitting(id, this.#rule) ? id : replaceId(id, this.#rule)
@@ -49,15 +52,18 @@ export class CallIds<Place> {
     return own
   }
 
-  /** The call that a result answers: the first that has none, else the last; the caller sets its `result`. Undefined: there is no such call. */
-  answer(id: string): SentCall<Place> | undefined {
+  /**
+   * The call that a result answers: the first one without a result, else the last one. The caller sets its `result`.
+   * Undefined: there is no such call.
+   */
+  answer(id: string): SentCall<Position> | undefined {
     const calls = this.#calls.get(id)
     const waiting = calls?.sent.find(({ result }) => result === undefined)
     if (waiting !== undefined && calls?.turn === this.#turn) this.#unanswered -= 1
     return waiting ?? calls?.sent.at(-1)
   }
 
-  /** For a result without a call here. */
+  /** Fits the id of a result without a call. */
   fit(id: string): string {
     return isFitting(id, this.#rule) ? id : replaceId(id, this.#rule)
   }
