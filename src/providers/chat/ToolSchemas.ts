@@ -1,5 +1,5 @@
 import { Predicate } from "effect"
-import { mayBeObject } from "../../domain/JsonSchema.ts"
+import { mayBeObject, resolveLocal } from "../../domain/JsonSchema.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
 import { asList, asRecords, type Fields, without } from "../client/Json.ts"
 import type { SchemaRoot } from "./WireRules.ts"
@@ -51,32 +51,41 @@ const mergeProperties = (
   return merged
 }
 
-const pointerSteps = (pointer: string): ReadonlyArray<string> =>
-  pointer.split("/").map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))
+/** Keywords that a merged root replaces, or that limit no value. */
+const silent: ReadonlySet<string> = new Set([
+  "$anchor",
+  "$comment",
+  "$defs",
+  "$id",
+  "$ref",
+  "$schema",
+  "additionalProperties",
+  "allOf",
+  "anyOf",
+  "default",
+  "definitions",
+  "deprecated",
+  "description",
+  "examples",
+  "oneOf",
+  "properties",
+  "required",
+  "title",
+  "type"
+])
 
-const decodePointer = (fragment: string): string => {
-  try {
-    return decodeURIComponent(fragment)
-  } catch {
-    return fragment
-  }
-}
-
-const stepInto = (value: unknown, step: string): unknown =>
-  typeof value === "object" && value !== null && Object.hasOwn(value, step) ? Reflect.get(value, step) : undefined
-
-/** The subschema that a local reference means. */
-export const resolveLocal = (root: Fields, reference: unknown): Fields | undefined => {
-  if (reference === "#") return root
-  if (typeof reference !== "string" || !reference.startsWith("#/")) return undefined
-  const found = pointerSteps(decodePointer(reference.slice(2))).reduce(stepInto, root as unknown)
-  return Predicate.isRecord(found) ? found : undefined
-}
+/** Whether a part has constraints that a merged root cannot have. */
+const saysMore = (part: Fields): boolean =>
+  !mayBeObject(part) ||
+  Object.keys(part).some((name) => !silent.has(name)) ||
+  [part.anyOf, part.oneOf].some((branches) => asList(branches).length > 1)
 
 class RootMerger {
   readonly #root: Fields
   readonly #unions = new WeakMap<object, ReadonlyArray<unknown>>()
   #visits = 0
+  /** How many of the schemas seen say more than their merged shape. */
+  #losses = 0
   /** Whether a reference could not be resolved, or there were too many parts. */
   isCut = false
 
@@ -113,12 +122,20 @@ class RootMerger {
     return emptyShape
   }
 
+  /** Whether a part of the root says more than its shape. */
+  readonly losesOf = (part: Fields): boolean => {
+    const before = this.#losses
+    this.shapeOf(part)
+    return this.isCut || this.#losses > before
+  }
+
   shapeOf(schema: Fields, open: ReadonlySet<unknown> = new Set()): Shape {
     this.#visits += 1
     if (this.#visits > maxVisits) {
       this.isCut = true
       return emptyShape
     }
+    if (saysMore(schema)) this.#losses += 1
     const { $ref, additionalProperties: additional, properties, required } = schema
     let shape: Shape = {
       properties: new Map(Predicate.isRecord(properties) ? Object.entries(properties) : []),
@@ -155,14 +172,29 @@ const outline = (branch: unknown): unknown => {
   }
 }
 
-const lostOf = (schema: Fields, isCut: boolean): Fields => {
+/** The constraints of a union's branches; a single branch is a part of the root. */
+const lostBranches = (schema: Fields, merger: RootMerger): Fields => {
   const lost: Record<string, unknown> = {}
   for (const name of ["anyOf", "oneOf"]) {
     const branches = asList(schema[name])
-    if (branches.length > 1) lost[name] = branches.map(outline)
+    if (branches.length > 1 || asRecords(branches).some(merger.losesOf)) lost[name] = branches.map(outline)
   }
-  for (const name of ["const", "enum", "not"]) if (schema[name] !== undefined) lost[name] = schema[name]
+  return lost
+}
+
+/** The constraints of parts that all apply. */
+const lostParts = (schema: Fields, merger: RootMerger): Fields => {
+  const parts = asRecords(schema.allOf).filter(merger.losesOf).map(outline)
+  const target = resolveLocal(schema, schema.$ref)
+  if (target !== undefined && target !== schema && merger.losesOf(target)) parts.unshift(outline(target))
+  return parts.length === 0 ? {} : { allOf: parts }
+}
+
+const lostOf = (schema: Fields, isCut: boolean): Fields => {
   if (schema.type !== undefined && !mayBeObject(schema)) return { ...schema }
+  const merger = new RootMerger(schema)
+  const lost: Record<string, unknown> = { ...lostBranches(schema, merger), ...(!isCut && lostParts(schema, merger)) }
+  for (const name of ["const", "enum", "not"]) if (schema[name] !== undefined) lost[name] = schema[name]
   if (isCut) for (const name of ["$ref", "allOf"]) if (schema[name] !== undefined) lost[name] = schema[name]
   return lost
 }
