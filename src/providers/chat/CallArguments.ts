@@ -4,7 +4,7 @@ import { isSameValue } from "./SameJson.ts"
 const backslash = 0x5c
 const quote = 0x22
 
-/** Where `again` goes on after all of `text`, white space between tokens aside; undefined where it begins otherwise. */
+/** The index at which `again` continues after all of `text`, ignoring white space between tokens; undefined if it begins otherwise. */
 const endOfRestated = (text: string, again: string): number | undefined => {
   if (again.startsWith(text)) return text.length
   let at = 0
@@ -45,7 +45,7 @@ export class CallArguments {
   #text = ""
   /** How much of the text the client has. */
   #shown = 0
-  /** The last piece, where it may go on with the text or restate it. */
+  /** The last piece, if it may continue the text or restate it. */
   #restated: string | undefined
   /** A value after the complete one. */
   #again = ""
@@ -78,7 +78,7 @@ export class CallArguments {
     return this.#append(this.isBlank ? piece.trimStart() : piece, isRestated)
   }
 
-  /** Takes the whole arguments, and returns what the client lacks; undefined where it has others. */
+  /** Takes the whole arguments, and returns what the client lacks; undefined if it has different ones. */
   takeWhole(whole: string): string | undefined {
     if (this.isBlank) return this.take(whole)
     if (/^\s*(\{\s*\}\s*)?$/.test(whole)) return ""
@@ -143,7 +143,7 @@ export class CallArguments {
     return end
   }
 
-  /** Puts a text in place of the present one, of which it repeats what was shown. */
+  /** Replaces the text by one that begins with what the client has. */
   #replace(text: string): string | undefined {
     this.#restated = undefined
     this.#scanner = new JsonScanner()
