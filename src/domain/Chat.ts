@@ -145,7 +145,8 @@ export interface ChatRequest {
   readonly responseFormat?: ResponseFormat | undefined
   readonly temperature?: number | undefined
   readonly topP?: number | undefined
-  readonly seed?: number | undefined
+  /** An integer of up to 64 bits; a bigint if the client wrote more digits than a number keeps. */
+  readonly seed?: number | bigint | undefined
   readonly frequencyPenalty?: number | undefined
   readonly presencePenalty?: number | undefined
 }

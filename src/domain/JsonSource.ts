@@ -43,6 +43,12 @@ const exactAt = (value: object, name: string | number, source: JsonSource): unkn
   return text === undefined ? Reflect.get(value, name) : new RawJson(text)
 }
 
+/** The text of a number that JavaScript writes in another way; undefined for any other member. */
+export const exactNumber = (value: object, name: string): string | undefined => {
+  const source = sourceOf(value)
+  return source && numberText(value, name, source)
+}
+
 /** The members of an object in order, numbers as their texts; undefined for a plain object. */
 export const exactMembers = (value: object): ReadonlyArray<readonly [string, unknown]> | undefined => {
   const source = sourceOf(value)

@@ -112,8 +112,8 @@ const readTool = (tool: unknown, index: number): Result<Tool> => {
   return isRefusal(mark) ? mark : { ...read, ...mark }
 }
 
-/** The first tool of each name, as in Responses: vendors refuse two of one name. */
-const firstOfEach = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => {
+/** The first tool of each name: vendors refuse two of one name, and a call could not tell them apart. */
+export const firstOfEach = (tools: ReadonlyArray<Tool>): ReadonlyArray<Tool> => {
   const names = new Set<string>()
   for (const tool of tools) names.add(tool.function.name)
   return names.size === tools.length ? tools : tools.filter((tool) => names.delete(tool.function.name))

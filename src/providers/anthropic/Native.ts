@@ -77,8 +77,18 @@ const keepTool = (tool: Fields, { options, request }: Call): ReadonlyArray<Field
   return [{ ...tool, max_uses: Math.min(asCount(tool.max_uses) || maxWebSearches, maxWebSearches) }]
 }
 
+/** The host refuses two tools of one name, and a call could not tell them apart. */
+const firstOfEach = (tools: ReadonlyArray<Fields>): ReadonlyArray<Fields> => {
+  const names = new Set<unknown>()
+  return tools.filter(({ name }) => {
+    const isNew = name === undefined || !names.has(name)
+    names.add(name)
+    return isNew
+  })
+}
+
 const toolFields = ({ tool_choice, tools }: Body, call: Call): Fields => {
-  const all = asRecords(tools).flatMap((tool) => keepTool(tool, call))
+  const all = firstOfEach(asRecords(tools).flatMap((tool) => keepTool(tool, call)))
   const search = all.find((tool) => !isClientTool(tool))
   const kept = all.filter((tool) => tool === search || isClientTool(tool))
   if (kept.length === 0) return {}

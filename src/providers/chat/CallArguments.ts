@@ -1,6 +1,5 @@
-import { isDeepStrictEqual } from "node:util"
-import { parseJson } from "../client/Json.ts"
 import { isBlank, JsonScanner } from "./JsonScanner.ts"
+import { isSameValue } from "./SameJson.ts"
 
 const backslash = 0x5c
 const quote = 0x22
@@ -26,15 +25,9 @@ const endOfRestated = (text: string, again: string): number | undefined => {
   return at
 }
 
-/** Parsed numbers of more digits may be equal where their texts are not. */
-const hasLongNumber = (text: string): boolean => /\d{16}/.test(text)
-
 const isSameJson = (text: string, again: string): boolean => {
   const end = endOfRestated(text, again)
-  if (end !== undefined && again.slice(end).trim() === "") return true
-  if (hasLongNumber(text) || hasLongNumber(again)) return false
-  const value = parseJson(text)
-  return value !== undefined && isDeepStrictEqual(value, parseJson(again))
+  return (end !== undefined && again.slice(end).trim() === "") || isSameValue(text, again)
 }
 
 /** Whether a host sends all of the arguments so far with every piece. */
@@ -125,7 +118,9 @@ export class CallArguments {
       this.#text += piece
       return ""
     }
-    const restatedEnd = state === "invalid" && wasOpen ? endOfRestated(this.#text, piece) : undefined
+    // An object that ends before its piece does may have ended in a string of the restated one.
+    const isOver = state === "invalid" || (state === "complete" && piece.slice(end).trim() !== "")
+    const restatedEnd = isOver && wasOpen ? endOfRestated(this.#text, piece) : undefined
     if (restatedEnd === undefined) return this.#keep(piece, end)
     this.#habit.restates = true
     return this.#replace(this.#text + piece.slice(restatedEnd))
@@ -166,7 +161,8 @@ export class CallArguments {
       return ""
     }
     this.#restated = undefined
-    if (state !== "invalid") return this.#keep(piece, end)
+    const isOver = state === "invalid" || (isRestated && piece.slice(end).trim() !== "")
+    if (!isOver) return this.#keep(piece, end)
     if (!isRestated) return this.#keep(piece, piece.length)
     this.#habit.restates = true
     return this.#replace(piece)

@@ -1,6 +1,9 @@
 import { isFitting, replaceId } from "./ToolNames.ts"
 import type { NameRule } from "./WireRules.ts"
 
+/** Stands for the result of a call that the client never answered, which hosts refuse. */
+export const noResult = "The call was interrupted and has no result."
+
 export interface SentCall<Place> {
   readonly id: string
   /** Where its result stands; undefined: nothing has answered it. */
@@ -22,36 +25,28 @@ export class CallIds<Place> {
   readonly #attempts = new Map<string, number>()
   readonly #calls = new Map<string, Calls<Place>>()
   #turn = 0
-  #unanswered = 0
 
   constructor(rule: NameRule) {
     this.#rule = rule
   }
 
-  /** Whether calls of the current turn wait for their results. */
-  get isWaiting(): boolean {
-    return this.#unanswered > 0
-  }
-
   /** The calls that follow are another turn's. */
   beginTurn(): void {
     this.#turn += 1
-    this.#unanswered = 0
   }
 
-  /** The id to send with a call; no two have the same. */
-  call(id: string): string {
+  /** A call with the id to send; no two have the same. */
+  call(id: string): SentCall<Place> {
     let attempt = this.#attempts.get(id) ?? 0
     let own = attempt === 0 && isFitting(id, this.#rule) ? id : replaceId(id, this.#rule, attempt)
     while (this.#taken.has(own)) own = replaceId(id, this.#rule, ++attempt)
     if (attempt > 0) this.#attempts.set(id, attempt)
     this.#taken.add(own)
-    const sent = { id: own, result: undefined }
+    const sent: SentCall<Place> = { id: own, result: undefined }
     const before = this.#calls.get(id)
     if (before?.turn === this.#turn) before.sent.push(sent)
     else this.#calls.set(id, { turn: this.#turn, sent: [sent], answered: 0 })
-    this.#unanswered += 1
-    return own
+    return sent
   }
 
   /** The call that a result answers: the first that has none, else the last; the caller sets its `result`. Undefined: there is no such call. */
@@ -59,9 +54,7 @@ export class CallIds<Place> {
     const calls = this.#calls.get(id)
     if (calls === undefined) return undefined
     while (calls.sent[calls.answered]?.result !== undefined) calls.answered += 1
-    const waiting = calls.sent[calls.answered]
-    if (waiting !== undefined && calls.turn === this.#turn) this.#unanswered -= 1
-    return waiting ?? calls.sent.at(-1)
+    return calls.sent[calls.answered] ?? calls.sent.at(-1)
   }
 
   /** For a result without a call here. */

@@ -8,7 +8,7 @@ import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../c
 import { collectSources, type Sources } from "../chat/Sources.ts"
 import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
 import { hasFailedStatus } from "../client/Classification.ts"
-import { asCount, asFields, asList, asRecords, asText, type Fields } from "../client/Json.ts"
+import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
 
@@ -101,22 +101,29 @@ export const unexplainedUsage = (usage: unknown, call: Call): Unread | undefined
 
 const Texts = lenient(Schema.String, textOf)
 
-/** Reasoning under the names that hosts have for it, or among the parts of the content; once, where they repeat it. */
-export const reasoningOf = ({ content, reasoning, reasoning_content, reasoning_details }: Fields): string =>
-  textOf(reasoning_content) ||
-  textOf(reasoning) ||
-  (reasoning_details === undefined ? "" : textOf(reasoning_details)) ||
-  (typeof content === "string"
-    ? ""
-    : asRecords(content)
-        .map(({ thinking }) => textOf(thinking))
-        .join(""))
+/** Under the names of most hosts. */
+export const namedReasoningOf = ({ reasoning, reasoning_content }: Fields): string =>
+  textOf(reasoning_content) || textOf(reasoning)
 
-/** Calls, or the one call in the convention's first form. */
-export const callsIn = ({ function_call, tool_calls }: Fields): ReadonlyArray<unknown> =>
-  Predicate.isRecord(function_call) && asList(tool_calls).length === 0
-    ? [{ function: function_call }]
-    : asList(tool_calls)
+/** OpenRouter's list: texts, summaries of them, and what cannot be read. */
+const detailsOf = (details: unknown): string =>
+  Array.isArray(details)
+    ? details.map((detail) => textOf(asFields(detail).text) || textOf(asFields(detail).summary)).join("")
+    : ""
+
+const thoughtsIn = (content: unknown): string =>
+  Array.isArray(content) ? content.map((part) => textOf(asFields(part).thinking)).join("") : ""
+
+/** Reasoning under any of its names, or among the parts of the content; once, where hosts repeat it. `isNamed`: it came under a usual name before. */
+export const reasoningOf = (given: Fields, isNamed = false): string =>
+  namedReasoningOf(given) || (isNamed ? "" : detailsOf(given.reasoning_details)) || thoughtsIn(given.content)
+
+/** Calls, or the one call in the convention's first form, which some hosts leave empty. */
+export const callsIn = ({ function_call: first, tool_calls }: Fields): ReadonlyArray<unknown> => {
+  const calls = asList(tool_calls)
+  if (calls.length > 0 || !Predicate.isRecord(first)) return calls
+  return Boolean(first.name) || Boolean(first.arguments) ? [{ function: first }] : calls
+}
 
 const Message = Schema.Struct({
   content: Schema.Unknown,

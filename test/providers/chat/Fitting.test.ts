@@ -1,6 +1,7 @@
 import type { ChatRequest, Message, ToolCall } from "../../../src/domain/Chat.ts"
 import { options as anthropicOptions } from "../../../src/providers/anthropic/Options.ts"
 import { rulesOf as anthropicRules } from "../../../src/providers/anthropic/Rules.ts"
+import { noResult } from "../../../src/providers/chat/CallIds.ts"
 import { fitRequest } from "../../../src/providers/chat/Fitting.ts"
 import type { WireRules } from "../../../src/providers/chat/WireRules.ts"
 import { options as chatOptions } from "../../../src/providers/openai-chat/Options.ts"
@@ -119,6 +120,7 @@ describe.each(wireRules)("a request to %s", (_, rules) => {
       [0, "2"],
       [1, "3"],
       [2, "5"],
+      [3, noResult],
       [4, "6"]
     ])
   })
@@ -126,8 +128,25 @@ describe.each(wireRules)("a request to %s", (_, rules) => {
   it("has calls and results side by side, whatever stood between them", () => {
     const messages = fit(rules, user("?"), calling(called("a"), called("b")), result("b"), user("!"), result("a"))
     assert.deepStrictEqual(messages.slice(2), [result("b"), result("a"), user("!")])
-    const open = [user("?"), calling(called("a"), called("b")), result("b"), user("!")]
-    assert.deepStrictEqual(fit(rules, ...open), open)
+  })
+
+  it("has a result for each call, which says so where the client has none", () => {
+    const both = [user("?"), calling(called("a"), called("b"))]
+    const [one, two] = [result("a", noResult), result("b", noResult)]
+    assert.deepStrictEqual(fit(rules, ...both), [...both, one, two])
+    assert.deepStrictEqual(fit(rules, ...both, result("b"), user("!")), [...both, result("b"), one, user("!")])
+    const long = [user("!"), assistant("Stopped."), user("Go on")]
+    assert.deepStrictEqual(fit(rules, ...both, ...long), [...both, one, two, ...long])
+  })
+
+  it("has results that came turns later directly behind their calls", () => {
+    const both = [user("?"), calling(called("a"), called("b"))]
+    const after = [user("!"), assistant("Wait."), user("Go on")]
+    const given = [...both, result("b"), ...after.slice(0, 2), result("a"), ...after.slice(2)]
+    assert.deepStrictEqual(fit(rules, ...given), [...both, result("b"), result("a"), ...after])
+    const split = [user("?"), calling(called("a")), calling(called("b")), result("a"), result("b")]
+    const [question, first, second, ...results] = split
+    assert.deepStrictEqual<unknown>(fit(rules, ...split), [question, first, results[0], second, results[1]])
   })
 
   it("has no blank turns of the assistant, and no blank text beside calls", () => {
@@ -294,7 +313,7 @@ describe("the ends of a conversation", () => {
       user("Continue.")
     ])
     const open = [user("a"), calling(called("a"))]
-    assert.deepStrictEqual(fit(rules, ...open), open)
+    assert.deepStrictEqual(fit(rules, ...open), [...open, result("a", noResult)])
   })
 
   it("are the client's for models that go on with the assistant's words", () => {
