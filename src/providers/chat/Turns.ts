@@ -22,7 +22,7 @@ const isBlankContent = (content: string | ReadonlyArray<Part> | null): boolean =
 const hasCalls = ({ tool_calls }: Assistant): boolean => tool_calls !== undefined && tool_calls.length > 0
 
 /** Up to each mark one text: the next turn's mark stands elsewhere, and a host's cache wants the same texts there. */
-const joinToMarks = (parts: ReadonlyArray<TextPart>, role: WithTexts["role"]): ReadonlyArray<TextPart> => {
+const joinToMarks = (parts: ReadonlyArray<TextPart>, role: WithTexts["role"]): string | ReadonlyArray<TextPart> => {
   const joined: Array<TextPart> = []
   let open: Array<TextPart> = []
   for (const [at, part] of parts.entries()) {
@@ -32,7 +32,7 @@ const joinToMarks = (parts: ReadonlyArray<TextPart>, role: WithTexts["role"]): R
     if (text !== "") joined.push({ ...part, text })
     open = []
   }
-  return joined
+  return joined.length === 0 ? "" : joined
 }
 
 const isMarked = ({ cache_control }: TextPart): boolean => cache_control !== undefined
