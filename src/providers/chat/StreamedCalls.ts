@@ -24,6 +24,11 @@ export class StreamedCall {
     return this.#given?.isComplete === true
   }
 
+  /** Whether its arguments began and are not complete. */
+  get isCutShort(): boolean {
+    return this.#given?.isOpen === true
+  }
+
   /** Whether a text is the same JSON as its complete arguments. */
   repeats(text: string): boolean {
     return this.#given?.equals(text) === true
@@ -58,6 +63,11 @@ export class StreamedCalls {
 
   get hasAny(): boolean {
     return this.count > 0
+  }
+
+  /** What the calls say of the end of an answer. */
+  get ended() {
+    return { hasCalls: this.hasAny, isCutShort: this.#calls.some((call) => call.isCutShort) }
   }
 
   /** `isText`: its arguments are no JSON. */

@@ -49,6 +49,10 @@ const makeNames = (tools: ReadonlyArray<Tool>) => {
 const goesOn = ({ call }: Call, { text }: Fragment): boolean =>
   !call.isEmpty && !call.isComplete && !isBlank(text) && !beginsObject(text)
 
+/** Whether arguments without a name may be of a call, whatever id and index they have: some hosts give each piece new ones. */
+const canTake = (found: Call | undefined, { text }: Fragment): found is Call =>
+  found !== undefined && !isBlank(text) && !found.call.isComplete && (found.call.isEmpty || !beginsObject(text))
+
 /**
  * Hosts count calls from 0, repeat one index, or send none: a name with a new id or a new index opens a call. Pieces under
  * an index that no call has belong to the open call.
@@ -92,7 +96,8 @@ export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>)
       const isNext = isNamed && indexed === undefined && fragment.index !== undefined && known.index !== undefined
       return isNext && !goesOn(known, fragment) ? undefined : known
     }
-    if (!isNamed || indexed === undefined) return indexed
+    if (!isNamed) return indexed ?? (canTake(last, fragment) ? last : undefined)
+    if (indexed === undefined) return undefined
     const isLate = indexed.hostId === undefined && isOf(indexed, fragment)
     return isLate || (indexed.name === fragment.name && goesOn(indexed, fragment)) ? indexed : undefined
   }
@@ -172,5 +177,5 @@ export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>)
     return announceWhole(out) ?? calls.close(out)
   }
 
-  return { take, close, hasAny: () => calls.hasAny }
+  return { take, close, ended: () => calls.ended }
 }

@@ -107,7 +107,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       if (broken !== undefined) return broken
       const { finish, unread } = readEnd(reasons, reason)
       pushUnread(out, unread, unexplainedUsage(counts, call))
-      return pushEnd(out, finishOf(finish, calls?.hasAny() === true, isRefusal), usage, { stopSequence })
+      return pushEnd(out, finishOf(finish, { hasCalls: false, ...calls?.ended(), isRefusal }), usage, { stopSequence })
     },
     begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
     usage: () => usage
