@@ -37,7 +37,7 @@ export const makeDecoder = ({
   const calls = new StreamedCalls()
   const blocks = new Map<unknown, CallBlock>()
   const sources = new Sources(native !== undefined)
-  /** Of the present text block; they support all of it. */
+  /** The citations of the present text block; they support all of it. */
   let citations: ReadonlyArray<unknown> = []
   let blockStart = 0
   let length = 0

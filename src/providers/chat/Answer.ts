@@ -97,7 +97,7 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
   })
 }
 
-/** What few answers have. */
+/** Fields that few answers have. */
 const withDetails = ({
   citations = [],
   isUnbilled = false,

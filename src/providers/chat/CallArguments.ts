@@ -1,11 +1,10 @@
-import { isDeepStrictEqual } from "node:util"
-import { parseJson } from "../client/Json.ts"
 import { isBlank, JsonScanner } from "./JsonScanner.ts"
+import { isSameValue } from "./SameJson.ts"
 
 const backslash = 0x5c
 const quote = 0x22
 
-/** Where `again` goes on after all of `text`, white space between tokens aside; undefined where it begins otherwise. */
+/** The index at which `again` continues after all of `text`, ignoring white space between tokens; undefined if it begins otherwise. */
 const endOfRestated = (text: string, again: string): number | undefined => {
   if (again.startsWith(text)) return text.length
   let at = 0
@@ -26,15 +25,9 @@ const endOfRestated = (text: string, again: string): number | undefined => {
   return at
 }
 
-/** Parsed numbers of more digits may be equal where their texts are not. */
-const hasLongNumber = (text: string): boolean => /\d{16}/.test(text)
-
 const isSameJson = (text: string, again: string): boolean => {
   const end = endOfRestated(text, again)
-  if (end !== undefined && again.slice(end).trim() === "") return true
-  if (hasLongNumber(text) || hasLongNumber(again)) return false
-  const value = parseJson(text)
-  return value !== undefined && isDeepStrictEqual(value, parseJson(again))
+  return (end !== undefined && again.slice(end).trim() === "") || isSameValue(text, again)
 }
 
 /** What hosts send in place of arguments, or after them. */
@@ -59,7 +52,7 @@ export class CallArguments {
   #text = ""
   /** How much of the text the client has. */
   #shown = 0
-  /** The last piece, where it may go on with the text or restate it. */
+  /** The last piece, if it may continue the text or restate it. */
   #restated: string | undefined
   /** A value after the complete one. */
   #again = ""
@@ -98,7 +91,7 @@ export class CallArguments {
     return this.#append(this.isBlank ? piece.trimStart() : piece, isRestated)
   }
 
-  /** Takes the whole arguments, and returns what the client lacks; undefined where it has others. */
+  /** Takes the whole arguments, and returns what the client lacks; undefined if it has different ones. */
   takeWhole(whole: string): string | undefined {
     if (this.isBlank) return this.take(whole)
     if (isNothing(whole)) return ""
@@ -140,7 +133,9 @@ export class CallArguments {
       this.#text += piece
       return ""
     }
-    const restatedEnd = state === "invalid" && wasOpen ? endOfRestated(this.#text, piece) : undefined
+    // An object that ends before its piece does may have ended in a string of the restated one.
+    const isOver = state === "invalid" || (state === "complete" && piece.slice(end).trim() !== "")
+    const restatedEnd = isOver && wasOpen ? endOfRestated(this.#text, piece) : undefined
     if (restatedEnd === undefined) return this.#keep(piece, end)
     this.#habit.restates = true
     return this.#replace(this.#text + piece.slice(restatedEnd))
@@ -164,7 +159,7 @@ export class CallArguments {
     return end
   }
 
-  /** Puts a text in place of the present one, of which it repeats what was shown. */
+  /** Replaces the text by one that begins with what the client has. */
   #replace(text: string): string | undefined {
     this.#restated = undefined
     this.#scanner = new JsonScanner()
@@ -182,7 +177,8 @@ export class CallArguments {
       return ""
     }
     this.#restated = undefined
-    if (state !== "invalid") return this.#keep(piece, end)
+    const isOver = state === "invalid" || (isRestated && piece.slice(end).trim() !== "")
+    if (!isOver) return this.#keep(piece, end)
     if (!isRestated) return this.#keep(piece, piece.length)
     this.#habit.restates = true
     return this.#replace(piece)

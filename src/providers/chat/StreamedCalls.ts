@@ -44,7 +44,7 @@ export class StreamedCall {
     return this.#given.takeWhole(text)
   }
 
-  /** What is left of the arguments: an empty object where there are none. */
+  /** The rest of the arguments: an empty object if there are none. */
   end(): string | undefined {
     if (this.#isEnded) return ""
     this.#isEnded = true
@@ -52,7 +52,7 @@ export class StreamedCall {
   }
 }
 
-/** What they return breaks the protocol. */
+/** The calls of one stream. A returned text says how the host broke the protocol. */
 export class StreamedCalls {
   readonly #calls: Array<StreamedCall> = []
   readonly #habit: Habit = { restates: false }

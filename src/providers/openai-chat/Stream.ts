@@ -16,6 +16,7 @@ import {
   decodeUsage,
   hasLists,
   knownParts,
+  namedReasoningOf,
   reasoningOf,
   stopOf,
   takeLists,
@@ -58,6 +59,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   let counts: Fields | undefined
   let usage: Usage | undefined
   let hasText = false
+  /** Some hosts restate it in their details at the end. */
+  let hasNamedReasoning = false
   let isRefusal = false
 
   const count = (given: unknown): Usage | undefined => {
@@ -69,7 +72,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   }
 
   const takeDelta = (delta: Fields, out: Array<ChatEvent>): StreamOutcome => {
-    const reasoning = reasoningOf(delta)
+    const reasoning = reasoningOf(delta, hasNamedReasoning)
+    hasNamedReasoning ||= reasoning !== "" && namedReasoningOf(delta) !== ""
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
     if (Array.isArray(delta.content)) unreadBlocks.take(delta.content, knownParts, out)
     const text = textOf(delta.content)
