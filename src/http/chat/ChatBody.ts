@@ -4,7 +4,7 @@ import type { InvalidRequest } from "../../domain/Failure.ts"
 import { countValues } from "../../domain/Json.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { bodyLimits } from "../body/BodyReader.ts"
-import { isAbsent, isObject } from "../body/Guards.ts"
+import { isAbsent, isArray, isObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import { problem, reader, readWith } from "../schema/Decoding.ts"
 import { readMessages } from "./ChatMessages.ts"
@@ -90,8 +90,10 @@ const decodeItems = reader(ItemsBody, (body, json) => {
   return toEither(isRefusal(messages) ? messages : readRequest({ ...body, messages }))
 })
 
+const isEmpty = (given: unknown): boolean => isAbsent(given) || (isArray(given) && given.length === 0)
+
 export const decodeChatBody = (json: unknown): Either.Either<ChatRequest, InvalidRequest> =>
-  isObject(json) && isAbsent(json.messages) && !isAbsent(json.input)
+  isObject(json) && isEmpty(json.messages) && !isEmpty(json.input)
     ? decodeItems(toChatFields(json))
     : decodeBody(json)
 

@@ -3,6 +3,7 @@ import type { ChatEvent } from "../../domain/Chat.ts"
 import {
   argumentsText,
   askedStop,
+  cutCalls,
   encodeArguments,
   finishOf,
   pushEnd,
@@ -38,7 +39,7 @@ export const makeDecoder = ({
   const blocks = new Map<unknown, CallBlock>()
   const sources = new Sources(native !== undefined)
   /** Of the present text block; they support all of it. */
-  let citations: ReadonlyArray<unknown> = []
+  let citations: Array<unknown> = []
   let blockStart = 0
   let length = 0
   let stopSequence: string | undefined
@@ -58,7 +59,7 @@ export const makeDecoder = ({
     }
     if (block.type === "text") {
       blockStart = length
-      citations = asList(block.citations)
+      citations = [...asList(block.citations)]
     }
     if (block.type !== "tool_use") return takeDelta({ ...block, type: `${String(block.type)}_delta` }, undefined, out)
     const name = asText(block.name)
@@ -76,7 +77,7 @@ export const makeDecoder = ({
     if (delta.type === "text_delta" && text !== "") {
       length += text.length
       out.push({ type: "content", text })
-    } else if (delta.type === "citations_delta") citations = [...citations, delta.citation]
+    } else if (delta.type === "citations_delta") citations.push(delta.citation)
     else if (delta.type === "thinking_delta" && thinking !== "") out.push({ type: "reasoning", text: thinking })
     else if (delta.type === "input_json_delta" && block !== undefined) {
       const piece = argumentsText(delta.partial_json)
@@ -130,10 +131,10 @@ export const makeDecoder = ({
       if (broken !== undefined) return broken
     }
     const { finish, unread } = readEnd(reasons, reason)
-    pushUnread(out, unread)
+    pushUnread(out, unread, cutCalls(finish, calls.isCut))
     const usage = decodeUsage(counts)
     const isUnbilled = reason === "refusal" && !hasContent && isUnbilledRefusal(details, usage, options)
-    return pushEnd(out, finishOf(finish, calls.hasAny), usage, { isUnbilled, stopSequence })
+    return pushEnd(out, finishOf(finish, { hasCalls: calls.hasAny, isCut: calls.isCut }), usage, { isUnbilled, stopSequence })
   }
 
   return {

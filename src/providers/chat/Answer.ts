@@ -3,14 +3,28 @@ import type { ChatAnswer, ChatEvent, Citation, FinishReason, ToolCall, Unread, U
 import { stringify } from "../../domain/JsonSource.ts"
 import { sanitizeUsage } from "../../domain/Pricing.ts"
 import { parseJsonExact } from "../client/Json.ts"
-import { singleValue, twoValues } from "./CallArguments.ts"
+import { isCut, singleValue, twoValues } from "./CallArguments.ts"
 
 /** Parts never exceed their whole; undefined without counts. */
 export const usageOf = (usage: Usage): Usage | undefined =>
   usage.prompt + usage.completion + (usage.webSearches ?? 0) === 0 ? undefined : sanitizeUsage(usage)
 
-export const finishOf = (reason: FinishReason | undefined, hasCalls: boolean, isRefusal = false): FinishReason =>
-  reason ?? (hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop")
+interface Made {
+  readonly hasCalls: boolean
+  /** The arguments of a call end in the middle. */
+  readonly isCut?: boolean
+  readonly isRefusal?: boolean
+}
+
+/** An answer that its host calls complete is not, where a call is cut: clients would run it. */
+export const finishOf = (
+  reason: FinishReason | undefined,
+  { hasCalls, isCut = false, isRefusal = false }: Made
+): FinishReason => reason ?? (isCut ? "length" : hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop")
+
+/** The note of such an answer. */
+export const cutCalls = (reason: FinishReason | undefined, isCut: boolean): Unread | undefined =>
+  isCut && reason === undefined ? { part: "stop_reason", detail: "complete, with a call that is cut" } : undefined
 
 export const unreadableArguments = "a tool call whose arguments are no JSON object"
 
@@ -29,7 +43,7 @@ export const argumentsText = (given: unknown): string | undefined =>
 /** An answer's parts as a host gives them: empty texts are absent ones. */
 interface AnswerParts {
   readonly text: string
-  /** Shown where there is no text. */
+  /** Follows the text, which repeats it at some hosts. */
   readonly refusal?: string
   readonly reasoning: string
   readonly calls: ReadonlyArray<AnswerCall>
@@ -49,6 +63,8 @@ interface AnswerCall {
   readonly isText?: boolean | undefined
 }
 
+const isCutCall = ({ arguments: given = "", isText = false }: AnswerCall): boolean => !isText && isCut(given)
+
 /** Left: what breaks the protocol. */
 const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
   const { finish, reasoning, refusal = "", text, usage } = parts
@@ -59,9 +75,10 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
   )
   if (calls.some(({ arguments: given }) => given === undefined)) return Either.left(twoValues)
   const hasCalls = calls.length > 0
-  const content = text || refusal
+  const content = text.endsWith(refusal) ? text : text + refusal
   const { sources } = parts
-  const unread = [...(parts.unread ?? []), ...(sources?.unread ?? [])]
+  const made = { hasCalls, isCut: finish === undefined && calls.some(isCutCall), isRefusal: refusal !== "" }
+  const unread = [...(parts.unread ?? []), ...(sources?.unread ?? []), cutCalls(finish, made.isCut)]
   const ids = new Set<string>()
   const claimId = (given: string) => {
     const id = given === "" || ids.has(given) ? newId() : given
@@ -74,7 +91,7 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
     toolCalls: calls.map(({ arguments: given, id, name }) => {
       return { id: claimId(id), type: "function", function: { name, arguments: given || "{}" } }
     }),
-    finish: finishOf(finish, hasCalls, text === "" && refusal !== ""),
+    finish: finishOf(finish, made),
     ...withDetails({ ...parts, ...sources, unread: unread.filter((part) => part !== undefined) }),
     usage
   })

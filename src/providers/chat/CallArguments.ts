@@ -66,6 +66,11 @@ export class CallArguments {
     return this.#text === ""
   }
 
+  /** Whether an object or array has begun and not ended. */
+  get isOpen(): boolean {
+    return this.#scanner.state === "open"
+  }
+
   /** False for an empty object, which may stand for arguments that come later. */
   get isComplete(): boolean {
     return this.#scanner.state === "complete" && !this.#scanner.isEmpty
@@ -206,6 +211,13 @@ export class CallArguments {
 }
 
 export const twoValues = "a tool call with two different arguments"
+
+/** Whether whole arguments end in the middle of an object or array. */
+export const isCut = (text: string): boolean => {
+  const scanner = new JsonScanner()
+  scanner.take(text)
+  return scanner.state === "open"
+}
 
 /** Whole arguments as one value, however often they are restated; undefined for two different ones. */
 export const singleValue = (text: string): string | undefined => {

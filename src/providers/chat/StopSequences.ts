@@ -93,11 +93,13 @@ export const cutAnswer = (answer: ChatAnswer, stops: ReadonlyArray<string>): Cha
   return { ...answer, content, toolCalls: [], finish: "stop", stopSequence: cut.met, ...(citations && { citations }) }
 }
 
-/** Ends the stream where the gateway can count the usage, else reads on for it. */
+/** Ends the stream where the gateway can count the usage, else reads on for it, and for sources. */
 export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable: () => boolean): ChatPull => {
   if (stops.length === 0) return pull
   const cut = new Cut(stops)
   let length = 0
+  /** Calls that began before the cut are completed. */
+  let hasCalls = false
   /** Of text that is held back. */
   let citations: Array<Citation> = []
   const push = (text: string, out: Array<ChatEvent>) => {
@@ -108,14 +110,21 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
     citations = []
   }
 
+  const takeAfterwards = (event: ChatEvent, out: Array<ChatEvent>) => {
+    if (event.type === "usage" || event.type === "unread") out.push(event)
+    else if (event.type === "citation") {
+      for (const citation of cutCitations([event.citation], length)) out.push({ type: "citation", citation })
+    } else if (hasCalls && (event.type === "tool_call" || event.type === "finish")) out.push(event)
+  }
+
   const take = (event: ChatEvent, out: Array<ChatEvent>) => {
-    if (cut.over) {
-      if (event.type === "usage" || event.type === "unread") out.push(event)
-    } else if (event.type === "content" && event.text !== "") {
+    if (cut.over) takeAfterwards(event, out)
+    else if (event.type === "content" && event.text !== "") {
       push(cut.take(event.text), out)
-      if (cut.over) out.push({ type: "finish", reason: "stop", stopSequence: cut.met })
+      if (cut.over && !hasCalls) out.push({ type: "finish", reason: "stop", stopSequence: cut.met })
     } else if (event.type === "citation" && cut.holds) citations.push(event.citation)
     else {
+      hasCalls ||= event.type === "tool_call"
       if (event.type === "tool_call" || event.type === "finish") push(cut.rest(), out)
       out.push(event)
     }
@@ -132,7 +141,7 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
     onSuccess: step
   })
   const next: ChatPull = Effect.suspend(() => {
-    if (!cut.over) return Effect.flatMap(pull, step)
+    if (!cut.over || hasCalls) return Effect.flatMap(pull, step)
     return countable() ? Effect.fail(Option.none()) : afterwards
   })
   return next

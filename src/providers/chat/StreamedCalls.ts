@@ -24,6 +24,11 @@ export class StreamedCall {
     return this.#given?.isComplete === true
   }
 
+  /** Whether its arguments have begun and not ended. */
+  get isCut(): boolean {
+    return this.#given?.isOpen === true
+  }
+
   /** Whether a text is the same JSON as its complete arguments. */
   repeats(text: string): boolean {
     return this.#given?.equals(text) === true
@@ -58,6 +63,11 @@ export class StreamedCalls {
 
   get hasAny(): boolean {
     return this.count > 0
+  }
+
+  /** Whether the arguments of any call have begun and not ended. */
+  get isCut(): boolean {
+    return this.#calls.some((call) => call.isCut)
   }
 
   /** `isText`: its arguments are no JSON. */

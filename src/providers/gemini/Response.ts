@@ -179,7 +179,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
       grounding.push(out)
       const { finish, unread } = readEnd(reasons, reason)
       pushUnread(out, unread, unexplainedUsage(meta))
-      return pushEnd(out, finishOf(finish, ids.size > 0), usage())
+      return pushEnd(out, finishOf(finish, { hasCalls: ids.size > 0 }), usage())
     },
     begins: ({ candidates }) => Predicate.isRecord(asList(candidates)[0]),
     usage

@@ -172,5 +172,5 @@ export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>)
     return announceWhole(out) ?? calls.close(out)
   }
 
-  return { take, close, hasAny: () => calls.hasAny }
+  return { take, close, hasAny: () => calls.hasAny, isCut: () => calls.isCut }
 }

@@ -1,11 +1,11 @@
 import { Predicate } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import { finishOf, pushEnd, pushUnread, pushUsage } from "../chat/Answer.ts"
+import { cutCalls, finishOf, pushEnd, pushUnread, pushUsage } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatFormat.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
 import { Sources } from "../chat/Sources.ts"
-import { asFields, asList, asText, type Fields } from "../client/Json.ts"
+import { asFields, asList, type Fields } from "../client/Json.ts"
 import { withStatedCost } from "../client/StatedCost.ts"
 import { makeCallDecoder } from "./Calls.ts"
 import { reasons } from "./EndReasons.ts"
@@ -15,6 +15,7 @@ import {
   callsIn,
   decodeUsage,
   hasLists,
+  mergeLists,
   knownParts,
   reasoningOf,
   stopOf,
@@ -43,13 +44,12 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   let calls: ReturnType<typeof makeCallDecoder> | undefined
   const sources = new Sources()
   const unreadBlocks = new UnreadBlocks()
-  /** The last chunk with a list of sources, which some hosts repeat in every chunk. */
+  /** The last list of sources of each name: some hosts repeat them in every chunk. */
   let listed: Fields | undefined
   let stopSequence: string | undefined
-  let reason: string | undefined
+  let reason: unknown
   let counts: Fields | undefined
   let usage: Usage | undefined
-  let hasText = false
   let isRefusal = false
 
   const count = (given: unknown): Usage | undefined => {
@@ -65,13 +65,12 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
     if (Array.isArray(delta.content)) unreadBlocks.take(delta.content, knownParts, out)
     const text = textOf(delta.content)
-    const refusal = hasText ? "" : textOf(delta.refusal)
-    if (text !== "") {
-      hasText = true
-      out.push({ type: "content", text })
-    } else if (refusal !== "") {
+    const refusal = textOf(delta.refusal)
+    if (text !== "") out.push({ type: "content", text })
+    if (refusal !== "") {
       isRefusal = true
-      out.push({ type: "content", text: refusal })
+      // Some hosts give it as content as well.
+      if (refusal !== text) out.push({ type: "content", text: refusal })
     }
     if (delta.annotations !== undefined) sources.takeAnnotations(delta.annotations, 0, out)
     for (const fragment of callsIn(delta)) {
@@ -87,12 +86,12 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       const choice = asFields(asList(chunk.choices)[0])
       const counted = count(choice.usage) ?? count(chunk.usage)
       usage = keepStated(withStatedCost(counted, chunk, call.options), usage)
-      const finished = asText(choice.finish_reason)
+      const finished = choice.finish_reason ?? ""
       const broken = finished === "" ? undefined : breakIn(finished, choice.native_finish_reason)
       if (broken !== undefined) return broken
-      reason = finished || reason
+      if (finished !== "") reason = finished
       if (finished !== "") stopSequence = stopOf(choice, call.request.stop) ?? stopSequence
-      if (hasLists(chunk)) listed = chunk
+      if (hasLists(chunk)) listed = mergeLists(listed, chunk)
       if (counted !== undefined || finished !== "") pushUsage(out, usage, reason === undefined)
       return takeDelta(asFields(choice.delta), out)
     },
@@ -102,8 +101,9 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       const broken = calls?.close(out)
       if (broken !== undefined) return broken
       const { finish, unread } = readEnd(reasons, reason)
-      pushUnread(out, unread, unexplainedUsage(counts, call))
-      return pushEnd(out, finishOf(finish, calls?.hasAny() === true, isRefusal), usage, { stopSequence })
+      const made = { hasCalls: calls?.hasAny() === true, isCut: calls?.isCut() === true, isRefusal }
+      pushUnread(out, unread, cutCalls(finish, made.isCut), unexplainedUsage(counts, call))
+      return pushEnd(out, finishOf(finish, made), usage, { stopSequence })
     },
     begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
     usage: () => usage
