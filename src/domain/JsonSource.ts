@@ -1,4 +1,4 @@
-/** What a parsed object or array loses of its JSON text. */
+/** The parts of a JSON text that a parsed object or array does not hold. */
 export interface JsonSource {
   /** The texts of its numbers that JavaScript writes in another way, by name or position. */
   readonly numbers: ReadonlyMap<string | number, string> | undefined
@@ -41,6 +41,12 @@ export class RawJson {
 const exactAt = (value: object, name: string | number, source: JsonSource): unknown => {
   const text = numberText(value, name, source)
   return text === undefined ? Reflect.get(value, name) : new RawJson(text)
+}
+
+/** The text of a number that JavaScript writes in another way; undefined for any other member. */
+export const exactNumber = (value: object, name: string): string | undefined => {
+  const source = sourceOf(value)
+  return source && numberText(value, name, source)
 }
 
 /** The members of an object in order, numbers as their texts; undefined for a plain object. */
@@ -95,7 +101,7 @@ const withoutNumbers = (source: JsonSource, names: ReadonlyArray<string>): JsonS
 
 /**
  * Gives a changed copy of a parsed value the texts of the numbers that it still holds, and the order of its members.
- * `written`: names of numbers that the copy does not have from the original.
+ * `written`: names of numbers that the copy does not take from the original.
  */
 export const keepSource = <A extends object>(
   original: object | undefined,

@@ -238,8 +238,9 @@ export const refusedBy = (
     .filter(([name]) => !waives.includes(name) && (!isNative || name === "surrogates"))
     .map(([, rule]) => rule)
   const unusual = extra.map((name) => {
-    const rule = demands[name]?.(wire) ?? rulesOn(wire, turnDemands).find(([of]) => of === name)?.[1]
-    if (rule === undefined && !(name in turnDemands)) throw new Error(`no such rule: ${name}`)
+    const known = { ...turnRules, ...turnDemands }
+    const rule = demands[name]?.(wire) ?? rulesOn(wire, known).find(([of]) => of === name)?.[1]
+    if (rule === undefined && !(name in known)) throw new Error(`no such rule: ${name}`)
     return rule === undefined ? [] : [rule]
   })
   return [...usual, ...unusual.flat()].flatMap((rule) => rule(record(body), text))

@@ -2,9 +2,10 @@ import { Effect, type Either, flow, Schema } from "effect"
 import type { ChatRequest } from "../../domain/Chat.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { countValues } from "../../domain/Json.ts"
+import { exactNumber } from "../../domain/JsonSource.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { bodyLimits } from "../body/BodyReader.ts"
-import { isAbsent, isArray, isObject } from "../body/Guards.ts"
+import { isAbsent, isArray, isObject, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import { problem, reader, readWith } from "../schema/Decoding.ts"
 import { readMessages } from "./ChatMessages.ts"
@@ -41,7 +42,14 @@ const stopsOf = ({ stop }: typeof Body.Type): ReadonlyArray<string> => {
 const retentionOf = ({ prompt_cache_retention: retention }: typeof Body.Type) =>
   retention === "in-memory" ? "in_memory" : (retention ?? undefined)
 
-const readRequest = (body: typeof Body.Type): Result<ChatRequest> => {
+/** The digits that the client wrote. */
+const seedOf = ({ seed }: typeof Body.Type, json: JsonObject): number | bigint | undefined => {
+  if (isAbsent(seed)) return undefined
+  const text = exactNumber(json, "seed")
+  return text !== undefined && /^-?\d+$/.test(text) ? BigInt(text) : seed
+}
+
+const readRequest = (body: typeof Body.Type, json: JsonObject): Result<ChatRequest> => {
   const { messages, model, tools: declared = [] } = body
   const choice = readToolChoice(body.tool_choice, declared)
   if (isRefusal(choice)) return choice
@@ -74,7 +82,7 @@ const readRequest = (body: typeof Body.Type): Result<ChatRequest> => {
     promptCacheRetention: retentionOf(body),
     temperature: body.temperature ?? undefined,
     topP: body.top_p ?? undefined,
-    seed: body.seed ?? undefined,
+    seed: seedOf(body, json),
     frequencyPenalty: body.frequency_penalty ?? undefined,
     presencePenalty: body.presence_penalty ?? undefined
   }
@@ -87,7 +95,7 @@ const ItemsBody = Schema.Struct({ ...Body.fields, messages: Schema.Unknown, inpu
 
 const decodeItems = reader(ItemsBody, (body, json) => {
   const messages = readItems(json)
-  return toEither(isRefusal(messages) ? messages : readRequest({ ...body, messages }))
+  return toEither(isRefusal(messages) ? messages : readRequest({ ...body, messages }, json))
 })
 
 const isEmpty = (given: unknown): boolean => isAbsent(given) || (isArray(given) && given.length === 0)

@@ -52,10 +52,13 @@ export const flatNames = { functionOf: flatten }
 const longest = 64
 const hashLength = 8
 
-const shorten = (name: string): string => {
-  const hash = createHash("sha256").update(name).digest("hex").slice(0, hashLength)
+const shorten = (name: string, hashed = name): string => {
+  const hash = createHash("sha256").update(hashed).digest("hex").slice(0, hashLength)
   return `${name.replace(/[^a-zA-Z0-9_-]/g, "_").slice(0, longest - hashLength - 1)}_${hash}`
 }
+
+/** Two tools may have one flat name: `a` with `b__c`, and `a__b` with `c`. */
+const keyOf = (name: string, namespace: string | undefined): string => JSON.stringify([namespace, name])
 
 /** Functions have one flat space of names, each of at most 64 characters. */
 export class ToolNames {
@@ -64,16 +67,21 @@ export class ToolNames {
 
   /** The function's name; undefined: the tool is there already. */
   declare({ definition: { name, type }, namespace }: DeclaredTool): string | undefined {
-    if (!isFilled(name) || this.#functions.has(flatten(name, namespace))) return undefined
-    const functionName = this.functionOf(name, namespace)
-    this.#functions.set(flatten(name, namespace), functionName)
+    if (!isFilled(name)) return undefined
+    const key = keyOf(name, namespace)
+    if (this.#functions.has(key)) return undefined
+    const own = this.functionOf(name, namespace)
+    const functionName = this.#tools.has(own) ? shorten(own, key) : own
+    this.#functions.set(key, functionName)
     this.#tools.set(functionName, { name, namespace, isCustom: type === "custom" })
     return functionName
   }
 
   functionOf(name: string, namespace: string | undefined): string {
+    const known = this.#functions.get(keyOf(name, namespace))
+    if (known !== undefined) return known
     const flat = flatten(name, namespace)
-    return this.#functions.get(flat) ?? (isName(flat) ? flat : shorten(flat))
+    return isName(flat) ? flat : shorten(flat)
   }
 
   clientTool(functionName: string): ClientTool {

@@ -1,4 +1,5 @@
 import type { Message } from "../../domain/Chat.ts"
+import { keepSource } from "../../domain/JsonSource.ts"
 import { isAbsent, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import { flatNames } from "./ClientTools.ts"
@@ -21,15 +22,15 @@ const effortOf = (reasoning: unknown): unknown => {
 export const toChatFields = (json: JsonObject): JsonObject => {
   const { max_output_tokens, reasoning, text } = json
   const [effort, format] = [effortOf(reasoning), formatOf(text)]
-  return {
+  return keepSource(json, {
     ...(isAbsent(max_output_tokens) ? undefined : { max_completion_tokens: max_output_tokens }),
     ...(isAbsent(effort) ? undefined : { reasoning_effort: effort }),
     ...(isAbsent(format) ? undefined : { response_format: format }),
     ...json
-  }
+  })
 }
 
-/** The messages of a body with `input`. No route gets it as it is written. */
+/** The messages of a body with `input`. It is translated for every route. */
 export const readItems = ({ input, instructions }: JsonObject): Result<ReadonlyArray<Message>> => {
   const read = readInput(isString(instructions) ? instructions : undefined, input, flatNames)
   if (isRefusal(read)) return read

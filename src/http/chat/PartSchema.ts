@@ -19,7 +19,7 @@ const noFile = described(Schema.Null, "Not supported: send the picture in `image
 /** A picture as the Messages API has it. */
 export const ImageSource = Schema.Union(
   Schema.Struct({ type: Schema.Literal("base64"), media_type: matching(/^image\/[a-zA-Z0-9.+-]+$/), data: Filled }),
-  Schema.Struct({ type: Schema.Literal("url"), url: Filled })
+  Schema.Struct({ type: Schema.Literal("url"), url: ImageUrl })
 )
 
 /** A picture as clients of each dialect send it; `more` are fields of the part. */

@@ -1,7 +1,7 @@
 import type { ResponseFormat, Tool, ToolChoice } from "../../domain/Chat.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import { isAbsent, isArray, isBoolean, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
-import { maxLevels } from "../chat/ChatTools.ts"
+import { firstOfEach, maxLevels } from "../chat/ChatTools.ts"
 import { wrongAt } from "../chat/ContentParts.ts"
 import { isRefusal, type Result } from "../chat/Result.ts"
 import { cacheControlOf, type NativeShare } from "./Blocks.ts"
@@ -77,7 +77,7 @@ export const readTools = (given: unknown, share: NativeShare): Result<ReadTools>
     if (isRefusal(custom)) return custom
     tools.push(custom)
   }
-  return { tools, names, webSearch }
+  return { tools: firstOfEach(tools), names, webSearch }
 }
 
 interface ReadChoice {

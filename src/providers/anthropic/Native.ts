@@ -55,7 +55,7 @@ function* blocksOf({ messages, system }: Body): Generator<Fields> {
 
 const isCustom = ({ type }: Fields): boolean => (type ?? "custom") === "custom"
 
-/** The translated request has others in their place, which the answer turns back. */
+/** Whether the host takes all names of tools. Otherwise the request is translated, with other names. */
 const hasFittingNames = ({ tools }: Body, rule: NameRule): boolean =>
   asRecords(tools).every((tool) => !isCustom(tool) || isFitting(asText(tool.name), rule))
 
@@ -77,8 +77,18 @@ const keepTool = (tool: Fields, { options, request }: Call): ReadonlyArray<Field
   return [{ ...tool, max_uses: Math.min(asCount(tool.max_uses) || maxWebSearches, maxWebSearches) }]
 }
 
+/** The host refuses two tools of one name, and a call could not tell them apart. */
+const firstOfEach = (tools: ReadonlyArray<Fields>): ReadonlyArray<Fields> => {
+  const names = new Set<unknown>()
+  return tools.filter(({ name }) => {
+    const isNew = name === undefined || !names.has(name)
+    names.add(name)
+    return isNew
+  })
+}
+
 const toolFields = ({ tool_choice, tools }: Body, call: Call): Fields => {
-  const all = asRecords(tools).flatMap((tool) => keepTool(tool, call))
+  const all = firstOfEach(asRecords(tools).flatMap((tool) => keepTool(tool, call)))
   const search = all.find((tool) => !isClientTool(tool))
   const kept = all.filter((tool) => tool === search || isClientTool(tool))
   if (kept.length === 0) return {}
@@ -104,7 +114,7 @@ const editsOf = (management: unknown, isThinkingOff: boolean): Fields | undefine
   return edits.length === 0 ? undefined : { ...asFields(management), edits }
 }
 
-/** With the nearest effort that the model has, or without one. */
+/** The settings with the nearest effort that the model has, or without one. */
 const fitEffort = (config: unknown, effort: NativeRequest["effort"]): Fields => {
   if (effort === undefined || !Predicate.isRecord(config)) return {}
   return { output_config: effort === "none" ? without(config, ["effort"]) : { ...config, effort } }

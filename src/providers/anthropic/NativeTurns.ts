@@ -1,7 +1,7 @@
 import { Predicate } from "effect"
 import { unsigned } from "../../domain/CallId.ts"
 import { stringify } from "../../domain/JsonSource.ts"
-import { CallIds } from "../chat/CallIds.ts"
+import { CallIds, noResult, type SentCall } from "../chat/CallIds.ts"
 import { parseArguments } from "../chat/Messages.ts"
 import { fitName } from "../chat/ToolNames.ts"
 import { isBlank } from "../chat/Turns.ts"
@@ -37,10 +37,31 @@ export const encodeTexts = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unkno
       Predicate.isRecord(block) && textTypes.has(block.type) ? encodeText(block) : [block]
   )
 
-/** A result, where it stands. */
+/** The position of a result. */
 interface Place {
   readonly blocks: Array<unknown>
   readonly at: number
+}
+
+/** An assistant's turn with the calls of its messages. */
+interface Turn {
+  /** The position of its last message. */
+  end: number
+  readonly calls: Array<SentCall<Place>>
+  /** Results that the client gave later than in the next message. */
+  readonly late: Array<unknown>
+}
+
+const missingResult = ({ id }: SentCall<Place>): Fields => {
+  return { type: "tool_result", tool_use_id: id, content: noResult, is_error: true }
+}
+
+/** A user's message that opens with more results. */
+const withResults = (message: unknown, results: ReadonlyArray<unknown>): Fields => {
+  const { content } = asFields(message)
+  const text = asText(content)
+  const blocks = isBlank(text) ? asList(content) : [{ type: "text", text }]
+  return { ...asFields(message), content: [...results, ...blocks] }
 }
 
 const inputOf = (input: unknown): Fields => {
@@ -52,6 +73,9 @@ class NativeTurns {
   readonly #rules: WireRules
   readonly #keepsThoughts: boolean
   readonly #ids: CallIds<Place>
+  readonly #messages: Array<unknown> = []
+  readonly #turns: Array<Turn> = []
+  readonly #turnOf = new Map<SentCall<Place>, Turn>()
 
   constructor(rules: WireRules, keepsThoughts: boolean) {
     this.#rules = rules
@@ -59,11 +83,19 @@ class NativeTurns {
     this.#ids = new CallIds(rules.callId)
   }
 
+  #claimId(given: string): string {
+    const call = this.#ids.call(given)
+    const turn = this.#turns.at(-1)
+    turn?.calls.push(call)
+    if (turn !== undefined) this.#turnOf.set(call, turn)
+    return call.id
+  }
+
   #pushCall(block: Fields, blocks: Array<unknown>): void {
     const { id, name } = block
     blocks.push({
       ...block,
-      ...(typeof id === "string" && { id: this.#ids.call(id) }),
+      ...(typeof id === "string" && { id: this.#claimId(id) }),
       ...(typeof name === "string" && { name: fitName(name, this.#rules.toolName) }),
       input: inputOf(block.input)
     })
@@ -79,8 +111,10 @@ class NativeTurns {
       call.result.blocks[call.result.at] = result
       return
     }
-    if (call !== undefined) call.result = { blocks, at: blocks.length }
-    blocks.push(result)
+    const turn = call && this.#turnOf.get(call)
+    const place = turn === undefined || turn.end === this.#messages.length - 1 ? blocks : turn.late
+    if (call !== undefined) call.result = { blocks: place, at: place.length }
+    place.push(result)
   }
 
   #push(block: Fields, blocks: Array<unknown>): void {
@@ -109,17 +143,53 @@ class NativeTurns {
     }
   }
 
-  add(message: unknown, messages: Array<unknown>): void {
+  #pushMessage(message: unknown, isAssistants: boolean): void {
+    const turn = this.#turns.at(-1)
+    if (isAssistants && turn !== undefined) turn.end = this.#messages.length
+    this.#messages.push(message)
+  }
+
+  add(message: unknown): void {
     const { content, role } = asFields(message)
-    const isNewTurn = role === "assistant" && asFields(messages.at(-1)).role !== "assistant"
-    if (isNewTurn) this.#ids.beginTurn()
-    if (!Array.isArray(content)) return void messages.push(message)
+    const isAssistants = role === "assistant"
+    if (isAssistants && asFields(this.#messages.at(-1)).role !== "assistant") {
+      this.#ids.beginTurn()
+      this.#turns.push({ end: this.#messages.length, calls: [], late: [] })
+    }
+    if (!Array.isArray(content)) return this.#pushMessage(message, isAssistants)
     const blocks: Array<unknown> = []
     for (const block of content) {
       if (typeof block !== "object" || block === null) blocks.push(block)
       else if (this.#keepsThoughts || !thoughts.has(asFields(block).type)) this.#push(asFields(block), blocks)
     }
-    if (blocks.length > 0 || content.length === 0) messages.push({ ...asFields(message), content: blocks })
+    if (blocks.length > 0 || content.length === 0) {
+      this.#pushMessage({ ...asFields(message), content: blocks }, isAssistants)
+    }
+  }
+
+  /** The results that a turn's next message lacks, by the position of the turn's end. */
+  #lacking(): ReadonlyMap<number, ReadonlyArray<unknown>> {
+    const lacking = new Map<number, ReadonlyArray<unknown>>()
+    for (const { calls, end, late } of this.#turns) {
+      const missing = calls.filter(({ result }) => result === undefined)
+      if (late.length + missing.length > 0) lacking.set(end, [...late, ...missing.map(missingResult)])
+    }
+    return lacking
+  }
+
+  /** All messages: the host wants the results of a turn's calls at the beginning of the next message. */
+  messages(): ReadonlyArray<unknown> {
+    const lacking = this.#lacking()
+    if (lacking.size === 0) return this.#messages
+    const messages: Array<unknown> = []
+    let results: ReadonlyArray<unknown> | undefined
+    for (const [at, message] of this.#messages.entries()) {
+      const isUsers = asFields(message).role === "user"
+      if (results !== undefined && !isUsers) messages.push({ role: "user", content: results })
+      messages.push(results !== undefined && isUsers ? withResults(message, results) : message)
+      results = lacking.get(at)
+    }
+    return results === undefined ? messages : [...messages, { role: "user", content: results }]
   }
 }
 
@@ -138,17 +208,17 @@ const endsInWords = (content: unknown): boolean => {
   return type === "text"
 }
 
-const closeTurns = (messages: Array<unknown>): Array<unknown> => {
+const closeTurns = (messages: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
   const { content, role } = asFields(messages.at(-1))
   if (role !== "assistant") return messages
   if (isBlankTurn(content)) return closeTurns(messages.slice(0, -1))
   return endsInWords(content) ? [...messages, { role: "user", content: "Continue." }] : messages
 }
 
-/** The client's own turns, with ids, names, inputs and an end that the host takes. */
+/** The client's own turns, with ids, names, inputs, results and an end that the host takes. */
 export const encodeNativeTurns = (given: unknown, rules: WireRules, keepsThoughts: boolean): ReadonlyArray<unknown> => {
   const turns = new NativeTurns(rules, keepsThoughts)
-  const messages: Array<unknown> = []
-  for (const message of asList(given)) turns.add(message, messages)
+  for (const message of asList(given)) turns.add(message)
+  const messages = turns.messages()
   return rules.prefill === "none" ? closeTurns(messages) : messages
 }

@@ -3,7 +3,6 @@ import type { ChatEvent } from "../../domain/Chat.ts"
 import {
   argumentsText,
   askedStop,
-  cutCalls,
   encodeArguments,
   finishOf,
   pushEnd,
@@ -38,7 +37,7 @@ export const makeDecoder = ({
   const calls = new StreamedCalls()
   const blocks = new Map<unknown, CallBlock>()
   const sources = new Sources(native !== undefined)
-  /** Of the present text block; they support all of it. */
+  /** The citations of the present text block; they support all of it. */
   let citations: Array<unknown> = []
   let blockStart = 0
   let length = 0
@@ -97,7 +96,9 @@ export const makeDecoder = ({
     const block = blocks.get(index)
     if (block === undefined) return undefined
     blocks.delete(index)
-    const broken = block.call.isEmpty ? calls.append(block.call, block.input, out) : undefined
+    // The pieces may be an empty object.
+    const isMissing = block.input !== "" && !block.call.isComplete
+    const broken = isMissing ? calls.restate(block.call, block.input, out) : undefined
     return broken ?? calls.end(block.call, out)
   }
 
@@ -131,10 +132,10 @@ export const makeDecoder = ({
       if (broken !== undefined) return broken
     }
     const { finish, unread } = readEnd(reasons, reason)
-    pushUnread(out, unread, cutCalls(finish, calls.isCut))
+    pushUnread(out, unread)
     const usage = decodeUsage(counts)
     const isUnbilled = reason === "refusal" && !hasContent && isUnbilledRefusal(details, usage, options)
-    return pushEnd(out, finishOf(finish, { hasCalls: calls.hasAny, isCut: calls.isCut }), usage, { isUnbilled, stopSequence })
+    return pushEnd(out, finishOf(finish, calls.ended), usage, { isUnbilled, stopSequence })
   }
 
   return {

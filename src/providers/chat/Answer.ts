@@ -3,28 +3,27 @@ import type { ChatAnswer, ChatEvent, Citation, FinishReason, ToolCall, Unread, U
 import { stringify } from "../../domain/JsonSource.ts"
 import { sanitizeUsage } from "../../domain/Pricing.ts"
 import { parseJsonExact } from "../client/Json.ts"
-import { isCut, singleValue, twoValues } from "./CallArguments.ts"
+import { isCutShort, singleValue, twoValues } from "./CallArguments.ts"
 
 /** Parts never exceed their whole; undefined without counts. */
 export const usageOf = (usage: Usage): Usage | undefined =>
   usage.prompt + usage.completion + (usage.webSearches ?? 0) === 0 ? undefined : sanitizeUsage(usage)
 
-interface Made {
+interface Ended {
   readonly hasCalls: boolean
-  /** The arguments of a call end in the middle. */
-  readonly isCut?: boolean
+  /** The arguments of a call end within their JSON: some hosts do not say that they cut an answer. */
+  readonly isCutShort?: boolean
   readonly isRefusal?: boolean
 }
 
-/** An answer that its host calls complete is not, where a call is cut: clients would run it. */
 export const finishOf = (
   reason: FinishReason | undefined,
-  { hasCalls, isCut = false, isRefusal = false }: Made
-): FinishReason => reason ?? (isCut ? "length" : hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop")
-
-/** The note of such an answer. */
-export const cutCalls = (reason: FinishReason | undefined, isCut: boolean): Unread | undefined =>
-  isCut && reason === undefined ? { part: "stop_reason", detail: "complete, with a call that is cut" } : undefined
+  { hasCalls, isCutShort = false, isRefusal = false }: Ended
+): FinishReason => {
+  if (reason !== undefined) return reason
+  if (isCutShort) return "length"
+  return hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop"
+}
 
 export const unreadableArguments = "a tool call whose arguments are no JSON object"
 
@@ -63,8 +62,6 @@ interface AnswerCall {
   readonly isText?: boolean | undefined
 }
 
-const isCutCall = ({ arguments: given = "", isText = false }: AnswerCall): boolean => !isText && isCut(given)
-
 /** Left: what breaks the protocol. */
 const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
   const { finish, reasoning, refusal = "", text, usage } = parts
@@ -77,8 +74,7 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
   const hasCalls = calls.length > 0
   const content = text.endsWith(refusal) ? text : text + refusal
   const { sources } = parts
-  const made = { hasCalls, isCut: finish === undefined && calls.some(isCutCall), isRefusal: refusal !== "" }
-  const unread = [...(parts.unread ?? []), ...(sources?.unread ?? []), cutCalls(finish, made.isCut)]
+  const unread = [...(parts.unread ?? []), ...(sources?.unread ?? [])]
   const ids = new Set<string>()
   const claimId = (given: string) => {
     const id = given === "" || ids.has(given) ? newId() : given
@@ -91,13 +87,17 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
     toolCalls: calls.map(({ arguments: given, id, name }) => {
       return { id: claimId(id), type: "function", function: { name, arguments: given || "{}" } }
     }),
-    finish: finishOf(finish, made),
+    finish: finishOf(finish, {
+      hasCalls,
+      isCutShort: calls.some((call) => !call.isText && isCutShort(call.arguments ?? "")),
+      isRefusal: refusal !== ""
+    }),
     ...withDetails({ ...parts, ...sources, unread: unread.filter((part) => part !== undefined) }),
     usage
   })
 }
 
-/** What few answers have. */
+/** Fields that few answers have. */
 const withDetails = ({
   citations = [],
   isUnbilled = false,

@@ -1,11 +1,10 @@
-import { isDeepStrictEqual } from "node:util"
-import { parseJson } from "../client/Json.ts"
 import { isBlank, JsonScanner } from "./JsonScanner.ts"
+import { isSameValue } from "./SameJson.ts"
 
 const backslash = 0x5c
 const quote = 0x22
 
-/** Where `again` goes on after all of `text`, white space between tokens aside; undefined where it begins otherwise. */
+/** The index at which `again` continues after all of `text`, ignoring white space between tokens; undefined if it begins otherwise. */
 const endOfRestated = (text: string, again: string): number | undefined => {
   if (again.startsWith(text)) return text.length
   let at = 0
@@ -26,15 +25,16 @@ const endOfRestated = (text: string, again: string): number | undefined => {
   return at
 }
 
-/** Parsed numbers of more digits may be equal where their texts are not. */
-const hasLongNumber = (text: string): boolean => /\d{16}/.test(text)
-
 const isSameJson = (text: string, again: string): boolean => {
   const end = endOfRestated(text, again)
-  if (end !== undefined && again.slice(end).trim() === "") return true
-  if (hasLongNumber(text) || hasLongNumber(again)) return false
-  const value = parseJson(text)
-  return value !== undefined && isDeepStrictEqual(value, parseJson(again))
+  return (end !== undefined && again.slice(end).trim() === "") || isSameValue(text, again)
+}
+
+/** What hosts send in place of arguments, or after them. */
+const isNothing = (text: string): boolean => {
+  const given = text.trim()
+  const isEmptyObject = given.startsWith("{") && given.endsWith("}") && given.slice(1, -1).trim() === ""
+  return given === "" || given === "null" || isEmptyObject
 }
 
 /** Whether a host sends all of the arguments so far with every piece. */
@@ -52,7 +52,7 @@ export class CallArguments {
   #text = ""
   /** How much of the text the client has. */
   #shown = 0
-  /** The last piece, where it may go on with the text or restate it. */
+  /** The last piece, if it may continue the text or restate it. */
   #restated: string | undefined
   /** A value after the complete one. */
   #again = ""
@@ -66,14 +66,14 @@ export class CallArguments {
     return this.#text === ""
   }
 
-  /** Whether an object or array has begun and not ended. */
-  get isOpen(): boolean {
-    return this.#scanner.state === "open"
-  }
-
   /** False for an empty object, which may stand for arguments that come later. */
   get isComplete(): boolean {
     return this.#scanner.state === "complete" && !this.#scanner.isEmpty
+  }
+
+  /** Whether the object or list that began has not ended. */
+  get isOpen(): boolean {
+    return this.#scanner.state === "open"
   }
 
   /** Whether the text is the same JSON as the arguments, which are complete. */
@@ -85,15 +85,16 @@ export class CallArguments {
   take(piece: string): string | undefined {
     if (this.#restated !== undefined) return this.#takeAmbiguous(piece, this.#restated)
     if (this.#scanner.state === "complete") return this.#takeAgain(piece)
+    if (this.isBlank && piece.trim() === "null") return ""
     const isRestated = !this.isBlank && piece.length >= this.#text.length && piece.startsWith(this.#text)
     if (isRestated && this.#habit.restates) return this.#append(piece.slice(this.#text.length))
     return this.#append(this.isBlank ? piece.trimStart() : piece, isRestated)
   }
 
-  /** Takes the whole arguments, and returns what the client lacks; undefined where it has others. */
+  /** Takes the whole arguments, and returns what the client lacks; undefined if it has different ones. */
   takeWhole(whole: string): string | undefined {
     if (this.isBlank) return this.take(whole)
-    if (/^\s*(\{\s*\}\s*)?$/.test(whole)) return ""
+    if (isNothing(whole)) return ""
     if (this.#scanner.state === "complete") return this.take(whole)
     for (const text of [this.#text, this.#restated]) {
       if (text === undefined) continue
@@ -115,9 +116,11 @@ export class CallArguments {
     return this.#again === "" || endOfRestated(this.#again, this.#text) !== undefined ? this.#show() : undefined
   }
 
-  #show(): string {
-    const text = this.#text.slice(this.#shown)
-    this.#shown = this.#text.length
+  /** `last` ends the text, and is mostly all that the client lacks: a slice would copy the whole text for each piece. */
+  #show(last = ""): string {
+    const { length } = this.#text
+    const text = length - this.#shown === last.length ? last : this.#text.slice(this.#shown)
+    this.#shown = length
     return text
   }
 
@@ -130,7 +133,9 @@ export class CallArguments {
       this.#text += piece
       return ""
     }
-    const restatedEnd = state === "invalid" && wasOpen ? endOfRestated(this.#text, piece) : undefined
+    // An object that ends before its piece does may have ended in a string of the restated one.
+    const isOver = state === "invalid" || (state === "complete" && piece.slice(end).trim() !== "")
+    const restatedEnd = isOver && wasOpen ? endOfRestated(this.#text, piece) : undefined
     if (restatedEnd === undefined) return this.#keep(piece, end)
     this.#habit.restates = true
     return this.#replace(this.#text + piece.slice(restatedEnd))
@@ -138,9 +143,10 @@ export class CallArguments {
 
   /** Takes a piece that the scanner has read up to `end`. */
   #keep(piece: string, end: number): string | undefined {
-    this.#text += piece.slice(0, end)
+    const taken = piece.slice(0, end)
+    this.#text += taken
     const { isEmpty, state } = this.#scanner
-    const shown = state === "complete" && isEmpty ? "" : this.#show()
+    const shown = state === "complete" && isEmpty ? "" : this.#show(taken)
     if (end === piece.length) return shown
     const more = this.#takeAgain(piece.slice(end))
     return more === undefined ? undefined : shown + more
@@ -153,7 +159,7 @@ export class CallArguments {
     return end
   }
 
-  /** Puts a text in place of the present one, of which it repeats what was shown. */
+  /** Replaces the text by one that begins with what the client has. */
   #replace(text: string): string | undefined {
     this.#restated = undefined
     this.#scanner = new JsonScanner()
@@ -171,33 +177,41 @@ export class CallArguments {
       return ""
     }
     this.#restated = undefined
-    if (state !== "invalid") return this.#keep(piece, end)
+    const isOver = state === "invalid" || (isRestated && piece.slice(end).trim() !== "")
+    if (!isOver) return this.#keep(piece, end)
     if (!isRestated) return this.#keep(piece, piece.length)
     this.#habit.restates = true
     return this.#replace(piece)
   }
 
   #takeAgain(piece: string): string | undefined {
-    const more = this.#again === "" ? piece.trimStart() : piece
-    if (more === "") return ""
-    if (this.#again === "") {
-      if (!more.startsWith("{") && !more.startsWith("[")) return this.#break(more)
-      if (this.#scanner.isEmpty) return more.startsWith("{") ? this.#replaceEmpty(more) : undefined
-      this.#scannerAgain = new JsonScanner()
+    let left = piece
+    for (;;) {
+      const more = this.#again === "" ? left.trimStart() : left
+      if (more === "") return ""
+      if (this.#again === "") {
+        if (!more.startsWith("{") && !more.startsWith("[")) return this.#break(more)
+        if (this.#scanner.isEmpty) return more.startsWith("{") ? this.#replaceEmpty(more) : undefined
+        this.#scannerAgain = new JsonScanner()
+      }
+      const end = this.#scannerAgain.take(more)
+      this.#again += more.slice(0, end)
+      if (this.#scannerAgain.state === "open") return ""
+      if (this.#scannerAgain.state === "invalid" || !this.#isNothingNew(this.#again)) return undefined
+      this.#again = ""
+      left = more.slice(end)
     }
-    const end = this.#scannerAgain.take(more)
-    this.#again += more.slice(0, end)
-    if (this.#scannerAgain.state === "open") return ""
-    if (this.#scannerAgain.state === "invalid" || !isSameJson(this.#text, this.#again)) return undefined
-    this.#again = ""
-    return this.#takeAgain(more.slice(end))
+  }
+
+  #isNothingNew(text: string): boolean {
+    return isNothing(text) || isSameJson(this.#text, text)
   }
 
   /** Text that is no JSON: the model's own. */
   #break(more: string): string {
     this.#scanner.state = "invalid"
     this.#text += more
-    return this.#show()
+    return this.#show(more)
   }
 
   /** The client has nothing of the empty object, or its opening bracket. */
@@ -212,18 +226,19 @@ export class CallArguments {
 
 export const twoValues = "a tool call with two different arguments"
 
-/** Whether whole arguments end in the middle of an object or array. */
-export const isCut = (text: string): boolean => {
-  const scanner = new JsonScanner()
-  scanner.take(text)
-  return scanner.state === "open"
-}
-
 /** Whole arguments as one value, however often they are restated; undefined for two different ones. */
 export const singleValue = (text: string): string | undefined => {
+  if (text.trim() === "null") return ""
   if (!/\}\s*\{/.test(text)) return text
   const given = new CallArguments()
   const shown = given.take(text)
   const rest = shown === undefined ? undefined : given.end()
   return rest === undefined ? undefined : shown + rest
+}
+
+/** Whether whole arguments end within their object or list. */
+export const isCutShort = (text: string): boolean => {
+  const scanner = new JsonScanner()
+  scanner.take(text)
+  return scanner.state === "open"
 }

@@ -1,63 +1,69 @@
 import { isFitting, replaceId } from "./ToolNames.ts"
 import type { NameRule } from "./WireRules.ts"
 
+/** The result of a call that the client never answered: hosts refuse a call without one. */
+export const noResult = "The call was interrupted and has no result."
+
 export interface SentCall<Place> {
   readonly id: string
-  /** Where its result stands; undefined: nothing has answered it. */
+  /** The position of its result; undefined without one. */
   result: Place | undefined
 }
 
 interface Calls<Place> {
   readonly turn: number
   readonly sent: Array<SentCall<Place>>
+  /** How many of the first ones have results. */
+  answered: number
 }
 
-/** Ids of calls and their results in the order of a conversation. Another vendor's ids may be too long, hold other characters, or repeat: a repeated one means its last call. */
+/**
+ * Ids of calls and their results in the order of a conversation. Another vendor's ids may be too long, hold other
+ * characters, or repeat. A repeated one means its last call.
+ */
 export class CallIds<Place> {
   readonly #rule: NameRule
   readonly #taken = new Set<string>()
+  /** By repeated id: the attempt that found a free one, at which the next repeat begins. */
+  readonly #attempts = new Map<string, number>()
   readonly #calls = new Map<string, Calls<Place>>()
   #turn = 0
-  #unanswered = 0
 
   constructor(rule: NameRule) {
     this.#rule = rule
   }
 
-  /** Whether calls of the current turn wait for their results. */
-  get isWaiting(): boolean {
-    return this.#unanswered > 0
-  }
-
-  /** The calls that follow are another turn's. */
+  /** Begins a turn, to which the following calls belong. */
   beginTurn(): void {
     this.#turn += 1
-    this.#unanswered = 0
   }
 
-  /** The id to send with a call; no two have the same. */
-  call(id: string): string {
-    let attempt = 0
-    let own = isFitting(id, this.#rule) ? id : replaceId(id, this.#rule)
+  /** A call with the id to send; no two have the same. */
+  call(id: string): SentCall<Place> {
+    let attempt = this.#attempts.get(id) ?? 0
+    let own = attempt === 0 && isFitting(id, this.#rule) ? id : replaceId(id, this.#rule, attempt)
     while (this.#taken.has(own)) own = replaceId(id, this.#rule, ++attempt)
+    if (attempt > 0) this.#attempts.set(id, attempt)
     this.#taken.add(own)
-    const sent = { id: own, result: undefined }
+    const sent: SentCall<Place> = { id: own, result: undefined }
     const before = this.#calls.get(id)
     if (before?.turn === this.#turn) before.sent.push(sent)
-    else this.#calls.set(id, { turn: this.#turn, sent: [sent] })
-    this.#unanswered += 1
-    return own
+    else this.#calls.set(id, { turn: this.#turn, sent: [sent], answered: 0 })
+    return sent
   }
 
-  /** The call that a result answers: the first that has none, else the last; the caller sets its `result`. Undefined: there is no such call. */
+  /**
+   * The call that a result answers: the first one without a result, else the last one. The caller sets its `result`.
+   * Undefined: there is no such call.
+   */
   answer(id: string): SentCall<Place> | undefined {
     const calls = this.#calls.get(id)
-    const waiting = calls?.sent.find(({ result }) => result === undefined)
-    if (waiting !== undefined && calls?.turn === this.#turn) this.#unanswered -= 1
-    return waiting ?? calls?.sent.at(-1)
+    if (calls === undefined) return undefined
+    while (calls.sent[calls.answered]?.result !== undefined) calls.answered += 1
+    return calls.sent[calls.answered] ?? calls.sent.at(-1)
   }
 
-  /** For a result without a call here. */
+  /** Fits the id of a result without a call. */
   fit(id: string): string {
     return isFitting(id, this.#rule) ? id : replaceId(id, this.#rule)
   }

@@ -24,8 +24,8 @@ export class StreamedCall {
     return this.#given?.isComplete === true
   }
 
-  /** Whether its arguments have begun and not ended. */
-  get isCut(): boolean {
+  /** Whether its arguments began and are not complete. */
+  get isCutShort(): boolean {
     return this.#given?.isOpen === true
   }
 
@@ -44,7 +44,7 @@ export class StreamedCall {
     return this.#given.takeWhole(text)
   }
 
-  /** What is left of the arguments: an empty object where there are none. */
+  /** The rest of the arguments: an empty object if there are none. */
   end(): string | undefined {
     if (this.#isEnded) return ""
     this.#isEnded = true
@@ -52,7 +52,7 @@ export class StreamedCall {
   }
 }
 
-/** What they return breaks the protocol. */
+/** The calls of one stream. A returned text says how the host broke the protocol. */
 export class StreamedCalls {
   readonly #calls: Array<StreamedCall> = []
   readonly #habit: Habit = { restates: false }
@@ -65,9 +65,9 @@ export class StreamedCalls {
     return this.count > 0
   }
 
-  /** Whether the arguments of any call have begun and not ended. */
-  get isCut(): boolean {
-    return this.#calls.some((call) => call.isCut)
+  /** What the calls say of the end of an answer. */
+  get ended() {
+    return { hasCalls: this.hasAny, isCutShort: this.#calls.some((call) => call.isCutShort) }
   }
 
   /** `isText`: its arguments are no JSON. */

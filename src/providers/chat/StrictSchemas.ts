@@ -1,6 +1,6 @@
 import { Predicate } from "effect"
+import { resolveLocal } from "../../domain/JsonSchema.ts"
 import { asList, type Fields } from "../client/Json.ts"
-import { resolveLocal } from "./ToolSchemas.ts"
 
 /** What a vendor compiles to a grammar. */
 interface StrictRules {
@@ -9,13 +9,13 @@ interface StrictRules {
   /** Whether each property has to be required. */
   readonly requiresAll: boolean
   readonly takesRecursion: boolean
-  /** Of an array's `minItems`; undefined: any. */
+  /** The maximum of an array's `minItems`; undefined: any. */
   readonly maxMinItems: number | undefined
-  /** Of one schema. */
+  /** Limits of one schema. */
   readonly maxProperties: number
   readonly maxLevels: number
   readonly maxEnum: number
-  /** Of all strict schemas of a request. */
+  /** Limits of all strict schemas of a request. */
   readonly maxSchemas: number
   readonly maxOptional: number
   readonly maxUnions: number
@@ -81,6 +81,9 @@ const rulesOf: Readonly<Record<"openai" | "anthropic", StrictRules>> = {
   }
 }
 
+/** A chain of references within one schema; no vendor's grammar goes so deep, and the check recurses. */
+const maxOpen = 256
+
 const isScalar = (value: unknown): boolean => typeof value !== "object" || value === null
 
 class StrictSchema {
@@ -126,7 +129,7 @@ class StrictSchema {
 
   #referenceFits(reference: unknown, levels: number): boolean {
     const target = resolveLocal(this.#root, reference)
-    if (target === undefined) return false
+    if (target === undefined || this.#open.size > maxOpen) return false
     if (this.#open.has(target)) return this.#rules.takesRecursion
     return this.fits(target, levels)
   }

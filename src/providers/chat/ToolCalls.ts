@@ -1,5 +1,5 @@
 import type { Message, ToolCall } from "../../domain/Chat.ts"
-import { CallIds } from "./CallIds.ts"
+import { CallIds, noResult, type SentCall } from "./CallIds.ts"
 import { objectText } from "./Messages.ts"
 import type { WireRules } from "./WireRules.ts"
 
@@ -9,14 +9,27 @@ type Result = Extract<Message, { role: "tool" }>
 const callsOf = (message: Message): ReadonlyArray<ToolCall> =>
   message.role === "assistant" ? (message.tool_calls ?? []) : []
 
+/** An assistant's calls, or another message, and the results that follow it. */
+interface Entry {
+  readonly message: Message
+  readonly calls: ReadonlyArray<SentCall<Place>>
+  readonly results: Array<Result>
+}
+
+/** A result among those of its call's entry. */
+interface Place {
+  readonly results: Array<Result>
+  readonly at: number
+}
+
 class CallHistory {
-  readonly messages: Array<Message> = []
-  isChanged = false
+  readonly #entries: Array<Entry> = []
   readonly #rules: WireRules
   readonly #names: ReadonlyMap<string, string> | undefined
-  readonly #ids: CallIds<number>
-  /** What stands between calls and their results, which hosts want side by side. */
-  #held: Array<Message> = []
+  readonly #ids: CallIds<Place>
+  readonly #entryOf = new Map<SentCall<Place>, Entry>()
+  /** Whether the last message is the assistant's, whose next one is of the same turn. */
+  #isAssistants = false
 
   constructor(rules: WireRules, names: ReadonlyMap<string, string> | undefined) {
     this.#rules = rules
@@ -24,9 +37,8 @@ class CallHistory {
     this.#ids = new CallIds(rules.callId)
   }
 
-  #fitCall(call: ToolCall): ToolCall {
+  #fitCall(call: ToolCall, own: string): ToolCall {
     const { function: given, id } = call
-    const own = this.#ids.call(id)
     const name = this.#names?.get(given.name) ?? given.name
     const text = this.#rules.callArguments === "text" ? objectText(given.arguments) : given.arguments
     if (own === id && name === given.name && text === given.arguments) return call
@@ -34,42 +46,53 @@ class CallHistory {
   }
 
   #addAssistant(message: Assistant): void {
-    this.release()
-    if (this.messages.at(-1)?.role !== "assistant") this.#ids.beginTurn()
+    if (!this.#isAssistants) this.#ids.beginTurn()
     const given = callsOf(message)
-    const calls = given.map((call) => this.#fitCall(call))
+    const sent = given.map(({ id }) => this.#ids.call(id))
+    const calls = given.map((call, at) => this.#fitCall(call, sent[at]?.id ?? call.id))
     const isSame = calls.every((call, at) => call === given[at])
-    this.isChanged ||= !isSame
-    this.messages.push(isSame ? message : { ...message, tool_calls: calls })
+    const entry = { message: isSame ? message : { ...message, tool_calls: calls }, calls: sent, results: [] }
+    for (const call of sent) this.#entryOf.set(call, entry)
+    this.#entries.push(entry)
   }
 
   #addResult(message: Result): void {
     const call = this.#ids.answer(message.tool_call_id)
     const id = call === undefined ? this.#ids.fit(message.tool_call_id) : call.id
     const result = id === message.tool_call_id ? message : { ...message, tool_call_id: id }
-    this.isChanged ||= result !== message || this.#held.length > 0 || call?.result !== undefined
-    if (call?.result !== undefined) {
-      this.messages[call.result] = result
-      return
+    const entry = call && this.#entryOf.get(call)
+    if (call === undefined || entry === undefined) this.#push(result)
+    else if (call.result !== undefined) call.result.results[call.result.at] = result
+    else {
+      call.result = { results: entry.results, at: entry.results.length }
+      entry.results.push(result)
     }
-    if (call !== undefined) call.result = this.messages.length
-    this.messages.push(result)
-    if (!this.#ids.isWaiting) this.release()
+  }
+
+  #push(message: Message): void {
+    this.#entries.push({ message, calls: [], results: [] })
   }
 
   add(message: Message): void {
     if (message.role === "tool") this.#addResult(message)
     else if (message.role === "assistant") this.#addAssistant(message)
-    else (this.#ids.isWaiting ? this.#held : this.messages).push(message)
+    else this.#push(message)
+    this.#isAssistants = message.role === "assistant"
   }
 
-  release(): void {
-    this.messages.push(...this.#held)
-    this.#held = []
+  /** All messages: hosts want each call's result directly after it. */
+  messages(): ReadonlyArray<Message> {
+    return this.#entries.flatMap(({ calls, message, results }) => [
+      message,
+      ...results,
+      ...calls
+        .filter(({ result }) => result === undefined)
+        .map(({ id }): Message => ({ role: "tool", content: noResult, tool_call_id: id }))
+    ])
   }
 }
 
-/** Fits names, ids and arguments of earlier calls, and leaves each call one result, its last, behind it. */
+/** Fits names, ids and arguments of earlier calls. Each call keeps its last result, directly after its turn. */
 export const fitCalls = (
   messages: ReadonlyArray<Message>,
   rules: WireRules,
@@ -78,6 +101,7 @@ export const fitCalls = (
   if (!messages.some((message) => message.role === "tool" || callsOf(message).length > 0)) return messages
   const history = new CallHistory(rules, names)
   for (const message of messages) history.add(message)
-  history.release()
-  return history.isChanged ? history.messages : messages
+  const fitted = history.messages()
+  const isSame = fitted.length === messages.length && fitted.every((message, at) => message === messages[at])
+  return isSame ? messages : fitted
 }

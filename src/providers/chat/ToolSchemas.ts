@@ -1,5 +1,5 @@
 import { Predicate } from "effect"
-import { mayBeObject } from "../../domain/JsonSchema.ts"
+import { mayBeObject, resolveLocal } from "../../domain/JsonSchema.ts"
 import { keepSource } from "../../domain/JsonSource.ts"
 import { asList, asRecords, type Fields, without } from "../client/Json.ts"
 import type { SchemaRoot } from "./WireRules.ts"
@@ -9,20 +9,20 @@ export const noParameters = { type: "object", properties: {} } as const
 /** At the root, wires refuse these whatever the type. */
 const refusedAtRoot = ["$ref", "allOf", "anyOf", "const", "enum", "not", "oneOf"]
 
-/** A shared or recursive part of a schema may be reached in any number of ways. */
+/** A limit, since the paths to a shared or recursive part may be too many. */
 const maxVisits = 128
 
 export interface FittedRoot {
   readonly schema: Fields
-  /** What the schema no longer says, as a JSON Schema. */
+  /** The removed constraints, as a JSON Schema. */
   readonly lost?: Fields
 }
 
-/** What all the parts of a root say of an object. */
+/** The constraints on an object from all parts of a root. */
 interface Shape {
   readonly properties: ReadonlyMap<string, unknown>
   readonly required: ReadonlyArray<string>
-  /** Undefined: any others. */
+  /** Undefined: additional properties are allowed. */
   readonly additional: unknown
 }
 
@@ -35,7 +35,7 @@ const isSame = (one: unknown, other: unknown): boolean => {
   return names.length === Object.keys(other).length && names.every((name) => Object.is(one[name], other[name]))
 }
 
-/** Subschemas stay the objects that they are. */
+/** Keeps the identity of subschemas, which hold their source. */
 const mergeProperties = (
   one: Shape["properties"],
   other: Shape["properties"],
@@ -51,41 +51,50 @@ const mergeProperties = (
   return merged
 }
 
-const pointerSteps = (pointer: string): ReadonlyArray<string> =>
-  pointer.split("/").map((step) => step.replaceAll("~1", "/").replaceAll("~0", "~"))
+/** Keywords that a merged root replaces, or that limit no value. */
+const silent: ReadonlySet<string> = new Set([
+  "$anchor",
+  "$comment",
+  "$defs",
+  "$id",
+  "$ref",
+  "$schema",
+  "additionalProperties",
+  "allOf",
+  "anyOf",
+  "default",
+  "definitions",
+  "deprecated",
+  "description",
+  "examples",
+  "oneOf",
+  "properties",
+  "required",
+  "title",
+  "type"
+])
 
-const decodePointer = (fragment: string): string => {
-  try {
-    return decodeURIComponent(fragment)
-  } catch {
-    return fragment
-  }
-}
-
-const stepInto = (value: unknown, step: string): unknown =>
-  typeof value === "object" && value !== null && Object.hasOwn(value, step) ? Reflect.get(value, step) : undefined
-
-/** The subschema that a local reference means. */
-export const resolveLocal = (root: Fields, reference: unknown): Fields | undefined => {
-  if (reference === "#") return root
-  if (typeof reference !== "string" || !reference.startsWith("#/")) return undefined
-  const found = pointerSteps(decodePointer(reference.slice(2))).reduce(stepInto, root as unknown)
-  return Predicate.isRecord(found) ? found : undefined
-}
+/** Whether a part has constraints that a merged root cannot have. */
+const saysMore = (part: Fields): boolean =>
+  !mayBeObject(part) ||
+  Object.keys(part).some((name) => !silent.has(name)) ||
+  [part.anyOf, part.oneOf].some((branches) => asList(branches).length > 1)
 
 class RootMerger {
   readonly #root: Fields
   readonly #unions = new WeakMap<object, ReadonlyArray<unknown>>()
   #visits = 0
-  /** Whether a reference led nowhere, or there were too many. */
+  /** How many of the schemas seen say more than their merged shape. */
+  #losses = 0
+  /** Whether a reference could not be resolved, or there were too many parts. */
   isCut = false
 
   constructor(root: Fields) {
     this.#root = root
   }
 
-  /** One `anyOf` of all variants, not one in another. */
-  readonly #unite = (one: unknown, other: unknown): unknown => {
+  /** One flat `anyOf` of all variants. */
+  readonly #joinSchemas = (one: unknown, other: unknown): unknown => {
     const before = (Predicate.isObject(one) ? this.#unions.get(one) : undefined) ?? [one]
     const more = (Predicate.isObject(other) ? this.#unions.get(other) : undefined) ?? [other]
     const variants = [...before, ...more.filter((variant) => !before.some((known) => isSame(known, variant)))]
@@ -94,23 +103,30 @@ class RootMerger {
     return union
   }
 
-  readonly #both = (one: Shape, other: Shape): Shape => ({
+  readonly #intersect = (one: Shape, other: Shape): Shape => ({
     properties: mergeProperties(one.properties, other.properties, (a, b) => ({ allOf: [a, b] })),
     required: [...new Set([...one.required, ...other.required])],
     additional: other.properties.size === 0 ? (one.additional ?? other.additional) : other.additional
   })
 
-  readonly #either = (one: Shape, other: Shape): Shape => ({
-    properties: mergeProperties(one.properties, other.properties, this.#unite),
+  readonly #join = (one: Shape, other: Shape): Shape => ({
+    properties: mergeProperties(one.properties, other.properties, this.#joinSchemas),
     required: one.required.filter((name) => other.required.includes(name)),
     additional: one.additional === false && other.additional === false ? false : undefined
   })
 
-  #referenced(reference: unknown, open: ReadonlySet<unknown>): Shape {
+  #resolve(reference: unknown, open: ReadonlySet<unknown>): Shape {
     const target = open.has(reference) ? undefined : resolveLocal(this.#root, reference)
     if (target !== undefined) return this.shapeOf(target, new Set([...open, reference]))
     this.isCut = true
     return emptyShape
+  }
+
+  /** Whether a part of the root says more than its shape. */
+  readonly losesOf = (part: Fields): boolean => {
+    const before = this.#losses
+    this.shapeOf(part)
+    return this.isCut || this.#losses > before
   }
 
   shapeOf(schema: Fields, open: ReadonlySet<unknown> = new Set()): Shape {
@@ -119,19 +135,20 @@ class RootMerger {
       this.isCut = true
       return emptyShape
     }
+    if (saysMore(schema)) this.#losses += 1
     const { $ref, additionalProperties: additional, properties, required } = schema
     let shape: Shape = {
       properties: new Map(Predicate.isRecord(properties) ? Object.entries(properties) : []),
       required: asList(required).filter(Predicate.isString),
       additional
     }
-    if ($ref !== undefined) shape = this.#both(shape, this.#referenced($ref, open))
-    for (const part of asRecords(schema.allOf)) shape = this.#both(shape, this.shapeOf(part, open))
+    if ($ref !== undefined) shape = this.#intersect(shape, this.#resolve($ref, open))
+    for (const part of asRecords(schema.allOf)) shape = this.#intersect(shape, this.shapeOf(part, open))
     for (const name of ["anyOf", "oneOf"]) {
       const branches = asRecords(schema[name]).filter(mayBeObject)
       const shapes = branches.map((branch) => this.shapeOf(branch, open))
       const [first, ...others] = shapes
-      if (first !== undefined) shape = this.#both(shape, others.reduce(this.#either, first))
+      if (first !== undefined) shape = this.#intersect(shape, others.reduce(this.#join, first))
     }
     return shape
   }
@@ -155,14 +172,29 @@ const outline = (branch: unknown): unknown => {
   }
 }
 
-const lostOf = (schema: Fields, isCut: boolean): Fields => {
+/** The constraints of a union's branches; a single branch is a part of the root. */
+const lostBranches = (schema: Fields, merger: RootMerger): Fields => {
   const lost: Record<string, unknown> = {}
   for (const name of ["anyOf", "oneOf"]) {
     const branches = asList(schema[name])
-    if (branches.length > 1) lost[name] = branches.map(outline)
+    if (branches.length > 1 || asRecords(branches).some(merger.losesOf)) lost[name] = branches.map(outline)
   }
-  for (const name of ["const", "enum", "not"]) if (schema[name] !== undefined) lost[name] = schema[name]
+  return lost
+}
+
+/** The constraints of parts that all apply. */
+const lostParts = (schema: Fields, merger: RootMerger): Fields => {
+  const parts = asRecords(schema.allOf).filter(merger.losesOf).map(outline)
+  const target = resolveLocal(schema, schema.$ref)
+  if (target !== undefined && target !== schema && merger.losesOf(target)) parts.unshift(outline(target))
+  return parts.length === 0 ? {} : { allOf: parts }
+}
+
+const lostOf = (schema: Fields, isCut: boolean): Fields => {
   if (schema.type !== undefined && !mayBeObject(schema)) return { ...schema }
+  const merger = new RootMerger(schema)
+  const lost: Record<string, unknown> = { ...lostBranches(schema, merger), ...(!isCut && lostParts(schema, merger)) }
+  for (const name of ["const", "enum", "not"]) if (schema[name] !== undefined) lost[name] = schema[name]
   if (isCut) for (const name of ["$ref", "allOf"]) if (schema[name] !== undefined) lost[name] = schema[name]
   return lost
 }

@@ -7,7 +7,7 @@ type Assistant = Extract<Message, { role: "assistant" }>
 type User = Extract<Message, { role: "user" }>
 type WithTexts = Exclude<Message, User>
 
-/** The smallest text that every host takes. */
+/** The smallest text that every host accepts. */
 const placeholder: Message = { role: "user", content: "." }
 /** What a person would write to a model that stopped. */
 const closing: Message = { role: "user", content: "Continue." }
@@ -21,12 +21,28 @@ const isBlankContent = (content: string | ReadonlyArray<Part> | null): boolean =
 
 const hasCalls = ({ tool_calls }: Assistant): boolean => tool_calls !== undefined && tool_calls.length > 0
 
+/** Up to each mark one text: the next turn's mark stands elsewhere, and a host's cache wants the same texts there. */
+const joinToMarks = (parts: ReadonlyArray<TextPart>, role: WithTexts["role"]): string | ReadonlyArray<TextPart> => {
+  const joined: Array<TextPart> = []
+  let open: Array<TextPart> = []
+  for (const [at, part] of parts.entries()) {
+    open.push(part)
+    if (part.cache_control === undefined && at < parts.length - 1) continue
+    const text = joinTexts(open, role)
+    if (text !== "") joined.push({ ...part, text })
+    open = []
+  }
+  return joined.length === 0 ? "" : joined
+}
+
+const isMarked = ({ cache_control }: TextPart): boolean => cache_control !== undefined
+
 const joinContent = (message: WithTexts, sendsMarks: boolean): WithTexts => {
   const { content } = message
-  if (!Array.isArray(content)) return message
-  if (sendsMarks && content.some((part: TextPart) => part.cache_control !== undefined)) return message
-  // The types allow no text to an assistant only, and each of these roles has one.
-  return { ...message, content: joinTexts(content, message.role) }
+  if (content === null || typeof content === "string") return message
+  if (!sendsMarks || !content.some(isMarked)) return { ...message, content: joinTexts(content, message.role) }
+  const joined = joinToMarks(content, message.role)
+  return joined.length === content.length ? message : { ...message, content: joined }
 }
 
 /** Hosts take null beside calls, and some refuse an empty text there. */
@@ -39,19 +55,20 @@ const toParts = ({ cache_control, content }: System): ReadonlyArray<TextPart> =>
   return parts.map((part, at) => (at === parts.length - 1 ? { cache_control, ...part } : part))
 }
 
-const hasMark = ({ cache_control, content }: System): boolean =>
-  cache_control !== undefined ||
-  (typeof content !== "string" && content.some((part) => part.cache_control !== undefined))
-
-const mergeTwo = (first: System, second: System, sendsMarks: boolean): System => {
-  if (sendsMarks && (hasMark(first) || hasMark(second))) {
-    return { role: "system", content: [...toParts(first), ...toParts(second)] }
-  }
-  const texts = [joinTexts(first.content, "system"), joinTexts(second.content, "system")]
-  return { role: "system", content: texts.filter((text) => !isBlank(text)).join("\n\n") }
+/** Several messages as one. */
+const mergeSystem = (messages: ReadonlyArray<System>, sendsMarks: boolean): System => {
+  const [only, ...others] = messages
+  if (only !== undefined && others.length === 0) return only
+  const parts = messages.flatMap(toParts).filter(({ text }) => !isBlank(text))
+  if (sendsMarks && parts.some(isMarked)) return { role: "system", content: joinToMarks(parts, "system") }
+  return { role: "system", content: joinTexts(parts, "system") }
 }
 
 const isNamed = ({ name }: System): boolean => name !== undefined
+
+const isTurn = ({ role }: Message): boolean => role !== "system"
+
+const isUsers = (message: Message | undefined): boolean => message?.role === "user" || message?.role === "tool"
 
 /** Fits the form of each message, where system messages stand, and blank turns. */
 export const fitTurns = (
@@ -60,27 +77,44 @@ export const fitTurns = (
   sendsMarks: boolean
 ): ReadonlyArray<Message> => {
   const { blankUser, content: form, system } = rules
+  const marks = sendsMarks && form === "marked"
   const fitted: Array<Message> = []
+  /** Those before all other messages, where they become one. */
+  const leading: Array<System> = []
+  let lastTurn: Message | undefined
   let isChanged = false
 
+  const isBlankUser = (message: Message): boolean =>
+    !blankUser && message.role === "user" && isBlankContent(message.content)
+  /** A blank turn says that it is the model's turn, unless another one of the user's says so: the same in each request. */
+  const isAlone = (at: number): boolean => {
+    if (isUsers(lastTurn)) return false
+    let next = at + 1
+    while (messages[next]?.role === "system") next++
+    const following = messages[next]
+    return following === undefined || isBlankUser(following) || !isUsers(following)
+  }
   const isKept = (message: Message, at: number): boolean => {
     if (message.role === "assistant") return hasCalls(message) || !isBlankContent(message.content)
-    // The last one says that it is the model's turn.
-    return blankUser || message.role !== "user" || at === messages.length - 1 || !isBlankContent(message.content)
+    return !isBlankUser(message) || isAlone(at)
   }
   const fitForm = (message: Message): Message => {
-    if (message.role === "user") return blankUser || !isBlankContent(message.content) ? message : placeholder
-    const joined = form === "parts" ? message : joinContent(message, sendsMarks && form === "marked")
+    if (message.role === "user") return isBlankUser(message) ? placeholder : message
+    const joined = form === "parts" ? message : joinContent(message, marks)
     return joined.role === "assistant" && hasCalls(joined) ? withoutBlank(joined) : joined
   }
-  /** Undefined: it has become part of the one before. */
+  const endLeading = (): void => {
+    if (leading.length === 0) return
+    fitted.push(mergeSystem(leading, marks))
+    leading.length = 0
+  }
+  /** Undefined: it is one of the leading ones. */
   const fitSystem = (message: System): Message | undefined => {
     if (system !== "first" && system !== "joined") return message
-    const [before] = fitted
-    if (before === undefined) return message
-    const isLeading = before.role === "system" && fitted.length === 1
-    if (isLeading && (system === "first" || (!isNamed(before) && !isNamed(message)))) {
-      fitted[0] = mergeTwo(before, message, sendsMarks && form === "marked")
+    const [first = message] = leading
+    const isJoined = first === message || system === "first" || !(isNamed(first) || isNamed(message))
+    if (fitted.length === 0 && isJoined) {
+      leading.push(message)
       return undefined
     }
     return system === "first" ? { ...message, role: "user" } : message
@@ -89,9 +123,14 @@ export const fitTurns = (
   for (const [at, message] of messages.entries()) {
     const formed = isKept(message, at) ? fitForm(message) : undefined
     const placed = formed?.role === "system" ? fitSystem(formed) : formed
-    if (placed !== message) isChanged = true
-    if (placed !== undefined) fitted.push(placed)
+    if (placed !== undefined) {
+      endLeading()
+      fitted.push(placed)
+      if (isTurn(placed)) lastTurn = placed
+    }
+    if (formed !== message || (placed === undefined ? leading.length > 1 : placed !== message)) isChanged = true
   }
+  endLeading()
   return isChanged ? fitted : messages
 }
 
@@ -109,16 +148,16 @@ const trimLast = (message: Assistant): Assistant => {
   }
 }
 
+/** What the model reads last: hosts put a system message that follows it before all turns. */
 const fitLast = (messages: ReadonlyArray<Message>, { prefill }: WireRules): ReadonlyArray<Message> => {
-  const last = messages.at(-1)
+  const at = messages.findLastIndex(isTurn)
+  const last = messages[at]
   // Calls are answered by results, not by words.
   if (prefill === "any" || last?.role !== "assistant" || hasCalls(last)) return messages
   if (prefill === "none") return [...messages, closing]
   const trimmed = trimLast(last)
-  return trimmed === last ? messages : [...messages.slice(0, -1), trimmed]
+  return trimmed === last ? messages : messages.with(at, trimmed)
 }
-
-const isTurn = ({ role }: Message): boolean => role !== "system"
 
 const fitFirst = (messages: ReadonlyArray<Message>, { opensWithUser }: WireRules): ReadonlyArray<Message> => {
   if (messages.length === 0) return [placeholder]

@@ -148,7 +148,7 @@ const maxStops = 5
 export const ownStops = ({ stop }: ChatRequest): ReadonlyArray<string> => (stop.length > maxStops ? stop : [])
 
 /** The host's seeds have 32 bits. */
-const encodeSeed = (seed: number | undefined): number | undefined =>
+const encodeSeed = (seed: number | bigint | undefined): number | undefined =>
   seed === undefined ? undefined : Number(BigInt.asIntN(32, BigInt(seed)))
 
 /** Zero is the default, and refused by models without penalties. */

@@ -76,7 +76,7 @@ export const decodeFailure = (
   })
 }
 
-/** Not of a recitation, which another route may do without. */
+/** Refusals by a filter. A recitation is none: another route may answer without it. */
 export const isFiltered = (reason: string): boolean =>
   !reason.endsWith("RECITATION") && readEnd(reasons, reason).finish === "content_filter"
 

@@ -1,5 +1,6 @@
 import { Predicate } from "effect"
 import type { CacheControl, ChatRequest, Message, Part, ResponseFormat, TextPart } from "../../domain/Chat.ts"
+import { setSource } from "../../domain/JsonSource.ts"
 import {
   asksForAnHour,
   cacheMarks,
@@ -81,7 +82,8 @@ const encodeAssistant = (
     content: message.content === null && calls.length > 0 ? null : encodeTexts(message.content ?? "", marks),
     ...withoutUndefined({
       name: message.name,
-      reasoning_content: hasReasoning ? message.reasoning_content : undefined,
+      // Hosts that want reasoning back refuse calls without any.
+      reasoning_content: hasReasoning ? (message.reasoning_content ?? (calls.length > 0 ? "" : undefined)) : undefined,
       tool_calls: calls.length === 0 ? undefined : calls
     })
   }
@@ -146,6 +148,10 @@ const maxStops = 4
 export const ownStops = ({ stop }: ChatRequest, options: Options): ReadonlyArray<string> =>
   options.stop === "cut" || stop.length > maxStops ? stop : []
 
+/** The seed in all of its digits. */
+const keepSeed = <A extends object>(body: A, { seed }: ChatRequest): A =>
+  typeof seed === "bigint" ? setSource(body, { numbers: new Map([["seed", String(seed)]]), names: undefined }) : body
+
 export const encodeRequest = ({ isStream, options, quirks, request, route }: ChatCall<Options, Quirks>) => {
   const hasTools = request.tools.length > 0
   const marks = marksFor(options, request)
@@ -162,7 +168,7 @@ export const encodeRequest = ({ isStream, options, quirks, request, route }: Cha
       parallel_tool_calls: hasTools ? request.parallelToolCalls : undefined,
       temperature: request.temperature,
       top_p: request.topP,
-      seed: request.seed,
+      seed: request.seed === undefined ? undefined : Number(request.seed),
       frequency_penalty: request.frequencyPenalty,
       presence_penalty: request.presencePenalty,
       reasoning_effort: request.reasoningEffort,
@@ -174,7 +180,7 @@ export const encodeRequest = ({ isStream, options, quirks, request, route }: Cha
     })
   }
   const search = options.web_search
-  if (!request.webSearch || !Predicate.isRecord(search)) return body
+  if (!request.webSearch || !Predicate.isRecord(search)) return keepSeed(body, request)
   const tools = Array.isArray(search.tools) ? [...(body.tools ?? []), ...search.tools] : body.tools
-  return { ...body, ...search, ...withoutUndefined({ tools }) }
+  return keepSeed({ ...body, ...search, ...withoutUndefined({ tools }) }, request)
 }

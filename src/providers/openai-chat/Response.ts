@@ -8,7 +8,7 @@ import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../c
 import { collectSources, type Sources } from "../chat/Sources.ts"
 import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
 import { hasFailedStatus } from "../client/Classification.ts"
-import { asCount, asFields, asList, asRecords, asText, type Fields } from "../client/Json.ts"
+import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { reasons } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
 
@@ -19,7 +19,7 @@ export const textOf = (content: unknown): string =>
         .map((part) => textOf(asFields(part).text))
         .join("")
 
-/** References tell what the text rests on. */
+/** Parts of the type `reference` name the sources of the text. */
 export const knownParts: ReadonlySet<unknown> = new Set([
   "text",
   "output_text",
@@ -33,7 +33,7 @@ export const knownParts: ReadonlySet<unknown> = new Set([
 const unknownPartsIn = (content: unknown): ReadonlyArray<Unread> =>
   Array.isArray(content) ? unknownTypes(content, knownParts) : []
 
-/** Says by which reason a host broke off. OpenRouter gives `stop` for it, and its own host's reason beside. */
+/** The reason for which a host broke off. OpenRouter gives `stop`, and its own host's reason beside it. */
 export const breakIn = (...given: ReadonlyArray<unknown>): string | undefined => {
   const reason = given.find((reason) => asText(reason) !== "" && readEnd(reasons, reason).isBreak)
   return reason === undefined ? undefined : `finish_reason ${asText(reason)}`
@@ -45,7 +45,7 @@ export const errorIn = (body: Fields): Fields | undefined => {
   return error ? { error } : undefined
 }
 
-/** Where hosts name the stop sequence that was met; a token's number is none. */
+/** The fields in which hosts name the stop sequence; a token's number is none. */
 export const stopOf = (choice: Fields, stops: ReadonlyArray<string>): string | undefined =>
   askedStop(choice.matched_stop, stops) ?? askedStop(choice.stop_reason, stops)
 
@@ -53,7 +53,7 @@ export const stopOf = (choice: Fields, stops: ReadonlyArray<string>): string | u
 export const hasLists = ({ citations, search_info, search_results, web_search }: Fields): boolean =>
   (citations ?? search_results ?? web_search ?? search_info ?? undefined) !== undefined
 
-/** The lists of a body in the place of earlier ones of the same name. */
+/** The lists of a body in place of earlier ones with the same name. */
 export const mergeLists = (before: Fields | undefined, given: Fields): Fields => ({
   citations: given.citations ?? before?.citations,
   search_info: given.search_info ?? before?.search_info,
@@ -61,7 +61,7 @@ export const mergeLists = (before: Fields | undefined, given: Fields): Fields =>
   web_search: given.web_search ?? before?.web_search
 })
 
-/** Of the lists of one host the one with titles comes first. */
+/** If a host sends several lists, the one with titles comes first. */
 export const takeLists = (body: Fields, sources: Sources, out: Array<ChatEvent>): void => {
   const lists = [body.search_results, asFields(body.search_info).search_results, body.web_search, body.citations]
   for (const list of lists) sources.takeList(list, out)
@@ -81,7 +81,7 @@ const sendsForAnHour = ({ options: { cache }, request }: Call): boolean =>
 
 const countsIn = (usage: Fields, call: Call | undefined): HostCounts => {
   const { cacheWrite, cacheWriteHour, cached } = readCacheCounts(usage, asFields(usage.prompt_tokens_details))
-  // Most hosts do not tell how long they keep what they write: as long as the request says.
+  // Most hosts do not report how long a cache entry lives: the request decides.
   const isForAnHour = cacheWrite > 0 && call !== undefined && sendsForAnHour(call)
   return {
     prompt: asCount(usage.prompt_tokens),
@@ -103,28 +103,35 @@ export const decodeUsage = (usage: unknown, call: Call | undefined): Usage | und
   return counts.prompt === 0 && counts.completion === 0 ? undefined : readUsage(counts, isHidden(call))
 }
 
-/** What the counts of an ended answer leave open. */
+/** The tokens that the counts of an ended answer do not explain. */
 export const unexplainedUsage = (usage: unknown, call: Call): Unread | undefined =>
   Predicate.isRecord(usage) ? unexplainedIn(countsIn(usage, call), isHidden(call)) : undefined
 
 const Texts = lenient(Schema.String, textOf)
 
-/** Reasoning under the names that hosts have for it, or among the parts of the content; once, where they repeat it. */
-export const reasoningOf = ({ content, reasoning, reasoning_content, reasoning_details }: Fields): string =>
-  textOf(reasoning_content) ||
-  textOf(reasoning) ||
-  (reasoning_details === undefined ? "" : textOf(reasoning_details)) ||
-  (typeof content === "string"
-    ? ""
-    : asRecords(content)
-        .map(({ thinking }) => textOf(thinking))
-        .join(""))
+/** Under the names of most hosts. */
+export const namedReasoningOf = ({ reasoning, reasoning_content }: Fields): string =>
+  textOf(reasoning_content) || textOf(reasoning)
 
-/** Calls, or the one call in the convention's first form. */
-export const callsIn = ({ function_call, tool_calls }: Fields): ReadonlyArray<unknown> =>
-  Predicate.isRecord(function_call) && asList(tool_calls).length === 0
-    ? [{ function: function_call }]
-    : asList(tool_calls)
+/** OpenRouter's list: texts, summaries of them, and what cannot be read. */
+const detailsOf = (details: unknown): string =>
+  Array.isArray(details)
+    ? details.map((detail) => textOf(asFields(detail).text) || textOf(asFields(detail).summary)).join("")
+    : ""
+
+const thoughtsIn = (content: unknown): string =>
+  Array.isArray(content) ? content.map((part) => textOf(asFields(part).thinking)).join("") : ""
+
+/** Reasoning under any of its names, or among the parts of the content; once, where hosts repeat it. `isNamed`: it came under a usual name before. */
+export const reasoningOf = (given: Fields, isNamed = false): string =>
+  namedReasoningOf(given) || (isNamed ? "" : detailsOf(given.reasoning_details)) || thoughtsIn(given.content)
+
+/** Calls, or the one call in the convention's first form, which some hosts leave empty. */
+export const callsIn = ({ function_call: first, tool_calls }: Fields): ReadonlyArray<unknown> => {
+  const calls = asList(tool_calls)
+  if (calls.length > 0 || !Predicate.isRecord(first)) return calls
+  return Boolean(first.name) || Boolean(first.arguments) ? [{ function: first }] : calls
+}
 
 const Message = Schema.Struct({
   content: Schema.Unknown,

@@ -1,6 +1,6 @@
 import { Predicate } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
-import { cutCalls, finishOf, pushEnd, pushUnread, pushUsage } from "../chat/Answer.ts"
+import { finishOf, pushEnd, pushUnread, pushUsage } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatFormat.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
@@ -17,6 +17,7 @@ import {
   hasLists,
   mergeLists,
   knownParts,
+  namedReasoningOf,
   reasoningOf,
   stopOf,
   takeLists,
@@ -50,6 +51,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   let reason: unknown
   let counts: Fields | undefined
   let usage: Usage | undefined
+  /** Some hosts restate it in their details at the end. */
+  let hasNamedReasoning = false
   let isRefusal = false
 
   const count = (given: unknown): Usage | undefined => {
@@ -61,7 +64,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   }
 
   const takeDelta = (delta: Fields, out: Array<ChatEvent>): StreamOutcome => {
-    const reasoning = reasoningOf(delta)
+    const reasoning = reasoningOf(delta, hasNamedReasoning)
+    hasNamedReasoning ||= reasoning !== "" && namedReasoningOf(delta) !== ""
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
     if (Array.isArray(delta.content)) unreadBlocks.take(delta.content, knownParts, out)
     const text = textOf(delta.content)
@@ -101,9 +105,8 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       const broken = calls?.close(out)
       if (broken !== undefined) return broken
       const { finish, unread } = readEnd(reasons, reason)
-      const made = { hasCalls: calls?.hasAny() === true, isCut: calls?.isCut() === true, isRefusal }
-      pushUnread(out, unread, cutCalls(finish, made.isCut), unexplainedUsage(counts, call))
-      return pushEnd(out, finishOf(finish, made), usage, { stopSequence })
+      pushUnread(out, unread, unexplainedUsage(counts, call))
+      return pushEnd(out, finishOf(finish, { hasCalls: false, ...calls?.ended(), isRefusal }), usage, { stopSequence })
     },
     begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
     usage: () => usage

@@ -59,7 +59,7 @@ const isSearch = (type: unknown): boolean => asText(type).startsWith("web_search
 
 const isUrl = (value: unknown): boolean => typeof value === "string" && !/^data:/i.test(value.slice(0, 5))
 
-/** The translated request has other names in place of those that the host refuses, which the answer turns back. */
+/** Whether the host refuses a name of the tool. If so, the request is translated, with other names. */
 const isMisnamed = ({ name, tools, type }: Fields, rule: NameRule): boolean => {
   if (type === "function" || type === "custom") return !isFitting(asText(name), rule)
   return asRecords(tools).some((tool) => isMisnamed(tool, rule))
@@ -124,10 +124,11 @@ const encodeReasoning = ({ reasoning }: Body, { options, quirks, request }: Call
   const isSummed = quirks.summary && options.reasoning_summary !== "none"
   // The mode `pro` samples several answers.
   const fields = without(reasoning, isSummed ? ["mode"] : ["mode", "summary", "generate_summary"])
-  // The nearest of the model's efforts; `none` is no effort.
-  return withoutUndefined(
-    typeof reasoning.effort === "string" ? { ...fields, effort: request.reasoningEffort } : fields
-  )
+  const { effort } = reasoning
+  if (typeof effort !== "string") return withoutUndefined(fields)
+  // The nearest of the model's efforts; without any, such a model reasons as much as its host likes.
+  const isNone = effort === "none" && quirks.noEffort !== false
+  return withoutUndefined({ ...fields, effort: isNone ? effort : request.reasoningEffort })
 }
 
 const fitText = (text: unknown, rules: WireRules): unknown => {

@@ -1,7 +1,7 @@
 import { unsigned } from "../../domain/CallId.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import { withWholePairs } from "../../domain/JsonText.ts"
-import { CallIds } from "../chat/CallIds.ts"
+import { CallIds, noResult, type SentCall } from "../chat/CallIds.ts"
 import { objectText } from "../chat/Messages.ts"
 import { fitName } from "../chat/ToolNames.ts"
 import type { WireRules } from "../chat/WireRules.ts"
@@ -45,11 +45,47 @@ const encodeCall = (item: Fields, { callArguments, toolName }: WireRules): Field
   }
 }
 
+/** Results that stand for those which the client never sent, by the type of their call. */
+const missingResults: Readonly<Record<string, (call_id: string) => Fields>> = {
+  function_call: (call_id) => ({ type: "function_call_output", call_id, output: noResult }),
+  custom_tool_call: (call_id) => ({ type: "custom_tool_call_output", call_id, output: noResult }),
+  // Codex answers such calls so.
+  local_shell_call: (call_id) => ({ type: "function_call_output", call_id, output: noResult }),
+  apply_patch_call: (call_id) => ({ type: "apply_patch_call_output", call_id, status: "failed", output: noResult }),
+  shell_call: (call_id) => ({
+    type: "shell_call_output",
+    call_id,
+    output: [{ stdout: "", stderr: noResult, outcome: { type: "exit", exit_code: 130 } }]
+  })
+}
+
+/** Puts a result behind each run of calls for those among them that have none. */
+const answerAll = (
+  items: ReadonlyArray<Fields>,
+  calls: ReadonlyMap<number, SentCall<number>>
+): ReadonlyArray<Fields> => {
+  const answered: Array<Fields> = []
+  let missing: Array<Fields> = []
+  for (const [at, item] of items.entries()) {
+    const call = calls.get(at)
+    if (call === undefined) {
+      answered.push(...missing)
+      missing = []
+    } else if (call.result === undefined) {
+      const make = missingResults[asText(item.type)]
+      if (make !== undefined) missing.push(make(call.id))
+    }
+    answered.push(item)
+  }
+  return [...answered, ...missing]
+}
+
 /** The client's own items, with ids, names and arguments that the host takes. */
 export const encodeNativeInput = (input: unknown, { encrypted, keepTools, rules }: InputRules): unknown => {
   if (!Array.isArray(input)) return input
   const ids = new CallIds<number>(rules.callId)
   const items: Array<Fields> = []
+  const calls = new Map<number, SentCall<number>>()
   let isAnswered = true
 
   const placeOf = (id: string, at: number): { readonly id: string; readonly at: number } => {
@@ -74,7 +110,9 @@ export const encodeNativeInput = (input: unknown, { encrypted, keepTools, rules 
     } else {
       if (isAnswered) ids.beginTurn()
       isAnswered = false
-      items.push({ ...encoded, call_id: ids.call(id), ...encodeCall(item, rules) })
+      const call = ids.call(id)
+      calls.set(items.length, call)
+      items.push({ ...encoded, call_id: call.id, ...encodeCall(item, rules) })
     }
   }
 
@@ -83,5 +121,5 @@ export const encodeNativeInput = (input: unknown, { encrypted, keepTools, rules 
     if (item.type === "reasoning" && !(encrypted && isReadable(item))) continue
     add(item)
   }
-  return items
+  return [...calls.values()].some(({ result }) => result === undefined) ? answerAll(items, calls) : items
 }

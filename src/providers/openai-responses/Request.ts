@@ -17,6 +17,8 @@ export interface Quirks {
   readonly cacheKey?: boolean
   readonly cacheRetention?: boolean
   readonly callLimit?: boolean
+  /** False where the model cannot do without reasoning. */
+  readonly noEffort?: boolean
 }
 
 /** The host refuses a smaller cap. */

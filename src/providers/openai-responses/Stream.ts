@@ -2,7 +2,7 @@ import { Either } from "effect"
 import type { ChatEvent, Usage } from "../../domain/Chat.ts"
 import { noUsage } from "../../domain/Pricing.ts"
 import type { ProviderFailure } from "../../services/routing/Provider.ts"
-import { argumentsText, cutCalls, eventsOf, finishOf, pushEnd, pushUnread, unreadableArguments } from "../chat/Answer.ts"
+import { argumentsText, eventsOf, finishOf, pushEnd, pushUnread, unreadableArguments } from "../chat/Answer.ts"
 import type { ChatCall } from "../chat/ChatFormat.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { UnreadBlocks } from "../chat/EndReasons.ts"
@@ -155,8 +155,8 @@ export const makeDecoder = (
     const broken = takeOutput(asList(response.output), out) ?? calls.close(out)
     if (broken !== undefined) return broken
     unreadBlocks.take(asList(response.output), knownItems, out)
-    pushUnread(out, unread, cutCalls(finish, calls.isCut), unexplainedUsage(response.usage))
-    return pushEnd(out, finishOf(finish, { hasCalls: calls.hasAny, isCut: calls.isCut, isRefusal: hasRefusal }), usage)
+    pushUnread(out, unread, unexplainedUsage(response.usage))
+    return pushEnd(out, finishOf(finish, { ...calls.ended, isRefusal: hasRefusal }), usage)
   }
 
   const take = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {

@@ -35,6 +35,9 @@ const adapt = (
   }
   if (!words.includes("unsupported_value") && !words.includes("unsupported_parameter")) return undefined
   if (param === "max_tool_calls" && quirks.callLimit !== false) return { changes: { callLimit: false }, isLasting }
+  if (param === "reasoning.effort" && native !== undefined && quirks.noEffort !== false) {
+    return { changes: { noEffort: false }, isLasting: false }
+  }
   if (param === "reasoning.summary" && quirks.summary) return { changes: { summary: false }, isLasting }
   return param === "stream" && quirks.stream ? { changes: { stream: false }, isLasting: true } : undefined
 }

@@ -47,7 +47,8 @@ const finishes: Readonly<Record<string, Answer["finish"]>> = {
   end_turn: "stop",
   max_tokens: "length",
   tool_use: "tool_calls",
-  refusal: "content_filter"
+  refusal: "content_filter",
+  stop_sequence: "stop"
 }
 
 const answerOf = ({ content, stop_reason: reason, usage }: Anthropic.Message): Answer => {

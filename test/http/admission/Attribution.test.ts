@@ -69,7 +69,7 @@ withLayer(gateway(models))("whom a chat is for", (it) => {
     ["/v1/messages", { safety_identifier: "bob", metadata: { user_id: "eve" } }, "bob"],
     ["/v1/messages", { metadata: { user_id: null } }, null],
     ["/v1/messages", { metadata: { user_id: { deep: "eve" } } }, null],
-    ["/v1/chat/completions", { user: "a\u0000b\u0085c\ud800d\ue000" }, "a?b?c?d\ue000"],
+    ["/v1/chat/completions", { user: "a\u0000b\u0085c\ud800d\ue000" }, "a?b?c\ufffdd\ue000"],
     ["/v1/chat/completions", { user: "'; DROP TABLE request_log; --" }, "'; DROP TABLE request_log; --"],
     ["/v1/chat/completions", { user: "😀".repeat(200) }, "😀".repeat(128)],
     ["/v1/chat/completions", { user: `${"x".repeat(127)}😀y` }, `${"x".repeat(127)}😀`],

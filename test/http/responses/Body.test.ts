@@ -265,6 +265,32 @@ describe("the tools of a body", () => {
     assert.deepStrictEqual([webSearch, webSearchIsHint], [true, true])
   })
 
+  it("are two where two namespaces have one flat name for them", () => {
+    const namespace = (name: string, of: string) => ({ type: "namespace", name, tools: [tool(of)] })
+    const { messages, tools } = taken({
+      ...items(
+        user,
+        call("c", { name: "b__c", namespace: "a" }),
+        call("d", { name: "c", namespace: "a__b" }),
+        output("c"),
+        output("d")
+      ),
+      tools: [namespace("a", "b__c"), namespace("a__b", "c"), namespace("a", "b__c")]
+    })
+    const names = tools.map(({ function: { name } }) => name)
+    assert.deepStrictEqual(
+      names.map((name) => name.replace(/[0-9a-f]{8}$/, "#")),
+      ["a__b__c", "a__b__c_#"]
+    )
+    assert.deepInclude(messages[1], {
+      tool_calls: names.map((name, at) => ({
+        id: at === 0 ? "c" : "d",
+        type: "function",
+        function: { name, arguments: "{}" }
+      }))
+    })
+  })
+
   it("are called in the input by the client's names", () => {
     const { messages } = taken({
       ...items(user, call("c", { name: "spawn", namespace: "agents" }), output("c")),

@@ -34,7 +34,8 @@ const drive = Effect.gen(function* () {
   const { first, second } = yield* Upstreams
   const account = yield* openAccount({})
   yield* first.script(
-    json(200, completion("fine", { ...usual, cost: 0.000_03 })),
+    // A total above its parts cannot be explained.
+    json(200, completion("fine", { ...usual, total_tokens: 115, cost: 0.000_03 })),
     streams("a", "b"),
     json(503, {}),
     json(401, {})
@@ -76,6 +77,7 @@ const counters: ReadonlyArray<readonly [name: string, labels: Labels, by: number
   ["gateway_charged_nano_usd_total", {}, 3 * 20_000 + 40_000_000],
   ["gateway_cost_nano_usd_total", {}, 2 * 10_000],
   ["gateway_log_rows_dropped_total", {}, 0],
+  ["gateway_unread_total", { part: "usage", route: "talk@first" }, 1],
   ["gateway_stated_cost_nano_usd_total", { route: "talk@first" }, 30_000],
   ["gateway_compared_cost_nano_usd_total", { route: "talk@first" }, 10_000]
 ]

@@ -50,7 +50,21 @@ describe("the arguments of a call, in pieces", () => {
     ["of two values are broken", [oslo, '{"city":"Rome"}'], "broken"],
     ["of two values in one piece are broken", [`${oslo}{"city":"Rome"}`], "broken"],
     ["of two values of which one is cut are broken", [oslo, '{"city":"Ro'], "broken"],
-    ["of two long numbers are broken", ['{"id":12345678901234567891}', '{"id":12345678901234567892}'], "broken"]
+    ["of two long numbers are broken", ['{"id":12345678901234567891}', '{"id":12345678901234567892}'], "broken"],
+    [
+      "of two numbers that differ in their last digit alone are broken",
+      ['{"a":[{"x":123456789012345.67}]}', '{"a":[{"x":123456789012345.68}]}'],
+      "broken"
+    ],
+    ["of one beyond all numbers and another are broken", ['{"x":1e999}', '{"x":2e999}'], "broken"],
+    [
+      "may come again with long numbers in another order and form",
+      ['{"id":12345678901234567890,"x":[1,0,5e-3]}', '{"x":[1.0,-0,0.005],"id":1234567890123456789e1}'],
+      '{"id":12345678901234567890,"x":[1,0,5e-3]}'
+    ],
+    ["with a member less are broken", ['{"a":1,"b":null}', '{"a":1}'], "broken"],
+    ["with a list and an object are broken", ['{"a":[1]}', '{"a":{"0":1}}'], "broken"],
+    ["with a number and a text are broken", ['{"a":1}', '{"a":"1"}'], "broken"]
   ]
   for (const [name, pieces, expected] of rows) it(name, () => assert.strictEqual(given(pieces), expected))
 
@@ -82,7 +96,9 @@ describe("the arguments of a call, in pieces", () => {
       fc.property(both, ({ ends, first: [text, places] }) => {
         const pieces = [...places, text.length].map((place) => text.slice(0, place))
         assert.strictEqual(given([...pieces, ends === "whole" ? text : ends]), text)
-      })
+      }),
+      // The first piece ends in a string, where the second one would end the object.
+      { examples: [[{ first: ['{" }":[],"b":"c"}', [14]], ends: "" }]] }
     )
   })
 

@@ -1,6 +1,7 @@
 import type { ChatRequest, Message, ToolCall } from "../../../src/domain/Chat.ts"
 import { options as anthropicOptions } from "../../../src/providers/anthropic/Options.ts"
 import { rulesOf as anthropicRules } from "../../../src/providers/anthropic/Rules.ts"
+import { noResult } from "../../../src/providers/chat/CallIds.ts"
 import { fitRequest } from "../../../src/providers/chat/Fitting.ts"
 import type { WireRules } from "../../../src/providers/chat/WireRules.ts"
 import { options as chatOptions } from "../../../src/providers/openai-chat/Options.ts"
@@ -119,6 +120,7 @@ describe.each(wireRules)("a request to %s", (_, rules) => {
       [0, "2"],
       [1, "3"],
       [2, "5"],
+      [3, noResult],
       [4, "6"]
     ])
   })
@@ -126,8 +128,25 @@ describe.each(wireRules)("a request to %s", (_, rules) => {
   it("has calls and results side by side, whatever stood between them", () => {
     const messages = fit(rules, user("?"), calling(called("a"), called("b")), result("b"), user("!"), result("a"))
     assert.deepStrictEqual(messages.slice(2), [result("b"), result("a"), user("!")])
-    const open = [user("?"), calling(called("a"), called("b")), result("b"), user("!")]
-    assert.deepStrictEqual(fit(rules, ...open), open)
+  })
+
+  it("has a result for each call, which says so where the client has none", () => {
+    const both = [user("?"), calling(called("a"), called("b"))]
+    const [one, two] = [result("a", noResult), result("b", noResult)]
+    assert.deepStrictEqual(fit(rules, ...both), [...both, one, two])
+    assert.deepStrictEqual(fit(rules, ...both, result("b"), user("!")), [...both, result("b"), one, user("!")])
+    const long = [user("!"), assistant("Stopped."), user("Go on")]
+    assert.deepStrictEqual(fit(rules, ...both, ...long), [...both, one, two, ...long])
+  })
+
+  it("has results that came turns later directly behind their calls", () => {
+    const both = [user("?"), calling(called("a"), called("b"))]
+    const after = [user("!"), assistant("Wait."), user("Go on")]
+    const given = [...both, result("b"), ...after.slice(0, 2), result("a"), ...after.slice(2)]
+    assert.deepStrictEqual(fit(rules, ...given), [...both, result("b"), result("a"), ...after])
+    const split = [user("?"), calling(called("a")), calling(called("b")), result("a"), result("b")]
+    const [question, first, second, ...results] = split
+    assert.deepStrictEqual<unknown>(fit(rules, ...split), [question, first, results[0], second, results[1]])
   })
 
   it("has no blank turns of the assistant, and no blank text beside calls", () => {
@@ -206,13 +225,20 @@ describe("text parts outside of user messages", () => {
     )
   })
 
-  it("stay parts where one has a cache mark that the host is sent", () => {
+  it("are one text up to each cache mark that the host is sent", () => {
     const head: Message = { role: "system", content: [part("S"), marked("T")] }
+    const joined: Message = { role: "system", content: [marked("S\n\nT")] }
     assert.deepStrictEqual(fit(chat({ cache: "manual" }), head, ...history, failed), [
-      head,
+      joined,
       ...history,
       result("a", "Error:\nno such file")
     ])
+    const first: Message = { role: "system", content: [marked("S"), part("T"), part("U")] }
+    assert.deepStrictEqual(fit(chat({ cache: "manual" }), first), [
+      { role: "system", content: [marked("S"), part("T\n\nU")] }
+    ])
+    const empty: Message = { role: "tool", content: [part(""), marked("")], tool_call_id: "a" }
+    assert.deepStrictEqual(fit(chat({ cache: "manual" }), ...history, empty), [...history, result("a", "")])
     assert.deepStrictEqual(fit(chat(), head, user("?")), [system("S\n\nT"), user("?")])
     const unpriced = request({ messages: [head, user("?")], unpricedMarks: "all" })
     assert.deepStrictEqual(fitRequest(unpriced, chat({ cache: "manual" })).request.messages, [
@@ -247,7 +273,7 @@ describe("system messages", () => {
   it("keep their cache marks and names", () => {
     const head: Message = { role: "system", content: "S", cache_control: { type: "ephemeral" } }
     const tail: Message = { role: "system", content: [part("T"), marked("U")] }
-    const joined = { role: "system", content: [marked("S"), part("T"), marked("U")] }
+    const joined = { role: "system", content: [marked("S"), marked("T\n\nU")] }
     assert.deepStrictEqual<unknown>(fit(chat({ cache: "manual" }), head, tail, user("?")), [joined, user("?")])
     const named: ReadonlyArray<Message> = [{ role: "system", content: "S", name: "boss" }, system("T"), user("?")]
     assert.deepStrictEqual(fit(chat(), ...named), named)
@@ -280,14 +306,25 @@ describe("the ends of a conversation", () => {
       user("Continue.")
     ])
     assert.deepStrictEqual(fit(rules, user("a"), assistant("")), [user("a")])
+    assert.deepStrictEqual(fit(rules, user("a"), assistant("b"), system("Late.")), [
+      user("a"),
+      assistant("b"),
+      system("Late."),
+      user("Continue.")
+    ])
     const open = [user("a"), calling(called("a"))]
-    assert.deepStrictEqual(fit(rules, ...open), open)
+    assert.deepStrictEqual(fit(rules, ...open), [...open, result("a", noResult)])
   })
 
   it("are the client's for models that go on with the assistant's words", () => {
     const begun = [user("a"), assistant("The color is \n")]
     assert.deepStrictEqual(fit(chat(), ...begun), begun)
     assert.deepStrictEqual(fit(claude(), ...begun), [user("a"), assistant("The color is")])
+    assert.deepStrictEqual(fit(claude(), ...begun, system("Late.")), [
+      user("a"),
+      assistant("The color is"),
+      system("Late.")
+    ])
     const parts: Message = { role: "assistant", content: [part("The color"), part(" is \n"), part(" ")] }
     assert.deepStrictEqual(fit(claude(), user("a"), parts), [
       user("a"),
@@ -299,7 +336,79 @@ describe("the ends of a conversation", () => {
     assert.deepStrictEqual(fit(claude(), user(" \n")), [user(".")])
     assert.deepStrictEqual(fit(claude(), user("a"), assistant("b"), user("")), [user("a"), assistant("b"), user(".")])
     assert.deepStrictEqual(fit(claude(), user("a"), user(""), user("b")), [user("a"), user("b")])
+    assert.deepStrictEqual(fit(claude(), user(""), user("b")), [user("b")])
+    assert.deepStrictEqual(fit(claude(), calling(called("a")), user(" "), result("a")).slice(1), [
+      calling(called("a")),
+      result("a")
+    ])
+    assert.deepStrictEqual(fit(claude(), system("S"), user(""), user(" ")), [system("S"), user(".")])
     assert.deepStrictEqual(fit(chat(), user("")), [user("")])
+  })
+})
+
+/** What a cache compares: a text is the same with a mark and without, alone in a list and by itself. */
+const texts = (messages: ReadonlyArray<Message>) =>
+  messages.map(({ content, ...message }) => ({
+    ...message,
+    content: content === null || typeof content === "string" ? content : content.map((of) => ("text" in of ? of.text : of)).join("|")
+  }))
+
+describe("the next request of a conversation", () => {
+  const ends = [user(""), user("a")]
+  const turns: ReadonlyArray<ReadonlyArray<Message>> = [
+    [system("S"), system("T"), user(" ")],
+    [assistant("b"), user("")],
+    [calling(called("x".repeat(200), "get weather"), called("a")), result("x".repeat(200)), result("a")],
+    [assistant(""), user("\n")],
+    [calling(called("a"), called("a")), result("a", "1"), result("a", "2"), user("")],
+    [assistant("c"), system("Late."), ...ends]
+  ]
+
+  it.each([
+    ...wireRules,
+    ["a chat host of nine characters", chat({ call_id_length: 9 })],
+    ["a chat host with one system message", chat({ system: "first" })]
+  ] as const)("begins with all of the last one for %s", (_, rules) => {
+    let before: ReadonlyArray<Message> = []
+    for (const at of turns.keys()) {
+      const now = fit(rules, ...turns.slice(0, at + 1).flat())
+      assert.deepStrictEqual(now.slice(0, before.length), before)
+      before = now
+    }
+    assert.isAbove(before.length, turns.length)
+  })
+
+  it("has the same texts where the client's mark has moved on", () => {
+    const parted = (last: "part" | "marked"): Message => ({
+      role: "tool",
+      content: [part("Error:"), last === "marked" ? marked("none") : part("none")],
+      tool_call_id: "a"
+    })
+    const history = [user("?"), calling(called("a"))]
+    const host = chat({ cache: "manual" })
+    const before = fit(host, ...history, parted("marked"))
+    const now = fit(host, ...history, parted("part"), assistant("b"), user("c"))
+    assert.deepStrictEqual(texts(now).slice(0, before.length), texts(before))
+  })
+})
+
+describe("hostile histories", () => {
+  const many = Array.from({ length: 5_000 })
+
+  it("may repeat one id in every call", () => {
+    const ids = fit(chat(), calling(...many.map(() => called("a"))), ...many.map((_, at) => result("a", `${at}`)))
+    const [turn, ...results] = ids
+    const calls = turn?.role === "assistant" ? (turn.tool_calls ?? []).map(({ id }) => id) : []
+    assert.strictEqual(new Set(calls).size, many.length)
+    assert.deepStrictEqual(
+      results.map((of) => of.role === "tool" && [of.tool_call_id, of.content]),
+      calls.map((id, at) => [id, `${at}`])
+    )
+  })
+
+  it("may open with any number of system messages", () => {
+    const all = many.map((_, at) => system(`${at}`))
+    assert.deepStrictEqual(fit(chat(), ...all, user("?")), [system([...many.keys()].join("\n\n")), user("?")])
   })
 })
 

@@ -2,6 +2,7 @@ import type { NativeRequest } from "../../../src/domain/Chat.ts"
 import { native as anthropicNative } from "../../../src/providers/anthropic/Native.ts"
 import { options as anthropicOptions } from "../../../src/providers/anthropic/Options.ts"
 import { rulesOf as anthropicRules } from "../../../src/providers/anthropic/Rules.ts"
+import { noResult } from "../../../src/providers/chat/CallIds.ts"
 import { native as responsesNative } from "../../../src/providers/openai-responses/Native.ts"
 import { options as responsesOptions } from "../../../src/providers/openai-responses/Options.ts"
 import { rulesOf as responsesRules } from "../../../src/providers/openai-responses/Rules.ts"
@@ -29,6 +30,8 @@ const assistant = (...content: ReadonlyArray<object>) => ({ role: "assistant", c
 const text = (words: string) => ({ type: "text", text: words })
 const use = (id: string, input: unknown = {}, name = "f") => ({ type: "tool_use", id, name, input })
 const result = (id: string, content: string) => ({ type: "tool_result", tool_use_id: id, content })
+
+const missing = (id: string) => ({ ...result(id, noResult), is_error: true })
 
 describe("a client's own body for the Messages API", () => {
   it("has names and inputs of earlier calls that the host takes", () => {
@@ -78,7 +81,44 @@ describe("a client's own body for the Messages API", () => {
     ]
     assert.deepStrictEqual(messagesOf(paused, off), paused)
     const open = [user("a"), assistant(text("b"), use("a"))]
-    assert.deepStrictEqual(messagesOf(open, off), open)
+    assert.deepStrictEqual(messagesOf(open, off), [...open, user([missing("a")])])
+  })
+
+  it("has a result for each call at the beginning of the next message, which says so where the client has none", () => {
+    const called = [user("?"), assistant(use("a"), use("b"))]
+    const both = [missing("a"), missing("b")]
+    assert.deepStrictEqual(messagesOf(called), [...called, user(both)])
+    assert.deepStrictEqual(messagesOf([...called, user("Stop!")]), [...called, user([...both, text("Stop!")])])
+    assert.deepStrictEqual(messagesOf([...called, user(" ")]), [...called, user(both)])
+    assert.deepStrictEqual(messagesOf([...called, user([result("b", "1"), text("!")])]), [
+      ...called,
+      user([missing("a"), result("b", "1"), text("!")])
+    ])
+    const split = [user("?"), assistant(use("a")), assistant(use("b")), user([result("a", "1")])]
+    assert.deepStrictEqual(messagesOf(split), [...split.slice(0, 3), user([missing("b"), result("a", "1")])])
+    const system = { role: "system", content: "S" }
+    assert.deepStrictEqual(messagesOf([...called, system]), [...called, user(both), system])
+    const paused = [user("a"), assistant({ type: "server_tool_use", id: "s", name: "web_search", input: {} })]
+    assert.deepStrictEqual(messagesOf(paused), paused)
+  })
+
+  it("has results that came later in the message behind their calls", () => {
+    const called = [user("?"), assistant(use("a"))]
+    const late = [user("Hurry"), assistant(text("Wait.")), user([result("a", "1"), text("There.")])]
+    assert.deepStrictEqual(messagesOf([...called, ...late]), [
+      ...called,
+      user([result("a", "1"), text("Hurry")]),
+      late[1],
+      user([text("There.")])
+    ])
+    const twice = [...called, user("Hurry"), user([result("a", "1")]), user([result("a", "2")])]
+    assert.deepStrictEqual(messagesOf(twice), [...called, user([result("a", "2"), text("Hurry")])])
+  })
+
+  it("has the first of two tools of one name", () => {
+    const tools = ["1", "2"].map((description) => ({ name: "f", description, input_schema: { type: "object" } }))
+    const { tools: sent } = Object(anthropicNative.encode(claude({}), { messages: [], tools }))
+    assert.deepStrictEqual(sent, tools.slice(0, 1))
   })
 
   it("is translated where the host refuses the name of a tool", () => {
@@ -113,13 +153,47 @@ describe("a client's own body for the Responses API", () => {
     const items = Object(
       itemsOf([question, ...given.map((text, at) => call(`c${at}`, { arguments: text, name: "default_api:f" }))])
     )
+    const calls = items.slice(1, 6)
     assert.deepStrictEqual(
-      items.slice(1).map((item: { readonly arguments: string }) => item.arguments),
+      calls.map((item: { readonly arguments: string }) => item.arguments),
       [JSON.stringify({ arguments: given[0] }), "{}", "{}", JSON.stringify({ arguments: "[]" }), given[4]]
     )
-    for (const { name } of items.slice(1)) assert.match(name, /^default_api_f_[a-zA-Z0-9]{10}$/)
+    for (const { name } of calls) assert.match(name, /^default_api_f_[a-zA-Z0-9]{10}$/)
     const custom = { type: "custom_tool_call", call_id: "c", name: "patch", input: "*** Begin" }
-    assert.deepStrictEqual(itemsOf([question, custom]), [question, custom])
+    const done = { type: "custom_tool_call_output", call_id: "c", output: "Done" }
+    assert.deepStrictEqual(itemsOf([question, custom, done]), [question, custom, done])
+  })
+
+  it("has an output for each call, which says so where the client has none", () => {
+    const of = (type: string, call_id: string) => ({ type, call_id })
+    const none = { output: noResult }
+    const rows = [
+      [call("a"), output("a", noResult)],
+      [of("custom_tool_call", "a"), { ...of("custom_tool_call_output", "a"), ...none }],
+      [of("local_shell_call", "a"), output("a", noResult)],
+      [of("apply_patch_call", "a"), { ...of("apply_patch_call_output", "a"), status: "failed", ...none }],
+      [
+        of("shell_call", "a"),
+        {
+          ...of("shell_call_output", "a"),
+          output: [{ stdout: "", stderr: noResult, outcome: { type: "exit", exit_code: 130 } }]
+        }
+      ]
+    ]
+    for (const [given, missing] of rows) {
+      assert.deepStrictEqual(itemsOf([question, given ?? {}]), [question, given, missing])
+    }
+    assert.deepStrictEqual(itemsOf([question, call("a"), call("b"), output("b", "1"), question]), [
+      question,
+      call("a"),
+      call("b"),
+      output("a", noResult),
+      output("b", "1"),
+      question
+    ])
+    const hosted = { type: "computer_call", call_id: "c" }
+    assert.deepStrictEqual(itemsOf([question, hosted]), [question, hosted])
+    assert.deepStrictEqual(itemsOf([call("a"), question, output("a", "1")]), [call("a"), question, output("a", "1")])
   })
 
   it("has one output for each call, the last one, and other ids for calls that repeat one", () => {
@@ -137,7 +211,7 @@ describe("a client's own body for the Responses API", () => {
     assert.deepStrictEqual(items.slice(0, 3), [question, call("a"), output("a", "2")])
     const [, , , second, third, answer, ...rest] = items
     assert.strictEqual(new Set(["a", second.call_id, third.call_id]).size, 3)
-    assert.deepStrictEqual([answer, rest], [output(second.call_id, "3"), []])
+    assert.deepStrictEqual([answer, rest], [output(third.call_id, noResult), [output(second.call_id, "3")]])
   })
 
   it("has roots of schemas that the host takes, wherever tools stand", () => {

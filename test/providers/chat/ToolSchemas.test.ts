@@ -128,6 +128,26 @@ describe("the root of a schema", () => {
     assert.deepStrictEqual<unknown>(fitted.lost, { $ref: schema.$ref })
   })
 
+  it.each([
+    ["a condition", { if: { required: ["a"] }, then: { required: ["b"] } }],
+    ["a choice", { anyOf: [{ required: ["a"] }, { required: ["b"] }] }],
+    ["what may not be", { not: { required: ["a"] } }],
+    ["a count", { minProperties: 1 }],
+    ["a condition further down", { allOf: [{ if: { required: ["a"] }, then: { required: ["b"] } }] }]
+  ])("says in words what a part says beyond properties: %s", (_, rule) => {
+    const own = { type: "object", properties: { a: text, b: text } }
+    assert.deepStrictEqual<unknown>(fit({ ...own, allOf: [{ type: "object", properties: { a: text } }, rule] }), {
+      schema: own,
+      lost: { allOf: [rule] }
+    })
+    const $defs = { args: { ...own, required: ["a"], ...rule } }
+    const referenced = fit({ $ref: "#/$defs/args", $defs })
+    assert.deepStrictEqual<unknown>(referenced.schema, { ...own, required: ["a"], $defs })
+    assert.deepStrictEqual<unknown>(referenced.lost, { allOf: [{ ...rule, required: ["a"] }] })
+    const alone = fit({ oneOf: [{ ...own, required: ["a"], ...rule }] })
+    assert.deepStrictEqual<unknown>(alone.lost, { oneOf: [{ ...rule, required: ["a"] }] })
+  })
+
   it.each([{ not: { required: ["a"] } }, { enum: [{ a: 1 }] }, { const: { a: 1 } }])("says %j in words", (rule) => {
     const properties = { a: text }
     assert.deepStrictEqual<unknown>(fit({ type: "object", properties, ...rule }), {
@@ -240,6 +260,14 @@ describe("strict schemas", () => {
     assert.deepStrictEqual([takes("openai", wide(5_000)), takes("openai", wide(5_001))], [true, false])
   })
 
+  it("are none where their references go on for thousands", () => {
+    const links = Array.from({ length: 4_000 }, (_, at) => [`d${at}`, { $ref: `#/$defs/d${at + 1}` }])
+    const schema = { ...closed({ a: { $ref: "#/$defs/d0" } }), $defs: { ...Object.fromEntries(links), d4000: text } }
+    assert.deepStrictEqual([takes("openai", schema), takes("anthropic", schema)], [false, false])
+    const short = { ...schema, $defs: { d0: { $ref: "#/$defs/d1" }, d1: { $ref: "#/$defs/d2" }, d2: text } }
+    assert.deepStrictEqual([takes("openai", short), takes("anthropic", short)], [true, true])
+  })
+
   it("of one request stay within Anthropic's limits", () => {
     const many = makeStrictBudget("anthropic")
     assert.strictEqual(Array.from({ length: 25 }, () => many(closed({ a: text }))).filter(Boolean).length, 20)
@@ -286,7 +314,10 @@ describe("the schema of an answer", () => {
       text,
       { enum: ["a"] },
       { const: 1 },
-      { anyOf: [text, { type: "null" }] }
+      { anyOf: [text, { type: "null" }] },
+      { allOf: [text] },
+      { $ref: "#/$defs/list", $defs: { list: { type: "array" } } },
+      { anyOf: [{ $ref: "#/$defs/list" }, text], $defs: { list: { $ref: "#/$defs/rows" }, rows: { type: "array" } } }
     ]) {
       assert.deepStrictEqual(
         wireRules.map(([, rules]) => declinesFormat(format(schema), rules)),
@@ -294,7 +325,7 @@ describe("the schema of an answer", () => {
       )
       assert.isFalse(declinesFormat(format(schema), { ...openAi, answerRoot: "any" }))
     }
-    for (const schema of [union, {}, { type: ["object", "null"] }, { $ref: "#/$defs/a" }, { allOf: [text] }]) {
+    for (const schema of [union, {}, { type: ["object", "null"] }, { $ref: "#/$defs/a" }, { $ref: "#" }, { allOf: [true] }]) {
       assert.isFalse(declinesFormat(format(schema), openAi))
     }
     assert.isFalse(declinesFormat({ type: "json_object" }, openAi))

@@ -4,6 +4,7 @@ import { type ChatRequest } from "../../../src/domain/Chat.ts"
 import { chargedByHosts } from "../../../src/providers/chat/Messages.ts"
 import { native } from "../../../src/providers/openai-responses/Native.ts"
 import { options as decoder } from "../../../src/providers/openai-responses/Options.ts"
+import type { Quirks } from "../../../src/providers/openai-responses/Request.ts"
 import { rulesOf } from "../../../src/providers/openai-responses/Rules.ts"
 import { callTo } from "../../contracts/ChatScenarios.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -11,7 +12,7 @@ import { openAiResponses } from "./Wire.ts"
 
 type Body = Readonly<Record<string, unknown>>
 
-const usual = { summary: true, stream: true, encrypted: true }
+const usual: Quirks = { summary: true, stream: true, encrypted: true }
 const encode = (body: Body, more: Partial<ChatRequest> = {}, options = {}, quirks = usual, isStream = false) =>
   native.encode(
     callTo(openAiResponses, { decoder, rulesOf }, quirks)({ maxTokens: 64_000, ...more }, options, isStream),
@@ -46,6 +47,7 @@ describe("a body of the Responses dialect", () => {
         { type: "custom_tool_call", call_id: "call_1", name: "apply_patch", input: "*** Begin" },
         { type: "custom_tool_call_output", call_id: "call_1", output: "Done" },
         { type: "local_shell_call", id: "lsh_1", call_id: "call_2", action: { type: "exec" }, status: "completed" },
+        { type: "function_call_output", call_id: "call_2", output: "ok" },
         { type: "compaction", id: "cmp_1", encrypted_content: "x" },
         { type: "of_tomorrow", id: "ot_1" }
       ],
@@ -184,13 +186,14 @@ describe("a body of the Responses dialect", () => {
       Object(encode({ ...asked, reasoning: given }, more, options, quirks)).reasoning
     assert.deepStrictEqual(reasoning({ effort: "xhigh", mode: "pro" }, { reasoningEffort: "high" }), { effort: "high" })
     assert.deepStrictEqual(reasoning({ effort: "low", summary: "auto" }), { summary: "auto" })
-    assert.deepStrictEqual(reasoning({ effort: "none" }), {})
+    assert.deepStrictEqual(reasoning({ effort: "none" }), { effort: "none" })
+    assert.deepStrictEqual(reasoning({ effort: "none" }, {}, { ...usual, noEffort: false }), {})
     for (const effort of ["max", "minimal"]) {
       assert.deepStrictEqual(reasoning({ effort }, { reasoningEffort: "high" }), { effort: "high" })
     }
     const summed = { effort: "none", summary: "auto", generate_summary: "auto" }
-    assert.deepStrictEqual(reasoning(summed, {}, { ...usual, summary: false }), {})
-    assert.deepStrictEqual(reasoning(summed, {}, usual, { reasoning_summary: "none" }), {})
+    assert.deepStrictEqual(reasoning(summed, {}, { ...usual, summary: false }), { effort: "none" })
+    assert.deepStrictEqual(reasoning(summed, {}, usual, { reasoning_summary: "none" }), { effort: "none" })
     const sampled = { ...asked, temperature: 0.5, top_p: 0.9 }
     assert.deepStrictEqual<unknown>(encode(sampled), plain)
     assert.deepInclude(encode(sampled, { temperature: 0.5, topP: 0.9 }), { temperature: 0.5, top_p: 0.9 })

@@ -121,6 +121,15 @@ describe("a request of the Responses dialect at an openai-responses host", () =>
     )
   })
 
+  check("reasons if its model cannot do without", function* (adapter, fake, route) {
+    const refused = refusing("unsupported_value", "reasoning.effort")
+    yield* fake.script(refused, Fake.json(200, whole(answer)), refused, Fake.json(200, whole(answer)))
+    const [reasoning, ...summed] = [{ effort: "none" }, { effort: "none", summary: "auto" }]
+    for (const each of [reasoning, ...summed]) yield* adapter.complete(route, asked({ reasoning: each }))
+    const sent = (yield* bodies(fake, 4)).map((body) => body.reasoning)
+    assert.deepStrictEqual(sent, [reasoning, {}, ...summed, { summary: "auto" }])
+  })
+
   check("is asked once more without reasoning that its host cannot read", function* (adapter, fake, route) {
     const refused = refusing("invalid_encrypted_content", "input")
     const reasoning = { type: "reasoning", summary: [], encrypted_content: "of another account" }
