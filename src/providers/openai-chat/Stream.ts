@@ -54,6 +54,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   /** Some hosts restate it in their details at the end. */
   let hasNamedReasoning = false
   let isRefusal = false
+  let hasDelta = false
 
   const count = (given: unknown): Usage | undefined => {
     if (!Predicate.isRecord(given)) return undefined
@@ -69,7 +70,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
     if (Array.isArray(delta.content)) unreadBlocks.take(delta.content, knownParts, out)
     const text = textOf(delta.content)
-    const refusal = textOf(delta.refusal)
+    const refusal = delta.refusal ? textOf(delta.refusal) : ""
     if (text !== "") out.push({ type: "content", text })
     if (refusal !== "") {
       isRefusal = true
@@ -97,7 +98,9 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       if (finished !== "") stopSequence = stopOf(choice, call.request.stop) ?? stopSequence
       if (hasLists(chunk)) listed = mergeLists(listed, chunk)
       if (counted !== undefined || finished !== "") pushUsage(out, usage, reason === undefined)
-      return takeDelta(asFields(choice.delta), out)
+      hasDelta ||= Predicate.isRecord(choice.delta)
+      // Some hosts send the whole answer as one event, others repeat it beside the deltas.
+      return takeDelta(asFields(hasDelta ? choice.delta : choice.message), out)
     },
     finish: (out) => {
       if (reason === undefined) return undefined
