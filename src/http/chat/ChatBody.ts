@@ -98,12 +98,13 @@ const decodeItems = reader(ItemsBody, (body, json) => {
   return toEither(isRefusal(messages) ? messages : readRequest({ ...body, messages }, json))
 })
 
-const isEmpty = (given: unknown): boolean => isAbsent(given) || (isArray(given) && given.length === 0)
+const isEmptyList = (given: unknown): boolean => isArray(given) && given.length === 0
+
+const hasItems = ({ input, messages }: JsonObject): boolean =>
+  !isAbsent(input) && (isAbsent(messages) || (isEmptyList(messages) && !isEmptyList(input)))
 
 export const decodeChatBody = (json: unknown): Either.Either<ChatRequest, InvalidRequest> =>
-  isObject(json) && isEmpty(json.messages) && !isEmpty(json.input)
-    ? decodeItems(toChatFields(json))
-    : decodeBody(json)
+  isObject(json) && hasItems(json) ? decodeItems(toChatFields(json)) : decodeBody(json)
 
 /** Larger requests are processed in slices. */
 export const largeRequest = 256 * 1024
