@@ -53,6 +53,14 @@ export const stopOf = (choice: Fields, stops: ReadonlyArray<string>): string | u
 export const hasLists = ({ citations, search_info, search_results, web_search }: Fields): boolean =>
   (citations ?? search_results ?? web_search ?? search_info ?? undefined) !== undefined
 
+/** The lists of a body in place of earlier ones with the same name. */
+export const mergeLists = (before: Fields | undefined, given: Fields): Fields => ({
+  citations: given.citations ?? before?.citations,
+  search_info: given.search_info ?? before?.search_info,
+  search_results: given.search_results ?? before?.search_results,
+  web_search: given.web_search ?? before?.web_search
+})
+
 /** If a host sends several lists, the one with titles comes first. */
 export const takeLists = (body: Fields, sources: Sources, out: Array<ChatEvent>): void => {
   const lists = [body.search_results, asFields(body.search_info).search_results, body.web_search, body.citations]
