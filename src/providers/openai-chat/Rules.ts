@@ -9,6 +9,7 @@ export const rules: WireRules = {
   callArguments: "text",
   toolRoot: "properties",
   answerRoot: "properties",
+  needsItems: true,
   strict: "openai",
   system: "joined",
   content: "text",

@@ -332,6 +332,11 @@ describe("the ends of a conversation", () => {
     ])
   })
 
+  it("have the smallest text for a blank user on gemini", () => {
+    const [turn] = fit(rulesFor("gemini"), user(""))
+    assert.deepStrictEqual(turn, user("."))
+  })
+
   it("have the smallest text for a blank user on anthropic", () => {
     assert.deepStrictEqual(fit(claude(), user(" \n")), [user(".")])
     assert.deepStrictEqual(fit(claude(), user("a"), assistant("b"), user("")), [user("a"), assistant("b"), user(".")])

@@ -220,6 +220,54 @@ describe("tools", () => {
   })
 })
 
+describe("what vendors do not read in a schema", () => {
+  const list = { type: "array" }
+  const sent = (parameters: Schema, rules = openAi): unknown =>
+    fitTools([{ type: "function", function: { name: "f", parameters } }], rules, undefined)[0]?.function.parameters
+  const of = (properties: Schema, more: Schema = {}) => ({ type: "object", properties, ...more })
+
+  it("is an array of anything, for OpenAI", () => {
+    const mended = { type: "array", items: {} }
+    const given = of({ a: list, required: { anyOf: [list, text] }, c: { type: ["array", "null"], items: list } })
+    const fitted = of({
+      a: mended,
+      required: { anyOf: [mended, text] },
+      c: { type: ["array", "null"], items: mended }
+    })
+    assert.deepStrictEqual(sent(given), fitted)
+    assert.strictEqual(sent(given, anthropic), given)
+    assert.strictEqual(sent(given, { ...openAi, toolRoot: "any" }), given)
+    const tuple = of({ a: { type: "array", prefixItems: [text] } })
+    assert.strictEqual(sent(tuple), tuple)
+    const native = { type: "function", name: "f", parameters: given }
+    assert.deepStrictEqual(fitNativeTool(native, "parameters", openAi), { ...native, parameters: fitted })
+    const values = of({ a: { enum: [{ type: "array" }], default: { required: null } } })
+    assert.strictEqual(sent(values), values)
+  })
+
+  it.each([
+    ["no list of what is required", of({ a: text }, { required: null }), of({ a: text })],
+    ["false", of({ a: { ...text, required: false } }), of({ a: text })],
+    [
+      "a property that is required by itself",
+      of({ a: { ...text, required: true }, b: text }, { required: ["b"] }),
+      of({ a: text, b: text }, { required: ["b", "a"] })
+    ],
+    [
+      "bounds that are exclusive",
+      of({ a: { minimum: 1, exclusiveMinimum: true, maximum: 2, exclusiveMaximum: false } }),
+      of({ a: { exclusiveMinimum: 1, maximum: 2 } })
+    ],
+    [
+      "such a schema within others",
+      of({ a: { type: "array", items: of({ b: text }, { required: null }) } }, { $defs: { c: { required: null } } }),
+      of({ a: { type: "array", items: of({ b: text }) } }, { $defs: { c: {} } })
+    ]
+  ])("are the words of earlier drafts: %s", (_, given, fitted) => {
+    for (const [, rules] of wireRules) assert.deepStrictEqual(sent(given, rules), fitted)
+  })
+})
+
 describe("strict schemas", () => {
   const takes = (vendor: "openai" | "anthropic", schema: Schema) => makeStrictBudget(vendor)(schema)
 
