@@ -3,7 +3,13 @@ import { keepSource } from "../../domain/JsonSource.ts"
 import type { Fields } from "../client/Json.ts"
 
 /** Keywords whose value is an object of schemas by name. */
-const named: ReadonlySet<string> = new Set(["$defs", "definitions", "dependentSchemas", "patternProperties", "properties"])
+const named: ReadonlySet<string> = new Set([
+  "$defs",
+  "definitions",
+  "dependentSchemas",
+  "patternProperties",
+  "properties"
+])
 
 /** Keywords whose value is a schema, or a list of them. */
 const single: ReadonlySet<string> = new Set([
