@@ -32,10 +32,11 @@ const rows: ReadonlyArray<readonly [string, (rules: WireRules) => string]> = [
   ["Arguments of earlier calls", ({ callArguments }) => words.callArguments[callArguments]],
   ["Root of a tool's schema", ({ toolRoot }) => words.root[toolRoot]],
   ["Root of an answer's schema", ({ answerRoot }) => words.root[answerRoot]],
+  ["An array without `items`", ({ needsItems }) => (needsItems ? "has `items: {}`" : "as it is")],
   ["`strict`", ({ strict }) => words.strict[strict]],
   ["System messages", ({ system }) => words.system[system]],
   ["Text parts outside of the user's turns", ({ content }) => words.content[content]],
-  ["A blank turn of the user", ({ blankUser }) => (blankUser ? "as it is" : "left out; at the end `.`")],
+  ["A blank turn of the user", ({ blankUser }) => (blankUser ? "as it is" : "`.`, or left out beside another one")],
   [
     "A conversation that the assistant opens",
     ({ opensWithUser }) => (opensWithUser ? "opened by the user's `.`" : "as it is")

@@ -90,7 +90,9 @@ const isOpenAi = (wire: Wire) => wire === "openai-chat" || wire === "openai-resp
 /** What no draft of JSON Schema that vendors know says so, at any depth. */
 const formProblems = (wire: Wire, schema: unknown): ReadonlyArray<string> =>
   allIn(record(schema)).flatMap(({ exclusiveMinimum, items, required, type }) => [
-    ...(required === undefined || Array.isArray(required) ? [] : [`${String(required)} is not of type 'array'`]),
+    ...(required === undefined || Array.isArray(required)
+      ? []
+      : [`${JSON.stringify(required)} is not of type 'array'`]),
     ...(typeof exclusiveMinimum === "boolean" ? [`${String(exclusiveMinimum)} is not of type 'number'`] : []),
     ...(isOpenAi(wire) && type === "array" && items === undefined ? ["array schema missing items."] : [])
   ])

@@ -358,7 +358,7 @@ const texts = (messages: ReadonlyArray<Message>) =>
     content:
       content === null || typeof content === "string"
         ? content
-        : content.map((of) => ("text" in of ? of.text : of)).join("|")
+        : content.map((of) => ("text" in of ? of.text : of.image_url.url)).join("|")
   }))
 
 describe("the next request of a conversation", () => {
@@ -421,6 +421,10 @@ describe("hostile histories", () => {
 })
 
 describe("options of a route", () => {
+  it("have the smallest text for a blank user", () => {
+    assert.deepStrictEqual(fit(chat({ blank_user: false }), user(" ")), [user(".")])
+  })
+
   it("shorten the names of tools", () => {
     const tools: ChatRequest["tools"] = [{ type: "function", function: { name: "a".repeat(65) } }]
     assert.isUndefined(fitRequest(request({ tools }), claude()).names)

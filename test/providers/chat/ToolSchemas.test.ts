@@ -128,12 +128,15 @@ describe("the root of a schema", () => {
     assert.deepStrictEqual<unknown>(fitted.lost, { $ref: schema.$ref })
   })
 
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+  const condition = { if: { required: ["a"] }, then: { required: ["b"] } }
+
   it.each([
-    ["a condition", { if: { required: ["a"] }, then: { required: ["b"] } }],
+    ["a condition", condition],
     ["a choice", { anyOf: [{ required: ["a"] }, { required: ["b"] }] }],
     ["what may not be", { not: { required: ["a"] } }],
     ["a count", { minProperties: 1 }],
-    ["a condition further down", { allOf: [{ if: { required: ["a"] }, then: { required: ["b"] } }] }]
+    ["a condition further down", { allOf: [condition] }]
   ])("says in words what a part says beyond properties: %s", (_, rule) => {
     const own = { type: "object", properties: { a: text, b: text } }
     assert.deepStrictEqual<unknown>(fit({ ...own, allOf: [{ type: "object", properties: { a: text } }, rule] }), {
