@@ -1,4 +1,4 @@
-/** Signs reasoning that no host signed: a client hands it back, and no host would take it. */
+/** The signature of reasoning that no host signed. A client returns it, and no host would accept it. */
 export const unsigned = "ggw-unsigned"
 
 export const callIdMark = "~sig~"

@@ -89,7 +89,7 @@ export interface NativeRequest {
   readonly headers: Readonly<Record<string, string>>
   /** An upper bound, in tokens, of the prompt that only the native body holds. */
   readonly extraTokens: number
-  /** The effort that the body names; after the rules what replaces it, undefined where the model has it. */
+  /** The effort in the body. After the rules: its replacement, undefined if the model has that effort. */
   readonly effort?: ReasoningEffort | "none" | undefined
   /** What no translation carries: only routes of the dialect can serve the request. */
   readonly only?: NativeOnly | undefined
@@ -137,7 +137,7 @@ export interface ChatRequest {
   readonly maxWebSearches?: number | undefined
   /** The model's, in tokens. */
   readonly contextLength?: number | undefined
-  /** Those of `tools` that take free text: their calls are shown to the client as it declared them. */
+  /** The names of `tools` with free text as input: their calls go to the client as calls of custom tools. */
   readonly customTools?: ReadonlySet<string> | undefined
   readonly toolChoice?: ToolChoice | undefined
   readonly parallelToolCalls?: boolean | undefined
@@ -172,7 +172,7 @@ export interface Usage {
 export interface Citation {
   readonly url: string
   readonly title?: string | undefined
-  /** What it says, in its own words. */
+  /** The passage that supports the answer, as the source words it. */
   readonly quote?: string | undefined
   /** The part of `content` that rests on it, in UTF-16 units; `end` is exclusive. */
   readonly start?: number | undefined
@@ -191,11 +191,11 @@ export interface ChatAnswer {
   readonly reasoning: string | undefined
   readonly toolCalls: ReadonlyArray<ToolCall>
   readonly finish: FinishReason
-  /** The client's stop sequence at which the answer ends, where that is known. */
+  /** The client's stop sequence that ended the answer, if known. */
   readonly stopSequence?: string | undefined
   readonly citations?: ReadonlyArray<Citation> | undefined
   readonly unread?: ReadonlyArray<Unread> | undefined
-  /** The provider charges nothing for it, whatever it counts. */
+  /** The provider charges nothing for it, whatever tokens it counts. */
   readonly isUnbilled?: boolean | undefined
   readonly usage: Usage | undefined
   /** The host's whole answer, to a native request. */
@@ -222,7 +222,7 @@ export type ChatEvent =
       readonly type: "finish"
       readonly reason: FinishReason
       readonly stopSequence?: string | undefined
-      /** The provider charges nothing for the answer, whatever it counts. */
+      /** The provider charges nothing for the answer, whatever tokens it counts. */
       readonly isUnbilled?: boolean | undefined
     }
   | {

@@ -109,7 +109,7 @@ const askNatively = (model: ChatModel, request: ChatRequest): ChatRequest => {
   return { ...request, native: { ...native, only: native.only ?? onlyFormat } }
 }
 
-/** A model whose efforts are not listed gets what the client wrote. */
+/** A model without a list of efforts gets the client's own. */
 const fitNativeEffort = ({ reasoning }: ChatModel, native: NativeRequest): NativeRequest => {
   const { effort } = native
   if (effort === undefined || effort === "none") return native

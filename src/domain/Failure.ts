@@ -6,7 +6,7 @@ import type { Role } from "./Operator.ts"
 
 export class InvalidRequest extends Data.TaggedError("InvalidRequest")<{
   readonly message: string
-  /** What helps, in one or two sentences. */
+  /** How to fix the request, in one or two sentences. */
   readonly hint?: string | undefined
   readonly param: string | null
 }> {}

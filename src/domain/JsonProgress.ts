@@ -1,8 +1,8 @@
-/** What may come next outside of strings. */
+/** The token that the parser expects next, outside of strings. */
 type Expected = "value" | "value or ]" | "key" | "key or }" | "colon" | "comma or end" | "nothing"
 
 const whitespace = /[ \t\n\r]*/y
-/** From the blank on, but for the quote and the backslash. */
+/** All characters from the space on, except the quote and the backslash. */
 const plainCharacters = /[ !#-[\]-\uffff]*/y
 const hexDigits = /[0-9a-fA-F]*/y
 const scalarCharacters = /[-+.0-9a-zA-Z]*/y

@@ -1,4 +1,4 @@
-/** What a parsed object or array loses of its JSON text. */
+/** The parts of a JSON text that a parsed object or array does not hold. */
 export interface JsonSource {
   /** The texts of its numbers that JavaScript writes in another way, by name or position. */
   readonly numbers: ReadonlyMap<string | number, string> | undefined
@@ -101,7 +101,7 @@ const withoutNumbers = (source: JsonSource, names: ReadonlyArray<string>): JsonS
 
 /**
  * Gives a changed copy of a parsed value the texts of the numbers that it still holds, and the order of its members.
- * `written`: names of numbers that the copy does not have from the original.
+ * `written`: names of numbers that the copy does not take from the original.
  */
 export const keepSource = <A extends object>(
   original: object | undefined,

@@ -10,7 +10,7 @@ const indexName = /^(?:0|[1-9]\d{0,9})$/
 /** JavaScript moves such members to the front of an object. */
 export const isIndexName = (name: string): boolean => indexName.test(name)
 
-/** Whether JavaScript writes the number in another way. */
+/** Whether JavaScript would write the number differently. */
 export const isInexact = (number: string): boolean => String(Number(number)) !== number
 
 /**
@@ -160,11 +160,11 @@ export const parseExact = (text: string, maxLevels: number): unknown => {
   return marked === text ? value : unmark(value)
 }
 
-/** Half a surrogate pair as an escape; after an escaped backslash it may be none. */
-const halfPair = /\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!(?:^|[^\\])\\u[dD][89abAB]..\\u[dD][c-fC-F]..))/
+/** The escape of a lone surrogate; after an escaped backslash it may be plain text. */
+const loneSurrogate = /\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!(?:^|[^\\])\\u[dD][89abAB]..\\u[dD][c-fC-F]..))/
 
 const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|[^])/g
 
-/** A JSON text whose escapes are pairs of surrogates, or U+FFFD for half a pair. */
+/** Replaces escapes of lone surrogates in a JSON text by U+FFFD. */
 export const withWholePairs = (text: string): string =>
-  halfPair.test(text) ? text.replace(escapes, (escape) => (escape.length === 6 ? String.raw`\ufffd` : escape)) : text
+  loneSurrogate.test(text) ? text.replace(escapes, (escape) => (escape.length === 6 ? String.raw`\ufffd` : escape)) : text

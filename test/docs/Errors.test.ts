@@ -1,7 +1,7 @@
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
 import { Effect, Either, ParseResult, Schema } from "effect"
-import { applyRules, unsupportedCombination } from "../../src/domain/ChatRules.ts"
+import { applyRules, unsupportedCombination, unsupportedField } from "../../src/domain/ChatRules.ts"
 import * as Failure from "../../src/domain/Failure.ts"
 import { variantFor } from "../../src/domain/Image.ts"
 import type { Capability, ChatModel, ImageModel, ReferenceImage, VideoModel } from "../../src/domain/Model.ts"
@@ -14,12 +14,16 @@ import { readJson } from "../../src/http/body/BodyReader.ts"
 import { BodyReceiver } from "../../src/http/body/BodyReceiver.ts"
 import { decodeChatBody } from "../../src/http/chat/ChatBody.ts"
 import { ErrorCode, internalError, toWire, type WireError } from "../../src/http/errors/ErrorMessages.ts"
+import { renameField } from "../../src/http/errors/FieldNames.ts"
 import { decodeImageBody } from "../../src/http/images/ImageBody.ts"
 import { messagesError } from "../../src/http/messages/Errors.ts"
+import { decodeMessagesBody } from "../../src/http/messages/MessagesBody.ts"
 import { failuresOf } from "../../src/http/openapi/DocumentedErrors.ts"
+import { responsesFields } from "../../src/http/responses/Failure.ts"
+import { decodeResponsesBody } from "../../src/http/responses/ResponsesBody.ts"
 import { UsageQuery } from "../../src/http/usage/Schema.ts"
 import { rangeOf } from "../../src/http/usage/UsageHandlers.ts"
-import { VideoListQuery } from "../../src/http/videos/Schema.ts"
+import { VideoContentQuery, VideoListQuery } from "../../src/http/videos/Schema.ts"
 import { decodeVideoBody } from "../../src/http/videos/VideoBody.ts"
 import { contentOf } from "../../src/http/videos/VideoHandlers.ts"
 import { keyFrom } from "../../src/services/idempotency/Fingerprint.ts"
@@ -229,10 +233,41 @@ const queryComplaints = [
   queryComplaint(UsageQuery, { from: "yesterday" }),
   Either.getOrThrow(Either.flip(rangeOf({ from: 1, to: 1 }, 0))),
   Either.getOrThrow(Either.flip(rangeOf({ from: 0 }, 367 * 86_400_000))),
-  queryComplaint(VideoListQuery, { after: ["vid_1", "vid_2"] })
+  queryComplaint(VideoListQuery, { after: ["vid_1", "vid_2"] }),
+  queryComplaint(VideoContentQuery, { variant: "thumbnail" })
+]
+
+/** The refusal of an answer that is no object. */
+const noObject = unsupportedField(
+  able(),
+  "response_format",
+  Either.getOrThrow(
+    decodeChatBody(
+      asked({ response_format: { type: "json_schema", json_schema: { name: "list", schema: { type: "array" } } } })
+    )
+  )
+)
+
+/** Content that only a route of the request's own API could take. */
+const ownContent = { type: "<type>" }
+const unsupportedContent = [
+  unsupportedField(
+    able(),
+    "messages",
+    Either.getOrThrow(decodeMessagesBody({ model: "<id>", messages: [{ role: "user", content: [ownContent] }] }, {}))
+  ),
+  renameField(
+    unsupportedField(
+      able(),
+      "messages",
+      Either.getOrThrow(decodeResponsesBody({ model: "<id>", input: [...messages, ownContent] }))
+    ),
+    responsesFields
+  )
 ]
 
 const complaints = [
+  ...unsupportedContent,
   complaint([]),
   complaint({ messages }),
   complaint({ model: "<id>", messages: [] }),
@@ -265,7 +300,7 @@ describe("the errors of the docs", () => {
 
   it("give a hint of every kind that the wire has", () => {
     const documented = table(section(errors, "Hints"), "`hint`").map((row) => row.slice(0, 2).join(" | "))
-    const produced = hinted.map((failure) => {
+    const produced = [...hinted, noObject].map((failure) => {
       const { code, hint, message } = toWire(failure).body.error
       return `${hint} | ${code ?? message}`
     })

@@ -13,17 +13,21 @@ const words = {
   root: {
     any: "any",
     object: "an object, without `anyOf` and its like",
-    properties: "the same, with `properties`"
+    properties: "an object with `properties`, without `anyOf` and its like"
   },
   strict: { openai: "by OpenAI's rules", anthropic: "by Anthropic's rules", none: "never" },
   system: {
-    anywhere: "as they stand",
-    joined: "as they stand, one at the beginning",
-    first: "one at the beginning",
-    apart: "apart from the turns"
+    anywhere: "unchanged",
+    joined: "unchanged, those at the beginning joined",
+    first: "joined at the beginning, later ones as user messages",
+    apart: "in a field of their own"
   },
-  content: { parts: "as they are", text: "one text", marked: "one text unless a part is marked" },
-  prefill: { any: "as it is", trimmed: "without white space at its end", none: "closed by the user's `Continue.`" }
+  content: { parts: "parts", text: "one text", marked: "one text up to each mark" },
+  prefill: {
+    any: "unchanged",
+    trimmed: "loses its trailing white space",
+    none: "a user turn `Continue.` follows it"
+  }
 } as const
 
 const rows: ReadonlyArray<readonly [string, (rules: WireRules) => string]> = [
@@ -32,16 +36,16 @@ const rows: ReadonlyArray<readonly [string, (rules: WireRules) => string]> = [
   ["Arguments of earlier calls", ({ callArguments }) => words.callArguments[callArguments]],
   ["Root of a tool's schema", ({ toolRoot }) => words.root[toolRoot]],
   ["Root of an answer's schema", ({ answerRoot }) => words.root[answerRoot]],
-  ["An array without `items`", ({ needsItems }) => (needsItems ? "has `items: {}`" : "as it is")],
+  ["An array without `items`", ({ needsItems }) => (needsItems ? "gets `items: {}`" : "unchanged")],
   ["`strict`", ({ strict }) => words.strict[strict]],
   ["System messages", ({ system }) => words.system[system]],
-  ["Text parts outside of the user's turns", ({ content }) => words.content[content]],
-  ["A blank turn of the user", ({ blankUser }) => (blankUser ? "as it is" : "`.`, or left out beside another one")],
+  ["Text parts of a system message", ({ content }) => words.content[content]],
+  ["A blank user turn", ({ blankUser }) => (blankUser ? "unchanged" : "`.`, or left out beside another one")],
   [
-    "A conversation that the assistant opens",
-    ({ opensWithUser }) => (opensWithUser ? "opened by the user's `.`" : "as it is")
+    "The assistant's turn is the first",
+    ({ opensWithUser }) => (opensWithUser ? "a user turn `.` precedes it" : "unchanged")
   ],
-  ["One that the assistant ends", ({ prefill }) => words.prefill[prefill]]
+  ["The assistant's turn is the last", ({ prefill }) => words.prefill[prefill]]
 ]
 
 const line = (cells: ReadonlyArray<string>): string => `| ${cells.join(" | ")} |`

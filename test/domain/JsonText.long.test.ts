@@ -202,7 +202,7 @@ describe("a value of an exact parse", () => {
 describe("whole pairs of surrogates in a JSON text", () => {
   const escape = (unit: number) => `\\u${unit.toString(16)}`
 
-  it("replaces half a pair by U+FFFD, as toWellFormed does with the parsed text", () => {
+  it("replaces a lone surrogate by U+FFFD, as toWellFormed does with the parsed text", () => {
     const pieces = FastCheck.oneof(
       FastCheck.integer({ min: 0xd7f0, max: 0xe010 }).map(escape),
       FastCheck.integer({ min: 0xd800, max: 0xdfff }).map((unit) => escape(unit).toUpperCase().replace("U", "u")),

@@ -106,7 +106,7 @@ describe("the parser in steps", () => {
       assertSame(bad)
   })
 
-  it("reads half a surrogate pair as U+FFFD, in strings and names, wherever a long string is cut", () => {
+  it("reads a lone surrogate as U+FFFD, in strings and names, wherever a long string is cut", () => {
     assert.deepStrictEqual(ours(String.raw`{"\udc00a":["\ud83d","\\ud83d","\ud83d\ude00"]}`), {
       "\ufffda": ["\ufffd", String.raw`\ud83d`, "😀"]
     })

@@ -212,7 +212,7 @@ export interface Case extends Schema.Schema.Type<typeof CaseFields> {
 const decode = Schema.decodeUnknownSync(File, { onExcessProperty: "error" })
 
 /** A file with a mistake fails alone. */
-/** YAML has no escape for half a surrogate pair. */
+/** YAML has no escape for a lone surrogate. */
 const withHalves = (text: string) =>
   text.replace(/<U\+(D[89A-F][0-9A-F]{2})>/g, (_, unit: string) => String.fromCharCode(Number.parseInt(unit, 16)))
 

@@ -42,14 +42,14 @@ withLayer(gateway({ plain: {}, moderated: both, filtered: both, account: both, m
       ["alone", half, "\ufffd"],
       ["in the wrong order", "\udc00\ud83d", "\ufffd\ufffd"],
       ["beside a whole pair", `\u{1f600}${half}\u{1f600}`, "\u{1f600}\ufffd\u{1f600}"]
-    ])("half a surrogate pair %s of a prompt is replaced before it is sent", function* ([, prompt, sent]) {
+    ])("a lone surrogate %s of a prompt is replaced before it is sent", function* ([, prompt, sent]) {
       imageOf((yield* asking({ model: "plain", prompt }, { first: paints() })).answer)
       const { body, bytes } = yield* lastCall
       assert.notMatch(bytes.toString("utf8"), /\\ud[89a-f][0-9a-f]{2}(?!\\ud[c-f])/i)
       assert.propertyVal(body, "prompt", sent)
     })
 
-    it.effect("half a surrogate pair in the prompt of an edit is replaced before it is sent", function* () {
+    it.effect("a lone surrogate in the prompt of an edit is replaced before it is sent", function* () {
       const prompt = `cut here: ${half}`
       imageOf((yield* asking({ model: "plain", prompt, image }, { first: paints() })).answer)
       assert.include((yield* lastCall).bytes.toString("utf8"), "cut here: \ufffd")

@@ -169,7 +169,7 @@ withLayer(gateway)("traffic of videos", (it) => {
     assert.strictEqual(yield* customer.spentInTheEnd, 0n)
   })
 
-  it.effect("half a surrogate pair in a prompt is replaced before it is sent", function* () {
+  it.effect("a lone surrogate in a prompt is replaced before it is sent", function* () {
     const { submits } = yield* Farm
     const customer = yield* Served.customer()
     yield* filmed(customer, "cut here: \ud83d")

@@ -210,8 +210,8 @@ function* parse(bytes: Buffer, limits: JsonLimits): Steps<unknown> {
 }
 
 /**
- * Parses as `parseExact` does, in steps and within limits: the cost depends on content more than on size. Half a
- * surrogate pair becomes U+FFFD.
+ * Parses as `parseExact` does, in steps and within limits: the cost depends on content more than on size. A lone
+ * surrogate becomes U+FFFD.
  */
 export function* parseJson(bytes: Buffer, limits: JsonLimits): Steps<Either.Either<unknown, JsonUnreadable>> {
   try {

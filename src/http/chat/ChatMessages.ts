@@ -72,7 +72,7 @@ const readOptionalText = (message: JsonObject, field: string, path: Path): Resul
   return isString(text) ? text : wrongIn(path, field, "must be a string")
 }
 
-/** What a call calls and with what; Cursor has them beside the id. */
+/** The name and the arguments of a call; Cursor sends them beside the id. */
 const calledIn = (call: JsonObject, path: Path): Result<{ readonly name: string; readonly text: string }> => {
   if (call.type === "custom") {
     const { input, name } = isObject(call.custom) ? call.custom : call

@@ -16,7 +16,7 @@ const namePattern = /^[a-zA-Z0-9_-]{1,64}$/
 export const isName = (value: unknown): value is string => isString(value) && namePattern.test(value)
 const nameRule = "is required and must be 1 to 64 letters, digits, underscores or dashes"
 
-/** Longer than OpenAI's own: each wire fits the names to what its hosts take. */
+/** OpenAI's own maximum is shorter: each wire fits the names to its hosts. */
 const toolNamePattern = /^[a-zA-Z0-9_.:-]{1,128}$/
 const isToolName = (value: unknown): value is string => isString(value) && toolNamePattern.test(value)
 const toolNameRule = "is required and must be 1 to 128 letters, digits, underscores, dashes, dots or colons"
@@ -71,7 +71,7 @@ export const readJsonSchema = (definition: unknown, param: string, path: string)
   return { type: "json_schema", json_schema: schema === undefined ? named : { ...named, schema } }
 }
 
-/** Undefined where the id or the name is too long. Hosts parse the text again, so its escapes must be whole. */
+/** Undefined if the id or the name is too long. Hosts parse the text again, so its escapes must be complete. */
 export const toolCallOf = (onWire: string, name: string, text: string): ToolCall | undefined => {
   const { id, signature } = readCallId(onWire)
   if (!isWithin(longestName, id) || !isWithin(longestName, name)) return undefined
@@ -87,7 +87,7 @@ export const readCustom = (definition: JsonObject, name: unknown, path: string):
   return { type: "function", function: { name: read.function.name, description, parameters: customParameters } }
 }
 
-/** Cursor has the fields of a tool beside its `type`, or sends the tools of the Messages API. */
+/** Cursor sends the fields of a tool beside its `type`, or tools of the Messages API. */
 const readDefined = (tool: JsonObject, path: string): Result<Tool> => {
   if (tool.type === "custom" && isAbsent(tool.input_schema)) {
     const { custom } = tool
@@ -139,7 +139,7 @@ const wordIn = (choice: unknown): unknown => (isObject(choice) && isWord(choice.
 
 interface ReadChoice {
   readonly toolChoice: ToolChoice | undefined
-  /** Those that may be called. */
+  /** The tools that the model may call. */
   readonly tools: ReadonlyArray<Tool>
 }
 

@@ -17,15 +17,15 @@ const CustomCall = Schema.Struct({
   id: Filled,
   type: Schema.Literal("custom"),
   custom: Schema.Struct({ name: Filled, input: Schema.String })
-}).annotations({ description: "Of a tool that was declared with the type `custom`." })
+}).annotations({ description: "A call of a tool with the type `custom`." })
 export const ToolCall = Schema.Union(FunctionCall, CustomCall).annotations({ identifier: "ToolCall" })
 
-/** What all dialects with the name of `url_citation` say of a source. */
+/** The fields of a source in all dialects that call it `url_citation`. */
 export const citation = {
   url: Schema.String,
   title: Schema.String.annotations({ description: "The URL if the provider gives no title." }),
-  start_index: Tokens.annotations({ description: "Where the part of the text begins that rests on the source." }),
-  end_index: Tokens.annotations({ description: "Where it ends. Both are 0 if the provider does not say." })
+  start_index: Tokens.annotations({ description: "Start of the text that the source supports." }),
+  end_index: Tokens.annotations({ description: "Its end, exclusive. Both are 0 if the provider gives no range." })
 }
 const Annotation = Schema.Struct({
   type: Schema.Literal("url_citation"),
@@ -101,7 +101,7 @@ export const ChatCompletionChunk = Schema.Struct({
         content: Schema.optional(Schema.String),
         reasoning_content: Schema.optional(Schema.String),
         tool_calls: Schema.optional(Schema.Array(ToolCallDelta)),
-        annotations: described(annotations, "All of them at once, before the last delta.")
+        annotations: described(annotations, "All sources at once, before the last delta.")
       }),
       logprobs: Schema.Null,
       finish_reason: Schema.NullOr(FinishReason)

@@ -7,7 +7,7 @@ import { isAbsent, isFilled, isObject, isOneOf, isString, type JsonObject } from
 import { refuseAt } from "../body/Refusals.ts"
 import type { Result } from "./Result.ts"
 
-/** Lazy, since it is needed only for errors. */
+/** A function, since only errors need the text. */
 export type Path = () => string
 
 /** The field at fault is the first word of the path. */
@@ -16,17 +16,17 @@ export const wrongAt = (path: string, problem: string): InvalidRequest => refuse
 export const wrongIn = (path: Path, field: string, problem: string): InvalidRequest =>
   wrongAt(`${path()}.${field}`, problem)
 
-/** The names that the dialects have for a text: their clients send each to the others. */
+/** The types of a text part in all dialects: clients of each dialect send it to the others. */
 export const isTextType = isOneOf("text", "input_text", "output_text")
-/** The names for a picture. */
+/** The types of an image part. */
 export const isImageType = isOneOf("image_url", "input_image", "image")
 
 const longestShownType = 64
 
-/** A type that a client invented, for a message. */
+/** An unknown type, shortened for an error message. */
 export const shownType = (type: string): string => type.slice(0, longestShownType)
 
-/** `known`: the types that are read there. */
+/** `known`: the types that this position accepts. */
 export const wrongType = (path: Path, type: unknown, known: string): InvalidRequest =>
   wrongIn(path, "type", isFilled(type) ? `must be ${known}, not \`${shownType(type)}\`` : `must be ${known}`)
 

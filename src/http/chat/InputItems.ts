@@ -24,9 +24,9 @@ const refersToFile = (object: JsonObject): boolean => files.some((name) => isFil
 /** Beyond the catalog's `image_tokens`, which are of a scaled picture. */
 const originalImage = 16_384
 
-/** Of tools that run at the client. */
+/** Items of tools that run at the client. */
 const clientItem = /^(apply_patch|local_shell|shell)_call(_output)?$/
-/** Without these a conversation goes on: the answers that follow them hold what was found. */
+/** Items that a conversation does not need: the answers after them hold the results. */
 const hostItem =
   /^(?:additional_tools|compaction_trigger|mcp_\w+|(?:code_interpreter|file_search|image_generation|web_search)_call|tool_search_(?:call|output))$/
 
@@ -41,7 +41,7 @@ class Conversation {
   readonly messages: Array<Message> = []
   /** Tokens of prompt parts that only the native body holds. */
   extraTokens = 0
-  /** What no translation carries. */
+  /** The part of the request that only the native body holds. */
   only: NativeOnly | undefined
   readonly #names: FunctionNames
   readonly #calls = new Set<string>()

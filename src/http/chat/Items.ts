@@ -30,7 +30,7 @@ export const toChatFields = (json: JsonObject): JsonObject => {
   })
 }
 
-/** The messages of a body with `input`. No route gets it as it is written. */
+/** The messages of a body with `input`. It is translated for every route. */
 export const readItems = ({ input, instructions }: JsonObject): Result<ReadonlyArray<Message>> => {
   const read = readInput(isString(instructions) ? instructions : undefined, input, flatNames)
   if (isRefusal(read)) return read

@@ -38,14 +38,14 @@ export const Tool = Schema.Union(
     function: optional(Schema.Null),
     ...Function.fields,
     ...marked
-  }).annotations({ identifier: "FlatTool", description: "As Cursor sends a function." }),
+  }).annotations({ identifier: "FlatTool", description: "A function in the form that Cursor sends." }),
   Schema.Struct({
     type: Schema.Literal("custom"),
     custom: optional(Schema.Null),
     input_schema: optional(Schema.Null),
     ...Custom.fields,
     ...marked
-  }).annotations({ identifier: "FlatCustomTool", description: "As Cursor sends a custom tool." }),
+  }).annotations({ identifier: "FlatCustomTool", description: "A custom tool in the form that Cursor sends." }),
   Schema.Struct({
     type: optional(Schema.Literal("custom")),
     name: Name,

@@ -43,7 +43,7 @@ const Citation = Schema.Struct({
   url: Schema.String,
   title: Schema.NullOr(Schema.String),
   cited_text: Schema.String.annotations({ description: "Empty if the provider quotes nothing." }),
-  encrypted_index: Schema.String.annotations({ description: "Hand it back as it is." })
+  encrypted_index: Schema.String.annotations({ description: "Return it unchanged." })
 }).annotations({ identifier: "MessagesCitation", description: "A source that a search found." })
 const OtherCitation = Schema.Struct({ type: otherThan("web_search_result_location") })
 

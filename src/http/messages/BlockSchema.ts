@@ -31,7 +31,7 @@ const ToolReferenceBlock = Schema.Struct({
   ...mark
 }).annotations({
   identifier: "MessagesToolReferenceBlock",
-  description: "A tool that a search of the client found; its name is a text on routes of other APIs."
+  description: "A tool that a search of the client found. Routes of other APIs receive its name as text."
 })
 
 const OtherBlock = Schema.Struct({

@@ -34,7 +34,7 @@ const deltas = {
   tool_use: `"type":"input_json_delta","partial_json":`
 } as const
 
-/** In characters: more than any model writes, as in `StreamOutput`. */
+/** In characters. No model writes more; `StreamOutput` has the same limit. */
 const maxWaiting = 16_000_000
 
 /**
@@ -81,7 +81,7 @@ export class BlockStream {
     return this.hold(text)
   }
 
-  /** It belongs to the open text, or else to the next one. */
+  /** The source belongs to the open text, or else to the next one. */
   citation(citation: Citation): string {
     if (this.open === "text") return this.citationDelta(citation)
     const last = this.waiting.at(-1)
@@ -90,7 +90,7 @@ export class BlockStream {
     return ""
   }
 
-  /** Writes what still waits, and stops the last block. */
+  /** Writes the waiting blocks, and stops the last one. */
   end(): string {
     const released = this.release(true)
     const sources = this.citations.length === 0 ? "" : this.begin("text", openings.text)

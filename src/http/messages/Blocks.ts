@@ -24,7 +24,7 @@ const unbounded = Number.POSITIVE_INFINITY
 export class NativeShare {
   /** An upper bound of its tokens. */
   tokens = 0
-  /** What no translation carries. */
+  /** The part of the request that only the native body holds. */
   only: NativeOnly | undefined
 
   add(value: unknown): void {

@@ -121,7 +121,7 @@ const readRequest = (body: typeof Body.Type, json: JsonObject, headers: Incoming
 /** Paths of this API: `messages.0.content`. */
 const dotted = (path: string): string => path.replaceAll(/\[(\d+)\]/g, ".$1")
 
-/** The gateway words these alike in every dialect. */
+/** Messages with the same text in every dialect. */
 const shared: ReadonlySet<string> = new Set([
   "`model` is required.",
   "`messages` is required and must be a non-empty array."

@@ -87,7 +87,7 @@ const readThinking = ({ signature, thinking }: JsonObject, path: Path, share: Na
   return thinking
 }
 
-/** What hosts write beside text and calls; a conversation goes on without it on other routes. */
+/** Blocks that hosts write beside text and calls; other routes do not need them. */
 const hostBlock = /^(?:redacted_thinking|server_tool_use|mcp_tool_use|[a-z_]+_tool_result)$/
 const userBlocks: ReadonlySet<string> = new Set([
   "container_upload",

@@ -44,9 +44,9 @@ const escapedMark = JSON.stringify(mark).slice(1, -1)
 const replaceMark = (json: string, text: string, at: number): string =>
   json.slice(0, at) + text + json.slice(at + escapedMark.length)
 
-/** The JSON with a text, escaped piece by piece, in the place of the first mark: sources follow it. */
+/** The JSON with a text, escaped piece by piece, instead of the first mark: sources follow it. */
 export const withText = (json: string, text: string): string => replaceMark(json, text, json.indexOf(escapedMark))
 
-/** The same in the place of the last one: a tool's name precedes its arguments. */
+/** The same for the last mark: a tool's name precedes its arguments. */
 export const withArguments = (json: string, text: string): string =>
   replaceMark(json, text, json.lastIndexOf(escapedMark))

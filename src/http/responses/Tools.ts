@@ -54,7 +54,7 @@ const isWord = isOneOf("auto", "none", "required")
 
 interface ReadChoice {
   readonly choice: ToolChoice | undefined
-  /** Those that may be called. */
+  /** The tools that the model may call. */
   readonly tools: ReadonlyArray<Tool>
 }
 

@@ -180,6 +180,15 @@ export const createVideo = HttpApiEndpoint.post("create", "/videos")
     })
   )
 
+export const VideoContentQuery = Schema.Struct({
+  variant: parameter(
+    "variant",
+    Schema.Literal("video"),
+    "must be video: there are no thumbnails and no spritesheets",
+    "Only `video`, the default."
+  )
+})
+
 const list = HttpApiEndpoint.get("list", "/videos")
   .setUrlParams(VideoListQuery)
   .addSuccess(VideoList)
@@ -196,16 +205,7 @@ const find = HttpApiEndpoint.get("find", "/videos/:id")
 
 const content = HttpApiEndpoint.get("content", "/videos/:id/content")
   .setPath(Schema.Struct({ id: Id }))
-  .setUrlParams(
-    Schema.Struct({
-      variant: parameter(
-        "variant",
-        Schema.Literal("video"),
-        "must be video: there are no thumbnails and no spritesheets",
-        "Only `video`, the default."
-      )
-    })
-  )
+  .setUrlParams(VideoContentQuery)
   .addSuccess(HttpApiSchema.Empty(302).annotations({ description: "The mp4 is at `location`, the video's `url`." }))
   .addError(ReadErrors)
   .addError(WrongQuery)

@@ -30,7 +30,7 @@ const toBlock = ({ block, given, input }: OpenBlock): Fields => {
   return value === undefined ? block : { ...block, input: value }
 }
 
-/** The message that the events of a whole stream add up to. */
+/** The message that all events of a stream add up to. */
 export const assemble = (events: ReadonlyArray<Fields>): Fields => {
   let message: Fields = {}
   const blocks = new Map<unknown, OpenBlock>()

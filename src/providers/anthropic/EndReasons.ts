@@ -1,16 +1,16 @@
 import { brokenOff, endReasons } from "../chat/EndReasons.ts"
 
-/** Of Anthropic, and of hosts with an endpoint like its own, such as GLM's. */
+/** Reasons of Anthropic, and of hosts with such an endpoint, for example GLM. */
 export const reasons = endReasons({
   complete: ["end_turn", "stop_sequence", "tool_use"],
   length: ["max_tokens", "model_context_window_exceeded"],
   content_filter: ["refusal", "sensitive", "content_filter"],
-  // The client sends the answer back for the rest, which it can on this wire alone.
+  // The client sends the answer back to get the rest. Only this wire has that.
   unfinished: ["pause_turn", "compaction"],
   break: brokenOff
 })
 
-/** Content blocks that hold nothing for a client of another wire: what tools of the host did, and signed thinking. */
+/** Content blocks that mean nothing to a client of another wire: the host's own tools, and signed thinking. */
 export const silentBlocks: ReadonlySet<unknown> = new Set([
   "redacted_thinking",
   "server_tool_use",

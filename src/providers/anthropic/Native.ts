@@ -55,7 +55,7 @@ function* blocksOf({ messages, system }: Body): Generator<Fields> {
 
 const isCustom = ({ type }: Fields): boolean => (type ?? "custom") === "custom"
 
-/** The translated request has others in their place, which the answer turns back. */
+/** Whether the host takes all names of tools. Otherwise the request is translated, with other names. */
 const hasFittingNames = ({ tools }: Body, rule: NameRule): boolean =>
   asRecords(tools).every((tool) => !isCustom(tool) || isFitting(asText(tool.name), rule))
 
@@ -114,7 +114,7 @@ const editsOf = (management: unknown, isThinkingOff: boolean): Fields | undefine
   return edits.length === 0 ? undefined : { ...asFields(management), edits }
 }
 
-/** With the nearest effort that the model has, or without one. */
+/** The settings with the nearest effort that the model has, or without one. */
 const fitEffort = (config: unknown, effort: NativeRequest["effort"]): Fields => {
   if (effort === undefined || !Predicate.isRecord(config)) return {}
   return { output_config: effort === "none" ? without(config, ["effort"]) : { ...config, effort } }

@@ -37,7 +37,7 @@ export const encodeTexts = (blocks: ReadonlyArray<unknown>): ReadonlyArray<unkno
       Predicate.isRecord(block) && textTypes.has(block.type) ? encodeText(block) : [block]
   )
 
-/** A result, where it stands. */
+/** The position of a result. */
 interface Place {
   readonly blocks: Array<unknown>
   readonly at: number

@@ -14,10 +14,10 @@ import { toLoggable } from "../client/Upstream.ts"
 import { reasons, silentBlocks } from "./EndReasons.ts"
 import type { Options } from "./Options.ts"
 
-/** Blocks that are read, or that hold nothing. */
+/** Blocks that the gateway reads, or that hold nothing. */
 export const knownBlocks: ReadonlySet<unknown> = new Set([...silentBlocks, "text", "thinking", "tool_use"])
 
-/** Of a refusal without a category. */
+/** The option's name for a refusal without a category. */
 const noCategory = "none"
 
 /** The vendor charges nothing for a refusal before any output, except for the categories that the route names. */

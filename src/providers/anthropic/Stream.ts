@@ -37,7 +37,7 @@ export const makeDecoder = ({
   const calls = new StreamedCalls()
   const blocks = new Map<unknown, CallBlock>()
   const sources = new Sources(native !== undefined)
-  /** Of the present text block; they support all of it. */
+  /** The citations of the present text block; they support all of it. */
   let citations: ReadonlyArray<unknown> = []
   let blockStart = 0
   let length = 0
@@ -96,7 +96,9 @@ export const makeDecoder = ({
     const block = blocks.get(index)
     if (block === undefined) return undefined
     blocks.delete(index)
-    const broken = block.call.isEmpty ? calls.append(block.call, block.input, out) : undefined
+    // The pieces may be an empty object.
+    const isMissing = block.input !== "" && !block.call.isComplete
+    const broken = isMissing ? calls.restate(block.call, block.input, out) : undefined
     return broken ?? calls.end(block.call, out)
   }
 
@@ -133,7 +135,7 @@ export const makeDecoder = ({
     pushUnread(out, unread)
     const usage = decodeUsage(counts)
     const isUnbilled = reason === "refusal" && !hasContent && isUnbilledRefusal(details, usage, options)
-    return pushEnd(out, finishOf(finish, calls.hasAny), usage, { isUnbilled, stopSequence })
+    return pushEnd(out, finishOf(finish, calls.ended), usage, { isUnbilled, stopSequence })
   }
 
   return {

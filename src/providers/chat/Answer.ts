@@ -3,14 +3,27 @@ import type { ChatAnswer, ChatEvent, Citation, FinishReason, ToolCall, Unread, U
 import { stringify } from "../../domain/JsonSource.ts"
 import { sanitizeUsage } from "../../domain/Pricing.ts"
 import { parseJsonExact } from "../client/Json.ts"
-import { singleValue, twoValues } from "./CallArguments.ts"
+import { isCutShort, singleValue, twoValues } from "./CallArguments.ts"
 
 /** Parts never exceed their whole; undefined without counts. */
 export const usageOf = (usage: Usage): Usage | undefined =>
   usage.prompt + usage.completion + (usage.webSearches ?? 0) === 0 ? undefined : sanitizeUsage(usage)
 
-export const finishOf = (reason: FinishReason | undefined, hasCalls: boolean, isRefusal = false): FinishReason =>
-  reason ?? (hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop")
+interface Ended {
+  readonly hasCalls: boolean
+  /** The arguments of a call end within their JSON: some hosts do not say that they cut an answer. */
+  readonly isCutShort?: boolean
+  readonly isRefusal?: boolean
+}
+
+export const finishOf = (
+  reason: FinishReason | undefined,
+  { hasCalls, isCutShort = false, isRefusal = false }: Ended
+): FinishReason => {
+  if (reason !== undefined) return reason
+  if (isCutShort) return "length"
+  return hasCalls ? "tool_calls" : isRefusal ? "content_filter" : "stop"
+}
 
 export const unreadableArguments = "a tool call whose arguments are no JSON object"
 
@@ -74,13 +87,17 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
     toolCalls: calls.map(({ arguments: given, id, name }) => {
       return { id: claimId(id), type: "function", function: { name, arguments: given || "{}" } }
     }),
-    finish: finishOf(finish, hasCalls, text === "" && refusal !== ""),
+    finish: finishOf(finish, {
+      hasCalls,
+      isCutShort: calls.some((call) => !call.isText && isCutShort(call.arguments ?? "")),
+      isRefusal: text === "" && refusal !== ""
+    }),
     ...withDetails({ ...parts, ...sources, unread: unread.filter((part) => part !== undefined) }),
     usage
   })
 }
 
-/** What few answers have. */
+/** Fields that few answers have. */
 const withDetails = ({
   citations = [],
   isUnbilled = false,

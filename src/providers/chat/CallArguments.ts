@@ -4,7 +4,7 @@ import { isSameValue } from "./SameJson.ts"
 const backslash = 0x5c
 const quote = 0x22
 
-/** Where `again` goes on after all of `text`, white space between tokens aside; undefined where it begins otherwise. */
+/** The index at which `again` continues after all of `text`, ignoring white space between tokens; undefined if it begins otherwise. */
 const endOfRestated = (text: string, again: string): number | undefined => {
   if (again.startsWith(text)) return text.length
   let at = 0
@@ -30,6 +30,13 @@ const isSameJson = (text: string, again: string): boolean => {
   return (end !== undefined && again.slice(end).trim() === "") || isSameValue(text, again)
 }
 
+/** What hosts send in place of arguments, or after them. */
+const isNothing = (text: string): boolean => {
+  const given = text.trim()
+  const isEmptyObject = given.startsWith("{") && given.endsWith("}") && given.slice(1, -1).trim() === ""
+  return given === "" || given === "null" || isEmptyObject
+}
+
 /** Whether a host sends all of the arguments so far with every piece. */
 export interface Habit {
   restates: boolean
@@ -45,7 +52,7 @@ export class CallArguments {
   #text = ""
   /** How much of the text the client has. */
   #shown = 0
-  /** The last piece, where it may go on with the text or restate it. */
+  /** The last piece, if it may continue the text or restate it. */
   #restated: string | undefined
   /** A value after the complete one. */
   #again = ""
@@ -64,6 +71,11 @@ export class CallArguments {
     return this.#scanner.state === "complete" && !this.#scanner.isEmpty
   }
 
+  /** Whether the object or list that began has not ended. */
+  get isOpen(): boolean {
+    return this.#scanner.state === "open"
+  }
+
   /** Whether the text is the same JSON as the arguments, which are complete. */
   equals(text: string): boolean {
     return this.isComplete && isSameJson(this.#text, text)
@@ -73,15 +85,16 @@ export class CallArguments {
   take(piece: string): string | undefined {
     if (this.#restated !== undefined) return this.#takeAmbiguous(piece, this.#restated)
     if (this.#scanner.state === "complete") return this.#takeAgain(piece)
+    if (this.isBlank && piece.trim() === "null") return ""
     const isRestated = !this.isBlank && piece.length >= this.#text.length && piece.startsWith(this.#text)
     if (isRestated && this.#habit.restates) return this.#append(piece.slice(this.#text.length))
     return this.#append(this.isBlank ? piece.trimStart() : piece, isRestated)
   }
 
-  /** Takes the whole arguments, and returns what the client lacks; undefined where it has others. */
+  /** Takes the whole arguments, and returns what the client lacks; undefined if it has different ones. */
   takeWhole(whole: string): string | undefined {
     if (this.isBlank) return this.take(whole)
-    if (/^\s*(\{\s*\}\s*)?$/.test(whole)) return ""
+    if (isNothing(whole)) return ""
     if (this.#scanner.state === "complete") return this.take(whole)
     for (const text of [this.#text, this.#restated]) {
       if (text === undefined) continue
@@ -103,9 +116,11 @@ export class CallArguments {
     return this.#again === "" || endOfRestated(this.#again, this.#text) !== undefined ? this.#show() : undefined
   }
 
-  #show(): string {
-    const text = this.#text.slice(this.#shown)
-    this.#shown = this.#text.length
+  /** `last` ends the text, and is mostly all that the client lacks: a slice would copy the whole text for each piece. */
+  #show(last = ""): string {
+    const { length } = this.#text
+    const text = length - this.#shown === last.length ? last : this.#text.slice(this.#shown)
+    this.#shown = length
     return text
   }
 
@@ -128,9 +143,10 @@ export class CallArguments {
 
   /** Takes a piece that the scanner has read up to `end`. */
   #keep(piece: string, end: number): string | undefined {
-    this.#text += piece.slice(0, end)
+    const taken = piece.slice(0, end)
+    this.#text += taken
     const { isEmpty, state } = this.#scanner
-    const shown = state === "complete" && isEmpty ? "" : this.#show()
+    const shown = state === "complete" && isEmpty ? "" : this.#show(taken)
     if (end === piece.length) return shown
     const more = this.#takeAgain(piece.slice(end))
     return more === undefined ? undefined : shown + more
@@ -143,7 +159,7 @@ export class CallArguments {
     return end
   }
 
-  /** Puts a text in place of the present one, of which it repeats what was shown. */
+  /** Replaces the text by one that begins with what the client has. */
   #replace(text: string): string | undefined {
     this.#restated = undefined
     this.#scanner = new JsonScanner()
@@ -169,26 +185,33 @@ export class CallArguments {
   }
 
   #takeAgain(piece: string): string | undefined {
-    const more = this.#again === "" ? piece.trimStart() : piece
-    if (more === "") return ""
-    if (this.#again === "") {
-      if (!more.startsWith("{") && !more.startsWith("[")) return this.#break(more)
-      if (this.#scanner.isEmpty) return more.startsWith("{") ? this.#replaceEmpty(more) : undefined
-      this.#scannerAgain = new JsonScanner()
+    let left = piece
+    for (;;) {
+      const more = this.#again === "" ? left.trimStart() : left
+      if (more === "") return ""
+      if (this.#again === "") {
+        if (!more.startsWith("{") && !more.startsWith("[")) return this.#break(more)
+        if (this.#scanner.isEmpty) return more.startsWith("{") ? this.#replaceEmpty(more) : undefined
+        this.#scannerAgain = new JsonScanner()
+      }
+      const end = this.#scannerAgain.take(more)
+      this.#again += more.slice(0, end)
+      if (this.#scannerAgain.state === "open") return ""
+      if (this.#scannerAgain.state === "invalid" || !this.#isNothingNew(this.#again)) return undefined
+      this.#again = ""
+      left = more.slice(end)
     }
-    const end = this.#scannerAgain.take(more)
-    this.#again += more.slice(0, end)
-    if (this.#scannerAgain.state === "open") return ""
-    if (this.#scannerAgain.state === "invalid" || !isSameJson(this.#text, this.#again)) return undefined
-    this.#again = ""
-    return this.#takeAgain(more.slice(end))
+  }
+
+  #isNothingNew(text: string): boolean {
+    return isNothing(text) || isSameJson(this.#text, text)
   }
 
   /** Text that is no JSON: the model's own. */
   #break(more: string): string {
     this.#scanner.state = "invalid"
     this.#text += more
-    return this.#show()
+    return this.#show(more)
   }
 
   /** The client has nothing of the empty object, or its opening bracket. */
@@ -205,9 +228,17 @@ export const twoValues = "a tool call with two different arguments"
 
 /** Whole arguments as one value, however often they are restated; undefined for two different ones. */
 export const singleValue = (text: string): string | undefined => {
+  if (text.trim() === "null") return ""
   if (!/\}\s*\{/.test(text)) return text
   const given = new CallArguments()
   const shown = given.take(text)
   const rest = shown === undefined ? undefined : given.end()
   return rest === undefined ? undefined : shown + rest
+}
+
+/** Whether whole arguments end within their object or list. */
+export const isCutShort = (text: string): boolean => {
+  const scanner = new JsonScanner()
+  scanner.take(text)
+  return scanner.state === "open"
 }

@@ -1,12 +1,12 @@
 import { isFitting, replaceId } from "./ToolNames.ts"
 import type { NameRule } from "./WireRules.ts"
 
-/** Stands for the result of a call that the client never answered, which hosts refuse. */
+/** The result of a call that the client never answered: hosts refuse a call without one. */
 export const noResult = "The call was interrupted and has no result."
 
 export interface SentCall<Place> {
   readonly id: string
-  /** Where its result stands; undefined: nothing has answered it. */
+  /** The position of its result; undefined without one. */
   result: Place | undefined
 }
 
@@ -17,11 +17,14 @@ interface Calls<Place> {
   answered: number
 }
 
-/** Ids of calls and their results in the order of a conversation. Another vendor's ids may be too long, hold other characters, or repeat: a repeated one means its last call. */
+/**
+ * Ids of calls and their results in the order of a conversation. Another vendor's ids may be too long, hold other
+ * characters, or repeat. A repeated one means its last call.
+ */
 export class CallIds<Place> {
   readonly #rule: NameRule
   readonly #taken = new Set<string>()
-  /** Of repeated ids, the attempt that found a free one: each repeat goes on from there. */
+  /** By repeated id: the attempt that found a free one, at which the next repeat begins. */
   readonly #attempts = new Map<string, number>()
   readonly #calls = new Map<string, Calls<Place>>()
   #turn = 0
@@ -30,7 +33,7 @@ export class CallIds<Place> {
     this.#rule = rule
   }
 
-  /** The calls that follow are another turn's. */
+  /** Begins a turn, to which the following calls belong. */
   beginTurn(): void {
     this.#turn += 1
   }
@@ -49,7 +52,10 @@ export class CallIds<Place> {
     return sent
   }
 
-  /** The call that a result answers: the first that has none, else the last; the caller sets its `result`. Undefined: there is no such call. */
+  /**
+   * The call that a result answers: the first one without a result, else the last one. The caller sets its `result`.
+   * Undefined: there is no such call.
+   */
   answer(id: string): SentCall<Place> | undefined {
     const calls = this.#calls.get(id)
     if (calls === undefined) return undefined
@@ -57,7 +63,7 @@ export class CallIds<Place> {
     return calls.sent[calls.answered] ?? calls.sent.at(-1)
   }
 
-  /** For a result without a call here. */
+  /** Fits the id of a result without a call. */
   fit(id: string): string {
     return isFitting(id, this.#rule) ? id : replaceId(id, this.#rule)
   }

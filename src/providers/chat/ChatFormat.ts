@@ -13,11 +13,11 @@ import type { WireRules } from "./WireRules.ts"
 
 export interface ChatCall<Options, Quirks = {}> {
   readonly route: Route
-  /** Fitted to the wire, unless the client's own body is sent. */
+  /** The request: fitted to the wire, unless the client's own body is sent. */
   readonly request: ChatRequest
-  /** Of its tools, as sent; undefined: the client's own. */
+  /** The names of its tools as sent; undefined: the client's own. */
   readonly names?: ClientNames | undefined
-  /** Where the client's own body is sent. */
+  /** Set if the client's own body is sent. */
   readonly native?: NativeRequest | undefined
   readonly options: Options
   readonly isStream: boolean
@@ -70,11 +70,11 @@ export interface ChatFormat<Options, Quirks extends object = {}>
   ) => ChatDecoder
   /** The error in a body or event of a good status. */
   readonly errorIn: (body: Fields) => Fields | undefined
-  /** What a body or an event counts that has an error. */
+  /** The usage in a body or an event that has an error. */
   readonly usageIn: (body: Fields, call: ChatCall<Options, Quirks>) => Usage | undefined
   readonly decodeFailure?: (account: ProviderAccount, response: UpstreamResponse, nowMillis: number) => ProviderFailure
   readonly quirks: (options: Options) => Quirks
-  /** Undefined where the encoding is not what was refused. */
+  /** Undefined if the host refused something other than the encoding. */
   readonly adapt?: (call: ChatCall<Options, Quirks>, refusal: UpstreamResponse) => Adaptation<Quirks> | undefined
   /** Stop sequences that the gateway cuts at itself. */
   readonly ownStops?: (request: ChatRequest, options: Options) => ReadonlyArray<string>

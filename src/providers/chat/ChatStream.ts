@@ -45,7 +45,7 @@ const wholeLimitBytes = 16 * 1024 * 1024
 /** White space, and a byte order mark. */
 const blankBytes = new Set(Buffer.from(" \t\r\n\uFEFF"))
 const opensJson = new Set(Buffer.from("{["))
-/** Of a field of an event, or of a comment. */
+/** The start of an event's field, or of a comment. */
 const opensEvent = new Set(Buffer.from("deir:"))
 
 const makeWholeReader = (whole: WholeAnswer) => {
@@ -70,7 +70,7 @@ const makeWholeReader = (whole: WholeAnswer) => {
   }
 }
 
-/** Named so, an event may have any data. */
+/** With one of these names, an event may have any data. */
 const isHeartbeat = (name: string | undefined): boolean =>
   name !== undefined && /^(ping|heartbeat|keep-?alive)$/i.test(name)
 
@@ -204,7 +204,7 @@ export const drain = (
   )
 }
 
-/** A body that is at hand, as a stream. */
+/** A complete body as a stream. */
 export const streamOf = ({ body, ...head }: UpstreamResponse): UpstreamStream => {
   let taken: Taken = { _tag: "Chunks", chunks: [Buffer.from(body)] }
   return {

@@ -15,7 +15,7 @@ export const endReasons = (words: Readonly<Partial<Record<Ending, ReadonlyArray<
   return new Map(endings.flatMap((ending) => (words[ending] ?? []).map((word) => [word, ending] as const)))
 }
 
-/** Said by hosts of any wire whose own engine, or the network behind it, failed. */
+/** Reasons of hosts of any wire after a failure of their engine or network. */
 export const brokenOff: ReadonlyArray<string> = [
   "error",
   "server_error",
@@ -38,7 +38,7 @@ const maxDetail = 100
 
 const isPrintable = /^[\x20-\x7e]+$/
 
-/** Says of a value which one it is, never what the model wrote: a word of the protocol is short and plain. */
+/** Names a value for the log without the model's output: only short, plain words of a protocol are quoted. */
 export const unreadOf = (part: Unread["part"], value: unknown): Unread => {
   const text = typeof value === "string" ? value : typeof value === "number" ? String(value) : undefined
   const isWord = text !== undefined && text.length <= maxDetail && isPrintable.test(text)

@@ -16,7 +16,7 @@ const fitChoice = (choice: ToolChoice | undefined, names: ReadonlyMap<string, st
   return name === undefined ? choice : ({ type: "function", function: { name } } as const)
 }
 
-/** Fits a request to what a wire accepts. A request that needs nothing is returned as it is. */
+/** Fits a request to what a wire accepts. Returns the same object if nothing has to change. */
 export const fitRequest = (request: ChatRequest, rules: WireRules): Fitted => {
   const sent = fitNamesIn(request, rules)
   const turns = fitTurns(request.messages, rules, request.unpricedMarks !== "all")

@@ -3,7 +3,7 @@ import type { Unread, Usage } from "../../domain/Chat.ts"
 import { asCount, type Fields } from "../client/Json.ts"
 import { usageOf } from "./Answer.ts"
 
-/** Names of hosts for tokens of the prompt that they read from a cache or wrote to one, in the details or beside them. */
+/** Hosts' names for prompt tokens that they read from a cache or wrote to one, in the details or beside them. */
 const readNames = ["cached_tokens", "prompt_cache_hit_tokens", "cache_read_input_tokens", "cache_read_tokens"]
 const writeNames = ["cache_write_tokens", "cache_creation_input_tokens", "cache_creation_tokens"]
 /** Objects that divide what was written by how long it is kept. */
@@ -45,7 +45,7 @@ export const readCacheCounts = (usage: Fields, details: Fields): CacheCounts => 
   }
 }
 
-/** What a host counts, as it names it: parts may be inside or beside the prompt and the completion. */
+/** The counts of a host: parts may be inside or beside the prompt and the completion. */
 export interface HostCounts {
   readonly prompt: number
   readonly completion: number
@@ -54,7 +54,7 @@ export interface HostCounts {
   readonly cacheWriteHour?: number | undefined
   readonly reasoning: number
   readonly webSearches?: number | undefined
-  /** Of prompt and completion together; 0: the host gives none. */
+  /** The total of prompt and completion; 0: the host gives none. */
   readonly total: number
 }
 
@@ -110,7 +110,7 @@ export const readUsage = (counts: HostCounts, isHidden = false): Usage | undefin
   })
 }
 
-/** Undefined where the parts of a count explain its total. */
+/** Undefined if the parts of a count explain its total. */
 export const unexplainedIn = (counts: HostCounts, isHidden = false): Unread | undefined => {
   const { completion, prompt, total } = counts
   const { unexplained } = explain(counts, isHidden)

@@ -2,7 +2,7 @@ const backslash = 0x5c
 
 export const isBlank = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 
-/** Of names and numbers, whose form is not checked. */
+/** The characters of names and numbers, whose form is not checked. */
 const isScalar = (char: string): boolean => /[-+.\w]/.test(char)
 
 /** What may come next; `first` stands after an opening bracket, which may close at once. */

@@ -9,7 +9,7 @@ const maxLevels = 128
 export const textsOf = (content: string | ReadonlyArray<TextPart> | null): ReadonlyArray<string> =>
   typeof content === "string" ? [content] : (content ?? []).map(({ text }) => text)
 
-/** What separates the parts of one message in one text: an answer may have been cut anywhere, other parts stand alone. */
+/** The separator of a message's parts in one text: an answer may have been cut anywhere, other parts are complete. */
 const separators = { assistant: "", system: "\n\n", tool: "\n" } as const
 
 /** The content of such a message as one text. */

@@ -49,7 +49,7 @@ export class Sources {
     this.#isNew(url)
   }
 
-  /** What has no address, such as a file. */
+  /** The sources without an address, such as files. */
   takeUnread(detail: string, out: Array<ChatEvent>): void {
     if (!this.#isNative && this.#isNew(detail))
       out.push({ type: "unread", unread: { part: "block", detail: detail.slice(0, 100) } })

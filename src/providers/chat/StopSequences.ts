@@ -28,7 +28,7 @@ class Stop {
   }
 }
 
-/** Holds back only what may begin a stop sequence. */
+/** Finds the first stop sequence of a text in pieces. Holds back only text that may begin one. */
 export class Cut {
   readonly #stops: ReadonlyArray<Stop>
   #held = ""
@@ -39,17 +39,17 @@ export class Cut {
     this.#stops = stops.filter((stop) => stop !== "").map((stop) => new Stop(stop))
   }
 
-  get over(): boolean {
+  get isCut(): boolean {
     return this.met !== undefined
   }
 
   /** Whether a text is held back that may be shown later. */
-  get holds(): boolean {
+  get isHolding(): boolean {
     return this.#held !== ""
   }
 
   take(piece: string): string {
-    if (this.over) return ""
+    if (this.isCut) return ""
     const text = this.#held + piece
     for (let at = this.#held.length; at < text.length; at++) {
       let met = ""
@@ -67,8 +67,8 @@ export class Cut {
     return text.slice(0, shown)
   }
 
-  rest(): string {
-    const text = this.over ? "" : this.#held
+  release(): string {
+    const text = this.isCut ? "" : this.#held
     this.#held = ""
     for (const stop of this.#stops) stop.matched = 0
     return text
@@ -83,7 +83,7 @@ const cutCitations = (citations: ReadonlyArray<Citation>, length: number): Reado
     return start < length ? [{ ...citation, end: length }] : []
   })
 
-/** Its usage stays what the host counted. */
+/** Cuts an answer at the first stop sequence. The usage stays what the host counted. */
 export const cutAnswer = (answer: ChatAnswer, stops: ReadonlyArray<string>): ChatAnswer => {
   if (stops.length === 0) return answer
   const cut = new Cut(stops)
@@ -93,30 +93,30 @@ export const cutAnswer = (answer: ChatAnswer, stops: ReadonlyArray<string>): Cha
   return { ...answer, content, toolCalls: [], finish: "stop", stopSequence: cut.met, ...(citations && { citations }) }
 }
 
-/** Ends the stream where the gateway can count the usage, else reads on for it. */
+/** Cuts a stream. It ends at the cut if the gateway can count the usage; otherwise the rest is read for the usage. */
 export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable: () => boolean): ChatPull => {
   if (stops.length === 0) return pull
   const cut = new Cut(stops)
   let length = 0
-  /** Of text that is held back. */
+  /** The sources of text that is held back. */
   let citations: Array<Citation> = []
   const push = (text: string, out: Array<ChatEvent>) => {
     length += text.length
     if (text !== "") out.push({ type: "content", text })
-    if (cut.holds || citations.length === 0) return
+    if (cut.isHolding || citations.length === 0) return
     for (const citation of cutCitations(citations, length)) out.push({ type: "citation", citation })
     citations = []
   }
 
   const take = (event: ChatEvent, out: Array<ChatEvent>) => {
-    if (cut.over) {
+    if (cut.isCut) {
       if (event.type === "usage" || event.type === "unread") out.push(event)
     } else if (event.type === "content" && event.text !== "") {
       push(cut.take(event.text), out)
-      if (cut.over) out.push({ type: "finish", reason: "stop", stopSequence: cut.met })
-    } else if (event.type === "citation" && cut.holds) citations.push(event.citation)
+      if (cut.isCut) out.push({ type: "finish", reason: "stop", stopSequence: cut.met })
+    } else if (event.type === "citation" && cut.isHolding) citations.push(event.citation)
     else {
-      if (event.type === "tool_call" || event.type === "finish") push(cut.rest(), out)
+      if (event.type === "tool_call" || event.type === "finish") push(cut.release(), out)
       out.push(event)
     }
   }
@@ -132,7 +132,7 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
     onSuccess: step
   })
   const next: ChatPull = Effect.suspend(() => {
-    if (!cut.over) return Effect.flatMap(pull, step)
+    if (!cut.isCut) return Effect.flatMap(pull, step)
     return countable() ? Effect.fail(Option.none()) : afterwards
   })
   return next

@@ -24,6 +24,11 @@ export class StreamedCall {
     return this.#given?.isComplete === true
   }
 
+  /** Whether its arguments began and are not complete. */
+  get isCutShort(): boolean {
+    return this.#given?.isOpen === true
+  }
+
   /** Whether a text is the same JSON as its complete arguments. */
   repeats(text: string): boolean {
     return this.#given?.equals(text) === true
@@ -39,7 +44,7 @@ export class StreamedCall {
     return this.#given.takeWhole(text)
   }
 
-  /** What is left of the arguments: an empty object where there are none. */
+  /** The rest of the arguments: an empty object if there are none. */
   end(): string | undefined {
     if (this.#isEnded) return ""
     this.#isEnded = true
@@ -47,7 +52,7 @@ export class StreamedCall {
   }
 }
 
-/** What they return breaks the protocol. */
+/** The calls of one stream. A returned text says how the host broke the protocol. */
 export class StreamedCalls {
   readonly #calls: Array<StreamedCall> = []
   readonly #habit: Habit = { restates: false }
@@ -58,6 +63,11 @@ export class StreamedCalls {
 
   get hasAny(): boolean {
     return this.count > 0
+  }
+
+  /** What the calls say of the end of an answer. */
+  get ended() {
+    return { hasCalls: this.hasAny, isCutShort: this.#calls.some((call) => call.isCutShort) }
   }
 
   /** `isText`: its arguments are no JSON. */

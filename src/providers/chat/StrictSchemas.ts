@@ -9,13 +9,13 @@ interface StrictRules {
   /** Whether each property has to be required. */
   readonly requiresAll: boolean
   readonly takesRecursion: boolean
-  /** Of an array's `minItems`; undefined: any. */
+  /** The maximum of an array's `minItems`; undefined: any. */
   readonly maxMinItems: number | undefined
-  /** Of one schema. */
+  /** Limits of one schema. */
   readonly maxProperties: number
   readonly maxLevels: number
   readonly maxEnum: number
-  /** Of all strict schemas of a request. */
+  /** Limits of all strict schemas of a request. */
   readonly maxSchemas: number
   readonly maxOptional: number
   readonly maxUnions: number

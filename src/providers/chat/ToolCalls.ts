@@ -9,7 +9,7 @@ type Result = Extract<Message, { role: "tool" }>
 const callsOf = (message: Message): ReadonlyArray<ToolCall> =>
   message.role === "assistant" ? (message.tool_calls ?? []) : []
 
-/** An assistant's calls, or another message, and the results that stand behind it. */
+/** An assistant's calls, or another message, and the results that follow it. */
 interface Entry {
   readonly message: Message
   readonly calls: ReadonlyArray<SentCall<Place>>
@@ -80,7 +80,7 @@ class CallHistory {
     this.#isAssistants = message.role === "assistant"
   }
 
-  /** All messages: hosts want each call's result directly behind it. */
+  /** All messages: hosts want each call's result directly after it. */
   messages(): ReadonlyArray<Message> {
     return this.#entries.flatMap(({ calls, message, results }) => [
       message,
@@ -92,7 +92,7 @@ class CallHistory {
   }
 }
 
-/** Fits names, ids and arguments of earlier calls, and leaves each call one result, its last, directly behind it. */
+/** Fits names, ids and arguments of earlier calls. Each call keeps its last result, directly after its turn. */
 export const fitCalls = (
   messages: ReadonlyArray<Message>,
   rules: WireRules,

@@ -98,7 +98,7 @@ export const fitNativeFormat = (format: Fields, rules: WireRules): Fields =>
     ? fitDefinition(format, "schema", "The answer", rules.answerRoot, rules)
     : format
 
-/** Whether the wire has no schema near to the one that is asked of an answer. */
+/** Whether the wire accepts no schema near the one that the client requests for the answer. */
 export const declinesFormat = (format: ResponseFormat | undefined, { answerRoot }: WireRules): boolean =>
   format?.type === "json_schema" &&
   answerRoot !== "any" &&

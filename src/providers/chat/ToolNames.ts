@@ -55,7 +55,7 @@ export const replaceId = (id: string, rule: NameRule, turn = 0): string => {
   return isFitting(own, rule) ? own : digest(id, turn, Math.max(rule.shortest, Math.min(rule.longest, idLength)))
 }
 
-/** For a name alone, such as one of an earlier call of no tool. */
+/** Fits one name, such as that of an earlier call whose tool is no longer declared. */
 export const fitName = (name: string, rule: NameRule): string =>
   isFitting(name, rule) ? name : replaceName(name, rule, 0)
 
@@ -95,7 +95,7 @@ const refusesOne = (request: ChatRequest, rule: NameRule, reserved: string | und
   return false
 }
 
-/** Of a client's names those that a wire refuses, each with the one to send; undefined: it takes all. */
+/** The client's names that a wire refuses, each with the one to send; undefined: it takes all. */
 export const fitNamesIn = (
   request: ChatRequest,
   { searchName, toolName }: WireRules

@@ -9,20 +9,20 @@ export const noParameters = { type: "object", properties: {} } as const
 /** At the root, wires refuse these whatever the type. */
 const refusedAtRoot = ["$ref", "allOf", "anyOf", "const", "enum", "not", "oneOf"]
 
-/** A shared or recursive part of a schema may be reached in any number of ways. */
+/** A limit, since the paths to a shared or recursive part may be too many. */
 const maxVisits = 128
 
 export interface FittedRoot {
   readonly schema: Fields
-  /** What the schema no longer says, as a JSON Schema. */
+  /** The removed constraints, as a JSON Schema. */
   readonly lost?: Fields
 }
 
-/** What all the parts of a root say of an object. */
+/** The constraints on an object from all parts of a root. */
 interface Shape {
   readonly properties: ReadonlyMap<string, unknown>
   readonly required: ReadonlyArray<string>
-  /** Undefined: any others. */
+  /** Undefined: additional properties are allowed. */
   readonly additional: unknown
 }
 
@@ -35,7 +35,7 @@ const isSame = (one: unknown, other: unknown): boolean => {
   return names.length === Object.keys(other).length && names.every((name) => Object.is(one[name], other[name]))
 }
 
-/** Subschemas stay the objects that they are. */
+/** Keeps the identity of subschemas, which hold their source. */
 const mergeProperties = (
   one: Shape["properties"],
   other: Shape["properties"],
@@ -51,7 +51,7 @@ const mergeProperties = (
   return merged
 }
 
-/** What a merged root says in place of a part, or what limits no value. */
+/** Keywords that a merged root replaces, or that limit no value. */
 const silent: ReadonlySet<string> = new Set([
   "$anchor",
   "$comment",
@@ -74,7 +74,7 @@ const silent: ReadonlySet<string> = new Set([
   "type"
 ])
 
-/** Whether a part limits values in more ways than a merged root can. */
+/** Whether a part has constraints that a merged root cannot have. */
 const saysMore = (part: Fields): boolean =>
   !mayBeObject(part) ||
   Object.keys(part).some((name) => !silent.has(name)) ||
@@ -86,15 +86,15 @@ class RootMerger {
   #visits = 0
   /** How many of the schemas seen say more than their merged shape. */
   #losses = 0
-  /** Whether a reference led nowhere, or there were too many. */
+  /** Whether a reference could not be resolved, or there were too many parts. */
   isCut = false
 
   constructor(root: Fields) {
     this.#root = root
   }
 
-  /** One `anyOf` of all variants, not one in another. */
-  readonly #unite = (one: unknown, other: unknown): unknown => {
+  /** One flat `anyOf` of all variants. */
+  readonly #joinSchemas = (one: unknown, other: unknown): unknown => {
     const before = (Predicate.isObject(one) ? this.#unions.get(one) : undefined) ?? [one]
     const more = (Predicate.isObject(other) ? this.#unions.get(other) : undefined) ?? [other]
     const variants = [...before, ...more.filter((variant) => !before.some((known) => isSame(known, variant)))]
@@ -103,19 +103,19 @@ class RootMerger {
     return union
   }
 
-  readonly #both = (one: Shape, other: Shape): Shape => ({
+  readonly #intersect = (one: Shape, other: Shape): Shape => ({
     properties: mergeProperties(one.properties, other.properties, (a, b) => ({ allOf: [a, b] })),
     required: [...new Set([...one.required, ...other.required])],
     additional: other.properties.size === 0 ? (one.additional ?? other.additional) : other.additional
   })
 
-  readonly #either = (one: Shape, other: Shape): Shape => ({
-    properties: mergeProperties(one.properties, other.properties, this.#unite),
+  readonly #join = (one: Shape, other: Shape): Shape => ({
+    properties: mergeProperties(one.properties, other.properties, this.#joinSchemas),
     required: one.required.filter((name) => other.required.includes(name)),
     additional: one.additional === false && other.additional === false ? false : undefined
   })
 
-  #referenced(reference: unknown, open: ReadonlySet<unknown>): Shape {
+  #resolve(reference: unknown, open: ReadonlySet<unknown>): Shape {
     const target = open.has(reference) ? undefined : resolveLocal(this.#root, reference)
     if (target !== undefined) return this.shapeOf(target, new Set([...open, reference]))
     this.isCut = true
@@ -142,13 +142,13 @@ class RootMerger {
       required: asList(required).filter(Predicate.isString),
       additional
     }
-    if ($ref !== undefined) shape = this.#both(shape, this.#referenced($ref, open))
-    for (const part of asRecords(schema.allOf)) shape = this.#both(shape, this.shapeOf(part, open))
+    if ($ref !== undefined) shape = this.#intersect(shape, this.#resolve($ref, open))
+    for (const part of asRecords(schema.allOf)) shape = this.#intersect(shape, this.shapeOf(part, open))
     for (const name of ["anyOf", "oneOf"]) {
       const branches = asRecords(schema[name]).filter(mayBeObject)
       const shapes = branches.map((branch) => this.shapeOf(branch, open))
       const [first, ...others] = shapes
-      if (first !== undefined) shape = this.#both(shape, others.reduce(this.#either, first))
+      if (first !== undefined) shape = this.#intersect(shape, others.reduce(this.#join, first))
     }
     return shape
   }
@@ -172,7 +172,7 @@ const outline = (branch: unknown): unknown => {
   }
 }
 
-/** What the branches of a union said; the one branch of another is a part of the root. */
+/** The constraints of a union's branches; a single branch is a part of the root. */
 const lostBranches = (schema: Fields, merger: RootMerger): Fields => {
   const lost: Record<string, unknown> = {}
   for (const name of ["anyOf", "oneOf"]) {
@@ -182,7 +182,7 @@ const lostBranches = (schema: Fields, merger: RootMerger): Fields => {
   return lost
 }
 
-/** What is said by parts that all hold. */
+/** The constraints of parts that all apply. */
 const lostParts = (schema: Fields, merger: RootMerger): Fields => {
   const parts = asRecords(schema.allOf).filter(merger.losesOf).map(outline)
   const target = resolveLocal(schema, schema.$ref)

@@ -7,7 +7,7 @@ type Assistant = Extract<Message, { role: "assistant" }>
 type User = Extract<Message, { role: "user" }>
 type WithTexts = Exclude<Message, User>
 
-/** The smallest text that every host takes. */
+/** The smallest text that every host accepts. */
 const placeholder: Message = { role: "user", content: "." }
 /** What a person would write to a model that stopped. */
 const closing: Message = { role: "user", content: "Continue." }

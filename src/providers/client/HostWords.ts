@@ -1,4 +1,4 @@
-/** The words of hosts for what went wrong, in lower case. */
+/** Hosts' words for failures, in lower case. */
 
 import { Record } from "effect"
 import type { FailureClass } from "../../services/routing/Provider.ts"
@@ -20,7 +20,7 @@ const wordsOfClass = {
     // No credential or a wrong one, no balance, a plan that is used up or lacks the model.
     ...statusWords(1004, 1008, 2049, 2056, 2061),
     "insufficient_balance_error",
-    // GLM's, beside a status of 429.
+    // GLM sends this one with a status of 429.
     "1113",
     "insufficient_quota",
     "credit_balance_exhausted",
@@ -38,9 +38,9 @@ const wordsOfClass = {
     "failed_precondition"
   ],
   moderation: [
-    // What came in, and what would have gone out.
+    // The input, and the output that the host withheld.
     ...statusWords(1026, 1027),
-    // GLM's.
+    // GLM sends this one.
     "1301",
     "data_inspection_failed",
     "datainspectionfailed",
@@ -79,6 +79,6 @@ const isSensitive = (word: string) => /sensitivecontentdetected|\bdatainspection
 export const classOfWord = (word: string): FailureClass | undefined =>
   isSensitive(word) ? "moderation" : classes.get(word)
 
-/** Said without a code of its own: the whole of a message, or its first words, for later ones may quote the customer. */
+/** Messages without a code of their own: the whole, or the first words, since later ones may quote the customer. */
 export const moderationMessage =
   /^(<\d{3}> )?(content exists risk\b|internalerror\.algo\.datainspectionfailed\b|(input|output)( text| image)? data may contain inappropriate content\b|(input|output) new_sensitive\b|content violates usage guidelines\b)/i

@@ -32,7 +32,7 @@ export const parseJson = (text: string): unknown => {
   return nestsTooDeep(text, value) ? undefined : value
 }
 
-/** `parseJson` for a text of which `stringify` writes a part again: numbers digit for digit, members in order. */
+/** `parseJson` for a text that `stringify` writes again in part: numbers digit for digit, members in order. */
 export const parseJsonExact = (text: string): unknown => {
   try {
     return parseExact(withoutMark(text), maxLevels)

@@ -75,7 +75,7 @@ export const decodeFailure = (
 export const isEarly = (response: UpstreamResponse): boolean =>
   response.status === 400 && /\bin (progress|queue)\b/i.test(readError(response).text)
 
-/** A typed error, any fault of the request, or a fault of the model behind the queue says how the job ended. */
+/** Whether a failure ends the job: a typed error, a fault of the request, or one of the model behind the queue. */
 export const isOutcome = (response: UpstreamResponse, failure: ProviderFailure): boolean => {
   if (failure.class === "moderation" || failure.class === "request") return true
   if (failure.class !== "retry") return false

@@ -1,7 +1,7 @@
 import { endReasons } from "../chat/EndReasons.ts"
 
 export const reasons = endReasons({
-  // The second is that of hosts like Google's, for calls.
+  // Hosts with Google's format use the second one for calls.
   complete: ["stop", "function_call"],
   length: ["max_tokens", "continuation"],
   content_filter: [
@@ -29,7 +29,7 @@ export const reasons = endReasons({
   ]
 })
 
-/** Fields of a part that are read, that tell of its other fields, or that show what tools of the host did. */
+/** Fields of a part that the gateway reads, that describe other fields, or that hold results of the host's tools. */
 export const knownFields: ReadonlySet<string> = new Set([
   "text",
   "thought",

@@ -15,12 +15,12 @@ const rangeIn = (content: string, bytes: Buffer, { endIndex, startIndex = 0, tex
   const end = unitsAt(endIndex)
   const part = asText(text)
   if (part === "" || content.slice(start, end) === part) return rangeOf(start, end)
-  // Some count from the beginning of a part of the content.
+  // Some hosts count from the beginning of a part of the content.
   const found = content.indexOf(part)
   return found < 0 ? {} : rangeOf(found, found + part.length)
 }
 
-/** What an answer says of its sources, which may come in pieces with any chunk. */
+/** The sources of an answer, which may arrive in pieces with any chunk. */
 export class Grounding {
   readonly #candidates: Array<Fields> = []
   #content = ""

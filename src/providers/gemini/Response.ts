@@ -76,7 +76,7 @@ export const decodeFailure = (
   })
 }
 
-/** Not of a recitation, which another route may do without. */
+/** Refusals by a filter. A recitation is none: another route may answer without it. */
 export const isFiltered = (reason: string): boolean =>
   !reason.endsWith("RECITATION") && readEnd(reasons, reason).finish === "content_filter"
 
@@ -179,7 +179,7 @@ export const makeDecoder = ({ newId, options, request, route }: Context): ChatDe
       grounding.push(out)
       const { finish, unread } = readEnd(reasons, reason)
       pushUnread(out, unread, unexplainedUsage(meta))
-      return pushEnd(out, finishOf(finish, ids.size > 0), usage())
+      return pushEnd(out, finishOf(finish, { hasCalls: ids.size > 0 }), usage())
     },
     begins: ({ candidates }) => Predicate.isRecord(asList(candidates)[0]),
     usage

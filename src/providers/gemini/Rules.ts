@@ -1,7 +1,7 @@
 import { makeRules, type WireRules } from "../chat/WireRules.ts"
 import type { Options } from "./Options.ts"
 
-/** The API's documents differ in names: these all of them allow. */
+/** The API's documents differ on names: all of them allow these. */
 export const rules: WireRules = {
   toolName: { characters: "a-zA-Z0-9_-", first: "a-zA-Z_", shortest: 1, longest: 64 },
   searchName: undefined,

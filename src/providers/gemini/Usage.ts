@@ -28,7 +28,7 @@ const countsIn = (meta: unknown, webSearches: number) => {
 export const decodeUsage = (meta: unknown, webSearches: number): Usage | undefined =>
   usageOf(countsIn(meta, webSearches))
 
-/** What the counts of an ended answer leave open. */
+/** The tokens that the counts of an ended answer do not explain. */
 export const unexplainedUsage = (meta: unknown): Unread | undefined => {
   const whole = { ...countsIn(meta, 0), cached: 0, reasoning: 0 }
   return unexplainedIn({ ...whole, total: asCount(asFields(meta).totalTokenCount) })

@@ -114,7 +114,7 @@ export const makeJobAdapters = Effect.fnUntraced(function* (format: JobFormat) {
   const get = ({ provider: account }: RouteBase, path: string) =>
     upstream.post({ account, method: "GET", path, authorization })
 
-  /** What is done is paid for, so a host that fails to hand it over is asked again before giving up. */
+  /** The finished work is paid for, so a result that fails to arrive is fetched again before the job fails. */
   const getResult = (route: RouteBase, handle: Handle, left = 2): ReturnType<typeof get> =>
     Effect.flatMap(get(route, handle.result), (response) =>
       response.status === 500 && left > 0

@@ -21,7 +21,7 @@ interface Call {
 interface Fragment {
   readonly index: unknown
   readonly id: string | undefined
-  /** Empty: it is of a call that has a name. */
+  /** Empty: the call already has a name. */
   readonly name: string
   readonly text: string
 }
@@ -34,24 +34,28 @@ const isBlank = (text: string): boolean => text.trim() === ""
 /** The names of a request's tools, which hosts may send in pieces. */
 const makeNames = (tools: ReadonlyArray<Tool>) => {
   const isKnown = (name: string) => tools.some((tool) => tool.function.name === name)
-  /** Whether a longer name begins so. */
+  /** Whether the name is the start of a longer one. */
   const mayGoOn = (name: string) =>
     tools.some(({ function: { name: whole } }) => whole.length > name.length && whole.startsWith(name))
   const fits = (name: string) => isKnown(name) || mayGoOn(name)
-  /** Some hosts repeat a name, or what came of it, with every piece. */
+  /** Some hosts repeat a name, or its first pieces, with every piece. */
   const join = (name: string, piece: string) => (!fits(name + piece) && piece.startsWith(name) ? piece : name + piece)
   const belongs = (name: string, piece: string) =>
     fits(name + piece) || piece.startsWith(name) || !(isKnown(name) && isKnown(piece))
   return { isKnown, mayGoOn, join, belongs }
 }
 
-/** Whether a fragment goes on with arguments that are not complete. */
+/** Whether a fragment continues incomplete arguments. */
 const goesOn = ({ call }: Call, { text }: Fragment): boolean =>
   !call.isEmpty && !call.isComplete && !isBlank(text) && !beginsObject(text)
 
+/** Whether arguments without a name are of a call, whatever id and index they have: some hosts give each piece new ones. */
+const canTake = (found: Call | undefined, { text }: Fragment): found is Call =>
+  found !== undefined && text !== "" && (isBlank(text) || !found.call.isComplete)
+
 /**
  * Hosts count calls from 0, repeat one index, or send none: a name with a new id or a new index opens a call. Pieces under
- * an index that no call has are of the open call.
+ * an index that no call has belong to the open call.
  */
 export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>) => {
   const calls = new StreamedCalls()
@@ -61,7 +65,7 @@ export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>)
   const waiting = new Set<Call>()
   let last: Call | undefined
 
-  /** Whether a fragment with a name, under a call's own index and without another id, is of that call. */
+  /** Whether a fragment with a name belongs to the call of its index. It has no other id. */
   const isOf = (found: Call, { name, text }: Fragment): boolean => {
     if (!found.call.isOpen) return names.belongs(found.name, name)
     if (name !== found.name && names.isKnown(name)) return false
@@ -92,7 +96,8 @@ export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>)
       const isNext = isNamed && indexed === undefined && fragment.index !== undefined && known.index !== undefined
       return isNext && !goesOn(known, fragment) ? undefined : known
     }
-    if (!isNamed || indexed === undefined) return indexed
+    if (!isNamed) return indexed ?? (canTake(last, fragment) ? last : undefined)
+    if (indexed === undefined) return undefined
     const isLate = indexed.hostId === undefined && isOf(indexed, fragment)
     return isLate || (indexed.name === fragment.name && goesOn(indexed, fragment)) ? indexed : undefined
   }
@@ -140,7 +145,7 @@ export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>)
     return last
   }
 
-  /** A name that may go on is complete once arguments come. */
+  /** A name that may continue is complete once arguments come. */
   const isWholeName = ({ early, name }: Call, isNamed: boolean): boolean =>
     name !== "" && (!names.mayGoOn(name) || (early.length > 0 && (!isNamed || names.isKnown(name))))
 
@@ -172,5 +177,5 @@ export const makeCallDecoder = (newId: () => string, tools: ReadonlyArray<Tool>)
     return announceWhole(out) ?? calls.close(out)
   }
 
-  return { take, close, hasAny: () => calls.hasAny }
+  return { take, close, ended: () => calls.ended }
 }

@@ -1,6 +1,6 @@
 import { brokenOff, endReasons } from "../chat/EndReasons.ts"
 
-/** Of OpenAI, vLLM, SGLang, TGI, Together, Mistral, Cohere, DeepSeek, GLM, MiniMax, Moonshot and Google's OpenAI endpoint. */
+/** Reasons of OpenAI, vLLM, SGLang, TGI, Together, Mistral, Cohere, DeepSeek, GLM, MiniMax, Moonshot and Google's OpenAI endpoint. */
 export const reasons = endReasons({
   complete: [
     "stop",
@@ -50,7 +50,7 @@ export const reasons = endReasons({
   ],
   break: [
     ...brokenOff,
-    // Google's, for calls that its model wrote wrong, and for ends without a cause.
+    // Google sends these for calls with invalid syntax, and for ends without a cause.
     "function_call_filter",
     "malformed_function_call",
     "unexpected_tool_call",

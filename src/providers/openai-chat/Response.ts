@@ -19,7 +19,7 @@ export const textOf = (content: unknown): string =>
         .map((part) => textOf(asFields(part).text))
         .join("")
 
-/** References tell what the text rests on. */
+/** Parts of the type `reference` name the sources of the text. */
 export const knownParts: ReadonlySet<unknown> = new Set([
   "text",
   "output_text",
@@ -33,7 +33,7 @@ export const knownParts: ReadonlySet<unknown> = new Set([
 const unknownPartsIn = (content: unknown): ReadonlyArray<Unread> =>
   Array.isArray(content) ? unknownTypes(content, knownParts) : []
 
-/** Says by which reason a host broke off. OpenRouter gives `stop` for it, and its own host's reason beside. */
+/** The reason for which a host broke off. OpenRouter gives `stop`, and its own host's reason beside it. */
 export const breakIn = (...given: ReadonlyArray<unknown>): string | undefined => {
   const reason = given.find((reason) => asText(reason) !== "" && readEnd(reasons, reason).isBreak)
   return reason === undefined ? undefined : `finish_reason ${asText(reason)}`
@@ -45,7 +45,7 @@ export const errorIn = (body: Fields): Fields | undefined => {
   return error ? { error } : undefined
 }
 
-/** Where hosts name the stop sequence that was met; a token's number is none. */
+/** The fields in which hosts name the stop sequence; a token's number is none. */
 export const stopOf = (choice: Fields, stops: ReadonlyArray<string>): string | undefined =>
   askedStop(choice.matched_stop, stops) ?? askedStop(choice.stop_reason, stops)
 
@@ -53,7 +53,7 @@ export const stopOf = (choice: Fields, stops: ReadonlyArray<string>): string | u
 export const hasLists = ({ citations, search_info, search_results, web_search }: Fields): boolean =>
   (citations ?? search_results ?? web_search ?? search_info ?? undefined) !== undefined
 
-/** Of the lists of one host the one with titles comes first. */
+/** If a host sends several lists, the one with titles comes first. */
 export const takeLists = (body: Fields, sources: Sources, out: Array<ChatEvent>): void => {
   const lists = [body.search_results, asFields(body.search_info).search_results, body.web_search, body.citations]
   for (const list of lists) sources.takeList(list, out)
@@ -73,7 +73,7 @@ const sendsForAnHour = ({ options: { cache }, request }: Call): boolean =>
 
 const countsIn = (usage: Fields, call: Call | undefined): HostCounts => {
   const { cacheWrite, cacheWriteHour, cached } = readCacheCounts(usage, asFields(usage.prompt_tokens_details))
-  // Most hosts do not tell how long they keep what they write: as long as the request says.
+  // Most hosts do not report how long a cache entry lives: the request decides.
   const isForAnHour = cacheWrite > 0 && call !== undefined && sendsForAnHour(call)
   return {
     prompt: asCount(usage.prompt_tokens),
@@ -95,7 +95,7 @@ export const decodeUsage = (usage: unknown, call: Call | undefined): Usage | und
   return counts.prompt === 0 && counts.completion === 0 ? undefined : readUsage(counts, isHidden(call))
 }
 
-/** What the counts of an ended answer leave open. */
+/** The tokens that the counts of an ended answer do not explain. */
 export const unexplainedUsage = (usage: unknown, call: Call): Unread | undefined =>
   Predicate.isRecord(usage) ? unexplainedIn(countsIn(usage, call), isHidden(call)) : undefined
 

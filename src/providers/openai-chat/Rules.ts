@@ -1,7 +1,7 @@
 import { makeRules, type WireRules } from "../chat/WireRules.ts"
 import type { Options } from "./Options.ts"
 
-/** The narrowest of hosts of this wire, which OpenAI's own are in names, ids and schemas. */
+/** The strictest rules of this wire's hosts: OpenAI's own for names, ids and schemas. */
 export const rules: WireRules = {
   toolName: { characters: "a-zA-Z0-9_-", shortest: 1, longest: 64 },
   searchName: undefined,

@@ -5,7 +5,7 @@ import type { ChatCall } from "../chat/ChatFormat.ts"
 import type { ChatDecoder, StreamOutcome } from "../chat/ChatStream.ts"
 import { readEnd, UnreadBlocks } from "../chat/EndReasons.ts"
 import { Sources } from "../chat/Sources.ts"
-import { asFields, asList, asText, type Fields } from "../client/Json.ts"
+import { asFields, asList, type Fields } from "../client/Json.ts"
 import { withStatedCost } from "../client/StatedCost.ts"
 import { makeCallDecoder } from "./Calls.ts"
 import { reasons } from "./EndReasons.ts"
@@ -26,9 +26,17 @@ import {
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
 
+/** Whether counts of the same prompt had details that the later ones do not repeat. */
+const lacksDetails = (given: Fields, before: Fields): boolean => {
+  if (given.prompt_tokens !== before.prompt_tokens) return false
+  for (const name in before) if (Boolean(before[name]) && !given[name]) return true
+  return false
+}
+
 /** A host may give its counts in several events, each with some of them. */
 const mergeCounts = (given: Fields, before: Fields | undefined): Fields => {
-  if (before === undefined || countNames.every((name) => typeof given[name] === "number")) return given
+  if (before === undefined) return given
+  if (countNames.every((name) => typeof given[name] === "number") && !lacksDetails(given, before)) return given
   return { ...before, ...Object.fromEntries(Object.entries(given).filter(([, value]) => Boolean(value))) }
 }
 
@@ -47,7 +55,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   /** The last chunk with a list of sources, which some hosts repeat in every chunk. */
   let listed: Fields | undefined
   let stopSequence: string | undefined
-  let reason: string | undefined
+  let reason: unknown
   let counts: Fields | undefined
   let usage: Usage | undefined
   let hasText = false
@@ -91,10 +99,10 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       const choice = asFields(asList(chunk.choices)[0])
       const counted = count(choice.usage) ?? count(chunk.usage)
       usage = keepStated(withStatedCost(counted, chunk, call.options), usage)
-      const finished = asText(choice.finish_reason)
+      const finished = choice.finish_reason ?? ""
       const broken = finished === "" ? undefined : breakIn(finished, choice.native_finish_reason)
       if (broken !== undefined) return broken
-      reason = finished || reason
+      reason = finished === "" ? reason : finished
       if (finished !== "") stopSequence = stopOf(choice, call.request.stop) ?? stopSequence
       if (hasLists(chunk)) listed = chunk
       if (counted !== undefined || finished !== "") pushUsage(out, usage, reason === undefined)
@@ -107,7 +115,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       if (broken !== undefined) return broken
       const { finish, unread } = readEnd(reasons, reason)
       pushUnread(out, unread, unexplainedUsage(counts, call))
-      return pushEnd(out, finishOf(finish, calls?.hasAny() === true, isRefusal), usage, { stopSequence })
+      return pushEnd(out, finishOf(finish, { hasCalls: false, ...calls?.ended(), isRefusal }), usage, { stopSequence })
     },
     begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
     usage: () => usage

@@ -16,7 +16,7 @@ type Decoded = Effect.Effect<Found, ProviderFailure>
 
 const dataUrl = /^data:[^,]{0,200};base64,/i
 
-/** The tokens of the reference images, which the host bills beside what it makes. */
+/** The tokens of the reference images, which the host bills in addition to the output. */
 export const countInputImages = ({ usage }: Fields): number =>
   asCount(asFields(asFields(usage).input_tokens_details).image_tokens)
 

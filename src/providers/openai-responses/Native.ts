@@ -59,7 +59,7 @@ const isSearch = (type: unknown): boolean => asText(type).startsWith("web_search
 
 const isUrl = (value: unknown): boolean => typeof value === "string" && !/^data:/i.test(value.slice(0, 5))
 
-/** The translated request has other names in place of those that the host refuses, which the answer turns back. */
+/** Whether the host refuses a name of the tool. If so, the request is translated, with other names. */
 const isMisnamed = ({ name, tools, type }: Fields, rule: NameRule): boolean => {
   if (type === "function" || type === "custom") return !isFitting(asText(name), rule)
   return asRecords(tools).some((tool) => isMisnamed(tool, rule))

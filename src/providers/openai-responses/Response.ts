@@ -42,7 +42,7 @@ const countsIn = (usage: unknown, webSearches: number): HostCounts => {
 export const decodeUsage = (usage: unknown, webSearches: number): Usage | undefined =>
   readUsage(countsIn(usage, webSearches))
 
-/** What the counts of an ended response leave open. */
+/** The tokens that the counts of an ended response do not explain. */
 export const unexplainedUsage = (usage: unknown): Unread | undefined => unexplainedIn(countsIn(usage, 0))
 
 /** Some hosts answer 200 with an error alone. */

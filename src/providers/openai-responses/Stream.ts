@@ -154,7 +154,7 @@ export const makeDecoder = (
     if (broken !== undefined) return broken
     unreadBlocks.take(asList(response.output), knownItems, out)
     pushUnread(out, unread, unexplainedUsage(response.usage))
-    return pushEnd(out, finishOf(finish, calls.hasAny, hasRefusal && !hasText), usage)
+    return pushEnd(out, finishOf(finish, { ...calls.ended, isRefusal: hasRefusal && !hasText }), usage)
   }
 
   const take = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {

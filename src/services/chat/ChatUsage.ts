@@ -24,7 +24,7 @@ export interface Received {
   readonly isNative: boolean
   /** The provider may have reported less than it sent. */
   readonly isCut?: boolean | undefined
-  /** It ended as a refusal or by a filter, and nothing of it was output. */
+  /** The answer ended as a refusal or by a filter, without any output. */
   readonly isEmptyRefusal: boolean
   readonly isUnbilled: boolean
   readonly unread: ReadonlyArray<Unread>

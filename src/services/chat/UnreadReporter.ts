@@ -17,7 +17,7 @@ const reports: Readonly<Record<Unread["part"], Report>> = {
   block: { note: "block_unknown", what: "put a part into an answer that the gateway does not know" }
 }
 
-/** Tells the operator of what providers add and the gateway cannot read: notes, a metric, and a line a minute for each route. */
+/** Reports the parts of answers that the gateway cannot read: by notes, a metric, and one log line a minute for each route. */
 export const makeUnreadReporter = Effect.map(Effect.clock, (clock) => {
   const limits = new Map<string, LogLimit>()
 

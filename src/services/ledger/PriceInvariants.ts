@@ -18,7 +18,7 @@ const byRates = `
 const charged = `
   CASE WHEN 'charge_waived' = ANY (log.notes) AND coalesce(log.completion_tokens, 0) = 0 THEN 0 ELSE ${byRates} END`
 
-/** Not of what was cut to its hold, nor of what failed or was left before it could be charged. */
+/** Chats that were cut to their hold are excluded, and so are those that failed or were left before their charge. */
 export const priceInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invariant> => [
   {
     name: "a chat was charged its token counts by the rates that it came with",

@@ -225,7 +225,7 @@ function* stringsIn(value: unknown): Generator<string> {
   }
 }
 
-withLayer(gateway(Object.fromEntries(models)))("half a surrogate pair", (it) => {
+withLayer(gateway(Object.fromEntries(models)))("a lone surrogate", (it) => {
   const cases = [chat, messages, responses].flatMap((surface) =>
     dialects.map((host) => ({ surface, host, from: surface.name, to: host.name }))
   )

@@ -32,7 +32,7 @@ withLayer(layer)("an image", (it) => {
     )
   })
 
-  it.effect("has no half a surrogate pair in its prompt", function* () {
+  it.effect("has no lone surrogate in its prompt", function* () {
     const account = yield* openAccount({})
     for (const body of [
       String.raw`{"model":"draw","prompt":"cut \ud83d, whole \ud83d\ude00"}`,

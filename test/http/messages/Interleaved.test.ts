@@ -122,13 +122,13 @@ describe("calls whose pieces come between others", () => {
   })
 
   it("what waits is sent at the end if the open call never completes", () => {
-    const events = [
+    const events: ReadonlyArray<ChatEvent> = [
       call(0, '{"command":"l', true),
       call(1, read, true),
       content("Cut."),
       { ...finish, reason: "length" }
     ]
-    assert.deepStrictEqual(assemble(encode(events as ReadonlyArray<ChatEvent>)), [
+    assert.deepStrictEqual(assemble(encode(events)), [
       { type: "tool_use", text: '{"command":"l' },
       { type: "tool_use", text: read },
       { type: "text", text: "Cut." }

@@ -25,7 +25,7 @@ withLayer(layer)("a video", (it) => {
     )
   })
 
-  it.effect("has no half a surrogate pair in its prompt", function* () {
+  it.effect("has no lone surrogate in its prompt", function* () {
     const account = yield* openAccount({})
     yield* post(account, path, String.raw`{"model":"film","prompt":"cut \ud83d, whole \ud83d\ude00"}`)
     assert.strictEqual((yield* lastVideo).params.prompt, "cut \ufffd, whole 😀")

@@ -21,10 +21,10 @@ describe("stop sequences", () => {
     fc.assert(
       fc.property(fc.array(word, { maxLength: 20 }), fc.array(word, { maxLength: 4 }), (pieces, stops) => {
         const cut = new Cut(stops)
-        const shown = pieces.map((piece) => cut.take(piece)).join("") + cut.rest()
+        const shown = pieces.map((piece) => cut.take(piece)).join("") + cut.release()
         assert.strictEqual(shown, expected(pieces.join(""), stops))
         assert.strictEqual(
-          cut.over,
+          cut.isCut,
           stops.some((stop) => pieces.join("").includes(stop))
         )
       }),
@@ -38,7 +38,7 @@ describe("stop sequences", () => {
       ["one E", "N", "x", "ab", "ab", "d", "EN", "D two"].map((piece) => cut.take(piece)),
       ["one ", "", "ENx", "", "ab", "abd", "", ""]
     )
-    assert.strictEqual(cut.rest(), "")
+    assert.strictEqual(cut.release(), "")
   })
 
   it("of 100000 characters are looked for in linear time", () => {
@@ -48,7 +48,7 @@ describe("stop sequences", () => {
     for (let at = 0; at < 300; at++) shown += cut.take(piece).length
     assert.strictEqual(shown, 200_000)
     assert.strictEqual(cut.take("b").length, 0)
-    assert.isTrue(cut.over)
+    assert.isTrue(cut.isCut)
   })
 
   const answer: ChatAnswer = {
