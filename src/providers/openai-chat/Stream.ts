@@ -15,14 +15,14 @@ import {
   callsIn,
   decodeUsage,
   hasLists,
-  mergeLists,
   knownParts,
+  mergeLists,
   namedReasoningOf,
+  readCounts,
   reasoningOf,
   stopOf,
   takeLists,
-  textOf,
-  unexplainedUsage
+  textOf
 } from "./Response.ts"
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
@@ -116,7 +116,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       const broken = calls?.close(out)
       if (broken !== undefined) return broken
       const { finish, unread } = readEnd(reasons, reason)
-      pushUnread(out, unread, unexplainedUsage(counts, call))
+      pushUnread(out, unread, readCounts(counts, call)?.unexplained)
       return pushEnd(out, finishOf(finish, { hasCalls: false, ...calls?.ended(), isRefusal }), usage, { stopSequence })
     },
     begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),
