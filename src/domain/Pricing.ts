@@ -11,6 +11,8 @@ const searchesPerPrice = 1_000n
 /** Providers spend tokens on role marks, separators and the scaffolding of tools and schemas. */
 const perRequest = 32
 const perMessage = 16
+/** A result that is sent in place of one that a call lacks, with its marks. */
+const perMissingResult = 64
 const perTool = 32
 const toolPreamble = 640
 const schemaPreamble = 64
@@ -42,6 +44,16 @@ export const imagesIn = (message: Message): number => {
   return message.content.reduce((images, part) => (part.type === "image_url" ? images + 1 : images), 0)
 }
 
+/** A result more than a call has is a message, which counts as much. */
+const missingResults = (messages: ReadonlyArray<Message>): number => {
+  let missing = 0
+  for (const message of messages) {
+    if (message.role === "tool") missing -= 1
+    else if (message.role === "assistant") missing += message.tool_calls?.length ?? 0
+  }
+  return Math.max(0, missing)
+}
+
 const toolTokens = (tools: ReadonlyArray<Tool>): number =>
   tools.length === 0 ? 0 : toolPreamble + perTool * tools.length
 
@@ -70,6 +82,7 @@ export const promptBound = (model: ChatModel, request: ChatRequest): number => {
   if (request.responseFormat !== undefined) bound += schemaPreamble
   if (request.webSearch) bound += model.webSearchTokens
   bound += request.native?.extraTokens ?? 0
+  bound += perMissingResult * missingResults(request.messages)
   for (const message of request.messages) bound += model.imageTokens * imagesIn(message)
   for (const text of promptTexts(request)) {
     bound += utf8Bytes(text, limit - bound)

@@ -2,6 +2,7 @@ import { FastCheck as fc } from "effect"
 import type { Message } from "../../src/domain/Chat.ts"
 import { parseExact } from "../../src/domain/JsonText.ts"
 import * as Pricing from "../../src/domain/Pricing.ts"
+import { noResult } from "../../src/providers/chat/CallIds.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { bound, user } from "./PricedChats.ts"
 
@@ -28,6 +29,16 @@ describe("utf8Bytes", () => {
     assert.isAbove(Pricing.utf8Bytes(text, 1_000), 1_000)
     assert.strictEqual(Pricing.utf8Bytes(text, 3_000), 3_000)
   })
+})
+
+const calling = (calls: number): Message => ({
+  role: "assistant",
+  content: null,
+  tool_calls: Array.from({ length: calls }, () => ({
+    id: "c",
+    type: "function",
+    function: { name: "f", arguments: "" }
+  }))
 })
 
 describe("promptBound", () => {
@@ -60,9 +71,20 @@ describe("promptBound", () => {
         tool_calls: [{ id: "call1", type: "function", function: { name: "sum", arguments: "{}" } }]
       }
     ])
-    assert.strictEqual(full - empty, 3 + 2 + 4 + 5 + 3 + 2)
+    const missing = bound([calling(1)]) - bound([{ role: "assistant", content: null }]) - 2
+    assert.strictEqual(full - empty, 3 + 2 + 4 + 5 + 3 + 2 + missing)
     const answer = bound([{ role: "tool", content: "42", tool_call_id: "call1" }])
     assert.strictEqual(answer - empty, 2 + 5)
+  })
+
+  it("counts the results that calls lack, which are sent in their place", () => {
+    const answer: Message = { role: "tool", content: "", tool_call_id: "c" }
+    const none = bound([calling(0)])
+    const perCall = bound([calling(1)]) - none
+    assert.isAbove(perCall, 16 + Buffer.byteLength(noResult))
+    assert.strictEqual(bound([calling(500)]) - none, 500 * perCall)
+    assert.strictEqual(bound([calling(2), answer]) - bound([calling(1), answer, answer]), perCall - 16 - 1)
+    assert.strictEqual(bound([calling(1), answer]) - bound([calling(0), answer]), 2)
   })
 
   it("counts tools, schemas and searches", () => {
