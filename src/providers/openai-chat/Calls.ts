@@ -49,9 +49,9 @@ const makeNames = (tools: ReadonlyArray<Tool>) => {
 const goesOn = ({ call }: Call, { text }: Fragment): boolean =>
   !call.isEmpty && !call.isComplete && !isBlank(text) && !beginsObject(text)
 
-/** Whether arguments without a name may be of a call, whatever id and index they have: some hosts give each piece new ones. */
+/** Whether arguments without a name are of a call, whatever id and index they have: some hosts give each piece new ones. */
 const canTake = (found: Call | undefined, { text }: Fragment): found is Call =>
-  found !== undefined && !isBlank(text) && !found.call.isComplete && (found.call.isEmpty || !beginsObject(text))
+  found !== undefined && text !== "" && (isBlank(text) || !found.call.isComplete)
 
 /**
  * Hosts count calls from 0, repeat one index, or send none: a name with a new id or a new index opens a call. Pieces under

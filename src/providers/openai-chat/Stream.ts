@@ -27,9 +27,17 @@ import {
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
 
+/** Whether counts of the same prompt had details that the later ones do not repeat. */
+const lacksDetails = (given: Fields, before: Fields): boolean => {
+  if (given.prompt_tokens !== before.prompt_tokens) return false
+  for (const name in before) if (Boolean(before[name]) && !given[name]) return true
+  return false
+}
+
 /** A host may give its counts in several events, each with some of them. */
 const mergeCounts = (given: Fields, before: Fields | undefined): Fields => {
-  if (before === undefined || countNames.every((name) => typeof given[name] === "number")) return given
+  if (before === undefined) return given
+  if (countNames.every((name) => typeof given[name] === "number") && !lacksDetails(given, before)) return given
   return { ...before, ...Object.fromEntries(Object.entries(given).filter(([, value]) => Boolean(value))) }
 }
 

@@ -40,6 +40,9 @@ describe("the arguments of a call, in pieces", () => {
     ["may come after an empty object in pieces", ["{", " }", oslo], oslo],
     ["may come after an empty object in one piece", [`{}${oslo}`], oslo],
     ["may be an empty object", ["{}"], "{}"],
+    ["may have an empty object after them", ['{"ci', 'ty":"Oslo"}', "{}", "{ }"], oslo],
+    ["may come after the word null", ["null", '{"ci', 'ty":"Oslo"}'], oslo],
+    ["may have the word null in a piece of its own", ['{"city":', "null", "}"], '{"city":null}'],
     ["may be an empty object in pieces, twice", ["{", "}", "{}"], "{}"],
     ["lose white space around them", ["\n ", oslo, " ", "\n"], oslo],
     ["keep brackets and quotes in strings", [quoted.slice(0, 13), quoted.slice(13)], quoted],
@@ -113,6 +116,7 @@ describe("the arguments of a call, in pieces", () => {
       [["{", "}"], oslo, oslo.slice(1)],
       [[oslo], "", ""],
       [[oslo], "{}", ""],
+      [['{"ci'], "null", ""],
       [['{"a'], oslo, undefined],
       [[oslo], '{"city":"Rome"}', undefined]
     ]
@@ -132,6 +136,8 @@ describe("whole arguments", () => {
     [`${oslo}\n${spaced}`, oslo],
     ["no } { JSON", "no } { JSON"],
     [quoted, quoted],
+    [`${oslo}{}`, oslo],
+    [" null ", ""],
     [`${oslo}{"city":"Rome"}`, undefined],
     ["", ""]
   ]
