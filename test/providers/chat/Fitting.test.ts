@@ -350,7 +350,10 @@ describe("the ends of a conversation", () => {
 const texts = (messages: ReadonlyArray<Message>) =>
   messages.map(({ content, ...message }) => ({
     ...message,
-    content: content === null || typeof content === "string" ? content : content.map((of) => ("text" in of ? of.text : of)).join("|")
+    content:
+      content === null || typeof content === "string"
+        ? content
+        : content.map((of) => ("text" in of ? of.text : of)).join("|")
   }))
 
 describe("the next request of a conversation", () => {

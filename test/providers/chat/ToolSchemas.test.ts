@@ -325,7 +325,14 @@ describe("the schema of an answer", () => {
       )
       assert.isFalse(declinesFormat(format(schema), { ...openAi, answerRoot: "any" }))
     }
-    for (const schema of [union, {}, { type: ["object", "null"] }, { $ref: "#/$defs/a" }, { $ref: "#" }, { allOf: [true] }]) {
+    for (const schema of [
+      union,
+      {},
+      { type: ["object", "null"] },
+      { $ref: "#/$defs/a" },
+      { $ref: "#" },
+      { allOf: [true] }
+    ]) {
       assert.isFalse(declinesFormat(format(schema), openAi))
     }
     assert.isFalse(declinesFormat({ type: "json_object" }, openAi))
