@@ -22,7 +22,7 @@ const words = {
     first: "joined at the beginning, later ones as user messages",
     apart: "in a field of their own"
   },
-  content: { parts: "parts", text: "one text", marked: "one text unless a part is marked" },
+  content: { parts: "parts", text: "one text", marked: "one text up to each mark" },
   prefill: {
     any: "unchanged",
     trimmed: "loses its trailing white space",
@@ -36,10 +36,11 @@ const rows: ReadonlyArray<readonly [string, (rules: WireRules) => string]> = [
   ["Arguments of earlier calls", ({ callArguments }) => words.callArguments[callArguments]],
   ["Root of a tool's schema", ({ toolRoot }) => words.root[toolRoot]],
   ["Root of an answer's schema", ({ answerRoot }) => words.root[answerRoot]],
+  ["An array without `items`", ({ needsItems }) => (needsItems ? "gets `items: {}`" : "unchanged")],
   ["`strict`", ({ strict }) => words.strict[strict]],
   ["System messages", ({ system }) => words.system[system]],
   ["Text parts of a system message", ({ content }) => words.content[content]],
-  ["A blank user turn", ({ blankUser }) => (blankUser ? "unchanged" : "left out; `.` at the end")],
+  ["A blank user turn", ({ blankUser }) => (blankUser ? "unchanged" : "`.`, or left out beside another one")],
   [
     "The assistant's turn is the first",
     ({ opensWithUser }) => (opensWithUser ? "a user turn `.` precedes it" : "unchanged")

@@ -87,7 +87,22 @@ const namePatterns: Readonly<Record<Wire, RegExp>> = {
 const rootWords = ["anyOf", "oneOf", "allOf", "not", "enum", "$ref"]
 const isOpenAi = (wire: Wire) => wire === "openai-chat" || wire === "openai-responses"
 
-const schemaProblems = (wire: Wire, { name, schema }: NamedTool): ReadonlyArray<string> => {
+/** What no draft of JSON Schema that vendors know says so, at any depth. */
+const formProblems = (wire: Wire, schema: unknown): ReadonlyArray<string> =>
+  allIn(record(schema)).flatMap(({ exclusiveMinimum, items, required, type }) => [
+    ...(required === undefined || Array.isArray(required)
+      ? []
+      : [`${JSON.stringify(required)} is not of type 'array'`]),
+    ...(typeof exclusiveMinimum === "boolean" ? [`${String(exclusiveMinimum)} is not of type 'number'`] : []),
+    ...(isOpenAi(wire) && type === "array" && items === undefined ? ["array schema missing items."] : [])
+  ])
+
+const schemaProblems = (wire: Wire, tool: NamedTool): ReadonlyArray<string> => [
+  ...rootProblems(wire, tool),
+  ...formProblems(wire, tool.schema).map((problem) => `Invalid schema for function '${tool.name}': ${problem}`)
+]
+
+const rootProblems = (wire: Wire, { name, schema }: NamedTool): ReadonlyArray<string> => {
   if (wire === "gemini") return []
   if (isOpenAi(wire) && schema === undefined) return []
   const root = record(schema)

@@ -230,6 +230,10 @@ const geminiTurns: Rule = ({ contents: given }) => {
       contents.some(({ parts }) => records(parts).length === 0)
     ),
     ...none(
+      "Unable to submit request because it has an empty text parameter.",
+      contents.some((content) => partsOf(content, "text").some(({ text }) => text === ""))
+    ),
+    ...none(
       "Please ensure that multiturn requests alternate and begin with a user role",
       contents[0]?.role === "model"
     ),

@@ -208,11 +208,16 @@ const endsInWords = (content: unknown): boolean => {
   return type === "text"
 }
 
+const isBlankEnd = (message: unknown): boolean => {
+  const { content, role } = asFields(message)
+  return role === "assistant" && isBlankTurn(content)
+}
+
 const closeTurns = (messages: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
-  const { content, role } = asFields(messages.at(-1))
-  if (role !== "assistant") return messages
-  if (isBlankTurn(content)) return closeTurns(messages.slice(0, -1))
-  return endsInWords(content) ? [...messages, { role: "user", content: "Continue." }] : messages
+  const kept = messages.slice(0, messages.findLastIndex((message) => !isBlankEnd(message)) + 1)
+  const { content, role } = asFields(kept.at(-1))
+  if (role === "assistant" && endsInWords(content)) kept.push({ role: "user", content: "Continue." })
+  return kept.length === 0 ? [{ role: "user", content: "." }] : kept
 }
 
 /** The client's own turns, with ids, names, inputs, results and an end that the host takes. */

@@ -8,6 +8,7 @@ export const rules: WireRules = {
   callArguments: "object",
   toolRoot: "object",
   answerRoot: "any",
+  needsItems: false,
   strict: "anthropic",
   system: "apart",
   content: "parts",

@@ -2,7 +2,7 @@ import { Predicate } from "effect"
 import type { TextPart } from "../../domain/Chat.ts"
 import { nestsWithin } from "../../domain/Json.ts"
 import type { Route } from "../../domain/Model.ts"
-import { parseJson, parseJsonExact } from "../client/Json.ts"
+import { parseJson, parseJsonExact, withoutMark } from "../client/Json.ts"
 
 const maxLevels = 128
 
@@ -28,7 +28,8 @@ export const parseArguments = (text: string): Record<string, unknown> =>
   isNothing(text) ? {} : (parseObject(text, parseJsonExact) ?? { arguments: text })
 
 /** The same as a JSON text: the given one if it is an object's. */
-export const objectText = (text: string): string => {
+export const objectText = (given: string): string => {
+  const text = withoutMark(given)
   if (isNothing(text)) return "{}"
   return parseObject(text, parseJson) === undefined ? JSON.stringify({ arguments: text }) : text
 }

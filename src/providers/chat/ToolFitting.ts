@@ -3,6 +3,7 @@ import type { ResponseFormat, Tool } from "../../domain/Chat.ts"
 import { canBeObject } from "../../domain/JsonSchema.ts"
 import { keepSource, stringify } from "../../domain/JsonSource.ts"
 import type { Fields } from "../client/Json.ts"
+import { mendSchema } from "./SchemaMending.ts"
 import { makeStrictBudget } from "./StrictSchemas.ts"
 import { type FittedRoot, fitRoot, noParameters } from "./ToolSchemas.ts"
 import type { SchemaRoot, WireRules } from "./WireRules.ts"
@@ -20,14 +21,17 @@ const describe = (description: string | undefined, subject: string, { lost }: Fi
   return description === undefined || description === "" ? rule : `${description}\n\n${rule}`
 }
 
-const fitParameters = (given: Fields | undefined, kind: SchemaRoot): FittedRoot | undefined => {
+const fitSchema = (given: Fields | undefined, kind: SchemaRoot, { needsItems }: WireRules): FittedRoot | undefined => {
   if (given === undefined) return kind === "properties" ? { schema: noParameters } : undefined
-  return kind === "any" ? undefined : fitRoot(given, kind)
+  if (kind === "any") return undefined
+  const root = fitRoot(given, kind)
+  const schema = mendSchema(root.schema, needsItems)
+  return schema === root.schema ? root : { ...root, schema }
 }
 
-const fitTool = (tool: Tool, { toolRoot }: WireRules, name: string, isStrict: StrictBudget): Tool => {
+const fitTool = (tool: Tool, rules: WireRules, name: string, isStrict: StrictBudget): Tool => {
   const given = tool.function
-  const root = fitParameters(given.parameters, toolRoot)
+  const root = fitSchema(given.parameters, rules.toolRoot, rules)
   const parameters = root === undefined ? given.parameters : root.schema
   const strict = given.strict === true && !(parameters !== undefined && isStrict(parameters)) ? undefined : given.strict
   if (name === given.name && parameters === given.parameters && strict === given.strict) return tool
@@ -54,8 +58,7 @@ export const fitAnswerFormat = (format: ResponseFormat, rules: WireRules): Respo
   if (format.type !== "json_schema") return format
   const given = format.json_schema
   if (given.schema === undefined) return format
-  const kind = rules.answerRoot
-  const root: FittedRoot = kind === "any" ? { schema: given.schema } : fitRoot(given.schema, kind)
+  const root = fitSchema(given.schema, rules.answerRoot, rules) ?? { schema: given.schema }
   const { schema } = root
   const strict = given.strict === true && !strictBudget(rules)(schema) ? undefined : given.strict
   if (schema === given.schema && strict === given.strict) return format
@@ -73,7 +76,7 @@ const fitDefinition = (
   rules: WireRules
 ): Fields => {
   const given = definition[field]
-  const root = fitParameters(Predicate.isRecord(given) ? given : undefined, kind)
+  const root = fitSchema(Predicate.isRecord(given) ? given : undefined, kind, rules)
   if (root === undefined || root.schema === given) return definition
   const before = typeof definition.description === "string" ? definition.description : undefined
   const description = describe(before, subject, root)

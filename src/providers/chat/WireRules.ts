@@ -26,6 +26,8 @@ export interface WireRules {
   readonly toolRoot: SchemaRoot
   /** The same for the schema of an answer; unless any, an answer that cannot be an object is declined. */
   readonly answerRoot: SchemaRoot
+  /** Whether each array in a schema must say what its items are. */
+  readonly needsItems: boolean
   /** Whose rules a schema must satisfy to be sent as `strict`; `none`: the wire or host has no such field. */
   readonly strict: "openai" | "anthropic" | "none"
   /** Where system messages may stand: `anywhere`; `joined`, the same with one at the beginning; only `first`; or `apart` from the turns. */

@@ -12,7 +12,8 @@ const none: Fields = {}
 /** No protocol nests deeper, and what recurses over a value of so many levels stays within its stack. */
 const maxLevels = 200
 
-const withoutMark = (text: string): string => (text.charCodeAt(0) === 0xfe_ff ? text.slice(1) : text)
+/** Without a byte order mark. */
+export const withoutMark = (text: string): string => (text.charCodeAt(0) === 0xfe_ff ? text.slice(1) : text)
 
 const parse = (text: string): unknown => {
   try {

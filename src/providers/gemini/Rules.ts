@@ -9,10 +9,11 @@ export const rules: WireRules = {
   callArguments: "object",
   toolRoot: "object",
   answerRoot: "any",
+  needsItems: false,
   strict: "none",
   system: "apart",
   content: "parts",
-  blankUser: true,
+  blankUser: false,
   opensWithUser: true,
   prefill: "none"
 }

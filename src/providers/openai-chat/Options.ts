@@ -14,6 +14,7 @@ export const Options = Schema.Struct({
   hidden_reasoning: optional(Schema.Boolean),
   system: optional(oneOf("anywhere", "joined", "first")),
   content: optional(oneOf("parts", "text")),
+  blank_user: optional(Schema.Boolean),
   /** The form of cache marks; `none` revokes the provider's option. */
   cache: optional(oneOf("none", "manual", "auto", "breakpoints")),
   cache_key: optional(oneOf("none", "prompt_cache_key", "x-grok-conv-id")),

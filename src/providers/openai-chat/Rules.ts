@@ -9,6 +9,7 @@ export const rules: WireRules = {
   callArguments: "text",
   toolRoot: "properties",
   answerRoot: "properties",
+  needsItems: true,
   strict: "openai",
   system: "joined",
   content: "text",
@@ -18,7 +19,8 @@ export const rules: WireRules = {
 }
 
 /** A host that takes cache marks takes the parts that have them. */
-export const rulesOf = makeRules(rules, ({ cache = "none", content, system = "joined" }: Options) => ({
+export const rulesOf = makeRules(rules, ({ blank_user, cache = "none", content, system = "joined" }: Options) => ({
   system,
+  blankUser: blank_user ?? rules.blankUser,
   content: content ?? (cache === "none" ? rules.content : "marked")
 }))

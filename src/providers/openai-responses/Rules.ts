@@ -8,6 +8,7 @@ export const rules: WireRules = {
   callArguments: "text",
   toolRoot: "properties",
   answerRoot: "properties",
+  needsItems: true,
   strict: "openai",
   system: "anywhere",
   content: "parts",

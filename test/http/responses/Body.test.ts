@@ -285,7 +285,7 @@ describe("the tools of a body", () => {
     assert.deepInclude(messages[1], {
       tool_calls: names.map((name, at) => ({
         id: at === 0 ? "c" : "d",
-        type: "function",
+        type: "function" as const,
         function: { name, arguments: "{}" }
       }))
     })

@@ -332,6 +332,11 @@ describe("the ends of a conversation", () => {
     ])
   })
 
+  it("have the smallest text for a blank user on gemini", () => {
+    const [turn] = fit(rulesFor("gemini"), user(""))
+    assert.deepStrictEqual(turn, user("."))
+  })
+
   it("have the smallest text for a blank user on anthropic", () => {
     assert.deepStrictEqual(fit(claude(), user(" \n")), [user(".")])
     assert.deepStrictEqual(fit(claude(), user("a"), assistant("b"), user("")), [user("a"), assistant("b"), user(".")])
@@ -353,7 +358,7 @@ const texts = (messages: ReadonlyArray<Message>) =>
     content:
       content === null || typeof content === "string"
         ? content
-        : content.map((of) => ("text" in of ? of.text : of)).join("|")
+        : content.map((of) => ("text" in of ? of.text : of.image_url.url)).join("|")
   }))
 
 describe("the next request of a conversation", () => {
@@ -416,6 +421,10 @@ describe("hostile histories", () => {
 })
 
 describe("options of a route", () => {
+  it("have the smallest text for a blank user", () => {
+    assert.deepStrictEqual(fit(chat({ blank_user: false }), user(" ")), [user(".")])
+  })
+
   it("shorten the names of tools", () => {
     const tools: ChatRequest["tools"] = [{ type: "function", function: { name: "a".repeat(65) } }]
     assert.isUndefined(fitRequest(request({ tools }), claude()).names)

@@ -75,6 +75,9 @@ describe("a client's own body for the Messages API", () => {
       assert.deepStrictEqual(messagesOf([user("a"), blank], off), [user("a")])
       assert.deepStrictEqual(messagesOf([...begun, blank], off), [...begun, closing])
     }
+    const blanks = Array.from({ length: 20_000 }, () => ({ role: "assistant", content: "" }))
+    assert.deepStrictEqual(messagesOf([...begun, ...blanks], off), [...begun, closing])
+    assert.deepStrictEqual(messagesOf(blanks, off), [user(".")])
     const paused = [
       user("a"),
       assistant(text("b"), { type: "server_tool_use", id: "s", name: "web_search", input: {} })

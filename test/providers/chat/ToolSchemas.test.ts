@@ -128,12 +128,15 @@ describe("the root of a schema", () => {
     assert.deepStrictEqual<unknown>(fitted.lost, { $ref: schema.$ref })
   })
 
+  // oxlint-disable-next-line unicorn/no-thenable -- a keyword of JSON Schema
+  const condition = { if: { required: ["a"] }, then: { required: ["b"] } }
+
   it.each([
-    ["a condition", { if: { required: ["a"] }, then: { required: ["b"] } }],
+    ["a condition", condition],
     ["a choice", { anyOf: [{ required: ["a"] }, { required: ["b"] }] }],
     ["what may not be", { not: { required: ["a"] } }],
     ["a count", { minProperties: 1 }],
-    ["a condition further down", { allOf: [{ if: { required: ["a"] }, then: { required: ["b"] } }] }]
+    ["a condition further down", { allOf: [condition] }]
   ])("says in words what a part says beyond properties: %s", (_, rule) => {
     const own = { type: "object", properties: { a: text, b: text } }
     assert.deepStrictEqual<unknown>(fit({ ...own, allOf: [{ type: "object", properties: { a: text } }, rule] }), {
@@ -217,6 +220,54 @@ describe("tools", () => {
     assert.isUndefined(strict({ type: "object", properties: { a: text }, required: ["a"] }, anthropic))
     assert.isUndefined(strict(closed({ a: text }), { ...openAi, strict: "none" }))
     assert.isFalse(fitOne(tool(optional, { strict: false }))?.strict)
+  })
+})
+
+describe("what vendors do not read in a schema", () => {
+  const list = { type: "array" }
+  const sent = (parameters: Schema, rules = openAi): unknown =>
+    fitTools([{ type: "function", function: { name: "f", parameters } }], rules, undefined)[0]?.function.parameters
+  const of = (properties: Schema, more: Schema = {}) => ({ type: "object", properties, ...more })
+
+  it("is an array of anything, for OpenAI", () => {
+    const mended = { type: "array", items: {} }
+    const given = of({ a: list, required: { anyOf: [list, text] }, c: { type: ["array", "null"], items: list } })
+    const fitted = of({
+      a: mended,
+      required: { anyOf: [mended, text] },
+      c: { type: ["array", "null"], items: mended }
+    })
+    assert.deepStrictEqual(sent(given), fitted)
+    assert.strictEqual(sent(given, anthropic), given)
+    assert.strictEqual(sent(given, { ...openAi, toolRoot: "any" }), given)
+    const tuple = of({ a: { type: "array", prefixItems: [text] } })
+    assert.strictEqual(sent(tuple), tuple)
+    const native = { type: "function", name: "f", parameters: given }
+    assert.deepStrictEqual(fitNativeTool(native, "parameters", openAi), { ...native, parameters: fitted })
+    const values = of({ a: { enum: [{ type: "array" }], default: { required: null } } })
+    assert.strictEqual(sent(values), values)
+  })
+
+  it.each([
+    ["no list of what is required", of({ a: text }, { required: null }), of({ a: text })],
+    ["false", of({ a: { ...text, required: false } }), of({ a: text })],
+    [
+      "a property that is required by itself",
+      of({ a: { ...text, required: true }, b: text }, { required: ["b"] }),
+      of({ a: text, b: text }, { required: ["b", "a"] })
+    ],
+    [
+      "bounds that are exclusive",
+      of({ a: { minimum: 1, exclusiveMinimum: true, maximum: 2, exclusiveMaximum: false } }),
+      of({ a: { exclusiveMinimum: 1, maximum: 2 } })
+    ],
+    [
+      "such a schema within others",
+      of({ a: { type: "array", items: of({ b: text }, { required: null }) } }, { $defs: { c: { required: null } } }),
+      of({ a: { type: "array", items: of({ b: text }) } }, { $defs: { c: {} } })
+    ]
+  ])("are the words of earlier drafts: %s", (_, given, fitted) => {
+    for (const [, rules] of wireRules) assert.deepStrictEqual(sent(given, rules), fitted)
   })
 })
 
