@@ -72,12 +72,20 @@ withLayer(served)("the AI SDK's images", (it) => {
           { ...asked, ...(format && { response_format: format }) },
           { headers: key === undefined ? {} : { "idempotency-key": key } }
         )
-      ).pipe(Effect.map(({ data = [] }) => data.map(({ b64_json, url }) => ({ b64_json, isLinked: url !== undefined }))))
+      ).pipe(
+        Effect.map(({ data = [] }) => data.map(({ b64_json, url }) => ({ b64_json, isLinked: url !== undefined })))
+      )
     const both = [{ b64_json: painting.toString("base64"), isLinked: true }]
     assert.deepStrictEqual(yield* fieldsOf(undefined, "cat-1"), both)
     assert.deepStrictEqual(yield* fieldsOf(undefined, "cat-1"), both)
     assert.deepStrictEqual(yield* fieldsOf("url"), [{ b64_json: undefined, isLinked: true }])
     assert.strictEqual(yield* spent, 4n * usualPrice)
+    const listed = yield* calling(() => client.models.retrieve("gpt-image-9"))
+    assert.deepInclude(Object(listed).params, {
+      key: "response_format",
+      type: "select",
+      options: ["url", "b64_json"]
+    })
   })
 
   it.effect("are made one by one when several are requested", function* () {
