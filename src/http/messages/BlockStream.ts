@@ -1,6 +1,6 @@
 import { callIdOnWire, unsigned } from "../../domain/CallId.ts"
 import { type ChatEvent, type Citation } from "../../domain/Chat.ts"
-import { JsonProgress } from "../../domain/JsonProgress.ts"
+import { JsonScanner } from "../../domain/JsonScanner.ts"
 import { stringify } from "../../domain/JsonSource.ts"
 import type { JsonObject } from "../body/Guards.ts"
 import { frame } from "../chat/Sse.ts"
@@ -46,7 +46,7 @@ export class BlockStream {
   private open: TextKind | "tool_use" | undefined
   private openCall: number | undefined
   private head = ""
-  private progress = new JsonProgress()
+  private scanner = new JsonScanner()
   private readonly waiting: Array<WaitingText | WaitingCall> = []
   private waitingCharacters = 0
   private readonly waitingCalls = new Map<number, WaitingCall>()
@@ -103,7 +103,7 @@ export class BlockStream {
   }
 
   private mustWait(): boolean {
-    return this.open === "tool_use" && this.progress.state !== "complete"
+    return this.open === "tool_use" && this.scanner.state !== "complete"
   }
 
   private release(isEnd: boolean): string {
@@ -138,13 +138,13 @@ export class BlockStream {
     )
     this.openCall = index
     this.begunCalls.add(index)
-    this.progress = new JsonProgress()
+    this.scanner = new JsonScanner()
     return opening + this.piece(text)
   }
 
   private piece(text: string): string {
     if (text === "") return ""
-    this.progress.push(text)
+    this.scanner.take(text)
     return this.delta(text)
   }
 

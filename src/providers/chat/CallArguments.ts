@@ -1,4 +1,4 @@
-import { isBlank, JsonScanner } from "./JsonScanner.ts"
+import { isBlank, JsonScanner } from "../../domain/JsonScanner.ts"
 import { isSameValue } from "./SameJson.ts"
 
 const backslash = 0x5c

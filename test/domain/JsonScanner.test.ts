@@ -1,11 +1,11 @@
 import { FastCheck as fc } from "effect"
-import { JsonProgress } from "../../src/domain/JsonProgress.ts"
+import { JsonScanner } from "../../src/domain/JsonScanner.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
-const stateOf = (pieces: ReadonlyArray<string>): JsonProgress["state"] => {
-  const progress = new JsonProgress()
-  for (const piece of pieces) progress.push(piece)
-  return progress.state
+const stateOf = (pieces: ReadonlyArray<string>): JsonScanner["state"] => {
+  const scanner = new JsonScanner()
+  for (const piece of pieces) scanner.take(piece)
+  return scanner.state
 }
 
 const isJson = (text: string): boolean => {
@@ -51,48 +51,44 @@ const nearJson = fc
   )
   .map((tokens) => tokens.join(""))
 
-describe("JsonProgress", () => {
-  it("a JSON text is complete at its end, however it is cut, and no part of an object is", () => {
+const container = fc.oneof(fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()), fc.array(fc.jsonValue()))
+
+describe("JsonScanner", () => {
+  it("an object or array is complete at its end, however it is cut, and no part of it is", () => {
     fc.assert(
-      fc.property(fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()), cuts, fc.nat(), (value, places, at) => {
+      fc.property(container, cuts, fc.nat(), (value, places, at) => {
         const text = JSON.stringify(value, undefined, at % 3)
         assert.strictEqual(stateOf(cutAt(text, places)), "complete")
-        assert.strictEqual(stateOf([text.slice(0, at % text.length)]), "incomplete")
+        assert.include(["start", "open"], stateOf([text.slice(0, at % text.length)]))
       })
     )
   })
 
-  it("the state is complete exactly where JSON.parse accepts the text", () => {
+  it("what JSON.parse accepts is complete", () => {
     fc.assert(
       fc.property(nearJson, cuts, (text, places) => {
-        assert.strictEqual(stateOf(cutAt(text, places)) === "complete", isJson(text), text)
+        if (isJson(text) && /^\s*[[{]/.test(text)) assert.strictEqual(stateOf(cutAt(text, places)), "complete", text)
       }),
       { numRuns: 5_000 }
     )
   })
 
-  it.each([
-    "}",
-    "{]",
-    "{,",
-    '{"a"}',
-    '{"a":1,}',
-    "[1,]",
-    "[1 2]",
-    '"\\x"',
-    '"\\u12g',
-    '"a\nb"',
-    "{} {",
-    "01 ",
-    "tru ",
-    "{a"
-  ])("no text can begin with %s", (text) => {
-    assert.strictEqual(stateOf([text]), "invalid")
-    assert.strictEqual(stateOf(text.split("")), "invalid")
+  it("the value ends where more text begins", () => {
+    const scanner = new JsonScanner()
+    assert.strictEqual(scanner.take('{"a":'), 5)
+    assert.strictEqual(scanner.take('"}"}{"b"'), 4)
+    assert.strictEqual(scanner.state, "complete")
   })
+
+  it.each(["}", "{]", "{,", '{"a"}', '{"a":1,}', "[1,]", "[1 2]", "{a", "1", "true"])(
+    "no object or array can begin with %s",
+    (text) => {
+      assert.strictEqual(stateOf([text]), "invalid")
+      assert.strictEqual(stateOf(text.split("")), "invalid")
+    }
+  )
 
   it("a host that begins its arguments anew breaks them", () => {
     assert.strictEqual(stateOf(['{"ci', '{"city":"Os']), "invalid")
-    assert.strictEqual(stateOf(['{"a":1}', '{"a":1}']), "invalid")
   })
 })
