@@ -8,9 +8,28 @@ const sourceOf = (chunk: Fields) => {
   return { url: source.uri, title: source.title, quote: source.text }
 }
 
+type UnitsAt = (place: unknown) => number
+
+const isWithinCharacter = (byte = 0): boolean => byte >> 6 === 0b10
+
+/** How many UTF-16 units precede a byte. Goes on from the last place, since segments mostly come in order. */
+const makeUnitsAt = (bytes: Buffer): UnitsAt => {
+  let last = 0
+  let units = 0
+  return (place) => {
+    const end = Math.min(Math.max(Math.trunc(Number(place)) || 0, 0), bytes.length)
+    if (end < last || isWithinCharacter(bytes[last])) {
+      last = 0
+      units = 0
+    }
+    units += bytes.toString("utf8", last, end).length
+    last = end
+    return units
+  }
+}
+
 /** The part of a text that a segment means: its offsets count bytes. */
-const rangeIn = (content: string, bytes: Buffer, { endIndex, startIndex = 0, text }: Fields) => {
-  const unitsAt = (place: unknown) => bytes.toString("utf8", 0, Number(place) || 0).length
+const rangeIn = (content: string, unitsAt: UnitsAt, { endIndex, startIndex = 0, text }: Fields) => {
   const start = unitsAt(startIndex)
   const end = unitsAt(endIndex)
   const part = asText(text)
@@ -40,9 +59,9 @@ export class Grounding {
   push(out: Array<ChatEvent>): void {
     if (this.#candidates.length === 0) return
     const sources = new Sources()
-    const bytes = Buffer.from(this.#content)
+    const unitsAt = makeUnitsAt(Buffer.from(this.#content))
     const cite = (source: Parameters<typeof citationOf>[0] | undefined, segment?: Fields) => {
-      const citation = source && citationOf(source, segment && rangeIn(this.#content, bytes, segment))
+      const citation = source && citationOf(source, segment && rangeIn(this.#content, unitsAt, segment))
       if (citation !== undefined) sources.take(citation, out)
     }
     const given = this.#candidates.map(({ groundingMetadata }) => {
