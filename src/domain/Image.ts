@@ -13,6 +13,12 @@ import { NanoUsd } from "./Money.ts"
 import { pluralize } from "./Plural.ts"
 import { nearestShape, square, variantKey } from "./Shape.ts"
 
+/** `both`: a link, which stays, and the bytes. */
+export type ImageFormat = "url" | "b64_json" | "both"
+
+/** Official clients send no format for these ids and read the bytes. */
+export const usualFormat = (id: string): ImageFormat => (id.startsWith("gpt-image") ? "both" : "url")
+
 export interface ImageParams {
   readonly model: string
   readonly prompt: string
@@ -23,7 +29,7 @@ export interface ImageParams {
   readonly size: string | undefined
   /** Such as `3:2`, not yet checked; undefined: the default. */
   readonly aspectRatio: string | undefined
-  readonly responseFormat: "url" | "b64_json"
+  readonly responseFormat: ImageFormat
 }
 
 export interface ImageRequest {

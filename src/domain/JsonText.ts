@@ -161,10 +161,13 @@ export const parseExact = (text: string, maxLevels: number): unknown => {
 }
 
 /** The escape of a lone surrogate; after an escaped backslash it may be plain text. */
-const loneSurrogate = /\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!(?:^|[^\\])\\u[dD][89abAB]..\\u[dD][c-fC-F]..))/
+const loneSurrogate =
+  /\\u[dD](?:[89abAB]..(?!\\u[dD][c-fC-F])|[c-fC-F]..(?<!(?:^|[^\\])\\u[dD][89abAB]..\\u[dD][c-fC-F]..))/
 
 const escapes = /\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|u[dD][89a-fA-F][\da-fA-F]{2}|[^])/g
 
 /** Replaces escapes of lone surrogates in a JSON text by U+FFFD. */
 export const withWholePairs = (text: string): string =>
-  loneSurrogate.test(text) ? text.replace(escapes, (escape) => (escape.length === 6 ? String.raw`\ufffd` : escape)) : text
+  loneSurrogate.test(text)
+    ? text.replace(escapes, (escape) => (escape.length === 6 ? String.raw`\ufffd` : escape))
+    : text

@@ -1,5 +1,7 @@
+import { createOpenAI } from "@ai-sdk/openai"
 import { generateImage } from "ai"
 import { Effect, Struct } from "effect"
+import OpenAI from "openai"
 import { calling, thrownBy } from "../harness/client/OfficialClients.ts"
 import { gif } from "../harness/fixtures/TinyMedia.ts"
 import { gateway, usualPrice } from "../harness/gateway/ImageGateway.ts"
@@ -10,7 +12,7 @@ import { onFirst, onSecond, Upstreams } from "../harness/upstream/Upstreams.ts"
 import { formIn } from "../providers/openai-images/Hosts.ts"
 import { callError, customer } from "./AiSdk.ts"
 
-const served = gateway({ art: {}, pair: { routes: [onFirst, onSecond] } })
+const served = gateway({ art: {}, "gpt-image-9": {}, pair: { routes: [onFirst, onSecond] } })
 
 interface Asked {
   readonly id?: string
@@ -49,6 +51,41 @@ withLayer(served)("the AI SDK's images", (it) => {
     assert.strictEqual(image.mediaType, "image/png")
     assert.isTrue(painting.equals(image.uint8Array))
     assert.strictEqual(yield* spent, usualPrice)
+  })
+
+  it.effect("of OpenAI's own ids are read as bytes by its provider, and have a link as well", function* () {
+    const { baseUrl, secret, spent } = yield* customer()
+    const { first } = yield* Upstreams
+    yield* first.script(paints(), paints(), paints(), paints())
+    const model = createOpenAI({ baseURL: baseUrl, apiKey: secret }).imageModel("gpt-image-9")
+    const made = yield* calling(() => generateImage({ model, prompt: "a cat", maxRetries: 0 }))
+    assert.isTrue(painting.equals(made.image.uint8Array))
+    const edited = yield* calling(() =>
+      generateImage({ model, prompt: { text: "a hat", images: [painting] }, maxRetries: 0 })
+    )
+    assert.isTrue(painting.equals(edited.image.uint8Array))
+    const client = new OpenAI({ baseURL: baseUrl, apiKey: secret, maxRetries: 0 })
+    const asked = { model: "openai/gpt-image-9", prompt: "a cat" }
+    const fieldsOf = (format?: "url" | "b64_json", key?: string) =>
+      calling(() =>
+        client.images.generate(
+          { ...asked, ...(format && { response_format: format }) },
+          { headers: key === undefined ? {} : { "idempotency-key": key } }
+        )
+      ).pipe(
+        Effect.map(({ data = [] }) => data.map(({ b64_json, url }) => ({ b64_json, isLinked: url !== undefined })))
+      )
+    const both = [{ b64_json: painting.toString("base64"), isLinked: true }]
+    assert.deepStrictEqual(yield* fieldsOf(undefined, "cat-1"), both)
+    assert.deepStrictEqual(yield* fieldsOf(undefined, "cat-1"), both)
+    assert.deepStrictEqual(yield* fieldsOf("url"), [{ b64_json: undefined, isLinked: true }])
+    assert.strictEqual(yield* spent, 4n * usualPrice)
+    const listed = yield* calling(() => client.models.retrieve("gpt-image-9"))
+    assert.deepInclude(Object(listed).params, {
+      key: "response_format",
+      type: "select",
+      options: ["url", "b64_json"]
+    })
   })
 
   it.effect("are made one by one when several are requested", function* () {

@@ -1,5 +1,5 @@
 import { callIdOnWire } from "../../domain/CallId.ts"
-import type { ChatAnswer, ChatEvent, Citation, ToolCall, Usage } from "../../domain/Chat.ts"
+import type { ChatAnswer, ChatEvent, Citation, FinishReason, ToolCall, Usage } from "../../domain/Chat.ts"
 import { type NanoUsd, toUsd } from "../../domain/Money.ts"
 import type { Envelope } from "../errors/ErrorMessages.ts"
 import type { AnswerName } from "./ChatDialect.ts"
@@ -102,6 +102,8 @@ export class SseEncoder implements StreamEncoder {
   /** The arguments of calls of custom tools by their index: their input is read once it is whole. */
   private readonly customCalls = new Map<number, string>()
   private citations: Array<Citation> | undefined
+  /** Told at the very end: sources may follow the text of an answer that the gateway cut. */
+  private finishReason: FinishReason | undefined
 
   constructor(
     { created, id, model }: AnswerName,
@@ -124,13 +126,11 @@ export class SseEncoder implements StreamEncoder {
       if (isShown(event)) text += this.one(event)
       else if (event.type === "citation") (this.citations ??= []).push(event.citation)
     }
-    if (text === "" || this.opened) return text
-    this.opened = true
-    return this.chunk(`"role":"assistant","content":""`) + text
+    return this.open(text)
   }
 
   finish(usage: Usage, charge: NanoUsd): string {
-    const last = this.last()
+    const last = this.end()
     if (!this.includeUsage) return last + done
     const counted = usageJson(usage, this.includeCost ? charge : undefined)
     return `${last}${this.usageHead}${JSON.stringify(counted)}}\n\n${done}`
@@ -150,7 +150,8 @@ export class SseEncoder implements StreamEncoder {
       case "tool_call":
         return this.call(event)
       default:
-        return this.last() + this.chunk("", `"${event.reason}"`)
+        this.finishReason = event.reason
+        return ""
     }
   }
 
@@ -161,6 +162,18 @@ export class SseEncoder implements StreamEncoder {
     }
     this.customCalls.set(event.index, (given ?? "") + event.arguments)
     return given === undefined ? this.chunk(`"tool_calls":[${customOpening(event)}]`) : ""
+  }
+
+  private end(): string {
+    const { finishReason } = this
+    const text = this.last() + (finishReason === undefined ? "" : this.chunk("", `"${finishReason}"`))
+    return this.open(text)
+  }
+
+  private open(text: string): string {
+    if (text === "" || this.opened) return text
+    this.opened = true
+    return this.chunk(`"role":"assistant","content":""`) + text
   }
 
   /** The inputs of custom tools, and all sources at once: clients keep only one list of them. */

@@ -5,7 +5,7 @@ import { countValues } from "../../domain/Json.ts"
 import { exactNumber } from "../../domain/JsonSource.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { bodyLimits } from "../body/BodyReader.ts"
-import { isAbsent, isObject, type JsonObject } from "../body/Guards.ts"
+import { isAbsent, isArray, isObject, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import { problem, reader, readWith } from "../schema/Decoding.ts"
 import { readMessages } from "./ChatMessages.ts"
@@ -98,10 +98,13 @@ const decodeItems = reader(ItemsBody, (body, json) => {
   return toEither(isRefusal(messages) ? messages : readRequest({ ...body, messages }, json))
 })
 
+const isEmptyList = (given: unknown): boolean => isArray(given) && given.length === 0
+
+const hasItems = ({ input, messages }: JsonObject): boolean =>
+  !isAbsent(input) && (isAbsent(messages) || (isEmptyList(messages) && !isEmptyList(input)))
+
 export const decodeChatBody = (json: unknown): Either.Either<ChatRequest, InvalidRequest> =>
-  isObject(json) && isAbsent(json.messages) && !isAbsent(json.input)
-    ? decodeItems(toChatFields(json))
-    : decodeBody(json)
+  isObject(json) && hasItems(json) ? decodeItems(toChatFields(json)) : decodeBody(json)
 
 /** Larger requests are processed in slices. */
 export const largeRequest = 256 * 1024

@@ -1,5 +1,11 @@
+import { unusableReference } from "../../domain/ReferenceProblem.ts"
+
 /** The names that a dialect has for the fields of a chat. */
 export type FieldNames = Readonly<Record<string, string>>
+
+/** The message about a picture is always the same. */
+const withReason = (error: Named, reason: string): Named =>
+  error.message === unusableReference ? { ...error, hint: reason } : { ...error, message: reason }
 
 interface Named {
   readonly message: string
@@ -7,8 +13,9 @@ interface Named {
   readonly param: string | null
 }
 
-/** A refusal in the words of a dialect. */
-export const renameField = ({ hint, message, param }: Named, names: FieldNames): Named => {
+/** A refusal in the words of a dialect; `reason` has the vendor's, by which clients recover. */
+export const renameField = (error: Named, names: FieldNames, reason?: string): Named => {
+  const { hint, message, param } = reason === undefined ? error : withReason(error, reason)
   const name = param === null ? undefined : names[param]
   const rename = (text: string) => (name === undefined ? text : text.replaceAll(`\`${param}\``, `\`${name}\``))
   return {

@@ -1,7 +1,7 @@
 import { Effect, Either } from "effect"
 import { mayUseModel } from "../../domain/ApiKey.ts"
 import type { Failure, InvalidRequest } from "../../domain/Failure.ts"
-import { type ImageParams, variantFor } from "../../domain/Image.ts"
+import { type ImageParams, usualFormat, variantFor } from "../../domain/Image.ts"
 import type { Model } from "../../domain/Model.ts"
 import { unknownModel } from "../../domain/ModelNames.ts"
 import { Catalog } from "../../services/catalog/Catalog.ts"
@@ -9,7 +9,7 @@ import type { ImageTask } from "../../services/images/ImageGenerations.ts"
 import { attribute } from "../admission/Attribution.ts"
 import type { AdmittedRequest } from "../admission/Endpoint.ts"
 import { requireAllowed } from "../admission/ModelAccess.ts"
-import { isString, type JsonObject, modelIn } from "../body/Guards.ts"
+import { isAbsent, isObject, isString, type JsonObject, modelIn } from "../body/Guards.ts"
 import { formObject, type Part } from "../body/Multipart.ts"
 import { decoder } from "../schema/Decoding.ts"
 import { ImageEditRequest, ImageGenerationRequest } from "./Schema.ts"
@@ -50,6 +50,11 @@ export const imageForm = (parts: ReadonlyArray<Part>): JsonObject => {
   return { ...body, n: decode(body.n), stream: decode(body.stream) }
 }
 
+const ofModel = (params: ImageParams, id: string, body: unknown): ImageParams => {
+  const isUsual = !isObject(body) || isAbsent(body.response_format)
+  return { ...params, model: id, responseFormat: isUsual ? usualFormat(id) : params.responseFormat }
+}
+
 /** Decodes a body whose references are decoded, and finds what it is offered. */
 export const makeImageReader = Effect.gen(function* () {
   const catalog = yield* Catalog
@@ -71,7 +76,7 @@ export const makeImageReader = Effect.gen(function* () {
     if (refusal !== undefined) return yield* refusal
     const decoded = yield* decodeImageBody(body, { needsReference })
     const found = catalog.current.findAt(decoded.model, record.at)
-    const params = found?.surface === "image" ? { ...decoded, model: found.id } : decoded
+    const params = found?.surface === "image" ? ofModel(decoded, found.id, body) : decoded
     record.model = found?.id ?? decoded.model
     yield* requireAllowed(record.caller, "image", found)
     return { params, offer: offerFor(params, ({ id }) => mayUseModel(record.caller, id), record.at) }

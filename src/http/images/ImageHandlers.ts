@@ -15,12 +15,13 @@ import { editImage, generateImage } from "./Schema.ts"
 const endpoint = { surface: "image", admitsWithHold: false } as const
 
 /** A replay equals the first response to the byte. */
-const imageJson = ({ created, image, revisedPrompt, size }: ImageResult) => ({
+const imageJson = ({ created, image: { bytes, url }, revisedPrompt, size }: ImageResult) => ({
   created,
   ...(size === undefined ? {} : { size }),
   data: [
     {
-      ...("url" in image ? image : { b64_json: new Encoded(image.bytes) }),
+      ...(url === undefined ? {} : { url }),
+      ...(bytes === undefined ? {} : { b64_json: new Encoded(bytes) }),
       ...(revisedPrompt === undefined ? {} : { revised_prompt: revisedPrompt })
     }
   ]
@@ -46,7 +47,7 @@ export const imageEndpoints = Effect.gen(function* () {
         )
     record.firstByteAt = yield* Monotonic.millis
     const all = { ...headers(), ...resultHeaders(result), ...chargeHeader(result.charge) }
-    return "url" in result.image
+    return result.image.bytes === undefined
       ? json(200, imageJson(result), all)
       : jsonInPieces(200, jsonChunks(imageJson(result), ids.unguessable()), all)
   })

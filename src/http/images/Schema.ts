@@ -46,7 +46,8 @@ const texts = {
   size: "Width and height, or `auto`: the nearest that the model makes of the same orientation; see its `params`.",
   aspectRatio: "Such as `16:9`, or `auto`: the nearest that the model makes of the same orientation; see its `params`.",
   quality: "`hd` is the resolution 4K where none is given; anything else has no effect.",
-  responseFormat: "Default `url`: the image is stored and the link is permanent.",
+  responseFormat:
+    "Default `url`: the image is stored and the link is permanent. Models whose id begins with `gpt-image` answer with both by default.",
   stream: "Only false: images are not streamed."
 }
 const insteadOf = { mask: "describe the edit in `prompt`", images: "use `image`" }
@@ -95,8 +96,8 @@ export const ImageResponse = Schema.Struct({
   size: described(Schema.String, "The image's width and height in pixels, such as `1536x1024`."),
   data: Schema.Array(
     Schema.Struct({
-      url: described(Schema.String, "A permanent link; with the response format `url`."),
-      b64_json: described(Schema.String, "The image's bytes; with the response format `b64_json`."),
+      url: described(Schema.String, "A permanent link; not with the response format `b64_json`."),
+      b64_json: described(Schema.String, "The image's bytes; not with the response format `url`."),
       revised_prompt: described(Schema.String, "What the provider made of the prompt, where it says so.")
     })
   ).annotations({ description: "One image." })

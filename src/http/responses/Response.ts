@@ -115,7 +115,7 @@ const outputOf = (name: AnswerName, request: ChatRequest, answer: ChatAnswer, st
   const isEncrypted = wantsEncrypted(request)
   const items: Array<object> = []
   if (reasoning !== "" || isEncrypted) items.push(reasoningItem(itemId(name, "rs", 0), reasoning, isEncrypted))
-  if ((content ?? "") !== "" || toolCalls.length === 0) {
+  if ((content ?? "") !== "" || citations.length > 0 || toolCalls.length === 0) {
     const annotations = citations.map(annotationJson)
     items.push(messageItem(itemId(name, "msg", items.length), status, content ?? "", annotations))
   }

@@ -42,8 +42,9 @@ export class TranslatedEncoder implements StreamEncoder {
   private readonly calls = new Map<number, OpenCall>()
   /** Sources that came while no message was open. */
   private citations: Array<Citation> = []
-  /** The texts of earlier messages, escaped: the places of a source are in all of them together. */
-  private readonly messages: Array<string> = []
+  /** The texts of earlier messages, escaped, that are not measured: the places of a source are in all of them together. */
+  private messages: Array<string> = []
+  private measured = 0
   private readonly isEncrypted: boolean
   private readonly events: Events
   private readonly name: AnswerName
@@ -156,7 +157,9 @@ export class TranslatedEncoder implements StreamEncoder {
   }
 
   private lengthBefore(): number {
-    return this.messages.reduce((length, escaped) => length + String(JSON.parse(`"${escaped}"`)).length, 0)
+    for (const escaped of this.messages) this.measured += String(JSON.parse(`"${escaped}"`)).length
+    this.messages = []
+    return this.measured
   }
 
   private closeText(status: string): string {

@@ -78,6 +78,8 @@ export const readToolChoice = (given: unknown, { names, tools, ...read }: ReadTo
     }
     const allowed = new Set(given.tools.map((tool) => (isObject(tool) ? functionOf(tool) : undefined)))
     const callable = tools.filter((tool) => allowed.has(tool.function.name))
+    const namesHosted = given.tools.some((tool) => isObject(tool) && !isCallable(tool))
+    if (callable.length === 0 && !namesHosted) return wrong("must name some of `tools`")
     return { choice: callable.length === 0 ? undefined : given.mode, tools: callable }
   }
   if (!isCallable(given)) return { choice: undefined, tools }

@@ -38,7 +38,7 @@ export const makeDecoder = ({
   const blocks = new Map<unknown, CallBlock>()
   const sources = new Sources(native !== undefined)
   /** The citations of the present text block; they support all of it. */
-  let citations: ReadonlyArray<unknown> = []
+  let citations: Array<unknown> = []
   let blockStart = 0
   let length = 0
   let stopSequence: string | undefined
@@ -58,7 +58,7 @@ export const makeDecoder = ({
     }
     if (block.type === "text") {
       blockStart = length
-      citations = asList(block.citations)
+      citations = [...asList(block.citations)]
     }
     if (block.type !== "tool_use") return takeDelta({ ...block, type: `${String(block.type)}_delta` }, undefined, out)
     const name = asText(block.name)
@@ -76,7 +76,7 @@ export const makeDecoder = ({
     if (delta.type === "text_delta" && text !== "") {
       length += text.length
       out.push({ type: "content", text })
-    } else if (delta.type === "citations_delta") citations = [...citations, delta.citation]
+    } else if (delta.type === "citations_delta") citations.push(delta.citation)
     else if (delta.type === "thinking_delta" && thinking !== "") out.push({ type: "reasoning", text: thinking })
     else if (delta.type === "input_json_delta" && block !== undefined) {
       const piece = argumentsText(delta.partial_json)

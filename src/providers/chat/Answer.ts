@@ -42,7 +42,7 @@ export const argumentsText = (given: unknown): string | undefined =>
 /** An answer's parts as a host gives them: empty texts are absent ones. */
 interface AnswerParts {
   readonly text: string
-  /** Shown where there is no text. */
+  /** Follows the text, which repeats it at some hosts. */
   readonly refusal?: string
   readonly reasoning: string
   readonly calls: ReadonlyArray<AnswerCall>
@@ -72,7 +72,7 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
   )
   if (calls.some(({ arguments: given }) => given === undefined)) return Either.left(twoValues)
   const hasCalls = calls.length > 0
-  const content = text || refusal
+  const content = text.endsWith(refusal) ? text : text + refusal
   const { sources } = parts
   const unread = [...(parts.unread ?? []), ...(sources?.unread ?? [])]
   const ids = new Set<string>()
@@ -90,7 +90,7 @@ const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAn
     finish: finishOf(finish, {
       hasCalls,
       isCutShort: calls.some((call) => !call.isText && isCutShort(call.arguments ?? "")),
-      isRefusal: text === "" && refusal !== ""
+      isRefusal: refusal !== ""
     }),
     ...withDetails({ ...parts, ...sources, unread: unread.filter((part) => part !== undefined) }),
     usage

@@ -62,8 +62,19 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       const quirks = learnt.get(route) ?? format.quirks(options)
       const native = nativeOf(route, request, options)
       const rules = native === undefined ? format.rules?.(options) : undefined
-      const fitted = rules === undefined ? { request } : fitRequest(request, rules)
-      return Effect.succeed(encode({ route, ...fitted, native, options, isStream, quirks, adapted: {}, newId }))
+      const fitted = rules === undefined ? undefined : fitRequest(request, rules)
+      const call: Call = {
+        route,
+        request: fitted?.request ?? request,
+        names: fitted?.names,
+        native,
+        options,
+        isStream,
+        quirks,
+        adapted: {},
+        newId
+      }
+      return Effect.succeed(encode(call))
     }
 
     const remember = ({ options, route }: Call, changes: Partial<Quirks>) => {

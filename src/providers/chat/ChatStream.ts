@@ -103,6 +103,8 @@ export const chatPull = (
     const text = data.trim()
     if (text === "[DONE]") return decoder.finish?.(out) ?? "[DONE] without a finish reason"
     if (text === "" && name !== "error") return undefined
+    // Some hosts beat with it.
+    if (text === "null") return undefined
     const event = parseAnswer(data, decoder.isNative === true)
     if (!Predicate.isRecord(event)) return isHeartbeat(name) ? undefined : "an event that is no object"
     const typed = event.type === undefined && name !== undefined ? { ...event, type: name } : event

@@ -93,11 +93,13 @@ export const cutAnswer = (answer: ChatAnswer, stops: ReadonlyArray<string>): Cha
   return { ...answer, content, toolCalls: [], finish: "stop", stopSequence: cut.met, ...(citations && { citations }) }
 }
 
-/** Cuts a stream. It ends at the cut if the gateway can count the usage; otherwise the rest is read for the usage. */
+/** Cuts a stream. It ends at the cut if the gateway can count the usage; otherwise the rest is read for the usage and the sources. */
 export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable: () => boolean): ChatPull => {
   if (stops.length === 0) return pull
   const cut = new Cut(stops)
   let length = 0
+  /** Calls that begin before the cut are completed. */
+  let hasCalls = false
   /** The sources of text that is held back. */
   let citations: Array<Citation> = []
   const push = (text: string, out: Array<ChatEvent>) => {
@@ -108,14 +110,21 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
     citations = []
   }
 
+  const takeAfterwards = (event: ChatEvent, out: Array<ChatEvent>) => {
+    if (event.type === "usage" || event.type === "unread") out.push(event)
+    else if (event.type === "citation") {
+      for (const citation of cutCitations([event.citation], length)) out.push({ type: "citation", citation })
+    } else if (hasCalls && (event.type === "tool_call" || event.type === "finish")) out.push(event)
+  }
+
   const take = (event: ChatEvent, out: Array<ChatEvent>) => {
-    if (cut.isCut) {
-      if (event.type === "usage" || event.type === "unread") out.push(event)
-    } else if (event.type === "content" && event.text !== "") {
+    if (cut.isCut) takeAfterwards(event, out)
+    else if (event.type === "content" && event.text !== "") {
       push(cut.take(event.text), out)
-      if (cut.isCut) out.push({ type: "finish", reason: "stop", stopSequence: cut.met })
+      if (cut.isCut && !hasCalls) out.push({ type: "finish", reason: "stop", stopSequence: cut.met })
     } else if (event.type === "citation" && cut.isHolding) citations.push(event.citation)
     else {
+      hasCalls ||= event.type === "tool_call"
       if (event.type === "tool_call" || event.type === "finish") push(cut.release(), out)
       out.push(event)
     }
@@ -132,7 +141,7 @@ export const cutPull = (pull: ChatPull, stops: ReadonlyArray<string>, countable:
     onSuccess: step
   })
   const next: ChatPull = Effect.suspend(() => {
-    if (!cut.isCut) return Effect.flatMap(pull, step)
+    if (!cut.isCut || hasCalls) return Effect.flatMap(pull, step)
     return countable() ? Effect.fail(Option.none()) : afterwards
   })
   return next

@@ -70,12 +70,24 @@ const isTurn = ({ role }: Message): boolean => role !== "system"
 
 const isUsers = (message: Message | undefined): boolean => message?.role === "user" || message?.role === "tool"
 
+/** Whether a message may have to change: most conversations have none such. */
+const mayChange = (message: Message, at: number, { blankUser, system }: WireRules): boolean => {
+  const { content, role } = message
+  if (role === "user") return !blankUser && isBlankContent(content)
+  if (typeof content === "string") {
+    if (role === "system") return at > 0 && (system === "first" || system === "joined")
+    return role === "assistant" && isBlank(content)
+  }
+  return content === null ? role === "assistant" && !hasCalls(message) : true
+}
+
 /** Fits the form of each message, where system messages stand, and blank turns. */
 export const fitTurns = (
   messages: ReadonlyArray<Message>,
   rules: WireRules,
   sendsMarks: boolean
 ): ReadonlyArray<Message> => {
+  if (!messages.some((message, at) => mayChange(message, at, rules))) return messages
   const { blankUser, content: form, system } = rules
   const marks = sendsMarks && form === "marked"
   const fitted: Array<Message> = []

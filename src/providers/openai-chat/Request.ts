@@ -142,8 +142,11 @@ const encodeTools = ({ tools }: ChatRequest, { markOf, onTool }: Marks) =>
 export const cacheKeyHeader = ({ cache_key }: Options, { promptCacheKey }: ChatRequest) =>
   cache_key === "x-grok-conv-id" && promptCacheKey !== undefined ? { [cache_key]: fitCacheKey(promptCacheKey) } : {}
 
+/** OpenAI refuses more. */
+const maxStops = 4
+
 export const ownStops = ({ stop }: ChatRequest, options: Options): ReadonlyArray<string> =>
-  options.stop === "cut" ? stop : []
+  options.stop === "cut" || stop.length > maxStops ? stop : []
 
 /** The seed in all of its digits. */
 const keepSeed = <A extends object>(body: A, { seed }: ChatRequest): A =>
@@ -159,7 +162,7 @@ export const encodeRequest = ({ isStream, options, quirks, request, route }: Cha
     ...withoutUndefined({
       stream: isStream ? true : undefined,
       stream_options: isStream && quirks.streamOptions ? { include_usage: true } : undefined,
-      stop: request.stop.length === 0 || options.stop === "cut" ? undefined : [...request.stop],
+      stop: request.stop.length === 0 || options.stop === "cut" ? undefined : request.stop.slice(0, maxStops),
       tools: hasTools ? encodeTools(request, marks) : undefined,
       tool_choice: hasTools ? request.toolChoice : undefined,
       parallel_tool_calls: hasTools ? request.parallelToolCalls : undefined,

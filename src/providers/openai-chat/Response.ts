@@ -6,7 +6,7 @@ import type { ChatCall } from "../chat/ChatFormat.ts"
 import { readEnd, unknownTypes } from "../chat/EndReasons.ts"
 import { type HostCounts, readCacheCounts, readUsage, unexplainedIn } from "../chat/HostUsage.ts"
 import { collectSources, type Sources } from "../chat/Sources.ts"
-import { Arguments, fields, lenient, Text } from "../chat/WireSchema.ts"
+import { Arguments, fields, Text } from "../chat/WireSchema.ts"
 import { hasFailedStatus } from "../client/Classification.ts"
 import { asCount, asFields, asList, asText, type Fields } from "../client/Json.ts"
 import { reasons } from "./EndReasons.ts"
@@ -53,6 +53,14 @@ export const stopOf = (choice: Fields, stops: ReadonlyArray<string>): string | u
 export const hasLists = ({ citations, search_info, search_results, web_search }: Fields): boolean =>
   (citations ?? search_results ?? web_search ?? search_info ?? undefined) !== undefined
 
+/** The lists of a body in place of earlier ones with the same name. */
+export const mergeLists = (before: Fields | undefined, given: Fields): Fields => ({
+  citations: given.citations ?? before?.citations,
+  search_info: given.search_info ?? before?.search_info,
+  search_results: given.search_results ?? before?.search_results,
+  web_search: given.web_search ?? before?.web_search
+})
+
 /** If a host sends several lists, the one with titles comes first. */
 export const takeLists = (body: Fields, sources: Sources, out: Array<ChatEvent>): void => {
   const lists = [body.search_results, asFields(body.search_info).search_results, body.web_search, body.citations]
@@ -89,17 +97,24 @@ const countsIn = (usage: Fields, call: Call | undefined): HostCounts => {
 
 const isHidden = (call: Call | undefined): boolean => call?.options.hidden_reasoning === true
 
-export const decodeUsage = (usage: unknown, call: Call | undefined): Usage | undefined => {
-  if (!Predicate.isRecord(usage)) return undefined
-  const counts = countsIn(usage, call)
-  return counts.prompt === 0 && counts.completion === 0 ? undefined : readUsage(counts, isHidden(call))
+const usageOfCounts = (counts: HostCounts, call: Call | undefined): Usage | undefined =>
+  counts.prompt === 0 && counts.completion === 0 ? undefined : readUsage(counts, isHidden(call))
+
+export const decodeUsage = (usage: unknown, call: Call | undefined): Usage | undefined =>
+  Predicate.isRecord(usage) ? usageOfCounts(countsIn(usage, call), call) : undefined
+
+interface ReadCounts {
+  readonly usage: Usage | undefined
+  /** The tokens that the counts do not explain. */
+  readonly unexplained: Unread | undefined
 }
 
-/** The tokens that the counts of an ended answer do not explain. */
-export const unexplainedUsage = (usage: unknown, call: Call): Unread | undefined =>
-  Predicate.isRecord(usage) ? unexplainedIn(countsIn(usage, call), isHidden(call)) : undefined
-
-const Texts = lenient(Schema.String, textOf)
+/** Reads the counts of an answer that has ended. */
+export const readCounts = (usage: unknown, call: Call): ReadCounts | undefined => {
+  if (!Predicate.isRecord(usage)) return undefined
+  const counts = countsIn(usage, call)
+  return { usage: usageOfCounts(counts, call), unexplained: unexplainedIn(counts, isHidden(call)) }
+}
 
 /** Under the names of most hosts. */
 export const namedReasoningOf = ({ reasoning, reasoning_content }: Fields): string =>
@@ -125,32 +140,15 @@ export const callsIn = ({ function_call: first, tool_calls }: Fields): ReadonlyA
   return Boolean(first.name) || Boolean(first.arguments) ? [{ function: first }] : calls
 }
 
-const Message = Schema.Struct({
-  content: Schema.Unknown,
-  refusal: Texts,
-  reasoning_content: Schema.Unknown,
-  reasoning: Schema.Unknown,
-  reasoning_details: Schema.Unknown,
-  tool_calls: Schema.Unknown,
-  function_call: Schema.Unknown,
-  annotations: Schema.Unknown
-})
-
 const readCalls = Schema.decodeUnknownSync(
   Schema.Array(fields({ id: Text, function: fields({ name: Text, arguments: Arguments(argumentsText) }) }))
 )
 
-const Choice = Schema.Struct({
-  message: Message,
-  finish_reason: Schema.Unknown,
-  native_finish_reason: Schema.Unknown,
-  matched_stop: Schema.Unknown,
-  stop_reason: Schema.Unknown,
-  usage: Schema.Unknown
-})
+/** Its fields are read one by one: with a schema of them all, an answer took a third longer. */
+const AnyFields = Schema.declare((value: unknown): value is Fields => Predicate.isRecord(value))
 
 const Body = Schema.Struct({
-  choices: Schema.Tuple([Choice], Schema.Unknown),
+  choices: Schema.Tuple([AnyFields], Schema.Unknown),
   usage: Schema.Unknown,
   citations: Schema.Unknown,
   search_results: Schema.Unknown,
@@ -158,24 +156,32 @@ const Body = Schema.Struct({
   web_search: Schema.Unknown
 })
 
-export const decodeAnswer = answerDecoder(Body, "no message in the answer", (body, call: ChatCall<Options>) => {
+const missing = "no message in the answer"
+
+export const decodeAnswer = answerDecoder(Body, missing, (body, call: ChatCall<Options>) => {
   const [choice] = body.choices
-  const { finish_reason, message, usage } = choice
+  const { finish_reason, message } = choice
+  if (!Predicate.isRecord(message)) return missing
   const broken = breakIn(finish_reason, choice.native_finish_reason)
   if (broken !== undefined) return broken
   const end = readEnd(reasons, finish_reason)
+  const calls = callsIn(message)
+  const counts = readCounts(body.usage ?? choice.usage, call)
+  const hasSources = message.annotations !== undefined || hasLists(body)
   return {
     text: textOf(message.content),
-    refusal: message.refusal,
+    refusal: textOf(message.refusal),
     reasoning: reasoningOf(message),
-    calls: readCalls(callsIn(message)).map(({ function: called, id }) => ({ id, ...called })),
+    calls: calls.length === 0 ? [] : readCalls(calls).map(({ function: called, id }) => ({ id, ...called })),
     finish: end.finish,
-    unread: [end.unread, unexplainedUsage(body.usage ?? usage, call), ...unknownPartsIn(message.content)],
+    unread: [end.unread, counts?.unexplained, ...unknownPartsIn(message.content)],
     stopSequence: stopOf(choice, call.request.stop),
-    sources: collectSources((sources, out) => {
-      sources.takeAnnotations(message.annotations, 0, out)
-      takeLists(body, sources, out)
+    ...(hasSources && {
+      sources: collectSources((sources, out) => {
+        sources.takeAnnotations(message.annotations, 0, out)
+        takeLists(body, sources, out)
+      })
     }),
-    usage: decodeUsage(body.usage ?? usage, call)
+    usage: counts?.usage
   }
 })

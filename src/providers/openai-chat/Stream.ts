@@ -16,12 +16,13 @@ import {
   decodeUsage,
   hasLists,
   knownParts,
+  mergeLists,
   namedReasoningOf,
+  readCounts,
   reasoningOf,
   stopOf,
   takeLists,
-  textOf,
-  unexplainedUsage
+  textOf
 } from "./Response.ts"
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"]
@@ -52,16 +53,16 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
   let calls: ReturnType<typeof makeCallDecoder> | undefined
   const sources = new Sources()
   const unreadBlocks = new UnreadBlocks()
-  /** The last chunk with a list of sources, which some hosts repeat in every chunk. */
+  /** The last list of sources of each name: some hosts repeat them in every chunk. */
   let listed: Fields | undefined
   let stopSequence: string | undefined
   let reason: unknown
   let counts: Fields | undefined
   let usage: Usage | undefined
-  let hasText = false
   /** Some hosts restate it in their details at the end. */
   let hasNamedReasoning = false
   let isRefusal = false
+  let hasDelta = false
 
   const count = (given: unknown): Usage | undefined => {
     if (!Predicate.isRecord(given)) return undefined
@@ -77,13 +78,12 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
     if (reasoning !== "") out.push({ type: "reasoning", text: reasoning })
     if (Array.isArray(delta.content)) unreadBlocks.take(delta.content, knownParts, out)
     const text = textOf(delta.content)
-    const refusal = hasText ? "" : textOf(delta.refusal)
-    if (text !== "") {
-      hasText = true
-      out.push({ type: "content", text })
-    } else if (refusal !== "") {
+    const refusal = delta.refusal ? textOf(delta.refusal) : ""
+    if (text !== "") out.push({ type: "content", text })
+    if (refusal !== "") {
       isRefusal = true
-      out.push({ type: "content", text: refusal })
+      // Some hosts give it as content as well.
+      if (refusal !== text) out.push({ type: "content", text: refusal })
     }
     if (delta.annotations !== undefined) sources.takeAnnotations(delta.annotations, 0, out)
     for (const fragment of callsIn(delta)) {
@@ -102,11 +102,13 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       const finished = choice.finish_reason ?? ""
       const broken = finished === "" ? undefined : breakIn(finished, choice.native_finish_reason)
       if (broken !== undefined) return broken
-      reason = finished === "" ? reason : finished
+      if (finished !== "") reason = finished
       if (finished !== "") stopSequence = stopOf(choice, call.request.stop) ?? stopSequence
-      if (hasLists(chunk)) listed = chunk
+      if (hasLists(chunk)) listed = mergeLists(listed, chunk)
       if (counted !== undefined || finished !== "") pushUsage(out, usage, reason === undefined)
-      return takeDelta(asFields(choice.delta), out)
+      hasDelta ||= Predicate.isRecord(choice.delta)
+      // Some hosts send the whole answer as one event, others repeat it beside the deltas.
+      return takeDelta(asFields(hasDelta ? choice.delta : choice.message), out)
     },
     finish: (out) => {
       if (reason === undefined) return undefined
@@ -114,7 +116,7 @@ export const makeDecoder = (call: ChatCall<Options>): ChatDecoder => {
       const broken = calls?.close(out)
       if (broken !== undefined) return broken
       const { finish, unread } = readEnd(reasons, reason)
-      pushUnread(out, unread, unexplainedUsage(counts, call))
+      pushUnread(out, unread, readCounts(counts, call)?.unexplained)
       return pushEnd(out, finishOf(finish, { hasCalls: false, ...calls?.ended(), isRefusal }), usage, { stopSequence })
     },
     begins: ({ choices }) => Predicate.isRecord(asList(choices)[0]),

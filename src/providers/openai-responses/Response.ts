@@ -82,6 +82,13 @@ export const unknownItemsIn = (output: ReadonlyArray<unknown>): ReadonlyArray<Un
   return [...unknownTypes(output, knownItems), ...unknownTypes(parts, knownParts)]
 }
 
+/** What a response's messages say. */
+export const textIn = (output: unknown): string =>
+  asRecords(output)
+    .flatMap(({ content, type }) => (type === "message" ? asRecords(content) : []))
+    .map(({ refusal, text }) => asText(text) + asText(refusal))
+    .join("")
+
 /** Takes the annotations of a response's texts, which count from the beginning of their own text. */
 export const takeSources = (output: unknown, sources: Sources, out: Array<ChatEvent>): void => {
   let length = 0

@@ -25,6 +25,7 @@ import {
   paragraph,
   readStatus,
   takeSources,
+  textIn,
   unexplainedUsage
 } from "./Response.ts"
 
@@ -149,12 +150,13 @@ export const makeDecoder = (
       out.push(...eventsOf({ ...answer.right, usage, reasoning }))
       return "whole"
     }
+    if (!hasText && !hasRefusal) pushText(textIn(response.output), out)
     takeSources(response.output, sources, out)
     const broken = takeOutput(asList(response.output), out) ?? calls.close(out)
     if (broken !== undefined) return broken
     unreadBlocks.take(asList(response.output), knownItems, out)
     pushUnread(out, unread, unexplainedUsage(response.usage))
-    return pushEnd(out, finishOf(finish, { ...calls.ended, isRefusal: hasRefusal && !hasText }), usage)
+    return pushEnd(out, finishOf(finish, { ...calls.ended, isRefusal: hasRefusal }), usage)
   }
 
   const take = (event: Fields, out: Array<ChatEvent>): StreamOutcome => {
@@ -166,7 +168,7 @@ export const makeDecoder = (
         sources.takeAnnotations([event.annotation], partStart, out)
         return undefined
       case "response.refusal.delta":
-        hasRefusal = (!hasText && pushText(asText(event.delta), out)) || hasRefusal
+        hasRefusal = pushText(asText(event.delta), out) || hasRefusal
         return undefined
       case "response.reasoning_summary_text.delta":
       case "response.reasoning_text.delta":

@@ -1,5 +1,5 @@
 import { Array as Arr } from "effect"
-import { distinct, variantCost } from "../../domain/Image.ts"
+import { distinct, usualFormat, variantCost } from "../../domain/Image.ts"
 import {
   discount,
   type ImagePrices,
@@ -50,7 +50,7 @@ const imagePrices = ({ variants }: ImageModel): ImagePrices => {
   }
 }
 
-const imageParams = ({ edit, variants }: ImageModel): ReadonlyArray<ParamField> => {
+const imageParams = ({ edit, id, variants }: ImageModel): ReadonlyArray<ParamField> => {
   const fields: Array<ParamField> = []
   const resolutions = resolutionsOf(variants)
   if (resolutions.length > 1) {
@@ -65,7 +65,13 @@ const imageParams = ({ edit, variants }: ImageModel): ReadonlyArray<ParamField> 
     if (named.length > 1) fields.push({ key, type: "select", default: "auto", options: ["auto", ...named] })
   }
   if (edit) fields.push({ key: "image", type: "image" })
-  fields.push({ key: "response_format", type: "select", default: "url", options: ["url", "b64_json"] })
+  const isLinked = usualFormat(id) === "url"
+  fields.push({
+    key: "response_format",
+    type: "select",
+    ...(isLinked && { default: "url" }),
+    options: ["url", "b64_json"]
+  })
   return fields
 }
 

@@ -40,7 +40,8 @@ type Repeated = Pick<ImageTask, "params" | "idempotencyKey" | "record">
 export interface ImageResult {
   /** Unix seconds. */
   readonly created: number
-  readonly image: { readonly url: string } | { readonly bytes: Uint8Array }
+  /** One of them, or both. */
+  readonly image: { readonly url?: string; readonly bytes?: Uint8Array }
   /** The picture's own, such as `1536x1024`; undefined for replays of results that were kept without it. */
   readonly size: string | undefined
   readonly revisedPrompt: string | undefined
@@ -56,7 +57,7 @@ export type ImageFailure = InvalidRequest | IdempotencyConflict | HoldRefused | 
 const KeptImage = Schema.Struct({
   created: Schema.Number,
   media: Schema.String,
-  format: Schema.Literal("url", "b64_json"),
+  format: Schema.Literal("url", "b64_json", "both"),
   size: Schema.optionalWith(Schema.String, { exact: true }),
   revisedPrompt: Schema.NullOr(Schema.String),
   sandbox: Schema.Boolean
@@ -113,7 +114,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
             )
           : Effect.map(
               store.read(media),
-              Option.map((bytes) => ({ bytes }))
+              Option.map((bytes) => (format === "both" ? { url: store.link(media), bytes } : { bytes }))
             )
 
       const readKept = Effect.fnUntraced(function* (record: RequestRecord, result: unknown) {
@@ -161,7 +162,8 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         record.cost = answerCost(route, variant, inputTokens)
         record.usage = { images: 1 }
         if (statedCost !== undefined) record.addStatedCost(statedCost)
-        const isLinked = params.responseFormat === "url"
+        const { responseFormat } = params
+        const isLinked = responseFormat !== "b64_json"
         const name = yield* isLinked || claim !== undefined
           ? storePicture(picture, isLinked ? "public" : "private")
           : Effect.succeed("")
@@ -170,7 +172,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
           created: Math.floor((yield* Clock.currentTimeMillis) / 1000),
           media: name,
           size,
-          format: params.responseFormat,
+          format: responseFormat,
           revisedPrompt: revisedPrompt === undefined ? null : toStoredRevision(revisedPrompt),
           sandbox: isSandbox(route)
         }
@@ -187,7 +189,10 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         yield* failpoint.reach("after_settle")
         return {
           created: kept.created,
-          image: isLinked ? { url: store.link(name) } : { bytes: picture.bytes },
+          image: {
+            ...(isLinked && { url: store.link(name) }),
+            ...(responseFormat !== "url" && { bytes: picture.bytes })
+          },
           size,
           revisedPrompt: kept.revisedPrompt ?? undefined,
           sandbox: kept.sandbox,
@@ -208,7 +213,7 @@ export class ImageGenerations extends Context.Tag("gateway/ImageGenerations")<
         record.hold = held.id
         record.trace?.admit()
         yield* failpoint.reach("after_hold")
-        const isStored = task.params.responseFormat === "url" || claim !== undefined
+        const isStored = task.params.responseFormat !== "b64_json" || claim !== undefined
         const routed = yield* requestPicture(task, isStored)
         return yield* Effect.catchTag(settleAndKeep(task, held, routed, claim), "MediaStoreFailed", ({ detail }) =>
           Effect.dieMessage(`the picture could not be stored: ${detail}`)

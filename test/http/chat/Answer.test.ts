@@ -123,13 +123,15 @@ describe("the encoder of a stream", () => {
       opening + chunk(`"content":"Ser"`) + chunk(`"content":"vus"`)
     )
     assert.strictEqual(sse.encode([reasoning("hm")]), chunk(`"reasoning_content":"hm"`))
-    assert.strictEqual(sse.encode([stop]), chunk("", `"stop"`))
+    assert.strictEqual(sse.encode([stop]), "")
     assert.strictEqual(sse.encode([{ type: "usage", usage }]), "")
-    assert.strictEqual(sse.finish(usage, zero), "data: [DONE]\n\n")
+    assert.strictEqual(sse.finish(usage, zero), `${chunk("", '"stop"')}data: [DONE]\n\n`)
   })
 
   it("begins an answer without output with the role too", () => {
-    assert.strictEqual(encoder(false).encode([stop]), opening + chunk("", `"stop"`))
+    const silent = encoder(false)
+    assert.strictEqual(silent.encode([stop]), "")
+    assert.strictEqual(silent.finish(usage, zero), `${opening}${chunk("", '"stop"')}data: [DONE]\n\n`)
     assert.strictEqual(encoder(false).encode([]), "")
     const late = encoder(false)
     assert.strictEqual(late.encode([{ type: "usage", usage }]), "")
@@ -149,26 +151,27 @@ describe("the encoder of a stream", () => {
       text[3],
       chunk(`"tool_calls":[{"index":1,"id":"call_b","type":"function","function":{"name":"time","arguments":"{}"}}]`)
     )
-    assert.strictEqual(text[4], chunk("", `"tool_calls"`))
+    assert.strictEqual(sse.finish(usage, zero), `${chunk("", '"tool_calls"')}data: [DONE]\n\n`)
   })
 
   const deltasOf = (text: string): ReadonlyArray<unknown> =>
     dataOf(text).flatMap((data) => {
+      if (data === "[DONE]") return []
       assert.isTrue(accepts("ChatStreamEvent", JSON.parse(data)), data)
       return JSON.parse(data).choices.map(({ delta }: { readonly delta: unknown }) => delta)
     })
 
-  it("writes all sources in one delta before the finish: clients keep one list", () => {
+  it("writes all sources in one delta before the finish, also late ones: clients keep one list", () => {
     const sse = encoder(false)
-    const text = [citations[0], content("Hi"), citations[1], stop]
+    const text = [citations[0], content("Hi"), stop, citations[1]]
       .map((event) =>
         sse.encode([
           event === undefined || "url" in event ? { type: "citation", citation: event ?? assert.fail() } : event
         ])
       )
       .join("")
-    assert.deepStrictEqual<unknown>(deltasOf(text).slice(1), [{ content: "Hi" }, { annotations }, {}])
-    assert.notInclude(sse.finish(usage, zero), "annotations")
+    const deltas = deltasOf(text + sse.finish(usage, zero))
+    assert.deepStrictEqual<unknown>(deltas.slice(1), [{ content: "Hi" }, { annotations }, {}])
   })
 
   it("writes a custom tool's call as it was declared, its input in one piece", () => {
@@ -180,7 +183,7 @@ describe("the encoder of a stream", () => {
       { type: "tool_call", index: 0, arguments: 'Begin"}' },
       { type: "finish", reason: "tool_calls" }
     ]
-    const deltas = deltasOf(events.map((event) => sse.encode([event])).join(""))
+    const deltas = deltasOf(events.map((event) => sse.encode([event])).join("") + sse.finish(usage, zero))
     assert.deepStrictEqual<unknown>(deltas.slice(1), [
       { tool_calls: [{ index: 0, id: "call_a", type: "custom", custom: { name: "patch", input: "" } }] },
       { tool_calls: [{ index: 1, id: "call_b", type: "function", function: { name: "f", arguments: "{}" } }] },

@@ -68,6 +68,10 @@ describe("a chat with Responses items for its messages", () => {
     assert.deepStrictEqual(refusal({ input: null })[0], "messages")
   })
 
+  it("reads items beside an empty list of messages", () => {
+    assert.deepInclude(Object(read({ messages: [], input: [user] }).messages[0]), user)
+  })
+
   it("leaves `messages` alone where both are sent", () => {
     assert.deepInclude(Object(read({ messages: [user], input: [] }).messages[0]), user)
   })
