@@ -11,6 +11,8 @@ const refusedAtRoot = ["$ref", "allOf", "anyOf", "const", "enum", "not", "oneOf"
 
 /** A limit, since the paths to a shared or recursive part may be too many. */
 const maxVisits = 128
+/** Each merge copies all properties so far: many of them count as another visit. */
+const propertiesPerVisit = 64
 
 export interface FittedRoot {
   readonly schema: Fields
@@ -130,13 +132,13 @@ class RootMerger {
   }
 
   shapeOf(schema: Fields, open: ReadonlySet<unknown> = new Set()): Shape {
-    this.#visits += 1
+    const { $ref, additionalProperties: additional, properties, required } = schema
+    this.#visits += 1 + (Predicate.isRecord(properties) ? Object.keys(properties).length / propertiesPerVisit : 0)
     if (this.#visits > maxVisits) {
       this.isCut = true
       return emptyShape
     }
     if (saysMore(schema)) this.#losses += 1
-    const { $ref, additionalProperties: additional, properties, required } = schema
     let shape: Shape = {
       properties: new Map(Predicate.isRecord(properties) ? Object.entries(properties) : []),
       required: asList(required).filter(Predicate.isString),

@@ -171,6 +171,13 @@ describe("the root of a schema", () => {
     assert.isDefined(fitted.lost)
   })
 
+  it("is merged in bounded time, however many properties each branch has", () => {
+    const wide = closed(Object.fromEntries(Array.from({ length: 4_000 }, (_, at) => [`p${at}`, text])))
+    const fitted = fit({ allOf: Array.from({ length: 100 }, () => ({ $ref: "#/$defs/wide" })), $defs: { wide } })
+    assert.strictEqual(Object.keys(Object(fitted.schema.properties)).length, 4_000)
+    assert.isDefined(fitted.lost)
+  })
+
   it("has properties of any name", () => {
     const schema: Schema = JSON.parse('{"allOf":[{"properties":{"__proto__":{"type":"string"},"toString":{}}}]}')
     const properties = fit(schema).schema.properties
