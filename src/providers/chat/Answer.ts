@@ -51,7 +51,7 @@ interface AnswerParts {
   readonly isUnbilled?: boolean
   readonly usage: Usage | undefined
   readonly stopSequence?: string | undefined
-  readonly sources?: Pick<ChatAnswer, "citations" | "unread">
+  readonly sources?: Pick<ChatAnswer, "citations" | "unread"> | undefined
 }
 
 interface AnswerCall {
@@ -62,42 +62,45 @@ interface AnswerCall {
   readonly isText?: boolean | undefined
 }
 
-/** Left: what breaks the protocol. */
-const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
-  const { finish, reasoning, refusal = "", text, usage } = parts
-  if (parts.calls.some(({ name }) => name === "")) return Either.left("a tool call without a name")
-  if (parts.calls.some(({ arguments: given }) => given === undefined)) return Either.left(unreadableArguments)
-  const calls = parts.calls.map((call) =>
-    call.isText ? call : { ...call, arguments: singleValue(call.arguments ?? "") }
-  )
-  if (calls.some(({ arguments: given }) => given === undefined)) return Either.left(twoValues)
-  const hasCalls = calls.length > 0
-  const content = text.endsWith(refusal) ? text : text + refusal
-  const { sources } = parts
-  const unread = [...(parts.unread ?? []), ...(sources?.unread ?? [])]
+/** The calls of an answer, each with one value and an id of its own; a text says how they break the protocol. */
+const readCalls = (given: ReadonlyArray<AnswerCall>, newId: () => string): ReadonlyArray<ToolCall> | string => {
   const ids = new Set<string>()
-  const claimId = (given: string) => {
-    const id = given === "" || ids.has(given) ? newId() : given
+  const calls: Array<ToolCall> = []
+  for (const call of given) {
+    if (call.name === "") return "a tool call without a name"
+    if (call.arguments === undefined) return unreadableArguments
+    const text = call.isText ? call.arguments : singleValue(call.arguments)
+    if (text === undefined) return twoValues
+    const id = call.id === "" || ids.has(call.id) ? newId() : call.id
     ids.add(id)
-    return id
+    calls.push({ id, type: "function", function: { name: call.name, arguments: text || "{}" } })
   }
-  return Either.right({
-    content: content === "" && hasCalls ? null : content,
-    reasoning: reasoning || undefined,
-    toolCalls: calls.map(({ arguments: given, id, name }) => {
-      return { id: claimId(id), type: "function", function: { name, arguments: given || "{}" } }
-    }),
-    finish: finishOf(finish, {
-      hasCalls,
-      isCutShort: calls.some((call) => !call.isText && isCutShort(call.arguments ?? "")),
-      isRefusal: refusal !== ""
-    }),
-    ...withDetails({ ...parts, ...sources, unread: unread.filter((part) => part !== undefined) }),
-    usage
-  })
+  return calls
 }
 
-/** Fields that few answers have. */
+const endsEarly = (call: AnswerCall): boolean => !call.isText && isCutShort(call.arguments ?? "")
+
+/** Left: what breaks the protocol. */
+const answerOf = (parts: AnswerParts, newId: () => string): Either.Either<ChatAnswer, string> => {
+  const { calls, finish, reasoning, refusal = "", text, usage } = parts
+  const toolCalls = calls.length === 0 ? [] : readCalls(calls, newId)
+  if (typeof toolCalls === "string") return Either.left(toolCalls)
+  const hasCalls = toolCalls.length > 0
+  const content = text.endsWith(refusal) ? text : text + refusal
+  const answer: ChatAnswer = {
+    content: content === "" && hasCalls ? null : content,
+    reasoning: reasoning || undefined,
+    toolCalls,
+    finish: finishOf(finish, { hasCalls, isCutShort: calls.some(endsEarly), isRefusal: refusal !== "" }),
+    usage
+  }
+  return Either.right(hasDetails(parts) ? { ...answer, ...detailsOf(parts) } : answer)
+}
+
+/** Few answers have any: spreading them into each took several microseconds. */
+const hasDetails = ({ isUnbilled, sources, stopSequence, unread }: AnswerParts): boolean =>
+  isUnbilled === true || sources !== undefined || stopSequence !== undefined || unread?.some(Boolean) === true
+
 const withDetails = ({
   citations = [],
   isUnbilled = false,
@@ -109,6 +112,14 @@ const withDetails = ({
   ...(citations.length > 0 && { citations }),
   ...(unread.length > 0 && { unread })
 })
+
+const detailsOf = ({ isUnbilled, sources, stopSequence, unread = [] }: AnswerParts) =>
+  withDetails({
+    citations: sources?.citations,
+    isUnbilled,
+    stopSequence,
+    unread: [...unread, ...(sources?.unread ?? [])].filter((part) => part !== undefined)
+  })
 
 /** Reads a whole answer by its schema; a text among its parts says how they break the protocol. */
 export const answerDecoder = <A, I, Call = void>(

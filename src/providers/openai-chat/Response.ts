@@ -176,12 +176,12 @@ export const decodeAnswer = answerDecoder(Body, missing, (body, call: ChatCall<O
     finish: end.finish,
     unread: [end.unread, counts?.unexplained, ...unknownPartsIn(message.content)],
     stopSequence: stopOf(choice, call.request.stop),
-    ...(hasSources && {
-      sources: collectSources((sources, out) => {
-        sources.takeAnnotations(message.annotations, 0, out)
-        takeLists(body, sources, out)
-      })
-    }),
+    sources: hasSources
+      ? collectSources((sources, out) => {
+          sources.takeAnnotations(message.annotations, 0, out)
+          takeLists(body, sources, out)
+        })
+      : undefined,
     usage: counts?.usage
   }
 })
