@@ -122,6 +122,8 @@ const helps = /^# HELP (\S+) /gm
 const types = /^# TYPE (\S+) (?:counter|gauge|histogram)$/gm
 const namesIn = (text: string, pattern: RegExp) => Array.from(text.matchAll(pattern), ([, name]) => name)
 
+const seriesOf = (family: string, { le: _, ...labels }: Labels): string => JSON.stringify([family, labels])
+
 withLayer(served)("the metrics", (it) => {
   it.effect("move with what happens, by as much", function* () {
     const before = yield* Metrics.scrape
@@ -145,27 +147,34 @@ withLayer(served)("the metrics", (it) => {
   it.effect("are in the text format, each family declared once before its series", function* () {
     yield* drive
     const { text } = yield* call("/metrics")
+    const lines = text.trimEnd().split("\n")
+    const samples = Metrics.parseSamples(text)
     const families = parse(text)
     const declared = namesIn(text, types)
     assert.deepStrictEqual(families.map(Struct.get("name")), declared)
     assert.strictEqual(new Set(declared).size, declared.length)
     assert.deepStrictEqual(namesIn(text, helps), declared)
-    let family = ""
-    for (const line of text.trimEnd().split("\n")) {
-      const [, declaring] = /^# (?:HELP|TYPE) (\S+)/.exec(line) ?? []
-      if (declaring !== undefined) family = declaring
-      else assert.match(line, new RegExp(`^${family}(?:_bucket|_sum|_count)?(?:\\{.*\\})? -?[\\d.e+-]+$`))
+    let line = /^$/
+    for (const text of lines) {
+      const [, declaring] = /^# (?:HELP|TYPE) (\S+)/.exec(text) ?? []
+      if (declaring !== undefined) line = new RegExp(`^${declaring}(?:_bucket|_sum|_count)?(?:\\{.*\\})? -?[\\d.e+-]+$`)
+      else assert.match(text, line)
     }
-    const samples = Metrics.parseSamples(text)
+    // Other tests of this process have made thousands of series.
+    const buckets = new Map<string, Array<Metrics.Sample>>()
+    for (const sample of samples.filter(({ name }) => name.endsWith("_bucket"))) {
+      const series = seriesOf(sample.name.replace(/_bucket$/, ""), sample.labels)
+      buckets.set(series, [...(buckets.get(series) ?? []), sample])
+    }
     for (const { labels, name, value } of samples.filter(({ name }) => name.endsWith("_count"))) {
-      const buckets = Metrics.samplesOf(samples, name.replace(/_count$/, "_bucket"), labels)
-      const counts = buckets.map(({ value }) => value)
+      const own = buckets.get(seriesOf(name.replace(/_count$/, ""), labels)) ?? []
+      const counts = own.map(({ value }) => value)
       assert.deepStrictEqual(
         counts,
         counts.toSorted((a, b) => a - b),
         name
       )
-      assert.deepInclude(buckets.at(-1), { labels: { ...labels, le: "+Inf" }, value })
+      assert.deepInclude(own.at(-1), { labels: { ...labels, le: "+Inf" }, value })
     }
   })
 
