@@ -56,9 +56,11 @@ withLayer(gateway)("the official client and the sandbox's images", (it) => {
     assert.strictEqual(response.headers.get("x-ratelimit-remaining"), "599")
     assert.isNull(response.headers.get("idempotency-replayed"))
     assert.isAtMost(Math.abs(data.created - Date.parse(response.headers.get("date") ?? "") / 1000), 5)
-    const { url = "", ...more } = only(data)
+    // The client that knows such an id reads the bytes.
+    const { b64_json = "", url = "", ...more } = only(data)
     assert.deepStrictEqual(more, {})
     const bytes = yield* download(url)
+    assert.isTrue(Buffer.from(b64_json, "base64").equals(bytes))
     yield* assertLinked(url, bytes)
     assert.deepStrictEqual(sizeOf(bytes), [1_024, 1_024])
     assert.strictEqual(yield* spent, yield* priceOf(openai, model))

@@ -122,7 +122,7 @@ const helps = /^# HELP (\S+) /gm
 const types = /^# TYPE (\S+) (?:counter|gauge|histogram)$/gm
 const namesIn = (text: string, pattern: RegExp) => Array.from(text.matchAll(pattern), ([, name]) => name)
 
-const seriesOf = (family: string, { le: _, ...labels }: Labels): string => JSON.stringify([family, labels])
+const seriesOf = (family: string, labels: Labels): string => JSON.stringify([family, Struct.omit(labels, "le")])
 
 withLayer(served)("the metrics", (it) => {
   it.effect("move with what happens, by as much", function* () {
