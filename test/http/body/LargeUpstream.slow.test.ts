@@ -1,6 +1,6 @@
 import { explainReference, referenceProblems } from "../../../src/domain/ReferenceProblem.ts"
 import { openAccount } from "../../harness/client/Account.ts"
-import { assertRefused, badRequest, chat } from "../../harness/client/HttpCalls.ts"
+import { assertRefused, chat, refusals } from "../../harness/client/HttpCalls.ts"
 import { dataUrl, grown, png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { json } from "../../harness/upstream/FakeUpstream.ts"
@@ -13,7 +13,7 @@ const image = (address: string) => ({ type: "image_url", image_url: { url: addre
 const tools = [
   {
     type: "function",
-    function: { name: "f", parameters: { type: "object", properties: { "né😀": { enum: ["\ud800", 1e21, -0.5] } } } }
+    function: { name: "f", parameters: { type: "object", properties: { "né😀": { enum: ["\ufffd", 1e21, -0.5] } } } }
   }
 ]
 const messagesWith = (address: string) => [
@@ -63,7 +63,7 @@ withLayer(served)("a large request", (it) => {
       [url.replace("iVBOR", "AAAAA"), format, "Image 1 of 2"],
       [`https://a.test/${"a".repeat(9_000)}`, neitherUrl, "The image of `messages[3].content[1]`"]
     ] as const) {
-      const noPicture = badRequest(explainReference(problem, subject), "messages")
+      const noPicture = refusals.unusable(explainReference(problem, subject), "messages")
       assertRefused(yield* chat(yield* openAccount({}), asked(bad)), noPicture)
     }
   })
