@@ -11,6 +11,7 @@ import {
 } from "./Model.ts"
 import { NanoUsd } from "./Money.ts"
 import { pluralize } from "./Plural.ts"
+import { roundUp } from "./Pricing.ts"
 import { nearestShape, square, variantKey } from "./Shape.ts"
 
 /** `both`: a link, which stays, and the bytes. */
@@ -126,8 +127,6 @@ export const variantFor = (model: ImageModel, params: ImageParams): Chosen => {
 /** What an image is held for, and charged. */
 export const imagePrice = ({ price }: ImageVariant): NanoUsd => price
 
-const tokensPerPrice = 1_000_000n
-
 /** What the provider charges for an image that it has counted; rounded up to a nano-dollar. */
 export const answerCost = (
   route: ImageRoute,
@@ -137,7 +136,7 @@ export const answerCost = (
   const made = variantCost(route, variant)
   const { imageInputCost } = route
   if (made === undefined || imageInputCost === undefined) return made
-  return NanoUsd(made + (BigInt(inputTokens) * imageInputCost + tokensPerPrice - 1n) / tokensPerPrice)
+  return NanoUsd(made + roundUp(BigInt(inputTokens) * imageInputCost))
 }
 
 /** What the provider charges for an image; a resolution's first cost holds for shapes without one. */

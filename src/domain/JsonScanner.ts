@@ -1,5 +1,6 @@
 const backslash = 0x5c
 
+/** Whether a byte or a character is white space of JSON. */
 export const isBlank = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 
 /** The characters of names and numbers, whose form is not checked. */

@@ -1,5 +1,6 @@
 import { Predicate } from "effect"
 import { nestsWithin } from "./Json.ts"
+import { isBlank } from "./JsonScanner.ts"
 import { setSource } from "./JsonSource.ts"
 
 /** Marks numbers and names in a text; no client can guess it. */
@@ -22,8 +23,6 @@ const suspects =
 
 const number = /^-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?$/
 const [quote, backslash] = [0x22, 0x5c]
-
-const isBlank = (code: number): boolean => code === 0x20 || code === 0x0a || code === 0x0d || code === 0x09
 
 const isDigit = (code: number): boolean => code >= 0x30 && code <= 0x39
 

@@ -121,7 +121,7 @@ const maxPromptRate = ({ cacheWrite, cacheWriteHour, cachedPrompt, prompt }: Rat
 const searchTotal = ({ webSearch = zero }: ChatPricing, searches: number): bigint =>
   (BigInt(searches) * webSearch * tokensPerPrice) / searchesPerPrice
 
-const roundUp = (total: bigint): NanoUsd => NanoUsd((total + tokensPerPrice - 1n) / tokensPerPrice)
+export const roundUp = (total: bigint): NanoUsd => NanoUsd((total + tokensPerPrice - 1n) / tokensPerPrice)
 
 /** The most that a chat can cost: for its prompt and searches, and for each token of output up to its cap. */
 export interface HoldPrice {

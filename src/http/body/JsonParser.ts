@@ -1,4 +1,5 @@
 import { Data, Either } from "effect"
+import { isBlank } from "../../domain/JsonScanner.ts"
 import { isInexact } from "../../domain/JsonText.ts"
 import type { Steps } from "../../services/runtime/EventLoop.ts"
 import { ArrayContainer, type Container, ObjectContainer } from "./JsonContainers.ts"
@@ -30,8 +31,6 @@ const literals: ReadonlyMap<string, unknown> = new Map<string, unknown>([
   ["false", false],
   ["null", null]
 ])
-
-const isBlank = (byte: number): boolean => byte === 0x20 || byte === 0x0a || byte === 0x0d || byte === 0x09
 
 const isPlain = (byte: number): boolean =>
   (byte >= 0x30 && byte <= 0x39) ||
