@@ -4,7 +4,7 @@ import { stringify } from "../../domain/JsonSource.ts"
 import { CallIds, noResult, type SentCall } from "../chat/CallIds.ts"
 import { parseArguments } from "../chat/Messages.ts"
 import { fitName } from "../chat/ToolNames.ts"
-import { isBlank } from "../chat/Turns.ts"
+import { closing, isBlank, placeholder } from "../chat/Turns.ts"
 import type { WireRules } from "../chat/WireRules.ts"
 import { asFields, asList, asRecords, asText, type Fields, without } from "../client/Json.ts"
 
@@ -216,8 +216,8 @@ const isBlankEnd = (message: unknown): boolean => {
 const closeTurns = (messages: ReadonlyArray<unknown>): ReadonlyArray<unknown> => {
   const kept = messages.slice(0, messages.findLastIndex((message) => !isBlankEnd(message)) + 1)
   const { content, role } = asFields(kept.at(-1))
-  if (role === "assistant" && endsInWords(content)) kept.push({ role: "user", content: "Continue." })
-  return kept.length === 0 ? [{ role: "user", content: "." }] : kept
+  if (role === "assistant" && endsInWords(content)) kept.push(closing)
+  return kept.length === 0 ? [placeholder] : kept
 }
 
 /** The client's own turns, with ids, names, inputs, results and an end that the host takes. */

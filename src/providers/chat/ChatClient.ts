@@ -131,9 +131,10 @@ export const makeChatAdapter = <Options, Quirks extends object>(
       flatMapEager(begin(route, request, false), (encoded) => send(encoded, attempt))
 
     const declines = (route: Route, request: ChatRequest): string | undefined => {
+      const declined = format.declines?.(route, request)
+      if (declined !== undefined || request.responseFormat === undefined) return declined
       const rules = format.rules?.(format.options.of(route))
-      const isFormatDeclined = rules !== undefined && declinesFormat(request.responseFormat, rules)
-      return format.declines?.(route, request) ?? (isFormatDeclined ? "response_format" : undefined)
+      return rules !== undefined && declinesFormat(request.responseFormat, rules) ? "response_format" : undefined
     }
 
     const countTokens = (route: Route, request: ChatRequest): Effect.Effect<number, ProviderFailure> =>

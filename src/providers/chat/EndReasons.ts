@@ -34,6 +34,31 @@ export const brokenOff: ReadonlyArray<string> = [
   "failed"
 ]
 
+/** Reasons of Google's models, on its own API and on its OpenAI endpoint. */
+export const google = {
+  content_filter: [
+    "safety",
+    "recitation",
+    "blocklist",
+    "prohibited_content",
+    "spii",
+    "model_armor",
+    "jailbreak",
+    "image_safety",
+    "image_prohibited_content",
+    "image_recitation"
+  ],
+  break: [
+    "malformed_function_call",
+    "unexpected_tool_call",
+    "too_many_tool_calls",
+    "missing_thought_signature",
+    "malformed_response",
+    "other",
+    "language"
+  ]
+} as const
+
 const maxDetail = 100
 
 const isPrintable = /^[\x20-\x7e]+$/

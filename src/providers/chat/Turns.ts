@@ -8,9 +8,9 @@ type User = Extract<Message, { role: "user" }>
 type WithTexts = Exclude<Message, User>
 
 /** The smallest text that every host accepts. */
-const placeholder: Message = { role: "user", content: "." }
+export const placeholder = { role: "user", content: "." } as const
 /** What a person would write to a model that stopped. */
-const closing: Message = { role: "user", content: "Continue." }
+export const closing = { role: "user", content: "Continue." } as const
 
 export const isBlank = (text: string): boolean => !/\S/.test(text)
 

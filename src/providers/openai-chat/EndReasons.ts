@@ -1,4 +1,4 @@
-import { brokenOff, endReasons } from "../chat/EndReasons.ts"
+import { brokenOff, endReasons, google } from "../chat/EndReasons.ts"
 
 /** Reasons of OpenAI, vLLM, SGLang, TGI, Together, Mistral, Cohere, DeepSeek, GLM, MiniMax, Moonshot and Google's OpenAI endpoint. */
 export const reasons = endReasons({
@@ -36,28 +36,13 @@ export const reasons = endReasons({
     "content_filtered",
     "refusal",
     "sensitive",
-    "safety",
-    "recitation",
-    "blocklist",
-    "prohibited_content",
-    "spii",
-    "model_armor",
-    "jailbreak",
-    "image_safety",
-    "image_prohibited_content",
-    "image_recitation",
+    ...google.content_filter,
     "guardrail_intervened"
   ],
   break: [
     ...brokenOff,
     // Google sends these for calls with invalid syntax, and for ends without a cause.
     "function_call_filter",
-    "malformed_function_call",
-    "unexpected_tool_call",
-    "too_many_tool_calls",
-    "missing_thought_signature",
-    "malformed_response",
-    "other",
-    "language"
+    ...google.break
   ]
 })
