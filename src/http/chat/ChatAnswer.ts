@@ -102,7 +102,7 @@ export class SseEncoder implements StreamEncoder {
   /** The arguments of calls of custom tools by their index: their input is read once it is whole. */
   private readonly customCalls = new Map<number, string>()
   private citations: Array<Citation> | undefined
-  /** Told at the very end: sources may follow the text of an answer that the gateway cut. */
+  /** Sent last: sources may follow the text of an answer that the gateway cut. */
   private finishReason: FinishReason | undefined
 
   constructor(

@@ -1,16 +1,17 @@
 import { Effect, type Either, flow, Schema } from "effect"
-import type { ChatRequest } from "../../domain/Chat.ts"
+import type { ChatRequest, Message } from "../../domain/Chat.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { countValues } from "../../domain/Json.ts"
-import { exactNumber } from "../../domain/JsonSource.ts"
+import { exactNumber, keepSource } from "../../domain/JsonSource.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
 import { bodyLimits } from "../body/BodyReader.ts"
-import { isAbsent, isArray, isObject, type JsonObject } from "../body/Guards.ts"
+import { isAbsent, isArray, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { refuse } from "../body/Refusals.ts"
 import { problem, reader, readWith } from "../schema/Decoding.ts"
 import { readMessages } from "./ChatMessages.ts"
 import { customToolsIn, readResponseFormat, readToolChoice, readTools } from "./ChatTools.ts"
-import { readItems, toChatFields } from "./Items.ts"
+import { flatNames } from "./ClientTools.ts"
+import { readInput } from "./InputItems.ts"
 import { isRefusal, type Result, toEither } from "./Result.ts"
 import { ChatCompletionRequest } from "./Schema.ts"
 
@@ -89,6 +90,37 @@ const readRequest = (body: typeof Body.Type, json: JsonObject): Result<ChatReque
 }
 
 const decodeBody = reader(Body, flow(readRequest, toEither))
+
+const chatFormatOf = (text: unknown): unknown => {
+  const format = isObject(text) ? text.format : undefined
+  if (!isObject(format) || format.type !== "json_schema") return format
+  const { type, ...json_schema } = format
+  return { type, json_schema }
+}
+
+const chatEffortOf = (reasoning: unknown): unknown => {
+  const effort = isObject(reasoning) ? reasoning.effort : undefined
+  return effort === "max" ? "xhigh" : effort
+}
+
+/** The fields of Responses that chat completions have under other names. */
+const toChatFields = (json: JsonObject): JsonObject => {
+  const { max_output_tokens, reasoning, text } = json
+  const [effort, format] = [chatEffortOf(reasoning), chatFormatOf(text)]
+  return keepSource(json, {
+    ...(isAbsent(max_output_tokens) ? undefined : { max_completion_tokens: max_output_tokens }),
+    ...(isAbsent(effort) ? undefined : { reasoning_effort: effort }),
+    ...(isAbsent(format) ? undefined : { response_format: format }),
+    ...json
+  })
+}
+
+/** The messages of a body with `input`. It is translated for every route. */
+const readItems = ({ input, instructions }: JsonObject): Result<ReadonlyArray<Message>> => {
+  const read = readInput(isString(instructions) ? instructions : undefined, input, flatNames)
+  if (isRefusal(read)) return read
+  return read.only === undefined ? read.messages : refuse("input", `${read.only.what} is not supported here.`)
+}
 
 /** A conversation of Responses items in the place of `messages`, as Cursor sends it. */
 const ItemsBody = Schema.Struct({ ...Body.fields, messages: Schema.Unknown, input: Schema.Unknown })

@@ -3,16 +3,7 @@ import type { Message, Part, TextPart, ToolCall } from "../../domain/Chat.ts"
 import { isAbsent, isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { readCacheMark } from "./CacheControl.ts"
 import { toolCallOf } from "./ChatTools.ts"
-import {
-  isImageType,
-  isTextType,
-  type Path,
-  readImage,
-  readTextField,
-  wrongAt,
-  wrongIn,
-  wrongType
-} from "./ContentParts.ts"
+import { isImageType, isTextType, type Path, readImage, readText, wrongAt, wrongIn, wrongType } from "./ContentParts.ts"
 import { customArguments } from "./CustomTools.ts"
 import { isRefusal, type Result, readEach } from "./Result.ts"
 import { longestName } from "./Schema.ts"
@@ -20,11 +11,6 @@ import { longestName } from "./Schema.ts"
 const wrong = (path: Path, problem: string) => wrongAt(path(), problem)
 
 type ReadPart<A> = (part: JsonObject, path: Path) => Result<A>
-
-const readText: ReadPart<TextPart> = (part, path) => {
-  const text = readTextField(part, path)
-  return isRefusal(text) ? text : { type: "text", text }
-}
 
 const readTextOnly: ReadPart<TextPart> = (part, path) => {
   if (isTextType(part.type)) return readText(part, path)

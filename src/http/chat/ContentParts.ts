@@ -1,4 +1,4 @@
-import type { ImagePart } from "../../domain/Chat.ts"
+import type { ImagePart, TextPart } from "../../domain/Chat.ts"
 import { isWithin } from "../../domain/Constraints.ts"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { longestUrl } from "../../domain/Media.ts"
@@ -71,6 +71,6 @@ export const readImage = (part: JsonObject, path: Path, details: string): Result
   return imagePart(inner.url, path, inner.detail === "original" ? "high" : inner.detail)
 }
 
-/** The text of a part of `isTextType`. */
-export const readTextField = ({ text }: JsonObject, path: Path): Result<string> =>
-  isString(text) ? text : wrongIn(path, "text", "must be a string")
+/** A part of `isTextType`. */
+export const readText = ({ text }: JsonObject, path: Path): Result<TextPart> =>
+  isString(text) ? { type: "text", text } : wrongIn(path, "text", "must be a string")

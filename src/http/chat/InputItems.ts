@@ -6,9 +6,9 @@ import { jsonTokens } from "../../domain/Pricing.ts"
 import { isArray, isFilled, isObject, isString, type JsonObject } from "../body/Guards.ts"
 import { toolCallOf } from "./ChatTools.ts"
 import { addsTools, type ToolNames } from "./ClientTools.ts"
-import { shownType } from "./ContentParts.ts"
+import { shownType, wrongAt } from "./ContentParts.ts"
 import { customArguments } from "./CustomTools.ts"
-import { readAssistantPart, readParts, readTextOnly, readUserPart, wrongIn, wrongInput } from "./InputParts.ts"
+import { readAssistantPart, readParts, readTextOnly, readUserPart, wrongIn } from "./InputParts.ts"
 import { isRefusal, type Result } from "./Result.ts"
 import { longestName } from "./Schema.ts"
 
@@ -100,7 +100,7 @@ class Conversation {
     if (!isSystem && item.role !== "user") {
       return wrongIn(path, "role", "must be one of system, developer, user, assistant")
     }
-    if (isArray(item.content) && item.content.length === 0) return wrongInput(at, "must not be an empty array")
+    if (isArray(item.content) && item.content.length === 0) return wrongAt(at, "must not be an empty array")
     this.close()
     if (isSystem) {
       const content = readParts(item.content, at, readTextOnly)
@@ -125,7 +125,7 @@ class Conversation {
     const text = isCustom ? customArguments(given) : given
     const call = toolCallOf(item.call_id, item.name, text)
     if (call === undefined)
-      return wrongInput(path, `must have a \`call_id\` and a name of at most ${longestName} characters`)
+      return wrongAt(path, `must have a \`call_id\` and a name of at most ${longestName} characters`)
     const name = this.#names.functionOf(item.name, isFilled(item.namespace) ? item.namespace : undefined)
     this.#calls.add(call.id)
     this.#open().calls.push({ ...call, function: { ...call.function, name } })
@@ -192,7 +192,7 @@ class Conversation {
 const stored = "refers to something stored, and nothing is stored: send the item itself (many clients: `store: false`)"
 
 const readItem = (conversation: Conversation, item: unknown, path: string) => {
-  if (!isObject(item)) return wrongInput(path, "must be an object")
+  if (!isObject(item)) return wrongAt(path, "must be an object")
   switch (item.type) {
     case undefined:
     case null:
@@ -208,7 +208,7 @@ const readItem = (conversation: Conversation, item: unknown, path: string) => {
       conversation.readReasoning(item)
       return undefined
     case "item_reference":
-      return isString(item.id) && item.id.startsWith("rs_") ? undefined : wrongInput(path, stored)
+      return isString(item.id) && item.id.startsWith("rs_") ? undefined : wrongAt(path, stored)
     default:
       if (!isFilled(item.type)) return wrongIn(path, "type", "must be a string")
       return conversation.readOther(item, item.type, path)
@@ -232,11 +232,11 @@ export const readInput = (
     conversation.messages.push({ role: "user", content: input })
     return conversation
   }
-  if (!isArray(input)) return wrongInput("input", "is required and must be a text or an array of items")
+  if (!isArray(input)) return wrongAt("input", "is required and must be a text or an array of items")
   for (const [index, item] of input.entries()) {
     const problem = readItem(conversation, item, `input[${index}]`)
     if (problem !== undefined) return problem
   }
   conversation.close()
-  return conversation.messages.length === 0 ? wrongInput("input", "must hold at least one message") : conversation
+  return conversation.messages.length === 0 ? wrongAt("input", "must hold at least one message") : conversation
 }

@@ -6,7 +6,7 @@ import {
   isTextType,
   type Path,
   readSource,
-  readTextField,
+  readText,
   shownType,
   wrongAt,
   wrongIn,
@@ -49,9 +49,9 @@ export const cacheControlOf = ({ cache_control: mark }: JsonObject): { readonly 
   }
 }
 
-export const readText = (block: JsonObject, path: Path): Result<TextPart> => {
-  const text = readTextField(block, path)
-  return isRefusal(text) ? text : { type: "text", text, ...cacheControlOf(block) }
+export const readTextBlock = (block: JsonObject, path: Path): Result<TextPart> => {
+  const text = readText(block, path)
+  return isRefusal(text) ? text : { ...text, ...cacheControlOf(block) }
 }
 
 const notKept = "must be base64 or a text: files are not kept here"
@@ -112,7 +112,7 @@ const readReference = (block: JsonObject, path: Path, share: NativeShare): Resul
 export const readPart = (block: JsonObject, path: Path, share: NativeShare): Result<ReadonlyArray<Part>> => {
   const { type } = block
   if (isTextType(type) || type === "image") {
-    const part = type === "image" ? readImage(block, path) : readText(block, path)
+    const part = type === "image" ? readImage(block, path) : readTextBlock(block, path)
     return isRefusal(part) ? part : [part]
   }
   switch (type) {
@@ -154,6 +154,6 @@ export const readParts = (content: unknown, path: Path, share: NativeShare): Res
 export const readTexts = (content: unknown, path: Path): Result<string | ReadonlyArray<TextPart>> => {
   if (isString(content)) return content
   return readBlocks(content, path, (block, at) =>
-    isTextType(block.type) ? readText(block, at) : wrongType(at, block.type, "text")
+    isTextType(block.type) ? readTextBlock(block, at) : wrongType(at, block.type, "text")
   )
 }

@@ -31,10 +31,10 @@ export const messagesFields: FieldNames = {
 }
 
 export const messagesError = (body: Envelope, reason: string | undefined, requestId?: string): MessagesError => {
-  const { param: _, ...told } = renameField(body.error, messagesFields, reason)
+  const { param: _, ...shown } = renameField(body.error, messagesFields, reason)
   return {
     type: "error",
-    error: { type: typeOf(body), ...told },
+    error: { type: typeOf(body), ...shown },
     ...(requestId === undefined ? undefined : { request_id: requestId })
   }
 }

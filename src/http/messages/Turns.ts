@@ -6,7 +6,7 @@ import { toolCallOf } from "../chat/ChatTools.ts"
 import { type Path, wrongAt, wrongIn } from "../chat/ContentParts.ts"
 import { isRefusal, type Result } from "../chat/Result.ts"
 import { longestName } from "../chat/Schema.ts"
-import { cacheControlOf, NativeShare, readBlocks, readPart, readParts, readText, readTexts } from "./Blocks.ts"
+import { cacheControlOf, NativeShare, readBlocks, readPart, readParts, readTextBlock, readTexts } from "./Blocks.ts"
 
 interface Conversation {
   readonly messages: ReadonlyArray<Message>
@@ -123,7 +123,7 @@ const readAssistant = (
       case "text":
       case "input_text":
       case "output_text": {
-        const text = readText(block, at)
+        const text = readTextBlock(block, at)
         if (!isRefusal(text)) texts.push(text)
         return text
       }

@@ -11,8 +11,8 @@ export const responsesFields: FieldNames = {
 
 /** Says why the provider refused a request: agents recover by it. */
 export const responsesError = ({ body: { error }, reason, reasonCode }: Omit<WireError, "status">): Envelope => {
-  const { message, ...told } = renameField(error, responsesFields, reason)
-  return { error: { message, type: error.type, ...told, code: reasonCode ?? error.code } }
+  const { message, ...shown } = renameField(error, responsesFields, reason)
+  return { error: { message, type: error.type, ...shown, code: reasonCode ?? error.code } }
 }
 
 /** The codes by which clients of this dialect decide: all others are repeated. */
