@@ -222,7 +222,7 @@ const rows: ReadonlyArray<Answered> = [
   }
 ]
 
-describe("an answer tells", () => {
+describe("an answer names", () => {
   for (const { asked, body, citations, content, events, name, stopSequence, unread, wire } of rows) {
     scenarios(wire).check(`${name}: ${wire.adapter}`, function* (adapter, fake, route) {
       yield* fake.script(Fake.json(200, body), Fake.sse(...events), Fake.sse(...events))

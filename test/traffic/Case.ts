@@ -10,7 +10,7 @@ export const dialects = ["chat", "responses", "messages"] as const
 export type Dialect = (typeof dialects)[number] | "api"
 
 export const wires = ["openai-chat", "openai-responses", "anthropic", "gemini"] as const
-/** Of images. */
+/** The wires of image hosts. */
 export const mediaWires = ["openai-images"] as const
 export type ChatWireName = (typeof wires)[number]
 export type Wire = ChatWireName | (typeof mediaWires)[number]
@@ -152,7 +152,7 @@ const Expected = Schema.Struct({
   on: optional(On),
   answer: optional(Answer),
   sent: optional(Sent),
-  /** Of the text that the client gets. */
+  /** Passages in the text that the client gets. */
   answered: optional(Schema.Struct({ contains: optional(Strings), lacks: optional(Strings) })),
   /** Nano-USD, tokens at the prices of `Gateway.ts`, `hold` (all of it), or `free`. */
   charge: optional(Schema.Union(Schema.Literal("free", "hold"), Schema.Number, Usage)),
@@ -203,7 +203,7 @@ const CaseFields = Schema.Struct(caseFields)
 export interface Case extends Schema.Schema.Type<typeof CaseFields> {
   readonly file: string
   readonly name: string
-  /** Of models: letters, digits and dashes. */
+  /** The beginning of its models' names: letters, digits and dashes. */
   readonly id: string
   /** What is wrong with the file. */
   readonly invalid?: string

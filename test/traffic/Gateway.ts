@@ -57,7 +57,7 @@ export interface Received extends Fake.Received {
   readonly refused: ReadonlyArray<string>
 }
 
-/** Of chats. */
+/** The chat wire of a name. */
 export const wireOf = (name: Wire): ChatWire => {
   const wire = chatWires.find(({ adapter }) => adapter === name)
   if (wire === undefined) throw new Error(`no wire ${name}`)

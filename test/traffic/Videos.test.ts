@@ -75,7 +75,7 @@ const post = ({ secret }: Customer, body: object) =>
   call("/v1/videos", { body, headers: { ...bearer(secret), "content-type": "application/json" } })
 const get = ({ secret }: Customer, below: string) => call(`/v1/videos${below}`, { headers: bearer(secret) })
 
-/** The video of a prompt, once it is over. */
+/** The video of a prompt, after it has ended. */
 const filmed = Effect.fnUntraced(function* (customer: Customer, prompt: string) {
   const { id } = videoOf(yield* post(customer, { model: "film", prompt, seconds: 4 }), 202)
   yield* untilOver(Effect.map(get(customer, `/${id}`), (answer) => videoOf(answer)))
@@ -134,15 +134,18 @@ withLayer(gateway)("traffic of videos", (it) => {
     assert.strictEqual(yield* customer.spentInTheEnd, 400_000_000n)
   })
 
-  it.effect("a render that ends with moderation is failed, costs nothing, and no id of the host is told", function* () {
-    const { endings } = yield* Farm
-    endings.set("moderated", { status: completed(), result: moderated })
-    const customer = yield* Served.customer()
-    const video = yield* filmed(customer, "moderated")
-    assert.deepStrictEqual([video.status, video.error?.code], ["failed", "content_policy_violation"])
-    assert.notMatch(JSON.stringify(video.error), /r\d+|checker/)
-    assert.strictEqual(yield* customer.spentInTheEnd, 0n)
-  })
+  it.effect(
+    "a render that ends with moderation is failed, costs nothing, and the client sees no id of the host",
+    function* () {
+      const { endings } = yield* Farm
+      endings.set("moderated", { status: completed(), result: moderated })
+      const customer = yield* Served.customer()
+      const video = yield* filmed(customer, "moderated")
+      assert.deepStrictEqual([video.status, video.error?.code], ["failed", "content_policy_violation"])
+      assert.notMatch(JSON.stringify(video.error), /r\d+|checker/)
+      assert.strictEqual(yield* customer.spentInTheEnd, 0n)
+    }
+  )
 
   it.effect("a render that ends with moderation inside the status is failed as such", function* () {
     const { endings } = yield* Farm

@@ -30,7 +30,7 @@ const isSameJson = (text: string, again: string): boolean => {
   return (end !== undefined && again.slice(end).trim() === "") || isSameValue(text, again)
 }
 
-/** What hosts send in place of arguments, or after them. */
+/** Whether hosts send such a text instead of arguments, or after them. */
 const isNothing = (text: string): boolean => {
   const given = text.trim()
   const isEmptyObject = given.startsWith("{") && given.endsWith("}") && given.slice(1, -1).trim() === ""

@@ -103,7 +103,7 @@ export const chatPull = (
     const text = data.trim()
     if (text === "[DONE]") return decoder.finish?.(out) ?? "[DONE] without a finish reason"
     if (text === "" && name !== "error") return undefined
-    // Some hosts beat with it.
+    // Some hosts send it as a heartbeat.
     if (text === "null") return undefined
     const event = parseAnswer(data, decoder.isNative === true)
     if (!Predicate.isRecord(event)) return isHeartbeat(name) ? undefined : "an event that is no object"

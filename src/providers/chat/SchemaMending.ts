@@ -29,7 +29,7 @@ const single: ReadonlySet<string> = new Set([
 
 const isArray = ({ type }: Fields): boolean => type === "array" || (Array.isArray(type) && type.includes("array"))
 
-/** Of a bound that draft 4 of JSON Schema marks as exclusive. */
+/** Rewrites a bound that draft 4 of JSON Schema marks as exclusive. */
 const mendBound = (schema: Record<PropertyKey, unknown>, bound: "maximum" | "minimum"): void => {
   const name = bound === "maximum" ? "exclusiveMaximum" : "exclusiveMinimum"
   const isExclusive = schema[name]
@@ -40,7 +40,7 @@ const mendBound = (schema: Record<PropertyKey, unknown>, bound: "maximum" | "min
   delete schema[bound]
 }
 
-/** Of properties that draft 3 marks as required; what is no list is dropped. */
+/** Lists the properties that draft 3 marks as required; a `required` that is no list is dropped. */
 const mendRequired = (schema: Record<PropertyKey, unknown>, { properties }: Fields): void => {
   const names = Predicate.isRecord(properties)
     ? Object.entries(properties).flatMap(([name, of]) => (Predicate.isRecord(of) && of.required === true ? [name] : []))

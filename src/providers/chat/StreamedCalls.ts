@@ -65,7 +65,7 @@ export class StreamedCalls {
     return this.count > 0
   }
 
-  /** What the calls say of the end of an answer. */
+  /** Facts about the calls that decide how the answer ended. */
   get ended() {
     return { hasCalls: this.hasAny, isCutShort: this.#calls.some((call) => call.isCutShort) }
   }

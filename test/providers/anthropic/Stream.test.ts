@@ -155,12 +155,12 @@ describe("a stream of an anthropic host", () => {
   )
 
   streams(
-    "tells of a refusal before any output that the vendor does not bill it, and of one after it nothing",
+    "marks a refusal before any output as one that the vendor does not bill, and no refusal after it",
     [begun({ input_tokens: 9000 }), end("refusal", { usage: { output_tokens: 0 } }), stopped],
     ({ events }) => assert.deepInclude(joined(events), { finish: "content_filter", isUnbilled: true })
   )
   streams(
-    "tells of blocks of unknown types once each",
+    "reports each unknown type of block once",
     [begun(), ...[0, 1].map((index) => open(index, { type: "hologram" })), openText(2, "a"), end("end_turn"), stopped],
     ({ events }) => assert.deepStrictEqual(joined(events).unread, [{ part: "block", detail: "hologram" }])
   )

@@ -105,7 +105,7 @@ describe("the arguments of a call, in pieces", () => {
     )
   })
 
-  it("tell what a client lacks of the whole", () => {
+  it("return what a client lacks of the whole", () => {
     const rows: ReadonlyArray<readonly [ReadonlyArray<string>, string, string | undefined]> = [
       [[oslo], oslo, ""],
       [[oslo], spaced, ""],

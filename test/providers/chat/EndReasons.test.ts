@@ -131,7 +131,7 @@ describe.each(wires)("the end of an answer of an $wire.adapter host", (ends) => 
   }
 })
 
-describe("what the operator is told of an unknown value", () => {
+describe("what the log says about an unknown value", () => {
   it("is a short word of the protocol, and never what a model wrote", () => {
     assert.deepStrictEqual(unreadOf("block", "of_tomorrow"), { part: "block", detail: "of_tomorrow" })
     assert.deepStrictEqual(unreadOf("stop_reason", 7), { part: "stop_reason", detail: "7" })

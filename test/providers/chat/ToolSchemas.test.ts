@@ -122,7 +122,7 @@ describe("the root of a schema", () => {
     ["one to another document", { $ref: "https://x.test/schema" }],
     ["one to itself", { $ref: "#" }],
     ["one in a circle", { $ref: "#/$defs/a", $defs: { a: { $ref: "#/$defs/b" }, b: { $ref: "#/$defs/a" } } }]
-  ])("tells of a reference that has no meaning here: %s", (_, schema) => {
+  ])("describes a reference that has no meaning here: %s", (_, schema) => {
     const fitted = fit(schema)
     assert.deepStrictEqual<unknown>(fitted.schema.properties, {})
     assert.deepStrictEqual<unknown>(fitted.lost, { $ref: schema.$ref })
@@ -190,7 +190,7 @@ describe("tools", () => {
     ({ type: "function", function: { name: "f", parameters: given, ...more } }) as const
   const fitOne = (given: ReturnType<typeof tool>, rules = openAi) => fitTools([given], rules, undefined)[0]?.function
 
-  it("tell in their description what their schema no longer says", () => {
+  it("describe what their schema no longer says", () => {
     const anyOf = [{ required: ["a"] }, { required: ["b"] }]
     const given = { type: "object", properties: { a: text, b: text }, anyOf }
     const words = `The arguments must also match this JSON Schema: ${JSON.stringify({ anyOf })}`
