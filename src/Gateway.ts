@@ -180,7 +180,7 @@ const services = ({ settings }: GatewayOptions) => {
     VideoJobs.layer({ timeout: settings.videoTimeout }),
     CustomerUsage.layer
   )
-  const media = Layer.merge(MediaStores.layer(settings.media), ReferenceImages.layer)
+  const media = Layer.provideMerge(ReferenceImages.layer, MediaStores.layer(settings.media))
   const background = [
     publishedHealth,
     filling,

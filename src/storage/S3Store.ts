@@ -22,8 +22,11 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
 
     const find = (name: string) =>
       parseMediaName(name) === undefined
-        ? Effect.succeed(false)
-        : Effect.as(retryTransient(ask({ method: "HEAD", key: name })), true)
+        ? Effect.succeedNone
+        : retryTransient(ask({ method: "HEAD", key: name })).pipe(
+            Effect.map(({ header }) => Option.some(Number(header("content-length")))),
+            Effect.catchIf(isMissing, () => Effect.succeedNone)
+          )
 
     const store = {
       put: <E>({ body, type, visibility }: NewMedia<E>) =>
@@ -41,10 +44,10 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
         ),
       ...links(options.publicUrl),
       has: Effect.fn("MediaStore.has")(
-        find,
-        Effect.catchIf(isMissing, () => Effect.succeed(false)),
+        (name: string) => Effect.map(find(name), Option.isSome),
         Effect.mapError(toStoreFailure)
       ),
+      sizeOf: Effect.fn("MediaStore.sizeOf")(find, Effect.mapError(toStoreFailure)),
       read: Effect.fn("MediaStore.read")(
         function* (name: string) {
           if (parseMediaName(name) === undefined) return Option.none()
@@ -56,7 +59,7 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
       ),
       remove: Effect.fn("MediaStore.remove")(
         function* (name: string) {
-          if (!(yield* find(name))) return false
+          if (Option.isNone(yield* find(name))) return false
           yield* retryTransient(ask({ method: "DELETE", key: name }))
           return true
         },

@@ -5,7 +5,6 @@ import {
   openSync,
   readFileSync,
   renameSync,
-  rmSync,
   statSync,
   writeSync
 } from "node:fs"
