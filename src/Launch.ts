@@ -2,7 +2,7 @@ import { FileSystem, HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Data, Effect, Layer, Option, Queue, Redacted, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
-import { firstStart } from "./FirstStart.ts"
+import { findExamples, firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
 import { rereadEnvironment, type Settings, type SettingsInvalid, warnings } from "./Settings.ts"
 import * as StackTraces from "./StackTraces.ts"
@@ -23,9 +23,10 @@ export const announce = (settings: Settings, onListening: (url: string) => Effec
     const port = address._tag === "TcpAddress" ? address.port : settings.port
     const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`
     const first = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
+    const examples = yield* findExamples
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
     yield* onListening(url)
-    yield* Console.log(banner({ settings, url, catalog, first }))
+    yield* Console.log(banner({ settings, url, catalog, first, examples }))
   })
 
 /** The gateway makes the spans that it exports; names given to `Effect.fn` still name the frames of stack traces. */
