@@ -21,6 +21,9 @@ export interface StripeEvent {
 }
 
 interface Order {
+  /** The address of its page without its id. */
+  readonly pages?: string
+  readonly returnUrl?: string | undefined
   readonly payment?: string
   readonly cents: number
   readonly currency?: string
@@ -30,7 +33,8 @@ const decodeSession = Schema.decodeUnknownSync(Session)
 const decodeRefund = Schema.decodeUnknownSync(Refund)
 const decodeDispute = Schema.decodeUnknownSync(Dispute)
 
-let accounts = 0
+/** Ids of an account made later are others, in another process with the same number too. */
+let accounts = Date.now()
 
 /** Each step of a life changes an object and tells of it by an event. */
 export class StripeAccount {
@@ -67,7 +71,18 @@ export class StripeAccount {
     return after
   }
 
-  createSession({ cents, currency = "usd", payment }: Order): StripeObject {
+  /** In Unix seconds; what happens now is no earlier. */
+  moveTo(now: number): void {
+    this.#now = Math.max(this.#now, now)
+  }
+
+  createSession({
+    cents,
+    currency = "usd",
+    pages = "https://checkout.stripe.test",
+    payment,
+    returnUrl
+  }: Order): StripeObject {
     const id = this.#id("cs_test")
     const session = {
       id,
@@ -75,7 +90,8 @@ export class StripeAccount {
       created: this.#now++,
       livemode: false,
       mode: "payment",
-      url: `https://checkout.stripe.test/${id}`,
+      url: `${pages}/${id}`,
+      success_url: returnUrl ?? null,
       status: "open",
       payment_status: "unpaid",
       amount_total: cents,
