@@ -35,7 +35,7 @@ const readEntry = (cells: Cells, places: Places, line: number): Either.Either<Bo
     return place === undefined ? undefined : (cells[place] ?? "").trim()
   }
   const at = parseTime(cell("time") ?? "")
-  if (!Number.isFinite(at)) return Either.left("time is no date or time")
+  if (at === undefined) return Either.left("time is no date or time")
   const model = cell("model") ?? ""
   if (model === "") return Either.left("model is empty")
   const usd = toNano((cell("usd") ?? "").replace(/^\$/, ""))
@@ -107,7 +107,8 @@ export const csvBooks = Effect.fn("Books.readCsv")(function* (file: string, colu
     unit: columns.has("request_id") ? "request" : isByDay ? "day" : "hour",
     states: columns.has("prompt_tokens") || columns.has("completion_tokens") ? ["usd", "tokens"] : ["usd"],
     finalAfter: 0,
-    read: spool.read
+    read: spool.read,
+    spanOutside: spool.spanOutside
   }
   return [book]
 })
