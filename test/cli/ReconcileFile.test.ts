@@ -78,6 +78,20 @@ withLayer(suite)("gateway reconcile --file", (it) => {
     assert.notInclude(stdout, "Nothing differs.")
   })
 
+  it.scoped("reads a file as Windows saves it, and refuses one that it cannot read", function* () {
+    yield* logAt("claude", from)
+    const { directory } = yield* Cli
+    const text = `time,model,usd\r\n${dateOf(from)},claude-9,2\r\n`
+    const file = ["--file", "windows.csv", "--columns", columns]
+    for (const bytes of [Buffer.from(`\ufeff${text}`), Buffer.from(`\ufeff${text}`, "utf16le")]) {
+      writeFileSync(path.join(directory, "windows.csv"), bytes)
+      assert.deepStrictEqual(rowsOf((yield* jsonOf("claude", file)).data), [["claude-9", "matched"]])
+    }
+    writeFileSync(path.join(directory, "windows.csv"), Buffer.from(text, "utf16le"))
+    const { code, stderr } = yield* reconcile("claude", file)
+    assert.deepStrictEqual([code, stderr], [2, "gateway: windows.csv:1: it has NUL characters: save it as UTF-8\n"])
+  })
+
   it.scoped("refuses a day that the calendar lacks", function* () {
     const { code, stderr } = yield* reconcile("acme", yield* args(["2026-02-31,nine,1"]))
     assert.deepStrictEqual([code, stderr], [2, "gateway: acme.csv:2: time is no date or time\n"])
