@@ -107,6 +107,12 @@ const readStripe = Effect.fnUntraced(function* ({ apiBase, secretKey, webhookSec
   return { secretKey, webhookSecret, apiBase, isLive: /^[sr]k_live_/.test(Redacted.value(secretKey)) }
 })
 
+const defaultPublicUrl = (port: number) => `http://127.0.0.1:${port}`
+
+/** Whether clients use another address than that of this machine's own port. */
+export const hasPublicUrl = ({ port, publicUrl }: Pick<Settings, "port" | "publicUrl">): boolean =>
+  publicUrl !== defaultPublicUrl(port)
+
 const read = Effect.gen(function* () {
   const {
     awsAccessKeyId,
@@ -129,7 +135,7 @@ const read = Effect.gen(function* () {
     workers,
     ...given
   } = yield* Config.all(variables)
-  const publicUrl = given.publicUrl ?? `http://127.0.0.1:${given.port}`
+  const publicUrl = given.publicUrl ?? defaultPublicUrl(given.port)
   const dataDir = path.resolve(given.dataDir)
   const disk = {
     store: "disk" as const,
