@@ -5,10 +5,11 @@ import { Embedded } from "../database/Embedded.ts"
 import { Migrations } from "../database/Migrations.ts"
 import { pluralize } from "../domain/Plural.ts"
 import * as Gateway from "../Gateway.ts"
-import { readEnvironment, readSettings, sandboxMode } from "../Settings.ts"
+import { hasPublicUrl, readEnvironment, readSettings, type Settings, sandboxMode } from "../Settings.ts"
 import { CurrentActor } from "../services/admin/Actor.ts"
 import { administration } from "../services/admin/Administration.ts"
 import { readCatalogFile } from "../services/catalog/Catalog.ts"
+import { findRunning } from "../services/instance/RunningGateway.ts"
 import { ProcessHolds } from "../services/ledger/ProcessHolds.ts"
 import { adaptersOf, Providers } from "../services/routing/Providers.ts"
 import { ownFile } from "../services/runtime/OwnFiles.ts"
@@ -19,6 +20,24 @@ import * as MediaStores from "../storage/MediaStores.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 export const settings = Effect.flatMap(Effect.suspend(readEnvironment), readSettings)
+
+/** Links and addresses are those of the gateway that runs, whose port may be another than the settings say. */
+export const settingsOfRunning = Effect.gen(function* () {
+  const own = yield* settings
+  const running = yield* findRunning(own.dataDir)
+  return Option.match(running, {
+    onNone: () => ({ settings: own, running: undefined }),
+    onSome: (running) => ({ settings: atAddress(own, running.publicUrl), running })
+  })
+})
+
+/** A `PUBLIC_URL` or `MEDIA_PUBLIC_URL` that is set stays. */
+const atAddress = (own: Settings, publicUrl: string): Settings => {
+  if (hasPublicUrl(own)) return own
+  const { media } = own
+  const isOwnMedia = media.store === "disk" && media.publicUrl === `${own.publicUrl}/media`
+  return { ...own, publicUrl, media: isOwnMedia ? { ...media, publicUrl: `${publicUrl}/media` } : media }
+}
 
 export const ownCatalog = Effect.map(settings, ({ catalogFile }) => catalogFile ?? ownFile("catalog.yaml"))
 
