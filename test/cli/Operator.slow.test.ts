@@ -39,6 +39,11 @@ withLayer(suiteWithGateway)("gateway", (it) => {
     yield* send({ path: "/chat/completions", id: "plain", key, body: chat("[sandbox status=503]") })
     const [newest, ...older] = yield* list("requests", "show", "plain")
     assert.strictEqual(newest?.["status"], 503)
+    const reason = "All providers failed (last: sandbox-b 503)."
+    assert.deepStrictEqual(newest?.["error"], { param: null, message: reason, hint: null })
+    assert.match(yield* text("requests", "show", "plain"), /^error +All providers failed \(last: sandbox-b 503\)\.$/m)
+    const [listed] = yield* list("requests", "--org", name, "--json")
+    assert.deepStrictEqual(listed?.["error"], newest?.["error"])
     assert.deepStrictEqual(
       older.map((row) => row["id"]),
       [plain.id]

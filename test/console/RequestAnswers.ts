@@ -11,6 +11,7 @@ export const request = (index: number, given: Partial<RequestRecord> = {}): Requ
   at: at + index,
   status: 200,
   code: null,
+  error: null,
   org: "org_1",
   org_name: "acme",
   key_id: "key_1",

@@ -30,8 +30,15 @@ const describe = (org: string, document: ExplainedRequest): Output.Output => {
   const { attempts: _attempts, charge_usd: _charge, cost_usd: _cost, ...rest } = document
   const { entries, hold: _hold, price, timeline, video, ...request } = rest
   const { parts, ...sums } = price
+  const { error } = request
   const sections = [
-    Output.sheet({ ...request, org, ...(video && { video: `${video.id} ${video.status} (${video.step})` }) }),
+    Output.sheet({
+      ...request,
+      error: error?.message ?? null,
+      ...(error && { param: error.param, hint: error.hint }),
+      org,
+      ...(video && { video: `${video.id} ${video.status} (${video.step})` })
+    }),
     Output.table(timeline, ["event", "at_ms", "took_ms", "detail"], ""),
     ...(parts.length === 0 ? [] : [Output.table(parts, partColumns, "")]),
     Output.sheet(sums),
