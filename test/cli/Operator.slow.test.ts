@@ -42,7 +42,7 @@ withLayer(suiteWithGateway)("gateway", (it) => {
     const reason = "All providers failed (last: sandbox-b 503)."
     assert.deepStrictEqual(newest?.["error"], { param: null, message: reason, hint: null })
     assert.match(yield* text("requests", "show", "plain"), /^error +All providers failed \(last: sandbox-b 503\)\.$/m)
-    const [listed] = yield* list("requests", "--org", name, "--json")
+    const [listed] = yield* list("requests", "--org", name)
     assert.deepStrictEqual(listed?.["error"], newest?.["error"])
     assert.deepStrictEqual(
       older.map((row) => row["id"]),
