@@ -55,6 +55,22 @@ withLayer(suiteWithGateway)("gateway", (it) => {
     assert.include(yield* failure(["requests", "show", "nothing"]), "nothing")
   })
 
+  it.scoped("videos show and requests show say which attempt failed and why", function* () {
+    const { send } = yield* OperatedGateway
+    const { key } = yield* customer("10")
+    const unmade = { model: "veo-3.1-fast-generate-001", prompt: "[sandbox fail]", seconds: 4 }
+    const { id: failing } = JSON.parse((yield* send({ path: "/videos", id: "unmade", key, body: unmade })).body)
+    yield* eventually(json("videos", "show", failing), ({ status }) => status === "failed")
+    assert.match(
+      yield* text("videos", "show", failing),
+      /^error +upstream_error: The upstream provider returned an error\.$[^]*^failed +attempt 2 of 2$[^]*^ *2 +\S+@sandbox-b +retry +500 +\d+ +sandbox fault: fail$/m
+    )
+    assert.match(
+      yield* text("requests", "show", "unmade"),
+      /^video +vid_\w+ failed \(over\): upstream_error: The upstream/m
+    )
+  })
+
   it.scoped("credits refund gives a request's charge back once, whole or in parts", function* () {
     const sql = yield* SqlClient.SqlClient
     const { send } = yield* OperatedGateway

@@ -63,6 +63,8 @@ export const LeasedJob = Schema.extend(
     spare: Schema.Boolean,
     doubts: Schema.Number,
     polls: Schema.Number,
+    /** What the last poll or download failed with. */
+    lastError: Schema.NullOr(Schema.String),
     isAccepted: Schema.Boolean,
     lease: Schema.String,
     /** Milliseconds to the deadline, negative afterwards. */

@@ -9,6 +9,7 @@ import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { link } from "../../Route.ts"
 import { useMembership, useRole } from "../../Session.ts"
+import { VideoFailure } from "../videos/VideoFailure.tsx"
 import { statusOf } from "./Outcome.ts"
 import { PriceTable } from "./PriceTable.tsx"
 import { RefundDialog } from "./RefundDialog.tsx"
@@ -95,6 +96,7 @@ export const Request = ({ id }: { readonly id: string }) => {
           <>
             <Others request={request} />
             <Reason request={request} />
+            {request.video && <VideoFailure video={request.video} />}
             <div class="request">
               <Internal>
                 {() => (

@@ -4,6 +4,7 @@ import { described } from "../../../domain/Constraints.ts"
 import { ExplainedRequest } from "../../../services/admin/requests/Explanation.ts"
 import { PriceRecord } from "../../../services/admin/requests/Price.ts"
 import { errorColumns, NamedLogRecord } from "../../../services/admin/requests/Record.ts"
+import { VideoRecord } from "../../../services/admin/VideoRecord.ts"
 import { countFields } from "../../../services/requests/RequestColumns.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { FailureCount } from "../../../services/telemetry/RequestFailures.ts"
@@ -155,6 +156,7 @@ const show = HttpApiEndpoint.get("show", "/requests/:id")
       Schema.Struct({
         ...MemberRequest.fields,
         price: PriceRecord.pick("parts", "price_usd", "hold_usd", "charge_usd", "refunded_usd", "paid_usd"),
+        video: Schema.NullOr(VideoRecord.pick("id", "status", "error")),
         others: ShownRequest.fields.others
       })
     )
