@@ -65,7 +65,7 @@ export const firstStart = Effect.gen(function* () {
   })
   const make = Effect.gen(function* () {
     const { id } = yield* organizations.create({ name: demoOrganization, credits: demoCredits })
-    const { secret } = yield* keys.create({ org: id, name: demoOrganization })
+    const { secret } = yield* Effect.orDie(keys.create({ org: id, name: demoOrganization }))
     return Option.some<FirstSecrets>({ key: secret, link: yield* makeOperator })
   })
   // Another first start on the same directory may have been quicker.

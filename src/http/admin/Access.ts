@@ -2,6 +2,7 @@ import { HttpApiMiddleware } from "@effect/platform"
 import { Schema } from "effect"
 import {
   AddressBlocked,
+  ChangesLimited,
   Conflict,
   ForeignOrigin,
   GatewayBusy,
@@ -30,13 +31,17 @@ export const TooManyAttempts = onWire(429, SignInLimited).annotations({
   description: "Too many failed attempts to sign in."
 })
 
+const TooManyChanges = onWire(429, ChangesLimited).annotations({
+  description: "The organization's members made too many changes in a minute."
+})
+
 export const AccessErrors = Schema.Union(BadRequest, Unauthenticated, Forbidden, TooManyAttempts, NoSuch, TooLarge)
 const Busy = onWire(503, GatewayBusy).annotations({
   description: "Too many reports are asked for at once, or one takes too long."
 })
 export const ReadErrors = Schema.Union(BadRequest, NoSuch, Internal)
 export const ReportErrors = Schema.Union(ReadErrors, Busy)
-export const ChangeErrors = Schema.Union(BadRequest, NoSuch, Conflicting, Internal)
+export const ChangeErrors = Schema.Union(BadRequest, NoSuch, Conflicting, TooManyChanges, Internal)
 
 const options = { provides: CurrentActor, failure: AccessErrors } as const
 
