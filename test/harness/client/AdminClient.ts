@@ -43,7 +43,7 @@ export const refusals = {
     type: "rate_limit_error",
     code: "rate_limit_exceeded",
     message: "An organization's members may make 60 changes a minute."
-  },
+  } satisfies Refusal,
   needs: (role: Role): Refusal => ({
     status: 403,
     type: "permission_error",
