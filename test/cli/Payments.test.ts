@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
@@ -12,7 +12,7 @@ withLayer(suite)("gateway payments", (it) => {
   it.scoped("sync enters what no event told, list and show tell of it", function* () {
     const stripe = yield* FakeStripe.make
     const { org } = yield* customer("1")
-    const { begin } = yield* Effect.provide(Payments, Payments.layer)
+    const { begin } = yield* Effect.provide(Payments, Layer.provide(Payments.layer, LedgerAdmin.layer))
     const { id } = yield* begin({ org: OrgId.make(org), amount: NanoUsd(20_000_000_000n) })
     const session = stripe.account.createSession({ payment: id, cents: 2000 })
     stripe.account.complete(session.id)
@@ -21,7 +21,7 @@ withLayer(suite)("gateway payments", (it) => {
     const { run } = yield* Cli
     const { code, stdout } = yield* run(["payments", "sync", "--json"], FakeStripe.environmentFor(stripe))
     assert.strictEqual(code, 0)
-    assert.deepStrictEqual(JSON.parse(stdout), { sessions: 1, reversals: 1, reconciled: 2, failed: 0 })
+    assert.deepStrictEqual(JSON.parse(stdout), { sessions: 1, reversals: 1, reconciled: 2, failed: 0, unreadable: 0 })
     const [listed] = yield* list("payments", "list", "--org", org)
     assert.deepInclude(listed, { id, status: "paid", amount_usd: 20, reversed_usd: 5 })
     const shown = yield* json("payments", "show", id)

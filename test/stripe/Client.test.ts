@@ -16,10 +16,10 @@ describe("Stripe's API", () => {
   it.scopedLive("is asked for all pages of a list", function* () {
     const { account, calls, provider } = yield* connect()
     for (let count = 0; count < 230; count++) account.createSession({ cents: 500 + count })
-    const all = yield* provider.sessionsSince(new Date(0))
+    const { items: all } = yield* provider.sessionsSince(new Date(0))
     assert.strictEqual(new Set(all.map(({ id }) => id)).size, 230)
     assert.lengthOf(calls, 3)
-    assert.isEmpty(yield* provider.sessionsSince(new Date()))
+    assert.isEmpty((yield* provider.sessionsSince(new Date())).items)
   })
 
   it.scopedLive("tells of a bank's debit that failed, wherever its session is asked for", function* () {
@@ -30,7 +30,7 @@ describe("Stripe's API", () => {
       const all = [
         yield* provider.session(id),
         yield* provider.sessionOf(intent),
-        ...(yield* provider.sessionsSince(new Date(0)))
+        ...(yield* provider.sessionsSince(new Date(0))).items
       ]
       return all.map((session) => [session?.hasFailed, session?.paymentIntent === intent])
     })
@@ -51,7 +51,7 @@ describe("Stripe's API", () => {
       const session = yield* provider.session(id)
       assert.deepStrictEqual([session?.isPaid, session?.paymentIntent], [true, account.intentOf(id)])
       troubles.push(403)
-      assert.lengthOf(yield* provider.sessionsSince(new Date(0)), 1)
+      assert.lengthOf((yield* provider.sessionsSince(new Date(0))).items, 1)
       assert.deepStrictEqual(
         calls.map(({ path }) => path.includes("expand")),
         [true, false, true, false]

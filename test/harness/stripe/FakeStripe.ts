@@ -69,6 +69,8 @@ export const make = Effect.gen(function* () {
     }
     if (pathname === "/v1/refunds") return [200, pageOf([...account.refunds.values()], searchParams)]
     if (pathname === "/v1/disputes") return [200, pageOf([...account.disputes.values()], searchParams)]
+    const refund = account.refunds.get(pathname.split("/").at(-1) ?? "")
+    if (refund !== undefined) return [200, isAskedFor("balance_transaction") ? account.expandedRefund(refund) : refund]
     const found = account.sessions.get(pathname.split("/").at(-1) ?? "")
     if (found === undefined) return [404, { error: { type: "invalid_request_error" } }]
     return [200, isAskedFor("payment_intent") ? account.expanded(found) : found]
