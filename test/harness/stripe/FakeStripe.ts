@@ -35,8 +35,8 @@ const pageOf = (objects: ReadonlyArray<StripeObject>, query: URLSearchParams) =>
   return { object: "list", data: newest.slice(from, from + limit), has_more: newest.length > from + limit }
 }
 
-/** Answers of the API to come, each instead of what it would have been: a status, or a broken connection. */
-export type Trouble = number | "break" | "break after"
+/** Answers of the API to come, each instead of what it would have been: a status, or a broken connection; `none` is as usual. */
+export type Trouble = number | "break" | "break after" | "none"
 
 export const make = Effect.gen(function* () {
   const account = new StripeAccount()
