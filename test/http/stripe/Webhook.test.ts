@@ -256,6 +256,16 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
         org_name: payment.org_name,
         href: `#/payments/${payment.id}`
       })
+      const reverse = (id: string, amount_usd: unknown) =>
+        admin(`/payments/${payment.id}/reversals/${id}`, { body: { amount_usd } })
+      assert.strictEqual((yield* reverse("re_none", 1)).status, 404)
+      assert.strictEqual(JSON.parse((yield* reverse(euros, -1)).text).error.param, "amount_usd")
+      const member = adminAt(url, (yield* hire("write", org)).token)
+      const path = `/payments/${payment.id}/reversals/${euros}`
+      assert.include([403, 404], (yield* member(path, { body: { amount_usd: 0 } })).status)
+      assert.strictEqual(read(yield* reverse(euros, 1.6)).reversed_usd, 3.6)
+      assert.strictEqual((yield* funds).balance, 3_400_000_000n)
+      yield* eventually(needed, ({ length }) => length === 0)
     }
   )
 })
