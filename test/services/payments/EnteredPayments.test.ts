@@ -94,6 +94,38 @@ withLayer(database)("payments that an operator enters under their reference", (i
     assert.deepStrictEqual(yield* provenBy, [])
   })
 
+  it.effect("before its event came, are not credited a second time, whatever the amount", function* () {
+    const { account, begin, deliver, payments, org, state } = yield* payer()
+    const { id, session } = yield* begin(10)
+    const completed = account.complete(session)
+    const { entry } = yield* payments.enter({ org, amount: usd(12), ref: `stripe:${account.intentOf(session)}` })
+    yield* deliver(completed)
+    assert.strictEqual((yield* state).balance, 12n * dollar)
+    const shown = yield* payments.find(OrganizationScope.all, id)
+    assert.deepInclude(shown, { status: "paid", amount_usd: usd(12), entry: entry.id })
+    account.refund(account.intentOf(session), 1000)
+    yield* Effect.forEach(account.events, deliver)
+    assert.strictEqual((yield* state).balance, 2n * dollar)
+    assert.deepStrictEqual(yield* provenBy, [])
+  })
+
+  it.effect("and whose dispute is open, suspend the organization that has the entry", function* () {
+    const { account, begin, deliver, org, state } = yield* payer()
+    const heir = yield* payer()
+    const sql = yield* SqlClient.SqlClient
+    const { session } = yield* begin(10)
+    yield* sql`UPDATE organizations SET deleted_at = now() WHERE id = ${org}`
+    yield* deliver(account.complete(session))
+    const dispute = account.dispute(account.intentOf(session), 1000)
+    yield* Effect.forEach(account.events, deliver)
+    assert.deepInclude(yield* state, { balance: 0n, isDisputed: true })
+    yield* heir.payments.enter({ org: heir.org, amount: usd(10), ref: `stripe:${account.intentOf(session)}` })
+    yield* deliver(account.withdraw(dispute))
+    assert.deepInclude(yield* heir.state, { balance: 0n, isDisputed: true })
+    yield* deliver(account.close(dispute, "lost"))
+    assert.isFalse((yield* heir.state).isDisputed)
+  })
+
   it.effect("are taken back once, though they are entered while the refund is", function* () {
     const all = yield* Effect.forEach(times(12), () => foreign())
     for (const { account, intent } of all) account.refund(intent, 400)
