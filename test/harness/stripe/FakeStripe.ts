@@ -35,8 +35,8 @@ const pageOf = (objects: ReadonlyArray<StripeObject>, query: URLSearchParams) =>
   return { object: "list", data: newest.slice(from, from + limit), has_more: newest.length > from + limit }
 }
 
-/** Answers of the API to come, each instead of what it would have been: a status, or a broken connection. */
-export type Trouble = number | "break" | "break after"
+/** Answers of the API to come, each instead of what it would have been: a status, or a broken connection; `none` is as usual. */
+export type Trouble = number | "break" | "break after" | "none"
 
 export interface Page {
   readonly status: number
@@ -87,6 +87,8 @@ export const makeWith = Effect.fnUntraced(function* (options: Options = {}) {
     }
     if (pathname === "/v1/refunds") return [200, pageOf([...account.refunds.values()], searchParams)]
     if (pathname === "/v1/disputes") return [200, pageOf([...account.disputes.values()], searchParams)]
+    const refund = account.refunds.get(pathname.split("/").at(-1) ?? "")
+    if (refund !== undefined) return [200, isAskedFor("balance_transaction") ? account.expandedRefund(refund) : refund]
     const found = account.sessions.get(pathname.split("/").at(-1) ?? "")
     if (found === undefined) return [404, { error: { type: "invalid_request_error" } }]
     return [200, isAskedFor("payment_intent") ? account.expanded(found) : found]
