@@ -4,6 +4,7 @@ import * as Pg from "pg"
 import * as Metrics from "../services/metrics/Metrics.ts"
 import { watch } from "./DatabaseWatch.ts"
 import { GuardedPool } from "./GuardedPool.ts"
+import * as Session from "./Session.ts"
 
 export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" | "user" | "database" | "ssl">
 
@@ -27,6 +28,12 @@ export const reason = (error: unknown): string => {
   const first = firstOf(error)
   return first instanceof Error && first.message !== "" ? first.message : String(first)
 }
+
+export const query = (client: Pg.Client, text: string, values?: Array<unknown>) =>
+  Effect.tryPromise({
+    try: () => client.query(text, values),
+    catch: (cause) => new SqlError({ cause, message: reason(cause) })
+  })
 
 /** A server that never answers must not prevent our end. */
 const closeOrAbandon = (end: () => Promise<void>, abandon: () => void) =>
@@ -74,13 +81,17 @@ export const pool = (server: Server, limits: Limits) =>
 /** Outside the pool, without a query timeout. */
 export const single = (server: Server) =>
   Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () => new Pg.Client({ ...server, ...common }).on("error", () => {}).connect(),
-      catch: (cause) => new SqlError({ cause, message: reason(cause) })
-    }),
+    Effect.sync(() => new Pg.Client({ ...server, ...common }).on("error", () => {})),
     (client) =>
       closeOrAbandon(
         () => client.end(),
         () => client.connection.stream.destroy()
       )
+  ).pipe(
+    Effect.flatMap((client) =>
+      Effect.tryPromise({
+        try: () => Session.open(client),
+        catch: (cause) => new SqlError({ cause, message: reason(cause) })
+      })
+    )
   )

@@ -3,6 +3,7 @@ import { Cause, Clock, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Database } from "../../database/Database.ts"
 import { Embedded } from "../../database/Embedded.ts"
 import { Migrations } from "../../database/Migrations.ts"
+import { findObstacle } from "../../database/Requirements.ts"
 import { oldestTested } from "../../database/Versions.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import { explain } from "../../ExitCode.ts"
@@ -113,6 +114,8 @@ const orProblem =
     Effect.catchAllCause(self, (cause) => Effect.succeed(problemOf(check, cause)))
 
 const checkAll = Effect.fnUntraced(function* (settings: Settings) {
+  const obstacle = yield* Effect.flatMap(Database, ({ connect }) => findObstacle(connect))
+  if (obstacle !== undefined) return [problem("database", obstacle)]
   const { findings, server } = yield* checkServer
   const migrations = yield* orProblem("migrations")(checkMigrations(settings))
   if (migrations.state !== "ok") return [...findings, migrations]
