@@ -4,6 +4,7 @@ import * as Pg from "pg"
 import * as Metrics from "../services/metrics/Metrics.ts"
 import { watch } from "./DatabaseWatch.ts"
 import { GuardedPool } from "./GuardedPool.ts"
+import * as Session from "./Session.ts"
 
 export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" | "user" | "database" | "ssl">
 
@@ -74,13 +75,17 @@ export const pool = (server: Server, limits: Limits) =>
 /** Outside the pool, without a query timeout. */
 export const single = (server: Server) =>
   Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () => new Pg.Client({ ...server, ...common }).on("error", () => {}).connect(),
-      catch: (cause) => new SqlError({ cause, message: reason(cause) })
-    }),
+    Effect.sync(() => new Pg.Client({ ...server, ...common }).on("error", () => {})),
     (client) =>
       closeOrAbandon(
         () => client.end(),
         () => client.connection.stream.destroy()
       )
+  ).pipe(
+    Effect.flatMap((client) =>
+      Effect.tryPromise({
+        try: () => Session.open(client),
+        catch: (cause) => new SqlError({ cause, message: reason(cause) })
+      })
+    )
   )

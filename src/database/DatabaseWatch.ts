@@ -3,6 +3,7 @@ import * as Pg from "pg"
 import * as Metrics from "../services/metrics/Metrics.ts"
 import { sleepUnlessStalled } from "../services/runtime/EventLoop.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
+import * as Session from "./Session.ts"
 
 const every = Duration.millis(250)
 /** Per probe; the server is lost after a second one, on a new connection. */
@@ -31,8 +32,7 @@ export const watch = Effect.fnUntraced(function* (
   const connectOnce = async () => {
     if (client !== undefined) return client
     client = new Pg.Client(config).on("error", () => {})
-    await client.connect()
-    return client
+    return Session.open(client)
   }
   const ask = Effect.tryPromise({
     try: async () => {

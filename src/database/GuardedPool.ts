@@ -2,6 +2,7 @@ import * as Pg from "pg"
 import { failConnecting } from "../node/PgConnect.ts"
 import { DatabaseLost } from "../services/sql/Outage.ts"
 import { PooledClient } from "./PooledClient.ts"
+import * as Session from "./Session.ts"
 
 /** Milliseconds that locks outlive a suspended or disconnected process. */
 const longestIdleInTransaction = 2_000
@@ -31,13 +32,13 @@ export class GuardedPool extends Pg.Pool {
         }
       },
       onConnect: (client) =>
-        client.query(
-          `SET statement_timeout = ${Math.ceil(limitMillis * 0.9)};
-           SET idle_in_transaction_session_timeout = ${longestIdleInTransaction};
-           SET jit = off;
-           SET enable_seqscan = ${isServing ? "off" : "on"};
-           SET plan_cache_mode = ${isServing ? "force_generic_plan" : "auto"}`
-        )
+        Session.configure(client, {
+          statement_timeout: String(Math.ceil(limitMillis * 0.9)),
+          idle_in_transaction_session_timeout: String(longestIdleInTransaction),
+          jit: "off",
+          enable_seqscan: isServing ? "off" : "on",
+          plan_cache_mode: isServing ? "force_generic_plan" : "auto"
+        })
     })
     const lost = () => this.#lost
     const retire = () => this.retire()
