@@ -145,6 +145,8 @@ const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => Rout
 
 const access = Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenLimiter.layer)
 
+const rereadMedia = Effect.map(rereadSettings, ({ media }) => media)
+
 const services = ({ settings }: GatewayOptions) => {
   const routing = ProviderRouter.layer({
     requestTimeoutSeconds: Duration.toSeconds(settings.requestTimeout),
@@ -157,7 +159,7 @@ const services = ({ settings }: GatewayOptions) => {
     VideoJobs.layer({ timeout: settings.videoTimeout }),
     CustomerUsage.layer
   )
-  const media = Layer.merge(MediaStores.layer(settings.media), ReferenceImages.layer)
+  const media = Layer.merge(MediaStores.layer(settings.media, rereadMedia), ReferenceImages.layer)
   const background = [
     publishedHealth,
     filling,

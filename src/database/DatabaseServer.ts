@@ -68,7 +68,7 @@ const explain = (error: unknown): string => {
   if (!(error instanceof Error)) return "it cannot be read"
   return "code" in error
     ? `a file of sslcert, sslkey or sslrootcert cannot be read (${String(error.code)})`
-    : error.message.replace(/"[^"]*"/, "the one given")
+    : error.message.replace(/"[^"]*"/, "the one given").replace(/\.$/, "")
 }
 
 export const parse = (url: Redacted.Redacted): Effect.Effect<Server, DatabaseUnavailable> =>

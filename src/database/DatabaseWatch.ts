@@ -12,7 +12,8 @@ const every = Duration.millis(250)
 const maxPause = Duration.seconds(5)
 /** Per probe; the server is lost after a second one, on a new connection. */
 const answerWithin = Duration.millis(1_750)
-const connectWithin = Duration.seconds(5)
+/** Shorter than the driver's own limit, whose message names no cause. */
+const connectWithin = Duration.seconds(4)
 
 /** The server ends, starts or takes no writes: it is away for everybody. */
 const isAway = (code: string | undefined) => code?.startsWith("57P") === true || code === "25006"
@@ -148,6 +149,7 @@ export const watch = Effect.fnUntraced(function* (
   const check = turns.withPermits(1)(
     Effect.gen(function* () {
       const answer = yield* Effect.either(askTwice)
+      pool.cutSlow(Duration.toMillis(answerWithin))
       if (Either.isRight(answer)) return yield* regain()
       pause = isRefusal(answer.left) ? Duration.min(Duration.times(pause, 2), maxPause) : every
       // The pool's own connections still serve.

@@ -16,6 +16,7 @@ const longestIdleInTransaction = 2_000
 export class GuardedPool extends Pg.Pool {
   readonly #open: ReadonlySet<PooledClient>
   readonly #ready: ReadonlySet<Pg.ClientBase>
+  readonly #startedAt = new WeakMap<PooledClient, number>()
   readonly #idle = new Set<Pg.ClientBase>()
   readonly #isServing: boolean
   readonly #max: number
@@ -38,6 +39,7 @@ export class GuardedPool extends Pg.Pool {
           // The silence of a pooler that has no server for a new connection says nothing of the others.
           super(limitMillis, options, () => ready.has(this) && retire())
           if (unavailable() === undefined) open.add(this)
+          start(this)
           this.on("end", () => {
             open.delete(this)
             ready.delete(this)
@@ -59,6 +61,7 @@ export class GuardedPool extends Pg.Pool {
     })
     const unavailable = () => this.unavailable
     const retire = () => this.retire()
+    const start = (client: PooledClient) => this.#startedAt.set(client, performance.now())
     const countAnswer = () => {
       this.#answers += 1
     }
@@ -103,7 +106,9 @@ export class GuardedPool extends Pg.Pool {
   }
 
   #judge(error: Error): Error | undefined {
-    if (error instanceof DatabaseLost || this.ending || isWaitTimeout(error)) return error
+    // The pool may also have been waiting for a new connection.
+    const isExhausted = isWaitTimeout(error) && this.totalCount <= this.usable
+    if (error instanceof DatabaseLost || this.ending || isExhausted) return error
     if (this.#isServing) this.limit()
     // Another connection serves the caller. Without one, the refusal is an outage, whatever the server calls it.
     return this.#isServing && this.usable > 0 ? undefined : new Error(error.message, { cause: error })
@@ -133,6 +138,15 @@ export class GuardedPool extends Pg.Pool {
   adopt(server: Server) {
     Object.assign(this.options, server)
     this.retire()
+  }
+
+  /** Gives up new connections that take longer, as with a pooler that is full, if others can serve who waits for them. */
+  cutSlow(millis: number) {
+    if (this.usable === 0) return
+    for (const client of this.#open) {
+      const isSlow = performance.now() - (this.#startedAt.get(client) ?? 0) > millis
+      if (isSlow && !this.#ready.has(client)) client.connection.stream.destroy(new Error("it does not answer"))
+    }
   }
 
   retire() {
