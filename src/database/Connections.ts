@@ -31,6 +31,12 @@ export const reason = (error: unknown): string => {
   return first instanceof Error && first.message !== "" ? first.message : String(first)
 }
 
+export const query = (client: Pg.Client, text: string, values?: Array<unknown>) =>
+  Effect.tryPromise({
+    try: () => client.query(text, values),
+    catch: (cause) => new SqlError({ cause, message: reason(cause) })
+  })
+
 /** A server that never answers must not prevent our end. */
 const closeOrAbandon = (end: () => Promise<void>, abandon: () => void) =>
   Effect.promise(end).pipe(

@@ -1,10 +1,10 @@
 import { hostname } from "node:os"
 import { SqlClient } from "@effect/sql/SqlClient"
-import { SqlError } from "@effect/sql/SqlError"
+import type { SqlError } from "@effect/sql/SqlError"
 import { Array as Arr, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import * as Pg from "pg"
 import { isDeadlock, isLockTimeout } from "../services/sql/Outage.ts"
-import { reason } from "./Connections.ts"
+import { query } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import {
   type Applied,
@@ -16,6 +16,7 @@ import {
   ownDirectory,
   read
 } from "./MigrationFiles.ts"
+import { findObstacle } from "./Requirements.ts"
 
 /** The migrations that one run applied. */
 export interface Migrated {
@@ -30,7 +31,7 @@ const nothing: Migrated = { names: [], summary: undefined }
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
-    /** Logs the start of an upgrade. If it fails, it logs which migrations were applied before the failure. */
+    /** Fails before it changes anything on a database that a gateway cannot use. Logs the start of an upgrade. If it fails, it logs which migrations were applied before the failure. */
     readonly migrate: Effect.Effect<Migrated, MigrationRefused | SqlError>
     /** Brings an empty database to where another one was. */
     readonly migrateLike: (other: ReadonlyArray<Applied>) => Effect.Effect<void, MigrationRefused | SqlError>
@@ -55,12 +56,6 @@ const lockKey = "7025102614"
 const selectRecords = "SELECT id, name, checksum FROM schema_migrations ORDER BY id"
 
 const isMissingTable = ({ cause }: SqlError) => cause instanceof Pg.DatabaseError && cause.code === "42P01"
-
-const query = (connection: Pg.Client, text: string, values?: Array<unknown>) =>
-  Effect.tryPromise({
-    try: () => connection.query(text, values),
-    catch: (cause) => new SqlError({ cause, message: reason(cause) })
-  })
 
 export interface Timeouts {
   readonly lock: Duration.DurationInput
@@ -197,6 +192,10 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
   const outstanding = Effect.flatMap(applied, (records) => findOutstanding(known, records))
   const isUpToDate = Effect.map(outstanding, ({ length }) => length === 0)
 
+  const requireUsable = Effect.flatMap(findObstacle(database.connect), (message) =>
+    message === undefined ? Effect.void : new MigrationRefused({ message })
+  )
+
   const migrateLocked = (isWanted: (migration: Migration) => boolean) =>
     Effect.gen(function* () {
       const connection = yield* database.connect
@@ -223,9 +222,11 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
 
   return Migrations.of({
     migrate: Effect.gen(function* () {
+      yield* requireUsable
       return (yield* isUpToDate) ? nothing : yield* migrateLocked(() => true)
     }).pipe(Effect.withSpan("Migrations.migrate")),
     migrateLike: Effect.fn("Migrations.migrateLike")(function* (other: ReadonlyArray<Applied>) {
+      yield* requireUsable
       yield* findOutstanding(known, other)
       const ids = new Set(other.map(({ id }) => id))
       const own = yield* applied

@@ -6,7 +6,7 @@ import { Effect, Layer, Redacted } from "effect"
 import * as Pg from "pg"
 import { Database } from "../../src/database/Database.ts"
 import { Migrations } from "../../src/database/Migrations.ts"
-import { OwnConnection } from "../../src/services/sql/Statement.ts"
+import { OwnConnection, type Row } from "../../src/services/sql/Statement.ts"
 import { Cli } from "../cli/Cli.ts"
 import { emptyUrl, freshUrl } from "../harness/database/Postgres.ts"
 import { assert, describe, it, withLayer } from "../harness/It.ts"
@@ -83,8 +83,7 @@ const expected = {
   idle_session_timeout: "0"
 }
 
-const toRecord = (rows: ReadonlyArray<Record<string, unknown>>) =>
-  Object.fromEntries(rows.map(({ name, value }) => [String(name), value]))
+const toRecord = (rows: ReadonlyArray<Row>) => Object.fromEntries(rows.map(({ name, value }) => [String(name), value]))
 
 /** Longer than the timeouts of the role. */
 const entries = (count: number) => `
@@ -103,10 +102,10 @@ describe("settings of the role, the database and the server", () => {
   it.scopedLive("reach no connection of ours", function* () {
     const url = yield* spoilt
     yield* Effect.gen(function* () {
-      const pooled = toRecord(yield* (yield* SqlClient.SqlClient).unsafe(settings))
+      const pooled = toRecord(yield* (yield* SqlClient.SqlClient).unsafe<Row>(settings))
       assert.deepInclude(pooled, { ...expected, statement_timeout: "13500ms" })
       const own = yield* Effect.flatMap(OwnConnection, ({ connect }) => connect)
-      assert.deepInclude(toRecord(yield* own.unsafe(settings)), { ...expected, statement_timeout: "54min" })
+      assert.deepInclude(toRecord(yield* own.unsafe<Row>(settings)), { ...expected, statement_timeout: "54min" })
       const single = yield* Effect.flatMap(Database, ({ connect }) => connect)
       const { rows } = yield* Effect.promise(() => single.query(settings))
       assert.deepInclude(toRecord(rows), {

@@ -4,6 +4,7 @@ import { SqlClient } from "@effect/sql"
 import { Cause, Clock, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Database } from "../../database/Database.ts"
 import { Migrations } from "../../database/Migrations.ts"
+import { findObstacle } from "../../database/Requirements.ts"
 import { oldestTested } from "../../database/Versions.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import { explain } from "../../ExitCode.ts"
@@ -114,6 +115,8 @@ const orProblem =
     Effect.catchAllCause(self, (cause) => Effect.succeed(problemOf(check, cause)))
 
 const checkAll = Effect.fnUntraced(function* (settings: Settings) {
+  const obstacle = yield* Effect.flatMap(Database, ({ connect }) => findObstacle(connect))
+  if (obstacle !== undefined) return [problem("database", obstacle)]
   const { findings, server } = yield* checkServer
   const migrations = yield* orProblem("migrations")(checkMigrations(settings))
   if (migrations.state !== "ok") return [...findings, migrations]
