@@ -10,6 +10,7 @@ import * as StackTraces from "./StackTraces.ts"
 import { Catalog, readCatalogFile } from "./services/catalog/Catalog.ts"
 import { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ControlFollower } from "./services/control/ControlFollower.ts"
+import { Reloads } from "./services/control/Reloads.ts"
 import { recordRunning } from "./services/instance/RunningGateway.ts"
 import { ownFile } from "./services/runtime/OwnFiles.ts"
 import { giveBackStartMemory } from "./services/runtime/StartMemory.ts"
@@ -109,7 +110,11 @@ export const launch = ({ onReady, reloads, settings }: Launch) =>
     return yield* Layer.launch(
       Layer.scopedDiscard(
         Effect.all([reloadAfter(reloads), giveBackStartMemory, recordAddress(settings), onReady], { discard: true })
-      ).pipe(Layer.provide(Gateway.layer({ settings, readCatalog })), Layer.provide(Gateway.database(settings)))
+      ).pipe(
+        Layer.provide(Gateway.layer({ settings, readCatalog })),
+        Layer.provide(Gateway.database(settings)),
+        Layer.provide(Reloads.layer)
+      )
     )
   }).pipe(
     Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),

@@ -41,7 +41,7 @@ export const environmentOfWorkers = (environment: Environment): Environment => (
     .join(" ")
 })
 
-/** With credentials as `.env` has them now. */
+/** As `.env` is now. */
 export const rereadEnvironment = Effect.suspend(() => {
   const filed = new Set(process.env[fromFile]?.split(" "))
   const own = Object.entries(process.env).filter(([name]) => !filed.has(name))
@@ -194,6 +194,9 @@ export const readSettings = (environment: Environment): Effect.Effect<Settings, 
     Effect.map((settings) => ({ ...settings, misspelt: findMisspelt(Object.keys(environment), names) })),
     Effect.mapError(explain)
   )
+
+/** With credentials as `.env` has them now. */
+export const rereadSettings = Effect.flatMap(rereadEnvironment, readSettings)
 
 /** Beside an external database the sandbox serves only on request. */
 export const sandboxMode = ({ databaseUrl, sandbox }: Settings): boolean | "when-no-credential" =>

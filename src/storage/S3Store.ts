@@ -13,10 +13,14 @@ const isMissing = ({ code, status }: Client.S3Failed) => status === 404 && (code
 
 const toStoreFailure = ({ detail }: Client.S3Failed) => new MediaStoreFailed({ detail })
 
-const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
+const make = (
+  options: Client.S3Options,
+  timeouts: Client.S3Timeouts,
+  reread: Effect.Effect<Client.S3Credentials, { readonly message: string }>
+) =>
   Effect.gen(function* () {
     const ids = yield* Ids
-    const client = yield* Client.make(options, timeouts)
+    const client = yield* Client.make(options, timeouts, reread)
     const { retryTransient, ask } = client
     const upload = Upload.make(client)
 
@@ -73,5 +77,6 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
 
 export const layer = (
   options: Client.S3Options,
-  timeouts: Client.S3Timeouts = { request: "1 minute", pause: "200 millis" }
-) => Layer.scoped(MediaStore, make(options, timeouts))
+  timeouts: Client.S3Timeouts = { request: "1 minute", pause: "200 millis" },
+  reread: Effect.Effect<Client.S3Credentials, { readonly message: string }> = Effect.succeed(options)
+) => Layer.scoped(MediaStore, make(options, timeouts, reread))
