@@ -87,6 +87,15 @@ export const baseUrl: Kind<string> = {
   }
 }
 
+/** May hold a password. */
+export const proxyUrl: Kind<Redacted.Redacted> = {
+  accepts: "the http or https URL of a proxy",
+  parse: (value) => {
+    const url = parseUrl(value.includes("://") ? value : `http://${value}`)
+    return url === undefined ? undefined : Redacted.make(url.href)
+  }
+}
+
 export const databaseUrl: Kind<Redacted.Redacted> = {
   accepts: "a postgres:// or postgresql:// URL",
   parse: (value) => (/^postgres(ql)?:\/\/./.test(value) && URL.canParse(value) ? Redacted.make(value) : undefined)

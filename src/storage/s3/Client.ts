@@ -2,7 +2,8 @@
 import { webcrypto } from "node:crypto"
 import { AwsV4Signer } from "aws4fetch"
 import { Clock, Data, Duration, Effect, Redacted, Schedule } from "effect"
-import { Agent, type Dispatcher, request as send } from "undici"
+import { type Dispatcher, request as send } from "undici"
+import { makeAgent } from "../../node/OutgoingAgent.ts"
 import { largestRead } from "../../services/media/MediaStore.ts"
 
 export interface S3Options {
@@ -88,10 +89,7 @@ const isTransient = (status: number, code: string | undefined) =>
 
 export const make = (options: S3Options, timeouts: S3Timeouts) =>
   Effect.gen(function* () {
-    const agent = yield* Effect.acquireRelease(
-      Effect.sync(() => new Agent({ connect: { timeout: connectMillis } })),
-      (made) => Effect.promise(() => made.destroy())
-    )
+    const agent = yield* makeAgent({ connectTimeoutMillis: connectMillis })
     const address = addressOf(options)
     const credentials = {
       accessKeyId: Redacted.value(options.accessKeyId),
