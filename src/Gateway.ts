@@ -159,7 +159,7 @@ const services = ({ settings }: GatewayOptions) => {
     VideoJobs.layer({ timeout: settings.videoTimeout }),
     CustomerUsage.layer
   )
-  const media = Layer.merge(MediaStores.layer(settings.media, rereadMedia), ReferenceImages.layer)
+  const media = Layer.provideMerge(ReferenceImages.layer, MediaStores.layer(settings.media, rereadMedia))
   const background = [
     publishedHealth,
     filling,

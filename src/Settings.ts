@@ -1,9 +1,9 @@
 import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import path from "node:path"
-import { parseEnv } from "node:util"
-import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect, Redacted } from "effect"
+import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect, Either, Redacted } from "effect"
 import { isLoopbackHost } from "./services/access/AddressRange.ts"
+import { readEnvFile } from "./settings/EnvFile.ts"
 import { findMisspelt, type Misspelt } from "./settings/Misspelt.ts"
 import { variables } from "./settings/Variables.ts"
 
@@ -21,10 +21,12 @@ export const readEnvironment = (
   directory: string = process.cwd(),
   own: Readonly<Record<string, string | undefined>> = process.env
 ): Effect.Effect<Environment, SettingsInvalid> =>
-  Effect.map(readEnvFile(path.join(directory, ".env")), (filed) =>
-    Object.fromEntries(
-      Object.entries({ ...filed, ...own }).flatMap(([name, value]) =>
-        value === undefined || value.trim() === "" ? [] : [[name, value]]
+  Effect.flatMap(readFile(path.join(directory, ".env")), (filed) =>
+    refuseGarbled(
+      Object.fromEntries(
+        Object.entries({ ...filed, ...own }).flatMap(([name, value]) =>
+          value === undefined || value.trim() === "" ? [] : [[name, value]]
+        )
       )
     )
   )
@@ -48,14 +50,28 @@ export const rereadEnvironment = Effect.suspend(() => {
 
 const isMissing = (error: unknown) => error instanceof Error && "code" in error && error.code === "ENOENT"
 
-const readEnvFile = (file: string) =>
-  Effect.try(() => parseEnv(readFileSync(file, "utf8"))).pipe(
-    Effect.catchIf(
-      ({ error }) => isMissing(error),
-      () => Effect.succeed({})
-    ),
-    Effect.mapError(() => new SettingsInvalid({ variable: ".env", message: `${file} cannot be read.` }))
+const readFile = (file: string) =>
+  Effect.try({ try: () => readFileSync(file), catch: (error) => error }).pipe(
+    Effect.catchIf(isMissing, () => Effect.succeed(new Uint8Array(0))),
+    Effect.mapError(() => new SettingsInvalid({ variable: ".env", message: `${file} cannot be read.` })),
+    Effect.flatMap((bytes) =>
+      Either.mapLeft(readEnvFile(bytes), (reason) => {
+        return new SettingsInvalid({ variable: ".env", message: `${file} cannot be read: ${reason}.` })
+      })
+    )
   )
+
+/** A name that looks like a setting's, but has invisible characters, such as a byte order mark. */
+const refuseGarbled = (environment: Environment) => {
+  const garbled = Object.keys(environment).find((name) => {
+    const visible = name.replace(/[^!-~]/g, "")
+    return visible !== name && names.includes(visible)
+  })
+  if (garbled === undefined) return Effect.succeed(environment)
+  const variable = garbled.replace(/[^!-~]/g, "")
+  const message = `The name of the variable ${variable} has invisible characters: set it again.`
+  return new SettingsInvalid({ variable, message })
+}
 
 const required = <A>(value: A | undefined, variable: string) =>
   value === undefined
@@ -91,6 +107,12 @@ const readStripe = Effect.fnUntraced(function* ({ apiBase, secretKey, webhookSec
   return { secretKey, webhookSecret, apiBase, isLive: /^[sr]k_live_/.test(Redacted.value(secretKey)) }
 })
 
+const defaultPublicUrl = (port: number) => `http://127.0.0.1:${port}`
+
+/** Whether clients use another address than that of this machine's own port. */
+export const hasPublicUrl = ({ port, publicUrl }: Pick<Settings, "port" | "publicUrl">): boolean =>
+  publicUrl !== defaultPublicUrl(port)
+
 const read = Effect.gen(function* () {
   const {
     awsAccessKeyId,
@@ -113,7 +135,7 @@ const read = Effect.gen(function* () {
     workers,
     ...given
   } = yield* Config.all(variables)
-  const publicUrl = given.publicUrl ?? `http://127.0.0.1:${given.port}`
+  const publicUrl = given.publicUrl ?? defaultPublicUrl(given.port)
   const dataDir = path.resolve(given.dataDir)
   const disk = {
     store: "disk" as const,

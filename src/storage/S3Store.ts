@@ -26,8 +26,11 @@ const make = (
 
     const find = (name: string) =>
       parseMediaName(name) === undefined
-        ? Effect.succeed(false)
-        : Effect.as(retryTransient(ask({ method: "HEAD", key: name })), true)
+        ? Effect.succeedNone
+        : retryTransient(ask({ method: "HEAD", key: name })).pipe(
+            Effect.map(({ header }) => Option.some(Number(header("content-length")))),
+            Effect.catchIf(isMissing, () => Effect.succeedNone)
+          )
 
     const store = {
       put: <E>({ body, type, visibility }: NewMedia<E>) =>
@@ -45,10 +48,10 @@ const make = (
         ),
       ...links(options.publicUrl),
       has: Effect.fn("MediaStore.has")(
-        find,
-        Effect.catchIf(isMissing, () => Effect.succeed(false)),
+        (name: string) => Effect.map(find(name), Option.isSome),
         Effect.mapError(toStoreFailure)
       ),
+      sizeOf: Effect.fn("MediaStore.sizeOf")(find, Effect.mapError(toStoreFailure)),
       read: Effect.fn("MediaStore.read")(
         function* (name: string) {
           if (parseMediaName(name) === undefined) return Option.none()
@@ -60,7 +63,7 @@ const make = (
       ),
       remove: Effect.fn("MediaStore.remove")(
         function* (name: string) {
-          if (!(yield* find(name))) return false
+          if (Option.isNone(yield* find(name))) return false
           yield* retryTransient(ask({ method: "DELETE", key: name }))
           return true
         },
