@@ -52,15 +52,16 @@ withLayer(suite)("gateway payments", (it) => {
       const intent = account.intentOf(session)
       yield* run(["payments", "sync"], env)
       yield* json("credits", "add", org, "20", "--ref", `stripe:${intent}`)
-      const [{ id = "" } = {}] = yield* list("payments", "list", "--org", org, "--status", "paid")
+      const [paid] = yield* list("payments", "list", "--org", org, "--status", "paid")
+      const id = String(paid?.["id"])
       const refund = account.refund(intent, 1500, "succeeded", { currency: "jpy" })
       yield* run(["payments", "sync"], env)
       assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 21)
-      const reversed = yield* json("payments", "reverse", String(id), refund, "9.5")
+      const reversed = yield* json("payments", "reverse", id, refund, "9.5")
       assert.deepInclude(reversed, { id, amount_usd: 20, reversed_usd: 9.5 })
       assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 11.5)
       assert.strictEqual(
-        yield* failure(["payments", "reverse", String(id), "re_none", "1"]),
+        yield* failure(["payments", "reverse", id, "re_none", "1"]),
         `The payment ${id} has no refund or dispute re_none in another currency than USD.`
       )
       const { verify } = yield* Effect.provide(LedgerAdmin, LedgerAdmin.layer)

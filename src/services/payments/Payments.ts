@@ -135,7 +135,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
       const youngerThan = (seconds: number) => sql`created_at > now() - ${seconds} * interval '1 second'`
       const { topUp } = yield* LedgerAdmin
       const inTurn = makeBoundedKeyedSemaphore(1, maxOpen)
-      const { withPermits } = yield* Effect.makeSemaphore(maxAtOnce)
+      const atOnce = yield* Effect.makeSemaphore(maxAtOnce)
 
       const begin = Effect.fn("Payments.begin")(function* ({ amount, org }: PaymentOrder) {
         if (amount < minimum || amount > maximum || toCents(amount) === undefined) {
@@ -221,7 +221,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
         const cents = amount === null ? undefined : toCents(amount)
         if (org === null || cents === undefined) return yield* refusalOf(found)
         // Another may make its page, or pay it, before it is this one's turn.
-        return yield* inTurn(org)(withPermits(1)(pageOf({ payment: id, org, cents })))
+        return yield* inTurn(org)(atOnce.withPermits(1)(pageOf({ payment: id, org, cents })))
       })
 
       return Payments.of({
