@@ -3,6 +3,7 @@ import { type Adapters, wires } from "./AdapterFeatures.ts"
 import { CatalogFile, ProviderEntry } from "./CatalogFormat.ts"
 import { type Entries, findMistakes, type Mistake } from "./CatalogRules.ts"
 import { keyOf, parse, routeOptions, type SourceFile } from "./CatalogSource.ts"
+import { type Environment, findBadCredentials } from "./Compile.ts"
 import { FamilyEntry } from "./EntryFields.ts"
 import { CatalogInvalid, type Problem } from "./Problem.ts"
 import { ModelEntry } from "./Surfaces.ts"
@@ -89,18 +90,27 @@ const findWrongOptions = ({ models, providers, wires }: Entries): ReadonlyArray<
 
 const byLine = Order.mapInput(Order.number, ({ line }: Problem) => line)
 
-export const read = (source: SourceFile, adapters: Adapters): Either.Either<Entries, CatalogInvalid> => {
+/** Fails with every mistake of the file, and with credentials of the environment that cannot be used. */
+export const read = (
+  source: SourceFile,
+  adapters: Adapters,
+  environment: Environment = {}
+): Either.Either<Entries, CatalogInvalid> => {
   const { lineOf, problems, value } = parse(source)
   if (problems.length > 0) return Either.left(new CatalogInvalid({ problems }))
   const entries = entriesOf(value, adapters)
-  const found = [...findMalformed(value), ...findMistakes(entries), ...findWrongOptions(entries)].map(
-    ({ path, message }) => ({
-      file: source.file,
-      line: lineOf(path),
-      key: keyOf(path),
-      message
-    })
-  )
+  const mistakes = [
+    ...findMalformed(value),
+    ...findMistakes(entries),
+    ...findWrongOptions(entries),
+    ...findBadCredentials(entries, environment)
+  ]
+  const found = mistakes.map(({ path, message }) => ({
+    file: source.file,
+    line: lineOf(path),
+    key: keyOf(path),
+    message
+  }))
   return found.length > 0
     ? Either.left(new CatalogInvalid({ problems: Arr.sort(found, byLine) }))
     : Either.right(entries)

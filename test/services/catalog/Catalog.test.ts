@@ -30,6 +30,19 @@ describe("Catalog", () => {
     assert.deepInclude(talk, { contextLength: 1_000_000, imageTokens: 2500 })
   })
 
+  it.effect("refuses credentials that no provider can take, without quoting them", function* () {
+    for (const [secret, problem] of [
+      ['"sk-first"', "has quotes around it"],
+      ["'sk-first'", "has quotes around it"],
+      ["sk-\u200bfirst", "has a character that no credential has"],
+      ["sk-\nfirst", "has a character that no credential has"]
+    ] as const) {
+      const { message } = yield* Effect.flip(load({ environment: { ...keys, FIRST_KEY: secret } }))
+      assert.include(message, `providers.first.credential: FIRST_KEY ${problem}`)
+      assert.notInclude(message, "sk-")
+    }
+  })
+
   it.effect("builds routes with their provider, options and narrowing", function* () {
     const { find } = yield* load({ environment: { ...keys, FIRST_KEY: "  sk-first \n" } })
     const { routes } = chat(find("talk"))
