@@ -4,6 +4,7 @@ import {
   Aborted,
   AddressBlocked,
   BodyTooSlow,
+  ChangesLimited,
   Conflict,
   ForeignOrigin,
   GatewayBusy,
@@ -34,6 +35,10 @@ export const TooManyAttempts = onWire(429, SignInLimited).annotations({
   description: "Too many failed attempts to sign in."
 })
 
+const TooManyChanges = onWire(429, ChangesLimited).annotations({
+  description: "The organization's members made too many changes in a minute."
+})
+
 const NoRoom = onWire(503, GatewayBusy, Aborted).annotations({
   description: "Too many large bodies arrive at once, or the gateway stops."
 })
@@ -47,12 +52,13 @@ export const AccessErrors = Schema.Union(
   TooLarge,
   NoRoom
 )
+
 const Busy = onWire(503, GatewayBusy).annotations({
   description: "Too many reports are asked for at once, or one takes too long."
 })
 export const ReadErrors = Schema.Union(BadRequest, NoSuch, Internal)
 export const ReportErrors = Schema.Union(ReadErrors, Busy)
-export const ChangeErrors = Schema.Union(BadRequest, NoSuch, Conflicting, Internal)
+export const ChangeErrors = Schema.Union(BadRequest, NoSuch, Conflicting, TooManyChanges, Internal)
 
 const options = { provides: CurrentActor, failure: AccessErrors } as const
 
