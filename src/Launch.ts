@@ -3,13 +3,14 @@ import { FileSystem, HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Data, Effect, Layer, Option, Queue, Redacted, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
-import { firstStart } from "./FirstStart.ts"
+import { findExamples, firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
 import { hasPublicUrl, rereadEnvironment, type Settings, type SettingsInvalid, warnings } from "./Settings.ts"
 import * as StackTraces from "./StackTraces.ts"
 import { Catalog, readCatalogFile } from "./services/catalog/Catalog.ts"
 import { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ControlFollower } from "./services/control/ControlFollower.ts"
+import { Reloads } from "./services/control/Reloads.ts"
 import { recordRunning } from "./services/instance/RunningGateway.ts"
 import { ownFile } from "./services/runtime/OwnFiles.ts"
 import { giveBackStartMemory } from "./services/runtime/StartMemory.ts"
@@ -36,9 +37,10 @@ export const announce = (settings: Settings, onListening: (url: string) => Effec
     const catalog = (yield* Catalog).current
     const url = yield* listeningUrl(settings)
     const first = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
+    const examples = yield* findExamples
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
     yield* onListening(url)
-    yield* Console.log(banner({ settings, url, catalog, first }))
+    yield* Console.log(banner({ settings, url, catalog, first, examples }))
   })
 
 /** The gateway makes the spans that it exports; names given to `Effect.fn` still name the frames of stack traces. */
@@ -108,7 +110,11 @@ export const launch = ({ onReady, reloads, settings }: Launch) =>
     return yield* Layer.launch(
       Layer.scopedDiscard(
         Effect.all([reloadAfter(reloads), giveBackStartMemory, recordAddress(settings), onReady], { discard: true })
-      ).pipe(Layer.provide(Gateway.layer({ settings, readCatalog })), Layer.provide(Gateway.database(settings)))
+      ).pipe(
+        Layer.provide(Gateway.layer({ settings, readCatalog })),
+        Layer.provide(Gateway.database(settings)),
+        Layer.provide(Reloads.layer)
+      )
     )
   }).pipe(
     Effect.catchTag("ServeError", ({ cause }) => cannotListen(settings, cause)),

@@ -3,6 +3,7 @@ import { ParseResult, Schema } from "effect"
 import { described, Integer } from "../../domain/Constraints.ts"
 import { Surface } from "../../domain/Model.ts"
 import { instantOf } from "../../domain/Moment.ts"
+import { RequestError } from "../../domain/RequestError.ts"
 import { customerCounts, customerSums, type RequestCount } from "../../services/requests/RequestCounts.ts"
 import { NoSuchRequest, ReadErrors, UsageBusy, WrongQuery } from "../errors/Schemas.ts"
 import { Authenticated } from "../schema/Headers.ts"
@@ -90,6 +91,7 @@ const Request = Schema.Struct({
     description:
       "The error's code; `stream_error` for a stream that broke, `client_closed` where the client left first."
   }),
+  error: RequestError,
   end_user: Schema.NullOr(Schema.String).annotations({ description: "Whom the request named as its user." }),
   tag: Schema.NullOr(Schema.String).annotations({ description: "Its `x-gateway-tag`." }),
   ...describe(customerCounts, Tokens),
