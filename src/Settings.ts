@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import path from "node:path"
 import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect, Either, Redacted } from "effect"
+import type { Proxies } from "./node/OutgoingProxies.ts"
 import { isLoopbackHost } from "./services/access/AddressRange.ts"
 import { readEnvFile } from "./settings/EnvFile.ts"
 import { findMisspelt, type Misspelt } from "./settings/Misspelt.ts"
@@ -188,15 +189,30 @@ const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInva
   return new SettingsInvalid({ variable, message: `${variable} ${error.message}.` })
 }
 
+/** Proxies have names in lower case too, which win, as with curl. */
+const proxyAliases = (environment: Environment) =>
+  Object.entries(environment).flatMap(
+    ([name, value]): Array<[string, string]> =>
+      /^(?:https?|no)_proxy$/.test(name) ? [[name.toUpperCase(), value]] : []
+  )
+
 export const readSettings = (environment: Environment): Effect.Effect<Settings, SettingsInvalid> =>
   read.pipe(
-    Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(environment)))),
+    Effect.withConfigProvider(
+      ConfigProvider.fromMap(new Map([...Object.entries(environment), ...proxyAliases(environment)]))
+    ),
     Effect.map((settings) => ({ ...settings, misspelt: findMisspelt(Object.keys(environment), names) })),
     Effect.mapError(explain)
   )
 
 /** With credentials as `.env` has them now. */
 export const rereadSettings = Effect.flatMap(rereadEnvironment, readSettings)
+
+export const proxiesOf = ({ httpProxy, httpsProxy, noProxy }: Settings): Proxies => ({
+  http: httpProxy && Redacted.value(httpProxy),
+  https: httpsProxy && Redacted.value(httpsProxy),
+  except: noProxy
+})
 
 /** Beside an external database the sandbox serves only on request. */
 export const sandboxMode = ({ databaseUrl, sandbox }: Settings): boolean | "when-no-credential" =>

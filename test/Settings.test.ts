@@ -2,7 +2,14 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import path from "node:path"
 import { Duration, Effect, LogLevel, Redacted } from "effect"
-import { type Environment, readEnvironment, readSettings, type SettingsInvalid, warnings } from "../src/Settings.ts"
+import {
+  type Environment,
+  proxiesOf,
+  readEnvironment,
+  readSettings,
+  type SettingsInvalid,
+  warnings
+} from "../src/Settings.ts"
 import { describeSettings, variables } from "../src/settings/Variables.ts"
 import { assert, describe, it } from "./harness/It.ts"
 import { temporaryDirectory } from "./harness/temporary.ts"
@@ -42,6 +49,9 @@ describe("Settings", () => {
       corsOrigins: [],
       fetchAllow: [],
       resultFetchAllow: [],
+      httpProxy: undefined,
+      httpsProxy: undefined,
+      noProxy: "",
       logLevel: LogLevel.Info,
       logFormat: "pretty",
       otlpEndpoint: undefined,
@@ -319,6 +329,26 @@ describe("Settings", () => {
     const environment = Object.fromEntries(ordinary.split(/\s+/).map((name) => [name, "1"]))
     assert.deepStrictEqual(yield* warned(environment), [])
   })
+
+  it.effect(
+    "take proxies under their usual names, of which those in lower case win, with or without a scheme",
+    function* () {
+      const settings = yield* readSettings({
+        HTTP_PROXY: "http://upper.example:1",
+        http_proxy: "lower.example:3128",
+        https_proxy: "http://ann:secret@tls.example:3129",
+        NO_PROXY: "corp.example"
+      })
+      assert.deepStrictEqual(proxiesOf(settings), {
+        http: "http://lower.example:3128/",
+        https: "http://ann:secret@tls.example:3129/",
+        except: "corp.example"
+      })
+      assert.notInclude(JSON.stringify(settings), "secret")
+      const { message } = yield* refused({ HTTPS_PROXY: "socks5://secret.example" })
+      assert.strictEqual(message, "HTTPS_PROXY must be the http or https URL of a proxy.")
+    }
+  )
 
   it.effect("warn about a public HOST behind a loopback PUBLIC_URL, and about nothing else", function* () {
     for (const HOST of ["0.0.0.0", "::", "192.0.2.1", "gateway.internal"]) {

@@ -88,6 +88,15 @@ export const baseUrl: Kind<string> = {
   }
 }
 
+/** May hold a password. */
+export const proxyUrl: Kind<Redacted.Redacted> = {
+  accepts: "the http or https URL of a proxy",
+  parse: (value) => {
+    const url = parseUrl(value.includes("://") ? value : `http://${value}`)
+    return url === undefined ? undefined : Redacted.make(url.href)
+  }
+}
+
 export const databaseUrl: Kind<Redacted.Redacted> = {
   accepts: databaseUrlForm,
   parse: (value) => (normalizeDatabaseUrl(value) === undefined ? undefined : Redacted.make(value))

@@ -1,6 +1,7 @@
 // By hand: the official package would add 10 MB for three calls, and repeat requests beyond our own deadlines.
 import { Data, Duration, Effect, Either, ParseResult, Predicate, Redacted, Schedule, Schema } from "effect"
-import { Agent, type Dispatcher, request as send } from "undici"
+import { type Dispatcher, request as send } from "undici"
+import { makeAgent } from "../node/OutgoingAgent.ts"
 import { PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
 import { encodeForm, type FormValue } from "./Form.ts"
 
@@ -99,10 +100,7 @@ const describeUnreadable = (object: unknown, error: ParseResult.ParseError): str
 
 export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
   Effect.gen(function* () {
-    const agent = yield* Effect.acquireRelease(
-      Effect.sync(() => new Agent({ connect: { timeout: connectMillis } })),
-      (made) => Effect.promise(() => made.destroy())
-    )
+    const agent = yield* makeAgent({ connectTimeoutMillis: connectMillis })
 
     const tryOnce = ({ path, post, query = {} }: Call) =>
       Effect.tryPromise({

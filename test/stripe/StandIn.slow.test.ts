@@ -36,7 +36,9 @@ const printed = Effect.fnUntraced(function* (
 describe("npm run stripe-stand-in", () => {
   it.scopedLive("prints the settings that the gateway lacks, and serves its page", function* () {
     const port = yield* freePort
-    const { text } = yield* printed(["--port", String(port)], { PORT: "4321" }, (all) => all.includes("STRIPE_API_BASE"))
+    const { text } = yield* printed(["--port", String(port)], { PORT: "4321" }, (all) =>
+      all.includes("STRIPE_API_BASE")
+    )
     assert.include(text, "http://127.0.0.1:4321/stripe/webhook")
     assert.match(text, /^STRIPE_SECRET_KEY=sk_test_[0-9a-f]{32}$/m)
     assert.match(text, /^STRIPE_WEBHOOK_SECRET=whsec_[0-9a-f]{32}$/m)

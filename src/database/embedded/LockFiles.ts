@@ -46,7 +46,10 @@ const ofPs = (line: string): ReadonlyArray<Process> => {
 }
 
 const processes = Effect.fnUntraced(function* (runner: Runner) {
-  if (existsSync("/proc/self/cmdline")) return readdirSync("/proc").filter((name) => /^\d+$/.test(name)).flatMap(ofProc)
+  if (existsSync("/proc/self/cmdline"))
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap(ofProc)
   const { code, stdout } = yield* run(runner, "/", ["ps", "-axww", "-o", "pid=,command="])
   return code === 0 ? stdout.split("\n").flatMap(ofPs) : undefined
 })

@@ -1,13 +1,4 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  statSync,
-  writeSync
-} from "node:fs"
+import { closeSync, constants, existsSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
 import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"

@@ -83,7 +83,11 @@ const inlineMembers = (whole: Fields, names: ReadonlyArray<string>, pictures: Pi
 }
 
 const inlineParts = (value: unknown, pictures: Pictures): unknown => {
-  if (Array.isArray(value)) return keepSource(value, value.map((item) => inlineParts(item, pictures)))
+  if (Array.isArray(value))
+    return keepSource(
+      value,
+      value.map((item) => inlineParts(item, pictures))
+    )
   if (!Predicate.isRecord(value)) return value
   const inlined = inlinePart(value, pictures)
   return inlined === undefined ? inlineMembers(value, partMembers, pictures) : keepSource(value, inlined)

@@ -1,6 +1,6 @@
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import { largestReference, maxReferences, parseMediaName, type Picture, type Reference } from "../../domain/Media.ts"
+import { largestReference, maxReferences, type Picture, parseMediaName, type Reference } from "../../domain/Media.ts"
 import { nthImage, referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
 import { Fetcher, type FetchFailed } from "./Fetcher.ts"
 import { MediaStore } from "./MediaStore.ts"

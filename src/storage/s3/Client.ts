@@ -2,7 +2,8 @@
 import { webcrypto } from "node:crypto"
 import { AwsV4Signer } from "aws4fetch"
 import { Clock, Data, Duration, Effect, Redacted, Schedule } from "effect"
-import { Agent, type Dispatcher, request as send } from "undici"
+import { type Dispatcher, request as send } from "undici"
+import { makeAgent } from "../../node/OutgoingAgent.ts"
 import { Reloads } from "../../services/control/Reloads.ts"
 import { largestRead } from "../../services/media/MediaStore.ts"
 
@@ -106,10 +107,7 @@ export const make = (
   reread: Effect.Effect<S3Credentials, { readonly message: string }>
 ) =>
   Effect.gen(function* () {
-    const agent = yield* Effect.acquireRelease(
-      Effect.sync(() => new Agent({ connect: { timeout: connectMillis } })),
-      (made) => Effect.promise(() => made.destroy())
-    )
+    const agent = yield* makeAgent({ connectTimeoutMillis: connectMillis })
     const address = addressOf(options)
     let credentials = reveal(options)
     const signingKeys = new Map<string, ArrayBuffer>()

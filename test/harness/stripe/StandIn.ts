@@ -104,7 +104,7 @@ const retries = Schedule.union(Schedule.exponential("1 second"), Schedule.spaced
 
 export const standIn = Effect.fnUntraced(function* (options: StandInOptions) {
   const outcomes = new Map<string, string>()
-  const runFork = yield* FiberSet.makeRuntime<never>()
+  const runFork = yield* FiberSet.makeRuntime()
 
   const send = (event: StripeEvent) => {
     const record = (outcome: string) => Effect.sync(() => void outcomes.set(event.id, outcome))

@@ -85,17 +85,24 @@ const rowsOf = (
 ) =>
   [...objects.values()]
     .filter((object) => intent !== null && object["payment_intent"] === intent)
-    .map((object) =>
-      row(`&nbsp;&nbsp;${object.id}`, amountText(object), escape(object["status"]), actionsOf(object))
-    )
+    .map((object) => row(`&nbsp;&nbsp;${object.id}`, amountText(object), escape(object["status"]), actionsOf(object)))
     .join("")
 
-export const overview = ({ disputes, refunds, sessions }: Account, sent: ReadonlyArray<Sent>, gateway: string): Page => {
+export const overview = (
+  { disputes, refunds, sessions }: Account,
+  sent: ReadonlyArray<Sent>,
+  gateway: string
+): Page => {
   const payments = [...sessions.values()].toReversed().map((session) => {
     const intent = session["payment_intent"]
     const status = `${escape(session["status"])}, ${escape(session["payment_status"])}`
     return [
-      row(`<strong>${session.id}</strong><br>${escape(intent ?? "")}`, amountText(session), status, sessionActions(session)),
+      row(
+        `<strong>${session.id}</strong><br>${escape(intent ?? "")}`,
+        amountText(session),
+        status,
+        sessionActions(session)
+      ),
       rowsOf(refunds, intent, refundActions),
       rowsOf(disputes, intent, disputeActions)
     ].join("")

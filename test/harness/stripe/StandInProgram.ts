@@ -19,9 +19,15 @@ const readArguments = Effect.try({
 const program = Effect.gen(function* () {
   const given = yield* readArguments
   const environment = yield* readEnvironment()
-  const { STRIPE_API_BASE, STRIPE_SECRET_KEY = random("sk_test_"), STRIPE_WEBHOOK_SECRET = random("whsec_") } = environment
+  const {
+    STRIPE_API_BASE,
+    STRIPE_SECRET_KEY = random("sk_test_"),
+    STRIPE_WEBHOOK_SECRET = random("whsec_")
+  } = environment
   if (!STRIPE_SECRET_KEY.startsWith("sk_test_")) {
-    return yield* new Refused({ message: "STRIPE_SECRET_KEY is a key of Stripe's own: use another .env for the stand-in." })
+    return yield* new Refused({
+      message: "STRIPE_SECRET_KEY is a key of Stripe's own: use another .env for the stand-in."
+    })
   }
   const gateway = (given.gateway ?? `http://127.0.0.1:${environment["PORT"] ?? 8787}`).replace(/\/+$/, "")
   const configured = /^http:\/\/(?:127\.0\.0\.1|localhost):(\d+)/.exec(STRIPE_API_BASE ?? "")?.[1]

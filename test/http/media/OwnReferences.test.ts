@@ -21,7 +21,15 @@ const begin = Effect.gen(function* () {
 
 const seen = (url: string, type: string, image: unknown = { url }) => ({
   model: "gemini-3.6-flash",
-  messages: [{ role: "user", content: [{ type: "text", text: "What is it?" }, { type, image_url: image }] }]
+  messages: [
+    {
+      role: "user",
+      content: [
+        { type: "text", text: "What is it?" },
+        { type, image_url: image }
+      ]
+    }
+  ]
 })
 
 withLayer(suite)("a picture that the gateway made", (it) => {

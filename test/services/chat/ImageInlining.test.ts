@@ -173,7 +173,10 @@ describe("a picture's URL", () => {
         ["a", [read, one]],
         ["b", [read, read]]
       ])
-      assert.deepStrictEqual(fetcher.calls.map(({ url }) => url), [one])
+      assert.deepStrictEqual(
+        fetcher.calls.map(({ url }) => url),
+        [one]
+      )
       store.files.delete(name)
       assertRefused(
         yield* Effect.flip((yield* bench([a], showing(own, one))).complete),
@@ -206,9 +209,7 @@ describe("a picture's URL", () => {
         messages: [
           {
             role: "user",
-            content: [
-              { type: "image", source: { type: "base64", media_type: "image/png", data }, cache_control: {} }
-            ]
+            content: [{ type: "image", source: { type: "base64", media_type: "image/png", data }, cache_control: {} }]
           },
           { role: "assistant", content: [{ type: "tool_use", id: "t", name: "draw", input: argument }] },
           {
@@ -245,16 +246,19 @@ describe("a picture's URL", () => {
     }
   ] as const
 
-  it.effect.each(natives)("at the gateway's own address is replaced in a native body too", ({ body, dialect, sent }) => {
-    const store = new MediaStoreFake()
-    store.files.set(picture, png)
-    const { requests, run } = world(undefined, undefined, store)
-    const asked = { ...showing(link), native: { dialect, body, headers: {}, extraTokens: 0 } }
-    return Effect.gen(function* () {
-      yield* (yield* bench([a], asked)).complete
-      assert.deepStrictEqual(requests[0]?.native?.body, sent)
-    }).pipe(run)
-  })
+  it.effect.each(natives)(
+    "at the gateway's own address is replaced in a native body too",
+    ({ body, dialect, sent }) => {
+      const store = new MediaStoreFake()
+      store.files.set(picture, png)
+      const { requests, run } = world(undefined, undefined, store)
+      const asked = { ...showing(link), native: { dialect, body, headers: {}, extraTokens: 0 } }
+      return Effect.gen(function* () {
+        yield* (yield* bench([a], asked)).complete
+        assert.deepStrictEqual(requests[0]?.native?.body, sent)
+      }).pipe(run)
+    }
+  )
 
   it.effect("is one of at most 32 that are fetched", () => {
     const urls = Array.from({ length: 33 }, (_, index) => `https://a.test/${index}`)

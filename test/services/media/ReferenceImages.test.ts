@@ -16,9 +16,7 @@ const dot = { width: 1, height: 1 }
 const bytes = (body: Uint8Array): Reference => ({ _tag: "Bytes", bytes: body })
 
 const over = (fetcher: FetcherFake, store = new MediaStoreFake()) =>
-  Effect.provide(
-    ReferenceImages.layer.pipe(Layer.provideMerge(Layer.merge(fetcher.layer, store.layer)))
-  )
+  Effect.provide(ReferenceImages.layer.pipe(Layer.provideMerge(Layer.merge(fetcher.layer, store.layer))))
 
 const params = ["image", "messages"] as const
 type Param = (typeof params)[number]
