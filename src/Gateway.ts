@@ -5,6 +5,7 @@ import { Database } from "./database/Database.ts"
 import { Migrations } from "./database/Migrations.ts"
 import * as SafeFetcher from "./fetching/SafeFetcher.ts"
 import * as Server from "./http/server/Server.ts"
+import { StartingServer } from "./http/server/StartingServer.ts"
 import { Readiness } from "./http/system/SystemHandlers.ts"
 import { Upstream } from "./providers/client/Upstream.ts"
 import * as Registry from "./providers/Registry.ts"
@@ -139,20 +140,15 @@ const housekeeping = ({ logRetention }: Settings) =>
     })
   )
 
-const filling = Layer.scopedDiscard(
-  fillUsage.pipe(
-    Effect.catchAllCause((cause) => logFailure("The totals of before could not be added up", cause)),
-    Effect.forkScoped
-  )
-)
-
-const counting = Layer.scopedDiscard(
+const totals = [
+  fillUsage.pipe(Effect.catchAllCause((cause) => logFailure("The totals of before could not be added up", cause))),
   countUsage.pipe(
     Effect.catchAllCause((cause) => logFailure("New requests could not be added to the totals", cause)),
-    Effect.repeat(Schedule.spaced("1 second")),
-    Effect.forkScoped
+    Effect.repeat(Schedule.spaced("1 second"))
   )
-)
+] as const
+
+const counting = Layer.scopedDiscard(Effect.forEach(totals, (task) => Effect.forkScoped(task)))
 
 export const refundJournal = ({ dataDir }: Settings) =>
   DiskRefundJournal.layer({ directory: path.join(dataDir, "refunds"), former: path.join(dataDir, "voids") })
@@ -183,7 +179,6 @@ const services = ({ settings }: GatewayOptions) => {
   const media = Layer.merge(MediaStores.layer(settings.media), ReferenceImages.layer)
   const background = [
     publishedHealth,
-    filling,
     counting,
     chargeTotals,
     statementNotices,
@@ -210,7 +205,12 @@ const catalogWithProviders = (options: GatewayOptions) =>
   servable.pipe(Layer.provideMerge(catalog(options)), Layer.provideMerge(providers(options.settings)))
 
 const migrated = Layer.effectDiscard(
-  Effect.flatMap(Migrations, ({ migrate }) => Effect.tap(migrate, ({ summary }) => summary && Effect.logInfo(summary)))
+  Effect.gen(function* () {
+    const { migrate, outstanding } = yield* Migrations
+    if ((yield* outstanding).length > 0) yield* (yield* StartingServer).listen
+    const { summary } = yield* migrate
+    if (summary !== undefined) yield* Effect.logInfo(summary)
+  })
 ).pipe(Layer.provideMerge(Migrations.layer))
 
 export const database = ({ dataDir, databaseUrl }: Settings) =>
@@ -243,6 +243,7 @@ export const layer = (options: GatewayOptions) => {
     Layer.provideMerge(services(options)),
     // A gateway that cannot serve stops before it changes anything in the database.
     Layer.provideMerge(migrated),
-    Layer.provideMerge(catalogWithProviders(options))
+    Layer.provideMerge(catalogWithProviders(options)),
+    Layer.provide(StartingServer.layer(settings))
   )
 }
