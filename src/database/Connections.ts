@@ -2,16 +2,18 @@ import { SqlError } from "@effect/sql/SqlError"
 import { Duration, Effect } from "effect"
 import * as Pg from "pg"
 import * as Metrics from "../services/metrics/Metrics.ts"
+import type { DatabaseServer } from "./DatabaseServer.ts"
 import { watch } from "./DatabaseWatch.ts"
 import { GuardedPool } from "./GuardedPool.ts"
 import * as Session from "./Session.ts"
 
-export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" | "user" | "database" | "ssl">
-
 export interface Limits {
   readonly maxConnections: number
   readonly queryTimeout: Duration.DurationInput
-  /** Fails statements at once while the server is away or read-only. */
+  /**
+   * Fails statements at once while the server is away or read-only. Goes on with the connections that are open while new
+   * ones are refused.
+   */
   readonly isWatched: boolean
 }
 
@@ -49,14 +51,14 @@ const publish = ({ idleCount, totalCount, waitingCount }: GuardedPool): void => 
   Metrics.databaseWaiting.unsafeUpdate(waitingCount, [])
 }
 
-export const pool = (server: Server, limits: Limits) =>
+export const pool = (server: DatabaseServer, limits: Limits) =>
   Effect.gen(function* () {
     const limitMillis = Math.min(Duration.toMillis(limits.queryTimeout), 2 ** 31 - 1)
     const acquired = yield* Effect.acquireRelease(
       Effect.sync(
         () =>
           new GuardedPool(
-            { ...server, ...common, max: limits.maxConnections, idleTimeoutMillis: 30_000 },
+            { ...server.current, ...common, max: limits.maxConnections, idleTimeoutMillis: 30_000 },
             limitMillis,
             limits.isWatched
           )
@@ -73,15 +75,15 @@ export const pool = (server: Server, limits: Limits) =>
     })
     if (limits.isWatched) {
       yield* Metrics.collect(() => publish(acquired))
-      yield* watch({ ...server, ...common }, acquired, reason)
+      yield* watch(server, common, acquired, reason)
     }
     return acquired
   })
 
 /** Outside the pool, without a query timeout. */
-export const single = (server: Server) =>
+export const single = (server: DatabaseServer) =>
   Effect.acquireRelease(
-    Effect.sync(() => new Pg.Client({ ...server, ...common }).on("error", () => {})),
+    Effect.sync(() => new Pg.Client({ ...server.current, ...common }).on("error", () => {})),
     (client) =>
       closeOrAbandon(
         () => client.end(),

@@ -9,12 +9,15 @@ import { Database } from "./Database.ts"
 import {
   type Applied,
   describeApplied,
+  describeFailure,
   describeUpgrade,
   findOutstanding,
+  isConcurrent,
   type Migration,
   MigrationRefused,
   ownDirectory,
-  read
+  read,
+  statementsOf
 } from "./MigrationFiles.ts"
 import { findObstacle } from "./Requirements.ts"
 
@@ -122,28 +125,22 @@ const lock = Effect.fnUntraced(function* (
   }
 })
 
-const lineOf = (sql: string, { position }: Pg.DatabaseError) =>
-  position === undefined ? "" : `:${sql.slice(0, Number(position)).split("\n").length}`
-
-const explain = (name: string, sql: string) =>
+const explain = (migration: Migration, offset?: number) =>
   Effect.catchAll(({ cause, message }: SqlError) => {
-    const line = cause instanceof Pg.DatabaseError ? lineOf(sql, cause) : ""
-    return new MigrationRefused({ message: `${name}.sql${line} failed and was rolled back: ${message}` })
+    const position = cause instanceof Pg.DatabaseError ? cause.position : undefined
+    return new MigrationRefused({ message: describeFailure(migration, { message, position, offset }) })
   })
-
-/** Such statements build and drop indexes beside writes, and only outside of transactions. */
-const isConcurrent = (sql: string) => /^(CREATE|DROP) INDEX CONCURRENTLY/m.test(sql)
-const statementsOf = (sql: string) => sql.split(/;$/m).filter((statement) => statement.trim() !== "")
 
 /** Behind a statement that waits for a table's lock all others wait too, so it waits for a second at a time. */
 const lockTries = { times: 400, schedule: Schedule.spaced("500 millis"), while: isLockTimeout } as const
 /** Statements of older programs may take the same locks in another order. */
 const deadlockTries = { times: 5, schedule: Schedule.spaced("500 millis"), while: isDeadlock } as const
 
-const apply = Effect.fnUntraced(function* (connection: Pg.Client, { checksum, id, name, sql }: Migration) {
+const apply = Effect.fnUntraced(function* (connection: Pg.Client, migration: Migration) {
+  const { checksum, id, name, sql } = migration
   // Outside of a transaction, one by one: after a failure all of them are repeated.
-  for (const statement of isConcurrent(sql) ? statementsOf(sql) : []) {
-    yield* query(connection, statement).pipe(explain(name, statement))
+  for (const { offset, text } of isConcurrent(sql) ? statementsOf(sql) : []) {
+    yield* query(connection, text).pipe(explain(migration, offset))
   }
   const change = isConcurrent(sql) ? Effect.void : query(connection, sql)
   yield* query(connection, "BEGIN; SET LOCAL lock_timeout = '1s'").pipe(
@@ -151,7 +148,7 @@ const apply = Effect.fnUntraced(function* (connection: Pg.Client, { checksum, id
     Effect.tapError(() => Effect.ignore(query(connection, "ROLLBACK"))),
     Effect.retry(lockTries),
     Effect.retry(deadlockTries),
-    explain(name, sql)
+    explain(migration)
   )
   const record = [id, name, checksum]
   yield* query(connection, "INSERT INTO schema_migrations (id, name, checksum) VALUES ($1, $2, $3)", record)

@@ -7,6 +7,7 @@ import { quoteModel } from "../../domain/Model.ts"
 import { toUsdText } from "../../domain/Money.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import { explainReference, referenceProblems, unusableReference } from "../../domain/ReferenceProblem.ts"
+import { internalFailure } from "../../services/requests/RequestEntry.ts"
 
 export const ErrorType = Schema.Literal(
   "invalid_request_error",
@@ -107,7 +108,7 @@ const restarting: WireError = {
   headers: { "retry-after": String(restartSeconds) }
 }
 
-export const internalError = answer(500, "api_error", "internal_error", "Internal server error.")
+export const internalError = answer(500, "api_error", "internal_error", internalFailure.message)
 
 /** A retry may succeed once the database is back. */
 export const outage: WireError = { ...internalError, headers: { "retry-after": "5" } }
@@ -234,10 +235,10 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   InsufficientRole: ({ needed }) =>
     answer(403, "permission_error", "insufficient_role", `This needs the role ${needed}.`),
   ForeignOrigin: () => answer(403, "permission_error", "foreign_origin", "The request comes from another site."),
-  SignInLimited: ({ retryAfterSeconds }) => ({
-    ...answer(429, "rate_limit_error", "rate_limit_exceeded", "Too many failed attempts to sign in: wait."),
-    headers: { "retry-after": String(retryAfterSeconds) }
-  }),
+  SignInLimited: ({ retryAfterSeconds }) =>
+    limited("rate_limit_exceeded", "Too many failed attempts to sign in: wait.", retryAfterSeconds),
+  ChangesLimited: ({ limit, retryAfterSeconds }) =>
+    limited("rate_limit_exceeded", `An organization's members may make ${limit} changes a minute.`, retryAfterSeconds),
   NotFound: ({ message }) => answer(404, "not_found_error", "not_found", message),
   Conflict: ({ message, param }) => answer(409, "invalid_request_error", "conflict", message, param),
   Aborted: () => restarting,

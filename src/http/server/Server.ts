@@ -100,7 +100,7 @@ const handlers = (options: ServerOptions) =>
   )
 
 export const layer = (options: ServerOptions) =>
-  Layer.unwrapEffect(
+  Layer.unwrapScoped(
     Effect.gen(function* () {
       const starting = yield* StartingServer
       const node = yield* Effect.provideService(listener, ConnectionLimits, connectionLimits(options))

@@ -19,6 +19,15 @@ const Attempt = Schema.Struct({
   statedCost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("stated_nano"))
 })
 
+export const errorFields = {
+  param: TextOrNull.annotations({ description: "The request field at fault, where there is one." }),
+  message: Schema.String,
+  hint: TextOrNull.annotations({ description: "How to fix it." })
+}
+export const RequestError = Schema.NullOr(Schema.Struct(errorFields)).annotations({
+  description: "Why it was refused or failed, as its client was told."
+})
+
 /** The columns of `request_log`, and what is read of each. */
 export const requestColumns = {
   id: Schema.String,
@@ -27,6 +36,7 @@ export const requestColumns = {
   surface: Schema.String,
   status: Schema.Number,
   code: TextOrNull,
+  error: RequestError,
   org_id: OrgId,
   key_id: KeyId,
   address: TextOrNull,
