@@ -106,6 +106,11 @@ export class InsufficientRole extends Data.TaggedError("InsufficientRole")<{ rea
 /** A page of another site asked in an operator's name. */
 export class ForeignOrigin extends Data.TaggedError("ForeignOrigin")<{}> {}
 export class SignInLimited extends Data.TaggedError("SignInLimited")<{ readonly retryAfterSeconds: number }> {}
+/** The changes of an organization's members, together. */
+export class ChangesLimited extends Data.TaggedError("ChangesLimited")<{
+  readonly limit: number
+  readonly retryAfterSeconds: number
+}> {}
 export class NotFound extends Data.TaggedError("NotFound")<{ readonly message: string }> {}
 /** What there is forbids the change. */
 export class Conflict extends Data.TaggedError("Conflict")<{

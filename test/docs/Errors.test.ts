@@ -48,6 +48,7 @@ const ofOperators: ReadonlySet<string> = new Set([
   "InsufficientRole",
   "ForeignOrigin",
   "SignInLimited",
+  "ChangesLimited",
   "NotFound",
   "Conflict"
 ])

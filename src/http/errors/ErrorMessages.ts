@@ -235,10 +235,10 @@ export const toWire: (failure: Failure) => WireError = Match.typeTags<Failure, W
   InsufficientRole: ({ needed }) =>
     answer(403, "permission_error", "insufficient_role", `This needs the role ${needed}.`),
   ForeignOrigin: () => answer(403, "permission_error", "foreign_origin", "The request comes from another site."),
-  SignInLimited: ({ retryAfterSeconds }) => ({
-    ...answer(429, "rate_limit_error", "rate_limit_exceeded", "Too many failed attempts to sign in: wait."),
-    headers: { "retry-after": String(retryAfterSeconds) }
-  }),
+  SignInLimited: ({ retryAfterSeconds }) =>
+    limited("rate_limit_exceeded", "Too many failed attempts to sign in: wait.", retryAfterSeconds),
+  ChangesLimited: ({ limit, retryAfterSeconds }) =>
+    limited("rate_limit_exceeded", `An organization's members may make ${limit} changes a minute.`, retryAfterSeconds),
   NotFound: ({ message }) => answer(404, "not_found_error", "not_found", message),
   Conflict: ({ message, param }) => answer(409, "invalid_request_error", "conflict", message, param),
   Aborted: () => restarting,

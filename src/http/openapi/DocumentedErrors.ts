@@ -65,6 +65,7 @@ export const failuresOf = (
   InsufficientRole: (["write", "owner"] as const).map((needed) => new Failure.InsufficientRole({ needed })),
   ForeignOrigin: [new Failure.ForeignOrigin()],
   SignInLimited: [new Failure.SignInLimited({ retryAfterSeconds: 60 })],
+  ChangesLimited: [new Failure.ChangesLimited({ limit: 60, retryAfterSeconds: 42 })],
   NotFound: [new Failure.NotFound({ message: "There is no organization acme." })],
   Conflict: [new Failure.Conflict({ message: "An organization named acme exists already.", param: "name" })],
   Aborted: [new Failure.Aborted()],

@@ -8,7 +8,7 @@ import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { assignmentsOf, selectList } from "../resources/Columns.ts"
 import { Ids } from "../runtime/Ids.ts"
 import { listing } from "../sql/Listing.ts"
-import { inScope, recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/Statement.ts"
+import { inScope, lockName, recordsOf, toLikePattern, toStorable, whenDefined } from "../sql/Statement.ts"
 import { Key, type KeyLimits, limits } from "./Key.ts"
 
 interface KeyQuery {
@@ -38,6 +38,15 @@ export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: st
   }
 }
 
+/** That are neither revoked nor expired. */
+const maxLiveKeys = 1_000
+
+export class TooManyKeys extends Data.TaggedError("TooManyKeys")<{}> {
+  override get message() {
+    return `An organization may have ${maxLiveKeys} keys: revoke one of them first.`
+  }
+}
+
 /** Hexadecimal; 256 random bits need neither salt nor a slow hash. */
 export const secretHash = (secret: string): string => hash("sha256", secret, "hex")
 
@@ -58,7 +67,7 @@ const matchSearch = (sql: SqlClient.SqlClient, search: string) => {
 export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
   ApiKeys,
   {
-    readonly create: (key: KeyLimits & { readonly org: OrgId }) => Effect.Effect<IssuedKey>
+    readonly create: (key: KeyLimits & { readonly org: OrgId }) => Effect.Effect<IssuedKey, TooManyKeys>
     /** In order of creation, revoked ones included. */
     readonly list: (org: OrgId) => Effect.Effect<ReadonlyArray<Key>>
     /** Newest first. */
@@ -121,10 +130,14 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
           { column: "hint", value: sql`${hintOf(secret)}` },
           { column: "hash", value: sql`decode(${secretHash(secret)}, 'hex')` }
         ]
+        yield* lockName(sql, `keys ${org}`)
         const [record] = yield* records(sql`
           INSERT INTO api_keys (${sql.csv(fields.map(({ column }) => column))})
-          VALUES (${sql.csv(fields.map(({ value }) => value))}) RETURNING ${columns}`)
-        return { record: record ?? (yield* Effect.dieMessage("no key was made")), secret: Redacted.make(secret) }
+          SELECT ${sql.csv(fields.map(({ value }) => value))}
+          WHERE (
+            SELECT count(*) FROM api_keys AS other WHERE org_id = ${org} AND ${sql.literal(states.live)}
+          ) < ${maxLiveKeys} RETURNING ${columns}`)
+        return { record: record ?? (yield* new TooManyKeys()), secret: Redacted.make(secret) }
       })
 
       return ApiKeys.of({

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto"
 import { SqlClient, SqlError } from "@effect/sql"
 import { Context, Effect, Layer, Schema } from "effect"
-import { InvalidRequest } from "../../domain/Failure.ts"
+import { type ChangesLimited, InvalidRequest } from "../../domain/Failure.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
@@ -9,6 +9,7 @@ import { listing } from "../sql/Listing.ts"
 import { inTimeRange, lockName, recordsOf, rowsOf, whenDefined } from "../sql/Statement.ts"
 import { CurrentActor } from "./Actor.ts"
 import { AuditRow } from "./AuditRow.ts"
+import { makeMemberChanges } from "./MemberChanges.ts"
 
 /** `record` is what is kept of a resource, and is without secrets. */
 interface Audited<A, Record, Encoded> {
@@ -34,6 +35,9 @@ interface Change<A, Record, Encoded, E, R> extends Audited<A, Record, Encoded> {
   /** Its id is locked meanwhile. */
   readonly run: (id: string) => Effect.Effect<A, E, R>
 }
+
+/** A key that was used for another change, or a member's change too many. */
+type AuditFailure = InvalidRequest | ChangesLimited
 
 /** `value` is undefined where an earlier result was repeated. */
 export interface Changed<A, Record> {
@@ -70,10 +74,10 @@ export class Audit extends Context.Tag("gateway/Audit")<
   {
     readonly create: <A, Record, Encoded, E, R>(
       creation: Creation<A, Record, Encoded, E, R>
-    ) => Effect.Effect<Changed<A, Record>, E | InvalidRequest, R | CurrentActor>
+    ) => Effect.Effect<Changed<A, Record>, E | AuditFailure, R | CurrentActor>
     readonly change: <A, Record, Encoded, E, R>(
       change: Change<A, Record, Encoded, E, R>
-    ) => Effect.Effect<Changed<A, Record>, E | InvalidRequest, R | CurrentActor>
+    ) => Effect.Effect<Changed<A, Record>, E | AuditFailure, R | CurrentActor>
     /** Newest first. */
     readonly list: (scope: OrganizationScope, query: AuditQuery) => Effect.Effect<ReadonlyArray<AuditRow>>
   }
@@ -83,6 +87,7 @@ export class Audit extends Context.Tag("gateway/Audit")<
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const failpoint = yield* Failpoint
+      const members = yield* makeMemberChanges(sql)
 
       /** Undefined: the key was used, and its change has been committed. */
       const begin = Effect.fnUntraced(function* (action: string, fingerprint: string) {
@@ -113,12 +118,14 @@ export class Audit extends Context.Tag("gateway/Audit")<
         { action, input, orgOf, record, recordOf, targetOf }: Audited<A, Record, Encoded>,
         target: string | undefined,
         run: Effect.Effect<{ readonly was: Record | undefined; readonly value: A }, E, R>
-      ): Effect.Effect<Changed<A, Record>, E | InvalidRequest, R | CurrentActor> =>
+      ): Effect.Effect<Changed<A, Record>, E | AuditFailure, R | CurrentActor> =>
         Effect.gen(function* () {
+          const { scope } = yield* CurrentActor
           const fingerprint = fingerprintOf(action, target, input)
           const encode = (value: Record) => Effect.map(Effect.orDie(Schema.encode(record)(value)), JSON.stringify)
           const row = yield* begin(action, fingerprint)
           if (row === undefined) return { record: yield* replay(record, fingerprint), value: undefined }
+          if (scope.org !== undefined) yield* members.check(scope.org)
           const { value, was } = yield* run
           const made = recordOf(value)
           yield* Effect.orDie(sql`
@@ -130,7 +137,8 @@ export class Audit extends Context.Tag("gateway/Audit")<
           sql.withTransaction,
           Effect.zipLeft(failpoint.reach("change_committed")),
           Effect.catchAll((error) => (error instanceof SqlError.SqlError ? Effect.die(error) : Effect.fail(error))),
-          Effect.uninterruptible
+          Effect.uninterruptible,
+          (change) => Effect.flatMap(CurrentActor, ({ scope }) => members.inTurn(scope.org)(change))
         )
 
       const lock = (id: string) => lockName(sql, `audit ${id}`)

@@ -2,21 +2,25 @@ import { totalColumns } from "./RequestColumns.ts"
 
 const group = "hour, org_id, key_id, model, route, provider, surface, status, is_sold"
 const added = totalColumns.map((name) => `sum(${name})::bigint AS ${name}`).join(", ")
-const shown = `${group}, ${totalColumns.join(", ")}`.replaceAll(/\w+/g, (name) => `summed.${name}`)
+const shown = `${group}, ${totalColumns.join(", ")}`
 
-const lookUp = (name: string, condition: string) =>
-  `LEFT JOIN usage_tags AS ${name} ON ${name}.day = usage_day(summed.hour) AND ${name}.org_id = summed.org_id AND ${condition}`
+/** As `usage_tags` numbers them. */
+const maxTagsPerDay = 1_000
 
 /**
- * What stands before and after a query of `usage_parts()` in one of their sums by what their tags are added up as: once a
- * day has its last tag, each other one is `other`.
+ * What stands before and after a query of `usage_parts()` in one of their sums by what their tags are added up as. A tag that
+ * has no number of its day yet gets one of those that are left, in the order of tags; the rest is `other`.
  */
 export const taggedParts = {
   before: `
     SELECT ${shown},
-      CASE WHEN summed.tag IN ('', 'other') OR own.tag IS NOT NULL OR last.tag IS NULL THEN summed.tag ELSE 'other' END AS tag
-    FROM (SELECT ${group}, tag, ${added} FROM (`,
-  after: `) AS parts GROUP BY ${group}, tag) AS summed
-    ${lookUp("own", "own.tag = summed.tag")}
-    ${lookUp("last", "last.number = 1000")}`
+      CASE WHEN NOT is_new OR dense_rank() OVER (PARTITION BY day, org_id, is_new ORDER BY tag) <= ${maxTagsPerDay} - (
+        SELECT coalesce(max(number), 0) FROM usage_tags WHERE day = summed.day AND org_id = summed.org_id
+      ) THEN tag ELSE 'other' END AS tag
+    FROM (
+      SELECT sums.*, sums.tag NOT IN ('', 'other') AND own.tag IS NULL AS is_new
+      FROM (SELECT ${group}, usage_day(hour) AS day, tag, ${added} FROM (`,
+  after: `) AS parts GROUP BY ${group}, tag) AS sums
+      LEFT JOIN usage_tags AS own ON own.day = sums.day AND own.org_id = sums.org_id AND own.tag = sums.tag
+    ) AS summed`
 }

@@ -4,12 +4,13 @@ import { toStorable } from "../sql/Statement.ts"
 
 /** Longer than a try with its statements takes. */
 const leaseSeconds = 60
-const maxPerLane = 4
-/** Hosts that never answer are as many as a customer likes. */
-export const maxPerOrganization = 16
+/** In place of `perOrganization`, for an organization with a slow lane: hosts that never answer are as many as it likes. */
+const maxBesideSlowLanes = 4
 /** Due rows that are looked at for one claim. */
 const farthest = 1_000
 const longestFailure = 200
+/** Keys of an index are short. A host with a longer name does not exist, and fails soon. */
+const longestSlowLane = 1_000
 
 export const Leased = Schema.Struct({
   id: Schema.String,
@@ -33,17 +34,32 @@ export interface Try {
   readonly failure: string | undefined
 }
 
+/** How a try went. A slow one makes its lane slow, and any other one ends that. */
+export interface Outcome extends Try {
+  readonly isSlow: boolean
+}
+
+export interface Claim {
+  /** Either of slow lanes or of all others. */
+  readonly isSlow: boolean
+  readonly limit: number
+  readonly perLane: number
+  /** Together with what it has running. */
+  readonly perOrganization: number
+  /** Lanes of which none is claimed. */
+  readonly busyLanes: ReadonlyArray<string>
+  /** The organization of each running delivery that counts. */
+  readonly organizations: ReadonlyArray<string>
+}
+
 export interface DeliveryQueue {
-  /** A few of each lane and organization, none of those that are `busy`; drops what was written for an endpoint while it was removed. */
-  readonly claim: (
-    limit: number,
-    busy: ReadonlyArray<string>
-  ) => Effect.Effect<ReadonlyArray<Leased>, SqlError.SqlError | ParseResult.ParseError>
-  readonly deliver: (leased: Leased, done: Try) => Effect.Effect<unknown, SqlError.SqlError>
+  /** Those with the fewest running first; drops what was written for an endpoint while it was removed. */
+  readonly claim: (claim: Claim) => Effect.Effect<ReadonlyArray<Leased>, SqlError.SqlError | ParseResult.ParseError>
+  readonly deliver: (leased: Leased, outcome: Outcome) => Effect.Effect<unknown, SqlError.SqlError>
   /** Without `retryMs` it is the last try. */
-  readonly fail: (leased: Leased, done: Try, retryMs?: number) => Effect.Effect<unknown, SqlError.SqlError>
+  readonly fail: (leased: Leased, outcome: Outcome, retryMs?: number) => Effect.Effect<unknown, SqlError.SqlError>
   /** Fails everything that waits for the endpoint, and writes nothing more for it; not by a try from before it was enabled. */
-  readonly disable: (leased: Leased, done: Try) => Effect.Effect<unknown, SqlError.SqlError>
+  readonly disable: (leased: Leased, outcome: Outcome) => Effect.Effect<unknown, SqlError.SqlError>
   readonly release: (leased: Leased) => Effect.Effect<unknown, SqlError.SqlError>
 }
 
@@ -52,21 +68,33 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
   const failureOf = ({ failure = "" }: Try) => toStorable(failure.slice(0, longestFailure))
   const setTried = ({ status }: Try) =>
     sql`tries = tries + 1, tried_at = now(), lease = NULL, status = ${status ?? null}`
+  const setPace = ({ lane, orgId }: Leased, { isSlow }: Outcome) =>
+    isSlow && lane.length <= longestSlowLane
+      ? sql`INSERT INTO webhook_slow_lanes (lane, org_id) VALUES (${lane}, ${orgId})
+          ON CONFLICT (lane) DO UPDATE SET tried_at = now()`
+      : sql`DELETE FROM webhook_slow_lanes WHERE lane = ${lane}`
   return {
-    claim: (limit, busy) =>
+    claim: ({ busyLanes, isSlow, limit, organizations, perLane, perOrganization }) =>
       Effect.flatMap(
         sql`
           WITH due AS (
-            SELECT id, org_id, lane, next_at FROM webhook_deliveries
-            WHERE next_at <= now() AND lane <> ALL (${busy}::text[]) AND org_id <> ALL (${busy}::text[])
-            ORDER BY next_at LIMIT ${farthest}
+            SELECT * FROM (
+              SELECT id, org_id, lane, next_at,
+                (SELECT count(*) FROM unnest(${organizations}::text[]) AS running WHERE running = org_id) AS running,
+                CASE WHEN EXISTS (SELECT FROM webhook_slow_lanes AS slow WHERE slow.org_id = delivery.org_id)
+                  THEN ${Math.min(perOrganization, maxBesideSlowLanes)} ELSE ${perOrganization} END::integer AS places
+              FROM webhook_deliveries AS delivery
+              WHERE next_at <= now() AND lane <> ALL (${busyLanes}::text[])
+                AND EXISTS (SELECT FROM webhook_slow_lanes AS slow WHERE slow.lane = delivery.lane) = ${isSlow}
+            ) AS ready
+            WHERE running < places ORDER BY next_at LIMIT ${farthest}
           ), chosen AS (
             SELECT id FROM (
-              SELECT id, next_at, row_number() OVER (PARTITION BY lane ORDER BY next_at, id) AS place,
-                row_number() OVER (PARTITION BY org_id ORDER BY next_at, id) AS org_place
+              SELECT id, next_at, places, row_number() OVER (PARTITION BY lane ORDER BY next_at, id) AS lane_place,
+                running + row_number() OVER (PARTITION BY org_id ORDER BY next_at, id) AS place
               FROM due
             ) AS placed
-            WHERE place <= ${maxPerLane} AND org_place <= ${maxPerOrganization} ORDER BY next_at LIMIT ${limit}
+            WHERE lane_place <= ${perLane} AND place <= places ORDER BY place, next_at LIMIT ${limit}
           ), locked AS (
             SELECT id, CASE
                 WHEN endpoint_id IS NULL
@@ -85,30 +113,31 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
         decode
       ),
 
-    deliver: ({ id, lease }, done) => sql`
-      UPDATE webhook_deliveries SET state = 'delivered', ${setTried(done)}, failure = NULL, next_at = NULL
-      WHERE id = ${id} AND lease = ${lease}`,
+    deliver: (leased, outcome) => sql`
+      WITH pace AS (${setPace(leased, outcome)})
+      UPDATE webhook_deliveries SET state = 'delivered', ${setTried(outcome)}, failure = NULL, next_at = NULL
+      WHERE id = ${leased.id} AND lease = ${leased.lease}`,
 
-    fail: ({ id, lease }, done, retryMs) => sql`
+    fail: (leased, outcome, retryMs) => sql`
       WITH failed AS (
-        UPDATE webhook_deliveries SET state = ${retryMs === undefined ? "failed" : "pending"}, ${setTried(done)},
-          failure = ${failureOf(done)}, next_at = now() + ${retryMs ?? null}::double precision * interval '1 millisecond'
-        WHERE id = ${id} AND lease = ${lease} RETURNING endpoint_id
-      )
-      UPDATE webhook_endpoints SET failure = ${failureOf(done)}, failed_at = now()
+        UPDATE webhook_deliveries SET state = ${retryMs === undefined ? "failed" : "pending"}, ${setTried(outcome)},
+          failure = ${failureOf(outcome)}, next_at = now() + ${retryMs ?? null}::double precision * interval '1 millisecond'
+        WHERE id = ${leased.id} AND lease = ${leased.lease} RETURNING endpoint_id
+      ), pace AS (${setPace(leased, outcome)})
+      UPDATE webhook_endpoints SET failure = ${failureOf(outcome)}, failed_at = now()
       FROM failed WHERE webhook_endpoints.id = failed.endpoint_id`,
 
-    disable: ({ id, lease }, done) => sql`
+    disable: (leased, outcome) => sql`
       WITH gone AS (
-        UPDATE webhook_deliveries SET state = 'failed', ${setTried(done)}, failure = ${failureOf(done)}, next_at = NULL
-        WHERE id = ${id} AND lease = ${lease} RETURNING endpoint_id
+        UPDATE webhook_deliveries SET state = 'failed', ${setTried(outcome)}, failure = ${failureOf(outcome)}, next_at = NULL
+        WHERE id = ${leased.id} AND lease = ${leased.lease} RETURNING endpoint_id
       ), disabled AS (
-        UPDATE webhook_endpoints SET failure = ${failureOf(done)}, failed_at = now(),
+        UPDATE webhook_endpoints SET failure = ${failureOf(outcome)}, failed_at = now(),
           disabled_at = coalesce(disabled_at, now())
         WHERE id IN (SELECT endpoint_id FROM gone)
-      )
+      ), pace AS (${setPace(leased, outcome)})
       UPDATE webhook_deliveries SET state = 'failed', lease = NULL, failure = 'the endpoint is disabled', next_at = NULL
-      WHERE endpoint_id IN (SELECT endpoint_id FROM gone) AND next_at IS NOT NULL AND id <> ${id}`,
+      WHERE endpoint_id IN (SELECT endpoint_id FROM gone) AND next_at IS NOT NULL AND id <> ${leased.id}`,
 
     release: ({ id, lease }) => sql`
       UPDATE webhook_deliveries SET lease = NULL, next_at = now() WHERE id = ${id} AND lease = ${lease}`

@@ -7,7 +7,8 @@ import { inScope, rowsOf, toStorable } from "../sql/Statement.ts"
 import type { EndpointTest } from "./Endpoint.ts"
 import { makeSend } from "./Sending.ts"
 
-const maxAtOnce = 8
+/** Each organization has one of them: as many may test what never answers before others wait for them. */
+const maxAtOnce = 32
 /** A test that waits keeps a request of the admin API. */
 const maxWaiting = 4
 const answerBytes = 500

@@ -5,10 +5,26 @@ import { Failpoint } from "../runtime/Failpoint.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { untilSettled } from "../sql/DatabaseRetry.ts"
 import { logFailure } from "../sql/Outage.ts"
-import { type DeliveryQueue, type Leased, makeDeliveryQueue, maxPerOrganization, type Try } from "./DeliveryQueue.ts"
+import { type DeliveryQueue, type Leased, makeDeliveryQueue, type Outcome, type Try } from "./DeliveryQueue.ts"
 import { makeSend } from "./Sending.ts"
 
-const maxAtOnce = 64
+/** A third of the longest try: a destination that takes longer is slow until it answers sooner. */
+const slowAfter = Duration.seconds(5)
+
+/** Places of running deliveries, for slow lanes or for all others: those that do not answer delay no others. */
+interface Share {
+  readonly isSlow: boolean
+  readonly places: number
+  /** The last places, which only organizations get that have none running. */
+  readonly spare: number
+  readonly perLane: number
+  readonly perOrganization: number
+}
+
+const shares: ReadonlyArray<Share> = [
+  { isSlow: false, places: 96, spare: 32, perLane: 4, perOrganization: 16 },
+  { isSlow: true, places: 32, spare: 8, perLane: 1, perOrganization: 2 }
+]
 
 /** After each failed try, the last but one; together below 24 hours. */
 const rests = ["5 seconds", "1 minute", "5 minutes", "30 minutes", "2 hours", "6 hours", "15 hours"] as const
@@ -24,41 +40,42 @@ const gone = 410
 
 export type Send = (leased: Leased) => Effect.Effect<Try>
 
-/** Takes what is due, a few deliveries of each destination at a time, until the scope closes. */
+/** Takes what is due, a few deliveries of each destination and organization at a time, until the scope closes. */
 export const makeRunner = Effect.fnUntraced(function* (queue: DeliveryQueue, send: Send) {
   const failpoint = yield* Failpoint
   const { findDeliveriesEvery, settleWithin } = yield* Timings
   const untilRecorded = untilSettled(settleWithin)
   const fibers = yield* FiberSet.make<void>()
-  const running = new Map<string, Leased>()
+  const running = new Map<string, { readonly leased: Leased; readonly share: Share }>()
   const wakeups = yield* Queue.sliding<void>(1)
 
-  const record = Effect.fnUntraced(function* (leased: Leased, done: Try) {
-    if (done.failure === undefined) {
-      yield* Effect.retry(queue.deliver(leased, done), untilRecorded)
+  const record = Effect.fnUntraced(function* (leased: Leased, outcome: Outcome) {
+    if (outcome.failure === undefined) {
+      yield* Effect.retry(queue.deliver(leased, outcome), untilRecorded)
       return "delivered"
     }
-    if (done.status === gone) {
-      yield* Effect.retry(queue.disable(leased, done), untilRecorded)
+    if (outcome.status === gone) {
+      yield* Effect.retry(queue.disable(leased, outcome), untilRecorded)
       if (leased.endpointId !== null)
         yield* Effect.logWarning(`The webhook endpoint ${leased.endpointId} is disabled: 410`)
       return "gone"
     }
     const rest = yield* delayAfter(leased.tries)
-    yield* Effect.retry(queue.fail(leased, done, rest), untilRecorded)
+    yield* Effect.retry(queue.fail(leased, outcome, rest), untilRecorded)
     if (rest !== undefined) return "retried"
-    yield* Effect.logWarning(`The webhook ${leased.eventId} could not be delivered: ${done.failure}`)
+    yield* Effect.logWarning(`The webhook ${leased.eventId} could not be delivered: ${outcome.failure}`)
     return "failed"
   })
 
   const deliver = (leased: Leased) =>
     Effect.gen(function* () {
       yield* failpoint.reach("webhook_leased")
-      const done = yield* Effect.onInterrupt(Effect.interruptible(send(leased)), () =>
+      const [took, done] = yield* Effect.onInterrupt(Effect.interruptible(Effect.timed(send(leased))), () =>
         Effect.ignoreLogged(queue.release(leased))
       )
       yield* failpoint.reach("webhook_sent")
-      yield* Metrics.count(Metrics.webhooks, { outcome: yield* record(leased, done) })
+      const outcome = { ...done, isSlow: Duration.greaterThan(took, slowAfter) }
+      yield* Metrics.count(Metrics.webhooks, { outcome: yield* record(leased, outcome) })
     }).pipe(
       Effect.catchAllCause((cause) =>
         Cause.isInterruptedOnly(cause)
@@ -74,30 +91,34 @@ export const makeRunner = Effect.fnUntraced(function* (queue: DeliveryQueue, sen
       Effect.uninterruptible
     )
 
-  const busy = () => {
-    const lanes = new Set<string>()
-    const byOrganization = new Map<string, number>()
-    for (const { lane, orgId } of running.values()) {
-      lanes.add(lane)
-      byOrganization.set(orgId, (byOrganization.get(orgId) ?? 0) + 1)
-    }
-    const full = [...byOrganization].filter(([, count]) => count >= maxPerOrganization)
-    return [...lanes, ...full.map(([org]) => org)]
-  }
-
-  const claimDue = Effect.gen(function* () {
-    const capacity = maxAtOnce - running.size
-    if (capacity === 0) return yield* Queue.take(wakeups)
-    const claimed = yield* Effect.uninterruptible(
+  const claimFrom = (share: Share) =>
+    Effect.suspend(() => {
+      const all = [...running.values()]
+      const own = all.filter((one) => one.share === share)
+      const free = share.places - own.length
+      if (free === 0) return Effect.succeed([])
+      const isSpare = free <= share.spare
+      return queue.claim({
+        isSlow: share.isSlow,
+        limit: isSpare ? free : free - share.spare,
+        perLane: share.perLane,
+        perOrganization: isSpare ? 1 : share.perOrganization,
+        busyLanes: all.map(({ leased }) => leased.lane),
+        organizations: own.map(({ leased }) => leased.orgId)
+      })
+    }).pipe(
       Effect.tap(
-        queue.claim(capacity, busy()),
         Effect.forEach((leased) => {
-          running.set(leased.id, leased)
+          running.set(leased.id, { leased, share })
           return FiberSet.run(fibers, deliver(leased))
         })
-      )
+      ),
+      Effect.uninterruptible
     )
-    if (claimed.length === 0) yield* Effect.timeoutOption(Queue.take(wakeups), findDeliveriesEvery)
+
+  const claimDue = Effect.gen(function* () {
+    const claimed = yield* Effect.forEach(shares, claimFrom)
+    if (claimed.flat().length === 0) yield* Effect.timeoutOption(Queue.take(wakeups), findDeliveriesEvery)
   })
 
   yield* claimDue.pipe(

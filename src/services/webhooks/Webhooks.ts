@@ -210,7 +210,11 @@ export class Webhooks extends Context.Tag("gateway/Webhooks")<
                 LIMIT ${pruneBatch}
               )) RETURNING id`,
             (rows) => rows.length
-          ).pipe(Effect.repeat({ while: (removed) => removed === pruneBatch }), Effect.orDie)
+          ).pipe(
+            Effect.repeat({ while: (removed) => removed === pruneBatch }),
+            Effect.zipLeft(sql`DELETE FROM webhook_slow_lanes WHERE tried_at < now() - interval '1 day'`),
+            Effect.orDie
+          )
         )
       })
     })

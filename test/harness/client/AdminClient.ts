@@ -38,6 +38,12 @@ export const refusals = {
     message,
     param
   }),
+  changesLimited: {
+    status: 429,
+    type: "rate_limit_error",
+    code: "rate_limit_exceeded",
+    message: "An organization's members may make 60 changes a minute."
+  } satisfies Refusal,
   needs: (role: Role): Refusal => ({
     status: 403,
     type: "permission_error",

@@ -1,10 +1,12 @@
 import { randomUUID } from "node:crypto"
+import { SqlClient } from "@effect/sql"
 import { Effect, Struct } from "effect"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
 import { assertRefused, badRequest, callAt, soon } from "../../harness/client/HttpCalls.ts"
+import { times } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { asOperator, layer, MediaServer } from "../MediaServer.ts"
 
@@ -130,6 +132,70 @@ withLayer(layer)("keys at the admin API", (it) => {
       "No model of the catalog matches Draw."
     ])
     assert.notProperty(read(yield* change({ models: null })), "warnings")
+  })
+
+  it.effect("an organization has 1,000 live keys at most, whoever issues them", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { admin } = yield* asOperator("write")
+    const { id: organization } = yield* customer
+    const issue = (body: object = {}) => admin("/keys", { body: { organization, ...body } })
+    yield* sql`
+      INSERT INTO api_keys (id, org_id, hash, expires_at, revoked_at)
+      SELECT ${organization} || '-' || state || i, ${organization}, decode(md5(${organization} || state || i), 'hex'),
+        CASE state WHEN 'expired' THEN now() END, CASE state WHEN 'revoked' THEN now() END
+      FROM (VALUES ('live', 995), ('expired', 50), ('revoked', 50)) AS of (state, many), generate_series(1, many) AS i`
+    const issued = yield* Effect.replicateEffect(issue(), 10, { concurrency: "unbounded" })
+    const [made] = issued.filter(({ status }) => status === 201)
+    assert.lengthOf(
+      issued.filter(({ status }) => status === 201),
+      5
+    )
+    const message = "An organization may have 1000 keys: revoke one of them first."
+    for (const answer of issued) if (answer.status !== 201) assertRefused(answer, badRequest(message))
+    assertRefused(
+      yield* (yield* asOperator("write", organization)).admin("/keys", { body: { organization } }),
+      badRequest(message)
+    )
+    read(yield* admin(`/keys/${read(made ?? assert.fail(), 201).id}/revoke`, { method: "POST" }))
+    read(yield* issue({ expires_at: 4_000_000_000 }), 201)
+    assertRefused(yield* issue(), badRequest(message))
+    // Another organization has its own.
+    read(yield* admin("/keys", { body: { organization: (yield* customer).id } }), 201)
+  })
+
+  it.effect("members of an organization make 60 changes a minute, all together", function* () {
+    const sql = yield* SqlClient.SqlClient
+    const { admin } = yield* asOperator("write")
+    const { id: organization } = yield* customer
+    const [first, second] = [yield* asOperator("write", organization), yield* asOperator("write", organization)]
+    const headers = { "idempotency-key": randomUUID() }
+    const kept = read(yield* first.admin("/keys", { body: { organization }, headers }), 201)
+    const issue = (index: number) =>
+      (index % 2 === 0 ? first : second).admin("/keys", { body: { organization, name: `${index}` } })
+    const issued = yield* Effect.forEach(times(90), issue, { concurrency: "unbounded" })
+    assert.lengthOf(
+      issued.filter(({ status }) => status === 201),
+      59
+    )
+    for (const answer of issued.filter(({ status }) => status !== 201)) {
+      assertRefused(answer, refusals.changesLimited)
+      const wait = Number(answer.headers.get("retry-after"))
+      assert.isTrue(wait >= 1 && wait <= 60, `${wait}`)
+    }
+    const rows = yield* sql`SELECT id FROM api_keys WHERE org_id = ${organization}`
+    assert.lengthOf(rows, 60)
+    // Changes of every kind count, a repeated one changes nothing, and nobody else's count.
+    const revoke = () => first.admin(`/keys/${kept.id}/revoke`, { method: "POST" })
+    assertRefused(yield* revoke(), refusals.changesLimited)
+    const url = "https://hooks.example/"
+    assertRefused(yield* first.admin("/webhooks", { body: { organization, url } }), refusals.changesLimited)
+    assert.isNull(read(yield* first.admin("/keys", { body: { organization }, headers }), 201).key)
+    read(yield* first.admin("/keys"))
+    read(yield* admin("/keys", { body: { organization } }), 201)
+    const { id: another } = yield* customer
+    read(yield* (yield* asOperator("write", another)).admin("/keys", { body: { organization: another } }), 201)
+    yield* sql`UPDATE audit SET at = at - interval '1 minute' WHERE org_id = ${organization}`
+    read(yield* revoke())
   })
 
   it.effect("a repeated change shows no secret and makes no second key", function* () {

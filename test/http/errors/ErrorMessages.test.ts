@@ -185,6 +185,18 @@ const rows: { readonly [Tag in Failure.Failure["_tag"]]: ReadonlyArray<Row> } = 
       }
     ]
   ],
+  ChangesLimited: [
+    [
+      new Failure.ChangesLimited({ limit: 60, retryAfterSeconds: 42 }),
+      {
+        status: 429,
+        type: "rate_limit_error",
+        code: "rate_limit_exceeded",
+        message: "An organization's members may make 60 changes a minute.",
+        retryAfter: "42"
+      }
+    ]
+  ],
   NotFound: [
     [
       new Failure.NotFound({ message: "None." }),
@@ -221,6 +233,7 @@ const headers: Readonly<Partial<Record<Failure.Failure["_tag"], object>>> = {
   TokensLimited: { "retry-after": "42" },
   ConcurrencyLimited: { "retry-after": "1" },
   SignInLimited: { "retry-after": "7" },
+  ChangesLimited: { "retry-after": "42" },
   Aborted: { "retry-after": "5" },
   SettleFailed: { "retry-after": "5" }
 }

@@ -1,5 +1,6 @@
 import { SqlClient, type SqlError } from "@effect/sql"
 import { Duration, Effect, Fiber, Layer } from "effect"
+import { KeyId } from "../../../src/domain/ApiKey.ts"
 import { OrgId } from "../../../src/domain/Organization.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { fillUsage } from "../../../src/services/ledger/UsageFilling.ts"
@@ -142,6 +143,44 @@ describe.concurrent("usage by tag", () => {
     assert.deepStrictEqual(yield* report({ since: at + 20 * hour }), [["late", null, 1, 1n]])
     assert.deepStrictEqual(yield* report({ org: OrgId.make("another") }), [["late", null, 1, 1n]])
     yield* assertExact({ by: "tag" })
+  })
+
+  test("has at most 1,000 tags a day before they are counted too", function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* leaveUncounted
+    yield* insertTags(at, 1, 1_100)
+    yield* insertTags(at + 3 * hour, 1, 1_100)
+    // Of another organization, another day, no tag, and `other` itself: none of them takes a place.
+    yield* insert([
+      { at, tag: "a", charge: 1n, org: "another" },
+      { at: at - 24 * hour, tag: "before", charge: 1n },
+      { at, charge: 1n },
+      { at, tag: "other", charge: 1n }
+    ])
+    const day = { since: at - hour }
+    const sums = Effect.map(report(day), (rows) => ({
+      groups: rows.length,
+      other: rows.find(([group]) => group === "other")?.[2],
+      requests: rows.reduce((sum, row) => sum + Number(row[2]), 0)
+    }))
+    // With those without a tag, and the other 100 of each insert.
+    const expected = { groups: 1_002, other: 201, requests: 2_202 }
+    assert.deepStrictEqual(yield* sums, expected)
+    assert.lengthOf(yield* report({ since: at + 2 * hour }), 1_001)
+    assert.lengthOf(yield* report({ ...day, key: KeyId.make("key"), thenBy: "hour" }), 2_003)
+    assert.deepStrictEqual(yield* report({ org: OrgId.make("another") }), [["a", null, 1, 1n]])
+    yield* assertExact({ by: "tag" }, { by: "tag", thenBy: "hour" })
+    yield* countUsage
+    assert.deepStrictEqual(yield* sums, expected)
+    // Where 999 have a number, one more is left.
+    yield* insertTags(at - 48 * hour, 1, 999)
+    yield* countUsage
+    yield* insertTags(at - 48 * hour, 990, 1_010)
+    assert.lengthOf(yield* report({ until: at - 30 * hour }), 1_001)
+    yield* countUsage
+    assert.lengthOf(yield* report({ until: at - 30 * hour }), 1_001)
+    yield* assertExact({ by: "tag" })
+    assert.deepStrictEqual(yield* sql`SELECT id FROM uncounted_requests`, [])
   })
 
   test("has no more tags where two writers bring the last one", function* () {

@@ -1,6 +1,6 @@
 import { Clock, Deferred, Duration, Effect, Exit, Fiber, Scope, TestClock } from "effect"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
-import type { DeliveryQueue, Leased, Try } from "../../../src/services/webhooks/DeliveryQueue.ts"
+import type { DeliveryQueue, Leased, Outcome, Try } from "../../../src/services/webhooks/DeliveryQueue.ts"
 import { makeRunner, type Send } from "../../../src/services/webhooks/WebhookDelivery.ts"
 import { complete } from "../../harness/gateway/ShortTimings.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -25,31 +25,37 @@ const memoryQueue = (...deliveries: ReadonlyArray<Leased>) => {
   const due = new Map(deliveries.map((leased) => [leased.id, { leased, at: 0 }]))
   const ends: Array<string> = []
   const rests: Array<number> = []
-  const end = (name: string) => (leased: Leased) =>
+  const slowLanes = new Set<string>()
+  const setPace = ({ lane }: Leased, { isSlow }: Outcome) => (isSlow ? slowLanes.add(lane) : slowLanes.delete(lane))
+  const end = (name: string) => (leased: Leased, outcome: Outcome) =>
     Effect.sync(() => {
+      setPace(leased, outcome)
       due.delete(leased.id)
       ends.push(`${name} ${leased.id}`)
     })
   const queue: DeliveryQueue = {
-    claim: (limit, busy) =>
+    claim: ({ busyLanes, isSlow, limit }) =>
       Effect.map(Clock.currentTimeMillis, (now) => {
-        const free = [...due.values()].filter(({ at, leased }) => at <= now && !busy.includes(leased.lane))
+        const free = [...due.values()].filter(
+          ({ at, leased: { lane } }) => at <= now && !busyLanes.includes(lane) && slowLanes.has(lane) === isSlow
+        )
         const claimed = free.slice(0, limit)
         for (const one of claimed) one.at = Infinity
         return claimed.map(({ leased }) => leased)
       }),
     deliver: end("delivered"),
     disable: end("disabled"),
-    fail: (leased, _, retryMs) =>
+    fail: (leased, outcome, retryMs) =>
       retryMs === undefined
-        ? end("failed")(leased)
+        ? end("failed")(leased, outcome)
         : Effect.map(Clock.currentTimeMillis, (now) => {
+            setPace(leased, outcome)
             rests.push(retryMs / 1000)
             due.set(leased.id, { leased: { ...leased, tries: leased.tries + 1 }, at: now + retryMs })
           }),
     release: (leased) => Effect.sync(() => ends.push(`released ${leased.id}`))
   }
-  return { queue, ends, rests }
+  return { queue, ends, rests, slowLanes }
 }
 
 const failing = (status: number): Try => ({ status, failure: `status ${status}` })
@@ -110,6 +116,19 @@ describe("the delivery of a webhook", () => {
     yield* makeRunner(queue, ({ lane }) => (lane === "dead" ? Effect.never : Effect.succeed(delivered)))
     yield* TestClock.adjust("1 second")
     assert.deepStrictEqual(ends, ["delivered 4"])
+  })
+
+  it.scoped("makes its destination slow if it takes more than 5 seconds, until another takes less", function* () {
+    const { ends, queue, slowLanes } = memoryQueue(leasedOf("1"))
+    const seconds = [15, 6, 1]
+    const send: Send = ({ tries }) => Effect.delay(Effect.succeed(failing(500)), `${seconds[tries] ?? 1} seconds`)
+    yield* Effect.provideService(makeRunner(queue, send), Timings, timings)
+    const paces: Array<boolean> = []
+    for (const wait of ["15 seconds", "610 seconds", "610 seconds"] as const) {
+      yield* TestClock.adjust(wait)
+      paces.push(slowLanes.has("whe_1"))
+    }
+    assert.deepStrictEqual([paces, ends], [[true, true, false], []])
   })
 
   it.effect("gives its lease up when the gateway stops", function* () {

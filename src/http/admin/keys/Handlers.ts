@@ -43,7 +43,13 @@ export const KeysHandlers = HttpApiBuilder.group(
             ...withSecret(record, value),
             ...warned(payload, scope)
           }))
-        ).pipe(Effect.catchTags({ FieldRefused: refuseField, OrganizationNotFound: invalid("organization") }))
+        ).pipe(
+          Effect.catchTags({
+            FieldRefused: refuseField,
+            OrganizationNotFound: invalid("organization"),
+            TooManyKeys: invalid(null)
+          })
+        )
       )
       .handle("show", ({ path: { id } }) =>
         Effect.flatMap(CurrentActor, ({ scope }) => keys.find(scope, id)).pipe(Effect.catchTag("KeyNotFound", notFound))

@@ -1,0 +1,31 @@
+import type { SqlClient } from "@effect/sql"
+import { Effect, Schema } from "effect"
+import { ChangesLimited } from "../../domain/Failure.ts"
+import type { OrgId } from "../../domain/Organization.ts"
+import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
+import { rowsOf } from "../sql/Statement.ts"
+
+/** Of all members of an organization together. Each leaves a row in the audit for good. */
+const maxPerMinute = 60
+const maxAtOnce = 8
+/** Newest rows of the organization's audit that are looked at: operators change it too. */
+const maxRows = 1_000
+
+const Full = Schema.Struct({ waitSeconds: Schema.Number })
+
+/** How often members may change something. */
+export const makeMemberChanges = (sql: SqlClient.SqlClient) =>
+  Effect.map(makeKeyedSemaphore(maxAtOnce), (inTurn) => ({
+    /** One change of an organization at a time: those that wait for its locks would keep connections to the database. */
+    inTurn: (org: OrgId | undefined) => (org === undefined ? <A>(change: A) => change : inTurn(org)),
+    /** Fails if the last minute has the changes that it may have; belongs into the transaction of the change. */
+    check: Effect.fnUntraced(function* (org: OrgId) {
+      const [full] = yield* rowsOf(Full)(sql`
+        SELECT ceil(extract(epoch FROM at + interval '1 minute' - now()))::integer AS wait_seconds
+        FROM (SELECT id, at, operator_id FROM audit WHERE org_id = ${org} ORDER BY id DESC LIMIT ${maxRows}) AS newest
+        WHERE at > now() - interval '1 minute' AND operator_id IN (SELECT id FROM operators WHERE org_id = ${org})
+        ORDER BY id DESC OFFSET ${maxPerMinute - 1} LIMIT 1`)
+      if (full === undefined) return
+      return yield* new ChangesLimited({ limit: maxPerMinute, retryAfterSeconds: Math.max(1, full.waitSeconds) })
+    })
+  }))
