@@ -7,6 +7,7 @@ import {
   type ReasoningEffort,
   type Route
 } from "../../domain/Model.ts"
+import { zero } from "../../domain/Money.ts"
 import type { Path } from "./CatalogSource.ts"
 import { chatMargins, listChat } from "./ChatListing.ts"
 import { latest, routeAt } from "./DatedPrices.ts"
@@ -28,6 +29,7 @@ import {
   type BaseOf,
   checkNarrowing,
   type EntryContext,
+  firstCost,
   list,
   type NonEmpty,
   type Report,
@@ -179,16 +181,24 @@ const narrowChat = (model: ChatModel, routes: NonEmpty<Route>): ChatModel => {
   }
 }
 
+const free: ChatPricing = {
+  prompt: zero,
+  completion: zero,
+  cachedPrompt: undefined,
+  cacheWrite: undefined,
+  longContext: undefined
+}
+
 export const chatSurface: Surface<ChatModelEntry, ChatModel, Route> = {
   check: checkChat,
   promises,
   entryAt: chatEntryAt,
   compile: compileChat,
   narrow: narrowChat,
-  inSandbox: (model, bases) => ({
-    ...model,
-    routes: bases.map((base) => ({ ...base, capabilities: undefined, cost: undefined }))
-  }),
+  inSandbox: (model, bases) => {
+    const cost = firstCost(model.routes) ?? free
+    return { ...model, routes: bases.map((base) => ({ ...base, capabilities: undefined, cost })) }
+  },
   list: listChat,
   margins: ({ pricing }, { cost }) => chatMargins(pricing, cost)
 }
