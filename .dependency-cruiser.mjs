@@ -8,8 +8,8 @@ const http = ["shared", "counts", "http", "http admission", "http docs", "http s
  * A file of src belongs to the first ring whose `files` match its path.
  */
 const rings = {
-  /** Modules of the domain without an import, for the bundle of the console too. */
-  shared: { files: "domain/(?:Calendar|Plural)[.]ts$", imports: [], packages: [] },
+  /** Modules of the domain that import no package, for the bundle of the console too. */
+  shared: { files: "domain/(?:Calendar|Moment|Plural)[.]ts$", imports: ["shared"], packages: [] },
   domain: { files: "domain/", imports: ["domain", "shared"], packages: ["effect"] },
   counts: {
     files: "services/requests/RequestCounts[.]ts$",
@@ -22,15 +22,19 @@ const rings = {
     imports: ["domain", "shared", "counts", "services"],
     packages: ["node:", "effect", "@effect/sql", "@effect/platform", "gpt-tokenizer", "ipaddr.js", "yaml"]
   },
-  node: { files: "node/", imports: ["node"], packages: ["node:", "effect", "@effect/sql", "@effect/sql-pg", "pg"] },
+  node: {
+    files: "node/",
+    imports: ["node"],
+    packages: ["node:", "effect", "@effect/sql", "@effect/sql-pg", "pg", "undici"]
+  },
   providers: {
     files: "providers/",
-    imports: ["domain", "services", "providers"],
+    imports: ["domain", "services", "node", "providers"],
     packages: ["node:", "effect", "@silvia-odwyer/photon-node", "eventsource-parser", "undici"]
   },
   books: {
     files: "books/",
-    imports: ["domain", "services", "books"],
+    imports: ["domain", "shared", "services", "node", "books"],
     packages: ["effect", "@effect/platform", "undici"]
   },
   database: {
@@ -40,20 +44,24 @@ const rings = {
   },
   storage: {
     files: "storage/",
-    imports: ["domain", "services", "storage"],
+    imports: ["domain", "services", "node", "storage"],
     packages: ["node:", "effect", "aws4fetch", "undici"]
   },
   fetching: {
     files: "fetching/",
-    imports: ["services", "fetching"],
+    imports: ["services", "node", "fetching"],
     packages: ["node:", "effect", "@effect/platform-node", "ipaddr.js", "undici"]
   },
   tracing: {
     files: "tracing/",
-    imports: ["shared", "services", "tracing"],
+    imports: ["shared", "services", "node", "tracing"],
     packages: ["node:", "effect", "@effect/opentelemetry", "undici"]
   },
-  stripe: { files: "stripe/", imports: ["domain", "services", "stripe"], packages: ["node:", "effect", "undici"] },
+  stripe: {
+    files: "stripe/",
+    imports: ["domain", "services", "node", "stripe"],
+    packages: ["node:", "effect", "undici"]
+  },
   "http server": {
     files: "http/server/",
     imports: ["domain", "services", "node", ...http, "http handlers", "http server"],
@@ -66,7 +74,7 @@ const rings = {
   },
   "http schemas": {
     files: "http/(?:schema/|openapi/|[^/]+/\\w*Schema[.]ts$)",
-    imports: ["domain", "counts", "http", "http schemas"],
+    imports: ["domain", "shared", "counts", "http", "http schemas"],
     packages: ["effect", "@effect/platform", "openai"]
   },
   "http admission": {
@@ -89,7 +97,7 @@ const rings = {
   },
   settings: {
     files: "(?:settings/|Settings[.]ts$)",
-    imports: ["domain", "services", "settings"],
+    imports: ["domain", "services", "node", "settings"],
     packages: ["node:", "effect"]
   },
   gateway: {
@@ -121,7 +129,7 @@ const rings = {
     imports: ["cli", "exit", "settings"],
     packages: ["effect", "@effect/cli", "@effect/platform-node", "package.json"]
   },
-  main: { files: "main[.]ts$", imports: ["exit", "settings", "start", "commands"], packages: platform }
+  main: { files: "main[.]ts$", imports: ["exit", "node", "settings", "start", "commands"], packages: platform }
 }
 
 const names = Object.keys(rings)

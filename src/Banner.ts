@@ -1,7 +1,7 @@
 import { Option, Redacted } from "effect"
 import type { Model, RouteBase } from "./domain/Model.ts"
 import { pluralize } from "./domain/Plural.ts"
-import { demoOrganization, type FirstSecrets, firstOperator } from "./FirstStart.ts"
+import { demoOrganization, type Examples, type FirstSecrets, firstOperator } from "./FirstStart.ts"
 import type { Settings } from "./Settings.ts"
 import { linkHours } from "./services/admin/Operators.ts"
 import type { CatalogSnapshot } from "./services/catalog/Catalog.ts"
@@ -12,6 +12,7 @@ interface Started {
   readonly url: string
   readonly catalog: Pick<CatalogSnapshot, "models" | "providers">
   readonly first: Option.Option<FirstSecrets>
+  readonly examples: Examples
 }
 
 const routesOf = ({ routes }: Model): ReadonlyArray<RouteBase> => routes
@@ -90,13 +91,22 @@ const firstLines = (started: Started, { key, link }: FirstSecrets): ReadonlyArra
   ...firstRequests(started, Redacted.value(key))
 ]
 
-const linkLines = ({ url }: Started): ReadonlyArray<string> => [
-  `To open the console at ${url}/console, print a link: gateway operators link NAME`,
-  "To create an operator: gateway operators create NAME --role owner"
-]
+const quote = (name: string) => (/^[\w.@-]+$/.test(name) ? name : `'${name.replaceAll("'", "'\\''")}'`)
+
+const linkLines = ({ examples: { operator }, url }: Started): ReadonlyArray<string> =>
+  Option.match(operator, {
+    onNone: () => [`To open the console at ${url}/console: gateway operators create ${firstOperator} --role owner`],
+    onSome: (name) => [
+      `To open the console at ${url}/console, print a link: gateway operators link ${quote(name)}`,
+      "To add an operator: gateway operators create alice --role read"
+    ]
+  })
 
 const laterLines = (started: Started): ReadonlyArray<string> => [
-  "To create an API key: gateway keys create --org ORG",
+  Option.match(started.examples.organization, {
+    onNone: () => "To create an organization: gateway orgs create acme --credits 25",
+    onSome: (name) => `To create an API key: gateway keys create --org ${quote(name)}`
+  }),
   ...linkLines(started),
   "In a checkout, write npx gateway."
 ]

@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer, Option, type Redacted } from "effect"
+import { Effect, Layer, Option, type Redacted, Schema } from "effect"
 import { NanoUsd } from "./domain/Money.ts"
 import { ApiKeys } from "./services/access/ApiKeys.ts"
 import { CurrentActor } from "./services/admin/Actor.ts"
@@ -8,6 +8,7 @@ import * as OperatorOperations from "./services/admin/OperatorOperations.ts"
 import { Operators } from "./services/admin/Operators.ts"
 import { Organizations } from "./services/admin/Organizations.ts"
 import { LedgerAdmin } from "./services/ledger/LedgerAdmin.ts"
+import { rowsOf } from "./services/sql/Statement.ts"
 
 export const demoOrganization = "demo"
 export const firstOperator = "admin"
@@ -19,6 +20,27 @@ export interface FirstSecrets {
   /** None where operators were made before. */
   readonly link: Option.Option<Redacted.Redacted>
 }
+
+/** Names for the commands that a start prints: of the oldest of each kind. */
+export interface Examples {
+  readonly organization: Option.Option<string>
+  /** No member. */
+  readonly operator: Option.Option<string>
+}
+
+const Named = Schema.Struct({ organization: Schema.NullOr(Schema.String), operator: Schema.NullOr(Schema.String) })
+
+const noExamples: Examples = { organization: Option.none(), operator: Option.none() }
+
+/** A start does without them if the database is away at this moment. */
+export const findExamples = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* rowsOf(Named)(sql`
+    SELECT (SELECT name FROM organizations WHERE deleted_at IS NULL ORDER BY created_at LIMIT 1) AS organization,
+      (SELECT name FROM operators WHERE revoked_at IS NULL AND org_id IS NULL ORDER BY created_at LIMIT 1) AS operator`)
+  if (found === undefined) return noExamples
+  return { organization: Option.fromNullable(found.organization), operator: Option.fromNullable(found.operator) }
+}).pipe(Effect.catchAllDefect(() => Effect.succeed(noExamples)))
 
 const services = Layer.mergeAll(
   ApiKeys.layer,

@@ -8,17 +8,17 @@ import * as Server from "./http/server/Server.ts"
 import { Readiness } from "./http/system/SystemHandlers.ts"
 import { Upstream } from "./providers/client/Upstream.ts"
 import * as Registry from "./providers/Registry.ts"
-import { type Settings, sandboxMode } from "./Settings.ts"
+import { rereadSettings, type Settings, sandboxMode } from "./Settings.ts"
 import { Auth } from "./services/access/Auth.ts"
 import { RateLimiter } from "./services/access/RateLimiter.ts"
 import { TokenLimiter } from "./services/access/TokenLimiter.ts"
 import { administration } from "./services/admin/Administration.ts"
-import { Operators } from "./services/admin/Operators.ts"
 import { Catalog, type CatalogOptions, requireModels } from "./services/catalog/Catalog.ts"
 import type { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ChatCompletions } from "./services/chat/ChatCompletions.ts"
 import { TokenCounter } from "./services/chat/TokenCounter.ts"
 import { ControlFollower } from "./services/control/ControlFollower.ts"
+import { housekeeping } from "./services/housekeeping/Housekeeping.ts"
 import { Idempotency } from "./services/idempotency/Idempotency.ts"
 import { ImageGenerations } from "./services/images/ImageGenerations.ts"
 import { Instance } from "./services/instance/Instance.ts"
@@ -97,6 +97,7 @@ const readiness = ({ media }: Settings) =>
       const inFlight = yield* InFlight
       const instance = yield* Instance
       const migrations = yield* Migrations
+      const { trouble } = yield* Database
       const pending = migrations.pending.pipe(
         Effect.map((names) => (names.length === 0 ? undefined : "migrations are pending")),
         Effect.interruptible,
@@ -106,36 +107,12 @@ const readiness = ({ media }: Settings) =>
       return {
         unready: Effect.gen(function* () {
           if (inFlight.isStopping()) return "draining"
-          if (!instance.isAdmitting()) return "the database is out of reach"
+          if (trouble() !== undefined || !instance.isAdmitting()) return trouble() ?? "the database is out of reach"
           if (media.store === "disk" && !isWritable()) return unwritable()
           return yield* pending
         }),
         impaired: unwritable
       }
-    })
-  )
-
-const idempotencyKept = Duration.hours(24)
-
-const housekeeping = ({ logRetention }: Settings) =>
-  Layer.scopedDiscard(
-    Effect.gen(function* () {
-      const log = yield* RequestLog
-      const idempotency = yield* Idempotency
-      const images = yield* ImageGenerations
-      const videos = yield* VideoJobs
-      const webhooks = yield* Webhooks
-      const operators = yield* Operators
-      const tasks: ReadonlyArray<readonly [string, Effect.Effect<unknown>]> = [
-        ["Old rows of the request log", log.prune(logRetention)],
-        ["Old idempotency keys", idempotency.prune(idempotencyKept, images.forget)],
-        ["Old sessions of operators", operators.prune],
-        ["Old videos", videos.prune(logRetention)],
-        ["Old deliveries of webhooks", webhooks.prune(logRetention)]
-      ]
-      yield* Effect.forEach(tasks, ([what, task]) =>
-        Effect.catchAllCause(task, (cause) => logFailure(`${what} could not be removed`, cause))
-      ).pipe(Effect.repeat(Schedule.spaced("1 hour")), Effect.forkScoped)
     })
   )
 
@@ -168,6 +145,8 @@ const publishedHealth = Layer.unwrapEffect(Effect.map(Instance, ({ id }) => Rout
 
 const access = Layer.mergeAll(Auth.layer, RateLimiter.layer, TokenLimiter.layer)
 
+const rereadMedia = Effect.map(rereadSettings, ({ media }) => media)
+
 const services = ({ settings }: GatewayOptions) => {
   const routing = ProviderRouter.layer({
     requestTimeoutSeconds: Duration.toSeconds(settings.requestTimeout),
@@ -180,7 +159,7 @@ const services = ({ settings }: GatewayOptions) => {
     VideoJobs.layer({ timeout: settings.videoTimeout }),
     CustomerUsage.layer
   )
-  const media = Layer.merge(MediaStores.layer(settings.media), ReferenceImages.layer)
+  const media = Layer.provideMerge(ReferenceImages.layer, MediaStores.layer(settings.media, rereadMedia))
   const background = [
     publishedHealth,
     filling,
@@ -188,7 +167,7 @@ const services = ({ settings }: GatewayOptions) => {
     chargeTotals,
     statementNotices,
     ControlFollower.layer,
-    housekeeping(settings),
+    housekeeping(settings.logRetention),
     WebhookDelivery.layer
   ] as const
   return Layer.mergeAll(readiness(settings), paymentIntake(settings), ...background).pipe(
@@ -218,7 +197,11 @@ export const database = ({ dataDir, databaseUrl }: Settings) =>
     url: Option.fromNullable(databaseUrl),
     dataDir,
     // Longer than it takes to find the database lost, which is logged once instead of for each statement.
-    options: { queryTimeout: "4.25 seconds", isWatched: true }
+    options: {
+      queryTimeout: "4.25 seconds",
+      isWatched: true,
+      rereadUrl: Effect.map(rereadSettings, (settings) => settings.databaseUrl)
+    }
   })
 
 export const layer = (options: GatewayOptions) => {

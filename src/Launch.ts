@@ -1,31 +1,46 @@
+import cluster from "node:cluster"
 import { FileSystem, HttpMiddleware, HttpServer } from "@effect/platform"
 import { NodeContext } from "@effect/platform-node"
 import { Console, Data, Effect, Layer, Option, Queue, Redacted, RuntimeFlags } from "effect"
 import { banner } from "./Banner.ts"
-import { firstStart } from "./FirstStart.ts"
+import { findExamples, firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
-import { rereadEnvironment, type Settings, type SettingsInvalid, warnings } from "./Settings.ts"
+import { hasPublicUrl, rereadEnvironment, type Settings, type SettingsInvalid, warnings } from "./Settings.ts"
 import * as StackTraces from "./StackTraces.ts"
 import { Catalog, readCatalogFile } from "./services/catalog/Catalog.ts"
 import { CatalogInvalid } from "./services/catalog/Problem.ts"
 import { ControlFollower } from "./services/control/ControlFollower.ts"
+import { Reloads } from "./services/control/Reloads.ts"
+import { recordRunning } from "./services/instance/RunningGateway.ts"
 import { ownFile } from "./services/runtime/OwnFiles.ts"
 import { giveBackStartMemory } from "./services/runtime/StartMemory.ts"
 
 const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
 
+const listeningUrl = (settings: Settings) =>
+  Effect.map(HttpServer.HttpServer, ({ address }) => {
+    const host = reachableHost(settings.host)
+    const port = address._tag === "TcpAddress" ? address.port : settings.port
+    return `http://${host.includes(":") ? `[${host}]` : host}:${port}`
+  })
+
+/** Workers share the address of the process that started them. */
+const recordAddress = (settings: Settings) =>
+  Effect.flatMap(listeningUrl(settings), (url) => {
+    const publicUrl = hasPublicUrl(settings) ? settings.publicUrl : url
+    return recordRunning(settings.dataDir, { url, publicUrl }, cluster.isWorker ? process.ppid : process.pid)
+  })
+
 /** Calls `onListening` with the address, then prints the banner. */
 export const announce = (settings: Settings, onListening: (url: string) => Effect.Effect<void>) =>
   Effect.gen(function* () {
     const catalog = (yield* Catalog).current
-    const { address } = yield* HttpServer.HttpServer
-    const host = reachableHost(settings.host)
-    const port = address._tag === "TcpAddress" ? address.port : settings.port
-    const url = `http://${host.includes(":") ? `[${host}]` : host}:${port}`
+    const url = yield* listeningUrl(settings)
     const first = settings.databaseUrl === undefined ? yield* firstStart : Option.none()
+    const examples = yield* findExamples
     for (const warning of warnings(settings)) yield* Effect.logWarning(warning)
     yield* onListening(url)
-    yield* Console.log(banner({ settings, url, catalog, first }))
+    yield* Console.log(banner({ settings, url, catalog, first, examples }))
   })
 
 /** The gateway makes the spans that it exports; names given to `Effect.fn` still name the frames of stack traces. */
@@ -93,9 +108,12 @@ export const launch = ({ onReady, reloads, settings }: Launch) =>
       environment: Effect.mapError(rereadEnvironment, environmentUnreadable)
     }).pipe(Effect.provideService(FileSystem.FileSystem, files))
     return yield* Layer.launch(
-      Layer.scopedDiscard(Effect.all([reloadAfter(reloads), giveBackStartMemory, onReady], { discard: true })).pipe(
+      Layer.scopedDiscard(
+        Effect.all([reloadAfter(reloads), giveBackStartMemory, recordAddress(settings), onReady], { discard: true })
+      ).pipe(
         Layer.provide(Gateway.layer({ settings, readCatalog })),
-        Layer.provide(Gateway.database(settings))
+        Layer.provide(Gateway.database(settings)),
+        Layer.provide(Reloads.layer)
       )
     )
   }).pipe(

@@ -1,9 +1,10 @@
 import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import path from "node:path"
-import { parseEnv } from "node:util"
-import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect, Redacted } from "effect"
+import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect, Either, Redacted } from "effect"
+import type { Proxies } from "./node/OutgoingProxies.ts"
 import { isLoopbackHost } from "./services/access/AddressRange.ts"
+import { readEnvFile } from "./settings/EnvFile.ts"
 import { findMisspelt, type Misspelt } from "./settings/Misspelt.ts"
 import { variables } from "./settings/Variables.ts"
 
@@ -21,10 +22,12 @@ export const readEnvironment = (
   directory: string = process.cwd(),
   own: Readonly<Record<string, string | undefined>> = process.env
 ): Effect.Effect<Environment, SettingsInvalid> =>
-  Effect.map(readEnvFile(path.join(directory, ".env")), (filed) =>
-    Object.fromEntries(
-      Object.entries({ ...filed, ...own }).flatMap(([name, value]) =>
-        value === undefined || value.trim() === "" ? [] : [[name, value]]
+  Effect.flatMap(readFile(path.join(directory, ".env")), (filed) =>
+    refuseGarbled(
+      Object.fromEntries(
+        Object.entries({ ...filed, ...own }).flatMap(([name, value]) =>
+          value === undefined || value.trim() === "" ? [] : [[name, value]]
+        )
       )
     )
   )
@@ -39,7 +42,7 @@ export const environmentOfWorkers = (environment: Environment): Environment => (
     .join(" ")
 })
 
-/** With credentials as `.env` has them now. */
+/** As `.env` is now. */
 export const rereadEnvironment = Effect.suspend(() => {
   const filed = new Set(process.env[fromFile]?.split(" "))
   const own = Object.entries(process.env).filter(([name]) => !filed.has(name))
@@ -48,14 +51,28 @@ export const rereadEnvironment = Effect.suspend(() => {
 
 const isMissing = (error: unknown) => error instanceof Error && "code" in error && error.code === "ENOENT"
 
-const readEnvFile = (file: string) =>
-  Effect.try(() => parseEnv(readFileSync(file, "utf8"))).pipe(
-    Effect.catchIf(
-      ({ error }) => isMissing(error),
-      () => Effect.succeed({})
-    ),
-    Effect.mapError(() => new SettingsInvalid({ variable: ".env", message: `${file} cannot be read.` }))
+const readFile = (file: string) =>
+  Effect.try({ try: () => readFileSync(file), catch: (error) => error }).pipe(
+    Effect.catchIf(isMissing, () => Effect.succeed(new Uint8Array(0))),
+    Effect.mapError(() => new SettingsInvalid({ variable: ".env", message: `${file} cannot be read.` })),
+    Effect.flatMap((bytes) =>
+      Either.mapLeft(readEnvFile(bytes), (reason) => {
+        return new SettingsInvalid({ variable: ".env", message: `${file} cannot be read: ${reason}.` })
+      })
+    )
   )
+
+/** A name that looks like a setting's, but has invisible characters, such as a byte order mark. */
+const refuseGarbled = (environment: Environment) => {
+  const garbled = Object.keys(environment).find((name) => {
+    const visible = name.replace(/[^!-~]/g, "")
+    return visible !== name && names.includes(visible)
+  })
+  if (garbled === undefined) return Effect.succeed(environment)
+  const variable = garbled.replace(/[^!-~]/g, "")
+  const message = `The name of the variable ${variable} has invisible characters: set it again.`
+  return new SettingsInvalid({ variable, message })
+}
 
 const required = <A>(value: A | undefined, variable: string) =>
   value === undefined
@@ -91,6 +108,12 @@ const readStripe = Effect.fnUntraced(function* ({ apiBase, secretKey, webhookSec
   return { secretKey, webhookSecret, apiBase, isLive: /^[sr]k_live_/.test(Redacted.value(secretKey)) }
 })
 
+const defaultPublicUrl = (port: number) => `http://127.0.0.1:${port}`
+
+/** Whether clients use another address than that of this machine's own port. */
+export const hasPublicUrl = ({ port, publicUrl }: Pick<Settings, "port" | "publicUrl">): boolean =>
+  publicUrl !== defaultPublicUrl(port)
+
 const read = Effect.gen(function* () {
   const {
     awsAccessKeyId,
@@ -113,7 +136,7 @@ const read = Effect.gen(function* () {
     workers,
     ...given
   } = yield* Config.all(variables)
-  const publicUrl = given.publicUrl ?? `http://127.0.0.1:${given.port}`
+  const publicUrl = given.publicUrl ?? defaultPublicUrl(given.port)
   const dataDir = path.resolve(given.dataDir)
   const disk = {
     store: "disk" as const,
@@ -166,12 +189,30 @@ const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInva
   return new SettingsInvalid({ variable, message: `${variable} ${error.message}.` })
 }
 
+/** Proxies have names in lower case too, which win, as with curl. */
+const proxyAliases = (environment: Environment) =>
+  Object.entries(environment).flatMap(
+    ([name, value]): Array<[string, string]> =>
+      /^(?:https?|no)_proxy$/.test(name) ? [[name.toUpperCase(), value]] : []
+  )
+
 export const readSettings = (environment: Environment): Effect.Effect<Settings, SettingsInvalid> =>
   read.pipe(
-    Effect.withConfigProvider(ConfigProvider.fromMap(new Map(Object.entries(environment)))),
+    Effect.withConfigProvider(
+      ConfigProvider.fromMap(new Map([...Object.entries(environment), ...proxyAliases(environment)]))
+    ),
     Effect.map((settings) => ({ ...settings, misspelt: findMisspelt(Object.keys(environment), names) })),
     Effect.mapError(explain)
   )
+
+/** With credentials as `.env` has them now. */
+export const rereadSettings = Effect.flatMap(rereadEnvironment, readSettings)
+
+export const proxiesOf = ({ httpProxy, httpsProxy, noProxy }: Settings): Proxies => ({
+  http: httpProxy && Redacted.value(httpProxy),
+  https: httpsProxy && Redacted.value(httpsProxy),
+  except: noProxy
+})
 
 /** Beside an external database the sandbox serves only on request. */
 export const sandboxMode = ({ databaseUrl, sandbox }: Settings): boolean | "when-no-credential" =>

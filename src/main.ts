@@ -1,10 +1,12 @@
 import cluster from "node:cluster"
 import { fileURLToPath } from "node:url"
 import { NodeRuntime } from "@effect/platform-node"
-import { Cause, Effect, Exit } from "effect"
+import { Cause, Effect, Exit, Option } from "effect"
 import { exitCode } from "./ExitCode.ts"
+import { setAddressTimeout } from "./node/OutgoingAgent.ts"
+import { OutgoingProxies } from "./node/OutgoingProxies.ts"
 import { plainServeOf } from "./PlainServe.ts"
-import { readEnvironment, readSettings } from "./Settings.ts"
+import { proxiesOf, readEnvironment, readSettings } from "./Settings.ts"
 
 // A worker that takes another's place runs the same program, whatever has been built meanwhile.
 if (cluster.isPrimary) cluster.setupPrimary({ exec: fileURLToPath(import.meta.url), args: ["serve"] })
@@ -31,7 +33,18 @@ const commands = Effect.flatMap(
 // A gateway runs for long and keeps in memory what it has loaded.
 const plain = plainServeOf(process.argv.slice(2))
 
-NodeRuntime.runMain(Effect.map(plain === undefined ? commands : exitCode(gateway(plain.workers)), endWith), {
+const program = Effect.map(plain === undefined ? commands : exitCode(gateway(plain.workers)), endWith)
+
+/** Settings that cannot be read are reported by the program itself. */
+const throughProxies = Effect.flatMap(
+  Effect.option(Effect.flatMap(readEnvironment(), readSettings)),
+  Option.match({
+    onNone: () => program,
+    onSome: (settings) => Effect.provideService(program, OutgoingProxies, proxiesOf(settings))
+  })
+)
+
+NodeRuntime.runMain(Effect.zipRight(setAddressTimeout, throughProxies), {
   disableErrorReporting: true,
   disablePrettyLogger: true,
   // A stop by signal is no failure.

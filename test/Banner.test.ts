@@ -10,7 +10,8 @@ const sandboxLines = (options: Parameters<typeof load>[0]) =>
       settings: { databaseUrl: undefined, dataDir: ".data" },
       url: "http://127.0.0.1:8787",
       catalog,
-      first: Option.none()
+      first: Option.none(),
+      examples: { organization: Option.none(), operator: Option.none() }
     })
       .split("\n")
       .filter((line) => line.includes("sandbox"))
@@ -27,6 +28,30 @@ const isRouteOf = (models: string) =>
 describe("the banner", () => {
   it.effect("does not name the sandbox if no model has a route to it", function* () {
     assert.deepStrictEqual(yield* sandboxLines({ environment: keys }), [])
+  })
+
+  it.effect("names what exists in its commands, quoted for a shell", function* () {
+    const catalog = yield* load({ environment: keys })
+    const printed = (organization?: string, operator?: string) =>
+      banner({
+        settings: { databaseUrl: undefined, dataDir: ".data" },
+        url: "http://127.0.0.1:8787",
+        catalog,
+        first: Option.none(),
+        examples: { organization: Option.fromNullable(organization), operator: Option.fromNullable(operator) }
+      })
+        .split("\n")
+        .flatMap((line) => line.split(/gateway (?=keys|operators|orgs)/).slice(1))
+    assert.deepStrictEqual(printed("demo", "admin"), [
+      "keys create --org demo",
+      "operators link admin",
+      "operators create alice --role read"
+    ])
+    assert.deepStrictEqual(printed("Tim's shop", "a b").slice(0, 2), [
+      "keys create --org 'Tim'\\''s shop'",
+      "operators link 'a b'"
+    ])
+    assert.deepStrictEqual(printed(), ["orgs create acme --credits 25", "operators create admin --role owner"])
   })
 
   it.effect("counts the models that only the sandbox serves", function* () {

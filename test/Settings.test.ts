@@ -2,7 +2,14 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import path from "node:path"
 import { Duration, Effect, LogLevel, Redacted } from "effect"
-import { type Environment, readEnvironment, readSettings, type SettingsInvalid, warnings } from "../src/Settings.ts"
+import {
+  type Environment,
+  proxiesOf,
+  readEnvironment,
+  readSettings,
+  type SettingsInvalid,
+  warnings
+} from "../src/Settings.ts"
 import { describeSettings, variables } from "../src/settings/Variables.ts"
 import { assert, describe, it } from "./harness/It.ts"
 import { temporaryDirectory } from "./harness/temporary.ts"
@@ -42,6 +49,9 @@ describe("Settings", () => {
       corsOrigins: [],
       fetchAllow: [],
       resultFetchAllow: [],
+      httpProxy: undefined,
+      httpsProxy: undefined,
+      noProxy: "",
       logLevel: LogLevel.Info,
       logFormat: "pretty",
       otlpEndpoint: undefined,
@@ -212,6 +222,74 @@ describe("Settings", () => {
     assert.deepStrictEqual(environment, { PORT: "2222", HOST: "0.0.0.0", ACME_KEY: "quoted #1" })
   })
 
+  it.scoped("have every variable of a .env file, however Windows or an old Mac saved it", function* () {
+    const home = yield* temporaryDirectory
+    const text = "DATABASE_URL=postgres://db/gateway\r\nACME_KEY=schlüssel\r\n"
+    const expected = { DATABASE_URL: "postgres://db/gateway", ACME_KEY: "schlüssel" }
+    const marked = Buffer.from(`\ufeff${text}`, "utf16le")
+    const files = [
+      Buffer.from(text),
+      Buffer.from(`\ufeff${text}`),
+      marked,
+      Buffer.from(marked).swap16(),
+      Buffer.from(text.replaceAll("\r\n", "\r"))
+    ]
+    for (const bytes of files) {
+      writeFileSync(path.join(home, ".env"), bytes)
+      assert.deepStrictEqual(yield* readEnvironment(home, {}), expected)
+    }
+  })
+
+  it.scoped("refuse a .env file of which a line would be lost, and show nothing of it", function* () {
+    const home = yield* temporaryDirectory
+    const files: ReadonlyArray<readonly [string | Buffer, string]> = [
+      [Buffer.from("DATABASE_URL=postgres://db/secret", "utf16le"), "it has NUL characters: save it as UTF-8"],
+      ["# a comment\nDATABASE_URL: postgres://db/secret\nPORT=1", "line 2 is no assignment such as NAME=value"],
+      ["PORT=1\nDATABASE_URL postgres://db/secret", "line 2 is no assignment such as NAME=value"],
+      ["\u200bDATABASE_URL=postgres://db/secret", "line 1 is no assignment such as NAME=value"],
+      ["KEY='a\nb'\n\u00a0DATABASE_URL=secret", "line 3 is no assignment such as NAME=value"],
+      [
+        Buffer.from("DATABASE_URL=postgres://u:gehe\xfcm@db/secret", "latin1"),
+        "the value of DATABASE_URL has bytes that are not UTF-8: save it as UTF-8"
+      ]
+    ]
+    for (const [content, reason] of files) {
+      writeFileSync(path.join(home, ".env"), content)
+      const { message } = yield* Effect.flip(readEnvironment(home, {}))
+      assert.strictEqual(message, `${path.join(home, ".env")} cannot be read: ${reason}.`)
+    }
+  })
+
+  it.scoped("take from a .env file what shells and containers take", function* () {
+    const home = yield* temporaryDirectory
+    const lines = [
+      "# it's a comment=\"",
+      "  export PORT = 1 # why",
+      "FROM_HOST",
+      "export FROM_HOST",
+      'PEM="-----BEGIN',
+      "no assignment",
+      '-----END"',
+      "my.name-2=it's",
+      "URL=postgres://u:p@h/d?a=b",
+      Buffer.from("# Schl\xfcssel").toString("latin1"),
+      ""
+    ]
+    writeFileSync(path.join(home, ".env"), lines.join("\n"))
+    const { PEM, PORT, URL, "my.name-2": named } = yield* readEnvironment(home, {})
+    assert.deepStrictEqual(
+      [PORT, PEM, named, URL],
+      ["1", "-----BEGIN\nno assignment\n-----END", "it's", "postgres://u:p@h/d?a=b"]
+    )
+  })
+
+  it.scoped("refuse a variable whose name has invisible characters", function* () {
+    const home = yield* temporaryDirectory
+    const error = yield* Effect.flip(readEnvironment(home, { "\ufeffDATABASE_URL": "postgres://db/secret" }))
+    assert.strictEqual(error.message, "The name of the variable DATABASE_URL has invisible characters: set it again.")
+    assert.deepStrictEqual(yield* readEnvironment(home, { GRÖSSE: "1" }), { GRÖSSE: "1" })
+  })
+
   it.scoped("do without a .env file, but not with one that cannot be read", function* () {
     const home = yield* temporaryDirectory
     assert.deepStrictEqual(yield* readEnvironment(home, { PORT: "1" }), { PORT: "1" })
@@ -251,6 +329,26 @@ describe("Settings", () => {
     const environment = Object.fromEntries(ordinary.split(/\s+/).map((name) => [name, "1"]))
     assert.deepStrictEqual(yield* warned(environment), [])
   })
+
+  it.effect(
+    "take proxies under their usual names, of which those in lower case win, with or without a scheme",
+    function* () {
+      const settings = yield* readSettings({
+        HTTP_PROXY: "http://upper.example:1",
+        http_proxy: "lower.example:3128",
+        https_proxy: "http://ann:secret@tls.example:3129",
+        NO_PROXY: "corp.example"
+      })
+      assert.deepStrictEqual(proxiesOf(settings), {
+        http: "http://lower.example:3128/",
+        https: "http://ann:secret@tls.example:3129/",
+        except: "corp.example"
+      })
+      assert.notInclude(JSON.stringify(settings), "secret")
+      const { message } = yield* refused({ HTTPS_PROXY: "socks5://secret.example" })
+      assert.strictEqual(message, "HTTPS_PROXY must be the http or https URL of a proxy.")
+    }
+  )
 
   it.effect("warn about a public HOST behind a loopback PUBLIC_URL, and about nothing else", function* () {
     for (const HOST of ["0.0.0.0", "::", "192.0.2.1", "gateway.internal"]) {

@@ -114,8 +114,8 @@ describe("a gateway without DATABASE_URL", () => {
     const { stderr, stdout } = yield* GatewayProcess.start(withoutDatabase(directory))
     assert.notMatch(stdout(), /#link=|ggw_|curl/)
     assert.match(stdout(), /\/console/)
-    for (const command of ["keys create", "operators link", "operators create"])
-      assert.include(stdout(), `gateway ${command}`)
+    for (const command of ["keys create --org demo", "operators link admin", "operators create alice --role read"])
+      assert.include(stdout(), `gateway ${command}\n`)
     assert.notMatch(stderr(), /migration/)
   })
 

@@ -1,5 +1,6 @@
 import { Duration, Effect, Redacted } from "effect"
-import { request } from "undici"
+import { type Dispatcher, request } from "undici"
+import { makeAgent } from "../node/OutgoingAgent.ts"
 import { BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
 
 export interface Access {
@@ -45,7 +46,7 @@ export const booksClient = (
 ) => {
   const refuse = (message: string) => new BooksUnreadable({ message: `${vendor}: ${message}` })
 
-  const send = ({ body, path, query = [] }: BooksRequest) =>
+  const sendBy = (dispatcher: Dispatcher, { body, path, query = [] }: BooksRequest) =>
     Effect.tryPromise({
       try: async (signal): Promise<Answer | "too large"> => {
         const url = new URL(`${baseUrl.replace(/\/+$/, "")}${path}`)
@@ -60,6 +61,7 @@ export const booksClient = (
           ...(body !== undefined && { body: JSON.stringify(body) }),
           headersTimeout: timeoutMillis,
           bodyTimeout: timeoutMillis,
+          dispatcher,
           signal
         })
         const chunks: Array<Uint8Array> = []
@@ -76,6 +78,11 @@ export const booksClient = (
       // An error's text may quote the headers.
       catch: (error) => refuse(`${path} did not answer: ${codeOf(error)}.`)
     })
+
+  const send = (asked: BooksRequest) =>
+    Effect.scoped(
+      Effect.flatMap(makeAgent({ connectTimeoutMillis: timeoutMillis }), (dispatcher) => sendBy(dispatcher, asked))
+    )
 
   const isBusy = (status: number) => status === 429 || status === 408 || status >= 500
 

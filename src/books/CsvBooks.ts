@@ -1,5 +1,6 @@
 import { FileSystem } from "@effect/platform"
 import { Effect, Either, Stream } from "effect"
+import { TextFileDecoder } from "../domain/TextDecoding.ts"
 import { type Book, type BookEntry, BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
 import { CsvReader, longestRow } from "./CsvReader.ts"
 import { makeEntrySpool } from "./EntrySpool.ts"
@@ -35,7 +36,7 @@ const readEntry = (cells: Cells, places: Places, line: number): Either.Either<Bo
     return place === undefined ? undefined : (cells[place] ?? "").trim()
   }
   const at = parseTime(cell("time") ?? "")
-  if (!Number.isFinite(at)) return Either.left("time is no date or time")
+  if (at === undefined) return Either.left("time is no date or time")
   const model = cell("model") ?? ""
   if (model === "") return Either.left("model is empty")
   const usd = toNano((cell("usd") ?? "").replace(/^\$/, ""))
@@ -86,18 +87,21 @@ export const csvBooks = Effect.fn("Books.readCsv")(function* (file: string, colu
       return spool.makeRoom
     })
 
+  const decoder = new TextFileDecoder()
+  const textOf = Either.mapLeft((reason: string) => refuse(line + 1, reason))
+  const takeText = (text: string) =>
+    Effect.zipRight(
+      take(csv.read(text)),
+      csv.isTooLong
+        ? refuse(line + 1, `the line is longer than ${longestRow} characters: a quote may never be closed`)
+        : Effect.void
+    )
+
   yield* files.stream(file).pipe(
     Stream.mapError((error) => refuse(0, error._tag === "SystemError" ? error.reason : error.message)),
-    Stream.decodeText("utf8"),
-    Stream.runForEach((text) =>
-      Effect.zipRight(
-        take(csv.read(text)),
-        csv.isTooLong
-          ? refuse(line + 1, `the line is longer than ${longestRow} characters: a quote may never be closed`)
-          : Effect.void
-      )
-    )
+    Stream.runForEach((bytes) => Effect.flatMap(textOf(decoder.decode(bytes)), takeText))
   )
+  yield* Effect.flatMap(textOf(decoder.end()), takeText)
   const rest = csv.end()
   if (rest === undefined) return yield* refuse(line + 1, "a quote is never closed")
   yield* take(rest)
@@ -107,7 +111,8 @@ export const csvBooks = Effect.fn("Books.readCsv")(function* (file: string, colu
     unit: columns.has("request_id") ? "request" : isByDay ? "day" : "hour",
     states: columns.has("prompt_tokens") || columns.has("completion_tokens") ? ["usd", "tokens"] : ["usd"],
     finalAfter: 0,
-    read: spool.read
+    read: spool.read,
+    spanOutside: spool.spanOutside
   }
   return [book]
 })

@@ -7,13 +7,10 @@ export class CsvReader {
   #cell = ""
   #isQuoted = false
   #isAfterQuote = false
-  #isFirst = true
   #rowLength = 0
 
   /** The rows that the piece completes. */
-  read(piece: string): ReadonlyArray<ReadonlyArray<string>> {
-    const text = this.#isFirst ? piece.replace(/^\ufeff/, "") : piece
-    if (piece !== "") this.#isFirst = false
+  read(text: string): ReadonlyArray<ReadonlyArray<string>> {
     const rows: Array<ReadonlyArray<string>> = []
     for (const character of text) {
       this.#rowLength += 1

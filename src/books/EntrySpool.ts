@@ -1,11 +1,12 @@
 import { FileSystem } from "@effect/platform"
 import type { PlatformError } from "@effect/platform/Error"
 import { Effect, Scope, Stream } from "effect"
-import { type BookEntry, BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
+import { type BookEntry, BooksUnreadable, joinSpans, type Span } from "../services/reconcile/ProviderBooks.ts"
 import type { Range } from "../services/telemetry/UsageRanges.ts"
 
 const day = 86_400_000
 const dayOf = (at: number) => Math.floor(at / day)
+const hour = 3_600_000
 
 interface Chunk {
   readonly offset: number
@@ -30,6 +31,7 @@ export const makeEntrySpool = Effect.fnUntraced(function* (mostPendingCharacters
     Scope.extend(files.makeTempFileScoped({ prefix: "gateway-books-" }), scope)
   )
   const days = new Map<number, SpooledDay>()
+  const hours = new Map<number, Span>()
   const models: Array<string> = []
   const numbers = new Map<string, number>()
   let pendingCharacters = 0
@@ -49,6 +51,8 @@ export const makeEntrySpool = Effect.fnUntraced(function* (mostPendingCharacters
     if (known === undefined) days.set(dayOf(at), { chunks: [], pending: line })
     else known.pending += line
     pendingCharacters += line.length
+    const number = Math.floor(at / hour)
+    hours.set(number, joinSpans({ rows: 1, first: at, last: at }, hours.get(number)))
   }
 
   const flush = Effect.gen(function* () {
@@ -98,6 +102,14 @@ export const makeEntrySpool = Effect.fnUntraced(function* (mostPendingCharacters
     return entries
   }, Effect.mapError(refuse))
 
+  const spanOutside = ({ from, to }: Range): Span | undefined => {
+    let outside: Span | undefined
+    for (const [number, span] of hours) {
+      if (number * hour < from || number * hour >= to) outside = joinSpans(span, outside)
+    }
+    return outside
+  }
+
   return {
     /** Neither its key nor its request id has a tab or an end of line. */
     add,
@@ -106,6 +118,8 @@ export const makeEntrySpool = Effect.fnUntraced(function* (mostPendingCharacters
       pendingCharacters < mostPendingCharacters ? Effect.void : Effect.mapError(flush, refuse)
     ),
     /** Those of a day come in the order in which they were added. */
-    read
+    read,
+    /** Entries outside of a range of whole hours. */
+    spanOutside
   }
 })

@@ -1,4 +1,5 @@
 import { Either, Predicate } from "effect"
+import { instantOf } from "../domain/Moment.ts"
 import { BooksUnreadable } from "../services/reconcile/ProviderBooks.ts"
 
 const largestNano = 10n ** 18n
@@ -61,17 +62,16 @@ export class Reader {
 
   /** Unix milliseconds of Unix seconds, or of a date with or without a time, which is UTC where it has no zone. */
   time(value: unknown, place: string): Either.Either<number, BooksUnreadable> {
-    const at = typeof value === "number" ? value * 1000 : typeof value === "string" ? parseTime(value) : Number.NaN
-    return Number.isFinite(at) && Math.abs(at) < 8e14 ? Either.right(at) : Either.left(this.refuse(place, "time"))
+    const at = typeof value === "number" ? value * 1000 : typeof value === "string" ? parseTime(value) : undefined
+    return at !== undefined && Math.abs(at) < 8e14 ? Either.right(at) : Either.left(this.refuse(place, "time"))
   }
 }
 
-export const parseTime = (text: string): number => {
+/** Unix milliseconds; undefined if the text is no time. */
+export const parseTime = (text: string): number | undefined => {
   if (/^\d{9,11}(?:\.\d+)?$/.test(text)) return Number(text) * 1000
-  const [, date, time = "00:00:00", zone = "Z"] =
+  const [, date, time, zone = "Z"] =
     /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?\s?(Z|UTC|[+-]\d{2}:?\d{2})?$/i.exec(text.trim()) ??
     []
-  if (date === undefined) return Number.NaN
-  const offset = /^(?:Z|UTC)$/i.test(zone) ? "Z" : zone
-  return Date.parse(`${date}T${time}${offset}`)
+  return date === undefined ? undefined : instantOf(date, time, zone.replace(/^UTC$/i, "Z"))
 }

@@ -5,7 +5,7 @@ import { restore as readBackup } from "../database/backup/Restore.ts"
 import { LedgerAdmin } from "../services/ledger/LedgerAdmin.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 import * as Commands from "./Commands.ts"
-import { database } from "./Connection.ts"
+import { database, newDatabase } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
@@ -35,4 +35,4 @@ export const restore = Commands.make(
     }
     return Output.record({ id: file, created_at: createdAt, rows: sum(rows), entries, tables: rows })
   })
-).pipe(Command.provide(Layer.provideMerge(LedgerAdmin.layer, database)))
+).pipe(Command.provide(Layer.provideMerge(LedgerAdmin.layer, newDatabase)))

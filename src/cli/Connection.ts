@@ -1,12 +1,15 @@
+import path from "node:path"
 import { Effect, Layer, Logger, LogLevel, Option } from "effect"
 import { Database } from "../database/Database.ts"
+import { Embedded } from "../database/Embedded.ts"
 import { Migrations } from "../database/Migrations.ts"
 import { pluralize } from "../domain/Plural.ts"
 import * as Gateway from "../Gateway.ts"
-import { readEnvironment, readSettings, sandboxMode } from "../Settings.ts"
+import { hasPublicUrl, readEnvironment, readSettings, type Settings, sandboxMode } from "../Settings.ts"
 import { CurrentActor } from "../services/admin/Actor.ts"
 import { administration } from "../services/admin/Administration.ts"
 import { readCatalogFile } from "../services/catalog/Catalog.ts"
+import { findRunning } from "../services/instance/RunningGateway.ts"
 import { ProcessHolds } from "../services/ledger/ProcessHolds.ts"
 import { adaptersOf, Providers } from "../services/routing/Providers.ts"
 import { ownFile } from "../services/runtime/OwnFiles.ts"
@@ -17,6 +20,24 @@ import * as MediaStores from "../storage/MediaStores.ts"
 import { CommandFailed } from "./CommandFailed.ts"
 
 export const settings = Effect.flatMap(Effect.suspend(readEnvironment), readSettings)
+
+/** Links and addresses are those of the gateway that runs, whose port may be another than the settings say. */
+export const settingsOfRunning = Effect.gen(function* () {
+  const own = yield* settings
+  const running = yield* findRunning(own.dataDir)
+  return Option.match(running, {
+    onNone: () => ({ settings: own, running: undefined }),
+    onSome: (running) => ({ settings: atAddress(own, running.publicUrl), running })
+  })
+})
+
+/** A `PUBLIC_URL` or `MEDIA_PUBLIC_URL` that is set stays. */
+const atAddress = (own: Settings, publicUrl: string): Settings => {
+  if (hasPublicUrl(own)) return own
+  const { media } = own
+  const isOwnMedia = media.store === "disk" && media.publicUrl === `${own.publicUrl}/media`
+  return { ...own, publicUrl, media: isOwnMedia ? { ...media, publicUrl: `${publicUrl}/media` } : media }
+}
 
 export const ownCatalog = Effect.map(settings, ({ catalogFile }) => catalogFile ?? ownFile("catalog.yaml"))
 
@@ -44,20 +65,34 @@ export const mediaStore = Layer.unwrapEffect(Effect.map(settings, ({ media }) =>
   Layer.provideMerge(quiet)
 )
 
-/** An embedded database stays attached for as long as the layer lasts. */
-export const database = Layer.unwrapEffect(
-  Effect.map(settings, ({ databaseUrl, dataDir }) =>
-    Migrations.layer.pipe(
-      Layer.provideMerge(
-        Database.layer({
-          url: Option.fromNullable(databaseUrl),
-          dataDir,
-          options: { maxConnections: 2, queryTimeout: "1 hour" }
-        })
+const missingDatabase = (dataDir: string) => {
+  const message = `There is no database in ${path.resolve(dataDir)}. Set DATA_DIR or DATABASE_URL to that of your gateway, or run the command in its directory; gateway serve creates a database.`
+  return new CommandFailed({ message })
+}
+
+const databaseLayer = (isCreated: boolean) =>
+  Layer.unwrapEffect(
+    Effect.gen(function* () {
+      const { databaseUrl, dataDir } = yield* settings
+      const isMissing = databaseUrl === undefined && !Embedded.exists(dataDir)
+      if (isMissing && !isCreated) return yield* missingDatabase(dataDir)
+      return Migrations.layer.pipe(
+        Layer.provideMerge(
+          Database.layer({
+            url: Option.fromNullable(databaseUrl),
+            dataDir,
+            options: { maxConnections: 2, queryTimeout: "1 hour" }
+          })
+        )
       )
-    )
-  )
-).pipe(Layer.provideMerge(quiet))
+    })
+  ).pipe(Layer.provideMerge(quiet))
+
+/** Fails if there is none, since a new one would hide a wrong directory. An embedded one stays attached meanwhile. */
+export const database = databaseLayer(false)
+
+/** As `database`, but makes an embedded one if there is none. */
+export const newDatabase = databaseLayer(true)
 
 /** Only the embedded database is migrated in passing; a server is the operator's decision. */
 export const upToDate = Effect.gen(function* () {

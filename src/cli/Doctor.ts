@@ -2,7 +2,7 @@ import { Command } from "@effect/cli"
 import { Effect } from "effect"
 import { Catalog } from "../services/catalog/Catalog.ts"
 import * as Commands from "./Commands.ts"
-import { quiet, readCatalogOptions, settings } from "./Connection.ts"
+import { quiet, readCatalogOptions, settingsOfRunning } from "./Connection.ts"
 import { checkDatabase } from "./doctor/DatabaseChecks.ts"
 import { problem, report } from "./doctor/Finding.ts"
 import {
@@ -22,8 +22,8 @@ const offer = Effect.flatMap(readCatalogOptions, Catalog.make).pipe(
 )
 
 const examine = Effect.gen(function* () {
-  const read = yield* settings
-  const port = yield* checkPort(read)
+  const { running, settings: read } = yield* settingsOfRunning
+  const port = yield* checkPort(read, running)
   return [
     ...checkSettings(read),
     ...(yield* offer),

@@ -1,18 +1,26 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Redacted } from "effect"
 import { Role } from "../domain/Operator.ts"
+import { hasPublicUrl } from "../Settings.ts"
 import { Operator } from "../services/admin/Operator.ts"
 import * as Operations from "../services/admin/OperatorOperations.ts"
 import { linkHours, Operators } from "../services/admin/Operators.ts"
 import { change, command } from "./Commands.ts"
-import { settings } from "./Connection.ts"
+import { settingsOfRunning } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
 
 const reference = Inputs.word("OPERATOR", "an operator's name or id")
 
+/** With a remark if the address is only what the settings say. */
 const consoleLink = (secret: Redacted.Redacted) =>
-  Effect.map(settings, ({ publicUrl }) => Operations.consoleLink(publicUrl, secret))
+  Effect.map(settingsOfRunning, ({ running, settings }) => ({
+    link: Operations.consoleLink(settings.publicUrl, secret),
+    remark:
+      running === undefined && !hasPublicUrl(settings)
+        ? `No gateway was found running here. The address of the link is that of the settings, ${settings.publicUrl}.`
+        : ""
+  }))
 
 const create = command(
   "create",
@@ -29,13 +37,11 @@ const create = command(
   },
   Effect.fnUntraced(function* ({ org, ...given }) {
     const { record, value } = yield* Operations.create.run({ ...given, organization: org })
-    const secrets = value && {
-      link: yield* consoleLink(value.link),
-      token: Redacted.value(value.token)
-    }
+    const opened = value && (yield* consoleLink(value.link))
+    const secrets = opened && { link: opened.link, token: Redacted.value(value.token) }
     const { id, ...rest } = record
     const remark = `The link opens the console once, within ${linkHours} hours; the token is for scripts, and to sign in again. Neither is shown again.`
-    return Output.record({ id, ...secrets, ...rest }, remark)
+    return Output.record({ id, ...secrets, ...rest }, [remark, opened?.remark].filter(Boolean).join("\n"))
   })
 )
 
@@ -58,7 +64,8 @@ const link = command(
   { reference },
   Effect.fnUntraced(function* (given) {
     const { record, value } = yield* Operations.link.run(given.reference)
-    return Output.record({ id: record.id, ...(value && { link: yield* consoleLink(value.link) }), name: record.name })
+    const opened = value && (yield* consoleLink(value.link))
+    return Output.record({ id: record.id, ...(opened && { link: opened.link }), name: record.name }, opened?.remark)
   })
 )
 

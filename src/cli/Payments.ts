@@ -5,10 +5,11 @@ import { OrganizationScope } from "../domain/OrganizationScope.ts"
 import { pluralize } from "../domain/Plural.ts"
 import * as Gateway from "../Gateway.ts"
 import { administration } from "../services/admin/Administration.ts"
+import * as Operations from "../services/admin/PaymentOperations.ts"
 import { Payment } from "../services/payments/Payment.ts"
 import { PaymentSync } from "../services/payments/PaymentSync.ts"
 import { Payments } from "../services/payments/Payments.ts"
-import { command, filterOf, make } from "./Commands.ts"
+import { change, command, filterOf, make } from "./Commands.ts"
 import { database, settings, upToDate } from "./Connection.ts"
 import * as Inputs from "./Inputs.ts"
 import * as Output from "./Output.ts"
@@ -44,12 +45,23 @@ const show = command(
     const { events, reversals, ...payment } = yield* find(OrganizationScope.all, id)
     const { text } = Output.record(payment)
     const taken = Output.list(reversals, {
-      columns: ["created_at", "id", "kind", "status", "amount_usd", "taken_usd"],
+      columns: ["created_at", "id", "kind", "status", "amount_usd", "taken_usd", "foreign_amount"],
       none: "Nothing was taken back."
     })
     const told = Output.list(events, { columns: ["created_at", "id", "type"], none: "No event told of it." })
     return { document: { ...payment, reversals, events }, text: [text, taken.text, told.text].join("\n\n") }
   })
+)
+
+const reverse = change(
+  "reverse",
+  "Enter in USD what a refund or a dispute in another currency took of a payment.",
+  {
+    id: Inputs.word("ID", "a payment's id, pay_…"),
+    reversal: Inputs.word("REVERSAL", "the refund's or the dispute's id, re_… or du_…"),
+    amount: Inputs.argument("USD", Inputs.usd.nonNegative, Inputs.nonNegativeUsd)
+  },
+  (given) => Operations.reverse.run(given)
 )
 
 const since = Inputs.option("since", momentForms, moment).pipe(
@@ -67,9 +79,13 @@ const sync = Command.provide(
     Effect.fnUntraced(function* (given) {
       const { run } = yield* PaymentSync
       const found = yield* run(new Date(toPast(given.since, yield* Clock.currentTimeMillis)))
-      const { failed, reconciled, reversals, sessions } = found
+      const { failed, reconciled, reversals, sessions, unreadable } = found
       const text = `Stripe has ${pluralize(sessions, "session")} and ${pluralize(reversals, "refund or dispute", "refunds and disputes")}; ${pluralize(reconciled, "payment was", "payments were")} fetched again.`
-      const failure = failed === 0 ? undefined : `${pluralize(failed, "payment")} could not be fetched.`
+      const failures = [
+        ...(failed === 0 ? [] : [`${pluralize(failed, "payment")} could not be fetched or entered.`]),
+        ...(unreadable === 0 ? [] : [`${pluralize(unreadable, "object")} of Stripe could not be read.`])
+      ]
+      const failure = failures.length === 0 ? undefined : failures.join(" ")
       return { document: { ...found }, text, failure }
     })
   ),
@@ -81,5 +97,5 @@ const sync = Command.provide(
 )
 
 export const payments = Inputs.group("payments", "What customers paid by Stripe.").pipe(
-  Command.withSubcommands([list, show, sync])
+  Command.withSubcommands([list, show, reverse, sync])
 )

@@ -1,6 +1,6 @@
 import { Command, Options } from "@effect/cli"
 import { Effect, Stream } from "effect"
-import { moment, momentForms } from "../domain/Moment.ts"
+import { pastForms, pastMoment } from "../domain/Moment.ts"
 import { pluralize } from "../domain/Plural.ts"
 import { Catalog, type CatalogSnapshot } from "../services/catalog/Catalog.ts"
 import { reconcileBooks } from "../services/reconcile/BookReconciliation.ts"
@@ -53,10 +53,13 @@ export const reconcile = Command.make(
   "reconcile",
   {
     provider: Inputs.word("PROVIDER", "a provider of the catalog, as in gateway reconcile openai --since 7d"),
-    since: Inputs.option("since", momentForms, moment).pipe(
-      Options.withDescription(`from when: ${momentForms}; the beginning of a UTC day, or of an hour by request id`)
+    since: Inputs.option("since", pastForms, pastMoment).pipe(
+      Options.withDescription(`from when: ${pastForms}; the beginning of a UTC day, or of an hour by request id`)
     ),
-    until: Inputs.optional(Inputs.option("until", momentForms, moment), "up to and not including when; default: now"),
+    until: Inputs.optional(
+      Inputs.option("until", pastForms, pastMoment),
+      "up to and not including when; default: the end of the last whole day or hour"
+    ),
     file: Inputs.optional(Inputs.text("file"), "a CSV file with the provider's books"),
     columns: Inputs.optional(
       Inputs.option("columns", columnForms, parseColumns),
@@ -98,14 +101,17 @@ export const reconcile = Command.make(
         account: found.own,
         range,
         tolerance,
+        onOutside: (outside) => Effect.sync(() => report.addOutside(outside)),
         onStep: ({ unit }, done, all) => (isLong ? showProgress(unit, done, all) : Effect.void)
       })
       yield* Stream.runForEach(rows, (some) => Effect.suspend(() => print(report.add(some)))).pipe(
         Effect.provideService(ProviderBooks, { books })
       )
       yield* print(report.end())
-      if (report.differing === 0) return
-      const { differing } = report
+      const { compared, differing, outside } = report
+      if (csv && outside !== undefined) yield* Effect.sync(() => process.stderr.write(`gateway: ${outside}\n`))
+      if (compared === 0 && outside !== undefined) return yield* fail(`${file} has no row in this period.`)
+      if (differing === 0) return
       const message = `${pluralize(differing, "row differs", "rows differ")} by more than ${percent(tolerance)}.`
       return yield* new CommandFailed({ message })
     },

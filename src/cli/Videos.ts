@@ -12,6 +12,8 @@ import * as Output from "./Output.ts"
 
 const columns = ["at", "id", "status", "step", "model", "seconds", "route", "charge_usd", "completed_at"]
 
+const attemptColumns = ["attempt", "route", "outcome", "status", "ms", "detail"]
+
 const statuses = VideoRecord.fields.status.literals
 
 const list = command(
@@ -32,19 +34,34 @@ const list = command(
 
 type Shown = { readonly record: VideoRecord }
 
-const one = <E, R>(name: string, description: string, run: (id: string) => Effect.Effect<Shown, E, R>) =>
-  change(name, description, { id: Inputs.word("ID", "a video's id, vid_…") }, ({ id }) =>
-    Effect.catchIf(
-      run(id),
-      (error) => error instanceof VideoNotFound,
-      () => new CommandFailed({ message: "There is no such video." })
-    )
+const id = Inputs.word("ID", "a video's id, vid_…")
+
+const orNone = <A, E, R>(found: Effect.Effect<A, E, R>) =>
+  Effect.catchIf(
+    found,
+    (error) => error instanceof VideoNotFound,
+    () => new CommandFailed({ message: "There is no such video." })
   )
 
-const show = one("show", "Show a video and everything that was tried for it.", (id) =>
+const one = <E, R>(name: string, description: string, run: (id: string) => Effect.Effect<Shown, E, R>) =>
+  change(name, description, { id }, ({ id }) => orNone(run(id)))
+
+const describe = (record: VideoRecord): string => {
+  const { attempts, error, ...fields } = record
+  const failed = error?.attempt ? `attempt ${error.attempt} of ${attempts.length}` : undefined
+  const sheet = Output.sheet({
+    ...fields,
+    ...(error && { error: `${error.code}: ${error.message}`, failed })
+  })
+  const rows = attempts.map((attempt, index) => ({ ...attempt, attempt: index + 1 }))
+  return rows.length === 0 ? sheet : `${sheet}\n\n${Output.table(rows, attemptColumns, "")}`
+}
+
+const show = command("show", "Show a video, each attempt, and why it failed.", { id }, ({ id }) =>
   Effect.gen(function* () {
     const { find } = yield* VideoAdmin
-    return { record: videoRecord(yield* find(OrganizationScope.all, id)) }
+    const record = videoRecord(yield* orNone(find(OrganizationScope.all, id)))
+    return { document: record, text: describe(record) }
   })
 )
 const retry = one("retry", `${Operations.retry.summary}.`, Operations.retry.run)

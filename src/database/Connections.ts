@@ -2,15 +2,18 @@ import { SqlError } from "@effect/sql/SqlError"
 import { Duration, Effect } from "effect"
 import * as Pg from "pg"
 import * as Metrics from "../services/metrics/Metrics.ts"
+import type { DatabaseServer } from "./DatabaseServer.ts"
 import { watch } from "./DatabaseWatch.ts"
 import { GuardedPool } from "./GuardedPool.ts"
-
-export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" | "user" | "database" | "ssl">
+import * as Session from "./Session.ts"
 
 export interface Limits {
   readonly maxConnections: number
   readonly queryTimeout: Duration.DurationInput
-  /** Fails statements at once while the server is away or read-only. */
+  /**
+   * Fails statements at once while the server is away or read-only. Goes on with the connections that are open while new
+   * ones are refused.
+   */
   readonly isWatched: boolean
 }
 
@@ -28,6 +31,12 @@ export const reason = (error: unknown): string => {
   return first instanceof Error && first.message !== "" ? first.message : String(first)
 }
 
+export const query = (client: Pg.Client, text: string, values?: Array<unknown>) =>
+  Effect.tryPromise({
+    try: () => client.query(text, values),
+    catch: (cause) => new SqlError({ cause, message: reason(cause) })
+  })
+
 /** A server that never answers must not prevent our end. */
 const closeOrAbandon = (end: () => Promise<void>, abandon: () => void) =>
   Effect.promise(end).pipe(
@@ -42,14 +51,14 @@ const publish = ({ idleCount, totalCount, waitingCount }: GuardedPool): void => 
   Metrics.databaseWaiting.unsafeUpdate(waitingCount, [])
 }
 
-export const pool = (server: Server, limits: Limits) =>
+export const pool = (server: DatabaseServer, limits: Limits) =>
   Effect.gen(function* () {
     const limitMillis = Math.min(Duration.toMillis(limits.queryTimeout), 2 ** 31 - 1)
     const acquired = yield* Effect.acquireRelease(
       Effect.sync(
         () =>
           new GuardedPool(
-            { ...server, ...common, max: limits.maxConnections, idleTimeoutMillis: 30_000 },
+            { ...server.current, ...common, max: limits.maxConnections, idleTimeoutMillis: 30_000 },
             limitMillis,
             limits.isWatched
           )
@@ -66,21 +75,25 @@ export const pool = (server: Server, limits: Limits) =>
     })
     if (limits.isWatched) {
       yield* Metrics.collect(() => publish(acquired))
-      yield* watch({ ...server, ...common }, acquired, reason)
+      yield* watch(server, common, acquired, reason)
     }
     return acquired
   })
 
 /** Outside the pool, without a query timeout. */
-export const single = (server: Server) =>
+export const single = (server: DatabaseServer) =>
   Effect.acquireRelease(
-    Effect.tryPromise({
-      try: () => new Pg.Client({ ...server, ...common }).on("error", () => {}).connect(),
-      catch: (cause) => new SqlError({ cause, message: reason(cause) })
-    }),
+    Effect.sync(() => new Pg.Client({ ...server.current, ...common }).on("error", () => {})),
     (client) =>
       closeOrAbandon(
         () => client.end(),
         () => client.connection.stream.destroy()
       )
+  ).pipe(
+    Effect.flatMap((client) =>
+      Effect.tryPromise({
+        try: () => Session.open(client),
+        catch: (cause) => new SqlError({ cause, message: reason(cause) })
+      })
+    )
   )

@@ -1,31 +1,22 @@
 import { SqlClient } from "@effect/sql/SqlClient"
 import { SqlError } from "@effect/sql/SqlError"
 import { PgClient } from "@effect/sql-pg"
-import { Context, Data, Effect, Layer, Option, Redacted, type Scope, String } from "effect"
-import * as Pg from "pg"
+import { Context, Effect, Layer, Option, type Redacted, type Scope, String } from "effect"
+import type * as Pg from "pg"
 import { failLostTransactions } from "../node/SqlTransactions.ts"
 import { OwnConnection, Prepared } from "../services/sql/Statement.ts"
 import * as Connections from "./Connections.ts"
+import { type DatabaseServer, DatabaseUnavailable, parse, renewable } from "./DatabaseServer.ts"
 import { Embedded } from "./Embedded.ts"
 import type { EmbeddedUnavailable } from "./embedded/Binaries.ts"
+import type { GuardedPool } from "./GuardedPool.ts"
 
-/** One line for the operator, without the password. */
-class DatabaseUnavailable extends Data.TaggedError("DatabaseUnavailable")<{ readonly message: string }> {}
+export interface Options extends Partial<Connections.Limits> {
+  /** `DATABASE_URL` as it is now, for a pool that is watched: its credentials may be replaced. */
+  readonly rereadUrl?: Effect.Effect<Redacted.Redacted | undefined, { readonly message: string }>
+}
 
-export type Options = Partial<Connections.Limits>
-
-const parse = (url: Redacted.Redacted): Effect.Effect<Connections.Server, DatabaseUnavailable> =>
-  Effect.try({
-    try: () => {
-      const server = { connectionString: Redacted.value(url) }
-      if (!/^postgres(ql)?:\/\//.test(server.connectionString)) throw new Error("it does not begin with postgres://")
-      Reflect.construct(Pg.Client, [server])
-      return server
-    },
-    catch: (error) => new DatabaseUnavailable({ message: `DATABASE_URL cannot be used: ${Connections.reason(error)}.` })
-  })
-
-class Pool extends Context.Tag("gateway/database/Pool")<Pool, Pg.Pool>() {}
+class Pool extends Context.Tag("gateway/database/Pool")<Pool, GuardedPool>() {}
 
 const makePrepared = (pool: Pg.Pool) =>
   Prepared.of({
@@ -52,7 +43,7 @@ const clientOf = (pool: Pg.Pool) =>
     transformJson: false
   })
 
-const ownConnection = (server: Connections.Server) =>
+const ownConnection = (server: DatabaseServer) =>
   OwnConnection.of({
     connect: Effect.gen(function* () {
       const pool = yield* Connections.pool(server, { maxConnections: 1, queryTimeout: "1 hour", isWatched: false })
@@ -63,7 +54,7 @@ const ownConnection = (server: Connections.Server) =>
     })
   })
 
-const layerFrom = (server: Connections.Server, options: Options) => {
+const layerFrom = (server: DatabaseServer, options: Options) => {
   const pool = Layer.scoped(
     Pool,
     Connections.pool(server, { maxConnections: 10, queryTimeout: "15 seconds", isWatched: false, ...options })
@@ -72,12 +63,12 @@ const layerFrom = (server: Connections.Server, options: Options) => {
     Effect.map(Pool, (acquired) =>
       clientOf(acquired).pipe(
         Layer.tap((context) => Effect.sync(() => failLostTransactions(Context.get(context, PgClient.PgClient)))),
-        Layer.merge(Layer.succeed(Prepared, makePrepared(acquired)))
+        Layer.merge(Layer.succeed(Prepared, makePrepared(acquired))),
+        Layer.merge(Layer.succeed(Database, { connect: Connections.single(server), trouble: () => acquired.trouble }))
       )
     )
   ).pipe(
     Layer.provide(pool),
-    Layer.merge(Layer.succeed(Database, { connect: Connections.single(server) })),
     Layer.merge(Layer.succeed(OwnConnection, ownConnection(server))),
     Layer.mapError(({ message }) => new DatabaseUnavailable({ message: `The database cannot be reached: ${message}.` }))
   )
@@ -88,13 +79,19 @@ export class Database extends Context.Tag("gateway/Database")<
   {
     /** Its queries may take any time. */
     readonly connect: Effect.Effect<Pg.Client, SqlError, Scope.Scope>
+    /** Why it cannot be relied on, in words for anybody: it is lost, or refuses new connections. Undefined if unwatched. */
+    readonly trouble: () => string | undefined
   }
 >() {
   static readonly layerUrl = (
     url: Redacted.Redacted,
     options: Options = {}
   ): Layer.Layer<Database | SqlClient | PgClient.PgClient | Prepared | OwnConnection, DatabaseUnavailable> =>
-    Layer.unwrapEffect(Effect.map(parse(url), (config) => layerFrom(config, options)))
+    Layer.unwrapEffect(
+      Effect.map(parse(url), (server) =>
+        layerFrom(renewable(server, options.rereadUrl ?? Effect.succeed(undefined)), options)
+      )
+    )
 
   static readonly layerEmbedded = (
     dataDir: string,
@@ -104,7 +101,9 @@ export class Database extends Context.Tag("gateway/Database")<
     DatabaseUnavailable | EmbeddedUnavailable
   > =>
     Embedded.pipe(
-      Effect.map((address) => layerFrom({ ...address, ssl: false }, options)),
+      Effect.map((address) =>
+        layerFrom({ current: { ...address, ssl: false }, reread: Effect.succeed(Option.none()) }, options)
+      ),
       Layer.unwrapEffect,
       Layer.provide(Embedded.layer({ dataDir }))
     )

@@ -1,85 +1,221 @@
-import { Clock, Data, Duration, Effect, Either } from "effect"
+import { Clock, Data, Duration, Effect, Either, Option } from "effect"
 import * as Pg from "pg"
+import { Reloads } from "../services/control/Reloads.ts"
 import * as Metrics from "../services/metrics/Metrics.ts"
 import { sleepUnlessStalled } from "../services/runtime/EventLoop.ts"
+import type { DatabaseServer, Server } from "./DatabaseServer.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
+import * as Session from "./Session.ts"
 
 const every = Duration.millis(250)
+/** A server counts refused logins, and some lock the role out. */
+const maxPause = Duration.seconds(5)
 /** Per probe; the server is lost after a second one, on a new connection. */
 const answerWithin = Duration.millis(1_750)
+/** Shorter than the driver's own limit, whose message names no cause. */
+const connectWithin = Duration.seconds(4)
 
-const tooManyConnections = "53300"
-const isFull = (error: unknown) => error instanceof Pg.DatabaseError && error.code === tooManyConnections
+/** The server ends, starts or takes no writes: it is away for everybody. */
+const isAway = (code: string | undefined) => code?.startsWith("57P") === true || code === "25006"
+
+/** The server, or a pooler before it, answers and says no: a password, a limit, a database, a rule of access. */
+const isRefusal = (error: unknown): boolean => error instanceof Pg.DatabaseError && !isAway(error.code)
 
 class TooSlow extends Data.TaggedError("TooSlow")<{}> {
   override readonly message = "it does not answer"
 }
 
-/** Probes the server beside the pool; logs once when it is lost and once when it is back. */
+const answering =
+  (limit: Duration.Duration) =>
+  <A>(self: Effect.Effect<A, unknown>) =>
+    Effect.raceFirst(self, Effect.zipRight(sleepUnlessStalled(limit), new TooSlow()))
+
+const destroy = (client: Pg.Client) => Effect.sync(() => client.connection.stream.destroy())
+
+const formatSince = (since: bigint) =>
+  Effect.map(Clock.currentTimeNanos, (now) => Duration.format(Duration.millis(Number((now - since) / 1_000_000n))))
+
+/**
+ * Probes the server beside the pool, and new connections once one was refused. Logs once when the server is lost or
+ * refuses them, and once when that ends. Credentials are read again if they are refused, and at a reload.
+ */
 export const watch = Effect.fnUntraced(function* (
-  config: Pg.ClientConfig,
+  server: DatabaseServer,
+  common: Pg.ClientConfig,
   pool: GuardedPool,
   reason: (error: unknown) => string
 ) {
+  const turns = yield* Effect.makeSemaphore(1)
   let client: Pg.Client | undefined
   let lostAt: bigint | undefined
+  let refusedAt: bigint | undefined
+  let pause = every
 
-  const disconnect = Effect.sync(() => {
-    client?.connection.stream.destroy()
+  const disconnect = Effect.suspend(() => {
+    const last = client
     client = undefined
+    return last === undefined ? Effect.void : destroy(last)
   })
-  const connectOnce = async () => {
-    if (client !== undefined) return client
-    client = new Pg.Client(config).on("error", () => {})
-    await client.connect()
-    return client
-  }
-  const ask = Effect.tryPromise({
-    try: async () => {
-      const connection = await connectOnce()
-      const { rows } = await connection.query<{ readonly refuses: boolean }>(
-        "SELECT current_setting('transaction_read_only')::boolean AS refuses"
+
+  const open = (target: Server) =>
+    Effect.suspend(() => {
+      let opened: Pg.Client | undefined
+      return Effect.tryPromise({
+        try: () => {
+          opened = new Pg.Client({ ...target, ...common }).on("error", () => {})
+          return Session.open(opened)
+        },
+        catch: (error) => error
+      }).pipe(Effect.onError(() => (opened === undefined ? Effect.void : destroy(opened))))
+    })
+
+  const accepted = Effect.suspend(() => {
+    pool.accept()
+    if (refusedAt === undefined) return Effect.void
+    const since = refusedAt
+    refusedAt = undefined
+    Metrics.databaseUp.unsafeUpdate(1, [])
+    return Effect.flatMap(formatSince(since), (time) =>
+      Effect.logInfo(`The database accepts new connections again after ${time}`)
+    )
+  })
+
+  const adopt = (next: Server) =>
+    Effect.suspend(() => {
+      server.current = next
+      pool.adopt(next)
+      return Effect.zipRight(
+        disconnect,
+        Effect.logInfo("The database accepts the credentials that DATABASE_URL has now; connections are made anew")
       )
-      if (rows[0]?.refuses === true) throw new Error("it takes no writes")
-    },
-    catch: (error) => error
+    })
+
+  const openRenewed = Effect.suspend(() => open(server.current)).pipe(
+    Effect.catchIf(isRefusal, (error) =>
+      Effect.flatMap(
+        server.reread,
+        Option.match({
+          onNone: () => Effect.fail(error),
+          onSome: (next) => Effect.tap(open(next), () => adopt(next))
+        })
+      )
+    ),
+    Effect.tap(() => accepted)
+  )
+
+  const ask = Effect.gen(function* () {
+    const connection = (client ??= yield* openRenewed)
+    const { rows } = yield* Effect.tryPromise({
+      try: () =>
+        connection.query<{ readonly refuses: boolean }>(
+          "SELECT current_setting('transaction_read_only')::boolean AS refuses"
+        ),
+      catch: (error) => error
+    })
+    if (rows[0]?.refuses === true) return yield* Effect.fail(new Error("it takes no writes"))
   }).pipe(
-    Effect.raceFirst(Effect.zipRight(sleepUnlessStalled(answerWithin), new TooSlow())),
-    Effect.tapError(() => disconnect),
-    Effect.catchIf(isFull, () => Effect.void)
+    answering(answerWithin),
+    Effect.tapError(() => disconnect)
   )
   const askTwice = Effect.suspend(() => {
     const { answers } = pool
     // An overloaded machine may be late with the probe while it answers others.
     const isResponsive = (error: unknown) => error instanceof TooSlow && pool.answers > answers
-    return Effect.catchIf(Effect.retry(ask, { times: 1 }), isResponsive, () => Effect.void)
+    return ask.pipe(
+      Effect.retry({ times: 1, while: (error) => !isRefusal(error) }),
+      Effect.catchIf(isResponsive, () => Effect.void)
+    )
   })
 
-  const check = Effect.gen(function* () {
-    const answer = yield* Effect.either(askTwice)
-    const now = yield* Clock.currentTimeNanos
-    if (Either.isLeft(answer) && lostAt === undefined) {
-      lostAt = now
-      const why = reason(answer.left)
-      Metrics.databaseUp.unsafeUpdate(0, [])
-      pool.lose(`The database is out of reach: ${why}`)
-      yield* Effect.logError(`The database is out of reach (${why}); requests fail until it is back`)
+  const lose = Effect.fnUntraced(function* (error: unknown) {
+    if (lostAt !== undefined) return
+    lostAt = yield* Clock.currentTimeNanos
+    refusedAt = undefined
+    const why = reason(error)
+    Metrics.databaseUp.unsafeUpdate(0, [])
+    pool.lose(why)
+    yield* Effect.logError(`The database is out of reach (${why}); requests fail until it is back`)
+  })
+  const regain = Effect.fnUntraced(function* () {
+    pause = every
+    if (lostAt === undefined) return
+    const time = yield* formatSince(lostAt)
+    lostAt = undefined
+    Metrics.databaseUp.unsafeUpdate(1, [])
+    pool.regain()
+    yield* Effect.logInfo(`The database is back after ${time}`)
+  })
+
+  const check = turns.withPermits(1)(
+    Effect.gen(function* () {
+      const answer = yield* Effect.either(askTwice)
+      pool.cutSlow(Duration.toMillis(answerWithin))
+      if (Either.isRight(answer)) return yield* regain()
+      pause = isRefusal(answer.left) ? Duration.min(Duration.times(pause, 2), maxPause) : every
+      // The pool's own connections still serve.
+      if (isRefusal(answer.left) && lostAt === undefined && pool.usable > 0) return pool.limit()
+      return yield* lose(answer.left)
+    })
+  )
+
+  const refuse = Effect.fnUntraced(function* (error: unknown) {
+    refusedAt = yield* Clock.currentTimeNanos
+    const why = reason(error)
+    Metrics.databaseUp.unsafeUpdate(0, [])
+    pool.refuse(why)
+    const effect = pool.usable === 0 ? "requests fail" : `requests share the ${pool.usable} that are open`
+    yield* Effect.logError(`The database refuses new connections (${why}); ${effect} until it accepts them`)
+  })
+
+  /** Whether new connections are accepted, or the server is lost, which is told instead. */
+  const confirm = Effect.gen(function* () {
+    if (lostAt !== undefined) return false
+    const probe = yield* Effect.either(turns.withPermits(1)(answering(connectWithin)(openRenewed)))
+    if (Either.isRight(probe)) {
+      yield* destroy(probe.right)
+      return true
     }
-    if (Either.isRight(answer) && lostAt !== undefined) {
-      Metrics.databaseUp.unsafeUpdate(1, [])
-      pool.regain()
-      yield* Effect.logInfo(
-        `The database is back after ${Duration.format(Duration.millis(Number((now - lostAt) / 1_000_000n)))}`
-      )
-      lostAt = undefined
+    yield* check
+    if (lostAt === undefined && refusedAt === undefined) yield* refuse(probe.left)
+    return false
+  })
+
+  const watchRefusals = Effect.gen(function* () {
+    yield* pool.awaitRefusal
+    let wait = every
+    while (!(yield* confirm)) {
+      yield* Effect.sleep(wait)
+      wait = Duration.min(Duration.times(wait, 2), maxPause)
     }
   })
+
+  const reload = Effect.gen(function* () {
+    const next = yield* server.reread
+    if (Option.isNone(next)) return
+    const probe = yield* Effect.either(answering(connectWithin)(open(next.value)))
+    if (Either.isLeft(probe)) {
+      return yield* Effect.logError(`The credentials of the database stay as they are: ${reason(probe.left)}`)
+    }
+    yield* Effect.zipRight(destroy(probe.right), adopt(next.value))
+    yield* accepted
+  }).pipe(turns.withPermits(1))
 
   Metrics.databaseUp.unsafeUpdate(1, [])
   yield* Effect.addFinalizer(() => disconnect)
-  yield* check.pipe(
-    Effect.zipRight(Effect.sleep(every)),
-    Effect.forever,
+  yield* Effect.flatMap(Reloads, ({ register }) => register(reload))
+  yield* Effect.all(
+    [
+      Effect.zipRight(
+        check,
+        Effect.suspend(() => Effect.sleep(pause))
+      ),
+      watchRefusals
+    ].map(Effect.forever),
+    {
+      concurrency: "unbounded",
+      discard: true
+    }
+  ).pipe(
     // Sockets keep real time, whatever clock the process is given.
     Effect.withClock(Clock.make()),
     Effect.interruptible,

@@ -1,11 +1,12 @@
 import { randomUUID } from "node:crypto"
-import { rmSync } from "node:fs"
+import { existsSync, rmSync } from "node:fs"
 import path from "node:path"
 import { Context, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import * as Pg from "pg"
 import * as Access from "./embedded/Access.ts"
 import * as Binaries from "./embedded/Binaries.ts"
 import * as Cluster from "./embedded/Cluster.ts"
+import * as LockFiles from "./embedded/LockFiles.ts"
 import * as Runner from "./embedded/Runner.ts"
 import * as Supervisor from "./embedded/Supervisor.ts"
 
@@ -27,7 +28,11 @@ export interface Options {
 export class Embedded extends Context.Tag("gateway/Embedded")<Embedded, Address>() {
   static readonly layer = (options: Options): Layer.Layer<Embedded, Binaries.EmbeddedUnavailable> =>
     Layer.scoped(Embedded, attach(options))
+
+  static readonly exists = (dataDir: string): boolean => existsSync(Cluster.dataIn(homeIn(dataDir)))
 }
+
+const homeIn = (dataDir: string) => path.resolve(dataDir, "postgres")
 
 const settingsFor = (socketDirectory: string) => ({
   listen_addresses: "",
@@ -70,7 +75,7 @@ const connects = (address: Address) =>
 const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   const token = randomUUID()
   const binaries = yield* Binaries.locate()
-  const { home, major, runner } = yield* Runner.choose(path.resolve(options.dataDir, "postgres"), binaries)
+  const { home, major, runner } = yield* Runner.choose(homeIn(options.dataDir), binaries)
   const data = yield* Cluster.ensure({ home, binaries, runner, major, name: token })
   const host = yield* Access.prepareSocket(home, runner)
   const address: Address = { host, port: 5432, user: Cluster.user, database: Cluster.database }
@@ -84,9 +89,9 @@ const attach = Effect.fn("Embedded.attach")(function* (options: Options) {
   const settings = { ...settingsFor(host), ...access, ...options.settings }
   const start = Effect.gen(function* () {
     if (yield* Access.isListening(host)) {
-      yield* Supervisor.interruptServer(data)
+      yield* LockFiles.interruptServer(data)
     } else {
-      yield* Supervisor.forgetReusedPid(data, binaries, runner)
+      yield* LockFiles.removeStale(data, path.join(host, Access.socketFile), runner)
       yield* Supervisor.start({ home, binaries, runner, settings })
     }
     yield* Effect.sleep("50 millis")

@@ -1,16 +1,28 @@
+import { Effect } from "effect"
 import * as Pg from "pg"
-import { failConnecting } from "../node/PgConnect.ts"
+import { failConnecting, isWaitTimeout, judgeConnecting } from "../node/PgConnect.ts"
 import { DatabaseLost } from "../services/sql/Outage.ts"
+import type { Server } from "./DatabaseServer.ts"
 import { PooledClient } from "./PooledClient.ts"
+import * as Session from "./Session.ts"
 
 /** Milliseconds that locks outlive a suspended or disconnected process. */
 const longestIdleInTransaction = 2_000
 
-/** The server gives up on a statement before we do, so that what we report as failed is not carried out later. */
+/**
+ * The server gives up on a statement before we do, so that what we report as failed is not carried out later. If a new
+ * connection is refused, a pool that serves goes on with those that it has, and keeps them, until `accept`.
+ */
 export class GuardedPool extends Pg.Pool {
   readonly #open: ReadonlySet<PooledClient>
+  readonly #ready: ReadonlySet<Pg.ClientBase>
+  readonly #startedAt = new WeakMap<PooledClient, number>()
   readonly #idle = new Set<Pg.ClientBase>()
+  readonly #isServing: boolean
+  readonly #max: number
+  readonly #refused = Effect.unsafeMakeLatch(false)
   #lost: DatabaseLost | undefined
+  #refusal: DatabaseLost | undefined
   #answers = 0
 
   /**
@@ -19,32 +31,44 @@ export class GuardedPool extends Pg.Pool {
    */
   constructor(config: Pg.PoolConfig, limitMillis: number, isServing: boolean) {
     const open = new Set<PooledClient>()
+    const ready = new Set<Pg.ClientBase>()
     super({
       ...config,
       Client: class extends PooledClient {
         constructor(options?: Pg.ClientConfig) {
-          super(limitMillis, options, () => retire())
-          if (lost() === undefined) open.add(this)
-          this.on("end", () => open.delete(this))
+          // The silence of a pooler that has no server for a new connection says nothing of the others.
+          super(limitMillis, options, () => ready.has(this) && retire())
+          if (unavailable() === undefined) open.add(this)
+          start(this)
+          this.on("end", () => {
+            open.delete(this)
+            ready.delete(this)
+          })
           this.connection.on("readyForQuery", countAnswer)
-          this.connect = failConnecting(super.connect.bind(this), lost)
+          this.connect = failConnecting(super.connect.bind(this), unavailable)
         }
       },
-      onConnect: (client) =>
-        client.query(
-          `SET statement_timeout = ${Math.ceil(limitMillis * 0.9)};
-           SET idle_in_transaction_session_timeout = ${longestIdleInTransaction};
-           SET jit = off;
-           SET enable_seqscan = ${isServing ? "off" : "on"};
-           SET plan_cache_mode = ${isServing ? "force_generic_plan" : "auto"}`
-        )
+      onConnect: async (client) => {
+        await Session.configure(client, {
+          statement_timeout: String(Math.ceil(limitMillis * 0.9)),
+          idle_in_transaction_session_timeout: String(longestIdleInTransaction),
+          jit: "off",
+          enable_seqscan: isServing ? "off" : "on",
+          plan_cache_mode: isServing ? "force_generic_plan" : "auto"
+        })
+        if (client instanceof PooledClient && open.has(client)) ready.add(client)
+      }
     })
-    const lost = () => this.#lost
+    const unavailable = () => this.unavailable
     const retire = () => this.retire()
+    const start = (client: PooledClient) => this.#startedAt.set(client, performance.now())
     const countAnswer = () => {
       this.#answers += 1
     }
     this.#open = open
+    this.#ready = ready
+    this.#isServing = isServing
+    this.#max = this.options.max
     this.on("error", () => {})
     this.on("acquire", (client) => this.#idle.delete(client))
     this.on("remove", (client) => this.#idle.delete(client))
@@ -52,11 +76,77 @@ export class GuardedPool extends Pg.Pool {
       if (client instanceof PooledClient && !client.isReusable) client.end(() => {})
       else this.#idle.add(client)
     })
-    this.connect = failConnecting(super.connect.bind(this), lost)
+    const connect = failConnecting(super.connect.bind(this), unavailable)
+    this.connect = judgeConnecting(connect, (error) => this.#judge(error))
   }
 
   get answers() {
     return this.#answers
+  }
+
+  /** Connections that can take a statement, now or when they are released. */
+  get usable() {
+    return this.#ready.size
+  }
+
+  /** Why no statement can be sent. */
+  get unavailable() {
+    return this.#lost ?? (this.usable === 0 ? this.#refusal : undefined)
+  }
+
+  /** For operators and balancers, in general terms. */
+  get trouble() {
+    if (this.#lost !== undefined) return "the database is out of reach"
+    return this.#refusal === undefined ? undefined : "the database refuses new connections"
+  }
+
+  /** Returns once a new connection has been refused. */
+  get awaitRefusal() {
+    return this.#refused.await
+  }
+
+  #judge(error: Error): Error | undefined {
+    // The pool may also have been waiting for a new connection.
+    const isExhausted = isWaitTimeout(error) && this.totalCount <= this.usable
+    if (error instanceof DatabaseLost || this.ending || isExhausted) return error
+    if (this.#isServing) this.limit()
+    // Another connection serves the caller. Without one, the refusal is an outage, whatever the server calls it.
+    return this.#isServing && this.usable > 0 ? undefined : new Error(error.message, { cause: error })
+  }
+
+  /** Opens no more connections, and closes none that is idle. */
+  limit() {
+    this.options.max = Math.max(1, this.usable)
+    this.options.min = this.options.max
+    this.#refused.unsafeOpen()
+  }
+
+  /** After `limit`, once the refusal is certain. */
+  refuse(reason: string) {
+    this.#refusal = new DatabaseLost(`The database refuses new connections: ${reason}`)
+  }
+
+  /** Ends `limit` and `refuse`. */
+  accept() {
+    this.#refused.unsafeClose()
+    this.#refusal = undefined
+    this.options.max = this.#max
+    this.options.min = 0
+  }
+
+  /** New connections, also those that listen, use these credentials; the others end when they are released. */
+  adopt(server: Server) {
+    Object.assign(this.options, server)
+    this.retire()
+  }
+
+  /** Gives up new connections that take longer, as with a pooler that is full, if others can serve who waits for them. */
+  cutSlow(millis: number) {
+    if (this.usable === 0) return
+    for (const client of this.#open) {
+      const isSlow = performance.now() - (this.#startedAt.get(client) ?? 0) > millis
+      if (isSlow && !this.#ready.has(client)) client.connection.stream.destroy(new Error("it does not answer"))
+    }
   }
 
   retire() {
@@ -71,11 +161,12 @@ export class GuardedPool extends Pg.Pool {
   }
 
   lose(reason: string) {
-    this.#lost = new DatabaseLost(reason)
+    this.#lost = new DatabaseLost(`The database is out of reach: ${reason}`)
     this.cut(this.#lost)
   }
 
   regain() {
     this.#lost = undefined
+    this.accept()
   }
 }

@@ -43,6 +43,33 @@ export const read = Effect.fn("MigrationFiles.read")(function* (directory: strin
   return migrations
 })
 
+/** Such statements build and drop indexes beside writes, and only outside of transactions. */
+export const isConcurrent = (sql: string) => /^(CREATE|DROP) INDEX CONCURRENTLY/m.test(sql)
+
+export const statementsOf = (sql: string) => {
+  let offset = 0
+  return sql.split(/;$/m).flatMap((text) => {
+    const statement = { text, offset }
+    offset += text.length + 1
+    return text.trim() === "" ? [] : [statement]
+  })
+}
+
+interface Failure {
+  readonly message: string
+  /** The server's, in the text that was sent. */
+  readonly position: string | undefined
+  /** Where a statement begins in the file; undefined if the file was sent as a whole, in a transaction. */
+  readonly offset: number | undefined
+}
+
+export const describeFailure = ({ name, sql }: Migration, { message, offset, position }: Failure): string => {
+  const line = position === undefined ? "" : `:${sql.slice(0, (offset ?? 0) + Number(position)).split("\n").length}`
+  return offset === undefined
+    ? `${name}.sql${line} failed and was rolled back: ${message}`
+    : `${name}.sql${line} failed: ${message}. It runs outside of a transaction: its earlier statements stay applied, and an index that it began may be left invalid. The next run repeats the whole file.`
+}
+
 const numberOf = ({ id }: Pick<Migration, "id">): string => String(id).padStart(4, "0")
 
 type MigrationIds = Arr.NonEmptyReadonlyArray<Pick<Migration, "id">>

@@ -1,21 +1,25 @@
 import { hostname } from "node:os"
 import { SqlClient } from "@effect/sql/SqlClient"
-import { SqlError } from "@effect/sql/SqlError"
+import type { SqlError } from "@effect/sql/SqlError"
 import { Array as Arr, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import * as Pg from "pg"
 import { isDeadlock, isLockTimeout } from "../services/sql/Outage.ts"
-import { reason } from "./Connections.ts"
+import { query } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import {
   type Applied,
   describeApplied,
+  describeFailure,
   describeUpgrade,
   findOutstanding,
+  isConcurrent,
   type Migration,
   MigrationRefused,
   ownDirectory,
-  read
+  read,
+  statementsOf
 } from "./MigrationFiles.ts"
+import { findObstacle } from "./Requirements.ts"
 
 /** The migrations that one run applied. */
 export interface Migrated {
@@ -30,7 +34,7 @@ const nothing: Migrated = { names: [], summary: undefined }
 export class Migrations extends Context.Tag("gateway/Migrations")<
   Migrations,
   {
-    /** Logs the start of an upgrade. If it fails, it logs which migrations were applied before the failure. */
+    /** Fails before it changes anything on a database that a gateway cannot use. Logs the start of an upgrade. If it fails, it logs which migrations were applied before the failure. */
     readonly migrate: Effect.Effect<Migrated, MigrationRefused | SqlError>
     /** Brings an empty database to where another one was. */
     readonly migrateLike: (other: ReadonlyArray<Applied>) => Effect.Effect<void, MigrationRefused | SqlError>
@@ -55,12 +59,6 @@ const lockKey = "7025102614"
 const selectRecords = "SELECT id, name, checksum FROM schema_migrations ORDER BY id"
 
 const isMissingTable = ({ cause }: SqlError) => cause instanceof Pg.DatabaseError && cause.code === "42P01"
-
-const query = (connection: Pg.Client, text: string, values?: Array<unknown>) =>
-  Effect.tryPromise({
-    try: () => connection.query(text, values),
-    catch: (cause) => new SqlError({ cause, message: reason(cause) })
-  })
 
 export interface Timeouts {
   readonly lock: Duration.DurationInput
@@ -127,28 +125,22 @@ const lock = Effect.fnUntraced(function* (
   }
 })
 
-const lineOf = (sql: string, { position }: Pg.DatabaseError) =>
-  position === undefined ? "" : `:${sql.slice(0, Number(position)).split("\n").length}`
-
-const explain = (name: string, sql: string) =>
+const explain = (migration: Migration, offset?: number) =>
   Effect.catchAll(({ cause, message }: SqlError) => {
-    const line = cause instanceof Pg.DatabaseError ? lineOf(sql, cause) : ""
-    return new MigrationRefused({ message: `${name}.sql${line} failed and was rolled back: ${message}` })
+    const position = cause instanceof Pg.DatabaseError ? cause.position : undefined
+    return new MigrationRefused({ message: describeFailure(migration, { message, position, offset }) })
   })
-
-/** Such statements build and drop indexes beside writes, and only outside of transactions. */
-const isConcurrent = (sql: string) => /^(CREATE|DROP) INDEX CONCURRENTLY/m.test(sql)
-const statementsOf = (sql: string) => sql.split(/;$/m).filter((statement) => statement.trim() !== "")
 
 /** Behind a statement that waits for a table's lock all others wait too, so it waits for a second at a time. */
 const lockTries = { times: 400, schedule: Schedule.spaced("500 millis"), while: isLockTimeout } as const
 /** Statements of older programs may take the same locks in another order. */
 const deadlockTries = { times: 5, schedule: Schedule.spaced("500 millis"), while: isDeadlock } as const
 
-const apply = Effect.fnUntraced(function* (connection: Pg.Client, { checksum, id, name, sql }: Migration) {
+const apply = Effect.fnUntraced(function* (connection: Pg.Client, migration: Migration) {
+  const { checksum, id, name, sql } = migration
   // Outside of a transaction, one by one: after a failure all of them are repeated.
-  for (const statement of isConcurrent(sql) ? statementsOf(sql) : []) {
-    yield* query(connection, statement).pipe(explain(name, statement))
+  for (const { offset, text } of isConcurrent(sql) ? statementsOf(sql) : []) {
+    yield* query(connection, text).pipe(explain(migration, offset))
   }
   const change = isConcurrent(sql) ? Effect.void : query(connection, sql)
   yield* query(connection, "BEGIN; SET LOCAL lock_timeout = '1s'").pipe(
@@ -156,7 +148,7 @@ const apply = Effect.fnUntraced(function* (connection: Pg.Client, { checksum, id
     Effect.tapError(() => Effect.ignore(query(connection, "ROLLBACK"))),
     Effect.retry(lockTries),
     Effect.retry(deadlockTries),
-    explain(name, sql)
+    explain(migration)
   )
   const record = [id, name, checksum]
   yield* query(connection, "INSERT INTO schema_migrations (id, name, checksum) VALUES ($1, $2, $3)", record)
@@ -197,6 +189,10 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
   const outstanding = Effect.flatMap(applied, (records) => findOutstanding(known, records))
   const isUpToDate = Effect.map(outstanding, ({ length }) => length === 0)
 
+  const requireUsable = Effect.flatMap(findObstacle(database.connect), (message) =>
+    message === undefined ? Effect.void : new MigrationRefused({ message })
+  )
+
   const migrateLocked = (isWanted: (migration: Migration) => boolean) =>
     Effect.gen(function* () {
       const connection = yield* database.connect
@@ -223,9 +219,11 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
 
   return Migrations.of({
     migrate: Effect.gen(function* () {
+      yield* requireUsable
       return (yield* isUpToDate) ? nothing : yield* migrateLocked(() => true)
     }).pipe(Effect.withSpan("Migrations.migrate")),
     migrateLike: Effect.fn("Migrations.migrateLike")(function* (other: ReadonlyArray<Applied>) {
+      yield* requireUsable
       yield* findOutstanding(known, other)
       const ids = new Set(other.map(({ id }) => id))
       const own = yield* applied

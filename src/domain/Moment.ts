@@ -29,17 +29,21 @@ export const duration = (text: string): number | undefined => {
   return length === undefined ? undefined : Number(amount) * length
 }
 
+/** Unix milliseconds of an ISO date; undefined unless the calendar has that day: `Date.parse` reads February 31 as March 3. */
+export const instantOf = (date: string, time = "00:00:00", zone = "Z"): number | undefined => {
+  const at = Date.parse(`${date}T${time}${zone.toUpperCase()}`)
+  return Number.isFinite(at) && new Date(Date.parse(date)).toISOString().startsWith(date) ? at : undefined
+}
+
 /** Dates are UTC midnight; times without a zone are UTC. */
 export const moment = (text: string): Moment | undefined => {
   const distance = duration(text)
   if (distance !== undefined) return { distance }
   if (/^\d{9,11}$/.test(text)) return { at: Number(text) * 1000 }
-  const [, date, time = "T00:00:00", zone = "Z"] =
-    /^(\d{4}-\d{2}-\d{2})([T ]\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?)?(Z|[+-]\d{2}:\d{2})?$/i.exec(text) ?? []
-  if (date === undefined) return undefined
-  const at = Date.parse(`${date}${time.replace(" ", "T").toUpperCase()}${zone.toUpperCase()}`)
-  const exists = Number.isFinite(at) && new Date(Date.parse(date)).toISOString().startsWith(date)
-  return exists ? { at } : undefined
+  const [, date, time, zone] =
+    /^(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d+)?)?))?(Z|[+-]\d{2}:\d{2})?$/i.exec(text) ?? []
+  const at = date === undefined ? undefined : instantOf(date, time, zone)
+  return at === undefined ? undefined : { at }
 }
 
 export const pastMoment = (text: string): PastMoment | undefined =>

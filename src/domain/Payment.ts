@@ -1,6 +1,9 @@
-import { NanoUsd, zero } from "./Money.ts"
+import { maxStored, NanoUsd, zero } from "./Money.ts"
 
 const nanoPerCent = 10_000_000n
+
+/** More cents than the ledger can hold are no amount. */
+export const maxCents = Number(maxStored / nanoPerCent)
 
 export const fromCents = (cents: number): NanoUsd => NanoUsd(BigInt(cents) * nanoPerCent)
 
@@ -15,12 +18,19 @@ export interface Reversal {
   readonly status: string
   /** Whether it may still come out otherwise. */
   readonly isOpen: boolean
-  /** What it has taken by itself: nothing of a refund that failed, nor of a dispute that was won. */
-  readonly amount: NanoUsd
+  /**
+   * What it has taken by itself: nothing of a refund that failed, nor of a dispute that was won. Undefined if the provider
+   * states it in another currency only.
+   */
+  readonly amount: NanoUsd | undefined
+  /** What it has taken in another currency than USD, such as `1500 JPY`. */
+  readonly foreignAmount: string | undefined
   readonly createdAt: Date
 }
 
-type ReversalAmount = Pick<Reversal, "id" | "amount" | "createdAt">
+interface ReversalAmount extends Pick<Reversal, "id" | "createdAt"> {
+  readonly amount: NanoUsd
+}
 
 const byAge = (a: ReversalAmount, b: ReversalAmount): number =>
   a.createdAt.getTime() - b.createdAt.getTime() || (a.id < b.id ? -1 : 1)

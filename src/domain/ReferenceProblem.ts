@@ -10,6 +10,7 @@ export const referenceProblems = {
   empty: "is empty or not valid base64",
   large: `is larger than ${largestReference / mib} MiB`,
   largeTogether: (bytes: number) => `makes the images larger than ${bytes / mib} MiB together`,
+  stored: "is not in this gateway's media, or was deleted",
   format: "is not a complete PNG, JPEG, WebP or GIF",
   address: "is at an address that is not public",
   name: "is at a host that has no public address",

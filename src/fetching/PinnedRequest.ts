@@ -1,6 +1,7 @@
 import { NodeStream } from "@effect/platform-node"
 import { Effect, Stream } from "effect"
 import { buildConnector, Client } from "undici"
+import { openTunnel } from "../node/OutgoingProxies.ts"
 import { FetchFailed, type UrlProblem } from "../services/media/Fetcher.ts"
 import { type Address, canonical, parseAddress } from "./Addresses.ts"
 
@@ -42,6 +43,8 @@ export interface HopRequest {
   readonly addresses: ReadonlyArray<Address> | undefined
   /** PEM of the only trusted authorities; undefined: the usual ones. */
   readonly ca: string | undefined
+  /** URL of the proxy that connects to the address; undefined: none. */
+  readonly proxy: string | undefined
   readonly onConnect: () => void
 }
 
@@ -53,7 +56,34 @@ export interface HopResponse {
   readonly fail: (failure: FetchFailed) => void
 }
 
-const connectorFor = ({ addresses, ca, onConnect }: HopRequest, signal: AbortSignal): buildConnector.connector => {
+const portOf = ({ port, protocol }: URL): string => port || (protocol === "https:" ? "443" : "80")
+
+const targetOf = (address: Address, url: URL): string =>
+  `${address.kind() === "ipv4" ? address.toString() : `[${address.toString()}]`}:${portOf(url)}`
+
+/** Through a proxy, which is told the checked address instead of the name. */
+const tunnelFor = ({ addresses, ca, onConnect, url }: HopRequest, proxy: string, signal: AbortSignal) => {
+  const [first] = addresses ?? []
+  const target = first === undefined ? `${url.hostname}:${portOf(url)}` : targetOf(first, url)
+  const secure = buildConnector({ timeout: 0, ...(ca === undefined ? undefined : { ca }) })
+  const connect: buildConnector.connector = (options, take) => {
+    openTunnel(proxy, target, signal).then(
+      (socket) => {
+        onConnect()
+        if (url.protocol === "http:") return take(null, socket)
+        return secure({ ...options, servername: serverNameOf(options), httpSocket: socket }, take)
+      },
+      (error: Error) => take(error, null)
+    )
+  }
+  return connect
+}
+
+const serverNameOf = ({ servername }: buildConnector.Options): string => (servername ?? "").replace(/\.$/, "")
+
+const connectorFor = (request: HopRequest, signal: AbortSignal): buildConnector.connector => {
+  const { addresses, ca, onConnect, proxy } = request
+  if (proxy !== undefined) return tunnelFor(request, proxy, signal)
   const answers = addresses?.slice(0, maxAddresses).map((address) => ({
     address: address.toString(),
     family: address.kind() === "ipv4" ? 4 : 6
@@ -68,7 +98,7 @@ const connectorFor = ({ addresses, ca, onConnect }: HopRequest, signal: AbortSig
     ...(ca === undefined ? undefined : { ca })
   })
   return (target, take) =>
-    connect({ ...target, servername: (target.servername ?? "").replace(/\.$/, "") }, (...[error, socket]) => {
+    connect({ ...target, servername: serverNameOf(target) }, (...[error, socket]) => {
       if (error !== null) return take(error, null)
       const remote = parseAddress(socket.remoteAddress ?? "")
       if (checked !== undefined && (remote === undefined || !checked.includes(canonical(remote)))) {

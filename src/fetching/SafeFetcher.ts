@@ -1,4 +1,5 @@
 import { Duration, Effect, ExecutionStrategy, Exit, Layer, Scope, Stream } from "effect"
+import { OutgoingProxies, type Proxies, proxyFor } from "../node/OutgoingProxies.ts"
 import type { AddressRange } from "../services/access/AddressRange.ts"
 import { Fetcher, type FetchFailed, type FetchRequest, type PostRequest } from "../services/media/Fetcher.ts"
 import * as Monotonic from "../services/runtime/Monotonic.ts"
@@ -83,7 +84,7 @@ const readStart = ({ body }: HopResponse, limit: number): Effect.Effect<string> 
     )
   })
 
-const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => {
+const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions, proxies: Proxies) => {
   const names = options.names ?? Names.make()
   const ranges = { customer: options.fetchAllow, provider: options.resultFetchAllow }
   const exempt = { customer: within(ranges.customer), provider: within(ranges.provider) }
@@ -151,7 +152,10 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
       const onConnect = () => {
         isConnected = true
       }
-      const response = Effect.flatMap(resolve, (addresses) => send({ url, headers, post, addresses, ca, onConnect }))
+      const proxy = proxyFor(proxies, url)
+      const response = Effect.flatMap(resolve, (addresses) =>
+        send({ url, headers, post, addresses, ca, proxy, onConnect })
+      )
       return Effect.raceFirst(response, Effect.delay(late, connectTimeout))
     })
 
@@ -223,4 +227,8 @@ const make = ({ ca, connectTimeoutSeconds, ...options }: SafeFetcherOptions) => 
   return Fetcher.of({ check, bytes, stream, post })
 }
 
-export const layer = (options: SafeFetcherOptions) => Layer.sync(Fetcher, () => make(options))
+export const layer = (options: SafeFetcherOptions) =>
+  Layer.effect(
+    Fetcher,
+    Effect.map(OutgoingProxies, (proxies) => make(options, proxies))
+  )

@@ -52,6 +52,10 @@ export const wireError = (error: WireError, headers: Headers = {}, body: unknown
 export const respond = ({ body, headers, status }: Answer): HttpServerResponse.HttpServerResponse =>
   HttpServerResponse.raw(body, { status, headers })
 
+/** Bytes that many answers share. */
+export const respondJson = (body: Uint8Array): HttpServerResponse.HttpServerResponse =>
+  HttpServerResponse.raw(body, { status: 200, headers: headersOf(body.length, {}) })
+
 /** 304 where the client has the same already. */
 export const respondTagged = (
   { headers: asked }: HttpServerRequest.HttpServerRequest,

@@ -12,3 +12,34 @@ export const failConnecting = <F extends (callback: never) => void>(connect: F, 
       return typeof callback === "function" ? process.nextTick(callback, error) : Promise.reject(error)
     }
   })
+
+/**
+ * Passes an error of what connects with a callback through `judge`; it connects again if that returns undefined. A pool of
+ * pg fails the caller whose new connection is refused, even if others could serve it. Needed by pg-pool 3.14.
+ */
+export const judgeConnecting = <F extends (callback: never) => void>(
+  connect: F,
+  judge: (error: Error) => Error | undefined
+): F =>
+  new Proxy(connect, {
+    apply: (target, self, args) => {
+      const [callback]: ReadonlyArray<unknown> = args
+      if (typeof callback !== "function") return Reflect.apply(target, self, args)
+      const connectOnce = (): unknown => {
+        try {
+          return Reflect.apply(target, self, [finish])
+        } catch (error) {
+          // A client cannot be made while the file of a certificate is being replaced.
+          return process.nextTick(finish, error instanceof Error ? error : new Error(String(error)))
+        }
+      }
+      const finish = (error: Error | null | undefined, ...made: ReadonlyArray<unknown>) => {
+        const failure = error instanceof Error ? judge(error) : undefined
+        return error instanceof Error && failure === undefined ? connectOnce() : callback(failure, ...made)
+      }
+      return connectOnce()
+    }
+  })
+
+/** Whether a pool of pg gave up waiting for a connection in use, rather than for a new one. Needed by pg-pool 3.14. */
+export const isWaitTimeout = ({ message }: Error): boolean => message === "timeout exceeded when trying to connect"

@@ -1,5 +1,6 @@
 import { Duration, Redacted } from "effect"
 import { type AddressRange, parseRange } from "../services/access/AddressRange.ts"
+import { databaseUrlForm, normalizeDatabaseUrl } from "../services/sql/DatabaseUrl.ts"
 
 export interface Kind<A> {
   /** Completes "NAME must be …"; never the value, which may be a secret. */
@@ -87,9 +88,18 @@ export const baseUrl: Kind<string> = {
   }
 }
 
+/** May hold a password. */
+export const proxyUrl: Kind<Redacted.Redacted> = {
+  accepts: "the http or https URL of a proxy",
+  parse: (value) => {
+    const url = parseUrl(value.includes("://") ? value : `http://${value}`)
+    return url === undefined ? undefined : Redacted.make(url.href)
+  }
+}
+
 export const databaseUrl: Kind<Redacted.Redacted> = {
-  accepts: "a postgres:// or postgresql:// URL",
-  parse: (value) => (/^postgres(ql)?:\/\/./.test(value) && URL.canParse(value) ? Redacted.make(value) : undefined)
+  accepts: databaseUrlForm,
+  parse: (value) => (normalizeDatabaseUrl(value) === undefined ? undefined : Redacted.make(value))
 }
 
 const list = <A>(accepts: string, parse: (item: string) => A | undefined): Kind<ReadonlyArray<A>> => ({

@@ -114,6 +114,9 @@ export const variables = {
     "CIDRs exempt from the checks on providers' result URLs, comma-separated",
     []
   ),
+  httpProxy: optional("HTTP_PROXY", Kinds.proxyUrl, "proxy for calls to http addresses; unset: none"),
+  httpsProxy: optional("HTTPS_PROXY", Kinds.proxyUrl, "proxy for calls to https addresses", "$HTTP_PROXY"),
+  noProxy: variable("NO_PROXY", Kinds.text, "hosts that are called without a proxy, comma-separated, or *", ""),
   logLevel: variable("LOG_LEVEL", Kinds.choice(logLevels), "least severe level that is logged", LogLevel.Info, "info"),
   logFormat: variable("LOG_FORMAT", Kinds.oneOf("pretty", "json"), "form of log lines: pretty or json", "pretty"),
   otlpEndpoint: optional(

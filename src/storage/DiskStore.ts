@@ -108,6 +108,14 @@ const make = ({ directory, publicUrl }: DiskOptions) =>
         },
         Effect.catchTag("FileMissing", () => Effect.succeed(false))
       ),
+      sizeOf: Effect.fn("MediaStore.sizeOf")(
+        function* (name: string) {
+          if (parseMediaName(name) === undefined) return Option.none()
+          const { size } = yield* runIoOnFile(() => stat(path.join(directory, name)))
+          return Option.some(size)
+        },
+        Effect.catchTag("FileMissing", () => Effect.succeed(Option.none()))
+      ),
       read: Effect.fn("MediaStore.read")(
         function* (name: string) {
           if (parseMediaName(name) === undefined) return Option.none()

@@ -1,4 +1,4 @@
-import type { Layer } from "effect"
+import { Effect, type Layer } from "effect"
 import type { MediaStore } from "../services/media/MediaStore.ts"
 import * as DiskStore from "./DiskStore.ts"
 import * as S3Store from "./S3Store.ts"
@@ -8,5 +8,15 @@ export type MediaStoreOptions =
   | ({ readonly store: "disk" } & DiskStore.DiskOptions)
   | ({ readonly store: "s3" } & S3Options)
 
-export const layer = (options: MediaStoreOptions): Layer.Layer<MediaStore> =>
-  options.store === "disk" ? DiskStore.layer(options) : S3Store.layer(options)
+/** `reread` gives the options as they are now, of which only the credentials may replace others. */
+export const layer = (
+  options: MediaStoreOptions,
+  reread: Effect.Effect<MediaStoreOptions, { readonly message: string }> = Effect.succeed(options)
+): Layer.Layer<MediaStore> =>
+  options.store === "disk"
+    ? DiskStore.layer(options)
+    : S3Store.layer(
+        options,
+        undefined,
+        Effect.map(reread, (now) => (now.store === "s3" ? now : options))
+      )

@@ -13,17 +13,24 @@ const isMissing = ({ code, status }: Client.S3Failed) => status === 404 && (code
 
 const toStoreFailure = ({ detail }: Client.S3Failed) => new MediaStoreFailed({ detail })
 
-const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
+const make = (
+  options: Client.S3Options,
+  timeouts: Client.S3Timeouts,
+  reread: Effect.Effect<Client.S3Credentials, { readonly message: string }>
+) =>
   Effect.gen(function* () {
     const ids = yield* Ids
-    const client = yield* Client.make(options, timeouts)
+    const client = yield* Client.make(options, timeouts, reread)
     const { retryTransient, ask } = client
     const upload = Upload.make(client)
 
     const find = (name: string) =>
       parseMediaName(name) === undefined
-        ? Effect.succeed(false)
-        : Effect.as(retryTransient(ask({ method: "HEAD", key: name })), true)
+        ? Effect.succeedNone
+        : retryTransient(ask({ method: "HEAD", key: name })).pipe(
+            Effect.map(({ header }) => Option.some(Number(header("content-length")))),
+            Effect.catchIf(isMissing, () => Effect.succeedNone)
+          )
 
     const store = {
       put: <E>({ body, type, visibility }: NewMedia<E>) =>
@@ -41,10 +48,10 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
         ),
       ...links(options.publicUrl),
       has: Effect.fn("MediaStore.has")(
-        find,
-        Effect.catchIf(isMissing, () => Effect.succeed(false)),
+        (name: string) => Effect.map(find(name), Option.isSome),
         Effect.mapError(toStoreFailure)
       ),
+      sizeOf: Effect.fn("MediaStore.sizeOf")(find, Effect.mapError(toStoreFailure)),
       read: Effect.fn("MediaStore.read")(
         function* (name: string) {
           if (parseMediaName(name) === undefined) return Option.none()
@@ -56,7 +63,7 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
       ),
       remove: Effect.fn("MediaStore.remove")(
         function* (name: string) {
-          if (!(yield* find(name))) return false
+          if (Option.isNone(yield* find(name))) return false
           yield* retryTransient(ask({ method: "DELETE", key: name }))
           return true
         },
@@ -70,5 +77,6 @@ const make = (options: Client.S3Options, timeouts: Client.S3Timeouts) =>
 
 export const layer = (
   options: Client.S3Options,
-  timeouts: Client.S3Timeouts = { request: "1 minute", pause: "200 millis" }
-) => Layer.scoped(MediaStore, make(options, timeouts))
+  timeouts: Client.S3Timeouts = { request: "1 minute", pause: "200 millis" },
+  reread: Effect.Effect<Client.S3Credentials, { readonly message: string }> = Effect.succeed(options)
+) => Layer.scoped(MediaStore, make(options, timeouts, reread))

@@ -1,6 +1,7 @@
 // By hand: the official package would add 10 MB for three calls, and repeat requests beyond our own deadlines.
-import { Data, Duration, Effect, Redacted, Schedule, Schema } from "effect"
-import { Agent, type Dispatcher, request as send } from "undici"
+import { Data, Duration, Effect, Either, ParseResult, Predicate, Redacted, Schedule, Schema } from "effect"
+import { type Dispatcher, request as send } from "undici"
+import { makeAgent } from "../node/OutgoingAgent.ts"
 import { PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
 import { encodeForm, type FormValue } from "./Form.ts"
 
@@ -27,9 +28,11 @@ class CallFailed extends Data.TaggedError("CallFailed")<{
   readonly mayRetry: boolean
 }> {}
 
+export type Query = Readonly<Record<string, FormValue>>
+
 interface Call {
   readonly path: string
-  readonly query?: Readonly<Record<string, FormValue>>
+  readonly query?: Query
   /** Makes the call a POST, which is carried out once under its key. */
   readonly post?: { readonly form: Readonly<Record<string, FormValue>>; readonly idempotencyKey: string }
 }
@@ -63,12 +66,41 @@ const explain = (status: number, text: string, requestId: unknown): string => {
 const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "no answer"
 
+/** Why what belongs to an object was left out, by its name. */
+const unreadableParts: Readonly<Record<string, string>> = {
+  payment_intent:
+    "Stripe's key may not read payment intents: a bank's debit that failed is known by its event alone, and without that event the payment stays open and its customer is told not to pay it again. Let the key read Payment Intents.",
+  balance_transaction:
+    "Stripe's key may not read balance transactions: what a refund in another currency took in USD is to be entered by hand. Let the key read Balance Transactions."
+}
+
+const partOf = (expand: FormValue): string => String(Array.isArray(expand) ? expand[0] : expand).replace(/^data\./, "")
+
+export interface Listing<A> {
+  readonly items: ReadonlyArray<A>
+  /** Objects of another shape, and where they differ; without their values. */
+  readonly unreadable: ReadonlyArray<string>
+}
+
+const Page = Schema.Struct({ data: Schema.Array(Schema.Unknown), has_more: Schema.Boolean })
+
+const idOf = (object: unknown): string | undefined =>
+  Predicate.hasProperty(object, "id") && typeof object.id === "string" && /^\w{1,255}$/.test(object.id)
+    ? object.id
+    : undefined
+
+const placeOf = (error: ParseResult.ParseError): string => {
+  const [issue] = ParseResult.ArrayFormatter.formatErrorSync(error)
+  return issue === undefined || issue.path.length === 0 ? "" : ` at \`${issue.path.join(".")}\``
+}
+
+const describeUnreadable = (object: unknown, error: ParseResult.ParseError): string => {
+  return `${idOf(object) ?? "an object without an id"}${placeOf(error)}`
+}
+
 export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
   Effect.gen(function* () {
-    const agent = yield* Effect.acquireRelease(
-      Effect.sync(() => new Agent({ connect: { timeout: connectMillis } })),
-      (made) => Effect.promise(() => made.destroy())
-    )
+    const agent = yield* makeAgent({ connectTimeoutMillis: connectMillis })
 
     const tryOnce = ({ path, post, query = {} }: Call) =>
       Effect.tryPromise({
@@ -110,19 +142,21 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
       return tryOnce(given).pipe(
         Effect.retry({ times: tries - 1, schedule, while: ({ mayRetry }) => mayRetry }),
         Effect.flatMap(({ text }) =>
-          Effect.mapError(
-            decode(text),
-            () => new CallFailed({ detail: "an answer of another shape", status: undefined, mayRetry: false })
-          )
+          Effect.mapError(decode(text), (error) => {
+            const detail = `an answer of another shape${placeOf(error)}`
+            return new CallFailed({ detail, status: undefined, mayRetry: false })
+          })
         )
       )
     }
 
-    const warnOnce = yield* Effect.once(
-      Effect.logWarning(
-        "Stripe's key may not read payment intents: a bank's debit that failed is known by its event alone, and without that event the payment stays open and its customer is told not to pay it again. Let the key read Payment Intents."
-      )
-    )
+    const warnings = new Set<string>()
+    const warnOnce = (part: string) =>
+      Effect.suspend(() => {
+        if (warnings.has(part)) return Effect.void
+        warnings.add(part)
+        return Effect.logWarning(unreadableParts[part] ?? `Stripe's key may not read ${part}.`)
+      })
 
     /** A restricted key may read an object and not what belongs to it: the object is better than nothing. */
     const call = <A, I>(answer: Schema.Schema<A, I>, given: Call): Effect.Effect<A, CallFailed> => {
@@ -130,7 +164,7 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
       return Effect.catchIf(
         ask(answer, given),
         ({ status }) => status === 403 && expand !== undefined,
-        () => Effect.zipLeft(ask(answer, { ...given, query }), warnOnce)
+        () => Effect.zipLeft(ask(answer, { ...given, query }), warnOnce(partOf(expand ?? "")))
       )
     }
 
@@ -140,24 +174,35 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
         ({ detail }) => new PaymentProviderFailed({ message: `Stripe could not be asked: ${detail}.` })
       )
 
-    /** All pages of a list, newest first. */
-    const list = <A extends { readonly id: string }, I>(
-      item: Schema.Schema<A, I>,
-      path: string,
-      query: Readonly<Record<string, FormValue>>
-    ) => {
-      const page = Schema.Struct({ data: Schema.Array(item), has_more: Schema.Boolean })
+    const listAll = Effect.fnUntraced(function* (path: string, query: Query) {
+      const objects: Array<unknown> = []
+      let after: { readonly starting_after?: string } = {}
+      for (let pages = 0; pages < maxPages; pages++) {
+        const { data, has_more } = yield* call(Page, { path, query: { ...query, limit: pageSize, ...after } })
+        objects.push(...data)
+        if (!has_more || data.length === 0) return objects
+        const last = data.map(idOf).findLast((id) => id !== undefined)
+        if (last === undefined) {
+          return yield* new CallFailed({ detail: "a page without an id", status: undefined, mayRetry: false })
+        }
+        after = { starting_after: last }
+      }
+      return yield* new CallFailed({ detail: `more than ${maxPages} pages`, status: undefined, mayRetry: false })
+    })
+
+    /** All pages of a list, newest first. An object of another shape does not keep the others from being read. */
+    const list = <A, I>(item: Schema.Schema<A, I>, path: string, query: Query) => {
+      const decode = Schema.decodeUnknownEither(item)
       return orExplain(
-        Effect.gen(function* () {
+        Effect.map(listAll(path, query), (objects): Listing<A> => {
           const items: Array<A> = []
-          for (let pages = 0; pages < maxPages; pages++) {
-            const last = items.at(-1)
-            const after = last === undefined ? {} : { starting_after: last.id }
-            const { data, has_more } = yield* call(page, { path, query: { ...query, limit: pageSize, ...after } })
-            items.push(...data)
-            if (!has_more || data.length === 0) return items
+          const unreadable = new Set<string>()
+          for (const object of objects) {
+            const decoded = decode(object)
+            if (Either.isRight(decoded)) items.push(decoded.right)
+            else unreadable.add(describeUnreadable(object, decoded.left))
           }
-          return yield* new CallFailed({ detail: `more than ${maxPages} pages`, status: undefined, mayRetry: false })
+          return { items, unreadable: [...unreadable] }
         })
       )
     }
@@ -166,7 +211,7 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
       list,
       call: <A, I>(answer: Schema.Schema<A, I>, given: Call) => orExplain(call(answer, given)),
       /** Undefined where there is no such object. */
-      find: <A, I>(answer: Schema.Schema<A, I>, path: string, query: Readonly<Record<string, FormValue>>) =>
+      find: <A, I>(answer: Schema.Schema<A, I>, path: string, query: Query) =>
         orExplain(
           Effect.catchIf(
             call(answer, { path, query }),

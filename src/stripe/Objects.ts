@@ -1,42 +1,56 @@
 import { Option, Schema } from "effect"
-import { zero } from "../domain/Money.ts"
-import { type CheckoutSession, fromCents, type Reversal } from "../domain/Payment.ts"
+import { type NanoUsd, zero } from "../domain/Money.ts"
+import { type CheckoutSession, fromCents, maxCents, type Reversal } from "../domain/Payment.ts"
+import { ProviderText, ProviderTime } from "../services/payments/ProviderFields.ts"
 
-const Reference = Schema.NullishOr(
-  Schema.Union(Schema.String, Schema.Struct({ id: Schema.String, status: Schema.NullishOr(Schema.String) }))
+/** In the smallest unit of its currency. */
+const Amount = Schema.Int.pipe(Schema.between(0, maxCents))
+const Currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3,12}$/))
+
+/** What a balance gained, or lost if it is below zero. */
+const Move = Schema.Struct({ amount: Schema.Int.pipe(Schema.between(-maxCents, maxCents)), currency: Currency })
+
+/** Expanded where that was asked for. */
+const Intent = Schema.NullishOr(
+  Schema.Union(ProviderText, Schema.Struct({ id: ProviderText, status: Schema.NullishOr(Schema.String) }))
 )
 
-const idOf = (reference: typeof Reference.Type): string | undefined =>
-  typeof reference === "string" ? reference : (reference?.id ?? undefined)
+const idOf = (intent: typeof Intent.Type): string | undefined =>
+  typeof intent === "string" ? intent : (intent?.id ?? undefined)
 
 export const Session = Schema.Struct({
-  id: Schema.String,
+  id: ProviderText,
   url: Schema.optional(Schema.NullOr(Schema.String)),
   status: Schema.NullishOr(Schema.String),
   payment_status: Schema.String,
-  amount_total: Schema.NullishOr(Schema.Int),
-  currency: Schema.NullishOr(Schema.String),
-  payment_intent: Reference,
+  amount_total: Schema.NullishOr(Amount),
+  currency: Schema.NullishOr(Currency),
+  payment_intent: Intent,
   metadata: Schema.NullishOr(Schema.Record({ key: Schema.String, value: Schema.String }))
 })
 
 export const Refund = Schema.Struct({
-  id: Schema.String,
-  amount: Schema.Int,
-  status: Schema.NullishOr(Schema.String),
-  payment_intent: Reference,
-  created: Schema.Int
+  id: ProviderText,
+  amount: Amount,
+  currency: Currency,
+  status: Schema.NullishOr(ProviderText),
+  payment_intent: Intent,
+  balance_transaction: Schema.NullishOr(Schema.Union(Schema.String, Move)),
+  created: ProviderTime
 })
+type Refund = typeof Refund.Type
 
 export const Dispute = Schema.Struct({
-  id: Schema.String,
-  amount: Schema.Int,
-  status: Schema.String,
-  payment_intent: Reference,
-  created: Schema.Int,
+  id: ProviderText,
+  amount: Amount,
+  currency: Currency,
+  status: ProviderText,
+  payment_intent: Intent,
+  created: ProviderTime,
   /** What was taken from the account for it, below zero, and given back. */
-  balance_transactions: Schema.Array(Schema.Struct({ amount: Schema.Int, currency: Schema.String }))
+  balance_transactions: Schema.Array(Move)
 })
+type Dispute = typeof Dispute.Type
 
 /** What an intent is once its debit has failed; told only where it was asked for with its session. */
 const unpaidIntents = new Set(["requires_payment_method", "canceled"])
@@ -45,6 +59,9 @@ const hasFailed = ({ payment_intent: intent, payment_status, status }: typeof Se
   if (status !== "complete" || payment_status !== "unpaid" || typeof intent === "string") return false
   return unpaidIntents.has(intent?.status ?? "")
 }
+
+/** Sessions that were not made here may name anything. */
+const decodePayment = Schema.decodeUnknownOption(ProviderText)
 
 export const sessionOf = (session: typeof Session.Type): CheckoutSession => ({
   id: session.id,
@@ -55,47 +72,82 @@ export const sessionOf = (session: typeof Session.Type): CheckoutSession => ({
   amount: Option.getOrUndefined(Option.map(Option.fromNullable(session.amount_total), fromCents)),
   currency: session.currency ?? undefined,
   paymentIntent: idOf(session.payment_intent),
-  payment: session.metadata?.["payment"]
+  payment: Option.getOrUndefined(decodePayment(session.metadata?.["payment"]))
 })
 
 const failed = new Set(["failed", "canceled"])
 
-const refundOf = ({ amount, created, id, status }: typeof Refund.Type): Reversal => {
-  const state = status ?? "pending"
+/** Stripe gives them two decimals that they do not have. */
+const paddedCurrencies = new Set(["isk", "ugx"])
+
+const decimalsOf = (currency: string): number => {
+  if (paddedCurrencies.has(currency) || currency.length > 3) return 2
+  return new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions().maximumFractionDigits ?? 2
+}
+
+/** As `1500 JPY`, `15.00 EUR`. */
+const textOf = (amount: number, currency: string): string => {
+  const decimals = decimalsOf(currency)
+  return `${(amount / 10 ** decimals).toFixed(decimals)} ${currency.toUpperCase()}`
+}
+
+type Taken = Pick<Reversal, "amount" | "foreignAmount">
+
+const takenInUsd = (amount: NanoUsd): Taken => ({ amount, foreignAmount: undefined })
+const nothing = takenInUsd(zero)
+
+/** Whether what a refund has taken is to be read from its move in the account's balance. */
+export const needsMove = ({ currency, status }: Refund): boolean => currency !== "usd" && !failed.has(status ?? "")
+
+const refunded = (refund: Refund): Taken => {
+  const { amount, balance_transaction: move, currency, status } = refund
+  if (failed.has(status ?? "")) return nothing
+  if (currency === "usd") return takenInUsd(fromCents(amount))
+  const isInUsd = typeof move === "object" && move?.currency === "usd"
   return {
-    id,
+    amount: isInUsd ? fromCents(Math.max(0, -move.amount)) : undefined,
+    foreignAmount: textOf(amount, currency)
+  }
+}
+
+const refundOf = (refund: Refund): Reversal => {
+  const status = refund.status ?? "pending"
+  return {
+    id: refund.id,
     kind: "refund",
-    status: state,
-    isOpen: state === "pending" || state === "requires_action",
-    amount: failed.has(state) ? zero : fromCents(amount),
-    createdAt: new Date(created * 1000)
+    status,
+    isOpen: status === "pending" || status === "requires_action",
+    ...refunded(refund),
+    createdAt: new Date(refund.created * 1000)
   }
 }
 
 const closed = new Set(["won", "lost", "warning_closed", "charge_refunded", "prevented"])
 
-/** In cents of the disputed currency; an account in another currency tells only whether there is anything. */
-const withdrawn = ({ amount, balance_transactions: moves }: typeof Dispute.Type): number => {
-  const taken = -moves.reduce((sum, move) => sum + move.amount, 0)
-  if (taken <= 0) return 0
-  if (moves.every(({ currency }) => currency === "usd")) return Math.min(taken, amount)
-  return moves.some((move) => move.amount > 0) ? 0 : amount
+/** The moves of an account in another currency tell only whether anything is taken. */
+const withdrawn = ({ amount, balance_transactions: moves, currency }: Dispute): Taken => {
+  const inUsd = moves.every((move) => move.currency === "usd")
+  const moved = -moves.reduce((sum, move) => sum + move.amount, 0)
+  if (moved <= 0 || (!inUsd && moves.some((move) => move.amount > 0))) return nothing
+  if (currency === "usd") return takenInUsd(fromCents(inUsd ? Math.min(moved, amount) : amount))
+  const isKnown = inUsd && moved <= maxCents
+  return { amount: isKnown ? fromCents(moved) : undefined, foreignAmount: textOf(amount, currency) }
 }
 
-const disputeOf = (dispute: typeof Dispute.Type): Reversal => ({
+const disputeOf = (dispute: Dispute): Reversal => ({
   id: dispute.id,
   kind: "dispute",
   status: dispute.status,
   isOpen: !closed.has(dispute.status),
-  amount: fromCents(withdrawn(dispute)),
+  ...withdrawn(dispute),
   createdAt: new Date(dispute.created * 1000)
 })
 
 /** Undefined where it is of no payment intent. */
-const found = (reversal: Reversal, reference: typeof Reference.Type) => {
-  const paymentIntent = idOf(reference)
+const found = (reversal: Reversal, intent: typeof Intent.Type) => {
+  const paymentIntent = idOf(intent)
   return paymentIntent === undefined ? [] : [{ ...reversal, paymentIntent }]
 }
 
-export const foundRefund = (refund: typeof Refund.Type) => found(refundOf(refund), refund.payment_intent)
-export const foundDispute = (dispute: typeof Dispute.Type) => found(disputeOf(dispute), dispute.payment_intent)
+export const foundRefund = (refund: Refund) => found(refundOf(refund), refund.payment_intent)
+export const foundDispute = (dispute: Dispute) => found(disputeOf(dispute), dispute.payment_intent)

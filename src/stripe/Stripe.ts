@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
-import { type CheckoutOrder, PaymentProvider } from "../services/payments/PaymentProvider.ts"
-import { type ClientOptions, makeClient } from "./Client.ts"
-import { Dispute, foundDispute, foundRefund, Refund, Session, sessionOf } from "./Objects.ts"
+import { type CheckoutOrder, PaymentProvider, PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
+import { type ClientOptions, type Listing, makeClient, type Query } from "./Client.ts"
+import { Dispute, foundDispute, foundRefund, needsMove, Refund, Session, sessionOf } from "./Objects.ts"
 
 const orderForm = ({ cents, org, payment, returnUrl }: CheckoutOrder) => {
   const metadata = { payment, organization: org }
@@ -19,23 +19,44 @@ const orderForm = ({ cents, org, payment, returnUrl }: CheckoutOrder) => {
 
 const createdSince = (since: Date) => ({ created: { gte: Math.floor(since.getTime() / 1000) } })
 
+/** Of a payment everything counts: with a part of it, it would be entered wrong. */
+const requireAll = <A>({ items, unreadable }: Listing<A>): Effect.Effect<ReadonlyArray<A>, PaymentProviderFailed> =>
+  unreadable.length === 0
+    ? Effect.succeed(items)
+    : new PaymentProviderFailed({ message: `What Stripe has cannot be read: ${unreadable.join(", ")}.` })
+
+/** Of many payments, one that cannot be read does not concern the others. */
+const skipUnreadable =
+  <A, B>(itemsOf: (item: A) => ReadonlyArray<B>) =>
+  ({ items, unreadable }: Listing<A>) =>
+    Effect.as(
+      Effect.forEach(
+        unreadable,
+        (object) => Effect.logWarning(`What Stripe has cannot be read, and was skipped: ${object}.`),
+        { discard: true }
+      ),
+      { items: items.flatMap(itemsOf), unreadable: unreadable.length }
+    )
+
 /** Payments by pages of Stripe Checkout. */
 export const layer = (options: ClientOptions) =>
   Layer.scoped(
     PaymentProvider,
     Effect.gen(function* () {
       const { call, find, list } = yield* makeClient(options)
-      const sessions = (query: Parameters<typeof list>[2]) =>
-        Effect.map(list(Session, "/v1/checkout/sessions", { ...query, expand: ["data.payment_intent"] }), (all) =>
-          all.map(sessionOf)
-        )
-      const refunds = (query: Parameters<typeof list>[2]) => list(Refund, "/v1/refunds", query)
-      const disputes = (query: Parameters<typeof list>[2]) => list(Dispute, "/v1/disputes", query)
+      const sessions = (query: Query) =>
+        list(Session, "/v1/checkout/sessions", { ...query, expand: ["data.payment_intent"] })
+      const refunds = (query: Query) => list(Refund, "/v1/refunds", query)
+      const disputes = (query: Query) => list(Dispute, "/v1/disputes", query)
 
-      const reversals = Effect.fnUntraced(function* (query: Parameters<typeof list>[2]) {
-        const [refunded, disputed] = yield* Effect.all([refunds(query), disputes(query)])
-        return [...refunded.flatMap(foundRefund), ...disputed.flatMap(foundDispute)]
-      })
+      /** An extra call is made for refunds in other currencies only. */
+      const withMove = (refund: typeof Refund.Type) =>
+        needsMove(refund)
+          ? Effect.map(
+              find(Refund, `/v1/refunds/${encodeURIComponent(refund.id)}`, { expand: ["balance_transaction"] }),
+              (expanded) => expanded ?? refund
+            )
+          : Effect.succeed(refund)
 
       return PaymentProvider.of({
         createSession: (order) =>
@@ -51,10 +72,32 @@ export const layer = (options: ClientOptions) =>
             find(Session, `/v1/checkout/sessions/${encodeURIComponent(id)}`, { expand: ["payment_intent"] }),
             (session) => (session === undefined ? undefined : sessionOf(session))
           ),
-        sessionOf: (paymentIntent) => Effect.map(sessions({ payment_intent: paymentIntent }), ([session]) => session),
-        reversals: (paymentIntent) => reversals({ payment_intent: paymentIntent }),
-        sessionsSince: (since) => sessions(createdSince(since)),
-        reversalsSince: (since) => reversals(createdSince(since))
+        sessionOf: (paymentIntent) =>
+          sessions({ payment_intent: paymentIntent }).pipe(
+            Effect.flatMap(requireAll),
+            Effect.map(([session]) => (session === undefined ? undefined : sessionOf(session)))
+          ),
+        reversals: Effect.fnUntraced(function* (paymentIntent) {
+          const query = { payment_intent: paymentIntent }
+          const [refunded, disputed] = yield* Effect.all([
+            Effect.flatMap(refunds(query), requireAll),
+            Effect.flatMap(disputes(query), requireAll)
+          ])
+          const moved = yield* Effect.forEach(refunded, withMove)
+          return [...moved.flatMap(foundRefund), ...disputed.flatMap(foundDispute)]
+        }),
+        sessionsSince: (since) =>
+          Effect.flatMap(
+            sessions(createdSince(since)),
+            skipUnreadable((session) => [sessionOf(session)])
+          ),
+        reversalsSince: Effect.fnUntraced(function* (since) {
+          const query = createdSince(since)
+          const refunded = yield* Effect.flatMap(refunds(query), skipUnreadable(foundRefund))
+          const disputed = yield* Effect.flatMap(disputes(query), skipUnreadable(foundDispute))
+          const unreadable = refunded.unreadable + disputed.unreadable
+          return { items: [...refunded.items, ...disputed.items], unreadable }
+        })
       })
     })
   )

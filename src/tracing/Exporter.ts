@@ -1,6 +1,7 @@
 import { Data, Effect, Queue, Schedule } from "effect"
-import { Agent, request } from "undici"
+import { request } from "undici"
 import { pluralize } from "../domain/Plural.ts"
+import { makeAgent } from "../node/OutgoingAgent.ts"
 import type { Span } from "../services/tracing/Tracing.ts"
 
 export interface ExporterOptions {
@@ -31,10 +32,7 @@ const reasonOf = (error: unknown): string => {
 /** Spans wait in a bounded queue; nothing here delays or fails a request. */
 export const makeExporter = Effect.fnUntraced(function* (options: ExporterOptions) {
   const { encode, headers, url } = options
-  const agent = yield* Effect.acquireRelease(
-    Effect.sync(() => new Agent({ connect: { timeout: timeoutMillis }, connections: 1 })),
-    (made) => Effect.promise(() => made.destroy())
-  )
+  const agent = yield* makeAgent({ connectTimeoutMillis: timeoutMillis, connections: 1 })
   const { host } = new URL(url)
   const waiting: Array<Span> = []
   const wakeups = yield* Queue.sliding<void>(1)

@@ -6,6 +6,7 @@ import { SqlClient } from "@effect/sql"
 import { Effect, Layer, Redacted, Schema } from "effect"
 import { judgeVersion } from "../../src/cli/doctor/DatabaseChecks.ts"
 import { Database } from "../../src/database/Database.ts"
+import { Embedded } from "../../src/database/Embedded.ts"
 import { oldestTested } from "../../src/database/Versions.ts"
 import { emptyUrl } from "../harness/database/Postgres.ts"
 import { logRequest } from "../harness/database/Rows.ts"
@@ -194,6 +195,7 @@ withLayer(suite)("gateway doctor", (it) => {
     const none = yield* examine(environment)
     assert.deepInclude(none.states, { database: "warning" })
     assert.deepStrictEqual(readdirSync(DATA_DIR), [])
+    yield* Effect.scoped(Layer.build(Embedded.layer({ dataDir: DATA_DIR })))
     assert.strictEqual((yield* run(["migrate"], environment)).code, 0)
     const made = yield* examine(environment)
     assert.deepInclude(made.states, { database: "ok", migrations: "ok", ledger: "ok" })

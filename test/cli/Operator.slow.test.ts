@@ -39,6 +39,11 @@ withLayer(suiteWithGateway)("gateway", (it) => {
     yield* send({ path: "/chat/completions", id: "plain", key, body: chat("[sandbox status=503]") })
     const [newest, ...older] = yield* list("requests", "show", "plain")
     assert.strictEqual(newest?.["status"], 503)
+    const reason = "All providers failed (last: sandbox-b 503)."
+    assert.deepStrictEqual(newest?.["error"], { param: null, message: reason, hint: null })
+    assert.match(yield* text("requests", "show", "plain"), /^error +All providers failed \(last: sandbox-b 503\)\.$/m)
+    const [listed] = yield* list("requests", "--org", name)
+    assert.deepStrictEqual(listed?.["error"], newest?.["error"])
     assert.deepStrictEqual(
       older.map((row) => row["id"]),
       [plain.id]
@@ -48,6 +53,22 @@ withLayer(suiteWithGateway)("gateway", (it) => {
     assert.strictEqual(failed.price.why, "The hold was released: nothing was charged.")
     assert.strictEqual((yield* shownOf(failed.id)).status, 503)
     assert.include(yield* failure(["requests", "show", "nothing"]), "nothing")
+  })
+
+  it.scoped("videos show and requests show say which attempt failed and why", function* () {
+    const { send } = yield* OperatedGateway
+    const { key } = yield* customer("10")
+    const unmade = { model: "veo-3.1-fast-generate-001", prompt: "[sandbox fail]", seconds: 4 }
+    const { id: failing } = JSON.parse((yield* send({ path: "/videos", id: "unmade", key, body: unmade })).body)
+    yield* eventually(json("videos", "show", failing), ({ status }) => status === "failed")
+    assert.match(
+      yield* text("videos", "show", failing),
+      /^error +upstream_error: The upstream provider returned an error\.$[^]*^failed +attempt 2 of 2$[^]*^ *2 +\S+@sandbox-b +retry +500 +\d+ +sandbox fault: fail$/m
+    )
+    assert.match(
+      yield* text("requests", "show", "unmade"),
+      /^video +vid_\w+ failed \(over\): upstream_error: The upstream/m
+    )
   })
 
   it.scoped("credits refund gives a request's charge back once, whole or in parts", function* () {

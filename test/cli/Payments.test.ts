@@ -1,4 +1,4 @@
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
 import { LedgerAdmin } from "../../src/services/ledger/LedgerAdmin.ts"
@@ -12,7 +12,7 @@ withLayer(suite)("gateway payments", (it) => {
   it.scoped("sync enters what no event told, list and show tell of it", function* () {
     const stripe = yield* FakeStripe.make
     const { org } = yield* customer("1")
-    const { begin } = yield* Effect.provide(Payments, Payments.layer)
+    const { begin } = yield* Effect.provide(Payments, Layer.provide(Payments.layer, LedgerAdmin.layer))
     const { id } = yield* begin({ org: OrgId.make(org), amount: NanoUsd(20_000_000_000n) })
     const session = stripe.account.createSession({ payment: id, cents: 2000 })
     stripe.account.complete(session.id)
@@ -21,7 +21,7 @@ withLayer(suite)("gateway payments", (it) => {
     const { run } = yield* Cli
     const { code, stdout } = yield* run(["payments", "sync", "--json"], FakeStripe.environmentFor(stripe))
     assert.strictEqual(code, 0)
-    assert.deepStrictEqual(JSON.parse(stdout), { sessions: 1, reversals: 1, reconciled: 2, failed: 0 })
+    assert.deepStrictEqual(JSON.parse(stdout), { sessions: 1, reversals: 1, reconciled: 2, failed: 0, unreadable: 0 })
     const [listed] = yield* list("payments", "list", "--org", org)
     assert.deepInclude(listed, { id, status: "paid", amount_usd: 20, reversed_usd: 5 })
     const shown = yield* json("payments", "show", id)
@@ -31,11 +31,57 @@ withLayer(suite)("gateway payments", (it) => {
       status: "succeeded",
       amount_usd: 5,
       taken_usd: 5,
+      foreign_amount: null,
       created_at: stripe.account.refunds.get(refund)?.created
     })
     assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 16)
     const { verify } = yield* Effect.provide(LedgerAdmin, LedgerAdmin.layer)
     assert.deepStrictEqual((yield* verify).violations, [])
+  })
+
+  it.scoped(
+    "reverse enters what a refund in another currency took of a payment that was entered by hand",
+    function* () {
+      const stripe = yield* FakeStripe.make
+      const { account } = stripe
+      const env = FakeStripe.environmentFor(stripe)
+      const { org } = yield* customer("1")
+      const { run } = yield* Cli
+      const { id: session } = account.createSession({ cents: 3000, currency: "jpy" })
+      account.complete(session)
+      const intent = account.intentOf(session)
+      yield* run(["payments", "sync"], env)
+      yield* json("credits", "add", org, "20", "--ref", `stripe:${intent}`)
+      const [{ id = "" } = {}] = yield* list("payments", "list", "--org", org, "--status", "paid")
+      const refund = account.refund(intent, 1500, "succeeded", { currency: "jpy" })
+      yield* run(["payments", "sync"], env)
+      assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 21)
+      const reversed = yield* json("payments", "reverse", String(id), refund, "9.5")
+      assert.deepInclude(reversed, { id, amount_usd: 20, reversed_usd: 9.5 })
+      assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 11.5)
+      assert.strictEqual(
+        yield* failure(["payments", "reverse", String(id), "re_none", "1"]),
+        `The payment ${id} has no refund or dispute re_none in another currency than USD.`
+      )
+      const { verify } = yield* Effect.provide(LedgerAdmin, LedgerAdmin.layer)
+      assert.deepStrictEqual((yield* verify).violations, [])
+    }
+  )
+
+  it.scoped("sync goes on after what it cannot read, and fails", function* () {
+    const stripe = yield* FakeStripe.make
+    const { account } = stripe
+    const { org } = yield* customer("1")
+    const { begin } = yield* Effect.provide(Payments, Layer.provide(Payments.layer, LedgerAdmin.layer))
+    const { id } = yield* begin({ org: OrgId.make(org), amount: NanoUsd(20_000_000_000n) })
+    account.complete(account.createSession({ payment: id, cents: 2000 }).id)
+    const odd = account.createSession({ cents: 500 })
+    account.sessions.set(odd.id, { ...odd, amount_total: -500 })
+    const { run } = yield* Cli
+    const { code, stderr } = yield* run(["payments", "sync"], FakeStripe.environmentFor(stripe))
+    assert.strictEqual(code, 1)
+    assert.include(stderr, "1 object of Stripe could not be read.")
+    assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 21)
   })
 
   it.scoped("sync needs the settings of Stripe, and show a payment that there is", function* () {

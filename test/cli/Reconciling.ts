@@ -55,6 +55,7 @@ const Document = Schema.parseJson(
     verdicts: Schema.Record({ key: Schema.String, value: Schema.Number }),
     ours_usd: Schema.Number,
     theirs_usd: Schema.Number,
+    outside: Schema.NullOr(Schema.Struct({ rows: Schema.Number, first: Schema.Number, last: Schema.Number })),
     data: Schema.Array(
       Schema.Struct({
         at: Schema.Number,
@@ -87,12 +88,15 @@ export const reconcile = Effect.fnUntraced(function* (
   return finished
 })
 
-export const documentOf = Effect.fnUntraced(function* (
+export const documentOf = (provider: string, baseUrl: string, environment: Readonly<Record<string, string>>) =>
+  jsonOf(provider, ["--base-url", baseUrl], environment)
+
+export const jsonOf = Effect.fnUntraced(function* (
   provider: string,
-  baseUrl: string,
-  environment: Readonly<Record<string, string>>
+  args: ReadonlyArray<string>,
+  environment: Readonly<Record<string, string>> = {}
 ) {
-  const finished = yield* reconcile(provider, ["--base-url", baseUrl, "--json"], environment)
+  const finished = yield* reconcile(provider, [...args, "--json"], environment)
   const document = yield* Effect.orDie(Schema.decode(Document)(finished.stdout))
   return { ...document, code: finished.code, stderr: finished.stderr }
 })

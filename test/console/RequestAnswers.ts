@@ -11,6 +11,7 @@ export const request = (index: number, given: Partial<RequestRecord> = {}): Requ
   at: at + index,
   status: 200,
   code: null,
+  error: null,
   org: "org_1",
   org_name: "acme",
   key_id: "key_1",
@@ -125,7 +126,7 @@ export const video: NonNullable<RequestDetail["video"]> = {
   charge_usd: null,
   refunded_usd: 0,
   cost_usd: null,
-  error: { code: "upstream_error", message: hostile },
+  error: { code: "upstream_error", message: hostile, attempt: 2, outcome: "timeout" },
   progress: 63,
   completed_at: at,
   deleted_at: null,
@@ -133,10 +134,14 @@ export const video: NonNullable<RequestDetail["video"]> = {
   media: null,
   hold_id: id(1),
   handle: null,
-  tried: [],
-  attempts: [],
+  tried: ["veo@west", "veo@east"],
+  attempts: [
+    { route: "veo@west", provider: "west", outcome: "limit", status: 429, ms: 5 },
+    { route: "veo@east", provider: "east", outcome: "timeout", ms: 1_800_000, detail: hostile }
+  ],
   doubts: 0,
   polls: 1,
+  last_error: hostile,
   downloads: 0,
   next_at: null,
   lease_until: null

@@ -3,6 +3,7 @@ import { SqlClient } from "@effect/sql/SqlClient"
 import { PgClient } from "@effect/sql-pg"
 import { Context, Deferred, Effect, Fiber, Layer, Logger, LogLevel, Option, Redacted, Schedule, Stream } from "effect"
 import { Database } from "../../src/database/Database.ts"
+import { databaseUrlForm } from "../../src/services/sql/DatabaseUrl.ts"
 import { isAnnounced, isOutage } from "../../src/services/sql/Outage.ts"
 import { doorTo } from "../harness/database/DatabaseProxy.ts"
 import * as Postgres from "../harness/database/Postgres.ts"
@@ -215,13 +216,21 @@ describe("Database", () => {
           })
         })
     )
+    const invalid = `DATABASE_URL must be ${databaseUrlForm}.`
+    assert.strictEqual(yield* refusal("mysql://root:hunter2@localhost/db"), invalid)
+    assert.strictEqual(yield* refusal("postgres://user:hunter2@host:notaport/db"), invalid)
+    assert.strictEqual(yield* refusal("postgres://user:2/hunter2@host/db"), invalid)
     assert.strictEqual(
-      yield* refusal("mysql://root:hunter2@localhost/db"),
-      "DATABASE_URL cannot be used: it does not begin with postgres://."
+      yield* refusal("postgres://user:hunter2@host/db?ssl=hunter2"),
+      "DATABASE_URL cannot be used: ssl must be true, false or no-verify."
     )
-    assert.match(
-      yield* refusal("postgres://user:hunter2@host:notaport/db"),
-      /^DATABASE_URL cannot be used: (?!.*hunter2)/
+    assert.strictEqual(
+      yield* refusal("postgres://user:hunter2@host/db?sslrootcert=/hunter2"),
+      "DATABASE_URL cannot be used: a file of sslcert, sslkey or sslrootcert cannot be read (ENOENT)."
+    )
+    assert.strictEqual(
+      yield* refusal("postgres://user:hunter2@host/db?sslnegotiation=hunter2"),
+      'DATABASE_URL cannot be used: Invalid sslnegotiation value: the one given. Valid values are "postgres" and "direct".'
     )
     assert.strictEqual(
       yield* refusal(`postgres://u:hunter2@127.0.0.1:${closed}/db`),

@@ -190,6 +190,49 @@ describe.skipIf(process.platform !== "linux")("Embedded", () => {
     assert.isNull(stranger.exitCode)
   })
 
+  it.scopedLive("starts over lock files that a crash left empty or garbled", function* () {
+    const site = yield* temporarySite()
+    const visit = Effect.gen(function* () {
+      yield* Layer.build(Embedded.layer({ ...site, startTimeout: "10 seconds" }))
+      assert.deepStrictEqual(yield* query(site, "SELECT 1 AS one"), [{ one: 1 }])
+    }).pipe(Effect.scoped, Effect.zipRight(allGone(site)))
+    yield* visit
+    for (const text of ["", "\0".repeat(90), "pid\n/data\n", "-0\n"]) {
+      writeFileSync(path.join(site.home, "data/postmaster.pid"), text)
+      writeFileSync(path.join(site.home, "run/.s.PGSQL.5432.lock"), text)
+      yield* visit
+    }
+    const { gid, uid } = statSync(site.home)
+    const stranger = yield* Effect.acquireRelease(
+      Effect.sync(() => spawn("sleep", ["600"], { uid, gid, stdio: "ignore" })),
+      (child) => Effect.sync(() => child.kill("SIGKILL"))
+    )
+    writeFileSync(path.join(site.home, "run/.s.PGSQL.5432.lock"), `${stranger.pid}\n`)
+    yield* visit
+    assert.isNull(stranger.exitCode)
+    assert.deepStrictEqual(
+      readdirSync(path.join(site.home, "data")).filter((name) => name.includes(".stale")),
+      []
+    )
+  })
+
+  it.scopedLive("leaves the empty lock file of a server that is just starting", function* () {
+    const site = yield* temporarySite()
+    yield* Effect.scoped(Layer.build(Embedded.layer(site)))
+    yield* allGone(site)
+    const file = path.join(site.home, "data/postmaster.pid")
+    writeFileSync(file, "")
+    const starting = yield* Effect.acquireRelease(
+      Effect.sync(() => spawn("sh", ["-c", "sleep 600 & wait", "postgres", "-D", path.join(site.home, "data")])),
+      (child) => Effect.sync(() => child.kill("SIGKILL"))
+    )
+    const { message } = yield* Effect.flip(Layer.build(Embedded.layer({ ...site, startTimeout: "3 seconds" })))
+    assert.match(message, /lock file "postmaster.pid" is empty/)
+    assert.strictEqual(readFileSync(file, "utf8"), "")
+    starting.kill("SIGKILL")
+    yield* Layer.build(Embedded.layer(site))
+  })
+
   it.scopedLive("listens in a short directory when the data directory's path is long", function* () {
     const { dataDir } = yield* temporarySite()
     const deep = path.join(dataDir, "x".repeat(100))

@@ -129,7 +129,11 @@ CREATE INDEX CONCURRENTLY first_ids ON first ((1 / id));
     const { migrate: migrateFirst, sql } = yield* program(url, first)
     yield* migrateFirst
     yield* sql`INSERT INTO first VALUES (0)`
-    assert.include(yield* refusal(url, files), "0003_index.sql")
+    const message = yield* refusal(url, files)
+    assert.include(message, "0003_index.sql failed: division by zero. It runs outside of a transaction")
+    assert.notInclude(message, "rolled back")
+    const misspelt = { ...files, "0003_index.sql": index.replace("1 / id", "1 / di") }
+    assert.include(yield* refusal(url, misspelt), '0003_index.sql:6 failed: column "di" does not exist')
     yield* sql`DELETE FROM first WHERE id = 0`
     assert.deepStrictEqual(yield* migrate(url, files), ["0003_index"])
     const indexes = yield* sql`

@@ -1,13 +1,10 @@
 import { FastCheck as fc } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
-import { fromCents, type Reversal, shareOut, toCents } from "../../src/domain/Payment.ts"
+import { fromCents, shareOut, toCents } from "../../src/domain/Payment.ts"
 import { assert, describe, it } from "../harness/It.ts"
 
-const reversal = (id: number, amount: number, at: number): Reversal => ({
+const reversal = (id: number, amount: number, at: number) => ({
   id: `re_${id}`,
-  kind: "refund",
-  status: "succeeded",
-  isOpen: false,
   amount: NanoUsd(BigInt(amount)),
   createdAt: new Date(at)
 })

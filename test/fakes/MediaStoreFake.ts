@@ -68,6 +68,8 @@ export class MediaStoreFake {
         check: Effect.suspend(() => (this.isBroken ? MediaStoreFake.away : Effect.void)),
         ...Links.links("http://media.test"),
         has: (name) => Effect.sync(() => this.files.has(name)),
+        sizeOf: (name) =>
+          Effect.sync(() => Option.map(Option.fromNullable(this.files.get(name)), ({ length }) => length)),
         read: (name) => Effect.sync(() => Option.fromNullable(this.files.get(name))),
         remove: (name) => Effect.sync(() => parseMediaName(name) !== undefined && this.files.delete(name))
       })

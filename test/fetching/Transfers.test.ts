@@ -68,8 +68,8 @@ describe("a body that breaks before it is read", () => {
     const host = yield* make((_, response) =>
       response.writeHead(200, { "content-length": 9 }).write("five!", () => response.destroy())
     )
-    const hop = { headers: {}, post: undefined, addresses: undefined, ca: undefined, onConnect: () => undefined }
-    const { body } = yield* send({ ...hop, url: new URL(host.url) })
+    const rest = { post: undefined, addresses: undefined, ca: undefined, proxy: undefined, onConnect: () => undefined }
+    const { body } = yield* send({ ...rest, headers: {}, url: new URL(host.url) })
     yield* host.left
     yield* Effect.sleep("50 millis")
     const failure = yield* Effect.flip(Stream.runDrain(body))

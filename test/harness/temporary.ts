@@ -44,7 +44,7 @@ export const temporaryDirectory = Effect.acquireRelease(
 )
 
 /** The same with these files in it. */
-export const directoryWith = (files: Readonly<Record<string, string>>) =>
+export const directoryWith = (files: Readonly<Record<string, string | Uint8Array>>) =>
   Effect.tap(temporaryDirectory, (directory) =>
     Effect.sync(() => {
       for (const [name, text] of Object.entries(files)) writeFileSync(path.join(directory, name), text)

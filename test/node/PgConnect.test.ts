@@ -2,7 +2,7 @@ import { createServer } from "node:net"
 import { Effect, Option } from "effect"
 import * as Pg from "pg"
 import { inject } from "vitest"
-import { failConnecting } from "../../src/node/PgConnect.ts"
+import { failConnecting, isWaitTimeout, judgeConnecting } from "../../src/node/PgConnect.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import { listen } from "../harness/Listening.ts"
 
@@ -51,5 +51,60 @@ describe("a pool of pg whose connecting fails", () => {
       )
     assert.deepStrictEqual(yield* outcomeWith(undefined), Option.none())
     assert.deepStrictEqual(yield* outcomeWith(lost), Option.some(lost))
+  })
+})
+
+describe("a pool of pg with one connection open, whose next one is refused", () => {
+  const refused = new Error("too many connections")
+  const made = (judge?: (error: Error, pool: Pg.Pool) => Error | undefined) =>
+    Effect.acquireRelease(
+      Effect.sync(() => {
+        let clients = 0
+        const pool = new Pg.Pool({
+          connectionString: inject("databaseServer"),
+          connectionTimeoutMillis: 1000,
+          Client: class extends Pg.Client {
+            constructor(config?: Pg.ClientConfig) {
+              super(config)
+              clients += 1
+              const isFirst = clients === 1
+              this.connect = failConnecting(super.connect.bind(this), () => (isFirst ? undefined : refused))
+            }
+          }
+        })
+        if (judge !== undefined) pool.connect = judgeConnecting(pool.connect.bind(pool), (error) => judge(error, pool))
+        return pool
+      }),
+      (pool) => Effect.promise(() => pool.end())
+    )
+  const twoAtOnce = (pool: Pg.Pool) =>
+    Effect.all([Effect.either(query(pool)), Effect.either(query(pool))], { concurrency: 2 })
+
+  it.scopedLive("fails the second of two statements", function* () {
+    const pool = yield* made()
+    assert.deepStrictEqual(
+      (yield* twoAtOnce(pool)).map(({ _tag }) => _tag),
+      ["Right", "Left"]
+    )
+  })
+
+  it.scopedLive("serves both, one after the other, if the refusal lets the second wait", function* () {
+    const pool = yield* made((_, { options }) => {
+      options.max = 1
+      return undefined
+    })
+    assert.deepStrictEqual(
+      (yield* twoAtOnce(pool)).map(({ _tag }) => _tag),
+      ["Right", "Right"]
+    )
+  })
+
+  it.scopedLive("says that it waited in vain for the first in words that are known", function* () {
+    const pool = yield* made((error) => error)
+    pool.options.max = 1
+    const client = yield* Effect.promise(() => pool.connect())
+    const error = yield* Effect.flip(query(pool))
+    client.release()
+    assert.isTrue(error instanceof Error && isWaitTimeout(error))
   })
 })

@@ -366,5 +366,19 @@ const countBugs: ReadonlyArray<Bug> = [
   }
 ]
 
-/** The eighteen that would cost the most. */
-export const bugs: ReadonlyArray<Bug> = [...holdBugs, ...settleBugs, ...releaseBugs, ...countBugs]
+const paymentBugs: ReadonlyArray<Bug> = [
+  {
+    name: "what is entered for a refused payment is not taken back when the payment is refunded",
+    kind: "database",
+    sql: change({
+      table: "payments",
+      on: "UPDATE",
+      when: "OLD.status = 'refused' AND NEW.status = 'paid'",
+      set: { status: "OLD.status", problem: "OLD.problem", entry_id: "OLD.entry_id", org_id: "OLD.org_id" }
+    }),
+    caughtBy: "test/services/payments/EnteredPayments.test.ts"
+  }
+]
+
+/** The nineteen that would cost the most. */
+export const bugs: ReadonlyArray<Bug> = [...holdBugs, ...settleBugs, ...releaseBugs, ...countBugs, ...paymentBugs]

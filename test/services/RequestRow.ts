@@ -11,6 +11,7 @@ export const requestRow = RequestRow.make({
   at: new Date(0),
   status: 200,
   code: null,
+  error: null,
   surface: "chat",
   orgId: OrgId.make("org_1"),
   keyId: KeyId.make("key_1"),

@@ -23,6 +23,8 @@ export interface S3Server {
   /** Changes requests on their way; undefined lets them be. */
   tamper: ((request: SignedRequest) => SignedRequest) | undefined
   misbehave: ((request: SignedRequest) => Misdeed | undefined) | undefined
+  /** The only temporary credential that it accepts now. */
+  sessionToken: string
 }
 
 const account = {
@@ -137,7 +139,9 @@ export const make = Effect.gen(function* () {
       body: await bodyOf(incoming)
     }
     const request = made.tamper?.(sent) ?? sent
-    const verdict = isPublicRead(request) ? "ok" : verify(request, account, Date.now())
+    const verdict = isPublicRead(request)
+      ? "ok"
+      : verify(request, { ...account, sessionToken: made.sessionToken }, Date.now())
     asked.push({ line: `${request.method} ${request.target}`, verdict })
     const misdeed = verdict === "ok" ? made.misbehave?.(request) : { status: 403, body: xml(verdict) }
     if (misdeed === "hang") return
@@ -162,6 +166,7 @@ export const make = Effect.gen(function* () {
     },
     directory,
     asked,
+    sessionToken: account.sessionToken,
     tamper: undefined,
     misbehave: undefined
   }

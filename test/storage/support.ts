@@ -15,12 +15,14 @@ export const video = Stream.rechunk(Stream.repeatEffect(Effect.succeed(new Uint8
 export const opened = (
   server: S3.S3Server,
   options: Partial<S3.S3Server["options"]> = {},
-  request: Duration.DurationInput = "20 seconds"
+  request: Duration.DurationInput = "20 seconds",
+  reread?: Parameters<typeof S3Store.layer>[2]
 ) =>
   Layer.build(
     S3Store.layer(
       { ...server.options, ...options, publicUrl: `${server.url}/${S3.bucket}` },
-      { request, pause: "1 millis" }
+      { request, pause: "1 millis" },
+      reread
     )
   ).pipe(Effect.map(Context.get(MediaStore)))
 

@@ -3,6 +3,7 @@ import { PaymentProvider } from "../../src/services/payments/PaymentProvider.ts"
 import * as Stripe from "../../src/stripe/Stripe.ts"
 import { assert, describe, it } from "../harness/It.ts"
 import * as FakeStripe from "../harness/stripe/FakeStripe.ts"
+import type { StripeObject } from "../harness/stripe/StripeAccount.ts"
 
 const connect = Effect.fnUntraced(function* (secretKey = FakeStripe.secretKey) {
   const stripe = yield* FakeStripe.make
@@ -16,10 +17,10 @@ describe("Stripe's API", () => {
   it.scopedLive("is asked for all pages of a list", function* () {
     const { account, calls, provider } = yield* connect()
     for (let count = 0; count < 230; count++) account.createSession({ cents: 500 + count })
-    const all = yield* provider.sessionsSince(new Date(0))
+    const { items: all } = yield* provider.sessionsSince(new Date(0))
     assert.strictEqual(new Set(all.map(({ id }) => id)).size, 230)
     assert.lengthOf(calls, 3)
-    assert.isEmpty(yield* provider.sessionsSince(new Date()))
+    assert.isEmpty((yield* provider.sessionsSince(new Date())).items)
   })
 
   it.scopedLive("tells of a bank's debit that failed, wherever its session is asked for", function* () {
@@ -30,7 +31,7 @@ describe("Stripe's API", () => {
       const all = [
         yield* provider.session(id),
         yield* provider.sessionOf(intent),
-        ...(yield* provider.sessionsSince(new Date(0)))
+        ...(yield* provider.sessionsSince(new Date(0))).items
       ]
       return all.map((session) => [session?.hasFailed, session?.paymentIntent === intent])
     })
@@ -51,7 +52,7 @@ describe("Stripe's API", () => {
       const session = yield* provider.session(id)
       assert.deepStrictEqual([session?.isPaid, session?.paymentIntent], [true, account.intentOf(id)])
       troubles.push(403)
-      assert.lengthOf(yield* provider.sessionsSince(new Date(0)), 1)
+      assert.lengthOf((yield* provider.sessionsSince(new Date(0))).items, 1)
       assert.deepStrictEqual(
         calls.map(({ path }) => path.includes("expand")),
         [true, false, true, false]
@@ -62,6 +63,86 @@ describe("Stripe's API", () => {
       const { message } = yield* Effect.flip(provider.session(id))
       assert.strictEqual(message, "Stripe could not be asked: status 403, api_error, req_1.")
       assert.lengthOf(warnings, 1)
+    }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
+  })
+
+  it.scopedLive(
+    "skips objects of another shape in its lists, names them in the log, and fails their own payments",
+    () => {
+      const warnings: Array<string> = []
+      const logger = Logger.make(({ message }) => warnings.push(String(message)))
+      return Effect.gen(function* () {
+        const { account, provider } = yield* connect()
+        const spoil = (objects: Map<string, StripeObject>, id: string, fields: object) =>
+          objects.set(id, { ...objects.get(id), id, created: 1, ...fields })
+        for (let count = 0; count < 120; count++) account.createSession({ cents: 500 + count })
+        const [first] = account.sessions.keys()
+        spoil(account.sessions, first ?? "", { amount_total: 1e15, secret: "s3cret" })
+        const ids = ["pi_1", "pi_2", "pi_3", "pi_4", "pi_5"].map((intent) => account.refund(intent, 500))
+        const [huge = "", negative = "", late = "", text = ""] = ids
+        spoil(account.refunds, huge, { amount: 922_337_203_686 })
+        spoil(account.refunds, negative, { amount: -1 })
+        spoil(account.refunds, late, { created: 1e15 })
+        spoil(account.refunds, text, { status: "a\0" })
+        const dispute = account.dispute("pi_6", 500)
+        spoil(account.disputes, dispute, { balance_transactions: [{ amount: -500 }] })
+
+        const sessions = yield* provider.sessionsSince(new Date(0))
+        assert.deepStrictEqual([sessions.items.length, sessions.unreadable], [119, 1])
+        const reversals = yield* provider.reversalsSince(new Date(0))
+        assert.deepStrictEqual(
+          reversals.items.map(({ id }) => id),
+          ids.slice(4)
+        )
+        assert.strictEqual(reversals.unreadable, 5)
+        const refunds = [text, late, negative, huge]
+        const fields = ["status", "created", "amount", "amount"]
+        assert.deepStrictEqual(warnings, [
+          `What Stripe has cannot be read, and was skipped: ${first} at \`amount_total\`.`,
+          ...refunds.map((id, at) => `What Stripe has cannot be read, and was skipped: ${id} at \`${fields[at]}\`.`),
+          `What Stripe has cannot be read, and was skipped: ${dispute} at \`balance_transactions.0.currency\`.`
+        ])
+        const failure = yield* Effect.flip(provider.reversals("pi_1"))
+        assert.strictEqual(failure.message, `What Stripe has cannot be read: ${huge} at \`amount\`.`)
+        assert.lengthOf(yield* provider.reversals("pi_5"), 1)
+        const one = yield* Effect.flip(provider.session(first ?? ""))
+        assert.strictEqual(one.message, "Stripe could not be asked: an answer of another shape at `amount_total`.")
+      }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
+    }
+  )
+
+  it.scopedLive("tells what a refund in another currency took in USD, if the account's balance is in USD", () => {
+    const warnings: Array<string> = []
+    const logger = Logger.make(({ message }) => warnings.push(String(message)))
+    return Effect.gen(function* () {
+      const { account, calls, provider, troubles } = yield* connect()
+      const took = (intent: string) =>
+        Effect.map(
+          provider.reversals(intent),
+          ([found]): ReadonlyArray<unknown> => [found?.amount, found?.foreignAmount]
+        )
+      account.refund("pi_usd", 1500)
+      assert.deepStrictEqual(yield* took("pi_usd"), [15_000_000_000n, undefined])
+      assert.lengthOf(calls, 2)
+      account.refund("pi_jpy", 1500, "succeeded", { currency: "jpy", moved: { amount: -998, currency: "usd" } })
+      assert.deepStrictEqual(yield* took("pi_jpy"), [9_980_000_000n, "1500 JPY"])
+      account.refund("pi_eur", 1500, "succeeded", { currency: "eur" })
+      assert.deepStrictEqual(yield* took("pi_eur"), [undefined, "15.00 EUR"])
+      account.refund("pi_kwd", 1500, "failed", { currency: "kwd" })
+      assert.deepStrictEqual(yield* took("pi_kwd"), [0n, undefined])
+      assert.isEmpty(warnings)
+      const refund = yield* provider.reversalsSince(new Date(0))
+      assert.deepStrictEqual(
+        refund.items.map(({ foreignAmount }) => foreignAmount),
+        [undefined, "15.00 EUR", "1500 JPY", undefined]
+      )
+      const isMoveAsked = ({ path }: { readonly path: string }) => path.includes("balance_transaction")
+      assert.lengthOf(calls.filter(isMoveAsked), 2)
+      // A restricted key may read refunds, and not what they moved.
+      troubles.push("none", "none", 403)
+      assert.deepStrictEqual(yield* took("pi_jpy"), [undefined, "1500 JPY"])
+      assert.lengthOf(warnings, 1)
+      assert.include(warnings[0], "may not read balance transactions")
     }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
   })
 

@@ -41,8 +41,8 @@ const checks: Readonly<Record<string, Check>> = {
   videos: { judge: warning, kinds: ["stuck_video"], fine: "none is late", see: "gateway videos list" },
   payments: {
     judge: warning,
-    kinds: ["payment_refused", "payment_disputed"],
-    fine: "all are credited, none is disputed",
+    kinds: ["payment_refused", "payment_disputed", "payment_reversal_amount"],
+    fine: "all are credited, none is disputed, and refunds are taken",
     see: "gateway payments list"
   },
   holds: { judge: warning, kinds: ["old_hold"], fine: "none is old", see: "gateway holds" },

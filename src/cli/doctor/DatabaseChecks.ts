@@ -1,9 +1,9 @@
-import { existsSync } from "node:fs"
-import path from "node:path"
 import { SqlClient } from "@effect/sql"
 import { Cause, Clock, Duration, Effect, Layer, Option, Schema } from "effect"
 import { Database } from "../../database/Database.ts"
+import { Embedded } from "../../database/Embedded.ts"
 import { Migrations } from "../../database/Migrations.ts"
+import { findObstacle } from "../../database/Requirements.ts"
 import { oldestTested } from "../../database/Versions.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import { explain } from "../../ExitCode.ts"
@@ -114,6 +114,8 @@ const orProblem =
     Effect.catchAllCause(self, (cause) => Effect.succeed(problemOf(check, cause)))
 
 const checkAll = Effect.fnUntraced(function* (settings: Settings) {
+  const obstacle = yield* Effect.flatMap(Database, ({ connect }) => findObstacle(connect))
+  if (obstacle !== undefined) return [problem("database", obstacle)]
   const { findings, server } = yield* checkServer
   const migrations = yield* orProblem("migrations")(checkMigrations(settings))
   if (migrations.state !== "ok") return [...findings, migrations]
@@ -130,7 +132,7 @@ const checkAll = Effect.fnUntraced(function* (settings: Settings) {
 /** Makes no database, and applies no migration. */
 export const checkDatabase = Effect.fn("Doctor.checkDatabase")(function* (settings: Settings) {
   const { databaseUrl, dataDir } = settings
-  if (databaseUrl === undefined && !existsSync(path.join(dataDir, "postgres"))) {
+  if (databaseUrl === undefined && !Embedded.exists(dataDir)) {
     return [warning("database", `none yet: the first start makes one in ${dataDir}`)]
   }
   const options = { maxConnections: 2, queryTimeout: "1 minute" } as const

@@ -8,6 +8,7 @@ import { type Settings, warnings } from "../../Settings.ts"
 import type { CatalogSnapshot } from "../../services/catalog/Catalog.ts"
 import { lossesOf, reportModel } from "../../services/catalog/CatalogReport.ts"
 import type { CatalogInvalid } from "../../services/catalog/Problem.ts"
+import type { RunningGateway } from "../../services/instance/RunningGateway.ts"
 import { type Finding, finding, list, ok, problem, type State, warning } from "./Finding.ts"
 
 export const checkSettings = (settings: Settings): ReadonlyArray<Finding> => {
@@ -81,16 +82,36 @@ const get = (url: string) =>
 
 const reachableHost = (host: string) => (host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "[::1]" : host)
 
-const askGateway = Effect.fnUntraced(function* ({ host, port }: Settings) {
-  const url = `http://${reachableHost(host)}:${port}`
+const askGateway = Effect.fnUntraced(function* (url: string) {
   const ready = Option.flatMap(yield* get(`${url}/readyz`), Schema.decodeOption(Health))
   const metrics = yield* get(`${url}/metrics`)
   const version = Option.map(metrics, (text) => /^gateway_build_info\{[^}]*version="([^"]+)"/m.exec(text)?.[1])
   return Option.map(ready, ({ reason, status }) => ({ status, reason, version: Option.getOrUndefined(version) }))
 })
 
-export const checkPort = Effect.fn("Doctor.checkPort")(function* (settings: Settings) {
+type Answer = Effect.Effect.Success<ReturnType<typeof askGateway>>
+
+const describeAnswer = (answer: Option.Option.Value<Answer>): { readonly state: State; readonly detail: string } => {
+  const { reason, status, version } = answer
+  const which = version === undefined ? "a gateway" : `gateway ${version}`
+  const says = reason === undefined ? status : `${status}: ${reason}`
+  return { state: status === "ready" ? "ok" : "problem", detail: `: ${which} answers, ${says}` }
+}
+
+/** Asks the gateway that runs, else whoever listens where one would. */
+export const checkPort = Effect.fn("Doctor.checkPort")(function* (
+  settings: Settings,
+  running: Pick<RunningGateway, "url"> | undefined
+) {
   const { host, port } = settings
+  if (running !== undefined) {
+    const answer = yield* askGateway(running.url)
+    const { detail, state } = Option.match(answer, {
+      onNone: () => ({ state: "problem" as const, detail: " does not answer: look at its log" }),
+      onSome: describeAnswer
+    })
+    return { isRunning: true, finding: finding("port", state, `${new URL(running.url).host}${detail}`) }
+  }
   const code = port === 0 ? undefined : yield* tryPort(settings)
   const address = `${host}:${port}`
   const found = (isRunning: boolean, state: State, detail: string) => {
@@ -98,12 +119,10 @@ export const checkPort = Effect.fn("Doctor.checkPort")(function* (settings: Sett
   }
   if (code === undefined) return found(false, "ok", " is free: no gateway runs here")
   if (code !== "EADDRINUSE") return found(false, "problem", ` cannot be listened on: ${code}; set HOST and PORT`)
-  const answer = Option.getOrUndefined(yield* askGateway(settings))
+  const answer = Option.getOrUndefined(yield* askGateway(`http://${reachableHost(host)}:${port}`))
   if (answer === undefined) {
     return found(false, "problem", " is taken by another program, or by a gateway that does not answer; set PORT")
   }
-  const { reason, status, version } = answer
-  const which = version === undefined ? "a gateway" : `gateway ${version}`
-  const says = reason === undefined ? status : `${status}: ${reason}`
-  return found(true, status === "ready" ? "ok" : "problem", `: ${which} answers, ${says}`)
+  const { detail, state } = describeAnswer(answer)
+  return found(true, state, detail)
 })

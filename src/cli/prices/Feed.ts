@@ -1,6 +1,7 @@
 import { FileSystem } from "@effect/platform"
 import { Chunk, Clock, Data, Effect, Either, Predicate, Stream } from "effect"
 import type { Model } from "../../domain/Model.ts"
+import { decodeTextFile } from "../../domain/TextDecoding.ts"
 import { type Difference, modelAgainst, routeRows } from "./Drift.ts"
 import type { Decoded, FeedModel, PriceList } from "./FeedModel.ts"
 import { genaiPrices, isGenaiPrices } from "./GenaiPrices.ts"
@@ -71,8 +72,9 @@ export const readFeed = Effect.fn("Catalog.readFeed")(function* (file: string) {
   )
   const bytes = Buffer.concat(Chunk.toReadonlyArray(chunks))
   if (bytes.length > largestBytes) return yield* tooLarge
+  const text = yield* Either.mapLeft(decodeTextFile(bytes), (reason) => refuse(`cannot be read: ${reason}`))
   const document: unknown = yield* Effect.try({
-    try: () => JSON.parse(bytes.toString("utf8")),
+    try: () => JSON.parse(text),
     catch: (error) => refuse(`is no JSON: ${error instanceof Error ? error.message : String(error)}`)
   })
   const today = dayOf(yield* Clock.currentTimeMillis)

@@ -1,5 +1,6 @@
 import { Data, Either, Predicate } from "effect"
 import type { Capability, ProviderAccount, ReasoningEffort, RouteBase, Surface } from "../../domain/Model.ts"
+import { instantOf } from "../../domain/Moment.ts"
 
 /** A field that is read and holds something else than expected. */
 class FieldInvalid extends Data.TaggedError("FieldInvalid")<{ readonly message: string }> {}
@@ -198,8 +199,7 @@ export class Fields {
   /** Undefined for anything else than a day of the form 2026-07-21, with or without a time. */
   day(key: string): string | undefined {
     const [day] = /^\d{4}-\d\d-\d\d(?=$|T)/.exec(this.text(key) ?? "") ?? []
-    const at = day === undefined ? undefined : new Date(`${day}T00:00:00Z`)
-    return at !== undefined && !Number.isNaN(at.getTime()) && at.toISOString().slice(0, 10) === day ? day : undefined
+    return day === undefined || instantOf(day) === undefined ? undefined : day
   }
 
   /** The strings of a list; none for anything else. */

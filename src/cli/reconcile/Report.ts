@@ -1,5 +1,7 @@
 import { csvLine } from "../../domain/Csv.ts"
 import { toUsdText } from "../../domain/Money.ts"
+import { pluralize } from "../../domain/Plural.ts"
+import { joinSpans, type Span } from "../../services/reconcile/ProviderBooks.ts"
 import { type ReconciledRow, tokensOf, type Verdict, verdicts } from "../../services/reconcile/Verdict.ts"
 import * as Output from "../Output.ts"
 
@@ -27,6 +29,8 @@ const recordOf = ({ at, model, ours, requestId, theirs, verdict }: ReconciledRow
 
 export type Format = "table" | "csv" | "json"
 
+const timeOf = (at: number) => new Date(at).toISOString().replace(".000Z", "Z")
+
 /** A terminal has no use for more. */
 const mostShown = 1_000
 
@@ -47,6 +51,7 @@ export class Report {
   #ours = 0n
   #theirs = 0n
   #hidden = 0
+  #outside: Span | undefined
   #isBegun = false
 
   constructor(format: Format, head: ReportHead) {
@@ -74,6 +79,24 @@ export class Report {
     return [...head, `${isFirst ? "" : ","}${lines.join(",\n")}`]
   }
 
+  /** Entries of the books that are outside of the period. */
+  addOutside(outside: Span): void {
+    this.#outside = joinSpans(outside, this.#outside)
+  }
+
+  /** How many rows have a verdict. */
+  get compared(): number {
+    return Array.from(this.#counts.values()).reduce((sum, count) => sum + count, 0)
+  }
+
+  /** Which entries were not compared, for people; undefined if all were. */
+  get outside(): string | undefined {
+    if (this.#outside === undefined) return undefined
+    const { first, last, rows } = this.#outside
+    const times = first === last ? `of ${timeOf(first)}` : `from ${timeOf(first)} to ${timeOf(last)}`
+    return `Not compared: ${pluralize(rows, "row of the file is", "rows of the file are")} outside this period, ${times}.`
+  }
+
   /** How many rows are beyond the tolerance. */
   get differing(): number {
     return verdicts.reduce(
@@ -87,7 +110,17 @@ export class Report {
     if (this.#format === "table") return [this.#table(this.#head)]
     const head = this.#begin()
     if (this.#format === "csv") return head
-    const sums = { verdicts: Object.fromEntries(this.#counts), ours_usd: this.#ours, theirs_usd: this.#theirs }
+    const outside = this.#outside && {
+      rows: this.#outside.rows,
+      first: new Date(this.#outside.first),
+      last: new Date(this.#outside.last)
+    }
+    const sums = {
+      verdicts: Object.fromEntries(this.#counts),
+      ours_usd: this.#ours,
+      theirs_usd: this.#theirs,
+      outside: outside ?? null
+    }
     return [...head, `],${Output.toJson(sums, 0).slice(1)}`]
   }
 
@@ -102,9 +135,12 @@ export class Report {
   #table({ provider, since, until }: ReportHead): string {
     const counts = Array.from(this.#counts, ([verdict, count]) => `${count} ${verdict}`).join(", ")
     const hidden = this.#hidden === 0 ? [] : [`${this.#hidden} more differ; --csv and --json have all.`]
+    const none =
+      this.compared === 0 ? "Nothing was compared: neither side has calls in this period." : "Nothing differs."
     return [
-      Output.table(this.#differences, columns, "Nothing differs."),
+      Output.table(this.#differences, columns, this.#outside && this.compared === 0 ? "Nothing was compared." : none),
       ...hidden,
+      ...(this.outside === undefined ? [] : [this.outside]),
       `${provider}, ${since.toISOString()} to ${until.toISOString()}: ${counts}.`,
       `Ours ${toUsdText(this.#ours)} USD, theirs ${toUsdText(this.#theirs)} USD.`
     ].join("\n")

@@ -3,6 +3,7 @@ import { type Model, modelAt } from "../../domain/Model.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { Organizations } from "../../services/admin/Organizations.ts"
 import { type ExplainedRequest, explainRequest } from "../../services/admin/requests/Explanation.ts"
+import type { VideoRecord } from "../../services/admin/VideoRecord.ts"
 import { readOffers } from "../../services/catalog/Catalog.ts"
 import { RequestLog } from "../../services/telemetry/RequestLog.ts"
 import { CommandFailed } from "../CommandFailed.ts"
@@ -24,14 +25,23 @@ const findRequests = Effect.fnUntraced(function* (id: string) {
   return rows.length === 0 ? yield* new CommandFailed({ message: `There is no request ${id} in the log.` }) : rows
 })
 
+const problemOf = ({ error }: VideoRecord) => (error === null ? "" : `: ${error.code}: ${error.message}`)
+
 const partColumns = ["unit", "quantity", "rate_usd", "per", "amount_usd"]
 
 const describe = (org: string, document: ExplainedRequest): Output.Output => {
   const { attempts: _attempts, charge_usd: _charge, cost_usd: _cost, ...rest } = document
   const { entries, hold: _hold, price, timeline, video, ...request } = rest
   const { parts, ...sums } = price
+  const { error } = request
   const sections = [
-    Output.sheet({ ...request, org, ...(video && { video: `${video.id} ${video.status} (${video.step})` }) }),
+    Output.sheet({
+      ...request,
+      error: error?.message ?? null,
+      ...(error && { param: error.param, hint: error.hint }),
+      org,
+      ...(video && { video: `${video.id} ${video.status} (${video.step})${problemOf(video)}` })
+    }),
     Output.table(timeline, ["event", "at_ms", "took_ms", "detail"], ""),
     ...(parts.length === 0 ? [] : [Output.table(parts, partColumns, "")]),
     Output.sheet(sums),

@@ -1,4 +1,5 @@
 import { beginningOf, isCalendarWord } from "../../domain/Calendar.ts"
+import { instantOf } from "../../domain/Moment.ts"
 
 const two = (value: number): string => String(value).padStart(2, "0")
 
@@ -43,6 +44,8 @@ export const parseMoment = (text: string | undefined, now: number): number | und
   if (text !== undefined && isCalendarWord(text)) return beginningOf(text, now * 1000) / 1000
   const [, count, unit = ""] = /^(\d+)([mhd])$/.exec(text ?? "") ?? []
   if (count !== undefined) return Math.floor(now - Number(count) * (spans[unit] ?? 0))
+  const [day] = /^\d{4}-\d{2}-\d{2}/.exec(text ?? "") ?? []
+  if (day !== undefined && instantOf(day) === undefined) return undefined
   const at = Date.parse(text ?? "")
   return Number.isNaN(at) ? undefined : Math.floor(at / 1000)
 }

@@ -8,7 +8,7 @@ import { makeFolders } from "../../services/runtime/Folders.ts"
 import { EmbeddedUnavailable } from "./Binaries.ts"
 import { perform, type Runner } from "./Runner.ts"
 
-const socketFile = ".s.PGSQL.5432"
+export const socketFile = ".s.PGSQL.5432"
 
 /** The smallest `sun_path` of the supported systems. */
 const maxPathBytes = 103

@@ -7,6 +7,8 @@ import { perform, type Runner } from "./Runner.ts"
 export const user = "postgres"
 export const database = "gateway"
 
+export const dataIn = (home: string) => path.join(home, "data")
+
 const isAlive = (pid: number) => {
   try {
     process.kill(pid, 0)
@@ -42,7 +44,7 @@ export const ensure = Effect.fn("Cluster.ensure")(function* (options: {
   readonly name: string
 }) {
   const { binaries, home, major, name, runner } = options
-  const data = path.join(home, "data")
+  const data = dataIn(home)
   if (!existsSync(data)) {
     sweepAbandoned(home)
     const draft = path.join(home, `initdb-${process.pid}-${name}`)

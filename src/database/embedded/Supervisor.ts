@@ -1,18 +1,8 @@
-import {
-  closeSync,
-  constants,
-  existsSync,
-  openSync,
-  readFileSync,
-  renameSync,
-  rmSync,
-  statSync,
-  writeSync
-} from "node:fs"
+import { closeSync, constants, existsSync, openSync, readFileSync, renameSync, statSync, writeSync } from "node:fs"
 import path from "node:path"
 import { Effect } from "effect"
 import { type Binaries, EmbeddedUnavailable } from "./Binaries.ts"
-import { perform, type Runner, run, start as startProcess } from "./Runner.ts"
+import { perform, type Runner, start as startProcess } from "./Runner.ts"
 
 /*
  * Users hold the FIFO `attached` open for writing, the supervisor alone for reading, so the kernel tells each of the
@@ -128,36 +118,3 @@ export const start = (options: {
       closeSync(readEnd)
     }
   }).pipe(Effect.mapError((error) => EmbeddedUnavailable.because(String(error.error))))
-
-const pidFile = (data: string) => path.join(data, "postmaster.pid")
-
-const recordedPid = (data: string) => {
-  if (!existsSync(pidFile(data))) return undefined
-  const pid = Number.parseInt(readFileSync(pidFile(data), "utf8"), 10)
-  return pid > 1 ? pid : undefined
-}
-
-export const interruptServer = (data: string) =>
-  Effect.ignore(
-    Effect.try(() => {
-      const pid = recordedPid(data)
-      if (pid !== undefined) process.kill(pid, "SIGINT")
-    })
-  )
-
-const commandOf = (pid: number, runner: Runner) =>
-  existsSync("/proc/self/cmdline")
-    ? Effect.try(() => readFileSync(`/proc/${pid}/cmdline`, "utf8"))
-    : Effect.map(run(runner, "/", ["ps", "-o", "command=", "-p", String(pid)]), ({ stdout }) => stdout)
-
-/** After a power loss the recorded pid may be another process, for which PostgreSQL would never start. */
-export const forgetReusedPid = Effect.fn("Supervisor.forgetReusedPid")(
-  function* (data: string, binaries: Binaries, runner: Runner) {
-    const pid = recordedPid(data)
-    if (pid === undefined) return
-    const command = yield* commandOf(pid, runner)
-    const isReused = command !== "" && !command.startsWith(binaries.postgres)
-    if (isReused && recordedPid(data) === pid) rmSync(pidFile(data), { force: true })
-  },
-  Effect.catchAll(() => Effect.void)
-)

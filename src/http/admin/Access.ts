@@ -1,7 +1,9 @@
 import { HttpApiMiddleware } from "@effect/platform"
 import { Schema } from "effect"
 import {
+  Aborted,
   AddressBlocked,
+  BodyTooSlow,
   ChangesLimited,
   Conflict,
   ForeignOrigin,
@@ -16,7 +18,9 @@ import {
 import { CurrentActor } from "../../services/admin/Actor.ts"
 import { Internal, onWire, TooLarge } from "../errors/Schemas.ts"
 
-export const BadRequest = onWire(400, InvalidRequest).annotations({ description: "The request is wrong." })
+export const BadRequest = onWire(400, InvalidRequest, BodyTooSlow).annotations({
+  description: "The request is wrong."
+})
 export const Unauthenticated = onWire(401, NotSignedIn).annotations({
   description: "Neither a session nor a token of an operator, or one that has ended."
 })
@@ -35,7 +39,20 @@ const TooManyChanges = onWire(429, ChangesLimited).annotations({
   description: "The organization's members made too many changes in a minute."
 })
 
-export const AccessErrors = Schema.Union(BadRequest, Unauthenticated, Forbidden, TooManyAttempts, NoSuch, TooLarge)
+const NoRoom = onWire(503, GatewayBusy, Aborted).annotations({
+  description: "Too many large bodies arrive at once, or the gateway stops."
+})
+
+export const AccessErrors = Schema.Union(
+  BadRequest,
+  Unauthenticated,
+  Forbidden,
+  TooManyAttempts,
+  NoSuch,
+  TooLarge,
+  NoRoom
+)
+
 const Busy = onWire(503, GatewayBusy).annotations({
   description: "Too many reports are asked for at once, or one takes too long."
 })
@@ -51,5 +68,5 @@ export class OwnerAccess extends HttpApiMiddleware.Tag<OwnerAccess>()("gateway/h
 
 /** Before its body is read, a request from elsewhere finds nothing here. */
 export class LoopbackAccess extends HttpApiMiddleware.Tag<LoopbackAccess>()("gateway/http/LoopbackAccess", {
-  failure: Schema.Union(BadRequest, NoSuch, TooLarge)
+  failure: Schema.Union(BadRequest, NoSuch, TooLarge, NoRoom)
 }) {}

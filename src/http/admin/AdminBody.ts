@@ -1,31 +1,47 @@
 import { HttpServerError, HttpServerRequest } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Option } from "effect"
-import { BodyTooLarge, type Failure, InvalidRequest } from "../../domain/Failure.ts"
-import { keepConnectionOfUnread } from "../../node/UnreadRequest.ts"
-import { isMultipart, requireNoForm } from "../body/BodyReader.ts"
+import { InvalidRequest } from "../../domain/Failure.ts"
+import { decodeText, isMultipart, requireNoForm } from "../body/BodyReader.ts"
+import { receiveBody, receiveUnidentified } from "../body/RequestBody.ts"
 
-/** The limit of bodies that the platform reads: the admin API's. */
-export const adminBodyBytes = 262_144
+const adminBodyBytes = 262_144
+/** A link or a token is much shorter. */
+const credentialBytes = 16_384
 
-const tooLarge = new BodyTooLarge({ limitBytes: adminBodyBytes })
-
-/** Comes before the platform reads. */
-export const requireReadableBody = Effect.gen(function* () {
-  const incoming = NodeHttpServerRequest.toIncomingMessage(yield* HttpServerRequest.HttpServerRequest)
-  const length = Number(incoming.headers["content-length"] ?? 0)
-  if (length > adminBodyBytes) return yield* tooLarge
-  const { "content-type": type = "", "transfer-encoding": encoding } = incoming.headers
-  // Clients name a form where they have nothing to send, as `curl --data ""` does.
-  if (length > 0 || encoding !== undefined || isMultipart(type)) yield* requireNoForm(incoming)
-  keepConnectionOfUnread(incoming)
-})
-
-/** The platform dies on an unreadable body; only its message tells one that is too large. */
-export const unreadBody = (defect: unknown): Option.Option<Failure> => {
-  if (!(defect instanceof HttpServerError.RequestError) || defect.reason !== "Decode") return Option.none()
-  const isTooLarge = defect.cause instanceof Error && defect.cause.message === "maxBytes exceeded"
-  return Option.some(
-    isTooLarge ? tooLarge : new InvalidRequest({ message: "The body is not valid JSON.", param: null })
-  )
+/** The platform finds the body that was received in the place of its own readers, which have no minimum pace. */
+const setBody = (request: HttpServerRequest.HttpServerRequest, bytes: Buffer, text: string): void => {
+  Object.defineProperties(request, {
+    text: { value: Effect.succeed(text) },
+    arrayBuffer: { value: Effect.succeed(bytes) }
+  })
 }
+
+const receiveBy = <E>(receive: Effect.Effect<Buffer, E>) =>
+  Effect.gen(function* () {
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const incoming = NodeHttpServerRequest.toIncomingMessage(request)
+    const {
+      "content-length": length = "0",
+      "content-type": type = "",
+      "transfer-encoding": encoding
+    } = incoming.headers
+    const isSent = Number(length) > 0 || encoding !== undefined
+    // Clients name a form where they have nothing to send, as `curl --data ""` does.
+    if (isSent || isMultipart(type)) yield* requireNoForm(incoming)
+    if (!isSent) return
+    const bytes = yield* receive
+    setBody(request, bytes, yield* decodeText(bytes))
+  })
+
+/** Comes before the platform reads the body, and once it is known who sends it. */
+export const receiveAdminBody = receiveBy(receiveBody(adminBodyBytes))
+
+/** The same for a body that says who sends it. */
+export const receiveCredential = receiveBy(receiveUnidentified(credentialBytes))
+
+/** The platform dies on a body that it cannot parse. */
+export const unreadBody = (defect: unknown): Option.Option<InvalidRequest> =>
+  defect instanceof HttpServerError.RequestError && defect.reason === "Decode"
+    ? Option.some(new InvalidRequest({ message: "The body is not valid JSON.", param: null }))
+    : Option.none()

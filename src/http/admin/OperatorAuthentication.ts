@@ -12,7 +12,7 @@ import { isFromLoopback, type OwnNames, requireLoopback } from "../admission/Loo
 import { RequestContext } from "../admission/RequestContext.ts"
 import { idempotencyKey } from "../schema/Headers.ts"
 import { LoopbackAccess, OwnerAccess, ReadAccess, WriteAccess } from "./Access.ts"
-import { requireReadableBody } from "./AdminBody.ts"
+import { receiveAdminBody, receiveCredential } from "./AdminBody.ts"
 import { restrictToMembers } from "./MemberEndpoints.ts"
 
 export const sessionCookie = "gateway_session"
@@ -65,7 +65,6 @@ const make = Effect.gen(function* () {
       const operator = yield* operators.byToken(token)
       if (operator !== undefined && (yield* isLetIn(operator)))
         return { operator, via: "api", again: operators.byToken(token) } as const
-      yield* limiter.check(address)
       yield* limiter.fail(address)
       return yield* new NotSignedIn({ message: "The operator's token is not valid." })
     })
@@ -99,7 +98,7 @@ const make = Effect.gen(function* () {
       })
       if (operator.org !== null) yield* restrictToMembers
       if (!isAtLeast(operator.role, needed)) return yield* new InsufficientRole({ needed })
-      yield* requireReadableBody
+      yield* receiveAdminBody
       const { id, name, role } = operator
       return { again, actor: { name, via, role, operator: id, scope: scopeOf(operator) } }
     }).pipe(Effect.provideService(AdminOptions, options))
@@ -140,7 +139,7 @@ export const AccessLayer = Layer.mergeAll(
   Layer.effect(
     LoopbackAccess,
     Effect.map(AdminOptions, (options) =>
-      Effect.zipRight(requireLoopback(isPublic(options), options), requireReadableBody)
+      Effect.zipRight(requireLoopback(isPublic(options), options), receiveCredential)
     )
   ),
   Layer.effect(ReadAccess, reading),

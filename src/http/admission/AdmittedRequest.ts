@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { Effect, Schedule } from "effect"
+import { Effect } from "effect"
 import type { Caller } from "../../domain/ApiKey.ts"
 import { RequestRecord } from "../../services/requests/RequestRecord.ts"
 import { ClientDeparture } from "../../services/runtime/ClientDeparture.ts"
 import { Ids } from "../../services/runtime/Ids.ts"
 import { InFlight } from "../../services/runtime/InFlight.ts"
-import { BodyReceiver } from "../body/BodyReceiver.ts"
+import type { BodyReceiver } from "../body/BodyReceiver.ts"
 import { tagOf } from "./Attribution.ts"
 import type { AdmittedRequest, Endpoint } from "./Endpoint.ts"
 import type { RequestContext } from "./RequestContext.ts"
@@ -18,13 +18,11 @@ interface ReleasableRequest extends AdmittedRequest {
 }
 
 /** Begins the record of a generating request, and watches its client. */
-export const makeAdmission = (options: { readonly defaultRpm: number }) =>
+export const makeAdmission = (options: { readonly defaultRpm: number; readonly receiver: BodyReceiver }) =>
   Effect.gen(function* () {
     const ids = yield* Ids
     const inFlight = yield* InFlight
     const checkSolvency = yield* makeSolvencyCheck
-    const receiver = new BodyReceiver()
-    yield* Effect.forkScoped(Effect.repeat(receiver.inspect, Schedule.spaced("1 second")))
 
     return (
       endpoint: Endpoint,
@@ -52,7 +50,7 @@ export const makeAdmission = (options: { readonly defaultRpm: number }) =>
         departure.leave()
       })
       const solvency = checkSolvency(caller, endpoint, request)
-      const body = receiver.body(request, caller.org, solvency, inFlight.receive)
+      const body = options.receiver.body(request, caller.org, solvency, inFlight.receive)
       return {
         record,
         request,

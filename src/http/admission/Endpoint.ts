@@ -8,11 +8,14 @@ import type { AnsweredRequest } from "../../services/telemetry/AnsweredRequest.t
 import type { Answer, EncodeError } from "../Answer.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import type { Incoming } from "../body/BodyReceiver.ts"
+import type { FieldNames } from "../errors/FieldNames.ts"
 
 /** What a request is counted as, and the words of its errors. */
 export interface EndpointBase extends Pick<AnsweredRequest, "path" | "surface"> {
   /** Undefined: the envelope as it is. */
   readonly encodeError?: EncodeError | undefined
+  /** Its words for the fields of a chat, where they differ. */
+  readonly fieldNames?: FieldNames | undefined
   /** A further header for the id of a request. */
   readonly idHeader?: string | undefined
 }

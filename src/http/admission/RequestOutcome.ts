@@ -9,6 +9,7 @@ import { RequestReporter } from "../../services/telemetry/RequestReporter.ts"
 import * as Answer from "../Answer.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
 import { errorResponse } from "../errors/ErrorResponse.ts"
+import { loggedError } from "../errors/LoggedError.ts"
 import type { EndpointBase } from "./Endpoint.ts"
 import type { RequestContext } from "./RequestContext.ts"
 
@@ -35,7 +36,7 @@ export const headersOf = ({ cap, rate: { allowance }, requestId, tokens }: Reque
 
 export const explain = (
   cause: Cause.Cause<Failure | BodyCutOff>,
-  { encodeError }: EndpointBase,
+  { encodeError, fieldNames }: EndpointBase,
   record: RequestRecord,
   response: ServerResponse
 ): Effect.Effect<Outcome> => {
@@ -46,12 +47,15 @@ export const explain = (
     record.departed = true
     return Effect.succeed({ answer: Answer.json(400, {}, headersOf(record)), code: null })
   }
-  return Effect.map(errorResponse(cause, record.requestId), (error) => ({
-    answer: response.headersSent
-      ? undefined
-      : Answer.wireError(error, headersOf(record), encodeError?.(error, record.requestId)),
-    code: error.body.error.code
-  }))
+  return Effect.map(errorResponse(cause, record.requestId), (error) => {
+    record.error ??= loggedError(error, fieldNames)
+    return {
+      answer: response.headersSent
+        ? undefined
+        : Answer.wireError(error, headersOf(record), encodeError?.(error, record.requestId)),
+      code: error.body.error.code
+    }
+  })
 }
 
 export const makeReports = Effect.gen(function* () {

@@ -1,51 +1,58 @@
 import { Deferred, Effect, FiberId } from "effect"
 import { GatewayBusy } from "../../domain/Failure.ts"
-import type { OrgId } from "../../domain/Organization.ts"
 
 const totalBytes = 512 * 1024 * 1024
 /** The limit of a body may then exceed the budget. */
 const maxOfOne = totalBytes / 2
 const patience = "20 seconds"
 
+/** An organization, or all who send bodies of one kind without a key. */
+export type BodyOwner = string
+
 interface Waiter {
-  readonly org: OrgId
+  readonly owner: BodyOwner
   readonly more: number
   readonly admit: () => void
 }
 
-/** An organization may take more only while as much is left for all others. */
+/** An owner may take more only while as much is left for all others. */
 export class BodyMemoryBudget {
   #free = totalBytes
-  readonly #held = new Map<OrgId, number>()
+  readonly #held = new Map<BodyOwner, number>()
   readonly #waiting = new Set<Waiter>()
 
   get reserved(): number {
     return totalBytes - this.#free
   }
 
-  memory(org: OrgId): BodyMemory {
-    return new BodyMemory(this, org)
+  memory(owner: BodyOwner): BodyMemory {
+    return new BodyMemory(this, owner)
   }
 
-  tryTake(org: OrgId, more: number): boolean {
-    if (more > this.#free || this.#isAtItsShare(org, more)) return false
-    this.#take(org, more)
+  tryTake(owner: BodyOwner, more: number): boolean {
+    if (more > this.#free || this.#isAtItsShare(owner, more)) return false
+    this.#take(owner, more)
     return true
   }
 
-  giveBack(org: OrgId, bytes: number): void {
-    this.#take(org, -bytes)
+  giveBack(owner: BodyOwner, bytes: number): void {
+    this.#take(owner, -bytes)
     this.#admitWaiting()
   }
 
   /** Takes so much before it succeeds. */
-  readonly wait = Effect.fnUntraced(function* (this: BodyMemoryBudget, org: OrgId, more: number, onTaken: () => void) {
+  readonly wait = Effect.fnUntraced(function* (
+    this: BodyMemoryBudget,
+    owner: BodyOwner,
+    more: number,
+    onTaken: () => void
+  ) {
     const admitted = Deferred.unsafeMake<void>(FiberId.none)
     const waiter: Waiter = {
-      org,
+      owner,
       more,
       admit: () => {
-        this.#take(org, more)
+        this.#take(owner, more)
         onTaken()
         Deferred.unsafeDone(admitted, Effect.void)
       }
@@ -63,23 +70,23 @@ export class BodyMemoryBudget {
     )
   })
 
-  #isAtItsShare(org: OrgId, more: number): boolean {
-    return (this.#held.get(org) ?? 0) > this.#free - more
+  #isAtItsShare(owner: BodyOwner, more: number): boolean {
+    return (this.#held.get(owner) ?? 0) > this.#free - more
   }
 
-  #take(org: OrgId, more: number): void {
+  #take(owner: BodyOwner, more: number): void {
     this.#free -= more
-    const held = (this.#held.get(org) ?? 0) + more
-    if (held > 0) this.#held.set(org, held)
-    else this.#held.delete(org)
+    const held = (this.#held.get(owner) ?? 0) + more
+    if (held > 0) this.#held.set(owner, held)
+    else this.#held.delete(owner)
   }
 
-  /** In order of arrival, except for those that their own organization holds up. */
+  /** In order of arrival, except for those that their own owner holds up. */
   #admitWaiting(): void {
     for (const waiter of this.#waiting) {
-      const { more, org } = waiter
+      const { more, owner } = waiter
       if (more > this.#free) return
-      if (this.#isAtItsShare(org, more)) continue
+      if (this.#isAtItsShare(owner, more)) continue
       this.#waiting.delete(waiter)
       waiter.admit()
     }
@@ -89,12 +96,12 @@ export class BodyMemoryBudget {
 /** What the budget has set aside for one body. */
 export class BodyMemory {
   readonly #budget: BodyMemoryBudget
-  readonly #org: OrgId
+  readonly #owner: BodyOwner
   #reserved = 0
 
-  constructor(budget: BodyMemoryBudget, org: OrgId) {
+  constructor(budget: BodyMemoryBudget, owner: BodyOwner) {
     this.#budget = budget
-    this.#org = org
+    this.#owner = owner
   }
 
   get reserved(): number {
@@ -105,7 +112,7 @@ export class BodyMemory {
   tryReserve(bytes: number): boolean {
     const more = Math.min(bytes, maxOfOne) - this.#reserved
     if (more <= 0) return true
-    if (!this.#budget.tryTake(this.#org, more)) return false
+    if (!this.#budget.tryTake(this.#owner, more)) return false
     this.#reserved += more
     return true
   }
@@ -115,7 +122,7 @@ export class BodyMemory {
     return Effect.suspend(() => {
       const more = Math.min(bytes, maxOfOne) - this.#reserved
       if (more <= 0) return Effect.void
-      return this.#budget.wait(this.#org, more, () => {
+      return this.#budget.wait(this.#owner, more, () => {
         this.#reserved += more
       })
     })
@@ -125,6 +132,6 @@ export class BodyMemory {
     const less = this.#reserved - bytes
     if (less <= 0) return
     this.#reserved = bytes
-    this.#budget.giveBack(this.#org, less)
+    this.#budget.giveBack(this.#owner, less)
   }
 }

@@ -52,14 +52,19 @@ const parseSmall = (bytes: Buffer): Effect.Effect<unknown, InvalidRequest> => {
   }
 }
 
+const notUtf8 = refuse(null, "The body is not valid UTF-8.")
+
 /** Parses a JSON body; a large one in slices, so that no other request waits for it. */
 export const parseBody = (body: Buffer): Effect.Effect<unknown, InvalidRequest> => {
-  if (!isUtf8(body)) return refuse(null, "The body is not valid UTF-8.")
+  if (!isUtf8(body)) return notUtf8
   const bytes = withoutMark(body)
   return bytes.length <= smallDocument
     ? parseSmall(bytes)
     : EventLoop.runInSlices(parseJson(bytes, bodyLimits)).pipe(Effect.flatten, Effect.mapError(explainUnreadable))
 }
+
+export const decodeText = (body: Buffer): Effect.Effect<string, InvalidRequest> =>
+  isUtf8(body) ? Effect.succeed(withoutMark(body).toString("utf8")) : notUtf8
 
 const isForm = (contentType: string): boolean =>
   /^\s*(multipart\/form-data|application\/x-www-form-urlencoded)\b/i.test(contentType)
@@ -67,7 +72,7 @@ export const isMultipart = (contentType: string): boolean => /^\s*multipart\/for
 
 const typeOf = (request: IncomingMessage): string => request.headers["content-type"] ?? ""
 
-const readPlain = (incoming: Incoming, limitBytes: number): Effect.Effect<Buffer, InvalidRequest | ReceiveFailure> => {
+export const readPlain = <E>(incoming: Incoming<E>, limitBytes: number): Effect.Effect<Buffer, InvalidRequest | E> => {
   const encoding = incoming.request.headers["content-encoding"] ?? "identity"
   return encoding.toLowerCase() === "identity"
     ? incoming.receive(limitBytes)

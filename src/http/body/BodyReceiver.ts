@@ -1,5 +1,5 @@
 import type { IncomingMessage } from "node:http"
-import { Effect, identity } from "effect"
+import { Effect, identity, Schedule } from "effect"
 import {
   type Aborted,
   BodyTooLarge,
@@ -9,9 +9,8 @@ import {
   type PaymentDisputed,
   type SpendLimitReached
 } from "../../domain/Failure.ts"
-import type { OrgId } from "../../domain/Organization.ts"
 import { BodyBuffer, type BodyCutOff, looseBytes } from "./BodyBuffer.ts"
-import { type BodyMemory, BodyMemoryBudget } from "./BodyMemoryBudget.ts"
+import { type BodyMemory, BodyMemoryBudget, type BodyOwner } from "./BodyMemoryBudget.ts"
 
 const mib = 1024 * 1024
 /** From this size on, the rest of the body is reserved at once. */
@@ -22,15 +21,16 @@ const collectionSeconds = 10
 
 type Insolvent = InsufficientCredits | SpendLimitReached | PaymentDisputed
 
-export type ReceiveFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy | Insolvent
+export type ArrivalFailure = Aborted | BodyTooLarge | BodyTooSlow | BodyCutOff | GatewayBusy
+export type ReceiveFailure = ArrivalFailure | Insolvent
 
-export interface Incoming {
+export interface Incoming<E = ReceiveFailure> {
   readonly request: IncomingMessage
   /** Up to so many bytes; of a longer body hardly more is received. Takes at once what is there already. */
-  readonly receive: (limitBytes: number) => Effect.Effect<Buffer, ReceiveFailure>
+  readonly receive: (limitBytes: number) => Effect.Effect<Buffer, E>
 }
 
-interface IncomingBody extends Incoming {
+interface IncomingBody<E> extends Incoming<E> {
   readonly release: () => void
 }
 
@@ -48,15 +48,15 @@ export class BodyReceiver {
   }
 
   /** `admitLarge` runs before a body of more than 1 MiB, `whileReceiving` around the wait. */
-  body(
+  body<E>(
     request: IncomingMessage,
-    org: OrgId,
-    admitLarge: Effect.Effect<void, Insolvent>,
+    owner: BodyOwner,
+    admitLarge: Effect.Effect<void, E>,
     whileReceiving: (
-      receiving: Effect.Effect<Buffer, ReceiveFailure>
-    ) => Effect.Effect<Buffer, ReceiveFailure> = identity
-  ): IncomingBody {
-    const memory = this.#budget.memory(org)
+      receiving: Effect.Effect<Buffer, ArrivalFailure | E>
+    ) => Effect.Effect<Buffer, ArrivalFailure | E> = identity
+  ): IncomingBody<ArrivalFailure | E> {
+    const memory = this.#budget.memory(owner)
     return {
       request,
       receive: (limitBytes) =>
@@ -92,12 +92,12 @@ export class BodyReceiver {
     return Effect.succeed(Buffer.isBuffer(bytes) ? bytes : Buffer.alloc(0))
   }
 
-  #receive(
+  #receive<E>(
     request: IncomingMessage,
     limitBytes: number,
     memory: BodyMemory,
-    admitLarge: Effect.Effect<void, Insolvent>
-  ): Effect.Effect<Buffer, ReceiveFailure> {
+    admitLarge: Effect.Effect<void, E>
+  ): Effect.Effect<Buffer, ArrivalFailure | E> {
     const announced = Number(request.headers["content-length"])
     if (announced > limitBytes) return new BodyTooLarge({ limitBytes })
     const reception = new BodyBuffer(request, memory, limitBytes)
@@ -136,3 +136,8 @@ export class BodyReceiver {
     )
   }
 }
+
+export const makeBodyReceiver = Effect.tap(
+  Effect.sync(() => new BodyReceiver()),
+  ({ inspect }) => Effect.forkScoped(Effect.repeat(inspect, Schedule.spaced("1 second")))
+)

@@ -7,6 +7,8 @@ import { Ids } from "../../services/runtime/Ids.ts"
 import { type Answer, chargeHeader, json } from "../Answer.ts"
 import type { AdmittedRequest, Endpoint } from "../admission/Endpoint.ts"
 import type { BodyCutOff } from "../body/BodyBuffer.ts"
+import type { WireError } from "../errors/ErrorMessages.ts"
+import { loggedError } from "../errors/LoggedError.ts"
 import type { ChatDialect } from "./ChatDialect.ts"
 import { makeTaskReader } from "./ChatTasks.ts"
 import { makeSink } from "./Sse.ts"
@@ -33,8 +35,11 @@ export const chatEndpoints = Effect.fnUntraced(function* (dialects: ReadonlyArra
         isInSandbox(record.route, task.model.routes) ? { ...headers(), "x-gateway-sandbox": "true" } : headers()
       if (task.request.stream) {
         const encoder = dialect.encoder(name, task.request)
+        const onError = (error: Pick<WireError, "body" | "reason">) => {
+          record.error = loggedError(error, dialect.fieldNames)
+        }
         return Effect.as(
-          chat.stream(task, makeSink({ response, headers: markedHeaders, encoder, departure })),
+          chat.stream(task, makeSink({ response, headers: markedHeaders, encoder, departure, onError })),
           undefined
         )
       }
@@ -54,6 +59,7 @@ export const chatEndpoints = Effect.fnUntraced(function* (dialects: ReadonlyArra
       idHeader: dialect.idHeader,
       hasFittedHold: dialect.hasFittedHold,
       encodeError: dialect.encodeError,
+      fieldNames: dialect.fieldNames,
       answer: (admitted) => answer(dialect, admitted)
     })
   )

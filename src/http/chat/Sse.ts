@@ -56,8 +56,10 @@ export const makeSink = (options: {
   readonly headers: () => Readonly<Record<string, string>>
   readonly encoder: StreamEncoder
   readonly departure: ClientDeparture
+  /** Called with each error that is sent. */
+  readonly onError?: (error: Pick<Wire.WireError, "body" | "reason">) => void
 }): ChatSink => {
-  const { departure, encoder, response } = options
+  const { departure, encoder, onError, response } = options
   let firstDeltaSent = false
   let keepAlive: NodeJS.Timeout | undefined
   const since = performance.now()
@@ -128,8 +130,11 @@ export const makeSink = (options: {
     },
     finish: (usage, charge) => end(encoder.finish(usage, charge)),
     fail: (failure) => {
-      if (firstDeltaSent) return end(encoder.error(Wire.brokenStream(failure)))
-      const { body, reason, reasonCode } = Wire.toWire(failure)
+      const error: Omit<Wire.WireError, "status"> = firstDeltaSent
+        ? { body: Wire.brokenStream(failure) }
+        : Wire.toWire(failure)
+      const { body, reason, reasonCode } = error
+      onError?.(error)
       return end(encoder.error(body, reason, reasonCode))
     }
   }

@@ -2,7 +2,8 @@ import { readFileSync } from "node:fs"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { Context } from "effect"
+import { Context, Effect } from "effect"
+import { sentBytes } from "../../node/SentBytes.ts"
 import * as Metrics from "../../services/metrics/Metrics.ts"
 
 export interface Exchange {
@@ -15,6 +16,27 @@ const isOver = ({ response }: Exchange): boolean => response.writableFinished ||
 /** A connection's first bytes should have come by then. */
 const arrivalMillis = 1000
 
+/** A client that reads its answers more slowly is disconnected in the end; bytes per second. */
+const minimumPace = 1000
+const maxSecondsBehind = 180
+/** A slower reader gives way to new connections; bytes per second. */
+const fairPace = 64 * 1024
+const spareSecondsBehind = 5
+
+/** Requests whose bodies are received before it is known who sends them. */
+const unidentified = new WeakSet<IncomingMessage>()
+
+/** Meanwhile the connection may be closed to make room, as if the request had not come. */
+export const whileUnidentified = <A, E, R>(
+  request: IncomingMessage,
+  receiving: Effect.Effect<A, E, R>
+): Effect.Effect<A, E, R> =>
+  Effect.acquireUseRelease(
+    Effect.sync(() => unidentified.add(request)),
+    () => receiving,
+    () => Effect.sync(() => unidentified.delete(request))
+  )
+
 /** Pipelined requests are answered in order. */
 export class Connection {
   readonly socket: Socket
@@ -25,6 +47,10 @@ export class Connection {
   isRefused = false
   readonly #openedAt = performance.now()
   lastUse = 0
+  #sent = 0
+  /** By how many seconds its client is behind one that reads at this pace. */
+  #behindMinimum = 0
+  #behindFair = 0
 
   constructor(socket: Socket, address: string) {
     this.socket = socket
@@ -38,12 +64,40 @@ export class Connection {
   /** May be closed to make room; a new one may have sent its request already. */
   get isSpare(): boolean {
     const isNew = this.socket.bytesRead === 0 && performance.now() - this.#openedAt < arrivalMillis
-    return this.isIdle && !isNew
+    return (this.isIdle || this.#isUnidentified) && !isNew
+  }
+
+  get #isUnidentified(): boolean {
+    const isFirst = this.previous === undefined || isOver(this.previous)
+    return isFirst && this.latest !== undefined && unidentified.has(this.latest.request)
+  }
+
+  /** 0 if its client reads fast enough to keep the connection, or nothing is sent. */
+  get secondsBehind(): number {
+    return this.#behindFair >= spareSecondsBehind ? this.#behindFair : 0
+  }
+
+  get isStalled(): boolean {
+    return this.#behindMinimum >= maxSecondsBehind
   }
 
   begin(exchange: Exchange): void {
     this.previous = this.isIdle ? undefined : this.latest
     this.latest = exchange
+  }
+
+  /** To be called each second. The system takes bytes in steps, the larger the faster the client once was. */
+  inspect(): void {
+    if (this.socket.writableLength === 0) {
+      this.#behindMinimum = 0
+      this.#behindFair = 0
+      return
+    }
+    const sent = sentBytes(this.socket)
+    const taken = sent - this.#sent
+    this.#sent = sent
+    this.#behindMinimum = Math.max(0, this.#behindMinimum + 1 - taken / minimumPace)
+    this.#behindFair = Math.max(0, this.#behindFair + 1 - taken / fairPace)
   }
 }
 
@@ -71,15 +125,18 @@ export class ConnectionLimits extends Context.Reference<ConnectionLimits>()("gat
   defaultValue: () => connectionLimits({ trustedProxies: 0 })
 }) {}
 
-const longestIdle = (connections: Iterable<Connection>): Connection | undefined => {
-  let longest: Connection | undefined
+/** The longest unused one without work; if there is none, the one whose client is the furthest behind. */
+const leastUseful = (connections: Iterable<Connection>): Connection | undefined => {
+  let spare: Connection | undefined
+  let unread: Connection | undefined
   for (const connection of connections) {
-    if (connection.isSpare && connection.lastUse < (longest?.lastUse ?? Infinity)) longest = connection
+    if (connection.isSpare && connection.lastUse < (spare?.lastUse ?? Infinity)) spare = connection
+    if (connection.secondsBehind > (unread?.secondsBehind ?? 0)) unread = connection
   }
-  return longest
+  return spare ?? unread
 }
 
-/** Idle connections make room for new ones. */
+/** Idle connections make room for new ones, and after them those whose clients hardly read their answers. */
 export class Connections {
   readonly #limits: typeof ConnectionLimits.Service
   readonly #open = new Map<Duplex, Connection>()
@@ -120,12 +177,25 @@ export class Connections {
     connection.lastUse = this.#uses
   }
 
+  /** To be called each second. */
+  inspect(): void {
+    for (const connection of this.#open.values()) {
+      connection.inspect()
+      if (connection.isStalled) this.#close(connection, "stalled")
+    }
+  }
+
   #evict(candidates: Iterable<Connection>): boolean {
-    const connection = longestIdle(candidates)
+    const connection = leastUseful(candidates)
     if (connection === undefined) return false
+    this.#close(connection, connection.isSpare ? "idle" : "unread")
+    return true
+  }
+
+  #close(connection: Connection, reason: "idle" | "unread" | "stalled"): void {
+    Metrics.unsafeCount(Metrics.connectionsClosed, { reason })
     connection.socket.destroy()
     this.#remove(connection)
-    return true
   }
 
   #remove(connection: Connection): void {

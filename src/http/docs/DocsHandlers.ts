@@ -4,7 +4,7 @@ import { UnknownEndpoint } from "../../domain/Failure.ts"
 import { modelAt } from "../../domain/Model.ts"
 import { Catalog, type CatalogSnapshot, perSnapshot } from "../../services/catalog/Catalog.ts"
 import { listModel } from "../../services/catalog/Surfaces.ts"
-import { json, jsonText, respond, respondTagged } from "../Answer.ts"
+import { json, respond, respondJson, respondTagged } from "../Answer.ts"
 import { about, SiteApi } from "../Api.ts"
 import { type OwnNames, requireLoopback } from "../admission/Loopback.ts"
 import { adminDocument } from "../openapi/AdminDocument.ts"
@@ -12,8 +12,7 @@ import { openApiDocument } from "../openapi/OpenApi.ts"
 import { apiPrefix } from "../schema/ServedPath.ts"
 import type { Page } from "./Page.ts"
 
-const send = ({ headers, text }: Page) =>
-  Effect.map(HttpServerRequest.HttpServerRequest, (request) => respondTagged(request, { headers, body: text }))
+const send = (page: Page) => Effect.map(HttpServerRequest.HttpServerRequest, (request) => respondTagged(request, page))
 
 /** What the pages are made of is loaded by the first who asks. */
 export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boolean }) =>
@@ -29,8 +28,8 @@ export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boole
           listModel,
           baseUrl
         )
-      const contract = perSnapshot(catalog, (snapshot, now) => JSON.stringify(describe(snapshot, now)))
-      const adminContract = yield* Effect.cached(Effect.sync(() => JSON.stringify(adminDocument())))
+      const contract = perSnapshot(catalog, (snapshot, now) => Buffer.from(JSON.stringify(describe(snapshot, now))))
+      const adminContract = yield* Effect.cached(Effect.sync(() => Buffer.from(JSON.stringify(adminDocument()))))
       const reference = perSnapshot(catalog, async (snapshot, now) => {
         const { referencePage } = await import("./Reference.ts")
         return referencePage(describe(snapshot, now), options.publicUrl)
@@ -77,12 +76,9 @@ export const DocsHandlers = (options: OwnNames & { readonly consolePublic: boole
             return yield* page === undefined ? new UnknownEndpoint() : send(page)
           })
         )
-        .handleRaw("contract", () => Effect.map(contract, (text) => respond(jsonText(200, text))))
+        .handleRaw("contract", () => Effect.map(contract, respondJson))
         .handleRaw("adminContract", () =>
-          Effect.zipRight(
-            requireLoopback(options.consolePublic, options),
-            Effect.map(adminContract, (text) => respond(jsonText(200, text)))
-          )
+          Effect.zipRight(requireLoopback(options.consolePublic, options), Effect.map(adminContract, respondJson))
         )
     })
   )

@@ -2,7 +2,8 @@ import { createHash } from "node:crypto"
 import { Html, html } from "./Html.ts"
 
 export interface Page {
-  readonly text: string
+  /** Bytes, which all answers share; of a text each unread answer would keep a copy. */
+  readonly body: Buffer
   readonly headers: Readonly<Record<string, string>>
 }
 
@@ -21,7 +22,7 @@ const policy = (style: string, script: string): string =>
   ].join("; ")
 
 export const makePage = ({
-  body,
+  body: content,
   script = "",
   style,
   title
@@ -42,16 +43,17 @@ export const makePage = ({
 <style>${new Html(style)}</style>
 </head>
 <body>
-${body}
+${content}
 ${script === "" ? undefined : html`<script>${new Html(script)}</script>`}
 </body>
 </html>
 `
+  const body = Buffer.from(text)
   return {
-    text,
+    body,
     headers: {
       "content-type": "text/html; charset=utf-8",
-      "content-length": String(Buffer.byteLength(text)),
+      "content-length": String(body.length),
       "content-security-policy": policy(style, script),
       "x-content-type-options": "nosniff",
       "referrer-policy": "no-referrer",

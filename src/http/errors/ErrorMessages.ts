@@ -7,6 +7,7 @@ import { quoteModel } from "../../domain/Model.ts"
 import { toUsdText } from "../../domain/Money.ts"
 import { pluralize } from "../../domain/Plural.ts"
 import { explainReference, referenceProblems, unusableReference } from "../../domain/ReferenceProblem.ts"
+import { internalFailure } from "../../services/requests/RequestEntry.ts"
 
 export const ErrorType = Schema.Literal(
   "invalid_request_error",
@@ -107,7 +108,7 @@ const restarting: WireError = {
   headers: { "retry-after": String(restartSeconds) }
 }
 
-export const internalError = answer(500, "api_error", "internal_error", "Internal server error.")
+export const internalError = answer(500, "api_error", "internal_error", internalFailure.message)
 
 /** A retry may succeed once the database is back. */
 export const outage: WireError = { ...internalError, headers: { "retry-after": "5" } }

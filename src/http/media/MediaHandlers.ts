@@ -10,9 +10,6 @@ import { respond, wireError } from "../Answer.ts"
 import { SiteApi } from "../Api.ts"
 import { RequestContext } from "../admission/RequestContext.ts"
 
-/** A client that takes nothing for this long is gone, whatever its socket says. */
-const stalledMillis = 180_000
-
 /** As sent: nothing is decoded, so nothing can hide in an escape. */
 const target = /^(?:https?:\/\/[^/?#]*)?\/media\/([^?#]*)(?:[?#].*)?$/is
 
@@ -73,7 +70,6 @@ const serve = (options: {
     response.once("finish", done).once("close", () => response.writableEnded && done())
     // Without a listener the error would end the process.
     response.on("error", () => {})
-    response.setTimeout(stalledMillis, () => response.destroy())
     send(request, `/${name}`, { root: directory, index: false, cacheControl: false, etag: false })
       .on("file", (_file: string, { size }: Stats) => wholeForLongSuffix(request, size))
       .on("headers", () => response.setHeaders(new Map(Object.entries(headers))))

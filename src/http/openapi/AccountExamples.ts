@@ -59,6 +59,7 @@ export const accountExamples = (model: ChatModel): Readonly<Record<string, Examp
         stream: false,
         status: 200,
         code: null,
+        error: null,
         end_user: "user-7",
         tag: "search",
         ...chatCountsOf(exampleUsage),

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, STATUS_CODES } from "node:http"
 import type { Socket } from "node:net"
 import type { Duplex } from "node:stream"
-import { Duration, Effect } from "effect"
+import { Duration, Effect, Schedule, type Scope } from "effect"
 import { type Failure, GatewayBusy, InvalidRequest, UnknownEndpoint } from "../../domain/Failure.ts"
 import { replaceDestroySoon } from "../../node/DestroySoon.ts"
 import { allowHalfOpen } from "../../node/HalfOpenServer.ts"
@@ -119,9 +119,11 @@ const refuseUnparsed = ({ latest, previous, socket }: Connection, refusal: RawRe
 }
 
 /** Its own refusals have the envelope too. */
-export const listener: Effect.Effect<Server, never, RequestReporter> = Effect.gen(function* () {
+export const listener: Effect.Effect<Server, never, RequestReporter | Scope.Scope> = Effect.gen(function* () {
   const ids = yield* Ids
   const connections = new Connections(yield* ConnectionLimits)
+  const inspect = Effect.sync(() => connections.inspect())
+  yield* Effect.forkScoped(Effect.repeat(inspect, Schedule.spaced("1 second")))
   const { report } = yield* RequestReporter
   const raw = (failure: Failure, method = ""): RawRefusal => {
     const wire = toWire(failure)

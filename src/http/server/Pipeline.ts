@@ -1,7 +1,7 @@
 import type { IncomingMessage } from "node:http"
-import { FileSystem, type HttpApp, HttpServerRequest, HttpServerResponse } from "@effect/platform"
+import { type HttpApp, HttpServerRequest, HttpServerResponse } from "@effect/platform"
 import { NodeHttpServerRequest } from "@effect/platform-node"
-import { Cause, Effect, Option } from "effect"
+import { Cause, Effect } from "effect"
 import type { Caller } from "../../domain/ApiKey.ts"
 import { Aborted, AddressBlocked, type Failure, type InsufficientScope } from "../../domain/Failure.ts"
 import { Auth } from "../../services/access/Auth.ts"
@@ -11,7 +11,6 @@ import { ensuringSync, flatMapEager, isValue } from "../../services/runtime/Fibe
 import { InFlight } from "../../services/runtime/InFlight.ts"
 import { HeartbeatLost } from "../../services/sql/Outage.ts"
 import * as Answer from "../Answer.ts"
-import { adminBodyBytes } from "../admin/AdminBody.ts"
 import { makeAdmission } from "../admission/AdmittedRequest.ts"
 import { presentedKey, presentedSecret } from "../admission/CallerAuthentication.ts"
 import type { Endpoint, EndpointBase } from "../admission/Endpoint.ts"
@@ -19,6 +18,8 @@ import { requireScope } from "../admission/ModelAccess.ts"
 import { makeRateUnits } from "../admission/RateUnits.ts"
 import { makeContextReader, RequestContext } from "../admission/RequestContext.ts"
 import { explain, makeReports, type Outcome } from "../admission/RequestOutcome.ts"
+import { makeBodyReceiver } from "../body/BodyReceiver.ts"
+import { RequestBody } from "../body/RequestBody.ts"
 import type { Exchange } from "../connections/Connections.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
 import { findServed, type ServedPath } from "./PathTable.ts"
@@ -69,7 +70,8 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
   const inFlight = yield* InFlight
   const instance = yield* Instance
   const readContext = yield* makeContextReader(options)
-  const beginAdmission = yield* makeAdmission(options)
+  const receiver = yield* makeBodyReceiver
+  const beginAdmission = yield* makeAdmission({ ...options, receiver })
   const rates = yield* makeRateUnits
   const { conclude, refuse, reportAnswer } = yield* makeReports
 
@@ -192,12 +194,15 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
     R | HttpServerRequest.HttpServerRequest
   > => ({
     enter,
-    handle: (_, context, caller) =>
-      (caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
+    handle: ({ endpoint, request }, context, caller) => {
+      const incoming = receiver.body(request, endpoint.surface, Effect.void)
+      return (caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
         Effect.mapErrorCause(explainPlatform),
         Effect.provideService(RequestContext, context),
-        HttpServerRequest.withMaxBodySize(Option.some(FileSystem.Size(adminBodyBytes)))
-      ),
+        Effect.provideService(RequestBody, { incoming }),
+        Effect.ensuring(Effect.sync(incoming.release))
+      )
+    },
     answer: (matched, context, answer) => {
       const { endpoint, request, response } = matched
       const status = response.headersSent ? response.statusCode : answer.status

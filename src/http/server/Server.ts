@@ -99,7 +99,7 @@ const handlers = (options: ServerOptions) =>
   )
 
 export const layer = (options: ServerOptions) =>
-  Layer.unwrapEffect(
+  Layer.unwrapScoped(
     Effect.map(Effect.provideService(listener, ConnectionLimits, connectionLimits(options)), (node) => {
       const serving = Dispatch.layer(node, options, generatingEndpoints).pipe(
         Layer.provide(handlers(options)),

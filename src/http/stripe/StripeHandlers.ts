@@ -1,14 +1,21 @@
 import { HttpApiBuilder, HttpServerRequest } from "@effect/platform"
-import { NodeHttpServerRequest } from "@effect/platform-node"
 import { Effect, Option } from "effect"
 import { GatewayBusy, InvalidRequest, UnknownEndpoint } from "../../domain/Failure.ts"
 import * as Metrics from "../../services/metrics/Metrics.ts"
 import { PaymentIntake } from "../../services/payments/PaymentIntake.ts"
+import { isSignature } from "../../services/payments/Signature.ts"
 import { json, respond } from "../Answer.ts"
 import { SiteApi } from "../Api.ts"
-import { rawBody } from "./RawBody.ts"
+import { refuse } from "../body/Refusals.ts"
+import { receiveUnidentified } from "../body/RequestBody.ts"
 
 const maxEventBytes = 256_000
+
+/** Anybody may send bodies here: one without a signature is not even received. */
+const receiveSigned = (signature: string | undefined) =>
+  isSignature(signature)
+    ? receiveUnidentified(maxEventBytes)
+    : refuse(null, "The `Stripe-Signature` is missing or malformed.")
 
 export const StripeHandlers = HttpApiBuilder.group(
   SiteApi,
@@ -18,12 +25,11 @@ export const StripeHandlers = HttpApiBuilder.group(
     return handlers.handleRaw("webhook", () =>
       Effect.gen(function* () {
         if (Option.isNone(receive)) return yield* new UnknownEndpoint()
-        const request = NodeHttpServerRequest.toIncomingMessage(yield* HttpServerRequest.HttpServerRequest)
-        const body = yield* Effect.tapError(rawBody(request, maxEventBytes), () =>
+        const { "stripe-signature": signature } = (yield* HttpServerRequest.HttpServerRequest).headers
+        const body = yield* Effect.tapError(receiveSigned(signature), () =>
           Metrics.count(Metrics.paymentEvents, { outcome: "refused" })
         )
-        const { "stripe-signature": sent } = request.headers
-        yield* receive.value({ signature: Array.isArray(sent) ? sent.join(",") : sent, body })
+        yield* receive.value({ signature, body })
         return respond(json(200, { received: true }))
       }).pipe(
         Effect.catchTags({

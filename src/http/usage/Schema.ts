@@ -2,6 +2,8 @@ import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema, OpenApi } from "@effect/p
 import { ParseResult, Schema } from "effect"
 import { described, Integer } from "../../domain/Constraints.ts"
 import { Surface } from "../../domain/Model.ts"
+import { instantOf } from "../../domain/Moment.ts"
+import { RequestError } from "../../domain/RequestError.ts"
 import { customerCounts, customerSums, type RequestCount } from "../../services/requests/RequestCounts.ts"
 import { NoSuchRequest, ReadErrors, UsageBusy, WrongQuery } from "../errors/Schemas.ts"
 import { Authenticated } from "../schema/Headers.ts"
@@ -10,11 +12,9 @@ import { parameter } from "../schema/Query.ts"
 const instant = /^(\d{4}-\d{2}-\d{2})(?:T(\d{2}:\d{2}:\d{2}(?:\.\d+)?)(Z|[+-]\d{2}:\d{2}))?$/i
 
 const toMillis = (text: string): number | undefined => {
-  const [, date, time = "00:00:00", zone = "Z"] = instant.exec(text) ?? []
-  if (date === undefined) return undefined
-  const at = Date.parse(`${date}T${time}${zone.toUpperCase()}`)
-  // Otherwise February 30 would be March 2.
-  return at >= 0 && new Date(date).toISOString().startsWith(date) ? at : undefined
+  const [, date, time, zone] = instant.exec(text) ?? []
+  const at = date === undefined ? undefined : instantOf(date, time, zone)
+  return at !== undefined && at >= 0 ? at : undefined
 }
 
 const Instant = Schema.transformOrFail(Schema.String, Schema.Number, {
@@ -91,6 +91,7 @@ const Request = Schema.Struct({
     description:
       "The error's code; `stream_error` for a stream that broke, `client_closed` where the client left first."
   }),
+  error: RequestError,
   end_user: Schema.NullOr(Schema.String).annotations({ description: "Whom the request named as its user." }),
   tag: Schema.NullOr(Schema.String).annotations({ description: "Its `x-gateway-tag`." }),
   ...describe(customerCounts, Tokens),

@@ -78,6 +78,7 @@ const requestJson = (request: CustomerRequest) => ({
   stream: request.stream,
   status: request.status,
   code: request.code,
+  error: request.error,
   end_user: request.endUser,
   tag: request.tag,
   ...requestCountsOf(request),

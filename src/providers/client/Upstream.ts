@@ -1,7 +1,8 @@
 import { Readable } from "node:stream"
 import { Context, Effect, Layer, Redacted, type Scope } from "effect"
-import { Agent, errors } from "undici"
+import { type Dispatcher, errors } from "undici"
 import type { ProviderAccount } from "../../domain/Model.ts"
+import { makeAgent } from "../../node/OutgoingAgent.ts"
 import { currentAttempt } from "../../services/routing/CurrentAttempt.ts"
 import { type CurrentAttempt, ProviderFailure } from "../../services/routing/Provider.ts"
 import * as EventLoop from "../../services/runtime/EventLoop.ts"
@@ -107,7 +108,7 @@ const withinAttempt = <A, E, R>(
 ): Effect.Effect<A, E, R> =>
   Effect.withFiberRuntime((fiber) => sendWithin(fiber.getFiberRef(currentAttempt), request, send))
 
-const make = (agent: Agent, idleTimeoutMillis: number) => {
+const make = (agent: Dispatcher, idleTimeoutMillis: number) => {
   // The router bounds every attempt, and an exchange its silence: zeros switch off undici's own 300 s.
   const send = (request: Sendable, accept: string, exchange: GatheredExchange | StreamedExchange) => {
     try {
@@ -208,9 +209,8 @@ export class Upstream extends Context.Tag("gateway/Upstream")<
   static readonly layer = (timeouts: { readonly connectTimeoutSeconds: number; readonly idleTimeoutSeconds: number }) =>
     Layer.scoped(
       Upstream,
-      Effect.acquireRelease(
-        Effect.sync(() => new Agent({ connect: { timeout: timeouts.connectTimeoutSeconds * 1_000 } })),
-        (agent) => Effect.promise(() => agent.destroy())
-      ).pipe(Effect.map((agent) => make(agent, timeouts.idleTimeoutSeconds * 1_000)))
+      Effect.map(makeAgent({ connectTimeoutMillis: timeouts.connectTimeoutSeconds * 1_000 }), (agent) =>
+        make(agent, timeouts.idleTimeoutSeconds * 1_000)
+      )
     )
 }

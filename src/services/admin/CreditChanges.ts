@@ -2,6 +2,7 @@ import { Data, Effect, Schema } from "effect"
 import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
 import { Entry } from "../ledger/Entry.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
+import { Payments } from "../payments/Payments.ts"
 import { RequestLog } from "../telemetry/RequestLog.ts"
 import { CurrentActor } from "./Actor.ts"
 import { Audit } from "./Audit.ts"
@@ -28,13 +29,13 @@ export const topUp = (given: {
     const { create } = yield* Audit
     const { keep } = yield* Organizations
     const { scope } = yield* CurrentActor
-    const { topUp } = yield* LedgerAdmin
+    const { enter } = yield* Payments
     return yield* create({
       ...common,
       action: "credits.top_up",
       input: given,
       record: TopUpRecord,
-      run: Effect.flatMap(keep(scope, given.org), ({ id }) => topUp({ ...given, org: id })),
+      run: Effect.flatMap(keep(scope, given.org), ({ id }) => enter({ ...given, org: id })),
       recordOf: ({ entry, replayed }: { readonly entry: Entry; readonly replayed: boolean }) => ({
         ...entry,
         replayed

@@ -28,6 +28,18 @@ export const checkout = operation(
     })
 )
 
+/** The provider states it in another currency only, and operators know what it came to. */
+export const reverse = operation(
+  "Enter in USD what a refund or a dispute in another currency took of a payment",
+  (given: { readonly id: string; readonly reversal: string; readonly amount: NanoUsd }) =>
+    Effect.gen(function* () {
+      const { enterReversal, find } = yield* Payments
+      return yield* payments.change("reverse", given.id, given, (scope, id) =>
+        Effect.zipRight(enterReversal(id, given.reversal, given.amount), find(scope, id))
+      )
+    })
+)
+
 /** The audit has the payment from when it was begun. */
 export const resume = operation("Find the page where an open payment is made", (id: string) =>
   Effect.gen(function* () {

@@ -10,12 +10,12 @@ interface Window {
   readonly failures: number
 }
 
-/** Ten failed attempts a minute from one address, per process. */
+/** Ten failed attempts a minute from one address, per process. Valid credentials are never refused: others share the address. */
 export class SignInLimiter extends Context.Tag("gateway/SignInLimiter")<
   SignInLimiter,
   {
-    readonly check: (address: string) => Effect.Effect<void, SignInLimited>
-    readonly fail: (address: string) => Effect.Effect<void>
+    /** Counts a failed attempt; fails if there were too many before. */
+    readonly fail: (address: string) => Effect.Effect<void, SignInLimited>
   }
 >() {
   static readonly layer = Layer.sync(SignInLimiter, () => {
@@ -28,21 +28,18 @@ export class SignInLimiter extends Context.Tag("gateway/SignInLimiter")<
       for (const address of windows.keys()) if (current(address, now) === undefined) windows.delete(address)
     }
     return SignInLimiter.of({
-      check: (address) =>
-        Effect.flatMap(Clock.currentTimeMillis, (now) => {
-          const found = current(address, now)
-          if (found === undefined || found.failures < maxFailures) return Effect.void
-          const leftMillis = found.startedAt + windowMillis - now
-          return new SignInLimited({ retryAfterSeconds: Math.max(1, Math.ceil(leftMillis / 1000)) })
-        }),
-      fail: (address) =>
-        Effect.map(Clock.currentTimeMillis, (now) => {
-          const { failures, startedAt } = current(address, now) ?? { failures: 0, startedAt: now }
-          if (windows.size >= maxAddresses) forgetOld(now)
-          if (windows.size < maxAddresses || windows.has(address)) {
-            windows.set(address, { startedAt, failures: failures + 1 })
-          }
-        })
+      fail: Effect.fnUntraced(function* (address) {
+        const now = yield* Clock.currentTimeMillis
+        const { failures, startedAt } = current(address, now) ?? { failures: 0, startedAt: now }
+        if (failures >= maxFailures) {
+          const leftMillis = startedAt + windowMillis - now
+          return yield* new SignInLimited({ retryAfterSeconds: Math.max(1, Math.ceil(leftMillis / 1000)) })
+        }
+        if (windows.size >= maxAddresses) forgetOld(now)
+        if (windows.size < maxAddresses || windows.has(address)) {
+          windows.set(address, { startedAt, failures: failures + 1 })
+        }
+      })
     })
   })
 }

@@ -3,6 +3,15 @@ import { TextOrNull, TimeOrNull, UnixSeconds, Usd } from "../resources/Record.ts
 import type { VideoJob } from "../videos/VideoAdmin.ts"
 import { AttemptRecord, attemptRecord } from "./requests/Record.ts"
 
+const VideoFailure = Schema.Struct({
+  code: Schema.String,
+  message: TextOrNull,
+  attempt: Schema.NullOr(Schema.Number).annotations({
+    description: "Which attempt failed last, counted from 1; null if none was made."
+  }),
+  outcome: TextOrNull.annotations({ description: "How that attempt ended, such as `retry` or `timeout`." })
+})
+
 export const VideoRecord = Schema.Struct({
   id: Schema.String,
   request_id: Schema.String,
@@ -18,7 +27,7 @@ export const VideoRecord = Schema.Struct({
   charge_usd: Schema.NullOr(Usd),
   refunded_usd: Usd.annotations({ description: "What was given back of `charge_usd`." }),
   cost_usd: Schema.NullOr(Usd),
-  error: Schema.NullOr(Schema.Struct({ code: Schema.String, message: TextOrNull })),
+  error: Schema.NullOr(VideoFailure),
   progress: Schema.Number,
   completed_at: TimeOrNull,
   deleted_at: TimeOrNull,
@@ -34,11 +43,21 @@ export const VideoRecord = Schema.Struct({
     description: "Submits that a provider may have taken without an answer, each perhaps paid for nothing."
   }),
   polls: Schema.Number.annotations({ description: "How often `route` was asked for the render at `handle`." }),
+  last_error: TextOrNull.annotations({
+    description: "What the last poll or download of that render failed with; null if it succeeded."
+  }),
   downloads: Schema.Number.annotations({ description: "How often that render's clip could not be downloaded." }),
   next_at: TimeOrNull,
   lease_until: TimeOrNull
 }).annotations({ identifier: "Video" })
 export type VideoRecord = typeof VideoRecord.Type
+
+const failureOf = ({ attempts, errorCode, errorMessage }: VideoJob): typeof VideoFailure.Type | null => {
+  if (errorCode === null) return null
+  const failed = attempts.findLastIndex(({ outcome }) => outcome !== "ok" && outcome !== "skipped")
+  const outcome = attempts[failed]?.outcome ?? null
+  return { code: errorCode, message: errorMessage, attempt: outcome === null ? null : failed + 1, outcome }
+}
 
 export const videoRecord = (job: VideoJob): VideoRecord => ({
   id: job.id,
@@ -55,7 +74,7 @@ export const videoRecord = (job: VideoJob): VideoRecord => ({
   charge_usd: job.charged,
   refunded_usd: job.refunded,
   cost_usd: job.cost,
-  error: job.errorCode === null ? null : { code: job.errorCode, message: job.errorMessage },
+  error: failureOf(job),
   progress: job.progress,
   completed_at: job.completedAt,
   deleted_at: job.deletedAt,
@@ -67,6 +86,7 @@ export const videoRecord = (job: VideoJob): VideoRecord => ({
   attempts: job.attempts.map(attemptRecord),
   doubts: job.doubts,
   polls: job.polls,
+  last_error: job.lastError,
   downloads: job.downloads,
   next_at: job.nextAt,
   lease_until: job.leaseUntil

@@ -1,9 +1,10 @@
 import { createHash } from "node:crypto"
 import { FileSystem } from "@effect/platform"
 import type { PlatformError } from "@effect/platform/Error"
-import { Array as Arr, Clock, Context, Effect, Layer } from "effect"
+import { Array as Arr, Clock, Context, Effect, Either, Layer } from "effect"
 import { type Model, modelAt, type ProviderAccount } from "../../domain/Model.ts"
 import { vendorNameFinder } from "../../domain/ModelNames.ts"
+import { decodeTextFile } from "../../domain/TextDecoding.ts"
 import type { Adapters } from "./AdapterFeatures.ts"
 import type { SourceFile } from "./CatalogSource.ts"
 import { compile, type Environment } from "./Compile.ts"
@@ -183,13 +184,8 @@ const explainUnreadable = (error: PlatformError): string =>
 
 export const readCatalogFile = Effect.fn("Catalog.readFile")(function* (path: string) {
   const files = yield* FileSystem.FileSystem
-  const text = yield* files
-    .readFileString(path)
-    .pipe(
-      Effect.catchAll(
-        (error) =>
-          new CatalogInvalid({ problems: [{ file: path, line: 1, key: "", message: explainUnreadable(error) }] })
-      )
-    )
+  const refuse = (message: string) => new CatalogInvalid({ problems: [{ file: path, line: 1, key: "", message }] })
+  const bytes = yield* Effect.mapError(files.readFile(path), (error) => refuse(explainUnreadable(error)))
+  const text = yield* Either.mapLeft(decodeTextFile(bytes), (reason) => refuse(`cannot be read: ${reason}`))
   return { file: path, text }
 })

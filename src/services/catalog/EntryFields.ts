@@ -1,6 +1,6 @@
 import { ParseResult, Predicate, Schema } from "effect"
 import { type RouteOptions, reasoningEfforts } from "../../domain/Model.ts"
-import { moment } from "../../domain/Moment.ts"
+import { instantOf, moment } from "../../domain/Moment.ts"
 import { fromUsd, NanoUsd } from "../../domain/Money.ts"
 import { Numeral } from "./CatalogSource.ts"
 
@@ -50,9 +50,9 @@ const Day = Schema.transformOrFail(
   {
     strict: true,
     decode: (text, _, ast) => {
-      const at = /^\d{4}-\d\d-\d\d$/.test(text) ? new Date(`${text}T00:00:00Z`) : undefined
-      return at !== undefined && !Number.isNaN(at.getTime()) && at.toISOString().startsWith(text)
-        ? ParseResult.succeed(at.getTime() / 1000)
+      const at = /^\d{4}-\d\d-\d\d$/.test(text) ? instantOf(text) : undefined
+      return at !== undefined
+        ? ParseResult.succeed(at / 1000)
         : ParseResult.fail(new ParseResult.Type(ast, text, "must be a date such as 2026-07-21"))
     },
     encode: (seconds) => ParseResult.succeed(new Date(seconds * 1000).toISOString().slice(0, 10))

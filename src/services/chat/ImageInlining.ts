@@ -1,6 +1,7 @@
-import { type Context, Effect } from "effect"
+import { type Context, Effect, Predicate } from "effect"
 import type { ChatRequest, ImagePart, Message } from "../../domain/Chat.ts"
 import { InvalidRequest } from "../../domain/Failure.ts"
+import { keepSource } from "../../domain/JsonSource.ts"
 import type { Picture } from "../../domain/Media.ts"
 import { nthImage } from "../../domain/ReferenceProblem.ts"
 import { base64Length, decodeBase64, toBase64 } from "../media/Base64.ts"
@@ -33,6 +34,8 @@ const dataUrl = (picture: Picture): string => prefixOf(picture) + toBase64(pictu
 const isCanonical = (text: string, bytes: Uint8Array): boolean =>
   text.length === base64Length(bytes.length) && !text.includes("-") && !text.includes("_")
 
+type Fields = Readonly<Record<string, unknown>>
+
 type Replace = (image: ImagePart) => string | undefined
 
 const replaceUrls = (message: Message, replace: Replace): Message => {
@@ -47,9 +50,58 @@ const replaceUrls = (message: Message, replace: Replace): Message => {
 const replaceAll = (messages: ReadonlyArray<Message>, replace: Replace): ReadonlyArray<Message> =>
   messages.map((message) => replaceUrls(message, replace))
 
-/** Checks every picture, and fetches each URL once where a route wants it inlined. */
+/** The members of a native body, and of a part of it, that hold parts; a tool's arguments are no parts. */
+const bodyMembers = ["input", "messages", "system"]
+const partMembers = ["content", "output", "source"]
+
+const nativeSource = (url: string) => {
+  const [, media_type, data] = /^data:([^;]*);base64,(.*)$/s.exec(url) ?? []
+  return { type: "base64", media_type, data }
+}
+
+type Pictures = ReadonlyMap<string, string>
+
+const pictureAt = (url: unknown, pictures: Pictures) => (Predicate.isString(url) ? pictures.get(url) : undefined)
+
+const inlinePart = (part: Fields, pictures: Pictures): Fields | undefined => {
+  const { image_url: image, source, type } = part
+  if (type === "image" && Predicate.isRecord(source) && source["type"] === "url") {
+    const picture = pictureAt(source["url"], pictures)
+    return picture === undefined ? undefined : { ...part, source: nativeSource(picture) }
+  }
+  if (type !== "input_image" && type !== "image_url") return undefined
+  const picture = pictureAt(Predicate.isRecord(image) ? image["url"] : image, pictures)
+  if (picture === undefined) return undefined
+  return { ...part, image_url: Predicate.isRecord(image) ? { ...image, url: picture } : picture }
+}
+
+const inlineMembers = (whole: Fields, names: ReadonlyArray<string>, pictures: Pictures): Fields => {
+  const held = names.filter((name) => Predicate.isObject(whole[name]))
+  if (held.length === 0) return whole
+  const changed = held.map((name) => [name, inlineParts(whole[name], pictures)] as const)
+  return keepSource(whole, { ...whole, ...Object.fromEntries(changed) })
+}
+
+const inlineParts = (value: unknown, pictures: Pictures): unknown => {
+  if (Array.isArray(value))
+    return keepSource(
+      value,
+      value.map((item) => inlineParts(item, pictures))
+    )
+  if (!Predicate.isRecord(value)) return value
+  const inlined = inlinePart(value, pictures)
+  return inlined === undefined ? inlineMembers(value, partMembers, pictures) : keepSource(value, inlined)
+}
+
+/** A provider cannot fetch what only this gateway serves, perhaps at an address of its own machine. */
+const inlineNative = ({ native, ...request }: ChatRequest, pictures: Pictures): ChatRequest =>
+  native === undefined
+    ? request
+    : { ...request, native: { ...native, body: inlineMembers(native.body, bodyMembers, pictures) } }
+
+/** Checks every picture, reads our own, and fetches each other URL once where a route wants it inlined. */
 export const prepareImages = Effect.fnUntraced(function* (
-  { check, load }: Context.Tag.Service<ReferenceImages>,
+  { check, findOwn, load }: Context.Tag.Service<ReferenceImages>,
   request: ChatRequest,
   inline: boolean
 ) {
@@ -73,25 +125,32 @@ export const prepareImages = Effect.fnUntraced(function* (
     else if (!url.startsWith(prefixOf(picture))) rewritten.set(image, prefixOf(picture) + text)
   }
   const urls = [...named.keys()]
-  const nameUrl = (index: number) => nthImage(named.get(urls[index] ?? "") ?? 0, images.length)
-  if (!inline) yield* check(urls, nameUrl)
+  const nameIn = (list: ReadonlyArray<string>) => (index: number) =>
+    nthImage(named.get(list[index] ?? "") ?? 0, images.length)
+  const ownUrls = yield* findOwn(urls)
+  const passed = inline ? [] : urls.filter((url) => !ownUrls.has(url))
+  if (passed.length > 0) yield* check(passed, nameIn(passed))
   const messages =
     rewritten.size === 0 ? request.messages : replaceAll(request.messages, (image) => rewritten.get(image))
-  if (!inline || urls.length === 0) return { request: { ...request, messages }, since }
-  if (urls.length > maxFetched) {
+  const read = inline ? urls : [...ownUrls]
+  if (read.length === 0) return { request: { ...request, messages }, since }
+  if (read.length > maxFetched) {
     const message = `At most ${maxFetched} different image URLs can be fetched for one request.`
     return yield* new InvalidRequest({ message, param: "messages" })
   }
-  const pictures = yield* load(
-    urls.map((url) => ({ _tag: "Url", url }) as const),
+  const loaded = yield* load(
+    read.map((url) => ({ _tag: "Url", url }) as const),
     "messages",
-    nameUrl
+    nameIn(read)
   )
-  const fetched = new Map<string, string>()
-  for (const [index, picture] of pictures.entries()) {
+  const pictures = new Map<string, string>()
+  for (const [index, picture] of loaded.entries()) {
     yield* EventLoop.awaitSlice
-    fetched.set(urls[index] ?? "", dataUrl(picture))
+    pictures.set(read[index] ?? "", dataUrl(picture))
   }
-  const inlined = replaceAll(messages, (image) => fetched.get(image.image_url.url))
-  return { request: { ...request, messages, isLarge: true, inlined }, since }
+  const own = new Map([...pictures].filter(([url]) => ownUrls.has(url)))
+  const withOwn = own.size === 0 ? request : inlineNative(request, own)
+  const replaced = replaceAll(messages, ({ image_url: { url } }) => own.get(url))
+  const inlined = inline ? replaceAll(messages, ({ image_url: { url } }) => pictures.get(url)) : undefined
+  return { request: { ...withOwn, messages: replaced, isLarge: true, inlined }, since }
 })

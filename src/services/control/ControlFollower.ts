@@ -8,6 +8,7 @@ import { Instance } from "../instance/Instance.ts"
 import { ProviderRouter } from "../routing/ProviderRouter.ts"
 import { Timings } from "../runtime/Timings.ts"
 import { toStorable } from "../sql/Statement.ts"
+import { Reloads } from "./Reloads.ts"
 
 const Controls = Schema.Struct({
   generation: Schema.Number,
@@ -36,6 +37,7 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
       const catalog = yield* Catalog
       const router = yield* ProviderRouter
       const instance = yield* Instance
+      const reloads = yield* Reloads
       const { readControlsEvery } = yield* Timings
       const resets = new Map<string, number>()
       let generation: number | undefined
@@ -71,7 +73,8 @@ export class ControlFollower extends Context.Tag("gateway/ControlFollower")<
             return Effect.logError(`The catalog stays as it was: ${problem}`)
           }
         }),
-        Effect.ensuring(Effect.sync(() => (reads += 1)))
+        Effect.ensuring(Effect.sync(() => (reads += 1))),
+        Effect.zipLeft(reloads.run)
       )
 
       const applyControls = Effect.fnUntraced(function* ({ routes }: Controls) {

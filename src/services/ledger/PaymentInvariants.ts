@@ -22,6 +22,16 @@ export const paymentInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invar
         OR bool_or(taken > reversal.amount)`
   },
   {
+    // Under the reference of a payment the entry of an operator is that payment too.
+    name: "what was refunded or disputed of a payment was taken of it, up to all of it",
+    check: sql`
+      SELECT payment.id AS payment_id, e.org_id, payment.status, e.amount, sum(reversal.amount) AS reversed, sum(taken) AS taken
+      FROM payments AS payment JOIN payment_reversals AS reversal ON payment_id = payment.id
+      JOIN ledger_entries e ON e.kind = 'top_up' AND e.ref = 'stripe:' || payment.payment_intent
+      GROUP BY payment.id, e.id
+      HAVING sum(taken) <> least(e.amount, sum(reversal.amount))`
+  },
+  {
     name: "a refund or a dispute of a payment took what its entries come to",
     check: sql`
       SELECT coalesce(reversal.id, entered.id) AS reversal_id, entered.org_id, taken, entered.amount AS entered

@@ -1,5 +1,6 @@
 import type { SqlClient } from "@effect/sql"
 import type { NanoUsd } from "../../domain/Money.ts"
+import { errorOf, internalFailure } from "../requests/RequestEntry.ts"
 import { lockTimeout } from "../sql/Statement.ts"
 import { refundPrefix } from "./Entry.ts"
 
@@ -51,7 +52,8 @@ export const refundFailed = (sql: SqlClient.SqlClient, hold: string) => sql<{ re
   ), relogged AS (
     UPDATE request_log SET charge = 0, images = NULL, seconds = NULL,
       status = CASE WHEN stream OR status = 499 THEN status ELSE 500 END,
-      code = CASE WHEN status = 499 THEN code WHEN stream THEN 'stream_error' ELSE 'internal_error' END
+      code = CASE WHEN status = 499 THEN code WHEN stream THEN 'stream_error' ELSE 'internal_error' END,
+      error = CASE WHEN status <> 499 THEN ${JSON.stringify(errorOf(internalFailure))}::text::jsonb END
     WHERE id = ${hold} AND hold_id = id AND charge > 0
   )
   SELECT remaining > 0 AND NOT EXISTS (SELECT FROM entered) AS contended FROM charged`

@@ -1,8 +1,9 @@
 import { Context, Duration, Effect, Layer, Option } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
-import { largestReference, maxReferences, type Picture, type Reference } from "../../domain/Media.ts"
+import { largestReference, maxReferences, type Picture, parseMediaName, type Reference } from "../../domain/Media.ts"
 import { nthImage, referenceProblems, refuseReference } from "../../domain/ReferenceProblem.ts"
 import { Fetcher, type FetchFailed } from "./Fetcher.ts"
+import { MediaStore } from "./MediaStore.ts"
 import { pictureOf } from "./Pictures.ts"
 
 const within = Duration.seconds(30)
@@ -48,6 +49,8 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
       param: "image" | "messages",
       nameOf?: NameImage
     ) => Effect.Effect<ReadonlyArray<Picture>, InvalidRequest>
+    /** Those that link to this gateway's own public media, which `load` reads from the store, without the network. */
+    readonly findOwn: (urls: ReadonlyArray<string>) => Effect.Effect<ReadonlySet<string>>
     /** Applies the rules of our own fetches to URLs that the provider fetches. */
     readonly check: (urls: ReadonlyArray<string>, nameOf?: NameImage) => Effect.Effect<unknown, InvalidRequest>
   }
@@ -56,6 +59,21 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
     ReferenceImages,
     Effect.gen(function* () {
       const fetcher = yield* Fetcher
+      const store = yield* MediaStore
+
+      const findOwn = (urls: ReadonlyArray<string>) =>
+        Effect.sync(() => new Set(urls.filter((url) => Option.isSome(store.named(url)))))
+
+      /** A video is as large as it may be, so sizes and types come first. */
+      const readOwn = Effect.fnUntraced(function* (name: string, subject: string | undefined) {
+        const fail = (problem: string) => Effect.fail<Unusable>({ problem, subject, detail: `${name}: ${problem}` })
+        const size = yield* Effect.orDie(store.sizeOf(name))
+        if (Option.isNone(size)) return yield* fail(referenceProblems.stored)
+        if (parseMediaName(name)?.type === "video/mp4") return yield* fail(referenceProblems.format)
+        if (size.value > largestReference) return yield* fail(referenceProblems.large)
+        const bytes = yield* Effect.orDie(store.read(name))
+        return Option.isSome(bytes) ? bytes.value : yield* fail(referenceProblems.stored)
+      })
 
       const unusableUrl =
         (subject: string | undefined) =>
@@ -65,17 +83,19 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
           detail: `${failure.reason}: ${failure.detail}`
         })
 
-      const bytesOf = (reference: Reference, subject: string | undefined): Effect.Effect<Uint8Array, Unusable> =>
-        reference._tag === "Bytes"
-          ? Effect.succeed(reference.bytes)
-          : fetcher
-              .bytes({
-                url: reference.url,
-                from: "customer",
-                limitBytes: largestReference,
-                withinSeconds: Duration.toSeconds(within)
-              })
-              .pipe(Effect.mapError(unusableUrl(subject)))
+      const bytesOf = (reference: Reference, subject: string | undefined): Effect.Effect<Uint8Array, Unusable> => {
+        if (reference._tag === "Bytes") return Effect.succeed(reference.bytes)
+        const { url } = reference
+        const own = store.named(url)
+        if (Option.isSome(own)) return readOwn(own.value, subject)
+        const fetched = fetcher.bytes({
+          url,
+          from: "customer",
+          limitBytes: largestReference,
+          withinSeconds: Duration.toSeconds(within)
+        })
+        return Effect.mapError(fetched, unusableUrl(subject))
+      }
 
       const load = Effect.fn("ReferenceImages.load")(
         function* (
@@ -121,7 +141,7 @@ export class ReferenceImages extends Context.Tag("gateway/ReferenceImages")<
           Effect.catchAll(refuse("messages"))
         )
 
-      return ReferenceImages.of({ load, check })
+      return ReferenceImages.of({ load, findOwn, check })
     })
   )
 }

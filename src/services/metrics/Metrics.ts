@@ -30,6 +30,10 @@ export const overheadSeconds = histogram(
 export const refused = counter("gateway_refused_total", "Requests refused before a provider was asked, by reason")
 export const inFlight = gauge("gateway_in_flight", "Generating requests being worked on")
 export const connections = gauge("gateway_connections", "Open connections of clients")
+export const connectionsClosed = counter(
+  "gateway_connections_closed_total",
+  "Connections closed to make room or for reading too slowly, by reason"
+)
 export const holdExceeded = counter(
   "gateway_hold_exceeded_total",
   "Charges cut to their hold; the excess is the operator's"
@@ -181,6 +185,7 @@ export const count = (counter: Metric.Metric.Counter<number>, labels: Labels): E
 for (const metric of [holdExceeded, holdLost, settleFailed, swept, usageEstimated, videoDoubts, logDropped]) {
   unsafeUpdate(metric, 0, {})
 }
+for (const reason of ["idle", "unread", "stalled"]) unsafeUpdate(connectionsClosed, 0, { reason })
 for (const outcome of ["delivered", "retried", "failed", "gone"]) unsafeUpdate(webhooks, 0, { outcome })
 for (const outcome of ["applied", "repeated", "ignored", "refused", "failed"])
   unsafeUpdate(paymentEvents, 0, { outcome })

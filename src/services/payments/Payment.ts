@@ -45,7 +45,10 @@ export const PaymentReversal = Schema.Struct({
   id: Schema.String,
   kind: Schema.Literal("refund", "dispute"),
   status: Schema.String,
-  amount_usd: Usd.annotations({ description: "What it has taken by itself." }),
+  amount_usd: Schema.NullOr(Usd).annotations({
+    description: "What it has taken by itself; null while that is known in another currency only."
+  }),
+  foreign_amount: TextOrNull.annotations({ description: "What it has taken in another currency, such as `1500 JPY`." }),
   taken_usd: Usd.annotations({ description: "What of that was taken from the balance." }),
   created_at: UnixSeconds
 }).annotations({ identifier: "PaymentReversal" })

@@ -2,6 +2,7 @@ import { Clock, Context, Data, Effect, Either, Layer, Option, Redacted, Schema }
 import * as Metrics from "../metrics/Metrics.ts"
 import type { PaymentProviderFailed } from "./PaymentProvider.ts"
 import { makePaymentReconciliation, type ProviderEvent } from "./PaymentReconciliation.ts"
+import { ProviderText, ProviderTime } from "./ProviderFields.ts"
 import { isSigned } from "./Signature.ts"
 
 /** Nothing of it is kept. */
@@ -20,23 +21,16 @@ interface Delivery {
   readonly body: Uint8Array
 }
 
-const longestText = 255
-/** Up to the year 9999. */
-const latestSeconds = 253_402_300_799
-
-/** The database has no NUL. */
-const Text = Schema.String.pipe(Schema.filter((text) => text.length <= longestText && !text.includes("\0")))
-
 const Event = Schema.Struct({
-  id: Text.pipe(Schema.minLength(1)),
+  id: ProviderText.pipe(Schema.minLength(1)),
   object: Schema.Literal("event"),
-  type: Text,
-  created: Schema.Int.pipe(Schema.between(0, latestSeconds)),
+  type: ProviderText,
+  created: ProviderTime,
   livemode: Schema.Boolean,
   data: Schema.Struct({
     object: Schema.Struct({
-      id: Schema.optional(Text),
-      payment_intent: Schema.optional(Schema.NullOr(Schema.Union(Text, Schema.Struct({ id: Text }))))
+      id: Schema.optional(ProviderText),
+      payment_intent: Schema.optional(Schema.NullOr(Schema.Union(ProviderText, Schema.Struct({ id: ProviderText }))))
     })
   })
 })

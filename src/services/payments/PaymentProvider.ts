@@ -19,6 +19,13 @@ export interface FoundReversal extends Reversal {
   readonly paymentIntent: string
 }
 
+/** What a provider lists of many payments. */
+export interface Listed<A> {
+  readonly items: ReadonlyArray<A>
+  /** How many others could not be read; a log line names each. */
+  readonly unreadable: number
+}
+
 const notSetUp = new PaymentProviderFailed({
   message: "Payments are not set up: STRIPE_SECRET_KEY and STRIPE_WEBHOOK_SECRET are not set."
 })
@@ -32,8 +39,9 @@ export class PaymentProvider extends Context.Reference<PaymentProvider>()("gatew
     readonly sessionOf: (paymentIntent: string) => Effect.Effect<CheckoutSession | undefined, PaymentProviderFailed>
     /** All refunds and disputes of a payment, as they are now. */
     readonly reversals: (paymentIntent: string) => Effect.Effect<ReadonlyArray<Reversal>, PaymentProviderFailed>
-    readonly sessionsSince: (since: Date) => Effect.Effect<ReadonlyArray<CheckoutSession>, PaymentProviderFailed>
-    readonly reversalsSince: (since: Date) => Effect.Effect<ReadonlyArray<FoundReversal>, PaymentProviderFailed>
+    readonly sessionsSince: (since: Date) => Effect.Effect<Listed<CheckoutSession>, PaymentProviderFailed>
+    /** Their amounts in USD may be undefined although `reversals` has them. */
+    readonly reversalsSince: (since: Date) => Effect.Effect<Listed<FoundReversal>, PaymentProviderFailed>
   } => ({
     createSession: () => notSetUp,
     session: () => notSetUp,

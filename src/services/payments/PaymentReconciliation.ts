@@ -1,14 +1,16 @@
-import { SqlClient, type Statement } from "@effect/sql"
-import { Data, Effect, Schema } from "effect"
+import { SqlClient, SqlError, type Statement } from "@effect/sql"
+import { Data, Effect, Option, Schema } from "effect"
 import { type NanoUsd, NanoUsdFromRow, toUsdText } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
 import { type CheckoutSession, problemOf, type Reversal, usdPaid } from "../../domain/Payment.ts"
 import { LedgerAdmin } from "../ledger/LedgerAdmin.ts"
 import { Failpoint } from "../runtime/Failpoint.ts"
 import { Ids } from "../runtime/Ids.ts"
+import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
-import { PaymentProvider, type PaymentProviderFailed, PaymentTerms, sessionOfPayment } from "./PaymentProvider.ts"
-import { adoptEntry, noteReversals, refOf } from "./ReversalSql.ts"
+import { adoptEntry, findEntered, lockPayment, storeEntered } from "./EnteredPayments.ts"
+import { PaymentProvider, PaymentProviderFailed, PaymentTerms, sessionOfPayment } from "./PaymentProvider.ts"
+import { refOf } from "./ReversalSql.ts"
 import { applyReversals } from "./Reversals.ts"
 
 /** What the provider tells of something that changed; what is true now is asked for. */
@@ -21,19 +23,20 @@ export interface ProviderEvent {
 
 const Known = Schema.Struct({
   id: Schema.String,
-  orgId: OrgId,
+  /** Null where money came that nobody asked for here. */
+  orgId: Schema.NullOr(OrgId),
   amount: Schema.NullOr(NanoUsdFromRow),
   status: Schema.Literal("open", "paid", "failed", "expired", "refused"),
+  /** Null where there is no page, or none yet. */
   session: Schema.NullOr(Schema.String),
+  paymentIntent: Schema.NullOr(Schema.String),
   version: Schema.Number
 })
 type Known = typeof Known.Type
 
-const decodeOrganization = Schema.decodeUnknown(
+const decodeCurrent = Schema.decodeUnknown(
   Schema.Tuple(Schema.Struct({ isDeleted: Schema.Boolean, version: Schema.Number }))
 )
-
-const Refused = Schema.Struct({ id: Schema.String })
 
 /** Another event was applied since its state was asked for. */
 class Outdated extends Data.TaggedError("Outdated")<{}> {}
@@ -53,9 +56,21 @@ interface Place {
 }
 
 interface Truth {
-  readonly session: CheckoutSession
+  /** Undefined of a payment that came without a page. */
+  readonly session: CheckoutSession | undefined
+  readonly paymentIntent: string | undefined
   readonly reversals: ReadonlyArray<Reversal>
 }
+
+/** The database refuses the same values however often they are sent; nothing that it says has a secret in it. */
+const refusalOf = (error: unknown) =>
+  error instanceof SqlError.SqlError && isRefusal(error)
+    ? Option.some(
+        new PaymentProviderFailed({
+          message: `What Stripe has cannot be entered: ${error.cause instanceof Error ? error.cause.message : "refused"}.`
+        })
+      )
+    : Option.none()
 
 /** Makes payments here what they are at the provider. */
 export const makePaymentReconciliation = Effect.gen(function* () {
@@ -82,26 +97,19 @@ export const makePaymentReconciliation = Effect.gen(function* () {
   const findWhere = (condition: Statement.Fragment) =>
     Effect.map(
       rowsOf(Known)(sql`
-        SELECT id, org_id, amount, status, session, version FROM payments WHERE org_id IS NOT NULL AND ${condition}`),
+        SELECT id, org_id, amount, status, session, payment_intent, version FROM payments WHERE ${condition}`),
       ([known]) => known
     )
 
   const findKnown = ({ paymentIntent, session }: Place) =>
-    findWhere(sql`(session = ${session ?? null} OR payment_intent = ${paymentIntent ?? null})`)
+    findWhere(sql`session = ${session ?? null} OR payment_intent = ${paymentIntent ?? null}`)
 
   /** A session belongs to the payment that it was made for, and to no other. */
   const findOwner = ({ id, payment }: CheckoutSession) =>
-    findWhere(sql`id = ${payment ?? null} AND (session IS NULL OR session = ${id})`)
+    findWhere(sql`id = ${payment ?? null} AND (session = ${id} OR (session IS NULL AND payment_intent IS NULL))`)
 
-  const credit = Effect.fnUntraced(function* (known: Known, amount: NanoUsd, paymentIntent: string) {
-    const { entry } = yield* topUp({
-      org: known.orgId,
-      amount,
-      ref: refOf(paymentIntent),
-      note: `payment ${known.id}`
-    })
-    return entry.id
-  })
+  const credit = (payment: string, org: OrgId, amount: NanoUsd, paymentIntent: string) =>
+    Effect.map(topUp({ org, amount, ref: refOf(paymentIntent), note: `payment ${payment}` }), ({ entry }) => entry.id)
 
   const refuse = (id: string, session: CheckoutSession, problem: string) => sql`
     UPDATE payments SET status = 'refused', amount = ${usdPaid(session)}, problem = ${problem},
@@ -117,15 +125,17 @@ export const makePaymentReconciliation = Effect.gen(function* () {
       UPDATE payments SET session = ${session.id}, payment_intent = coalesce(${paymentIntent ?? null}, payment_intent),
         version = version + 1 WHERE id = ${known.id}`
     if (known.status === "refused") yield* adoptEntry(sql, known.id)
-    if (known.status === "paid" || known.status === "refused" || known.amount === null) return
+    const { amount, orgId: org } = known
+    if (known.status === "paid" || known.status === "refused" || amount === null || org === null) return
     if (!isPaid || paymentIntent === undefined) {
       const status = hasFailed ? "failed" : isExpired ? "expired" : undefined
       if (status !== undefined) yield* sql`UPDATE payments SET status = ${status} WHERE id = ${known.id}`
       return
     }
-    const problem = isDeleted ? "Its organization was deleted." : problemOf(session, known.amount, toUsdText)
+    if (yield* adoptEntry(sql, known.id)) return
+    const problem = isDeleted ? "Its organization was deleted." : problemOf(session, amount, toUsdText)
     if (problem !== undefined) return void (yield* refuse(known.id, session, problem))
-    yield* Effect.matchEffect(credit(known, known.amount, paymentIntent), {
+    yield* Effect.matchEffect(credit(known.id, org, amount, paymentIntent), {
       onFailure: ({ message }) => refuse(known.id, session, message),
       onSuccess: (entry) => sql`
         UPDATE payments SET status = 'paid', entry_id = ${entry}, paid_at = now() WHERE id = ${known.id}`
@@ -139,42 +149,55 @@ export const makePaymentReconciliation = Effect.gen(function* () {
       WHERE is_open AND kind = 'dispute' AND payments.org_id = ${org}
     ))`
 
-  /** All of a payment's state in one transaction, behind the lock of its organization. */
-  const apply = (known: Known, { reversals, session }: Truth, event: ProviderEvent | undefined) =>
+  /** All of a payment's state in one transaction, behind its own lock and that of the organization that pays. */
+  const apply = (known: Known, { paymentIntent, reversals, session }: Truth, event: ProviderEvent | undefined) =>
     Effect.gen(function* () {
-      yield* sql`SELECT FROM organizations WHERE id = ${known.orgId} FOR NO KEY UPDATE`
+      if (paymentIntent !== undefined) yield* lockPayment(sql, paymentIntent)
+      const entered = paymentIntent === undefined ? undefined : yield* findEntered(sql, paymentIntent)
+      const payer = entered ?? known.orgId
+      yield* sql`SELECT FROM organizations WHERE id = ${payer} FOR NO KEY UPDATE`
       if (event !== undefined) yield* note(event, known.id)
       const [now] = yield* Effect.flatMap(
         sql`
           SELECT deleted_at IS NOT NULL AS is_deleted, version FROM payments
-          JOIN organizations ON organizations.id = org_id WHERE payments.id = ${known.id}`,
-        decodeOrganization
+          LEFT JOIN organizations ON organizations.id = org_id WHERE payments.id = ${known.id}`,
+        decodeCurrent
       )
       if (now.version !== known.version) return yield* new Outdated()
-      const hasFailed = session.hasFailed || event?.type === "checkout.session.async_payment_failed"
-      yield* applySession(known, session, { hasFailed, isDeleted: now.isDeleted })
-      yield* applyReversals(sql, { payment: known.id, org: known.orgId }, reversals)
-      if (reversals.some(({ kind }) => kind === "dispute")) yield* suspend(known.orgId)
+      if (session === undefined) yield* sql`UPDATE payments SET version = version + 1 WHERE id = ${known.id}`
+      else {
+        const hasFailed = session.hasFailed || event?.type === "checkout.session.async_payment_failed"
+        yield* applySession(known, session, { hasFailed, isDeleted: now.isDeleted })
+      }
+      yield* applyReversals(sql, known.id, reversals)
+      if (reversals.some(({ kind }) => kind === "dispute")) {
+        for (const org of new Set([known.orgId, payer])) if (org !== null) yield* suspend(org)
+      }
       yield* failpoint.reach("payment_applied")
     }).pipe(sql.withTransaction, Effect.uninterruptible)
 
-  /** Money that nobody asked for here is written down, and is the operator's to return. */
-  const applyForeign = ({ reversals, session }: Truth, event: ProviderEvent | undefined) =>
-    Effect.gen(function* () {
-      if (event !== undefined) yield* note(event)
-      if (!session.isPaid) return
-      const { id, paymentIntent } = session
-      yield* sql`
-        INSERT INTO payments (id, amount, status, session, payment_intent, problem, paid_at)
-        VALUES (${ids.prefixed("pay")}, ${usdPaid(session)}, 'refused', ${id},
-          ${paymentIntent ?? null}, 'The session belongs to no payment that was begun here.', now())
-        ON CONFLICT DO NOTHING`
-      const found = yield* rowsOf(Refused)(sql`SELECT id FROM payments WHERE session = ${id} AND org_id IS NULL`)
-      yield* Effect.forEach(found, (payment) => noteReversals(sql, payment.id, reversals), { discard: true })
-    }).pipe(sql.withTransaction, Effect.uninterruptible)
+  /** Money that nobody asked for here is written down, and is the operator's to return or to enter. */
+  const storeForeign = (session: CheckoutSession) => sql`
+    INSERT INTO payments (id, amount, status, session, payment_intent, problem, paid_at)
+    VALUES (${ids.prefixed("pay")}, ${usdPaid(session)}, 'refused', ${session.id}, ${session.paymentIntent ?? null},
+      'The session belongs to no payment that was begun here.', now())
+    ON CONFLICT DO NOTHING`
 
-  const reversalsOf = ({ paymentIntent }: CheckoutSession) =>
-    paymentIntent === undefined ? Effect.succeed([]) : provider.reversals(paymentIntent)
+  /** The payment of a session, which is written down if it is none of ours and was paid. */
+  const keepOf = Effect.fnUntraced(function* (session: CheckoutSession) {
+    const place = { session: session.id, paymentIntent: session.paymentIntent }
+    const known = (yield* findKnown(place)) ?? (yield* findOwner(session))
+    if (known !== undefined || !session.isPaid) return known
+    yield* storeForeign(session)
+    return yield* findKnown(place)
+  })
+
+  /** The payment without a session, which is written down if an operator has entered it. */
+  const keepEntered = Effect.fnUntraced(function* ({ paymentIntent }: Place) {
+    if (paymentIntent === undefined) return undefined
+    yield* storeEntered(sql, ids.prefixed("pay"), paymentIntent)
+    return yield* findKnown({ paymentIntent })
+  })
 
   const sessionAt = ({ paymentIntent = "", session }: Place) =>
     session === undefined ? provider.sessionOf(paymentIntent) : provider.session(session)
@@ -183,14 +206,13 @@ export const makePaymentReconciliation = Effect.gen(function* () {
   const applyOnce = Effect.fnUntraced(function* (place: Place, event: ProviderEvent | undefined) {
     const here = yield* findKnown(place)
     const first = here === undefined ? yield* sessionAt(place) : undefined
-    const known = first === undefined ? here : yield* findOwner(first)
-    if (known === undefined) {
-      if (first !== undefined)
-        return yield* applyForeign({ session: first, reversals: yield* reversalsOf(first) }, event)
-      return event === undefined ? undefined : yield* note(event)
-    }
-    const session = yield* sessionOfPayment(provider, known.id, known.session ?? first?.id ?? "")
-    yield* apply(known, { session, reversals: yield* reversalsOf(session) }, event)
+    const known = here ?? (yield* first === undefined ? keepEntered(place) : keepOf(first))
+    if (known === undefined) return event === undefined ? undefined : yield* note(event)
+    const id = known.session ?? first?.id
+    const session = id === undefined ? undefined : yield* sessionOfPayment(provider, known.id, id)
+    const paymentIntent = session?.paymentIntent ?? known.paymentIntent ?? undefined
+    const reversals = paymentIntent === undefined ? [] : yield* provider.reversals(paymentIntent)
+    yield* apply(known, { session, paymentIntent, reversals }, event)
   })
 
   /** Enters what is true of a payment now; does nothing for an event that was applied before. */
@@ -198,11 +220,12 @@ export const makePaymentReconciliation = Effect.gen(function* () {
     applyOnce(place, event).pipe(
       Effect.retry({ times: maxTries, while: ({ _tag }) => _tag === "Outdated" }),
       Effect.as<Applied>("applied"),
+      Effect.catchSomeDefect((defect) => Option.map(refusalOf(defect), Effect.fail)),
       Effect.catchTags({
         Repeated: () => Effect.succeed<Applied>("repeated"),
         Outdated: Effect.die,
         ParseError: Effect.die,
-        SqlError: Effect.die
+        SqlError: (error) => Option.getOrElse(Option.map(refusalOf(error), Effect.fail), () => Effect.die(error))
       })
     )
 

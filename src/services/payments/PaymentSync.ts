@@ -3,6 +3,7 @@ import { Cause, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from
 import type { CheckoutSession } from "../../domain/Payment.ts"
 import { logFailure } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
+import { adoptRefused } from "./EnteredPayments.ts"
 import { secondsToAwaitPage } from "./Payment.ts"
 import { type FoundReversal, PaymentProvider, type PaymentProviderFailed, PaymentTerms } from "./PaymentProvider.ts"
 import { makePaymentReconciliation } from "./PaymentReconciliation.ts"
@@ -12,13 +13,20 @@ export const SyncReport = Schema.Struct({
   reversals: Schema.Number,
   /** Payments that were fetched again. */
   reconciled: Schema.Number,
-  /** Of these, the ones that the provider would not tell of. */
-  failed: Schema.Number
+  /** Payments that could not be fetched or entered. */
+  failed: Schema.Number,
+  /** Objects of the provider that could not be read and were skipped. */
+  unreadable: Schema.Number
 })
 export type SyncReport = typeof SyncReport.Type
 
 const SessionRow = Schema.Struct({ session: Schema.NullOr(Schema.String), status: Schema.String })
-const ReversalRow = Schema.Struct({ id: Schema.String, status: Schema.String, amount: Schema.BigInt })
+const ReversalRow = Schema.Struct({
+  id: Schema.String,
+  status: Schema.String,
+  amount: Schema.BigInt,
+  foreignAmount: Schema.NullOr(Schema.String)
+})
 const IntentRow = Schema.Struct({ paymentIntent: Schema.String })
 
 /** How far the hourly one looks back: as long as the provider goes on to send an event, and some more. */
@@ -56,11 +64,12 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
       const unknownReversals = Effect.fnUntraced(function* (found: ReadonlyArray<FoundReversal>) {
         const ids = found.map(({ id }) => id)
         const rows = yield* rowsOf(ReversalRow)(sql`
-          SELECT id, status, amount FROM payment_reversals WHERE id = ANY (${ids}::text[])`)
+          SELECT id, status, amount, foreign_amount FROM payment_reversals WHERE id = ANY (${ids}::text[])`)
         const known = new Map(rows.map((row) => [row.id, row]))
-        return found.filter(({ amount, id, status }) => {
+        return found.filter(({ amount, foreignAmount = null, id, status }) => {
           const row = known.get(id)
-          return row?.status !== status || row.amount !== amount
+          if (row?.status !== status || row.foreignAmount !== foreignAmount) return true
+          return amount !== undefined && row.amount !== amount
         })
       })
 
@@ -71,6 +80,17 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
           OR (kind = 'dispute' AND payment_reversals.status = 'won' AND payment_reversals.amount > 0)
           OR (kind = 'refund' AND payment_reversals.status = 'succeeded'
             AND payment_reversals.created_at > now() - interval '35 days'))`)
+
+      /** What operators entered under the reference of a payment: it may have come without a page. */
+      const entered = rowsOf(IntentRow)(sql`
+        SELECT substr(ref, 8) AS payment_intent FROM ledger_entries
+        WHERE kind = 'top_up' AND ref LIKE 'stripe:pi\\_%' AND at > now() - interval '4 days'
+          AND NOT EXISTS (SELECT FROM payments WHERE payment_intent = substr(ref, 8) AND status = 'paid')`)
+
+      /** An operator has entered them, by a version that did not see that they were these. */
+      const enteredRefused = rowsOf(IntentRow)(sql`
+        SELECT payment_intent FROM payments WHERE status = 'refused' AND payment_intent IS NOT NULL
+          AND EXISTS (SELECT FROM ledger_entries WHERE kind = 'top_up' AND ref = 'stripe:' || payment_intent)`)
 
       /** A page lasts a day: what is open for longer is paid late, or was not told of. */
       const pending = rowsOf(SessionRow)(sql`
@@ -88,16 +108,33 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
         WHERE status = 'open' AND session IS NULL
           AND created_at <= now() - ${secondsToAwaitPage} * interval '1 second'`)
 
+      /** One that cannot be entered must not keep the others from being entered. */
+      const countFailures = <A, E>(all: Iterable<A>, enter: (one: A) => Effect.Effect<unknown, E>) =>
+        Effect.filter(all, (one) =>
+          Effect.matchCauseEffect(enter(one), {
+            onFailure: (cause) =>
+              Cause.isInterrupted(cause)
+                ? Effect.failCause(cause)
+                : Effect.as(logFailure("A payment could not be entered as the provider has it", cause), true),
+            onSuccess: () => Effect.succeed(false)
+          })
+        ).pipe(Effect.map(({ length }) => length))
+
+      const adopt = ({ paymentIntent }: typeof IntentRow.Type) =>
+        Effect.orDie(Effect.uninterruptible(sql.withTransaction(adoptRefused(sql, paymentIntent))))
+
       const run = Effect.fn("PaymentSync.run")(function* (since: Date) {
         if (!suspendsDisputed) yield* liftSuspensions
         yield* expireWithoutPage
+        const notAdopted = yield* countFailures(yield* enteredRefused, adopt)
         const sessions = yield* provider.sessionsSince(since)
         const reversals = yield* provider.reversalsSince(since)
-        const lacking = yield* unknownSessions(sessions)
-        const intents = new Set([
-          ...(yield* unknownReversals(reversals)).map(({ paymentIntent }) => paymentIntent),
-          ...(yield* unfinished).map(({ paymentIntent }) => paymentIntent)
-        ])
+        const lacking = yield* unknownSessions(sessions.items)
+        const intents = new Set(
+          [...(yield* unknownReversals(reversals.items)), ...(yield* unfinished), ...(yield* entered)].map(
+            ({ paymentIntent }) => paymentIntent
+          )
+        )
         const open = new Set([
           ...lacking.map(({ id }) => id),
           ...(yield* pending).flatMap(({ session }) => (session === null ? [] : [session]))
@@ -106,21 +143,13 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
           ...[...open].map((session) => ({ session })),
           ...[...intents].map((paymentIntent) => ({ paymentIntent }))
         ]
-        // One that an account of before had must not keep the others from being entered.
-        const failed = yield* Effect.filter(places, (place) =>
-          Effect.matchCauseEffect(reconcile(place), {
-            onFailure: (cause) =>
-              Cause.isInterrupted(cause)
-                ? Effect.failCause(cause)
-                : Effect.as(logFailure("A payment could not be entered as the provider has it", cause), true),
-            onSuccess: () => Effect.succeed(false)
-          })
-        )
+        const notReconciled = yield* countFailures(places, (place) => reconcile(place))
         return {
-          sessions: sessions.length,
-          reversals: reversals.length,
+          sessions: sessions.items.length,
+          reversals: reversals.items.length,
           reconciled: places.length,
-          failed: failed.length
+          failed: notAdopted + notReconciled,
+          unreadable: sessions.unreadable + reversals.unreadable
         }
       })
 

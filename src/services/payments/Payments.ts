@@ -1,13 +1,16 @@
 import { SqlClient } from "@effect/sql"
 import { Context, Data, Effect, Layer, Schema } from "effect"
+import type { GatewayBusy } from "../../domain/Failure.ts"
 import { type NanoUsd, toUsdText } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import { OrganizationScope } from "../../domain/OrganizationScope.ts"
 import { toCents } from "../../domain/Payment.ts"
+import { LedgerAdmin, type TopUp } from "../ledger/LedgerAdmin.ts"
 import { Ids } from "../runtime/Ids.ts"
-import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
+import { makeBoundedKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { listing } from "../sql/Listing.ts"
 import { equals, inTimeRange, lockName, recordsOf, rowsOf, toStorable, whenDefined } from "../sql/Statement.ts"
+import { makeEnter, makeEnterReversal } from "./EnteredPayments.ts"
 import {
   Payment,
   PaymentEvent,
@@ -103,14 +106,18 @@ export class Payments extends Context.Tag("gateway/Payments")<
   {
     /** Writes a payment down before anybody is sent to make it. */
     readonly begin: (order: PaymentOrder) => Effect.Effect<Payment, AmountRefused | TooManyOpen>
-    /** The address of the page where it is made, which is made if there is none. */
+    /** The address of the page where it is made, which is made if there is none. One organization's wait in a queue. */
     readonly checkout: (
       scope: OrganizationScope,
       id: string
     ) => Effect.Effect<
       { readonly id: string; readonly url: string },
-      PaymentProviderFailed | PaymentNotFound | PaymentOver | PaymentMade | PayerDeleted
+      PaymentProviderFailed | PaymentNotFound | PaymentOver | PaymentMade | PayerDeleted | GatewayBusy
     >
+    /** A top-up; under the reference of a payment that was refused, it is that payment from now on. */
+    readonly enter: (payment: TopUp) => ReturnType<LedgerAdmin["Type"]["topUp"]>
+    /** Enters what a refund or a dispute in another currency took, in USD. */
+    readonly enterReversal: ReturnType<typeof makeEnterReversal>
     /** Newest first. */
     readonly page: (scope: OrganizationScope, query: PaymentQuery) => Effect.Effect<ReadonlyArray<Payment>>
     readonly find: (scope: OrganizationScope, id: string) => Effect.Effect<ShownPayment, PaymentNotFound>
@@ -126,7 +133,9 @@ export class Payments extends Context.Tag("gateway/Payments")<
       const records = recordsOf(Payment)
       const columns = sql.literal(paymentColumns)
       const youngerThan = (seconds: number) => sql`created_at > now() - ${seconds} * interval '1 second'`
-      const oneAtATime = yield* makeKeyedSemaphore(maxAtOnce)
+      const { topUp } = yield* LedgerAdmin
+      const inTurn = makeBoundedKeyedSemaphore(1, maxOpen)
+      const { withPermits } = yield* Effect.makeSemaphore(maxAtOnce)
 
       const begin = Effect.fn("Payments.begin")(function* ({ amount, org }: PaymentOrder) {
         if (amount < minimum || amount > maximum || toCents(amount) === undefined) {
@@ -158,7 +167,8 @@ export class Payments extends Context.Tag("gateway/Payments")<
       const find = Effect.fn("Payments.find")(function* (scope: OrganizationScope, id: string) {
         const payment = yield* findOne(scope, id)
         const reversals = yield* recordsOf(PaymentReversal)(sql`
-          SELECT id, kind, status, amount AS amount_usd, taken AS taken_usd, created_at
+          SELECT id, kind, status, CASE WHEN NOT needs_amount THEN amount END AS amount_usd, foreign_amount,
+            taken AS taken_usd, created_at
           FROM payment_reversals WHERE payment_id = ${payment.id} ORDER BY created_at, id`)
         const events = yield* recordsOf(PaymentEvent)(sql`
           SELECT id, type, created_at, received_at FROM payment_events WHERE payment_id = ${payment.id}
@@ -211,12 +221,14 @@ export class Payments extends Context.Tag("gateway/Payments")<
         const cents = amount === null ? undefined : toCents(amount)
         if (org === null || cents === undefined) return yield* refusalOf(found)
         // Another may make its page, or pay it, before it is this one's turn.
-        return yield* oneAtATime(org)(pageOf({ payment: id, org, cents }))
+        return yield* inTurn(org)(withPermits(1)(pageOf({ payment: id, org, cents })))
       })
 
       return Payments.of({
         begin,
         checkout,
+        enter: makeEnter(sql, topUp),
+        enterReversal: makeEnterReversal(sql),
         find,
         page: Effect.fn("Payments.page")(
           (scope: OrganizationScope, { after, limit, org, status, ...range }: PaymentQuery) =>

@@ -33,18 +33,23 @@ export const enterReversal = (sql: SqlClient.SqlClient, { amount, entries, id, k
   )
   UPDATE payment_reversals SET taken = taken + ${amount}::bigint, entries = entries + 1 WHERE id = ${id}`
 
-/** Keeps refunds and disputes of a payment as the provider has them now. */
-export const noteReversals = (sql: SqlClient.SqlClient, payment: string, all: ReadonlyArray<Reversal>) => sql`
-  INSERT INTO payment_reversals (payment_id, id, kind, status, is_open, amount, created_at)
-  SELECT ${payment}, * FROM unnest(
+/**
+ * Keeps refunds and disputes of a payment as the provider has them now. An amount that an operator has entered stays until
+ * the provider states one in USD, and is asked for again when the foreign one has changed.
+ */
+export const storeReversals = (sql: SqlClient.SqlClient, payment: string, all: ReadonlyArray<Reversal>) => sql`
+  INSERT INTO payment_reversals AS stored
+    (payment_id, id, kind, status, is_open, amount, foreign_amount, needs_amount, created_at)
+  SELECT ${payment}, id, kind, status, is_open, coalesce(amount, 0), foreign_amount, amount IS NULL, created_at
+  FROM unnest(
     ${all.map(({ id }) => id)}::text[], ${all.map(({ kind }) => kind)}::text[],
     ${all.map(({ status }) => status)}::text[], ${all.map(({ isOpen }) => isOpen)}::boolean[],
-    ${all.map(({ amount }) => amount)}::bigint[], ${all.map(({ createdAt }) => createdAt)}::timestamptz[]
-  )
-  ON CONFLICT (id) DO UPDATE SET status = excluded.status, is_open = excluded.is_open, amount = excluded.amount`
-
-/** Of a refused payment, an entry that an operator made under its reference is what was paid. */
-export const adoptEntry = (sql: SqlClient.SqlClient, payment: string) => sql`
-  UPDATE payments SET status = 'paid', problem = NULL, entry_id = entered.id, amount = entered.amount
-  FROM ledger_entries AS entered WHERE payments.id = ${payment} AND entered.kind = 'top_up'
-    AND entered.ref = 'stripe:' || payments.payment_intent AND entered.org_id = payments.org_id`
+    ${all.map(({ amount }) => amount ?? null)}::bigint[],
+    ${all.map(({ foreignAmount }) => foreignAmount ?? null)}::text[],
+    ${all.map(({ createdAt }) => createdAt)}::timestamptz[]
+  ) AS found (id, kind, status, is_open, amount, foreign_amount, created_at)
+  ON CONFLICT (id) DO UPDATE SET status = excluded.status, is_open = excluded.is_open,
+    foreign_amount = excluded.foreign_amount,
+    amount = CASE WHEN excluded.needs_amount THEN stored.amount ELSE excluded.amount END,
+    needs_amount = excluded.needs_amount
+      AND (stored.needs_amount OR stored.foreign_amount IS DISTINCT FROM excluded.foreign_amount)`

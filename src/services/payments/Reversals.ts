@@ -1,10 +1,10 @@
 import type { SqlClient } from "@effect/sql"
 import { Effect, Schema } from "effect"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
-import type { OrgId } from "../../domain/Organization.ts"
+import { OrgId } from "../../domain/Organization.ts"
 import { type Reversal, shareOut } from "../../domain/Payment.ts"
 import { rowsOf } from "../sql/Statement.ts"
-import { enterReversal, noteReversals } from "./ReversalSql.ts"
+import { enterReversal, storeReversals } from "./ReversalSql.ts"
 
 const ReversalRow = Schema.Struct({
   id: Schema.String,
@@ -13,13 +13,9 @@ const ReversalRow = Schema.Struct({
   createdAt: Schema.DateFromSelf,
   taken: NanoUsdFromRow,
   entries: Schema.Number,
-  paid: NanoUsdFromRow
+  paid: NanoUsdFromRow,
+  org: OrgId
 })
-
-interface Reversed {
-  readonly payment: string
-  readonly org: OrgId
-}
 
 /**
  * Keeps what the provider lists now, and makes the ledger what all that is known comes to: one that it no longer lists
@@ -27,18 +23,19 @@ interface Reversed {
  */
 export const applyReversals = Effect.fnUntraced(function* (
   sql: SqlClient.SqlClient,
-  { org, payment }: Reversed,
+  payment: string,
   listed: ReadonlyArray<Reversal>
 ) {
-  yield* noteReversals(sql, payment, listed)
+  yield* storeReversals(sql, payment, listed)
   const known = yield* rowsOf(ReversalRow)(sql`
-    SELECT reversal.id, kind, reversal.amount, reversal.created_at, taken, entries, payments.amount AS paid
+    SELECT reversal.id, kind, reversal.amount, reversal.created_at, taken, entries,
+      payments.amount AS paid, payments.org_id AS org
     FROM payment_reversals AS reversal JOIN payments ON payments.id = payment_id
     WHERE payment_id = ${payment} AND payments.status = 'paid'`)
   const [first] = known
   if (first === undefined) return
   const shares = shareOut(first.paid, known)
-  const changes = known.flatMap(({ entries, id, kind, taken }) => {
+  const changes = known.flatMap(({ entries, id, kind, org, taken }) => {
     const amount = (shares.get(id) ?? 0n) - taken
     return amount === 0n ? [] : [{ id, kind, org, amount, entries }]
   })

@@ -13,8 +13,14 @@ const parse = (header: string): { readonly time: string; readonly signatures: Re
     : { time, signatures: valuesOf("v1") }
 }
 
+const isDigest = (text: string): boolean => /^[0-9a-f]{64}$/.test(text)
+
+/** Whether a header has the form of a signature, so that it is worth receiving what it signs. */
+export const isSignature = (header: string | undefined): header is string =>
+  header !== undefined && (parse(header)?.signatures.some(isDigest) ?? false)
+
 const isSame = (given: string, expected: Buffer): boolean =>
-  /^[0-9a-f]{64}$/.test(given) && timingSafeEqual(Buffer.from(given, "hex"), expected)
+  isDigest(given) && timingSafeEqual(Buffer.from(given, "hex"), expected)
 
 /** Whether the header signs these bytes now, `now` in Unix milliseconds; an empty secret signs nothing. */
 export const isSigned = (secret: string, header: string, body: Uint8Array, now: number): boolean => {

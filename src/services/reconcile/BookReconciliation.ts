@@ -3,7 +3,7 @@ import { Clock, Effect, Stream } from "effect"
 import type { Usage } from "../telemetry/Usage.ts"
 import type { Range } from "../telemetry/UsageRanges.ts"
 import { ownAttempts, ownWindows, type ReconciledAccount } from "./OwnBooks.ts"
-import { type Book, type BooksUnreadable, ProviderBooks } from "./ProviderBooks.ts"
+import { type Book, type BooksUnreadable, joinSpans, ProviderBooks, type Span } from "./ProviderBooks.ts"
 import { marginMillis, RequestMatcher } from "./RequestMatcher.ts"
 import { snapshotNames } from "./SnapshotNames.ts"
 import type { ReconciledRow } from "./Verdict.ts"
@@ -22,6 +22,8 @@ export interface Reconciled {
   readonly tolerance: number
   /** Called after each step of a book. */
   readonly onStep?: (book: Book, done: number, all: number) => Effect.Effect<void>
+  /** Called at the end of a book that has entries outside of the range. */
+  readonly onOutside?: (outside: Span) => Effect.Effect<void>
 }
 
 const splitRange = ({ from, to }: Range, step: number): ReadonlyArray<Range> =>
@@ -37,15 +39,33 @@ const wholeRange = ({ from, to }: Range, { unit }: Book): Range => {
 }
 
 /** A row for each window and model, or for each call, with its verdict; in the order of time for each book. */
-export const reconcileBooks = ({ account, onStep = () => Effect.void, range, tolerance }: Reconciled) =>
+export const reconcileBooks = ({
+  account,
+  onOutside = () => Effect.void,
+  onStep = () => Effect.void,
+  range,
+  tolerance
+}: Reconciled) =>
   Stream.unwrap(
     Effect.gen(function* () {
       const { books } = yield* ProviderBooks
       const now = yield* Clock.currentTimeMillis
       const nameOf = snapshotNames(account.models.values())
 
+      /** `dropped` are entries that were read and left out. */
+      const reportOutside = (book: Book, read: Range, dropped?: () => Span | undefined): Rows =>
+        Stream.execute(
+          Effect.suspend(() => {
+            if (book.spanOutside === undefined) return Effect.void
+            const [unread, left] = [book.spanOutside(read), dropped?.()]
+            const outside = unread === undefined ? left : joinSpans(unread, left)
+            return outside === undefined ? Effect.void : onOutside(outside)
+          })
+        )
+
       const byWindow = (book: Book, unit: "hour" | "day"): Rows => {
-        const steps = splitRange(wholeRange(range, book), stepMillis[unit])
+        const whole = wholeRange(range, book)
+        const steps = splitRange(whole, stepMillis[unit])
         return Stream.fromIterable(steps.entries()).pipe(
           Stream.mapEffect(([index, step]) =>
             Effect.gen(function* () {
@@ -54,14 +74,16 @@ export const reconcileBooks = ({ account, onStep = () => Effect.void, range, tol
               yield* onStep(book, index + 1, steps.length)
               return compareWindows(ours, theirs, { book, unit, nameOf, tolerance, now })
             })
-          )
+          ),
+          Stream.concat(reportOutside(book, whole))
         )
       }
 
       const byRequest = (book: Book): Rows => {
         const matcher = new RequestMatcher({ range, nameOf, tolerance, finalAfter: book.finalAfter, now })
         const end = Math.max(range.to, Math.min(range.to + marginMillis, Math.ceil(now / day) * day))
-        const steps = splitRange({ from: range.from - marginMillis, to: end }, stepMillis.request)
+        const read: Range = { from: range.from - marginMillis, to: end }
+        const steps = splitRange(read, stepMillis.request)
         return Stream.fromIterable(steps.entries()).pipe(
           Stream.mapEffect(([index, step]) =>
             Effect.gen(function* () {
@@ -71,7 +93,8 @@ export const reconcileBooks = ({ account, onStep = () => Effect.void, range, tol
               return matcher.advance(ours, theirs, step.to)
             })
           ),
-          Stream.concat(Stream.suspend(() => Stream.succeed(matcher.end())))
+          Stream.concat(Stream.suspend(() => Stream.succeed(matcher.end()))),
+          Stream.concat(reportOutside(book, read, () => matcher.outside))
         )
       }
 

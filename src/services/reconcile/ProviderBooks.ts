@@ -18,6 +18,22 @@ export interface BookEntry {
   readonly completionTokens?: number | undefined
 }
 
+/** How many entries, and the times of the first and the last in Unix milliseconds. */
+export interface Span {
+  readonly rows: number
+  readonly first: number
+  readonly last: number
+}
+
+export const joinSpans = (span: Span, other: Span | undefined): Span =>
+  other === undefined
+    ? span
+    : {
+        rows: span.rows + other.rows,
+        first: Math.min(span.first, other.first),
+        last: Math.max(span.last, other.last)
+      }
+
 /** What a vendor lists of its calls: sums by hour or day and model, or each call by its id. */
 export interface Book {
   readonly unit: "hour" | "day" | "request"
@@ -26,6 +42,8 @@ export interface Book {
   readonly finalAfter: number
   /** The range is of whole units, and of a week of hours or calls at most. */
   readonly read: (range: Range) => Effect.Effect<ReadonlyArray<BookEntry>, BooksUnreadable>
+  /** What books that are no answer to a range, such as a file's, have beyond one of whole hours. */
+  readonly spanOutside?: (range: Range) => Span | undefined
 }
 
 /** The books of one vendor's account. */

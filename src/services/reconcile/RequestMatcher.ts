@@ -1,5 +1,5 @@
 import type { Range } from "../telemetry/UsageRanges.ts"
-import type { BookEntry } from "./ProviderBooks.ts"
+import { type BookEntry, joinSpans, type Span } from "./ProviderBooks.ts"
 import { type Amounts, addAmounts, isNothing, judge, type ReconciledRow } from "./Verdict.ts"
 
 export interface OwnAttempt {
@@ -30,6 +30,7 @@ export class RequestMatcher {
   readonly #ours = new Map<string, OwnAttempt>()
   readonly #theirs = new Map<string, BookEntry>()
   readonly #listed = new Map<string, number>()
+  #outside: Span | undefined
 
   constructor(options: Options) {
     this.#options = options
@@ -64,6 +65,11 @@ export class RequestMatcher {
     return rows
       .filter((row) => row !== undefined)
       .toSorted((a, b) => a.at - b.at || ((a.requestId ?? "") < (b.requestId ?? "") ? -1 : 1))
+  }
+
+  /** Entries of calls outside the range. */
+  get outside(): Span | undefined {
+    return this.#outside
   }
 
   /** What has no counterpart, once all has been taken. */
@@ -107,7 +113,12 @@ export class RequestMatcher {
     isFinal: boolean
   ): ReconciledRow | undefined {
     const { nameOf, range, tolerance } = this.#options
-    if (at < range.from || at >= range.to) return undefined
+    if (at < range.from || at >= range.to) {
+      if (theirs !== undefined) {
+        this.#outside = joinSpans({ rows: 1, first: theirs.at, last: theirs.at }, this.#outside)
+      }
+      return undefined
+    }
     const verdict = judge(ours, theirs, { isFinal, tolerance })
     return { at, model: nameOf(model), requestId: requestId ?? null, ours, theirs, verdict }
   }

@@ -2,6 +2,7 @@ import { Record, Schema, String } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { RequestError } from "../../domain/RequestError.ts"
 import { TextOrNull } from "../resources/Record.ts"
 import { requestCounts } from "./RequestCounts.ts"
 
@@ -27,6 +28,7 @@ export const requestColumns = {
   surface: Schema.String,
   status: Schema.Number,
   code: TextOrNull,
+  error: RequestError,
   org_id: OrgId,
   key_id: KeyId,
   address: TextOrNull,

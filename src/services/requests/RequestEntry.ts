@@ -8,6 +8,16 @@ import { toStorable } from "../sql/Statement.ts"
 import type { RequestColumn } from "./RequestColumns.ts"
 import { type RequestUsage, requestCounts } from "./RequestCounts.ts"
 
+/** What a client was told of its request's failure. */
+export interface ToldError {
+  readonly param: string | null
+  readonly message: string
+  readonly hint?: string | undefined
+}
+
+/** The gateway's own fault. */
+export const internalFailure: ToldError = { param: null, message: "Internal server error." }
+
 /** Without prompts, output and secrets; milliseconds and nano-USD. */
 export interface RequestEntry {
   readonly id: string
@@ -16,6 +26,7 @@ export interface RequestEntry {
   readonly surface: Surface
   readonly status: number
   readonly code: string | null
+  readonly error?: ToldError | undefined
   readonly org: OrgId
   readonly key: KeyId
   readonly address?: string | undefined
@@ -61,6 +72,23 @@ const withoutControls = (text: string | undefined): string | null => {
   return isPlain(text) ? text : text.replace(/[\p{Cc}\p{Cs}]/gu, "").slice(0, 200)
 }
 
+const maxMessage = 1_000
+
+/** A value of the request in a message may be as long as the request itself. */
+const toMessage = (text: string): string => {
+  const short = text.replace(/`([^`]{200})[^`]+`/g, "`$1…`").replace(/(\S{200})\S+/g, "$1…")
+  return toStorable(short.slice(0, maxMessage))
+}
+
+export const errorOf = (error: ToldError | undefined) =>
+  error === undefined
+    ? null
+    : {
+        param: toLogText(error.param ?? undefined),
+        message: toMessage(error.message),
+        hint: error.hint === undefined ? null : toMessage(error.hint)
+      }
+
 const amount = (nano: bigint | undefined): string | undefined =>
   nano === undefined ? undefined : (nano < maxStored ? nano : maxStored).toString()
 
@@ -81,6 +109,7 @@ export const toRow = (entry: RequestEntry): Readonly<Record<RequestColumn, unkno
   surface: entry.surface,
   status: entry.status,
   code: entry.code,
+  error: errorOf(entry.error),
   org_id: entry.org,
   key_id: entry.key,
   address: toLogText(entry.address),

@@ -7,7 +7,7 @@ import type { TokenUse } from "../access/TokenLimiter.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { RequestTrace } from "../tracing/RequestTrace.ts"
 import type { RequestUsage } from "./RequestCounts.ts"
-import type { RequestEntry } from "./RequestEntry.ts"
+import type { RequestEntry, ToldError } from "./RequestEntry.ts"
 
 type Note = RequestEntry["notes"][number]
 
@@ -65,6 +65,8 @@ export class RequestRecord {
   isLogged = false
   /** Overrides the response's code, e.g. `stream_error` beside a status 200. */
   code: string | undefined
+  /** What the client was told if the request failed, in the words of its dialect. */
+  error: ToldError | undefined
 
   constructor(start: RequestStart) {
     const { caller, trace } = start
@@ -111,6 +113,7 @@ export class RequestRecord {
       at: this.at,
       surface: this.surface,
       ...this.outcome(outcome),
+      error: this.departed ? undefined : this.error,
       org: this.caller.org,
       key: this.caller.key,
       address: this.client?.address,

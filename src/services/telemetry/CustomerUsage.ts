@@ -19,6 +19,7 @@ const CustomerRequest = Schema.Struct({
     "at",
     "status",
     "code",
+    "error",
     "surface",
     "model",
     "stream",

@@ -20,6 +20,7 @@ export class RequestRow extends Schema.Class<RequestRow>("RequestRow")(
 const replaced = [
   "status",
   "code",
+  "error",
   "notes",
   "attempts",
   "address",

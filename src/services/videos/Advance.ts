@@ -8,6 +8,7 @@ import { withSpan } from "../tracing/Tracing.ts"
 import type { Finish } from "./Finish.ts"
 import { restoreRoute } from "./FrozenRoute.ts"
 import { reportUncertainSubmit, type Submit } from "./Submit.ts"
+import { type AttemptFailure, outOfTimeAt, unconfirmedSubmit } from "./VideoAttempts.ts"
 import type { VideoSql } from "./VideoSql.ts"
 import {
   contentRejected,
@@ -55,8 +56,12 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
         })
       })
 
-    const resubmit = Effect.fnUntraced(function* (job: LeasedJob, doubts: number) {
-      if (!(yield* Effect.orDie(rows.resubmit(job, doubts)))) return finished
+    const resubmit = Effect.fnUntraced(function* (
+      job: JobAt<"submitting" | "rendering">,
+      doubts: number,
+      failure: AttemptFailure
+    ) {
+      if (!(yield* Effect.orDie(rows.resubmit(job, doubts, failure)))) return finished
       return yield* submitJob({ ...job, step: "submit", spare: false, doubts })
     })
 
@@ -64,12 +69,12 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
     const retryOrFail = Effect.fnUntraced(function* (job: JobAt<"rendering">, failure: ProviderFailure) {
       yield* Effect.logInfo(`Video ${job.id} failed at ${job.route?.id ?? "its route"}: ${failure.detail}`)
       if (isFinal(failure.class) || !job.spare) {
-        return yield* fail(job, failure.class === "moderation" ? contentRejected : upstreamFailed)
+        return yield* fail(job, failure.class === "moderation" ? contentRejected : upstreamFailed, { failure })
       }
       if (!isSold(job)) return yield* passOverModel(job)
       const hasFurtherRoute =
         catalog.current.findId(job.model)?.routes.some(({ id }) => !job.tried.includes(id)) ?? false
-      return yield* hasFurtherRoute ? resubmit(job, job.doubts) : fail(job, upstreamFailed)
+      return yield* hasFurtherRoute ? resubmit(job, job.doubts, failure) : fail(job, upstreamFailed, { failure })
     })
 
     /** The instance that submitted it died, or lost its lease, before it learned whether the submit arrived. */
@@ -79,9 +84,9 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       if (mayResubmit && !isSold(job)) return yield* passOverModel(job)
       yield* reportUncertainSubmit(job, job.route?.id)
       const doubts = job.doubts + 1
-      if (mayResubmit) return yield* resubmit(job, doubts)
+      if (mayResubmit) return yield* resubmit(job, doubts, unconfirmedSubmit)
       if (!(yield* Effect.orDie(rows.recordUncertainSubmit(job, doubts)))) return finished
-      return yield* fail(job, isLate ? outOfTime : upstreamFailed)
+      return yield* fail(job, isLate ? outOfTime : upstreamFailed, { failure: unconfirmedSubmit })
     })
 
     const storeClip = Effect.fnUntraced(function* (job: JobAt<"rendering">, render: Render) {
@@ -99,7 +104,10 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       const failure = stored.left
       yield* Effect.logWarning(`The clip of video ${job.id} could not be stored: ${failure.detail}`)
       // The clip is still at its provider: another route would do no better.
-      if (failure._tag === "MediaStoreFailed") return yield* pollDelay(job.polls)
+      if (failure._tag === "MediaStoreFailed") {
+        yield* Effect.orDie(rows.recordError(job, `the clip could not be stored: ${failure.detail}`))
+        return yield* pollDelay(job.polls)
+      }
       if (isFinal(failure.class)) return yield* retryOrFail(job, failure)
       const failed = yield* Effect.orDie(rows.failDownload(job))
       if (failed === undefined) return finished
@@ -127,7 +135,7 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       const answer = yield* Effect.either(upstream.poll({ handle, route }))
       if (Either.isRight(answer)) return yield* handleProgress(job, answer.right, { handle, route })
       yield* Effect.logDebug(`Asking after video ${job.id} failed: ${answer.left.detail}`)
-      yield* Effect.orDie(rows.poll(job, false))
+      yield* Effect.orDie(rows.poll(job, false, 0, answer.left.detail))
       return yield* pollDelay(job.polls)
     })
 
@@ -138,11 +146,14 @@ export const makeAdvance = (rows: VideoSql, upstream: Upstream, { submit }: Subm
       return finished
     })
 
+    const lateEnd = ({ lastError, step }: LeasedJob) =>
+      step === "rendering" ? { cancelling: true, failure: outOfTimeAt(lastError) } : {}
+
     return (job: LeasedJob): Effect.Effect<Next> => {
       if (job.step === "over") return cancel(job)
       if (!job.isAccepted) return fail(job, internalError)
       if (job.step === "submitting") return resolveUncertainSubmit(job)
-      if (job.leftMs <= 0) return fail(job, outOfTime, { cancelling: job.step === "rendering" })
+      if (job.leftMs <= 0) return fail(job, outOfTime, lateEnd(job))
       if (job.step === "rendering") return poll(job)
       return isSold(job) ? submitJob(job) : passOverModel(job)
     }

@@ -8,11 +8,10 @@ import * as Closing from "../ledger/HoldClosing.ts"
 import { Ledger } from "../ledger/Ledger.ts"
 import { MediaStore } from "../media/MediaStore.ts"
 import * as Metrics from "../metrics/Metrics.ts"
-import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import type { KeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { often, upTo } from "../sql/DatabaseRetry.ts"
 import { withSpan } from "../tracing/Tracing.ts"
-import type { VideoSql } from "./VideoSql.ts"
+import type { Failing, VideoSql } from "./VideoSql.ts"
 import type { LeasedJob, VideoError } from "./VideoState.ts"
 import { makeVideoTrace } from "./VideoTrace.ts"
 import { makeVideoViews, notifyOfEnd, unbind } from "./VideoViews.ts"
@@ -22,10 +21,7 @@ export const holdOf = (job: LeasedJob): Hold => ({ id: job.holdId, org: job.orgI
 /** A render is paid for, so an outage of the database is waited out. */
 export const retryPatiently = upTo("2 minutes")(often)
 
-interface FailOptions {
-  readonly attempts?: ReadonlyArray<AttemptEntry>
-  readonly cancelling?: boolean
-}
+type FailOptions = Pick<Failing, "attempts" | "cancelling" | "failure">
 
 /** Row, money and view change in one transaction; repeatable, and without effect for another lease holder. */
 export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
@@ -77,12 +73,11 @@ export const makeFinish = (rows: VideoSql, inTurn: KeyedSemaphore) =>
 
     /** Returns whether the customer knew of the job; false frees its key, undefined: it belongs to another. */
     const fail = Effect.fnUntraced(function* (job: LeasedJob, error: VideoError, options: FailOptions = {}) {
-      const { attempts = [], cancelling = false } = options
       const isSandbox = job.step !== "submit" && job.route?.provider.adapter === sandboxAdapter
       const failed = yield* inTransaction(
         job,
         Effect.gen(function* () {
-          const wasAccepted = yield* rows.fail(job, { error, cancelling, isSandbox }, attempts)
+          const wasAccepted = yield* rows.fail(job, { error, isSandbox, ...options })
           if (wasAccepted === undefined) return undefined
           yield* notifyOfEnd(sql, job.id, store.link)
           yield* ledger.job.release(holdOf(job))

@@ -42,6 +42,7 @@ export class VideoJob extends Schema.Class<VideoJob>("VideoJob")({
   attempts: RequestRow.fields.attempts,
   doubts: Schema.Number,
   polls: Schema.Number,
+  lastError: Schema.NullOr(Schema.String),
   downloads: Schema.Number,
   nextAt: Schema.NullOr(Schema.DateFromSelf),
   leaseUntil: Schema.NullOr(Schema.DateFromSelf)

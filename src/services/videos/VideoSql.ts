@@ -5,7 +5,8 @@ import type { NanoUsd } from "../../domain/Money.ts"
 import type { OrgId } from "../../domain/Organization.ts"
 import type { AttemptEntry } from "../routing/AttemptHistory.ts"
 import { toStorable } from "../sql/Statement.ts"
-import { type Lease, LeasedJob, type LeasedTransition, transitions, type VideoError } from "./VideoState.ts"
+import { type AttemptFailure, attemptsAfter, attemptsJson, toDetail } from "./VideoAttempts.ts"
+import { type JobAt, type Lease, LeasedJob, type LeasedTransition, transitions, type VideoError } from "./VideoState.ts"
 
 const decodeJobs = Schema.decodeUnknown(Schema.Array(LeasedJob))
 
@@ -41,9 +42,11 @@ interface Completion {
   readonly cost: bigint | undefined
   readonly isSandbox: boolean
 }
-interface Failing {
+export interface Failing {
   readonly error: VideoError
-  readonly cancelling: boolean
+  readonly failure?: AttemptFailure | undefined
+  readonly attempts?: ReadonlyArray<AttemptEntry>
+  readonly cancelling?: boolean
   readonly isSandbox: boolean
 }
 
@@ -52,18 +55,8 @@ interface Submitting extends Pick<LeasedJob, "doubts" | "spare"> {
   readonly route: string
 }
 
-const longestDetail = 200
 /** In percent: the rest is the download. */
 const maxUnfinished = 99
-
-const attemptsJson = (attempts: ReadonlyArray<AttemptEntry>): string =>
-  JSON.stringify(
-    attempts.map(({ detail, providerRequestId, ...attempt }) => ({
-      ...attempt,
-      detail: detail === undefined ? undefined : toStorable(detail.slice(0, longestDetail)),
-      provider_request_id: providerRequestId
-    }))
-  )
 
 /** Every transition of a job requires its lease. */
 export const makeVideoSql = (sql: SqlClient.SqlClient, videoLease: Duration.Duration) => {
@@ -172,18 +165,22 @@ export const makeVideoSql = (sql: SqlClient.SqlClient, videoLease: Duration.Dura
       change(
         job,
         "render",
-        sql`handle = ${handle}, polls = 0, downloads = 0, attempts = CASE step WHEN 'rendering' THEN attempts
+        sql`handle = ${handle}, polls = 0, downloads = 0, last_error = NULL,
+            rendering_since = CASE step WHEN 'rendering' THEN rendering_since ELSE now() END, attempts = CASE step WHEN 'rendering' THEN attempts
             ELSE attempts || ${attemptsJson(attempts)}::text::jsonb END`
       ),
 
     /** Progress never falls, not even on another route. */
-    poll: (job: Lease, hasStarted: boolean, percent = 0) =>
+    poll: (job: Lease, hasStarted: boolean, percent = 0, error?: string) =>
       change(
         job,
         "poll",
         sql`polls = polls + 1, status = CASE WHEN ${hasStarted} THEN 'in_progress' ELSE status END,
-            progress = greatest(progress, ${Math.min(percent, maxUnfinished)})`
+            progress = greatest(progress, ${Math.min(percent, maxUnfinished)}),
+            last_error = ${error === undefined ? null : toDetail(error)}`
       ),
+
+    recordError: (job: Lease, error: string) => change(job, "poll", sql`last_error = ${toDetail(error)}`),
 
     /** Returns how many downloads failed; undefined: the job is another's. */
     failDownload: (job: Lease) =>
@@ -192,8 +189,12 @@ export const makeVideoSql = (sql: SqlClient.SqlClient, videoLease: Duration.Dura
         ([row]) => row?.downloads
       ),
 
-    resubmit: (job: Lease, doubts: number) =>
-      change(job, "resubmit", sql`handle = NULL, spare = false, doubts = ${doubts}`),
+    resubmit: (job: JobAt<"submitting" | "rendering">, doubts: number, failure: AttemptFailure) =>
+      change(
+        job,
+        "resubmit",
+        sql`handle = NULL, spare = false, doubts = ${doubts}, attempts = ${attemptsAfter(sql, job, failure)}`
+      ),
 
     /** Runs in the transaction that closes the hold; returns whether the customer knew of it, undefined: not ours. */
     complete: (job: Lease, { cost, isSandbox, media }: Completion) =>
@@ -204,13 +205,18 @@ export const makeVideoSql = (sql: SqlClient.SqlClient, videoLease: Duration.Dura
         sql`status = 'completed', media = ${media}, sandbox = ${isSandbox}, cost = ${cost ?? null}, next_at = NULL`
       ),
 
-    fail: (job: Lease, { cancelling, error, isSandbox }: Failing, attempts: ReadonlyArray<AttemptEntry>) =>
+    /** `failure` is of the attempt that the job was at; `attempts` are those made since. */
+    fail: (job: LeasedJob, { attempts = [], cancelling = false, error, failure, isSandbox }: Failing) =>
       end(
         job,
         "fail",
         isSandbox,
         sql`status = 'failed', error_code = ${error.code}, error_message = ${error.message}, cancelling = ${cancelling},
-          attempts = attempts || ${attemptsJson(attempts)}::text::jsonb, next_at = CASE WHEN ${cancelling} THEN now() END`
+          attempts = ${
+            failure !== undefined && (job.step === "submitting" || job.step === "rendering")
+              ? attemptsAfter(sql, job, failure)
+              : sql`attempts`
+          } || ${attemptsJson(attempts)}::text::jsonb, next_at = CASE WHEN ${cancelling} THEN now() END`
       ),
 
     findFailed: (id: string, { code, message }: VideoError) =>

@@ -3,6 +3,7 @@ import { KeyId } from "../../domain/ApiKey.ts"
 import type { InvalidRequest, RoutingFailure } from "../../domain/Failure.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { internalFailure } from "../requests/RequestEntry.ts"
 import { KeptRoute } from "./FrozenRoute.ts"
 
 const VideoState = Schema.Union(
@@ -62,6 +63,8 @@ export const LeasedJob = Schema.extend(
     spare: Schema.Boolean,
     doubts: Schema.Number,
     polls: Schema.Number,
+    /** What the last poll or download failed with. */
+    lastError: Schema.NullOr(Schema.String),
     isAccepted: Schema.Boolean,
     lease: Schema.String,
     /** Milliseconds to the deadline, negative afterwards. */
@@ -107,7 +110,7 @@ export const upstreamFailed: VideoError = {
   message: "The upstream provider returned an error."
 }
 export const outOfTime: VideoError = { code: "timeout", message: "The request exceeded the allowed time." }
-export const internalError: VideoError = { code: "internal_error", message: "Internal server error." }
+export const internalError: VideoError = { code: "internal_error", message: internalFailure.message }
 export const cancelled: VideoError = { code: "internal_error", message: "The video was cancelled by the operator." }
 
 export const errorOf = (failure: RoutingFailure | InvalidRequest): VideoError => {

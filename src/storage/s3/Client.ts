@@ -2,16 +2,21 @@
 import { webcrypto } from "node:crypto"
 import { AwsV4Signer } from "aws4fetch"
 import { Clock, Data, Duration, Effect, Redacted, Schedule } from "effect"
-import { Agent, type Dispatcher, request as send } from "undici"
+import { type Dispatcher, request as send } from "undici"
+import { makeAgent } from "../../node/OutgoingAgent.ts"
+import { Reloads } from "../../services/control/Reloads.ts"
 import { largestRead } from "../../services/media/MediaStore.ts"
 
-export interface S3Options {
-  readonly bucket: string
-  readonly endpoint: string | undefined
-  readonly region: string
+export interface S3Credentials {
   readonly accessKeyId: Redacted.Redacted
   readonly secretAccessKey: Redacted.Redacted
   readonly sessionToken: Redacted.Redacted | undefined
+}
+
+export interface S3Options extends S3Credentials {
+  readonly bucket: string
+  readonly endpoint: string | undefined
+  readonly region: string
   /** The base of links, without a trailing slash. */
   readonly publicUrl: string
 }
@@ -86,19 +91,39 @@ const collect = async (body: Dispatcher.ResponseData["body"]): Promise<Buffer> =
 const isTransient = (status: number, code: string | undefined) =>
   status >= 500 || status === 429 || status === 408 || code === "RequestTimeout"
 
-export const make = (options: S3Options, timeouts: S3Timeouts) =>
+/** Also the answer to a HEAD, which has no code to tell an expired token from a missing permission. */
+const isDenied = ({ status }: S3Failed) => status === 400 || status === 401 || status === 403
+
+const reveal = ({ accessKeyId, secretAccessKey, sessionToken }: S3Credentials) => ({
+  accessKeyId: Redacted.value(accessKeyId),
+  secretAccessKey: Redacted.value(secretAccessKey),
+  ...(sessionToken === undefined ? {} : { sessionToken: Redacted.value(sessionToken) })
+})
+
+/** `reread` gives the credentials as they are now: temporary ones expire. They are read when the store refuses, and at a reload. */
+export const make = (
+  options: S3Options,
+  timeouts: S3Timeouts,
+  reread: Effect.Effect<S3Credentials, { readonly message: string }>
+) =>
   Effect.gen(function* () {
-    const agent = yield* Effect.acquireRelease(
-      Effect.sync(() => new Agent({ connect: { timeout: connectMillis } })),
-      (made) => Effect.promise(() => made.destroy())
-    )
+    const agent = yield* makeAgent({ connectTimeoutMillis: connectMillis })
     const address = addressOf(options)
-    const credentials = {
-      accessKeyId: Redacted.value(options.accessKeyId),
-      secretAccessKey: Redacted.value(options.secretAccessKey),
-      ...(options.sessionToken === undefined ? {} : { sessionToken: Redacted.value(options.sessionToken) })
-    }
+    let credentials = reveal(options)
     const signingKeys = new Map<string, ArrayBuffer>()
+
+    const renew = Effect.gen(function* () {
+      const next = reveal(yield* reread)
+      if (JSON.stringify(next) === JSON.stringify(credentials)) return
+      credentials = next
+      signingKeys.clear()
+      yield* Effect.logInfo("The media store is used with the credentials that are set now")
+    }).pipe(
+      Effect.catchAll(({ message }) =>
+        Effect.logWarning(`The credentials of the media store stay as they are: ${message}`)
+      )
+    )
+    yield* Effect.flatMap(Reloads, ({ register }) => register(renew))
 
     const toLoggable = (text: string) =>
       Object.values(credentials)
@@ -172,7 +197,7 @@ export const make = (options: S3Options, timeouts: S3Timeouts) =>
         catch: toFailure
       })
 
-    const ask = (request: S3Request): Effect.Effect<S3Answer, S3Failed> =>
+    const askOnce = (request: S3Request): Effect.Effect<S3Answer, S3Failed> =>
       Effect.flatMap(Clock.currentTimeMillis, (now) => tryOnce(request, now)).pipe(
         Effect.flatMap(({ body, headers, status }) => {
           if (status < 200 || status > 299) return refusal(request, status, body.toString("utf8", 0, 10_000))
@@ -183,6 +208,14 @@ export const make = (options: S3Options, timeouts: S3Timeouts) =>
           return Effect.succeed({ header, body })
         })
       )
+
+    const ask = (request: S3Request): Effect.Effect<S3Answer, S3Failed> =>
+      Effect.suspend(() => {
+        const used = credentials
+        return Effect.catchIf(askOnce(request), isDenied, (error) =>
+          Effect.flatMap(renew, () => (credentials === used ? Effect.fail(error) : askOnce(request)))
+        )
+      })
 
     const retryTransient = <A>(work: Effect.Effect<A, S3Failed>) =>
       Effect.retry(work, {

@@ -139,6 +139,20 @@ describe("a price feed", () => {
     ])
   })
 
+  it.scoped("in the encodings of Windows", function* () {
+    const body = JSON.stringify({
+      "gpt-9": { litellm_provider: "openai", input_cost_per_token: 1e-6, output_cost_per_token: 2e-6, mode: "chat" }
+    })
+    const directory = yield* directoryWith({
+      "utf8.json": `\ufeff${body}`,
+      "utf16.json": Buffer.from(`\ufeff${body}`, "utf16le")
+    })
+    for (const name of ["utf8.json", "utf16.json"]) {
+      const { prices } = yield* Effect.provide(readFeed(path.join(directory, name)), NodeContext.layer)
+      assert.strictEqual(prices.kind, "LiteLLM")
+    }
+  })
+
   it.effect("of models.dev's shape", function* () {
     const { feed, losses } = yield* compared(modelsDev)
     const [gemini, resold] = ["google/gemini-3.1-pro-preview", "openrouter/google/gemini-3.1-pro-preview"]

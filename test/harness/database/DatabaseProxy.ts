@@ -1,13 +1,24 @@
-/** `doorTo`: a proxy before a database, to freeze and to cut. */
+/** `doorTo`: a proxy before a database, to freeze, to cut, and to refuse new connections. */
 
 import net from "node:net"
 import path from "node:path"
 import { Effect } from "effect"
 import { listen } from "../Listening.ts"
 
+/** What a pooler says that has no more places; the first byte answers a client that asks for TLS too. */
+const poolerIsFull = Buffer.from(
+  ["SFATAL", "VFATAL", "C08P01", "Mno more connections allowed (max_client_conn)", ""]
+    .map((text) => `${text}\0`)
+    .join("")
+)
+const refusal = Buffer.alloc(5 + poolerIsFull.length)
+refusal.write("E")
+refusal.writeInt32BE(4 + poolerIsFull.length, 1)
+poolerIsFull.copy(refusal, 5)
+
 /**
  * A TCP proxy before a database, and the URL that leads through it. While it is frozen, bytes are taken and nothing is
- * passed on; while it is cut, connections break at once.
+ * passed on; while it is cut, connections break at once; while it is full, new ones are refused, or not answered.
  */
 export const doorTo = Effect.fnUntraced(function* (databaseUrl: string) {
   const url = new URL(databaseUrl)
@@ -16,6 +27,7 @@ export const doorTo = Effect.fnUntraced(function* (databaseUrl: string) {
     host === null ? { host: url.hostname, port: Number(url.port || 5432) } : { path: path.join(host, ".s.PGSQL.5432") }
   let frozen = false
   let isCut = false
+  let full: "refusing" | "silent" | undefined
   let trap: { readonly text: string; readonly when: "before" | "after" } | undefined
   const sockets = new Set<net.Socket>()
   const cut = () => {
@@ -34,6 +46,12 @@ export const doorTo = Effect.fnUntraced(function* (databaseUrl: string) {
   const server = net.createServer((client) => {
     if (isCut) {
       client.destroy()
+      return
+    }
+    client.on("error", () => {})
+    if (full === "silent") return
+    if (full === "refusing") {
+      client.end(refusal)
       return
     }
     const upstream = net.connect(target)
@@ -61,6 +79,13 @@ export const doorTo = Effect.fnUntraced(function* (databaseUrl: string) {
       isCut = false
     }),
     isCut: Effect.sync(() => isCut),
+    fill: (how: "refusing" | "silent") =>
+      Effect.sync(() => {
+        full = how
+      }),
+    empty: Effect.sync(() => {
+      full = undefined
+    }),
     /** Cuts at the next bytes from a client that hold the text: before the server gets them, or at its answer. */
     cutAt: (text: string, when: "before" | "after") =>
       Effect.sync(() => {

@@ -49,6 +49,9 @@ export const freshUrl = scopedUrl(() => `TEMPLATE ${inject("databaseTemplate")} 
 /** As `freshUrl`, with no schema at all. */
 export const emptyUrl = scopedUrl()
 
+/** As `emptyUrl`, in another encoding than UTF8. */
+export const emptyUrlIn = (encoding: string) => scopedUrl(() => `ENCODING '${encoding}' TEMPLATE template0`)
+
 /** `SqlClient`, `PgClient` and `Database` over a migrated database of their own, removed with the layer. */
 export const layerWith = (options: Options) =>
   Layer.unwrapScoped(Effect.map(freshUrl, (url) => Layer.orDie(Database.layerUrl(Redacted.make(url), options))))

@@ -3,7 +3,7 @@
 import { createHmac } from "node:crypto"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
 import { Effect } from "effect"
-import { callAt } from "../client/HttpCalls.ts"
+import type { Answer } from "../client/HttpCalls.ts"
 import { listen } from "../Listening.ts"
 import { StripeAccount, type StripeEvent, type StripeObject } from "./StripeAccount.ts"
 
@@ -35,11 +35,27 @@ const pageOf = (objects: ReadonlyArray<StripeObject>, query: URLSearchParams) =>
   return { object: "list", data: newest.slice(from, from + limit), has_more: newest.length > from + limit }
 }
 
-/** Answers of the API to come, each instead of what it would have been: a status, or a broken connection. */
-export type Trouble = number | "break" | "break after"
+/** Answers of the API to come, each instead of what it would have been: a status, or a broken connection; `none` is as usual. */
+export type Trouble = number | "break" | "break after" | "none"
 
-export const make = Effect.gen(function* () {
+export interface Page {
+  readonly status: number
+  readonly headers?: Readonly<Record<string, string>>
+  readonly body: string
+}
+
+interface Options {
+  readonly port?: number
+  readonly secretKey?: string
+  /** The address of checkout pages without a session's id. */
+  readonly pages?: string
+  /** Answers all outside of the API. */
+  readonly answerPage?: (method: string, url: URL, form: URLSearchParams) => Page
+}
+
+export const makeWith = Effect.fnUntraced(function* (options: Options = {}) {
   const account = new StripeAccount()
+  const ownKey = options.secretKey ?? secretKey
   const calls: Array<StripeCall> = []
   const troubles: Array<Trouble> = []
   const made = new Map<string, { readonly form: string; readonly session: StripeObject }>()
@@ -50,7 +66,9 @@ export const make = Effect.gen(function* () {
       return kept.form === text ? [200, kept.session] : [400, { error: { type: "idempotency_error" } }]
     const form = new URLSearchParams(text)
     const session = account.createSession({
+      ...(options.pages === undefined ? {} : { pages: options.pages }),
       payment: form.get("metadata[payment]") ?? "",
+      returnUrl: form.get("success_url") ?? undefined,
       cents: Number(form.get("line_items[0][price_data][unit_amount]")),
       currency: form.get("line_items[0][price_data][currency]") ?? ""
     })
@@ -69,6 +87,8 @@ export const make = Effect.gen(function* () {
     }
     if (pathname === "/v1/refunds") return [200, pageOf([...account.refunds.values()], searchParams)]
     if (pathname === "/v1/disputes") return [200, pageOf([...account.disputes.values()], searchParams)]
+    const refund = account.refunds.get(pathname.split("/").at(-1) ?? "")
+    if (refund !== undefined) return [200, isAskedFor("balance_transaction") ? account.expandedRefund(refund) : refund]
     const found = account.sessions.get(pathname.split("/").at(-1) ?? "")
     if (found === undefined) return [404, { error: { type: "invalid_request_error" } }]
     return [200, isAskedFor("payment_intent") ? account.expanded(found) : found]
@@ -77,15 +97,19 @@ export const make = Effect.gen(function* () {
   const serve = async (request: IncomingMessage, response: ServerResponse) => {
     const text = await textOf(request)
     const { headers, method = "", url = "" } = request
+    if (options.answerPage !== undefined && !url.startsWith("/v1/")) {
+      const page = options.answerPage(method, new URL(url, "http://stripe"), new URLSearchParams(text))
+      return void response.writeHead(page.status, page.headers).end(page.body)
+    }
     const key = headers["idempotency-key"]
     const idempotencyKey = typeof key === "string" ? key : undefined
     calls.push({ method, path: url, form: new URLSearchParams(text), idempotencyKey })
     const trouble = troubles.shift()
     if (trouble === "break") return void response.socket?.destroy()
-    const isKnown = headers.authorization === `Bearer ${secretKey}` && headers["stripe-version"] !== undefined
+    const isKnown = headers.authorization === `Bearer ${ownKey}` && headers["stripe-version"] !== undefined
     const [status, body] = isKnown
       ? typeof trouble === "number"
-        ? [trouble, { error: { type: "api_error", message: `failed for ${secretKey}` } }]
+        ? [trouble, { error: { type: "api_error", message: `failed for ${ownKey}` } }]
         : answer(method, new URL(url, "http://stripe"), text, idempotencyKey)
       : [401, { error: { type: "invalid_request_error" } }]
     if (trouble === "break after") return void response.socket?.destroy()
@@ -93,9 +117,11 @@ export const make = Effect.gen(function* () {
     response.end(JSON.stringify(body))
   }
   const server = createServer((request, response) => void serve(request, response))
-  const url = `http://127.0.0.1:${yield* Effect.orDie(listen(server))}`
+  const url = `http://127.0.0.1:${yield* Effect.orDie(listen(server, options.port === undefined ? {} : { port: options.port }))}`
   return { account, calls, troubles, url }
 })
+
+export const make = makeWith()
 
 export type FakeStripe = Effect.Effect.Success<typeof make>
 
@@ -114,5 +140,9 @@ export const sign = (body: string, { age = 0, secret = webhookSecret } = {}): st
 
 export const deliver = (gateway: string, event: StripeEvent) => {
   const body = JSON.stringify(event, null, 2)
-  return callAt(`${gateway}/stripe/webhook`, { body, headers: { "stripe-signature": sign(body) } })
+  return Effect.promise(async (): Promise<Answer> => {
+    const headers = { "stripe-signature": sign(body) }
+    const response = await fetch(`${gateway}/stripe/webhook`, { method: "POST", body, headers })
+    return { status: response.status, headers: response.headers, text: await response.text() }
+  })
 }

@@ -21,16 +21,35 @@ export interface StripeEvent {
 }
 
 interface Order {
+  /** The address of its page without its id. */
+  readonly pages?: string
+  readonly returnUrl?: string | undefined
   readonly payment?: string
   readonly cents: number
   readonly currency?: string
+}
+
+interface Move {
+  readonly amount: number
+  readonly currency: string
+}
+
+interface Foreign {
+  readonly currency?: string
+  readonly moved?: Move
+}
+
+interface Disputed {
+  readonly currency?: string
+  readonly settled?: string
 }
 
 const decodeSession = Schema.decodeUnknownSync(Session)
 const decodeRefund = Schema.decodeUnknownSync(Refund)
 const decodeDispute = Schema.decodeUnknownSync(Dispute)
 
-let accounts = 0
+/** Ids of an account made later are others, in another process with the same number too. */
+let accounts = Date.now()
 
 /** Each step of a life changes an object and tells of it by an event. */
 export class StripeAccount {
@@ -39,6 +58,8 @@ export class StripeAccount {
   readonly refunds = new Map<string, StripeObject>()
   readonly disputes = new Map<string, StripeObject>()
   readonly #intents = new Map<unknown, { readonly id: string; readonly status: string }>()
+  readonly #moves = new Map<unknown, Move>()
+  readonly #settled = new Map<string, string>()
   readonly #name = `${process.pid}x${accounts++}`
   #count = 0
   /** Seconds; each object is made one later than the one before. */
@@ -67,7 +88,18 @@ export class StripeAccount {
     return after
   }
 
-  createSession({ cents, currency = "usd", payment }: Order): StripeObject {
+  /** In Unix seconds; what happens now is no earlier. */
+  moveTo(now: number): void {
+    this.#now = Math.max(this.#now, now)
+  }
+
+  createSession({
+    cents,
+    currency = "usd",
+    pages = "https://checkout.stripe.test",
+    payment,
+    returnUrl
+  }: Order): StripeObject {
     const id = this.#id("cs_test")
     const session = {
       id,
@@ -75,7 +107,8 @@ export class StripeAccount {
       created: this.#now++,
       livemode: false,
       mode: "payment",
-      url: `https://checkout.stripe.test/${id}`,
+      url: `${pages}/${id}`,
+      success_url: returnUrl ?? null,
       status: "open",
       payment_status: "unpaid",
       amount_total: cents,
@@ -117,24 +150,37 @@ export class StripeAccount {
     return this.#tell("checkout.session.expired", this.#change(this.sessions, id, { status: "expired", url: null }))
   }
 
+  /** A payment that no page was made for. */
+  payByInvoice(): string {
+    return this.#id("pi")
+  }
+
   intentOf(session: string): string {
     return String(this.sessions.get(session)?.["payment_intent"])
   }
 
-  refund(intent: string, cents: number, status = "succeeded"): string {
+  /** Where the payment is not in USD, `moved` is what the account's balance lost. */
+  refund(intent: string, cents: number, status = "succeeded", { currency = "usd", moved }: Foreign = {}): string {
     const refund = {
       id: this.#id("re"),
       object: "refund",
       created: this.#now++,
       amount: cents,
-      currency: "usd",
+      currency,
       status,
-      payment_intent: intent
+      payment_intent: intent,
+      balance_transaction: this.#id("txn")
     }
+    this.#moves.set(refund.balance_transaction, moved ?? { amount: -cents, currency })
     this.refunds.set(refund.id, refund)
     this.#tell("refund.created", refund)
     this.#tell("charge.refunded", { id: this.#id("ch"), created: this.#now, object: "charge", payment_intent: intent })
     return refund.id
+  }
+
+  /** With what it moved in the place of its id. */
+  expandedRefund(refund: StripeObject): StripeObject {
+    return { ...refund, balance_transaction: this.#moves.get(refund["balance_transaction"]) ?? null }
   }
 
   updateRefund(id: string, status: string): StripeEvent {
@@ -142,7 +188,8 @@ export class StripeAccount {
     return this.#tell(status === "failed" ? "refund.failed" : "refund.updated", refund)
   }
 
-  dispute(intent: string, cents: number, currency = "usd"): string {
+  /** The account's balance is in the currency `settled`. */
+  dispute(intent: string, cents: number, { currency = "usd", settled = currency }: Disputed = {}): string {
     const dispute = {
       id: this.#id("du"),
       object: "dispute",
@@ -154,20 +201,20 @@ export class StripeAccount {
       balance_transactions: []
     }
     this.disputes.set(dispute.id, dispute)
+    this.#settled.set(dispute.id, settled)
     this.#tell("charge.dispute.created", dispute)
     return dispute.id
   }
 
   readonly #move = (id: string, sign: 1 | -1, cents?: number) => {
-    const dispute = this.disputes.get(id)
-    const { amount, balance_transactions: moves } = decodeDispute(dispute)
+    const { amount, balance_transactions: moves } = decodeDispute(this.disputes.get(id))
     return this.#change(this.disputes, id, {
-      balance_transactions: [...moves, { amount: sign * (cents ?? amount), currency: String(dispute?.["currency"]) }]
+      balance_transactions: [...moves, { amount: sign * (cents ?? amount), currency: this.#settled.get(id) }]
     })
   }
 
-  withdraw(id: string): StripeEvent {
-    return this.#tell("charge.dispute.funds_withdrawn", this.#move(id, -1))
+  withdraw(id: string, cents?: number): StripeEvent {
+    return this.#tell("charge.dispute.funds_withdrawn", this.#move(id, -1, cents))
   }
 
   /** In another currency than the dispute's what comes back may be more or less than what was taken. */
@@ -185,8 +232,9 @@ export class StripeAccount {
       [...objects.values()].filter(({ created }) => created * 1000 >= at.getTime())
     const sessions = (at = new Date(0)) =>
       since(this.sessions, at).map((session) => sessionOf(decodeSession(this.expanded(session))))
-    const reversals = (at = new Date(0)) => [
-      ...since(this.refunds, at).flatMap((refund) => foundRefund(decodeRefund(refund))),
+    const listed = <A>(items: ReadonlyArray<A>) => ({ items, unreadable: 0 })
+    const reversals = (at = new Date(0), show = (refund: StripeObject) => refund) => [
+      ...since(this.refunds, at).flatMap((refund) => foundRefund(decodeRefund(show(refund)))),
       ...since(this.disputes, at).flatMap((dispute) => foundDispute(decodeDispute(dispute)))
     ]
     return {
@@ -194,9 +242,13 @@ export class StripeAccount {
         Effect.sync(() => sessionOf(decodeSession(this.createSession({ cents, payment })))),
       session: (id) => Effect.sync(() => sessions().find((session) => session.id === id)),
       sessionOf: (intent) => Effect.sync(() => sessions().find(({ paymentIntent }) => paymentIntent === intent)),
-      reversals: (intent) => Effect.sync(() => reversals().filter(({ paymentIntent }) => paymentIntent === intent)),
-      sessionsSince: (at) => Effect.sync(() => sessions(at)),
-      reversalsSince: (at) => Effect.sync(() => reversals(at))
+      reversals: (intent) =>
+        Effect.sync(() => {
+          const all = reversals(new Date(0), (refund) => this.expandedRefund(refund))
+          return all.filter(({ paymentIntent }) => paymentIntent === intent)
+        }),
+      sessionsSince: (at) => Effect.sync(() => listed(sessions(at))),
+      reversalsSince: (at) => Effect.sync(() => listed(reversals(at)))
     }
   }
 }

@@ -76,6 +76,17 @@ withLayer(layer)("the body of an operator's request", (it) => {
     }
   })
 
+  it.effect("is UTF-8 and not compressed, and may begin with a byte order mark", function* () {
+    const { admin } = yield* asOperator("write")
+    const create = (body: Buffer, headers: Record<string, string> = {}) =>
+      admin("/organizations", { body, headers: { "content-type": "application/json", ...headers } })
+    assertRefused(yield* create(Buffer.from([0x22, 0xff, 0x22])), badRequest("The body is not valid UTF-8."))
+    const gzip = { "content-encoding": "gzip" }
+    assertRefused(yield* create(Buffer.from("{}"), gzip), badRequest("A compressed body is not accepted."))
+    assertRefused(yield* create(Buffer.from("{")), badRequest("The body is not valid JSON."))
+    read(yield* create(Buffer.from(`\ufeff${JSON.stringify({ name: "marked" })}`)), 201)
+  })
+
   it.effect("is not looked at before the role", function* () {
     const { admin } = yield* asOperator("read")
     assertRefused(yield* send("/admin/v1/organizations", { body: long }), refusals.notSignedIn())
@@ -84,7 +95,7 @@ withLayer(layer)("the body of an operator's request", (it) => {
 
   it.effect("that is too long is refused where one signs in", function* () {
     const from = (forwarded: object) => send("/admin/v1/session", { body: long, headers: { ...forwarded } })
-    assertRefused(yield* from({}), common.tooLarge(limitBytes))
+    assertRefused(yield* from({}), common.tooLarge(16_384))
     assertRefused(yield* from({ "x-forwarded-for": "203.0.113.7" }), common.noEndpoint)
   })
 

@@ -96,6 +96,37 @@ withLayer(suite)("one request at the admin API", (it) => {
     assert.include(after.timeline.at(-1).detail, note)
   })
 
+  it.effect("shows which attempt at a video failed and why, to members without routes", function* () {
+    const { admin, org, send, shown } = yield* begin
+    const { url } = yield* Served.ServedGateway
+    const member = adminAt(url, (yield* hire("read", org)).token)
+    yield* send("/videos", "unmade", { model: "veo-3.1-fast-generate-001", prompt: "[sandbox fail] a dog", seconds: 4 })
+    const { timeline, video } = yield* eventually(shown("unmade"), ({ video }) => video.status === "failed")
+    const message = "The upstream provider returned an error."
+    const error = { code: "upstream_error", message, attempt: 2, outcome: "retry" }
+    assert.deepStrictEqual(video.error, error)
+    const ends = video.attempts.map(({ detail, outcome, provider, status }: Readonly<Record<string, unknown>>) => [
+      provider,
+      outcome,
+      status,
+      detail
+    ])
+    assert.deepStrictEqual(ends, [
+      ["sandbox", "retry", 500, "sandbox fault: fail"],
+      ["sandbox-b", "retry", 500, "sandbox fault: fail"]
+    ])
+    const detailOf = (name: string) => timeline.find(({ event }: { event: string }) => event === name).detail
+    assert.match(detailOf("attempt 2"), /sandbox-b retry 500 sandbox fault: fail$/)
+    assert.strictEqual(detailOf("failed"), `upstream_error ${message}`)
+    const [listed] = read(yield* admin(`/videos?organization=${org}`)).data
+    assert.deepStrictEqual(listed.error, error)
+    const seen = read(yield* member(`/videos/${video.id}`))
+    assert.deepStrictEqual([seen.error, seen.attempts, seen.route], [error, undefined, undefined])
+    const request = read(yield* member("/requests/unmade"))
+    assert.deepStrictEqual(request.video, { id: video.id, status: "failed", error })
+    assert.notInclude(JSON.stringify([seen, request]), "sandbox")
+  })
+
   it.effect("shows a video with its job and its charge", function* () {
     const { admin, org, send, shown } = yield* begin
     yield* send("/videos", "clip", { model: "veo-3.1-fast-generate-001", prompt: "a dog", seconds: 4 })

@@ -59,6 +59,7 @@ withLayer(layer)("requests at the admin API", (it) => {
       at: Date.UTC(2026, 2, 1, 0, 0, 4) / 1000,
       status: 200,
       code: null,
+      error: null,
       org,
       key_id: key,
       address: null,

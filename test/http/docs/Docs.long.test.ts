@@ -106,12 +106,12 @@ withLayer(gateway)("the pages", (it) => {
 describe("the reference", () => {
   it("shows what a catalog names as text", () => {
     const hostile = `<script>alert("1")</script>'&`
-    const { text } = referencePage(
+    const { body } = referencePage(
       openApiDocument([modelNamed({ id: hostile, surface: "chat" })], listModel, "https://api.test/v1"),
       "https://api.test"
     )
-    assert.lengthOf(text.match(/<script>/g) ?? [], 1)
-    assert.include(text, "&#60;script&#62;alert(&#34;1&#34;)&#60;/script&#62;&#39;&#38;")
+    assert.lengthOf(String(body).match(/<script>/g) ?? [], 1)
+    assert.include(String(body), "&#60;script&#62;alert(&#34;1&#34;)&#60;/script&#62;&#39;&#38;")
   })
 
   it("has examples in Python with its own literals, and files in forms", () => {
@@ -120,7 +120,10 @@ describe("the reference", () => {
       { id: "i", surface: "image" }
     ] as const
     const samples = samplesIn(
-      referencePage(openApiDocument(models.map(modelNamed), listModel, "https://api.test/v1"), "https://api.test").text,
+      String(
+        referencePage(openApiDocument(models.map(modelNamed), listModel, "https://api.test/v1"), "https://api.test")
+          .body
+      ),
       "python"
     )
     const including = (part: string) => samples.filter((sample) => sample.includes(part))

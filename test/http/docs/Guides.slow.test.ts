@@ -23,7 +23,7 @@ const rendered = (models: ReadonlyArray<Model>, publicUrl = "https://api.test") 
 }
 
 const textOf = (models: ReadonlyArray<Model>, name: (typeof guides)[number]["name"]): string =>
-  rendered(models).get(name)?.text ?? assert.fail(`there is no page ${name}`)
+  rendered(models).get(name)?.body.toString() ?? assert.fail(`there is no page ${name}`)
 
 const unescape = (text: string): string => text.replace(/&#(\d+);/g, (_, code) => String.fromCharCode(Number(code)))
 const wordsOf = (page: string): string => unescape(page.replaceAll(/<[^>]+>/g, " ")).replaceAll(/\s+/g, " ")
@@ -87,8 +87,8 @@ describe("the guides", () => {
 
   it("show what a catalog names as text", () => {
     const hostile = `<script>alert("1")</script>'&\``
-    for (const { text } of rendered(surfaces.map((surface) => modelNamed({ id: hostile, surface }))).values()) {
-      assert.lengthOf(text.match(/<script>/g) ?? [], 1)
+    for (const { body } of rendered(surfaces.map((surface) => modelNamed({ id: hostile, surface }))).values()) {
+      assert.lengthOf(String(body).match(/<script>/g) ?? [], 1)
     }
   })
 

@@ -116,8 +116,11 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
         body: text,
         headers: signature === undefined ? {} : { "stripe-signature": signature }
       })
+    const tooLong = yield* send(large, FakeStripe.sign(large))
+    assert.strictEqual(tooLong.status, 413)
     const refused = [
       yield* send(body),
+      yield* send(body, "t=1,v1=none"),
       yield* send(body, FakeStripe.sign(body, { secret: "whsec_other" })),
       yield* send(body, FakeStripe.sign(body, { secret: "" })),
       yield* send(body, FakeStripe.sign(body, { age: 310 })),
@@ -125,7 +128,6 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
       yield* send(`${body} `, FakeStripe.sign(body)),
       yield* send(live, FakeStripe.sign(live)),
       yield* send("{", FakeStripe.sign("{")),
-      yield* send(large, FakeStripe.sign(large)),
       ...(yield* Effect.forEach(odd, (text) => send(text, FakeStripe.sign(text))))
     ]
     assert.deepStrictEqual(
@@ -156,6 +158,37 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
       assert.strictEqual((yield* funds).balance, 20_000_000_000n)
     }
   )
+
+  it.effect("asks for an event again that says what cannot be read or entered", function* () {
+    const { account } = yield* StripeGateway.Stripe
+    const { admin, funds, org, page, session, url } = yield* setUp()
+    const sql = yield* SqlClient.SqlClient
+    const event = account.complete(session)
+    const before = yield* counted
+    const real = account.sessions.get(session)
+    for (const amount_total of [1e15, -1, 0.5, "2000"]) {
+      account.sessions.set(session, { ...event.data.object, amount_total })
+      assert.strictEqual((yield* FakeStripe.deliver(url, event)).status, 503, String(amount_total))
+    }
+    if (real !== undefined) account.sessions.set(session, real)
+    const setBalance = (balance: bigint) => sql`
+      WITH entered AS (
+        INSERT INTO ledger_entries (org_id, kind, amount, note)
+        SELECT id, 'adjustment', ${balance}::bigint - balance, 'test' FROM organizations WHERE id = ${org}
+      )
+      UPDATE organizations SET balance = ${balance}::bigint WHERE id = ${org}`
+    yield* setBalance(2n ** 63n - 1n)
+    const full = yield* FakeStripe.deliver(url, event)
+    assert.deepStrictEqual(
+      [full.status, JSON.parse(full.text).error.message],
+      [503, "The gateway is busy; retry later."]
+    )
+    assert.strictEqual(yield* counted, before)
+    yield* setBalance(0n)
+    assert.strictEqual((yield* FakeStripe.deliver(url, event)).status, 200)
+    assert.strictEqual((yield* funds).balance, 20_000_000_000n)
+    assert.strictEqual(read(yield* admin(`/payments/${page.id}`)).status, "paid")
+  })
 
   it.effect("suspends an organization's requests while a payment is disputed", function* () {
     const { account } = yield* StripeGateway.Stripe
@@ -196,6 +229,47 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
     yield* FakeStripe.deliver(url, account.events.at(-1) ?? account.complete(id))
     yield* eventually(refused, ({ length }) => length === 0)
   })
+
+  it.effect(
+    "takes back of who entered a payment by a foreign session, and shows what it cannot take in USD",
+    function* () {
+      const { account } = yield* StripeGateway.Stripe
+      const { admin, funds, org, url } = yield* setUp()
+      const { id } = account.createSession({ cents: 700 })
+      yield* FakeStripe.deliver(url, account.complete(id))
+      const intent = account.intentOf(id)
+      const body = { organization: org, type: "top_up", amount_usd: 7, ref: `stripe:${intent}` }
+      read(yield* admin("/credits", { body }), 201)
+      const [payment] = read(yield* admin(`/payments?organization=${org}&status=paid`)).data
+      assert.deepInclude(payment, { amount_usd: 7, session: id, payment_intent: intent })
+      account.refund(intent, 200)
+      const euros = account.refund(intent, 150, "succeeded", { currency: "eur" })
+      for (const event of account.events) yield* FakeStripe.deliver(url, event)
+      assert.strictEqual((yield* funds).balance, 5_000_000_000n)
+      const needed = Effect.map(admin("/now"), (answer) =>
+        read(answer).attention.filter(({ kind }: { kind: string }) => kind === "payment_reversal_amount")
+      )
+      const [told] = yield* eventually(needed, ({ length }) => length === 1)
+      assert.deepStrictEqual(told, {
+        kind: "payment_reversal_amount",
+        title: `The refund ${euros} of 1.50 EUR was not taken from the balance`,
+        detail: `Stripe does not say what it is in USD. Enter it: gateway payments reverse ${payment.id} ${euros} USD.`,
+        org,
+        org_name: payment.org_name,
+        href: `#/payments/${payment.id}`
+      })
+      const reverse = (id: string, amount_usd: unknown) =>
+        admin(`/payments/${payment.id}/reversals/${id}`, { body: { amount_usd } })
+      assert.strictEqual((yield* reverse("re_none", 1)).status, 404)
+      assert.strictEqual(JSON.parse((yield* reverse(euros, -1)).text).error.param, "amount_usd")
+      const member = adminAt(url, (yield* hire("write", org)).token)
+      const path = `/payments/${payment.id}/reversals/${euros}`
+      assert.include([403, 404], (yield* member(path, { body: { amount_usd: 0 } })).status)
+      assert.strictEqual(read(yield* reverse(euros, 1.6)).reversed_usd, 3.6)
+      assert.strictEqual((yield* funds).balance, 3_400_000_000n)
+      yield* eventually(needed, ({ length }) => length === 0)
+    }
+  )
 })
 
 withLayer(layer(Effect.succeed({ env: { SANDBOX: "true" } })))("a gateway without Stripe", (it) => {

@@ -205,6 +205,7 @@ withLayer(layer)("a request of an organization", (it) => {
           stream: false,
           status: 200,
           code: null,
+          error: null,
           end_user: "ann",
           tag: "blue",
           prompt_tokens: 6,

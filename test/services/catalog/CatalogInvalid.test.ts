@@ -1,8 +1,10 @@
+import path from "node:path"
 import { NodeContext } from "@effect/platform-node"
 import { Effect } from "effect"
 import { readCatalogFile } from "../../../src/services/catalog/Catalog.ts"
 import { edited, lineOf, problemsOf, small } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
+import { directoryWith } from "../../harness/temporary.ts"
 
 describe("a wrong catalog", () => {
   /** Values of the prompt's price in the place of 1.5. */
@@ -128,6 +130,24 @@ describe("a wrong catalog", () => {
       assert.match(message, /^\/nowhere\/catalog\.yaml:1: .*CATALOG_FILE/)
       const directory = yield* Effect.flip(readCatalogFile("/"))
       assert.match(directory.message, /^\/:1: .*CATALOG_FILE/)
+    }).pipe(Effect.provide(NodeContext.layer))
+  )
+
+  it.scoped("is read in the encodings of Windows, and else refused with the reason", () =>
+    Effect.gen(function* () {
+      const utf16 = Buffer.from("\ufeffmodels: [] # ü\n", "utf16le")
+      const directory = yield* directoryWith({
+        "utf8.yaml": "\ufeffmodels: [] # ü\n",
+        "utf16.yaml": utf16,
+        "unmarked.yaml": utf16.subarray(2)
+      })
+      const read = (name: string) => readCatalogFile(path.join(directory, name))
+      for (const name of ["utf8.yaml", "utf16.yaml"]) assert.strictEqual((yield* read(name)).text, "models: [] # ü\n")
+      const { message } = yield* Effect.flip(read("unmarked.yaml"))
+      assert.strictEqual(
+        message,
+        `${path.join(directory, "unmarked.yaml")}:1: cannot be read: it has NUL characters: save it as UTF-8`
+      )
     }).pipe(Effect.provide(NodeContext.layer))
   )
 })

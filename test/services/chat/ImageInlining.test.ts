@@ -2,6 +2,7 @@ import { Effect, Exit, Fiber, Option, TestClock } from "effect"
 import type { ChatRequest, Part } from "../../../src/domain/Chat.ts"
 import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import { FetcherFake, fetchFailed } from "../../fakes/FetcherFake.ts"
+import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import { fails, failure, hangs, ProviderFake, request, route } from "../../fakes/ProviderFake.ts"
 import { dataUrl, gif, grown, png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -158,6 +159,106 @@ describe("a picture's URL", () => {
       yield* free
     }).pipe(run)
   })
+
+  it.effect("at the gateway's own address is read from its media for every route", () => {
+    const store = new MediaStoreFake()
+    const name = `public/${"x".repeat(32)}.png`
+    store.files.set(name, png)
+    const own = `http://media.test/${name}`
+    const { brought, fetcher, run } = world(new ProviderFake().on(a, busy), fetching(), store)
+    return Effect.gen(function* () {
+      yield* (yield* bench([a, inlineB], showing(own, one))).complete
+      const read = dataUrl(png, "image/png")
+      assert.deepStrictEqual(brought, [
+        ["a", [read, one]],
+        ["b", [read, read]]
+      ])
+      assert.deepStrictEqual(
+        fetcher.calls.map(({ url }) => url),
+        [one]
+      )
+      store.files.delete(name)
+      assertRefused(
+        yield* Effect.flip((yield* bench([a], showing(own, one))).complete),
+        referenceProblems.stored,
+        "Image 1 of 2"
+      )
+    }).pipe(run)
+  })
+
+  const picture = `public/${"x".repeat(32)}.png`
+  const link = `http://media.test/${picture}`
+  const data = png.toString("base64")
+  const argument = { type: "image", source: { type: "url", url: link }, image_url: link }
+  const natives = [
+    {
+      dialect: "messages",
+      body: {
+        system: [{ type: "text", text: link }],
+        messages: [
+          { role: "user", content: [{ type: "image", source: { type: "url", url: link }, cache_control: {} }] },
+          { role: "assistant", content: [{ type: "tool_use", id: "t", name: "draw", input: argument }] },
+          {
+            role: "user",
+            content: [{ type: "tool_result", content: [{ type: "image", source: { type: "url", url: link } }] }]
+          }
+        ]
+      },
+      sent: {
+        system: [{ type: "text", text: link }],
+        messages: [
+          {
+            role: "user",
+            content: [{ type: "image", source: { type: "base64", media_type: "image/png", data }, cache_control: {} }]
+          },
+          { role: "assistant", content: [{ type: "tool_use", id: "t", name: "draw", input: argument }] },
+          {
+            role: "user",
+            content: [
+              {
+                type: "tool_result",
+                content: [{ type: "image", source: { type: "base64", media_type: "image/png", data } }]
+              }
+            ]
+          }
+        ]
+      }
+    },
+    {
+      dialect: "responses",
+      body: {
+        input: [
+          { role: "user", content: [{ type: "input_image", image_url: link, detail: "low" }] },
+          { type: "function_call_output", output: [{ type: "input_image", image_url: link }] },
+          { type: "function_call", arguments: link }
+        ]
+      },
+      sent: {
+        input: [
+          {
+            role: "user",
+            content: [{ type: "input_image", image_url: dataUrl(png, "image/png"), detail: "low" }]
+          },
+          { type: "function_call_output", output: [{ type: "input_image", image_url: dataUrl(png, "image/png") }] },
+          { type: "function_call", arguments: link }
+        ]
+      }
+    }
+  ] as const
+
+  it.effect.each(natives)(
+    "at the gateway's own address is replaced in a native body too",
+    ({ body, dialect, sent }) => {
+      const store = new MediaStoreFake()
+      store.files.set(picture, png)
+      const { requests, run } = world(undefined, undefined, store)
+      const asked = { ...showing(link), native: { dialect, body, headers: {}, extraTokens: 0 } }
+      return Effect.gen(function* () {
+        yield* (yield* bench([a], asked)).complete
+        assert.deepStrictEqual(requests[0]?.native?.body, sent)
+      }).pipe(run)
+    }
+  )
 
   it.effect("is one of at most 32 that are fetched", () => {
     const urls = Array.from({ length: 33 }, (_, index) => `https://a.test/${index}`)

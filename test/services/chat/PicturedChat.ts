@@ -11,6 +11,7 @@ import { Providers } from "../../../src/services/routing/Providers.ts"
 import { ClientDeparture } from "../../../src/services/runtime/ClientDeparture.ts"
 import { FetcherFake } from "../../fakes/FetcherFake.ts"
 import * as LedgerFake from "../../fakes/LedgerFake.ts"
+import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import { model, ProviderFake } from "../../fakes/ProviderFake.ts"
 import * as TokensFake from "../../fakes/TokensFake.ts"
 import { assert } from "../../harness/It.ts"
@@ -25,7 +26,7 @@ export const urlsIn = ({ messages }: ChatRequest) =>
   )
 
 /** Chats over a scripted provider and a scripted web; a route with the option `inline` wants its pictures inlined. */
-export const world = (provider = new ProviderFake(), fetcher = new FetcherFake()) => {
+export const world = (provider = new ProviderFake(), fetcher = new FetcherFake(), store = new MediaStoreFake()) => {
   /** Which pictures each call brought, by route. */
   const brought: Array<readonly [string, ReadonlyArray<string>]> = []
   const requests: Array<ChatRequest> = []
@@ -44,7 +45,7 @@ export const world = (provider = new ProviderFake(), fetcher = new FetcherFake()
   const providers = Layer.succeed(Providers, new Map([["fake", { adapter: "fake", chat }]]))
   const run = Effect.provide(
     ChatCompletions.layer.pipe(
-      Layer.provide(Layer.provide(ReferenceImages.layer, fetcher.layer)),
+      Layer.provide(Layer.provide(ReferenceImages.layer, [fetcher.layer, store.layer])),
       Layer.provide(Layer.provide(ProviderRouter.layer(), providers)),
       Layer.provideMerge(Layer.mergeAll(LedgerFake.layer, TokensFake.layer))
     )

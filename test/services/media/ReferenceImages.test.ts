@@ -3,8 +3,10 @@ import { largestReference, type Reference } from "../../../src/domain/Media.ts"
 import { explainReference, referenceProblems, unusableReference } from "../../../src/domain/ReferenceProblem.ts"
 import * as SafeFetcher from "../../../src/fetching/SafeFetcher.ts"
 import type { FetchFailed } from "../../../src/services/media/Fetcher.ts"
+import { MediaStore } from "../../../src/services/media/MediaStore.ts"
 import { ReferenceImages } from "../../../src/services/media/ReferenceImages.ts"
 import { FetcherFake, fetchFailed } from "../../fakes/FetcherFake.ts"
+import { MediaStoreFake } from "../../fakes/MediaStoreFake.ts"
 import { make, ranges } from "../../fetching/ForeignServer.ts"
 import { gif, grown, png } from "../../harness/fixtures/TinyMedia.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -13,7 +15,8 @@ const url = (text: string): Reference => ({ _tag: "Url", url: text })
 const dot = { width: 1, height: 1 }
 const bytes = (body: Uint8Array): Reference => ({ _tag: "Bytes", bytes: body })
 
-const over = (fetcher: FetcherFake) => Effect.provide(Layer.provide(ReferenceImages.layer, fetcher.layer))
+const over = (fetcher: FetcherFake, store = new MediaStoreFake()) =>
+  Effect.provide(ReferenceImages.layer.pipe(Layer.provideMerge(Layer.merge(fetcher.layer, store.layer))))
 
 const params = ["image", "messages"] as const
 type Param = (typeof params)[number]
@@ -146,6 +149,29 @@ describe("references", () => {
     }).pipe(over(fetcher))
   })
 
+  it.effect("at the gateway's own address are read from its media, never by the network", () => {
+    const fetcher = new FetcherFake()
+    const store = new MediaStoreFake()
+    const [publicName, privateName] = ["public", "private"].map((folder) => `${folder}/${"x".repeat(32)}.png`)
+    return Effect.gen(function* () {
+      const { link, put, remove } = yield* MediaStore
+      const keep = (type: "image/png" | "video/mp4", body: Uint8Array) => put({ type, visibility: "public", body })
+      const own = yield* keep("image/png", png)
+      const picture = { type: "image/png" as const, bytes: png, ...dot }
+      assert.deepStrictEqual(yield* load([url(link(own)), url(`${link(own)}?width=9`)]), [picture, picture])
+      yield* refused([url(link(yield* keep("video/mp4", png)))], format)
+      const heavy = yield* keep("image/png", grown(largestReference + 1))
+      yield* refused([bytes(png), url(link(heavy))], large, "messages", "Image 2 of 2")
+      yield* refused([url(link(publicName ?? ""))], referenceProblems.stored)
+      yield* remove(own)
+      yield* refused([url(link(own))], referenceProblems.stored)
+      assert.deepStrictEqual(fetcher.calls, [])
+      // To the fetcher it is any other URL.
+      yield* refused([url(`http://media.test/${privateName}`)], network)
+      assert.lengthOf(fetcher.calls, 1)
+    }).pipe(over(fetcher, store))
+  })
+
   it.scopedLive("are fetched from an exempt address", () =>
     Effect.gen(function* () {
       const inner = yield* make((_, response) => response.end(png), { address: "127.0.0.2" })
@@ -161,14 +187,14 @@ describe("references", () => {
       assert.strictEqual(inner.connections(), 0)
     }).pipe(
       Effect.provide(
-        Layer.provide(
-          ReferenceImages.layer,
+        Layer.provide(ReferenceImages.layer, [
+          new MediaStoreFake().layer,
           SafeFetcher.layer({
             fetchAllow: ranges("127.0.0.1"),
             resultFetchAllow: ranges("127.0.0.2"),
             connectTimeoutSeconds: 2
           })
-        )
+        ])
       )
     )
   )

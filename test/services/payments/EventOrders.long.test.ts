@@ -52,7 +52,9 @@ const expectedOf = Effect.fnUntraced(function* (account: StripeAccount, session:
   const amount = 20n * dollar
   const expected = new Map([[intent, amount]])
   let left = amount
-  for (const { amount: wanted, id } of reversals.toSorted((a, b) => a.createdAt.getTime() - b.createdAt.getTime())) {
+  for (const { amount: wanted = 0n, id } of reversals.toSorted(
+    (a, b) => a.createdAt.getTime() - b.createdAt.getTime()
+  )) {
     const share = wanted < left ? wanted : left
     left -= share
     if (share > 0n) expected.set(id, -share)

@@ -7,6 +7,7 @@ import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
 import { PaymentProvider, PaymentTerms } from "../../../src/services/payments/PaymentProvider.ts"
 import { makePaymentReconciliation } from "../../../src/services/payments/PaymentReconciliation.ts"
+import { PaymentSync } from "../../../src/services/payments/PaymentSync.ts"
 import { Payments } from "../../../src/services/payments/Payments.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { StripeAccount, type StripeEvent } from "../../harness/stripe/StripeAccount.ts"
@@ -20,6 +21,11 @@ const placeOf = ({ data: { object }, type }: StripeEvent) =>
 
 const Entries = Schema.Array(Schema.Struct({ ref: Schema.String, amount: Schema.BigInt }))
 const State = Schema.Tuple(Schema.Struct({ balance: Schema.BigInt, isDisputed: Schema.Boolean }))
+
+type Payer = Effect.Effect.Success<ReturnType<typeof payer>>
+
+export const syncOf = ({ withProvider }: Pick<Payer, "withProvider">, suspendsDisputed = true) =>
+  withProvider(Effect.provide(PaymentSync, Layer.fresh(PaymentSync.layer)), { suspendsDisputed })
 
 /** An organization that pays by an account of its own at the provider, which is reached without a wire. */
 export const payer = Effect.fnUntraced(function* (terms: Partial<PaymentTerms["Type"]> = {}) {

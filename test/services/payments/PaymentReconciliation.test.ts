@@ -166,13 +166,13 @@ withLayer(database)("payments", (it) => {
       yield* deliver(account.complete(euros.id))
       const intent = account.intentOf(euros.id)
       const { entry } = yield* topUp({ org, amount: NanoUsd(21n * dollar), ref: `stripe:${intent}`, note: "in euros" })
-      account.refund(intent, 500)
+      account.refund(intent, 500, "succeeded", { currency: "eur", moved: { amount: -540, currency: "usd" } })
       yield* Effect.forEach(account.events, deliver)
-      assert.strictEqual((yield* state).balance, 16n * dollar)
+      assert.strictEqual((yield* state).balance, 15_600_000_000n)
       assert.deepInclude(yield* payments.find(OrganizationScope.all, id), {
         status: "paid",
         amount_usd: 21n * dollar,
-        reversed_usd: 5n * dollar,
+        reversed_usd: 5_400_000_000n,
         problem: null,
         entry: entry.id
       })
@@ -208,11 +208,15 @@ withLayer(database)("payments", (it) => {
     ])
     assert.deepStrictEqual(
       yield* brokenBy(sql`UPDATE payment_reversals SET taken = taken - 1 WHERE payment_id = ${id}`),
-      ["a refund or a dispute of a payment took what its entries come to"]
+      [
+        "what was refunded or disputed of a payment was taken of it, up to all of it",
+        "a refund or a dispute of a payment took what its entries come to"
+      ]
     )
     const grown = sql`UPDATE payment_reversals SET taken = taken * 5, amount = amount * 5 WHERE payment_id = ${id}`
     assert.deepStrictEqual(yield* brokenBy(grown), [
       "what was taken back of a payment never exceeds it",
+      "what was refunded or disputed of a payment was taken of it, up to all of it",
       "a refund or a dispute of a payment took what its entries come to"
     ])
   })

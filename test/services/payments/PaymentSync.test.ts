@@ -1,20 +1,14 @@
 import { SqlClient } from "@effect/sql"
-import { Effect, Layer } from "effect"
+import { Effect } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
-import { PaymentSync } from "../../../src/services/payments/PaymentSync.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { database, dollar, payer } from "./PaymentBench.ts"
+import { database, dollar, payer, syncOf } from "./PaymentBench.ts"
 
 const everything = new Date(0)
 /** After all that the account has made. */
 const nothing = new Date(8e12)
-
-type Payer = Effect.Effect.Success<ReturnType<typeof payer>>
-
-const syncOf = ({ withProvider }: Payer, suspendsDisputed = true) =>
-  withProvider(Effect.provide(PaymentSync, Layer.fresh(PaymentSync.layer)), { suspendsDisputed })
 
 const paid = Effect.fnUntraced(function* () {
   const given = yield* payer()
@@ -109,10 +103,10 @@ withLayer(database)("a sync of payments", (it) => {
   })
 
   for (const currency of ["usd", "eur"]) {
-    it.effect(`looks up the money of a dispute in ${currency} that was won`, function* () {
+    it.effect(`looks up the money of a dispute that was won and settled in ${currency}`, function* () {
       const given = yield* paid()
       const { account, deliver, intent, state } = given
-      const dispute = account.dispute(intent, 1000, currency)
+      const dispute = account.dispute(intent, 1000, { settled: currency })
       account.withdraw(dispute)
       yield* deliver(account.close(dispute, "won"))
       assert.deepInclude(yield* state, { balance: 0n, isDisputed: false })

@@ -1,10 +1,11 @@
 import { SqlClient, Statement } from "@effect/sql"
-import { Deferred, Effect, Fiber, Layer } from "effect"
+import { Cause, Deferred, Effect, Exit, Fiber, Layer, Option } from "effect"
+import { GatewayBusy } from "../../../src/domain/Failure.ts"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { PaymentProvider } from "../../../src/services/payments/PaymentProvider.ts"
 import { Payments } from "../../../src/services/payments/Payments.ts"
-import { times } from "../../harness/database/Money.ts"
+import { eventually, times } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { StripeAccount } from "../../harness/stripe/StripeAccount.ts"
 import { database, dollar, payer } from "./PaymentBench.ts"
@@ -88,6 +89,26 @@ withLayer(database)("the page of a payment", (it) => {
     yield* answer
     assert.deepStrictEqual(yield* Fiber.join(second), yield* Fiber.join(first))
     assert.strictEqual(account.sessions.size, 1)
+  })
+
+  it.effect("is waited for by ten others of its organization, and no more are let wait", function* () {
+    const { account, beginOnly, slowGateway } = yield* setUp()
+    const { answer, checkout } = yield* slowGateway(account.provider)
+    const id = yield* beginOnly
+    const all = yield* Effect.forEach(times(16), () => checkout(id))
+    const outcomes = Effect.forEach(all, Fiber.poll)
+    const ended = yield* eventually(
+      Effect.map(outcomes, (polled) => polled.filter(Option.isSome)),
+      ({ length }) => length >= 5
+    )
+    for (const { value } of ended) {
+      assert.instanceOf(Exit.isFailure(value) ? Cause.squash(value.cause) : value, GatewayBusy)
+    }
+    yield* answer
+    const exits = yield* Effect.forEach(all, Fiber.await)
+    const pages = exits.filter(Exit.isSuccess)
+    assert.lengthOf(pages, 11)
+    assert.lengthOf(new Set(pages.map(({ value }) => value.url)), 1)
   })
 
   it.scoped("is the one that was made while this gateway stood still", function* () {

@@ -111,9 +111,8 @@ const make = Effect.gen(function* () {
     const base = Layer.mergeAll(
       MoneyProcess.process.pipe(Layer.provideMerge(Layer.orDie(Database.layerUrl(Redacted.make(options.url ?? url))))),
       ProviderRouter.layer().pipe(Layer.provide((options.provider ?? provider).layer)),
-      ReferenceImages.layer.pipe(Layer.provideMerge(fetcher.layer)),
+      ReferenceImages.layer.pipe(Layer.provideMerge(Layer.merge(fetcher.layer, store.layer))),
       catalogOf(model),
-      store.layer,
       Layer.succeed(Timings, timings),
       reach === undefined ? Layer.empty : Layer.succeed(Failpoint, { reach }),
       Layer.succeed(Tracing, { tracer })

@@ -1,5 +1,7 @@
 import { Array as Arr, Effect, Random } from "effect"
 import type { VideoModel } from "../../../src/domain/Model.ts"
+import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
+import { videoRecord } from "../../../src/services/admin/VideoRecord.ts"
 import type { ProviderFailure } from "../../../src/services/routing/Provider.ts"
 import { productionTimings } from "../../../src/services/runtime/Timings.ts"
 import { makePollDelay } from "../../../src/services/videos/VideoState.ts"
@@ -129,6 +131,64 @@ describe.concurrent("a video that is being rendered", () => {
       "poll m@b",
       "download m@b"
     ])
+  })
+
+  videoTest("shows how each attempt ended, and which one failed last", function* (bench) {
+    const lost = failed(failure("retry", 500, { detail: "out of memory\u0000" }))
+    const { video } = yield* following(bench, {
+      "m@a": { poll: [rendering, lost] },
+      "m@b": { poll: [failed(failure("moderation", 422))] }
+    })
+    yield* assertFailed(bench, "content_policy_violation")
+    const job = yield* bench.desk.find(OrganizationScope.all, video.id)
+    assert.deepStrictEqual(
+      job.attempts.map(({ detail, outcome, route, status }) => [route, outcome, status, detail]),
+      [
+        ["m@a", "retry", 500, "out of memory?"],
+        ["m@b", "moderation", 422, "moderation of the fake"]
+      ]
+    )
+    for (const { ms } of job.attempts) assert.isTrue(Number.isInteger(ms) && ms >= 0, String(ms))
+    assert.deepStrictEqual(videoRecord(job).error, {
+      code: "content_policy_violation",
+      message: "Content was rejected by the moderation system.",
+      attempt: 2,
+      outcome: "moderation"
+    })
+  })
+
+  videoTest(
+    "shows at its deadline what the last poll failed with, and in its attempt how long it took",
+    function* (bench) {
+      const { sql, until } = bench
+      const { video } = yield* following(bench, { "m@a": { poll: [rendering, failure("account", 401), busy] } })
+      yield* until(({ polls }) => polls >= 3)
+      yield* sql`UPDATE videos SET deadline = now(), rendering_since = rendering_since - interval '1 hour'`
+      yield* assertFailed(bench, "timeout")
+      const job = yield* bench.desk.find(OrganizationScope.all, video.id)
+      const [attempt, ...others] = job.attempts
+      assert.isEmpty(others)
+      assert.deepInclude(attempt, {
+        route: "m@a",
+        outcome: "timeout",
+        detail: `the render was not finished by its deadline; last error: ${busy.detail}`
+      })
+      assert.notProperty(attempt, "status")
+      assert.isAtLeast(attempt?.ms ?? 0, 3_600_000)
+      assert.deepInclude(videoRecord(job).error, { code: "timeout", attempt: 1, outcome: "timeout" })
+    }
+  )
+
+  videoTest("forgets what a poll failed with once another one succeeds", function* (bench) {
+    const { video } = yield* following(bench, { "m@a": { poll: [busy, rendering] } })
+    yield* bench.until(({ polls }) => polls >= 2)
+    assert.isNull((yield* bench.desk.find(OrganizationScope.all, video.id)).lastError)
+    yield* bench.desk.cancel(OrganizationScope.all, video.id)
+    const job = yield* bench.desk.find(OrganizationScope.all, video.id)
+    assert.deepStrictEqual(
+      job.attempts.map(({ outcome, route }) => [route, outcome]),
+      [["m@a", "cancelled"]]
+    )
   })
 
   const one = model(route("a"))

@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto"
 import { Effect, Record as Rec } from "effect"
 import { productionTimings } from "../../../src/services/runtime/Timings.ts"
+import { unconfirmedSubmit } from "../../../src/services/videos/VideoAttempts.ts"
 import { makeVideoSql } from "../../../src/services/videos/VideoSql.ts"
 import {
   type Lease,
@@ -28,9 +29,9 @@ describe("a transition of a video", () => {
       recordUncertainSubmit: (one) => rows.recordUncertainSubmit(one, 1),
       render: (one) => rows.render(one, "handle", []),
       poll: (one) => rows.poll(one, true),
-      resubmit: (one) => rows.resubmit(one, 1),
+      resubmit: (one) => rows.resubmit({ ...leased, ...one, step: "submitting", route: null }, 1, unconfirmedSubmit),
       complete: (one) => rows.complete(one, { media: "m", cost: undefined, isSandbox: false }),
-      fail: (one) => rows.fail(one, { error: outOfTime, cancelling: false, isSandbox: false }, []),
+      fail: (one) => rows.fail({ ...leased, ...one }, { error: outOfTime, isSandbox: false }),
       cancelUpstream: (one) => Effect.map(rows.cancelUpstream(one), (changed) => changed.length > 0)
     }
     const steps: ReadonlyArray<VideoStep> = ["submit", "submitting", "rendering"]

@@ -122,7 +122,15 @@ describe.concurrent("submitting a video", () => {
     const { creating, open } = yield* stuck(bench)
     yield* lapse
     yield* process()
-    assert.deepInclude(yield* assertDelivered(bench), { doubts: 1, tried: ["m@a", "m@b"], spare: false })
+    const { id, ...delivered } = yield* assertDelivered(bench)
+    assert.deepInclude(delivered, { doubts: 1, tried: ["m@a", "m@b"], spare: false })
+    assert.deepStrictEqual(
+      (yield* bench.desk.find(OrganizationScope.all, id)).attempts.map(({ outcome, route }) => [route, outcome]),
+      [
+        ["m@a", "network"],
+        ["m@b", "ok"]
+      ]
+    )
     // The first owner was only slow: what it has submitted is of no use to anybody.
     yield* open
     yield* eventually(

@@ -29,7 +29,8 @@ const kinds: Readonly<Record<Attention["kind"], readonly [text: string, tone: To
   cost_unknown: ["cost unknown", "warn"],
   cost_drift: ["cost drift", "warn"],
   payment_refused: ["payment", "bad"],
-  payment_disputed: ["dispute", "bad"]
+  payment_disputed: ["dispute", "bad"],
+  payment_reversal_amount: ["payment", "bad"]
 }
 
 const AttentionList = ({ items }: { readonly items: ReadonlyArray<Attention> }) => (

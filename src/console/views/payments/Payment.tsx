@@ -26,6 +26,7 @@ const Reversals = ({ reversals }: Pick<PaymentDetail, "reversals">) => (
         { title: "Kind", kind: "text", value: ({ kind }) => kind },
         { title: "Status", kind: "text", value: ({ status }) => status.replaceAll("_", " ") },
         { title: "Amount", kind: "usd", value: ({ amount_usd }) => amount_usd },
+        { title: "In another currency", kind: "text", value: ({ foreign_amount }) => foreign_amount ?? "" },
         { title: "Taken from the balance", kind: "usd", value: ({ taken_usd }) => taken_usd },
         { title: "Id", kind: "code", value: ({ id }) => id }
       ]}

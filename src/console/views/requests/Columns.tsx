@@ -27,7 +27,13 @@ const Route = ({ row: { attempts, model, route } }: { readonly row: RequestRecor
 
 export const columns: ReadonlyArray<Column<RequestRecord>> = [
   timeColumn("requests", ({ at }) => at),
-  { title: "Status", kind: "status", share: 30, value: ({ code, status }) => statusOf(status, code) },
+  {
+    title: "Status",
+    kind: "status",
+    share: 30,
+    value: ({ code, status }) => statusOf(status, code),
+    hint: ({ code, error, status }) => error?.message ?? statusOf(status, code).text
+  },
   { ...organizationColumn, share: 17 },
   { title: "Model", kind: "code", share: 19, value: ({ model }) => model && shorten(model, maxShown) },
   {

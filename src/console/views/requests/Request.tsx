@@ -4,10 +4,12 @@ import { Badge } from "../../parts/Badge.tsx"
 import { RefundBadge } from "../../parts/Charge.tsx"
 import { Internal } from "../../parts/Internal.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
+import { Long } from "../../parts/Long.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Table } from "../../parts/Table.tsx"
 import { link } from "../../Route.ts"
 import { useMembership, useRole } from "../../Session.ts"
+import { VideoFailure } from "../videos/VideoFailure.tsx"
 import { statusOf } from "./Outcome.ts"
 import { PriceTable } from "./PriceTable.tsx"
 import { RefundDialog } from "./RefundDialog.tsx"
@@ -47,6 +49,24 @@ const Others = ({ request: { others = [], request_id } }: { readonly request: Re
     </p>
   )
 
+/** Why it was refused or failed, as its client was told. */
+const Reason = ({ request: { error } }: { readonly request: RequestDetail }) =>
+  error && (
+    <div class="error-box">
+      <Long text={error.message} />
+      {error.hint && (
+        <p>
+          <Long text={error.hint} />
+        </p>
+      )}
+      {error.param && (
+        <p>
+          Field: <code>{error.param}</code>
+        </p>
+      )}
+    </div>
+  )
+
 export const Request = ({ id }: { readonly id: string }) => {
   const found = useResource<RequestDetail>(`/requests/${encodeURIComponent(id)}`)
   const mayWrite = useRole("write")
@@ -75,6 +95,8 @@ export const Request = ({ id }: { readonly id: string }) => {
         {(request) => (
           <>
             <Others request={request} />
+            <Reason request={request} />
+            {request.video && <VideoFailure video={request.video} />}
             <div class="request">
               <Internal>
                 {() => (

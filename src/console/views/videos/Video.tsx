@@ -7,12 +7,14 @@ import { RefundBadge } from "../../parts/Charge.tsx"
 import { Fact, Facts } from "../../parts/Facts.tsx"
 import { Internal } from "../../parts/Internal.tsx"
 import { Loaded } from "../../parts/Loaded.tsx"
+import { Long } from "../../parts/Long.tsx"
 import { Page, Section } from "../../parts/Page.tsx"
 import { Usd } from "../../parts/Usd.tsx"
 import { WriteButton } from "../../parts/WriteButton.tsx"
 import { link } from "../../Route.ts"
 import { Attempts } from "./Attempts.tsx"
 import { isOver, statusOf } from "./status.ts"
+import { VideoFailure } from "./VideoFailure.tsx"
 import type { VideoRecord } from "./VideoRecord.ts"
 
 const everySeconds = 3
@@ -81,6 +83,7 @@ const Progress = ({ video }: { readonly video: VideoRecord }) => (
           <Fact name="An instance works on it until" at={video.lease_until} />
           <Fact name="Polls">{video.polls}</Fact>
           <Fact name="Submits in doubt">{video.doubts}</Fact>
+          <Fact name="Last error">{video.last_error && <Long text={video.last_error} />}</Fact>
           <Fact name="Failed downloads">{video.downloads}</Fact>
         </>
       )}
@@ -172,12 +175,7 @@ export const Video = ({ id }: { readonly id: string }) => {
       <Loaded resource={found}>
         {(shown) => (
           <>
-            {shown.error && (
-              <p class="error-box">
-                {shown.error.code}
-                {shown.error.message && `: ${shown.error.message}`}
-              </p>
-            )}
+            <VideoFailure video={shown} />
             <div class="halves">
               <Section title="Progress">
                 <div class="panel">

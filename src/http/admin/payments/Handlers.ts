@@ -62,6 +62,13 @@ export const PaymentsHandlers = HttpApiBuilder.group(
           Effect.catchTag("PaymentNotFound", notFound)
         )
       )
+      .handle("reverse", ({ path: { id, reversal }, payload: { amount_usd: amount } }) =>
+        Effect.gen(function* () {
+          yield* Operations.reverse.run({ id, reversal, amount })
+          const { scope } = yield* CurrentActor
+          return yield* payments.find(scope, id)
+        }).pipe(Effect.catchTags({ NoForeignReversal: notFound, PaymentNotFound: notFound }))
+      )
       .handle("resume", ({ path: { id } }) => Effect.catchTags(Operations.resume.run(id), noPage))
   })
 )

@@ -97,9 +97,31 @@ const resume = HttpApiEndpoint.post("resume", "/payments/:id/checkout")
   .annotate(OpenApi.Summary, Operations.resume.summary)
   .annotate(OpenToMembers, membersSee(CheckoutPage))
 
+const reverse = HttpApiEndpoint.post("reverse", "/payments/:id/reversals/:reversal")
+  .setPath(
+    Schema.Struct({
+      ...payment.fields,
+      reversal: Schema.String.annotations({ description: "A refund's id, `re_…`, or a dispute's, `du_…`." })
+    })
+  )
+  .setPayload(
+    body({
+      amount_usd: field(
+        "amount_usd",
+        usdWhere((amount) => amount >= 0n),
+        usdProblem.nonNegative,
+        "What it took in USD; 0 takes nothing."
+      )
+    })
+  )
+  .addSuccess(ShownPayment)
+  .middleware(WriteAccess)
+  .annotate(OpenApi.Summary, Operations.reverse.summary)
+
 export const PaymentsGroup = HttpApiGroup.make("payments")
   .add(checkout)
   .add(list)
   .add(show)
   .add(resume)
+  .add(reverse)
   .addError(ChangeErrors)

@@ -3,7 +3,8 @@ import { Schema } from "effect"
 import { described } from "../../../domain/Constraints.ts"
 import { ExplainedRequest } from "../../../services/admin/requests/Explanation.ts"
 import { PriceRecord } from "../../../services/admin/requests/Price.ts"
-import { NamedLogRecord } from "../../../services/admin/requests/Record.ts"
+import { errorColumns, NamedLogRecord } from "../../../services/admin/requests/Record.ts"
+import { VideoRecord } from "../../../services/admin/VideoRecord.ts"
 import { countFields } from "../../../services/requests/RequestColumns.ts"
 import { TextOrNull } from "../../../services/resources/Record.ts"
 import { FailureCount } from "../../../services/telemetry/RequestFailures.ts"
@@ -64,6 +65,7 @@ const seenByMembers = [
   "at",
   "status",
   "code",
+  "error",
   "org",
   "org_name",
   "key_id",
@@ -83,7 +85,11 @@ const seenByMembers = [
 const MemberRequest = NamedLogRecord.pick(...seenByMembers)
 
 /** Of the CSV. */
-export const memberColumns: ReadonlySet<string> = new Set([...seenByMembers, ...Object.keys(countFields)])
+export const memberColumns: ReadonlySet<string> = new Set([
+  ...seenByMembers,
+  ...errorColumns,
+  ...Object.keys(countFields)
+])
 
 const ofMembers = [
   "organization",
@@ -150,6 +156,7 @@ const show = HttpApiEndpoint.get("show", "/requests/:id")
       Schema.Struct({
         ...MemberRequest.fields,
         price: PriceRecord.pick("parts", "price_usd", "hold_usd", "charge_usd", "refunded_usd", "paid_usd"),
+        video: Schema.NullOr(VideoRecord.pick("id", "status", "error")),
         others: ShownRequest.fields.others
       })
     )

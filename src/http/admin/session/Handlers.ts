@@ -56,7 +56,6 @@ export const SessionHandlers = HttpApiBuilder.group(
             return yield* new InvalidRequest({ message: "Send either `link` or `token`.", param: null })
           }
           const { address } = yield* RequestContext
-          yield* limiter.check(address)
           const admission = { membersOnly: yield* isForMembersOnly(options) }
           const opened = yield* link === undefined
             ? operators.openByToken(Redacted.make(token?.trim() ?? ""), admission)

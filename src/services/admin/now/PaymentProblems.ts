@@ -32,10 +32,15 @@ const refused = (sql: SqlClient.SqlClient) =>
       FROM payments AS payment LEFT JOIN organizations ON organizations.id = org_id
       WHERE status = 'refused' AND NOT EXISTS (
         SELECT FROM ledger_entries AS entered WHERE entered.ref = 'stripe:' || payment.payment_intent
-          AND (entered.org_id = payment.org_id OR payment.org_id IS NULL OR organizations.deleted_at IS NOT NULL)
-      ) AND coalesce(amount, 1) > (
-        SELECT coalesce(sum(reversal.amount), 0) FROM payment_reversals AS reversal WHERE payment_id = payment.id
-      )
+      ) AND CASE WHEN amount IS NULL
+        THEN NOT EXISTS (
+          SELECT FROM payment_reversals AS reversal
+          WHERE payment_id = payment.id AND (reversal.amount > 0 OR foreign_amount IS NOT NULL)
+        )
+        ELSE amount > (
+          SELECT coalesce(sum(reversal.amount), 0) FROM payment_reversals AS reversal WHERE payment_id = payment.id
+        )
+      END
       AND (org_id IS NOT NULL OR payment_intent IS NOT NULL)
       ORDER BY org_id IS NULL, payment.id DESC LIMIT ${maxOfAKind}`),
     (rows) =>
@@ -67,5 +72,27 @@ const disputed = (sql: SqlClient.SqlClient) =>
       )
   )
 
+const ForeignRow = Schema.Struct({ ...Row.fields, kind: Schema.String, reversal: Schema.String })
+
+/** Of a payment that was not credited nothing is taken, whatever comes of it. */
+const foreign = (sql: SqlClient.SqlClient) =>
+  Effect.map(
+    rowsOf(ForeignRow)(sql`
+      SELECT payment.id, org_id AS org, organizations.name AS org_name, payment.amount, reversal.kind,
+        reversal.id AS reversal, foreign_amount AS detail
+      FROM payment_reversals AS reversal JOIN payments AS payment ON payment.id = payment_id
+      LEFT JOIN organizations ON organizations.id = org_id
+      WHERE needs_amount AND payment.status = 'paid' ORDER BY payment.id DESC LIMIT ${maxOfAKind}`),
+    (rows) =>
+      rows.map(
+        (row): Attention => ({
+          kind: "payment_reversal_amount",
+          title: `The ${row.kind} ${row.reversal} of ${row.detail} was not taken from the balance`,
+          detail: `Stripe does not say what it is in USD. Enter it: gateway payments reverse ${row.id} ${row.reversal} USD.`,
+          ...placeOf(row)
+        })
+      )
+  )
+
 export const paymentProblems = (sql: SqlClient.SqlClient) =>
-  Effect.map(Effect.all([refused(sql), disputed(sql)]), (found) => found.flat())
+  Effect.map(Effect.all([refused(sql), disputed(sql), foreign(sql)]), (found) => found.flat())

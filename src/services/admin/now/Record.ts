@@ -65,7 +65,8 @@ const AttentionKind = Schema.Literal(
   "cost_unknown",
   "cost_drift",
   "payment_refused",
-  "payment_disputed"
+  "payment_disputed",
+  "payment_reversal_amount"
 )
 export type AttentionKind = typeof AttentionKind.Type
 

@@ -1,5 +1,6 @@
 import { Record, Schema } from "effect"
 import type { CsvCell } from "../../../domain/Csv.ts"
+import { RequestError, requestErrorFields } from "../../../domain/RequestError.ts"
 import { countFields } from "../../requests/RequestColumns.ts"
 import { TextOrNull, UnixSeconds, Usd } from "../../resources/Record.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
@@ -28,6 +29,7 @@ export const LogRecord = Schema.Struct({
   /** What the client got; 499 when it left first. */
   status: Schema.Number,
   code: TextOrNull,
+  error: RequestError,
   org: Schema.String,
   key_id: Schema.String,
   address: TextOrNull,
@@ -109,6 +111,7 @@ export const logRecord = (row: RequestRow, refunded: bigint): LogRecord => ({
   at: row.at,
   status: row.status,
   code: row.code,
+  error: row.error,
   org: row.orgId,
   key_id: row.keyId,
   address: row.address,
@@ -138,19 +141,23 @@ export const namedLogRecord = (record: LogRecord, names: NameMap): NamedLogRecor
   key_name: names.get(record.key_id) ?? null
 })
 
+export const errorColumns = requestErrorFields.map((name) => `error_${name}`)
+
 const csvColumns: Readonly<Record<string, ReadonlyArray<string>>> = {
   org: ["org", "org_name"],
   key_id: ["key_id", "key_name"],
   attempts: ["tries"],
+  error: errorColumns,
   usage: Object.keys(countFields)
 }
 
 export const logColumns = Object.keys(LogRecord.fields).flatMap((name) => csvColumns[name] ?? [name])
 
 export const logCells = (
-  { attempts, usage, ...record }: NamedLogRecord,
+  { attempts, error, usage, ...record }: NamedLogRecord,
   columns: ReadonlyArray<string> = logColumns
 ): ReadonlyArray<CsvCell> => {
-  const cells: Readonly<Record<string, CsvCell>> = { ...record, ...usage, tries: attempts.length }
+  const told = error && { error_param: error.param, error_message: error.message, error_hint: error.hint }
+  const cells: Readonly<Record<string, CsvCell>> = { ...record, ...told, ...usage, tries: attempts.length }
   return columns.map((column) => cells[column])
 }

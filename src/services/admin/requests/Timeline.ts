@@ -60,8 +60,16 @@ export const timelineOf = ({ money, row, video }: Recorded): ReadonlyArray<Timel
     })),
     ...(row.firstByteMs === null ? [] : [{ event: "first byte", at_ms: row.firstByteMs }]),
     ...(isLate ? [] : settled),
-    { event: "answered", at_ms: row.totalMs, detail: joinParts(row.status, row.code) },
-    ...(video?.completedAt ? [{ event: video.status, at_ms: since(video.completedAt), detail: video.errorCode }] : []),
+    { event: "answered", at_ms: row.totalMs, detail: joinParts(row.status, row.code, row.error?.message) },
+    ...(video?.completedAt
+      ? [
+          {
+            event: video.status,
+            at_ms: since(video.completedAt),
+            detail: joinParts(video.errorCode, video.errorMessage) || null
+          }
+        ]
+      : []),
     ...(isLate ? settled : []),
     ...(money?.entries ?? []).flatMap(({ amount_usd: amount, at, kind, note }) =>
       kind === "refund"

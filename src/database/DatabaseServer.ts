@@ -1,0 +1,119 @@
+import { existsSync } from "node:fs"
+import { Data, Effect, Option, Redacted } from "effect"
+import * as Pg from "pg"
+import { databaseUrlForm, normalizeDatabaseUrl } from "../services/sql/DatabaseUrl.ts"
+
+export type Server = Pick<Pg.ClientConfig, "connectionString" | "host" | "port" | "user" | "database" | "ssl">
+
+/** A server whose credentials may be replaced while its connections are open. */
+export interface DatabaseServer {
+  current: Server
+  /** The server with the credentials as they are now, if they have changed. */
+  readonly reread: Effect.Effect<Option.Option<Server>>
+}
+
+/** One line for the operator, without the password. */
+export class DatabaseUnavailable extends Data.TaggedError("DatabaseUnavailable")<{ readonly message: string }> {}
+
+/** Where Debian, Fedora, SUSE, RHEL and Alpine (and macOS) keep the certificates that the system trusts. */
+const systemBundles = [
+  "/etc/ssl/certs/ca-certificates.crt",
+  "/etc/pki/tls/certs/ca-bundle.crt",
+  "/etc/ssl/ca-bundle.pem",
+  "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+  "/etc/ssl/cert.pem"
+]
+
+const findSystemBundle = () => {
+  const given = process.env["SSL_CERT_FILE"]
+  return given === undefined || given === "" ? systemBundles.find(existsSync) : given
+}
+
+const setDefault = (parameters: URLSearchParams, name: string, value: string) => {
+  if (!parameters.has(name)) parameters.set(name, value)
+}
+
+/** The driver takes every word but `0` for "encrypt". */
+const replaceSsl = (parameters: URLSearchParams) => {
+  const word = parameters.get("ssl")
+  if (word === null) return
+  parameters.delete("ssl")
+  if (/^(?:true|1|yes|on)$/i.test(word)) setDefault(parameters, "sslmode", "verify-full")
+  else if (/^(?:false|0|no|off)$/i.test(word)) setDefault(parameters, "sslmode", "disable")
+  else if (/^no-verify$/i.test(word)) setDefault(parameters, "sslmode", "no-verify")
+  else throw new Error("ssl must be true, false or no-verify")
+}
+
+/** The driver would read a file of the name `system`. Without a bundle it verifies against the certificates of Node.js. */
+const replaceSystemCertificates = (parameters: URLSearchParams) => {
+  if (parameters.get("sslrootcert") !== "system") return
+  const bundle = findSystemBundle()
+  if (bundle === undefined) parameters.delete("sslrootcert")
+  else parameters.set("sslrootcert", bundle)
+  setDefault(parameters, "sslmode", "verify-full")
+}
+
+const serverOf = (normalized: string): Server => {
+  const url = new URL(normalized)
+  const parameters = new URLSearchParams(url.search)
+  replaceSsl(parameters)
+  replaceSystemCertificates(parameters)
+  url.search = parameters.toString()
+  const server = { connectionString: url.href }
+  Reflect.construct(Pg.Client, [server])
+  return server
+}
+
+const explain = (error: unknown): string => {
+  if (!(error instanceof Error)) return "it cannot be read"
+  return "code" in error
+    ? `a file of sslcert, sslkey or sslrootcert cannot be read (${String(error.code)})`
+    : error.message.replace(/"[^"]*"/, "the one given").replace(/\.$/, "")
+}
+
+export const parse = (url: Redacted.Redacted): Effect.Effect<Server, DatabaseUnavailable> =>
+  Effect.suspend(() => {
+    const normalized = normalizeDatabaseUrl(Redacted.value(url))
+    if (normalized === undefined) {
+      return new DatabaseUnavailable({ message: `DATABASE_URL must be ${databaseUrlForm}.` })
+    }
+    return Effect.try({
+      try: () => serverOf(normalized),
+      catch: (error) => new DatabaseUnavailable({ message: `DATABASE_URL cannot be used: ${explain(error)}.` })
+    })
+  })
+
+const isSameDatabase = (one: Server, other: Server): boolean => {
+  const [a, b] = [one, other].map((server) => new Pg.Client(server))
+  return a?.host === b?.host && a?.port === b?.port && a?.database === b?.database
+}
+
+/** Other credentials are taken, another database is not: balances would change under the requests that run. */
+export const renewable = (
+  first: Server,
+  read: Effect.Effect<Redacted.Redacted | undefined, { readonly message: string }>
+): DatabaseServer => {
+  let refused: string | undefined
+  const warnOnce = (message: string) =>
+    Effect.suspend(() => {
+      if (refused === message) return Effect.void
+      refused = message
+      return Effect.logWarning(message)
+    })
+  const server: DatabaseServer = {
+    current: first,
+    reread: Effect.gen(function* () {
+      const url = yield* read
+      const next = url === undefined ? server.current : yield* parse(url)
+      if (next.connectionString === server.current.connectionString) return Option.none()
+      if (isSameDatabase(next, server.current)) return Option.some(next)
+      yield* warnOnce("DATABASE_URL names another server or database: restart the gateway to use it")
+      return Option.none()
+    }).pipe(
+      Effect.catchAll(({ message }) =>
+        Effect.as(warnOnce(`The credentials of the database stay as they are: ${message}`), Option.none())
+      )
+    )
+  }
+  return server
+}

@@ -1,0 +1,78 @@
+import type { SqlError } from "@effect/sql/SqlError"
+import { Effect, Schema, type Scope } from "effect"
+import * as Pg from "pg"
+import { query } from "./Connections.ts"
+
+type Connect = Effect.Effect<Pg.Client, SqlError, Scope.Scope>
+
+const Server = Schema.Tuple(
+  Schema.Struct({ database: Schema.String, encoding: Schema.String, role: Schema.String, replication: Schema.String })
+)
+
+const Backend = Schema.Tuple(Schema.Struct({ pid: Schema.Number }))
+
+const findWrongSettings = Effect.fnUntraced(function* (connection: Pg.Client) {
+  const { rows } = yield* query(
+    connection,
+    `SELECT current_database() AS database, current_setting('server_encoding') AS encoding, session_user AS role,
+       current_setting('session_replication_role') AS replication`
+  )
+  const [{ database, encoding, replication, role }] = yield* Effect.orDie(Schema.decodeUnknown(Server)(rows))
+  if (encoding !== "UTF8") {
+    return `The database "${database}" has the encoding ${encoding}, which cannot store every text. Create one in UTF8: CREATE DATABASE … ENCODING 'UTF8' TEMPLATE template0.`
+  }
+  if (replication === "replica") {
+    return `The sessions of the role "${role}" have session_replication_role = ${replication}, which turns off the triggers of the ledger. Reset it: ALTER ROLE … RESET session_replication_role.`
+  }
+  return undefined
+})
+
+const pidOf = (connection: Pg.Client) =>
+  query(connection, "SELECT pg_backend_pid() AS pid").pipe(
+    Effect.flatMap(({ rows }) => Effect.orDie(Schema.decodeUnknown(Backend)(rows))),
+    Effect.map(([{ pid }]) => pid)
+  )
+
+/** PgBouncer in statement mode refuses every BEGIN as a violation of the protocol. */
+const isUnsupported = ({ cause }: SqlError) => cause instanceof Pg.DatabaseError && cause.code === "08P01"
+
+/** Two clients have two sessions of the server, and keep them, unless a pooler lends each session for one transaction. */
+const sharesSessions = Effect.fnUntraced(
+  function* (one: Pg.Client, other: Pg.Client) {
+    const before = yield* pidOf(one)
+    yield* query(other, "BEGIN")
+    // A pooler with a single session would keep us waiting for the second answer.
+    const isSharing = (yield* pidOf(other)) === before || (yield* pidOf(one)) !== before
+    yield* query(other, "ROLLBACK")
+    return isSharing
+  },
+  Effect.catchIf(isUnsupported, () => Effect.succeed(true))
+)
+
+/** A third client may take the session that we wait for. */
+const probes = 5
+
+const sharingSessions =
+  "DATABASE_URL leads to a pooler that shares sessions between clients. The gateway needs session mode: set pool_mode = session in PgBouncer, or connect to PostgreSQL directly."
+
+const findPooler = Effect.fnUntraced(function* (one: Pg.Client, connect: Connect) {
+  const other = yield* connect
+  const isSharing = yield* sharesSessions(one, other).pipe(
+    Effect.repeat({ times: probes - 1, until: (isSharing) => isSharing })
+  )
+  return isSharing ? sharingSessions : undefined
+})
+
+const answerWithin = "10 seconds"
+const tooFewSessions =
+  "No further connection to the database was ready within 10 seconds. An instance needs up to 11: raise the pool size of the pooler."
+
+/** Returns why a gateway cannot work on this database, as a line for the operator; undefined if it can. */
+export const findObstacle = (connect: Connect): Effect.Effect<string | undefined, SqlError> =>
+  Effect.gen(function* () {
+    const one = yield* connect
+    return (yield* findWrongSettings(one)) ?? (yield* findPooler(one, connect))
+  }).pipe(
+    Effect.scoped,
+    Effect.timeoutTo({ duration: answerWithin, onTimeout: () => tooFewSessions, onSuccess: (found) => found })
+  )

@@ -1,0 +1,95 @@
+import { existsSync, linkSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs"
+import path from "node:path"
+import { Effect } from "effect"
+import { type Runner, run } from "./Runner.ts"
+
+/*
+ * PostgreSQL refuses to start over the lock file of another server. It cannot tell a server's file from one that a crash
+ * left empty, or whose number is another process by now. The command lines of processes tell them apart.
+ */
+
+const pidFile = (data: string) => path.join(data, "postmaster.pid")
+
+const pidIn = (text: string): number | undefined => {
+  // A server that runs without a postmaster writes its number with a minus.
+  const digits = /^-?([1-9]\d{0,9})(?:\n|$)/.exec(text)?.[1]
+  return digits === undefined ? undefined : Number(digits)
+}
+
+const textOf = (file: string) => (existsSync(file) ? readFileSync(file, "utf8") : undefined)
+
+export const interruptServer = (data: string) =>
+  Effect.ignore(
+    Effect.try(() => {
+      const pid = pidIn(textOf(pidFile(data)) ?? "") ?? 0
+      if (pid > 1) process.kill(pid, "SIGINT")
+    })
+  )
+
+interface Process {
+  readonly pid: number
+  /** With its arguments; empty if it has ended and nobody has asked for its result. */
+  readonly command: string
+}
+
+const ofProc = (pid: string): ReadonlyArray<Process> => {
+  try {
+    return [{ pid: Number(pid), command: readFileSync(`/proc/${pid}/cmdline`, "utf8").replaceAll("\0", " ") }]
+  } catch {
+    return []
+  }
+}
+
+const ofPs = (line: string): ReadonlyArray<Process> => {
+  const [, pid, command = ""] = /^\s*(\d+)\s?(.*)$/.exec(line) ?? []
+  return pid === undefined ? [] : [{ pid: Number(pid), command }]
+}
+
+const processes = Effect.fnUntraced(function* (runner: Runner) {
+  if (existsSync("/proc/self/cmdline"))
+    return readdirSync("/proc")
+      .filter((name) => /^\d+$/.test(name))
+      .flatMap(ofProc)
+  const { code, stdout } = yield* run(runner, "/", ["ps", "-axww", "-o", "pid=,command="])
+  return code === 0 ? stdout.split("\n").flatMap(ofPs) : undefined
+})
+
+/** Moves the file first: a server that starts in this moment may have replaced it, and gets its own back. */
+const removeIfUnchanged = (file: string, text: string) => {
+  const aside = `${file}.${process.pid}.stale`
+  renameSync(file, aside)
+  try {
+    if (textOf(aside) !== text) linkSync(aside, file)
+  } finally {
+    rmSync(aside, { force: true })
+  }
+}
+
+const describe = (text: string) => {
+  const pid = pidIn(text)
+  if (pid !== undefined) return `it names the process ${pid}, which is not the database`
+  return text.trim() === "" ? "it is empty" : "it names no process"
+}
+
+/** Makes way for a start over the files that a crash or a power loss left; those of a server stay. */
+export const removeStale = Effect.fn("LockFiles.removeStale")(
+  function* (data: string, socket: string, runner: Runner) {
+    const found = [pidFile(data), `${socket}.lock`].flatMap((file) => {
+      const text = textOf(file)
+      return text === undefined ? [] : [{ file, text }]
+    })
+    if (found.length === 0) return
+    const all = yield* processes(runner)
+    if (all === undefined) return
+    const servers = all.filter(({ command }) => `${command} `.includes(` -D ${data} `))
+    for (const { file, text } of found) {
+      const pid = pidIn(text)
+      // PostgreSQL itself removes the file of a process that is gone.
+      const isStale = pid === undefined ? servers.length === 0 : all.some((one) => one.pid === pid)
+      if (!isStale || servers.some((server) => server.pid === pid)) continue
+      yield* Effect.try(() => removeIfUnchanged(file, text))
+      yield* Effect.logWarning(`Removed ${file}, which a crash left behind: ${describe(text)}`)
+    }
+  },
+  Effect.catchAllCause((cause) => Effect.logDebug("The database's lock files could not be checked", cause))
+)

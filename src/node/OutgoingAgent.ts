@@ -1,0 +1,45 @@
+import { setDefaultAutoSelectFamilyAttemptTimeout } from "node:net"
+import { Effect, type Scope } from "effect"
+import { Agent, type Dispatcher, EnvHttpProxyAgent } from "undici"
+import { exceptionsOf, OutgoingProxies, type Proxies } from "./OutgoingProxies.ts"
+
+/**
+ * Milliseconds that one address of a host gets before the next one is tried. Node's 250 ms are too short for a distant
+ * host whose addresses of the other family cannot be reached: every connection would fail. Two seconds also cover one
+ * lost packet, which Linux sends again after one second.
+ */
+export const addressTimeoutMillis = 2_000
+
+/** Applies to all connections of the process, those to PostgreSQL too. */
+export const setAddressTimeout = Effect.sync(() => setDefaultAutoSelectFamilyAttemptTimeout(addressTimeoutMillis))
+
+export interface AgentOptions {
+  /** Milliseconds to connect to a host, or to its proxy. */
+  readonly connectTimeoutMillis: number
+  /** Connections per host at most; undefined: any number. */
+  readonly connections?: number
+}
+
+const makeDispatcher = (proxies: Proxies, { connectTimeoutMillis, ...rest }: AgentOptions): Dispatcher => {
+  const connect = { timeout: connectTimeoutMillis, autoSelectFamilyAttemptTimeout: addressTimeoutMillis }
+  const { http, https } = proxies
+  if (http === undefined && https === undefined) return new Agent({ ...rest, connect })
+  return new EnvHttpProxyAgent({
+    ...rest,
+    connect,
+    proxyTls: connect,
+    // An empty text is no proxy; undefined would mean the process's own variables.
+    httpProxy: http ?? "",
+    httpsProxy: https ?? "",
+    noProxy: exceptionsOf(proxies)
+  })
+}
+
+/** Returns an agent that uses the proxies of `OutgoingProxies` and is destroyed with the scope. */
+export const makeAgent = (options: AgentOptions): Effect.Effect<Dispatcher, never, Scope.Scope> =>
+  Effect.flatMap(OutgoingProxies, (proxies) =>
+    Effect.acquireRelease(
+      Effect.sync(() => makeDispatcher(proxies, options)),
+      (agent) => Effect.promise(() => agent.destroy())
+    )
+  )

@@ -1,0 +1,64 @@
+import type { Socket } from "node:net"
+import { Context } from "effect"
+import { Client } from "undici"
+
+export interface Proxies {
+  /** URL of the proxy for `http:`; undefined: none. May hold a password. */
+  readonly http: string | undefined
+  /** URL of the proxy for `https:`; undefined: that for `http:`. May hold a password. */
+  readonly https: string | undefined
+  /** Hosts that are called directly, with their subdomains, separated by commas; `*` is every host. */
+  readonly except: string
+}
+
+/** The proxies of everything that is run below it. */
+export class OutgoingProxies extends Context.Reference<OutgoingProxies>()("gateway/OutgoingProxies", {
+  defaultValue: (): Proxies => ({ http: undefined, https: undefined, except: "" })
+}) {}
+
+// A model server on this machine needs no entry in NO_PROXY.
+const ownHosts = "localhost,127.0.0.1,[::1]"
+
+/** The hosts called directly, as undici's agents take them. */
+export const exceptionsOf = ({ except }: Proxies): string => (except.trim() === "*" ? "*" : `${except},${ownHosts}`)
+
+const isExcepted = (url: URL, exceptions: string): boolean =>
+  exceptions === "*" ||
+  exceptions.split(/[,\s]+/).some((entry) => {
+    const [, name = "", port = ""] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
+    if (name === "" || (port !== "" && port !== (url.port || (url.protocol === "https:" ? "443" : "80")))) return false
+    return url.hostname === name || url.hostname.endsWith(`.${name}`)
+  })
+
+/** Returns the URL of the proxy for a URL; undefined: the host is called directly. */
+export const proxyFor = (proxies: Proxies, url: URL): string | undefined => {
+  const proxy = url.protocol === "https:" ? (proxies.https ?? proxies.http) : proxies.http
+  return proxy === undefined || isExcepted(url, exceptionsOf(proxies)) ? undefined : proxy
+}
+
+const authorizationOf = ({ password, username }: URL): Record<string, string> => {
+  if (username === "") return {}
+  const pair = `${decodeURIComponent(username)}:${decodeURIComponent(password)}`
+  return { "proxy-authorization": `Basic ${Buffer.from(pair).toString("base64")}` }
+}
+
+/**
+ * Opens a connection to `target` (`address:port`) through a proxy, so that the proxy looks up no name. Fails if the
+ * proxy refuses.
+ */
+export const openTunnel = async (proxy: string, target: string, signal: AbortSignal): Promise<Socket> => {
+  const url = new URL(proxy)
+  const client = new Client(url.origin)
+  try {
+    const { socket, statusCode } = await client.connect({ path: target, headers: authorizationOf(url), signal })
+    // A CONNECT is answered with a plain or a TLS socket, which both are sockets.
+    const tunnel = socket as Socket
+    tunnel.once("close", () => client.destroy(() => undefined))
+    if (statusCode === 200) return tunnel
+    tunnel.on("error", () => undefined).destroy()
+    throw new Error(`the proxy answered with status ${statusCode}`)
+  } catch (error) {
+    client.destroy(() => undefined)
+    throw error
+  }
+}

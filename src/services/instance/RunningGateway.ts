@@ -1,0 +1,94 @@
+import { readdir, readFile, rename, rm, writeFile } from "node:fs/promises"
+import { hostname } from "node:os"
+import path from "node:path"
+import { Array as Arr, Clock, Effect, Option, Order, Schema } from "effect"
+import { makeFolders } from "../runtime/Folders.ts"
+
+/** Where a gateway that runs on this machine is reached. */
+const RunningGateway = Schema.Struct({
+  /** A container may see the files of another one. */
+  host: Schema.String,
+  pid: Schema.Number,
+  /** Unix milliseconds. */
+  startedAt: Schema.Number,
+  /** The address that it listens on, as this machine reaches it. */
+  url: Schema.String,
+  /** The address that links are built on. */
+  publicUrl: Schema.String
+})
+export type RunningGateway = typeof RunningGateway.Type
+
+const Text = Schema.parseJson(RunningGateway)
+const encode = Schema.encodeSync(Text)
+const decode = Schema.decodeUnknownOption(Text)
+
+const directoryOf = (dataDir: string) => path.join(dataDir, "instances")
+
+const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) => Effect.option(Effect.tryPromise(run))
+
+const isAlive = (pid: number): boolean => {
+  try {
+    process.kill(pid, 0)
+    return true
+  } catch (error) {
+    return error instanceof Error && "code" in error && error.code === "EPERM"
+  }
+}
+
+interface Found {
+  readonly file: string
+  readonly gateway: RunningGateway
+}
+
+/** Those of this machine, whether or not they still run. */
+const readAll = Effect.fnUntraced(function* (dataDir: string) {
+  const directory = directoryOf(dataDir)
+  const names = Option.getOrElse(yield* attempt(() => readdir(directory)), () => [])
+  const files = names.filter((name) => name.endsWith(".json")).map((name) => path.join(directory, name))
+  const read = (file: string) =>
+    Effect.map(
+      attempt(() => readFile(file, "utf8")),
+      (text) => Option.map(Option.flatMap(text, decode), (gateway): Found => ({ file, gateway }))
+    )
+  const found = Arr.getSomes(yield* Effect.forEach(files, read))
+  return found.filter(({ gateway }) => gateway.host === hostname())
+})
+
+/**
+ * Writes down where the gateway listens, for commands: its port may come from an environment that they do not have. A
+ * data directory that cannot be written costs only that.
+ */
+export const recordRunning = Effect.fn("RunningGateway.record")(function* (
+  dataDir: string,
+  addresses: Pick<RunningGateway, "url" | "publicUrl">,
+  pid: number
+) {
+  const ended = (yield* readAll(dataDir)).filter(({ gateway }) => !isAlive(gateway.pid))
+  yield* Effect.forEach(ended, ({ file }) => attempt(() => rm(file, { force: true })))
+  const file = path.join(directoryOf(dataDir), `${pid}.json`)
+  const part = `${file}.${process.pid}.part`
+  const text = encode({ ...addresses, host: hostname(), pid, startedAt: yield* Clock.currentTimeMillis })
+  const write = async () => {
+    await makeFolders(directoryOf(dataDir))
+    await writeFile(part, text)
+    await rename(part, file)
+  }
+  yield* Effect.catchAll(Effect.tryPromise(write), ({ error }) =>
+    Effect.logDebug(`Commands will not find this gateway's address: ${String(error)}`)
+  )
+})
+
+const newestFirst = Order.reverse(Order.mapInput(Order.number, ({ startedAt }: RunningGateway) => startedAt))
+
+const answers = ({ url }: RunningGateway) =>
+  attempt(async (signal) => (await fetch(`${url}/healthz`, { signal })).ok).pipe(
+    Effect.timeout("2 seconds"),
+    Effect.orElseSucceed(() => Option.none<boolean>()),
+    Effect.map(Option.contains(true))
+  )
+
+/** The gateway on this machine that serves with the data directory, the last one started if there are several. */
+export const findRunning = Effect.fn("RunningGateway.find")(function* (dataDir: string) {
+  const alive = (yield* readAll(dataDir)).map(({ gateway }) => gateway).filter(({ pid }) => isAlive(pid))
+  return yield* Effect.findFirst(alive.toSorted(newestFirst), (gateway) => answers(gateway))
+})

@@ -1,0 +1,93 @@
+import type { SqlClient } from "@effect/sql"
+import { Data, Effect, Schema } from "effect"
+import type { NanoUsd } from "../../domain/Money.ts"
+import { OrgId } from "../../domain/Organization.ts"
+import type { LedgerAdmin, TopUp } from "../ledger/LedgerAdmin.ts"
+import { lockName, rowsOf } from "../sql/Statement.ts"
+import { refOf } from "./ReversalSql.ts"
+import { applyReversals } from "./Reversals.ts"
+
+// An entry that an operator made under the reference of a payment is that payment: its organization is the payer, and what
+// is refunded or disputed is taken back of it.
+
+/** Until the transaction ends, no other one enters the payment or what is taken back of it. */
+export const lockPayment = (sql: SqlClient.SqlClient, paymentIntent: string) => lockName(sql, refOf(paymentIntent))
+
+const Entered = Schema.Struct({ orgId: OrgId })
+
+/** Who has the entry under the reference of a payment. */
+export const findEntered = (sql: SqlClient.SqlClient, paymentIntent: string) =>
+  Effect.map(
+    rowsOf(Entered)(sql`SELECT org_id FROM ledger_entries WHERE kind = 'top_up' AND ref = ${refOf(paymentIntent)}`),
+    ([entered]) => entered?.orgId
+  )
+
+const Id = Schema.Struct({ id: Schema.String })
+
+/** Makes a payment that is not paid what was entered under its reference; tells whether anything was. */
+export const adoptEntry = (sql: SqlClient.SqlClient, payment: string) =>
+  Effect.map(
+    rowsOf(Id)(sql`
+      UPDATE payments SET status = 'paid', problem = NULL, org_id = entered.org_id, amount = entered.amount,
+        entry_id = entered.id, paid_at = coalesce(paid_at, entered.at), version = version + 1
+      FROM ledger_entries AS entered
+      WHERE payments.id = ${payment} AND payments.status <> 'paid'
+        AND entered.kind = 'top_up' AND entered.ref = 'stripe:' || payments.payment_intent
+      RETURNING payments.id`),
+    ({ length }) => length > 0
+  )
+
+/** Adopts the entry of a refused payment, and takes back of it what is known to have been refunded or disputed. */
+export const adoptRefused = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, paymentIntent: string) {
+  yield* lockPayment(sql, paymentIntent)
+  const refused = yield* rowsOf(Id)(sql`
+    SELECT id FROM payments WHERE payment_intent = ${paymentIntent} AND status = 'refused'`)
+  for (const { id } of refused) {
+    if (yield* adoptEntry(sql, id)) yield* applyReversals(sql, id, [])
+  }
+})
+
+/** Writes a payment down that came without a page, such as by an invoice, from its entry; nothing where there is none. */
+export const storeEntered = (sql: SqlClient.SqlClient, payment: string, paymentIntent: string) => sql`
+  INSERT INTO payments (id, org_id, amount, status, payment_intent, entry_id, paid_at)
+  SELECT ${payment}, org_id, amount, 'paid', ${paymentIntent}, id, at FROM ledger_entries
+  WHERE kind = 'top_up' AND ref = ${refOf(paymentIntent)} ON CONFLICT DO NOTHING`
+
+/** A top-up; under the reference of a payment that was refused, it is that payment from now on. */
+export const makeEnter =
+  (sql: SqlClient.SqlClient, topUp: LedgerAdmin["Type"]["topUp"]) =>
+  (payment: TopUp): ReturnType<typeof topUp> => {
+    const [, paymentIntent] = /^stripe:(.+)$/s.exec(payment.ref ?? "") ?? []
+    if (paymentIntent === undefined) return topUp(payment)
+    return Effect.gen(function* () {
+      yield* lockPayment(sql, paymentIntent)
+      const entered = yield* topUp(payment)
+      yield* adoptRefused(sql, paymentIntent)
+      return entered
+    }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die), Effect.uninterruptible)
+  }
+
+export class NoForeignReversal extends Data.TaggedError("NoForeignReversal")<{
+  readonly payment: string
+  readonly id: string
+}> {
+  override get message() {
+    return `The payment ${this.payment} has no refund or dispute ${this.id} in another currency than USD.`
+  }
+}
+
+/** Enters what a refund or a dispute in another currency took, in USD. */
+export const makeEnterReversal =
+  (sql: SqlClient.SqlClient) =>
+  (payment: string, id: string, amount: NanoUsd): Effect.Effect<void, NoForeignReversal> =>
+    Effect.gen(function* () {
+      const [found] = yield* rowsOf(Schema.Struct({ paymentIntent: Schema.NullOr(Schema.String) }))(sql`
+        SELECT payment_intent FROM payments WHERE id = ${payment}`)
+      yield* lockPayment(sql, found?.paymentIntent ?? payment)
+      const changed = yield* sql`
+        UPDATE payment_reversals SET amount = ${amount}::bigint, needs_amount = false
+        WHERE id = ${id} AND payment_id = ${payment} AND foreign_amount IS NOT NULL RETURNING id`
+      if (changed.length === 0) return yield* new NoForeignReversal({ payment, id })
+      yield* sql`UPDATE payments SET version = version + 1 WHERE id = ${payment}`
+      yield* applyReversals(sql, payment, [])
+    }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die), Effect.uninterruptible)

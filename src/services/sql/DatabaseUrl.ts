@@ -1,0 +1,25 @@
+/** Completes "DATABASE_URL must be …". It repeats nothing of the value: a misplaced part may belong to the password. */
+export const databaseUrlForm =
+  "a postgres:// or postgresql:// URL; percent-encode characters such as @ : / ? # % in the user name and the password (# is %23)"
+
+const isText = (part: string): boolean => {
+  try {
+    decodeURIComponent(part)
+    return true
+  } catch {
+    return false
+  }
+}
+
+/**
+ * The URL with stray `%` and spaces percent-encoded, or undefined if a part is not what it seems to be. A raw `/`, `?` or
+ * `#` in the password ends the host early: a part of the password would be used, and printed, as the host.
+ */
+export const normalizeDatabaseUrl = (value: string): string | undefined => {
+  const encoded = value.replaceAll(/%(?![\da-f]{2})/gi, "%25")
+  if (!/^postgres(?:ql)?:\/\/./.test(encoded) || !URL.canParse(encoded)) return undefined
+  const { href, password, pathname, search, username } = new URL(encoded)
+  if (encoded.includes("#") || pathname.includes("@")) return undefined
+  if (username === "" && search.includes("@")) return undefined
+  return [username, password, pathname].every(isText) ? href : undefined
+}

@@ -1,0 +1,63 @@
+import { Effect } from "effect"
+import * as Pg from "pg"
+import { Cli, failure } from "../cli/Cli.ts"
+import { emptyUrl, emptyUrlIn, freshUrl } from "../harness/database/Postgres.ts"
+import { poolerBefore } from "../harness/database/TransactionPooler.ts"
+import { start } from "../harness/gateway/GatewayProcess.ts"
+import { assert, withLayer } from "../harness/It.ts"
+import { temporaryDirectory } from "../harness/temporary.ts"
+
+const ask = (url: string, statement: string) =>
+  Effect.promise(async () => {
+    const client = new Pg.Client(url)
+    await client.connect()
+    return client.query<Record<string, unknown>>(statement).finally(() => client.end())
+  })
+
+const tables = (url: string) =>
+  Effect.map(ask(url, "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace"), ({ rows }) => rows)
+
+/** The lines that `gateway migrate`, `gateway doctor` and a start give as the reason. */
+const refusals = Effect.fnUntraced(function* (url: string) {
+  const DATA_DIR = yield* temporaryDirectory
+  const environment = { DATABASE_URL: url, SANDBOX: "true", DATA_DIR, PORT: "0" }
+  const { run } = yield* Cli
+  const migrate = yield* failure(["migrate"], environment)
+  const examined = yield* run(["doctor"], environment)
+  assert.strictEqual(examined.code, 1)
+  const started = yield* Effect.flip(start({ env: environment }))
+  assert.include(started.message, `gateway: ${migrate}\n`)
+  const problems = examined.stdout.split("\n").filter((line) => line.startsWith("problem"))
+  assert.deepStrictEqual(
+    problems.map((line) => line.split(/\s{2,}/)),
+    [["problem", "database", migrate]]
+  )
+  return migrate
+})
+
+withLayer(Cli.layer)("a gateway does not begin to work", (it) => {
+  it.scoped("on a database that is not in UTF-8", function* () {
+    for (const encoding of ["SQL_ASCII", "LATIN1"]) {
+      const url = yield* emptyUrlIn(encoding)
+      assert.match(
+        yield* refusals(url),
+        new RegExp(`^The database "test_\\w+" has the encoding ${encoding}, .*ENCODING 'UTF8'`)
+      )
+      assert.deepStrictEqual(yield* tables(url), [])
+    }
+  })
+
+  it.scoped("behind a pooler that lends a session for one transaction", function* () {
+    const direct = yield* emptyUrl
+    assert.include(yield* refusals(yield* poolerBefore(direct)), "set pool_mode = session in PgBouncer")
+    assert.deepStrictEqual(yield* tables(direct), [])
+    assert.include(yield* refusals(yield* poolerBefore(yield* freshUrl)), "set pool_mode = session in PgBouncer")
+  })
+
+  it.scoped("where the triggers of the ledger are turned off", function* () {
+    const url = yield* emptyUrl
+    const name = new URL(url).pathname.slice(1)
+    yield* ask(url, `ALTER ROLE CURRENT_USER IN DATABASE ${name} SET session_replication_role = replica`)
+    assert.include(yield* refusals(url), "session_replication_role = replica, which turns off the triggers")
+  })
+})

@@ -1,0 +1,133 @@
+import { createServer } from "node:http"
+import { connect } from "node:net"
+import { Effect } from "effect"
+import { OutgoingProxies, type Proxies, proxyFor } from "../../src/node/OutgoingProxies.ts"
+import { Upstream } from "../../src/providers/client/Upstream.ts"
+import { ask, certificate, fetcherOver, make } from "../fetching/ForeignServer.ts"
+import { assert, describe, it } from "../harness/It.ts"
+import { listen } from "../harness/Listening.ts"
+import { post } from "../providers/client/Upstreams.ts"
+
+interface Refusal {
+  readonly status: number
+}
+
+/** A proxy that connects every name and address to 127.0.0.2, where no host is called directly. */
+const makeProxy = (refusal?: Refusal) =>
+  Effect.gen(function* () {
+    const tunnels: Array<{ readonly target: string; readonly authorization: string | undefined }> = []
+    const server = createServer((_, response) => response.writeHead(500).end("no tunnel"))
+    server.on("connect", (request, socket) => {
+      const target = request.url ?? ""
+      tunnels.push({ target, authorization: request.headers["proxy-authorization"] })
+      socket.on("error", () => undefined)
+      if (refusal !== undefined) return socket.end(`HTTP/1.1 ${refusal.status} No\r\n\r\n`)
+      const onward = connect(Number(target.split(":").pop()), "127.0.0.2", () => {
+        socket.write("HTTP/1.1 200 Connection Established\r\n\r\n")
+        onward.pipe(socket).pipe(onward)
+      })
+      return onward.on("error", () => socket.destroy())
+    })
+    const port = yield* listen(server, { address: "127.0.0.1", port: 0 })
+    return { tunnels, url: `http://ann:s%20ecret@127.0.0.1:${port}` }
+  })
+
+const authorization = `Basic ${Buffer.from("ann:s ecret").toString("base64")}`
+const elsewhere = { address: "127.0.0.2" }
+
+const through =
+  (proxies: Partial<Proxies>) =>
+  <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+    Effect.provideService(effect, OutgoingProxies, { http: undefined, https: undefined, except: "", ...proxies })
+
+const callUpstream = (url: string, proxies: Partial<Proxies>) =>
+  Effect.flatMap(Upstream, (upstream) => upstream.post(post(url))).pipe(
+    Effect.provide(Upstream.layer({ connectTimeoutSeconds: 2, idleTimeoutSeconds: 2 })),
+    through(proxies)
+  )
+
+describe("a proxy of HTTP_PROXY", () => {
+  it.scopedLive("takes calls to providers, with its own password and not theirs", function* () {
+    const proxy = yield* makeProxy()
+    const host = yield* make((_, response) => response.end("{}"), elsewhere)
+    const { status } = yield* callUpstream(host.url, { http: proxy.url })
+    assert.strictEqual(status, 200)
+    assert.deepStrictEqual(proxy.tunnels, [{ target: `127.0.0.2:${host.port}`, authorization }])
+    assert.notProperty(host.seen[0]?.headers ?? {}, "proxy-authorization")
+    assert.isDefined(host.seen[0]?.headers.authorization)
+  })
+
+  it.scopedLive("is left out for this machine and for hosts of NO_PROXY", function* () {
+    const proxy = yield* makeProxy()
+    const near = yield* make((_, response) => response.end("{}"))
+    const far = yield* make((_, response) => response.end("{}"), elsewhere)
+    yield* callUpstream(near.url, { http: proxy.url })
+    yield* callUpstream(far.url, { http: proxy.url, except: "vendor.example, 127.0.0.2" })
+    yield* callUpstream(far.url, { http: proxy.url, except: "*" })
+    assert.deepStrictEqual(proxy.tunnels, [])
+    assert.deepStrictEqual([near.connections(), far.connections()], [1, 2])
+  })
+
+  it.scopedLive("that refuses is a failure of the network", function* () {
+    const proxy = yield* makeProxy({ status: 407 })
+    const host = yield* make((_, response) => response.end("{}"), elsewhere)
+    const failure = yield* Effect.flip(callUpstream(host.url, { http: proxy.url }))
+    assert.strictEqual(failure.class, "network")
+    assert.notInclude(failure.detail, "ecret")
+    const fetcher = yield* fetcherOver(["127.0.0.2"]).pipe(through({ http: proxy.url }))
+    const refused = yield* Effect.flip(fetcher.bytes(ask(host.url)))
+    assert.strictEqual(refused.reason, "network")
+    assert.include(refused.detail, "407")
+    assert.strictEqual(host.connections(), 0)
+  })
+})
+
+describe("a file that is fetched through a proxy", () => {
+  const names = (answer: string) => () => Effect.succeed([answer])
+
+  it.scopedLive("comes from the address that was checked, under its own name", function* () {
+    const proxy = yield* makeProxy()
+    const host = yield* make((_, response) => response.end("picture"), { ...elsewhere, secure: true })
+    const fetcher = yield* fetcherOver(["127.0.0.2"], { ca: certificate, names: names("127.0.0.2") }).pipe(
+      through({ https: proxy.url })
+    )
+    const bytes = yield* fetcher.bytes(ask(`https://pictures.example:${host.port}/a.png`))
+    assert.strictEqual(String(bytes), "picture")
+    assert.deepStrictEqual(proxy.tunnels, [{ target: `127.0.0.2:${host.port}`, authorization }])
+    assert.deepInclude(host.seen[0], { path: "/a.png", host: `pictures.example:${host.port}` })
+  })
+
+  it.scopedLive("is refused at a private address before the proxy is asked", function* () {
+    const proxy = yield* makeProxy()
+    const fetcher = yield* fetcherOver([], { names: names("10.0.0.1") }).pipe(through({ http: proxy.url }))
+    const { reason } = yield* Effect.flip(fetcher.bytes(ask("http://pictures.example/a.png")))
+    assert.strictEqual(reason, "refused")
+    assert.deepStrictEqual(proxy.tunnels, [])
+  })
+})
+
+describe("proxyFor", () => {
+  const proxies = { http: "http://a", https: "http://b", except: ".corp.example, other.example:8443  *.third.example" }
+  const cases: ReadonlyArray<readonly [string, string | undefined]> = [
+    ["http://vendor.example/", "http://a"],
+    ["https://vendor.example/", "http://b"],
+    ["https://llm.corp.example/", undefined],
+    ["https://corp.example/", undefined],
+    ["https://notcorp.example/", "http://b"],
+    ["https://other.example:8443/", undefined],
+    ["https://other.example/", "http://b"],
+    ["https://x.third.example/", undefined],
+    ["http://localhost:11434/", undefined],
+    ["http://[::1]:11434/", undefined]
+  ]
+  for (const [url, proxy] of cases) {
+    it(`is ${proxy ?? "none"} for ${url}`, () => {
+      assert.strictEqual(proxyFor(proxies, new URL(url)), proxy)
+    })
+  }
+
+  it("takes https calls with the proxy for http if it is the only one", () => {
+    const url = new URL("https://vendor.example/")
+    assert.strictEqual(proxyFor({ http: "http://a", https: undefined, except: "" }, url), "http://a")
+  })
+})
