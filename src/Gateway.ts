@@ -109,6 +109,7 @@ const readiness = ({ media }: Settings) =>
         unready: Effect.gen(function* () {
           if (inFlight.isStopping()) return "draining"
           if (trouble() !== undefined || !instance.isAdmitting()) return trouble() ?? "the database is out of reach"
+          if (!instance.isBeating()) return "the database finishes no writes"
           if (media.store === "disk" && !isWritable()) return unwritable()
           return yield* pending
         }),
