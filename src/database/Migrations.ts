@@ -19,7 +19,7 @@ import {
   read,
   statementsOf
 } from "./MigrationFiles.ts"
-import { findObstacle } from "./Requirements.ts"
+import { findMissingPrivilege, findObstacle } from "./Requirements.ts"
 
 /** The migrations that one run applied. */
 export interface Migrated {
@@ -175,6 +175,9 @@ const applyAll = Effect.fnUntraced(function* (connection: Pg.Client, migrations:
   )
 })
 
+const refuseFor = <E>(find: Effect.Effect<string | undefined, E>) =>
+  Effect.flatMap(find, (message) => (message === undefined ? Effect.void : new MigrationRefused({ message })))
+
 const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts) {
   const database = yield* Database
   const sql = yield* SqlClient
@@ -188,14 +191,13 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
   const outstanding = Effect.flatMap(applied, (records) => findOutstanding(known, records))
   const isUpToDate = Effect.map(outstanding, ({ length }) => length === 0)
 
-  const requireUsable = Effect.flatMap(findObstacle(database.connect), (message) =>
-    message === undefined ? Effect.void : new MigrationRefused({ message })
-  )
+  const requireUsable = refuseFor(findObstacle(database.connect))
 
   const migrateLocked = (isWanted: (migration: Migration) => boolean) =>
     Effect.gen(function* () {
       const connection = yield* database.connect
       yield* configureSession(connection, timeouts)
+      yield* refuseFor(findMissingPrivilege(connection))
       yield* lock(connection, timeouts, isUpToDate)
       yield* query(
         connection,
