@@ -58,6 +58,8 @@ const serverOf = (normalized: string): Server => {
   const parameters = new URLSearchParams(url.search)
   replaceSsl(parameters)
   replaceSystemCertificates(parameters)
+  // The driver would give up on every statement after it, those of backups and migrations too.
+  parameters.delete("query_timeout")
   url.search = parameters.toString()
   const server = { connectionString: url.href }
   Reflect.construct(Pg.Client, [server])

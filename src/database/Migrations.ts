@@ -4,7 +4,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import { Array as Arr, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import * as Pg from "pg"
 import { isDeadlock, isLockTimeout } from "../services/sql/Outage.ts"
-import { query } from "./Connections.ts"
+import { configure, query } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import {
   type Applied,
@@ -69,15 +69,14 @@ export interface Timeouts {
 const askEvery = "250 millis"
 const remindEvery = 20
 
-/** A server too old for a setting keeps its own. */
-const configureSession = (connection: Pg.Client, { idle }: Timeouts) =>
-  query(
-    connection,
-    `SELECT set_config('application_name', $1, false), (
-       SELECT count(set_config(name, $2, false)) FROM pg_settings
-       WHERE name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout'))`,
-    [`generation-gateway migration, ${hostname()} pid ${process.pid}`.slice(0, 63), `${Duration.toMillis(idle)}ms`]
-  )
+const configureSession = (connection: Pg.Client, { idle }: Timeouts) => {
+  const limit = `${Duration.toMillis(idle)}ms`
+  return configure(connection, {
+    application_name: `generation-gateway migration, ${hostname()} pid ${process.pid}`.slice(0, 63),
+    idle_session_timeout: limit,
+    idle_in_transaction_session_timeout: limit
+  })
+}
 
 const Holder = Schema.Struct({
   pid: Schema.Number,
