@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process"
+import { createServer } from "node:net"
 import { Effect, Fiber } from "effect"
 import * as Pg from "pg"
 import { get } from "../harness/client/ChatClient.ts"
@@ -6,7 +7,7 @@ import { eventually } from "../harness/database/Money.ts"
 import { oldUrl } from "../harness/database/OldDatabase.ts"
 import { program, start } from "../harness/gateway/GatewayProcess.ts"
 import { assert, describe, it } from "../harness/It.ts"
-import { freePort } from "../harness/Listening.ts"
+import { freePort, listen } from "../harness/Listening.ts"
 import { temporaryDirectory } from "../harness/temporary.ts"
 
 const session = (url: string) =>
@@ -46,6 +47,19 @@ const cases = [
   { title: "runs", statement: nameOfTable, settings: {} },
   { title: "runs in the first of two workers", statement: nameOfTable, settings: { WORKERS: "2" } }
 ]
+
+describe("a start with migrations to apply", () => {
+  it.scopedLive("changes nothing in the database while another program has its port", function* () {
+    const databaseUrl = yield* oldUrl()
+    const port = yield* listen(createServer())
+    const env = { DATABASE_URL: databaseUrl, SANDBOX: "true", DATA_DIR: yield* temporaryDirectory, PORT: String(port) }
+    const { message } = yield* Effect.flip(start({ env }))
+    assert.include(message, `gateway: Another program listens on 127.0.0.1:${port}`)
+    const client = yield* session(databaseUrl)
+    const { rows } = yield* Effect.promise(() => client.query("SELECT max(id) AS last FROM schema_migrations"))
+    assert.deepStrictEqual(rows, [{ last: 44 }])
+  })
+})
 
 describe("while a migration", () => {
   it.live.each(cases)("$title, the gateway is alive and not ready, and serves afterwards", ({ settings, statement }) =>
