@@ -8,8 +8,8 @@ const http = ["shared", "counts", "http", "http admission", "http docs", "http s
  * A file of src belongs to the first ring whose `files` match its path.
  */
 const rings = {
-  /** Modules of the domain without an import, for the bundle of the console too. */
-  shared: { files: "domain/(?:Calendar|Plural)[.]ts$", imports: [], packages: [] },
+  /** Modules of the domain that import no package, for the bundle of the console too. */
+  shared: { files: "domain/(?:Calendar|Moment|Plural)[.]ts$", imports: ["shared"], packages: [] },
   domain: { files: "domain/", imports: ["domain", "shared"], packages: ["effect"] },
   counts: {
     files: "services/requests/RequestCounts[.]ts$",
@@ -34,7 +34,7 @@ const rings = {
   },
   books: {
     files: "books/",
-    imports: ["domain", "services", "node", "books"],
+    imports: ["domain", "shared", "services", "node", "books"],
     packages: ["effect", "@effect/platform", "undici"]
   },
   database: {
@@ -74,7 +74,7 @@ const rings = {
   },
   "http schemas": {
     files: "http/(?:schema/|openapi/|[^/]+/\\w*Schema[.]ts$)",
-    imports: ["domain", "counts", "http", "http schemas"],
+    imports: ["domain", "shared", "counts", "http", "http schemas"],
     packages: ["effect", "@effect/platform", "openai"]
   },
   "http admission": {

@@ -5,6 +5,7 @@ import { Database } from "./database/Database.ts"
 import { Migrations } from "./database/Migrations.ts"
 import * as SafeFetcher from "./fetching/SafeFetcher.ts"
 import * as Server from "./http/server/Server.ts"
+import { StartingServer } from "./http/server/StartingServer.ts"
 import { Readiness } from "./http/system/SystemHandlers.ts"
 import { Upstream } from "./providers/client/Upstream.ts"
 import * as Registry from "./providers/Registry.ts"
@@ -108,6 +109,7 @@ const readiness = ({ media }: Settings) =>
         unready: Effect.gen(function* () {
           if (inFlight.isStopping()) return "draining"
           if (trouble() !== undefined || !instance.isAdmitting()) return trouble() ?? "the database is out of reach"
+          if (!instance.isBeating()) return "the database finishes no writes"
           if (media.store === "disk" && !isWritable()) return unwritable()
           return yield* pending
         }),
@@ -189,7 +191,12 @@ const catalogWithProviders = (options: GatewayOptions) =>
   servable.pipe(Layer.provideMerge(catalog(options)), Layer.provideMerge(providers(options.settings)))
 
 const migrated = Layer.effectDiscard(
-  Effect.flatMap(Migrations, ({ migrate }) => Effect.tap(migrate, ({ summary }) => summary && Effect.logInfo(summary)))
+  Effect.gen(function* () {
+    const { migrate, outstanding } = yield* Migrations
+    if ((yield* outstanding).length > 0) yield* (yield* StartingServer).listen
+    const { summary } = yield* migrate
+    if (summary !== undefined) yield* Effect.logInfo(summary)
+  })
 ).pipe(Layer.provideMerge(Migrations.layer))
 
 export const database = ({ dataDir, databaseUrl }: Settings) =>
@@ -226,6 +233,7 @@ export const layer = (options: GatewayOptions) => {
     Layer.provideMerge(services(options)),
     // A gateway that cannot serve stops before it changes anything in the database.
     Layer.provideMerge(migrated),
-    Layer.provideMerge(catalogWithProviders(options))
+    Layer.provideMerge(catalogWithProviders(options)),
+    Layer.provide(StartingServer.layer(settings))
   )
 }

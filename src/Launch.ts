@@ -5,7 +5,7 @@ import { Console, Data, Effect, Layer, Option, Queue, Redacted, RuntimeFlags } f
 import { banner } from "./Banner.ts"
 import { findExamples, firstStart } from "./FirstStart.ts"
 import * as Gateway from "./Gateway.ts"
-import { hasPublicUrl, rereadEnvironment, type Settings, type SettingsInvalid, warnings } from "./Settings.ts"
+import { hasPublicUrl, type Settings, warnings } from "./Settings.ts"
 import * as StackTraces from "./StackTraces.ts"
 import { Catalog, readCatalogFile } from "./services/catalog/Catalog.ts"
 import { CatalogInvalid } from "./services/catalog/Problem.ts"
@@ -14,6 +14,7 @@ import { Reloads } from "./services/control/Reloads.ts"
 import { recordRunning } from "./services/instance/RunningGateway.ts"
 import { ownFile } from "./services/runtime/OwnFiles.ts"
 import { giveBackStartMemory } from "./services/runtime/StartMemory.ts"
+import { rereadEnvironment, type SettingsInvalid } from "./settings/Environment.ts"
 
 const reachableHost = (host: string) => (host === "0.0.0.0" || host === "::" ? "127.0.0.1" : host)
 

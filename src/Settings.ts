@@ -1,78 +1,11 @@
-import { readFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import path from "node:path"
-import { Config, type ConfigError, ConfigProvider, Data, Duration, Effect, Either, Redacted } from "effect"
+import { Config, type ConfigError, ConfigProvider, Duration, Effect, Redacted } from "effect"
 import type { Proxies } from "./node/OutgoingProxies.ts"
 import { isLoopbackHost } from "./services/access/AddressRange.ts"
-import { readEnvFile } from "./settings/EnvFile.ts"
+import { type Environment, rereadEnvironment, SettingsInvalid } from "./settings/Environment.ts"
 import { findMisspelt, type Misspelt } from "./settings/Misspelt.ts"
-import { variables } from "./settings/Variables.ts"
-
-/** One line with the variable and what it takes, never its value. */
-export class SettingsInvalid extends Data.TaggedError("SettingsInvalid")<{
-  readonly variable: string
-  readonly message: string
-}> {}
-
-/** Without empty ones; holds secrets. */
-export type Environment = Readonly<Record<string, string>>
-
-/** The process's variables win over those of `.env`. */
-export const readEnvironment = (
-  directory: string = process.cwd(),
-  own: Readonly<Record<string, string | undefined>> = process.env
-): Effect.Effect<Environment, SettingsInvalid> =>
-  Effect.flatMap(readFile(path.join(directory, ".env")), (filed) =>
-    refuseGarbled(
-      Object.fromEntries(
-        Object.entries({ ...filed, ...own }).flatMap(([name, value]) =>
-          value === undefined || value.trim() === "" ? [] : [[name, value]]
-        )
-      )
-    )
-  )
-
-/** Names what a main process took from `.env`: its workers inherit everything as variables of their own. */
-const fromFile = "GATEWAY_FROM_ENV_FILE"
-
-export const environmentOfWorkers = (environment: Environment): Environment => ({
-  ...environment,
-  [fromFile]: Object.keys(environment)
-    .filter((name) => process.env[name] === undefined)
-    .join(" ")
-})
-
-/** As `.env` is now. */
-export const rereadEnvironment = Effect.suspend(() => {
-  const filed = new Set(process.env[fromFile]?.split(" "))
-  const own = Object.entries(process.env).filter(([name]) => !filed.has(name))
-  return readEnvironment(process.cwd(), Object.fromEntries(own))
-})
-
-const isMissing = (error: unknown) => error instanceof Error && "code" in error && error.code === "ENOENT"
-
-const readFile = (file: string) =>
-  Effect.try({ try: () => readFileSync(file), catch: (error) => error }).pipe(
-    Effect.catchIf(isMissing, () => Effect.succeed(new Uint8Array(0))),
-    Effect.mapError(() => new SettingsInvalid({ variable: ".env", message: `${file} cannot be read.` })),
-    Effect.flatMap((bytes) =>
-      Either.mapLeft(readEnvFile(bytes), (reason) => {
-        return new SettingsInvalid({ variable: ".env", message: `${file} cannot be read: ${reason}.` })
-      })
-    )
-  )
-
-/** A name that looks like a setting's, but has invisible characters, such as a byte order mark. */
-const refuseGarbled = (environment: Environment) => {
-  const garbled = Object.keys(environment).find((name) => {
-    const visible = name.replace(/[^!-~]/g, "")
-    return visible !== name && names.includes(visible)
-  })
-  if (garbled === undefined) return Effect.succeed(environment)
-  const variable = garbled.replace(/[^!-~]/g, "")
-  const message = `The name of the variable ${variable} has invisible characters: set it again.`
-  return new SettingsInvalid({ variable, message })
-}
+import { settingNames, variables } from "./settings/Variables.ts"
 
 const required = <A>(value: A | undefined, variable: string) =>
   value === undefined
@@ -180,8 +113,6 @@ export interface Settings extends Effect.Effect.Success<typeof read> {
   readonly misspelt: ReadonlyArray<Misspelt>
 }
 
-const names = Object.values(variables).map(({ variable }) => variable)
-
 const explain = (error: ConfigError.ConfigError | SettingsInvalid): SettingsInvalid => {
   if (error._tag === "SettingsInvalid") return error
   if (error._op === "And" || error._op === "Or") return explain(error.left)
@@ -201,7 +132,7 @@ export const readSettings = (environment: Environment): Effect.Effect<Settings, 
     Effect.withConfigProvider(
       ConfigProvider.fromMap(new Map([...Object.entries(environment), ...proxyAliases(environment)]))
     ),
-    Effect.map((settings) => ({ ...settings, misspelt: findMisspelt(Object.keys(environment), names) })),
+    Effect.map((settings) => ({ ...settings, misspelt: findMisspelt(Object.keys(environment), settingNames) })),
     Effect.mapError(explain)
   )
 

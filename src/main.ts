@@ -6,7 +6,8 @@ import { exitCode } from "./ExitCode.ts"
 import { setAddressTimeout } from "./node/OutgoingAgent.ts"
 import { OutgoingProxies } from "./node/OutgoingProxies.ts"
 import { plainServeOf } from "./PlainServe.ts"
-import { proxiesOf, readEnvironment, readSettings } from "./Settings.ts"
+import { proxiesOf, readSettings } from "./Settings.ts"
+import { readEnvironment } from "./settings/Environment.ts"
 
 // A worker that takes another's place runs the same program, whatever has been built meanwhile.
 if (cluster.isPrimary) cluster.setupPrimary({ exec: fileURLToPath(import.meta.url), args: ["serve"] })

@@ -2,14 +2,13 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { availableParallelism } from "node:os"
 import path from "node:path"
 import { Duration, Effect, LogLevel, Redacted } from "effect"
+import { proxiesOf, readSettings, warnings } from "../src/Settings.ts"
 import {
   type Environment,
-  proxiesOf,
+  environmentOfWorkers,
   readEnvironment,
-  readSettings,
-  type SettingsInvalid,
-  warnings
-} from "../src/Settings.ts"
+  type SettingsInvalid
+} from "../src/settings/Environment.ts"
 import { describeSettings, variables } from "../src/settings/Variables.ts"
 import { assert, describe, it } from "./harness/It.ts"
 import { temporaryDirectory } from "./harness/temporary.ts"
@@ -349,6 +348,54 @@ describe("Settings", () => {
       assert.strictEqual(message, "HTTPS_PROXY must be the http or https URL of a proxy.")
     }
   )
+
+  it.effect("refuse a value in quotes, which Docker's env files keep", function* () {
+    for (const [variable, value] of [
+      ["DATABASE_URL", '"postgres://ann:secret@db.example/gateway"'],
+      ["HOST", "'0.0.0.0'"],
+      ["STRIPE_SECRET_KEY", '"sk_test_secret"']
+    ] as const) {
+      const { message } = yield* refused({ [variable]: value })
+      assert.strictEqual(message, `${variable} has quotes around it, which are part of the value: remove them.`)
+    }
+  })
+
+  it.scoped("take secrets from the files that NAME_FILE names, and read them again", function* () {
+    const home = yield* temporaryDirectory
+    const write = (name: string, text: string) => writeFileSync(path.join(home, name), text)
+    write("database", "postgres://ann:secret@db.example/gateway\n")
+    write("openai", "\ufeffsk-first\r\n")
+    write(".env", "OPENAI_API_KEY_FILE=openai\n")
+    const own = {
+      DATABASE_URL_FILE: path.join(home, "database"),
+      CATALOG_FILE: "/etc/catalog.yaml",
+      AWS_WEB_IDENTITY_TOKEN_FILE: "/nowhere"
+    }
+    const environment = yield* readEnvironment(home, own)
+    assert.deepStrictEqual(environment, {
+      ...own,
+      OPENAI_API_KEY_FILE: "openai",
+      DATABASE_URL: "postgres://ann:secret@db.example/gateway",
+      OPENAI_API_KEY: "sk-first"
+    })
+    assert.deepStrictEqual(yield* warned(environment), [])
+    write("openai", "sk-second")
+    // A worker inherits what its main process has read.
+    const inherited = environmentOfWorkers(environment)
+    assert.strictEqual((yield* readEnvironment(home, inherited))["OPENAI_API_KEY"], "sk-second")
+  })
+
+  it.scoped("refuse a file of a secret that says nothing, or beside the secret itself", function* () {
+    const home = yield* temporaryDirectory
+    writeFileSync(path.join(home, "empty"), "\n")
+    const refusal = (own: Environment) => Effect.map(Effect.flip(readEnvironment(home, own)), ({ message }) => message)
+    assert.strictEqual(yield* refusal({ FAL_KEY_FILE: "nowhere" }), "FAL_KEY_FILE names a file that cannot be read.")
+    assert.strictEqual(yield* refusal({ FAL_KEY_FILE: "empty" }), "FAL_KEY_FILE names an empty file.")
+    assert.strictEqual(
+      yield* refusal({ FAL_KEY_FILE: "empty", FAL_KEY: "k" }),
+      "FAL_KEY_FILE cannot be set together with FAL_KEY."
+    )
+  })
 
   it.effect("warn about a public HOST behind a loopback PUBLIC_URL, and about nothing else", function* () {
     for (const HOST of ["0.0.0.0", "::", "192.0.2.1", "gateway.internal"]) {

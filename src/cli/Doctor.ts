@@ -15,9 +15,12 @@ import {
   checkSettings
 } from "./doctor/LocalChecks.ts"
 import { checkMedia } from "./doctor/MediaChecks.ts"
+import { check } from "./prices/Check.ts"
 
-const offer = Effect.flatMap(readCatalogOptions, Catalog.make).pipe(
-  Effect.map((snapshot) => [...checkCatalog(snapshot), checkPrices(snapshot), ...checkCredentials(snapshot)]),
+const offer = Effect.flatMap(readCatalogOptions, (options) =>
+  Effect.all({ snapshot: Catalog.make(options), report: check(options) })
+).pipe(
+  Effect.map(({ report, snapshot }) => [...checkCatalog(snapshot), checkPrices(report), ...checkCredentials(snapshot)]),
   Effect.catchTag("CatalogInvalid", (invalid) => Effect.succeed(catalogProblems(invalid)))
 )
 

@@ -37,6 +37,12 @@ export const query = (client: Pg.Client, text: string, values?: Array<unknown>) 
     catch: (cause) => new SqlError({ cause, message: reason(cause) })
   })
 
+export const configure = (client: Pg.Client, settings: Session.Settings) =>
+  Effect.tryPromise({
+    try: () => Session.configure(client, settings),
+    catch: (cause) => new SqlError({ cause, message: reason(cause) })
+  })
+
 /** A server that never answers must not prevent our end. */
 const closeOrAbandon = (end: () => Promise<void>, abandon: () => void) =>
   Effect.promise(end).pipe(

@@ -44,6 +44,15 @@ const replaceSsl = (parameters: URLSearchParams) => {
   else throw new Error("ssl must be true, false or no-verify")
 }
 
+const sslModes = /^(?:disable|allow|prefer|require|verify-ca|verify-full|no-verify)$/
+
+/** The driver takes an unknown mode for `verify-full`. */
+const refuseUnknownMode = (parameters: URLSearchParams) => {
+  const mode = parameters.get("sslmode")
+  if (mode === null || sslModes.test(mode)) return
+  throw new Error("sslmode must be disable, allow, prefer, require, verify-ca, verify-full or no-verify")
+}
+
 /** The driver would read a file of the name `system`. Without a bundle it verifies against the certificates of Node.js. */
 const replaceSystemCertificates = (parameters: URLSearchParams) => {
   if (parameters.get("sslrootcert") !== "system") return
@@ -57,7 +66,10 @@ const serverOf = (normalized: string): Server => {
   const url = new URL(normalized)
   const parameters = new URLSearchParams(url.search)
   replaceSsl(parameters)
+  refuseUnknownMode(parameters)
   replaceSystemCertificates(parameters)
+  // The driver would give up on every statement after it, those of backups and migrations too.
+  parameters.delete("query_timeout")
   url.search = parameters.toString()
   const server = { connectionString: url.href }
   Reflect.construct(Pg.Client, [server])

@@ -167,7 +167,7 @@ export const watch = Effect.fnUntraced(function* (
     yield* Effect.logError(`The database refuses new connections (${why}); ${effect} until it accepts them`)
   })
 
-  /** Whether new connections are accepted, or the server is lost, which is told instead. */
+  /** Returns whether new connections are accepted. Announces a refusal, unless the server is lost altogether. */
   const confirm = Effect.gen(function* () {
     if (lostAt !== undefined) return false
     const probe = yield* Effect.either(turns.withPermits(1)(answering(connectWithin)(openRenewed)))

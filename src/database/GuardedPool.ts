@@ -84,7 +84,7 @@ export class GuardedPool extends Pg.Pool {
     return this.#answers
   }
 
-  /** Connections that can take a statement, now or when they are released. */
+  /** The number of connections that can take a statement, now or when they are released. */
   get usable() {
     return this.#ready.size
   }
@@ -126,7 +126,7 @@ export class GuardedPool extends Pg.Pool {
     this.#refusal = new DatabaseLost(`The database refuses new connections: ${reason}`)
   }
 
-  /** Ends `limit` and `refuse`. */
+  /** Undoes `limit` and `refuse`. */
   accept() {
     this.#refused.unsafeClose()
     this.#refusal = undefined
@@ -134,13 +134,13 @@ export class GuardedPool extends Pg.Pool {
     this.options.min = 0
   }
 
-  /** New connections, also those that listen, use these credentials; the others end when they are released. */
+  /** New connections, also those that listen, use these credentials. Open ones end when they are released. */
   adopt(server: Server) {
     Object.assign(this.options, server)
     this.retire()
   }
 
-  /** Gives up new connections that take longer, as with a pooler that is full, if others can serve who waits for them. */
+  /** Ends attempts to connect that take longer, as behind a full pooler, if an open connection can serve their callers. */
   cutSlow(millis: number) {
     if (this.usable === 0) return
     for (const client of this.#open) {

@@ -4,7 +4,7 @@ import type { SqlError } from "@effect/sql/SqlError"
 import { Array as Arr, Clock, Context, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import * as Pg from "pg"
 import { isDeadlock, isLockTimeout } from "../services/sql/Outage.ts"
-import { query } from "./Connections.ts"
+import { configure, query } from "./Connections.ts"
 import { Database } from "./Database.ts"
 import {
   type Applied,
@@ -19,7 +19,7 @@ import {
   read,
   statementsOf
 } from "./MigrationFiles.ts"
-import { findObstacle } from "./Requirements.ts"
+import { findMissingPrivilege, findObstacle } from "./Requirements.ts"
 
 /** The migrations that one run applied. */
 export interface Migrated {
@@ -69,15 +69,14 @@ export interface Timeouts {
 const askEvery = "250 millis"
 const remindEvery = 20
 
-/** A server too old for a setting keeps its own. */
-const configureSession = (connection: Pg.Client, { idle }: Timeouts) =>
-  query(
-    connection,
-    `SELECT set_config('application_name', $1, false), (
-       SELECT count(set_config(name, $2, false)) FROM pg_settings
-       WHERE name IN ('idle_session_timeout', 'idle_in_transaction_session_timeout'))`,
-    [`generation-gateway migration, ${hostname()} pid ${process.pid}`.slice(0, 63), `${Duration.toMillis(idle)}ms`]
-  )
+const configureSession = (connection: Pg.Client, { idle }: Timeouts) => {
+  const limit = `${Duration.toMillis(idle)}ms`
+  return configure(connection, {
+    application_name: `generation-gateway migration, ${hostname()} pid ${process.pid}`.slice(0, 63),
+    idle_session_timeout: limit,
+    idle_in_transaction_session_timeout: limit
+  })
+}
 
 const Holder = Schema.Struct({
   pid: Schema.Number,
@@ -176,6 +175,9 @@ const applyAll = Effect.fnUntraced(function* (connection: Pg.Client, migrations:
   )
 })
 
+const refuseFor = <E>(find: Effect.Effect<string | undefined, E>) =>
+  Effect.flatMap(find, (message) => (message === undefined ? Effect.void : new MigrationRefused({ message })))
+
 const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts) {
   const database = yield* Database
   const sql = yield* SqlClient
@@ -189,14 +191,13 @@ const make = Effect.fnUntraced(function* (directory: string, timeouts: Timeouts)
   const outstanding = Effect.flatMap(applied, (records) => findOutstanding(known, records))
   const isUpToDate = Effect.map(outstanding, ({ length }) => length === 0)
 
-  const requireUsable = Effect.flatMap(findObstacle(database.connect), (message) =>
-    message === undefined ? Effect.void : new MigrationRefused({ message })
-  )
+  const requireUsable = refuseFor(findObstacle(database.connect))
 
   const migrateLocked = (isWanted: (migration: Migration) => boolean) =>
     Effect.gen(function* () {
       const connection = yield* database.connect
       yield* configureSession(connection, timeouts)
+      yield* refuseFor(findMissingPrivilege(connection))
       yield* lock(connection, timeouts, isUpToDate)
       yield* query(
         connection,

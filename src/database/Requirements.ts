@@ -27,6 +27,22 @@ const findWrongSettings = Effect.fnUntraced(function* (connection: Pg.Client) {
   return undefined
 })
 
+const Schemas = Schema.Tuple(
+  Schema.Struct({ role: Schema.String, schema: Schema.NullOr(Schema.String), creates: Schema.NullOr(Schema.Boolean) })
+)
+
+/** Returns why the role cannot create tables, as a line for the operator; undefined if it can. */
+export const findMissingPrivilege = Effect.fnUntraced(function* (connection: Pg.Client) {
+  const { rows } = yield* query(
+    connection,
+    `SELECT current_user AS role, current_schema() AS schema, has_schema_privilege(current_schema(), 'CREATE') AS creates`
+  )
+  const [{ creates, role, schema }] = yield* Effect.orDie(Schema.decodeUnknown(Schemas)(rows))
+  if (schema === null) return `No schema of the search_path of the role "${role}" exists: create one.`
+  if (creates === true) return undefined
+  return `The role "${role}" may not create tables in the schema "${schema}". As the owner of the database: GRANT CREATE ON SCHEMA "${schema}" TO "${role}".`
+})
+
 const pidOf = (connection: Pg.Client) =>
   query(connection, "SELECT pg_backend_pid() AS pid").pipe(
     Effect.flatMap(({ rows }) => Effect.orDie(Schema.decodeUnknown(Backend)(rows))),

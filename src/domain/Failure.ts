@@ -106,7 +106,7 @@ export class InsufficientRole extends Data.TaggedError("InsufficientRole")<{ rea
 /** A page of another site asked in an operator's name. */
 export class ForeignOrigin extends Data.TaggedError("ForeignOrigin")<{}> {}
 export class SignInLimited extends Data.TaggedError("SignInLimited")<{ readonly retryAfterSeconds: number }> {}
-/** The changes of an organization's members, together. */
+/** The members of an organization made too many changes in a minute. */
 export class ChangesLimited extends Data.TaggedError("ChangesLimited")<{
   readonly limit: number
   readonly retryAfterSeconds: number

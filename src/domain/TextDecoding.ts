@@ -50,3 +50,7 @@ export const decodeTextFile = (bytes: Uint8Array): Either.Either<string, string>
   const decoder = new TextFileDecoder()
   return Either.flatMap(decoder.decode(bytes), (text) => Either.map(decoder.end(), (rest) => text + rest))
 }
+
+/** Set for a value in quotes, which Docker's env files and Kubernetes keep as a part of it. Completes "NAME …". */
+export const findQuotes = (value: string): string | undefined =>
+  /^(["'`]).*\1$/s.test(value) ? "has quotes around it, which are part of the value: remove them" : undefined

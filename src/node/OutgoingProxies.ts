@@ -1,4 +1,4 @@
-import type { Socket } from "node:net"
+import { Socket } from "node:net"
 import { Context } from "effect"
 import { Client } from "undici"
 
@@ -51,11 +51,10 @@ export const openTunnel = async (proxy: string, target: string, signal: AbortSig
   const client = new Client(url.origin)
   try {
     const { socket, statusCode } = await client.connect({ path: target, headers: authorizationOf(url), signal })
-    // A CONNECT is answered with a plain or a TLS socket, which both are sockets.
-    const tunnel = socket as Socket
-    tunnel.once("close", () => client.destroy(() => undefined))
-    if (statusCode === 200) return tunnel
-    tunnel.on("error", () => undefined).destroy()
+    if (!(socket instanceof Socket)) throw new TypeError("a tunnel is a socket")
+    socket.once("close", () => client.destroy(() => undefined))
+    if (statusCode === 200) return socket
+    socket.on("error", () => undefined).destroy()
     throw new Error(`the proxy answered with status ${statusCode}`)
   } catch (error) {
     client.destroy(() => undefined)

@@ -1,4 +1,5 @@
 import { Config, ConfigError, Duration, Either } from "effect"
+import { findQuotes } from "../domain/TextDecoding.ts"
 import * as Kinds from "./SettingKinds.ts"
 
 export interface Variable<A> extends Config.Config<A> {
@@ -16,9 +17,12 @@ export const variable = <A, const Default>(
 ): Variable<A | Default> =>
   Object.assign(
     Config.string(name).pipe(
-      Config.mapOrFail((text) =>
-        Either.fromNullable(parse(text.trim()), () => ConfigError.InvalidData([], `must be ${accepts}`))
-      ),
+      Config.mapOrFail((text) => {
+        const value = text.trim()
+        const problem = findQuotes(value)
+        const read = problem === undefined ? parse(value) : undefined
+        return Either.fromNullable(read, () => ConfigError.InvalidData([], problem ?? `must be ${accepts}`))
+      }),
       Config.withDefault(fallback)
     ),
     { variable: name, shown, about }

@@ -197,6 +197,9 @@ export const describeSettings = (): string => {
     ...lines,
     "",
     "Each provider of the catalog names the variable that holds its credential.",
-    "A .env file in the working directory is read; the environment wins over it. An empty value counts as unset."
+    "A .env file in the working directory is read; the environment wins over it. An empty value counts as unset.",
+    "DATABASE_URL_FILE, and NAME_FILE of any NAME that ends in _KEY, _TOKEN or _SECRET, names a file with the value."
   ].join("\n")
 }
+
+export const settingNames: ReadonlyArray<string> = Object.values(variables).map(({ variable }) => variable)

@@ -15,7 +15,7 @@ import {
 } from "effect"
 import { type Families, sum, withoutGauges } from "../http/system/Prometheus.ts"
 import { closeLostHandoffs } from "../node/ConnectionHandoffs.ts"
-import { type Environment, environmentOfWorkers } from "../Settings.ts"
+import { type Environment, environmentOfWorkers } from "../settings/Environment.ts"
 import * as Messages from "./WorkerMessages.ts"
 
 class NotStarted extends Data.TaggedError("NotStarted")<{ readonly code: number }> {}

@@ -75,6 +75,7 @@ export const services = Layer.mergeAll(
     Layer.succeed(Instance, {
       id: Effect.succeed(instanceId),
       isAdmitting: () => true,
+      isBeating: () => true,
       hasPeers: Effect.succeed(false)
     })
   )

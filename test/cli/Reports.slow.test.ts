@@ -110,6 +110,7 @@ withLayer(suite)("gateway", (it) => {
         at: Date.UTC(2026, 2, 1) / 1000,
         status: 200,
         code: null,
+        error: null,
         org,
         key_id: "key_1",
         address: "203.0.113.9",

@@ -22,7 +22,8 @@ describe("a moment", () => {
   })
 
   it("of a filter that says nothing is none", () => {
-    for (const text of [undefined, "", "soon", "5y", "2026-02-31", "2026-02-31T10:00"]) assert.isUndefined(parseMoment(text, 0))
+    for (const text of [undefined, "", "soon", "5y", "2026-02-31", "2026-02-31T10:00"])
+      assert.isUndefined(parseMoment(text, 0))
   })
 })
 

@@ -69,6 +69,21 @@ withLayer(gateway)("the console", (it) => {
       assert.deepStrictEqual(problems, [])
     })
 
+    it.scoped.skipIf(isSkipped)(
+      "says why the request was refused, and at which attempt its video failed",
+      function* () {
+        const error = { param: "n", message: hostile, hint: "Send one request per image." }
+        const { page, problems } = yield* opened({ status: 400, error, video })
+        yield* Effect.promise(async () => {
+          const [refused = "", failed = ""] = await page.locator("main .error-box").allInnerTexts()
+          for (const words of [hostile, "Send one request per image.", "Field: n"]) assert.include(refused, words)
+          for (const words of ["upstream_error", "Attempt 2: too slow", "veo@east"]) assert.include(failed, words)
+          assert.lengthOf(await page.locator("main img").all(), 0)
+        })
+        assert.deepStrictEqual(problems, [])
+      }
+    )
+
     it.scoped.skipIf(isSkipped)("says why the price is what it is, to the last digit", function* () {
       const { page, problems } = yield* opened()
       yield* Effect.promise(async () => {

@@ -225,6 +225,10 @@ describe("Database", () => {
       "DATABASE_URL cannot be used: ssl must be true, false or no-verify."
     )
     assert.strictEqual(
+      yield* refusal("postgres://user:hunter2@host/db?sslmode=hunter2"),
+      "DATABASE_URL cannot be used: sslmode must be disable, allow, prefer, require, verify-ca, verify-full or no-verify."
+    )
+    assert.strictEqual(
       yield* refusal("postgres://user:hunter2@host/db?sslrootcert=/hunter2"),
       "DATABASE_URL cannot be used: a file of sslcert, sslkey or sslrootcert cannot be read (ENOENT)."
     )

@@ -54,6 +54,22 @@ withLayer(Cli.layer)("a gateway does not begin to work", (it) => {
     assert.include(yield* refusals(yield* poolerBefore(yield* freshUrl)), "set pool_mode = session in PgBouncer")
   })
 
+  it.scoped("where its role may not create tables", function* () {
+    const url = yield* emptyUrl
+    const role = `${new URL(url).pathname.slice(1)}_role`
+    yield* Effect.acquireRelease(ask(url, `CREATE ROLE ${role}`), () => ask(url, `DROP ROLE ${role}`))
+    const limited = new URL(url)
+    limited.searchParams.set("options", `-crole=${role}`)
+    const { run } = yield* Cli
+    const environment = { DATABASE_URL: limited.href, SANDBOX: "true", DATA_DIR: yield* temporaryDirectory, PORT: "0" }
+    const refusal = `The role "${role}" may not create tables in the schema "public". As the owner of the database: GRANT CREATE ON SCHEMA "public" TO "${role}".`
+    assert.strictEqual(yield* failure(["migrate"], environment), refusal)
+    assert.include((yield* Effect.flip(start({ env: environment }))).message, `gateway: ${refusal}\n`)
+    yield* ask(url, `GRANT CREATE ON SCHEMA public TO ${role}`)
+    assert.strictEqual((yield* run(["migrate"], environment)).code, 0)
+    yield* ask(url, `DROP OWNED BY ${role}`)
+  })
+
   it.scoped("where the triggers of the ledger are turned off", function* () {
     const url = yield* emptyUrl
     const name = new URL(url).pathname.slice(1)

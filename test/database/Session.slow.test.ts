@@ -98,7 +98,7 @@ const checksums = "SELECT count(*)::int AS n, md5(string_agg(e::text, '' ORDER B
 const contents = (url: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) => sql.unsafe(checksums)).pipe(Effect.provide(databaseOf(url)))
 
-describe("settings of the role, the database and the server", () => {
+describe("settings of the role, the database, the server and DATABASE_URL", () => {
   it.scopedLive("reach no connection of ours", function* () {
     const url = yield* spoilt
     yield* Effect.gen(function* () {
@@ -117,7 +117,7 @@ describe("settings of the role, the database and the server", () => {
   })
 
   it.scopedLive("end no migration that takes long or waits", function* () {
-    const url = yield* spoiltEmpty
+    const url = `${yield* spoiltEmpty}&query_timeout=300&statement_timeout=250`
     const directory = yield* directoryWith({
       "0001_slow.sql": "SELECT pg_sleep(0.7); CREATE TABLE slow (at timestamptz DEFAULT '2026-02-01 10:00');",
       "0002_concurrent.sql": "CREATE INDEX CONCURRENTLY slow_at ON slow (at);"

@@ -83,7 +83,8 @@ describe("the examples of deploy", () => {
     const [{ livenessProbe, readinessProbe, startupProbe }] = find(StatefulSet).spec.template.spec.containers
     assert.strictEqual(livenessProbe.httpGet.path, "/healthz")
     assert.strictEqual(readinessProbe.httpGet.path, "/readyz")
-    assert.strictEqual(startupProbe.httpGet.path, "/readyz")
+    // While the database is migrated, a start is alive and not ready.
+    assert.strictEqual(startupProbe.httpGet.path, "/healthz")
     assert.include(dockerfile, "/healthz")
   })
 
@@ -122,6 +123,13 @@ describe("the examples of deploy", () => {
     assert.match(head, /^Content-Type: application\/json$/m)
     const { error } = Schema.decodeUnknownSync(Schema.parseJson(Envelope), { onExcessProperty: "error" })(body)
     assert.deepInclude(error, { type: "service_unavailable", param: null, code: null })
+  })
+
+  it("start the program again for as long as it fails", () => {
+    const [head = "", service = ""] = unit.split("[Service]")
+    assert.match(head, /^StartLimitIntervalSec=0$/m)
+    assert.match(service, /^Restart=on-failure$/m)
+    assert.match(service, /^RestartSec=[1-9]/m)
   })
 
   it("start the program by its own first lines, which have the flags of a server", () => {

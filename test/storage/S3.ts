@@ -23,7 +23,7 @@ export interface S3Server {
   /** Changes requests on their way; undefined lets them be. */
   tamper: ((request: SignedRequest) => SignedRequest) | undefined
   misbehave: ((request: SignedRequest) => Misdeed | undefined) | undefined
-  /** The only temporary credential that it accepts now. */
+  /** The session token that it accepts now. */
   sessionToken: string
 }
 

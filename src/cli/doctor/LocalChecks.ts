@@ -6,9 +6,9 @@ import { Effect, Option, Schema } from "effect"
 import { pluralize } from "../../domain/Plural.ts"
 import { type Settings, warnings } from "../../Settings.ts"
 import type { CatalogSnapshot } from "../../services/catalog/Catalog.ts"
-import { lossesOf, reportModel } from "../../services/catalog/CatalogReport.ts"
 import type { CatalogInvalid } from "../../services/catalog/Problem.ts"
 import type { RunningGateway } from "../../services/instance/RunningGateway.ts"
+import type { CatalogReport } from "../prices/Check.ts"
 import { type Finding, finding, list, ok, problem, type State, warning } from "./Finding.ts"
 
 export const checkSettings = (settings: Settings): ReadonlyArray<Finding> => {
@@ -26,11 +26,11 @@ export const checkCatalog = ({ models, off, sandbox }: CatalogSnapshot): Readonl
     : [warning("catalog", `${sold}; off: ${names}. gateway catalog check says why`), ...served]
 }
 
-export const checkPrices = ({ offers }: CatalogSnapshot): Finding => {
-  const losses = lossesOf(offers.map(reportModel))
-  return losses.length === 0
+export const checkPrices = ({ losses, unitPrices }: Pick<CatalogReport, "losses" | "unitPrices">): Finding => {
+  const found = [...unitPrices, ...losses]
+  return found.length === 0
     ? ok("prices", "none is below a cost that the catalog names")
-    : warning("prices", `${list(losses)}. gateway catalog check shows margins`)
+    : warning("prices", `${list(found)}. gateway catalog check shows margins`)
 }
 
 export const checkCredentials = ({ providers }: CatalogSnapshot): ReadonlyArray<Finding> => {

@@ -4,6 +4,7 @@ import { laterLossesOf, lossesOf, type ReportedModel, reportModel } from "../../
 import type { Entries } from "../../services/catalog/CatalogRules.ts"
 import { findPast } from "../../services/catalog/DatedPrices.ts"
 import { offerAt } from "../../services/catalog/Offer.ts"
+import { findUnitPrices } from "../../services/catalog/PriceUnits.ts"
 import { compare, type Feed, type FeedReport } from "./Feed.ts"
 
 export interface CatalogReport {
@@ -11,8 +12,10 @@ export interface CatalogReport {
   readonly models: ReadonlyArray<ReportedModel>
   /** One line for every price below its cost, in the catalog or the feed. */
   readonly losses: ReadonlyArray<string>
-  /** What works, and could be written shorter. */
+  /** What works, and could be written shorter or is probably a mistake. */
   readonly warnings: ReadonlyArray<string>
+  /** Those of the warnings about prices. */
+  readonly unitPrices: ReadonlyArray<string>
   readonly feed: FeedReport | undefined
 }
 
@@ -39,10 +42,12 @@ export const check = Effect.fn("Catalog.check")(function* (options: CatalogOptio
   const models = offers.map((offer) => withCosts(reportModel(offer)))
   const sold = offers.map(({ model }) => model)
   const compared = feed === undefined ? undefined : yield* compare(sold, ownCaps(entries), feed)
+  const unitPrices = entries.models.flatMap(({ entry }) => findUnitPrices(entry))
   const report: CatalogReport = {
     models,
     losses: [...lossesOf(models), ...laterLossesOf(offers), ...(compared?.losses ?? [])],
-    warnings: entries.models.flatMap(({ entry }) => findPast(entry, now)),
+    warnings: [...unitPrices, ...entries.models.flatMap(({ entry }) => findPast(entry, now))],
+    unitPrices,
     feed: compared
   }
   return report

@@ -30,7 +30,7 @@ export interface Incoming<E = ReceiveFailure> {
   readonly receive: (limitBytes: number) => Effect.Effect<Buffer, E>
 }
 
-interface IncomingBody<E> extends Incoming<E> {
+export interface IncomingBody<E> extends Incoming<E> {
   readonly release: () => void
 }
 

@@ -2,12 +2,18 @@ import { Context, Effect } from "effect"
 import type { InvalidRequest } from "../../domain/Failure.ts"
 import { whileUnidentified } from "../connections/Connections.ts"
 import { readPlain } from "./BodyReader.ts"
-import type { ArrivalFailure, Incoming } from "./BodyReceiver.ts"
+import type { ArrivalFailure, Incoming, IncomingBody } from "./BodyReceiver.ts"
 
 /** The body of a request that the platform's router serves; the platform itself would read it without a minimum pace. */
 export class RequestBody extends Context.Reference<RequestBody>()("gateway/http/RequestBody", {
   defaultValue: (): { readonly incoming: Incoming<ArrivalFailure> | undefined } => ({ incoming: undefined })
 }) {}
+
+/** Frees its memory at the end. */
+export const provideBody =
+  (incoming: IncomingBody<ArrivalFailure>) =>
+  <A, E, R>(serving: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
+    Effect.provideService(serving, RequestBody, { incoming }).pipe(Effect.ensuring(Effect.sync(incoming.release)))
 
 type Unreceived = InvalidRequest | Exclude<ArrivalFailure, { readonly _tag: "BodyCutOff" }>
 

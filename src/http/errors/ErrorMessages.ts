@@ -101,11 +101,10 @@ const timedOut = answer(504, "api_error", "timeout", "The request exceeded the a
 const unavailable = (message: string): WireError => answer(503, "service_unavailable", "no_provider_available", message)
 const noProvider = unavailable("No healthy provider is available for this model.")
 
-/** A restart takes this long; another instance answers sooner. */
-const restartSeconds = 5
+/** A restart takes some seconds; another instance answers sooner. */
 const restarting: WireError = {
   ...answer(503, "service_unavailable", null, "The gateway is restarting; retry."),
-  headers: { "retry-after": String(restartSeconds) }
+  headers: { "retry-after": "5" }
 }
 
 export const internalError = answer(500, "api_error", "internal_error", internalFailure.message)

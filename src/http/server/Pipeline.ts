@@ -19,7 +19,7 @@ import { makeRateUnits } from "../admission/RateUnits.ts"
 import { makeContextReader, RequestContext } from "../admission/RequestContext.ts"
 import { explain, makeReports, type Outcome } from "../admission/RequestOutcome.ts"
 import { makeBodyReceiver } from "../body/BodyReceiver.ts"
-import { RequestBody } from "../body/RequestBody.ts"
+import { provideBody } from "../body/RequestBody.ts"
 import type { Exchange } from "../connections/Connections.ts"
 import { CurrentCaller } from "../schema/Headers.ts"
 import { findServed, type ServedPath } from "./PathTable.ts"
@@ -95,19 +95,16 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
       ? Effect.succeed(undefined)
       : unknownPath(url)
 
-  /** A customer's; the admin API looks for its operators itself. */
-  const checkKey = ({ headers }: IncomingMessage) => auth.authenticate(presentedKey(headers))
-
   const recallKey = ({ headers }: IncomingMessage): Caller | undefined => {
     const secret = presentedSecret(headers)
     return secret === undefined ? undefined : auth.recall(secret)
   }
 
-  /** A key that is known and fresh while no address is blocked waits for nothing. */
+  /** A customer's key, which waits for nothing if it is known and fresh while no address is blocked. */
   const enterWithKey = ({ request }: Matched<EndpointBase>, { address }: Context): Effect.Effect<Caller, Failure> => {
     const recalled = recallKey(request)
     return recalled === undefined
-      ? Effect.flatMap(checkBlockList(address), () => checkKey(request))
+      ? Effect.flatMap(checkBlockList(address), () => auth.authenticate(presentedKey(request.headers)))
       : Effect.succeed(recalled)
   }
 
@@ -194,15 +191,12 @@ export const makePipeline = Effect.fnUntraced(function* (options: PipelineOption
     R | HttpServerRequest.HttpServerRequest
   > => ({
     enter,
-    handle: ({ endpoint, request }, context, caller) => {
-      const incoming = receiver.body(request, endpoint.surface, Effect.void)
-      return (caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
+    handle: ({ endpoint, request }, context, caller) =>
+      (caller === undefined ? app : Effect.provideService(app, CurrentCaller, caller)).pipe(
         Effect.mapErrorCause(explainPlatform),
         Effect.provideService(RequestContext, context),
-        Effect.provideService(RequestBody, { incoming }),
-        Effect.ensuring(Effect.sync(incoming.release))
-      )
-    },
+        provideBody(receiver.body(request, endpoint.surface, Effect.void))
+      ),
     answer: (matched, context, answer) => {
       const { endpoint, request, response } = matched
       const status = response.headersSent ? response.statusCode : answer.status

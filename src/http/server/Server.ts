@@ -26,6 +26,7 @@ import { VideosHandlers, videoEndpoint } from "../videos/VideoHandlers.ts"
 import { AdminRoutes } from "./AdminRoutes.ts"
 import * as Dispatch from "./Dispatch.ts"
 import { listener } from "./Listener.ts"
+import { StartingServer } from "./StartingServer.ts"
 
 interface ServerOptions extends Dispatch.DispatchOptions {
   readonly host: string
@@ -100,12 +101,18 @@ const handlers = (options: ServerOptions) =>
 
 export const layer = (options: ServerOptions) =>
   Layer.unwrapScoped(
-    Effect.map(Effect.provideService(listener, ConnectionLimits, connectionLimits(options)), (node) => {
+    Effect.gen(function* () {
+      const starting = yield* StartingServer
+      const node = yield* Effect.provideService(listener, ConnectionLimits, connectionLimits(options))
       const serving = Dispatch.layer(node, options, generatingEndpoints).pipe(
         Layer.provide(handlers(options)),
         Layer.provide(Layer.succeed(Limits, options))
       )
-      const server = NodeHttpServer.layer(() => node, { host: options.host, port: options.port })
+      const takeAddress = () => {
+        starting.close()
+        return node
+      }
+      const server = NodeHttpServer.layer(takeAddress, { host: options.host, port: options.port })
       return Layer.provideMerge(Layer.provideMerge(Drain(node, options), serving), server)
     })
   )

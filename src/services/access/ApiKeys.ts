@@ -38,7 +38,7 @@ export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: st
   }
 }
 
-/** That are neither revoked nor expired. */
+/** An organization's keys that are neither revoked nor expired. */
 const maxLiveKeys = 1_000
 
 export class TooManyKeys extends Data.TaggedError("TooManyKeys")<{}> {

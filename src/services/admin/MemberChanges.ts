@@ -5,20 +5,20 @@ import type { OrgId } from "../../domain/Organization.ts"
 import { makeKeyedSemaphore } from "../runtime/KeyedSemaphore.ts"
 import { rowsOf } from "../sql/Statement.ts"
 
-/** Of all members of an organization together. Each leaves a row in the audit for good. */
+/** The members of an organization share this limit, since each change leaves a row in the audit for good. */
 const maxPerMinute = 60
 const maxAtOnce = 8
-/** Newest rows of the organization's audit that are looked at: operators change it too. */
+/** The check reads this many of the organization's newest rows, which include operators' changes. */
 const maxRows = 1_000
 
 const Full = Schema.Struct({ waitSeconds: Schema.Number })
 
-/** How often members may change something. */
+/** Limits how often members may change something. */
 export const makeMemberChanges = (sql: SqlClient.SqlClient) =>
   Effect.map(makeKeyedSemaphore(maxAtOnce), (inTurn) => ({
-    /** One change of an organization at a time: those that wait for its locks would keep connections to the database. */
+    /** Runs one change of an organization at a time: changes that wait for its locks would keep connections to the database. */
     inTurn: (org: OrgId | undefined) => (org === undefined ? <A>(change: A) => change : inTurn(org)),
-    /** Fails if the last minute has the changes that it may have; belongs into the transaction of the change. */
+    /** Fails if the last minute has as many changes as it may have. Belongs in the transaction of the change. */
     check: Effect.fnUntraced(function* (org: OrgId) {
       const [full] = yield* rowsOf(Full)(sql`
         SELECT ceil(extract(epoch FROM at + interval '1 minute' - now()))::integer AS wait_seconds

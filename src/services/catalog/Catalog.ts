@@ -168,7 +168,7 @@ export const perSnapshot = <A>(
 }
 
 export const readOffers = Effect.fn("Catalog.readOffers")(function* (options: CatalogOptions) {
-  const entries = yield* read(options.source, options.adapters)
+  const entries = yield* read(options.source, options.adapters, options.environment)
   const compiled = compile(entries, options.environment)
   const all: ReadonlyArray<Offer> = offers(compiled, options.adapters, options.sandbox)
   const providers: ReadonlyArray<CatalogProvider> = [...compiled.upstreams.values()].map(

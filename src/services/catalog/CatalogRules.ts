@@ -4,6 +4,7 @@ import type { ProviderEntry } from "./CatalogFormat.ts"
 import { type Path, routeOptions } from "./CatalogSource.ts"
 import { checkDates } from "./DatedPrices.ts"
 import type { FamilyEntry } from "./EntryFields.ts"
+import type { Mistake } from "./Malformed.ts"
 import { fixOf } from "./Narrowing.ts"
 import { type EntryContext, list, type Report } from "./Surface.ts"
 import { type ModelEntry, onEntry } from "./Surfaces.ts"
@@ -15,11 +16,6 @@ export interface Entries {
   readonly models: ReadonlyArray<{ readonly index: number; readonly entry: ModelEntry }>
   readonly wires: Adapters
   readonly known: { readonly providers: ReadonlySet<string>; readonly families: ReadonlySet<string> }
-}
-
-export interface Mistake {
-  readonly path: Path
-  readonly message: string
 }
 
 export const sandboxAdapter = "sandbox"

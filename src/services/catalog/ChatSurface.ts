@@ -7,6 +7,7 @@ import {
   type ReasoningEffort,
   type Route
 } from "../../domain/Model.ts"
+import { zero } from "../../domain/Money.ts"
 import type { Path } from "./CatalogSource.ts"
 import { chatMargins, listChat } from "./ChatListing.ts"
 import { latest, routeAt } from "./DatedPrices.ts"
@@ -21,12 +22,14 @@ import {
   optional,
   route,
   Tokens,
-  Usd
+  Usd,
+  UsdPerMillion
 } from "./EntryFields.ts"
 import {
   type BaseOf,
   checkNarrowing,
   type EntryContext,
+  firstCost,
   list,
   type NonEmpty,
   type Report,
@@ -34,11 +37,11 @@ import {
   type Surface
 } from "./Surface.ts"
 
-const tokenPrices = { prompt_per_1m_usd: Usd, completion_per_1m_usd: Usd }
+const tokenPrices = { prompt_per_1m_usd: UsdPerMillion, completion_per_1m_usd: UsdPerMillion }
 const cachePrices = {
-  cached_prompt_per_1m_usd: optional(Usd),
-  cache_write_per_1m_usd: optional(Usd),
-  cache_write_1h_per_1m_usd: optional(Usd)
+  cached_prompt_per_1m_usd: optional(UsdPerMillion),
+  cache_write_per_1m_usd: optional(UsdPerMillion),
+  cache_write_1h_per_1m_usd: optional(UsdPerMillion)
 }
 const prices = {
   ...tokenPrices,
@@ -86,20 +89,20 @@ const reasonsOf = ({ reasoning }: Pick<ChatModel, "reasoning">): ReadonlyArray<C
   reasoning === "none" ? [] : ["reasoning"]
 
 const checkChat = (report: Report, at: Path, entry: ChatModelEntry, { families, knownFamilies }: EntryContext) => {
-  if (!knownFamilies.has(entry.family)) {
-    return report(
-      [...at, "family"],
-      `unknown family ${entry.family}; known: ${list(knownFamilies)}: name one of them, or add it to families`
-    )
-  }
   const rules = chatRules(entry, families.get(entry.family))
+  const isKnown = knownFamilies.has(entry.family)
+  if (!isKnown) {
+    const fix = "name one of them, or add it to families"
+    report([...at, "family"], `unknown family ${entry.family}; known: ${list(knownFamilies)}: ${fix}`)
+  }
   if (rules.maxOutput === undefined && families.has(entry.family))
     report(at, "max_output is missing: add it to the model or to its family")
   if ((rules.maxOutput ?? 0) > entry.context_length) report([...at, "max_output"], "must not exceed context_length")
-  const { capabilities } = rules
   const checkNarrowed = checkNarrowing(report, at, entry.routes)
-  checkNarrowed("capabilities", capabilities, (route) => route.capabilities)
-  checkNarrowed("reasoning", reasonsOf(rules), (route) => (route.reasoning ? [] : undefined))
+  if (isKnown || entry.capabilities !== undefined)
+    checkNarrowed("capabilities", rules.capabilities, (route) => route.capabilities)
+  if (isKnown || entry.reasoning !== undefined)
+    checkNarrowed("reasoning", reasonsOf(rules), (route) => (route.reasoning ? [] : undefined))
 }
 
 const promises = (entry: ChatModelEntry, { families, knownFamilies }: EntryContext) => {
@@ -178,16 +181,24 @@ const narrowChat = (model: ChatModel, routes: NonEmpty<Route>): ChatModel => {
   }
 }
 
+const free: ChatPricing = {
+  prompt: zero,
+  completion: zero,
+  cachedPrompt: undefined,
+  cacheWrite: undefined,
+  longContext: undefined
+}
+
 export const chatSurface: Surface<ChatModelEntry, ChatModel, Route> = {
   check: checkChat,
   promises,
   entryAt: chatEntryAt,
   compile: compileChat,
   narrow: narrowChat,
-  inSandbox: (model, bases) => ({
-    ...model,
-    routes: bases.map((base) => ({ ...base, capabilities: undefined, cost: undefined }))
-  }),
+  inSandbox: (model, bases) => {
+    const cost = firstCost(model.routes) ?? free
+    return { ...model, routes: bases.map((base) => ({ ...base, capabilities: undefined, cost })) }
+  },
   list: listChat,
   margins: ({ pricing }, { cost }) => chatMargins(pricing, cost)
 }

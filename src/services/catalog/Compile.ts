@@ -1,9 +1,11 @@
 import { Redacted } from "effect"
 import type { DatedModel, Model, ProviderAccount, RouteOptions } from "../../domain/Model.ts"
+import { findQuotes } from "../../domain/TextDecoding.ts"
 import type { ProviderEntry } from "./CatalogFormat.ts"
 import { contextOf, type Entries, sandboxAdapter } from "./CatalogRules.ts"
 import { routeOptions } from "./CatalogSource.ts"
 import { datesOf } from "./DatedPrices.ts"
+import type { Mistake } from "./Malformed.ts"
 import { type BaseOf, requireValue } from "./Surface.ts"
 import { onEntry } from "./Surfaces.ts"
 
@@ -22,9 +24,26 @@ export interface Compiled {
   readonly models: ReadonlyArray<Model>
 }
 
+/** The variable's value without white space around it; undefined if it is unset or blank. */
+const credentialIn = ({ credential }: ProviderEntry, environment: Environment): string | undefined =>
+  (credential === undefined ? undefined : environment[credential]?.trim()) || undefined
+
+const problemOf = (secret: string): string | undefined =>
+  findQuotes(secret) ??
+  (/^[\x20-\x7e]+$/.test(secret) ? undefined : "has a character that no credential has: set it again")
+
+/** Credentials that a provider would refuse, or that no header can have; without their values. */
+export const findBadCredentials = ({ providers }: Entries, environment: Environment): ReadonlyArray<Mistake> =>
+  [...providers].flatMap(([name, entry]) => {
+    const problem = problemOf(credentialIn(entry, environment) ?? "-")
+    return problem === undefined
+      ? []
+      : [{ path: ["providers", name, "credential"], message: `${entry.credential} ${problem}` }]
+  })
+
 const upstream = (name: string, entry: ProviderEntry, environment: Environment): Upstream => {
-  const secret = entry.credential === undefined ? undefined : environment[entry.credential]?.trim()
-  const present = secret !== undefined && secret !== ""
+  const secret = credentialIn(entry, environment)
+  const present = secret !== undefined
   return {
     account: {
       name,

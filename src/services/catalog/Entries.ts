@@ -1,72 +1,84 @@
-import { Array as Arr, Either, Option, Order, ParseResult, Predicate, Schema } from "effect"
+import { Array as Arr, Either, Option, Order, Predicate, Schema } from "effect"
 import { type Adapters, wires } from "./AdapterFeatures.ts"
 import { CatalogFile, ProviderEntry } from "./CatalogFormat.ts"
-import { type Entries, findMistakes, type Mistake } from "./CatalogRules.ts"
-import { keyOf, parse, routeOptions, type SourceFile } from "./CatalogSource.ts"
+import { type Entries, findMistakes } from "./CatalogRules.ts"
+import { keyOf, type Path, parse, routeOptions, type SourceFile } from "./CatalogSource.ts"
+import { type Environment, findBadCredentials } from "./Compile.ts"
 import { FamilyEntry } from "./EntryFields.ts"
+import { type Decode, isOfRepair, type Mistake, mistakesOf, repair, strict } from "./Malformed.ts"
 import { CatalogInvalid, type Problem } from "./Problem.ts"
-import { ModelEntry } from "./Surfaces.ts"
+import { decoderOf } from "./SurfaceGuess.ts"
 
-const strict = { errors: "all", onExcessProperty: "error" } as const
-const longest = 240
+const FileShape = Schema.Struct({ ...CatalogFile.fields, models: Schema.NonEmptyArray(Schema.Unknown) })
 
-const shorten = (message: string): string =>
-  message.length > longest ? `${message.slice(0, longest)}…` : message.replace(/^Expected/, "expected")
-
-const wordOf = ({ _tag, message }: ParseResult.ArrayFormatterIssue): string => {
-  if (_tag === "Missing") return "is missing"
-  if (_tag !== "Unexpected") return shorten(message)
-  const known = message
-    .replace(/^is unexpected, expected: /, "")
-    .replaceAll('"', "")
-    .replaceAll(" | ", ", ")
-  return shorten(`unknown key; known: ${known}`)
-}
-
-const mistakesOf = (error: ParseResult.ParseError): ReadonlyArray<Mistake> =>
-  ParseResult.ArrayFormatter.formatErrorSync(error).map((issue) => ({ path: issue.path, message: wordOf(issue) }))
-
-const findMalformed = (value: unknown): ReadonlyArray<Mistake> => {
-  if (!Predicate.isReadonlyRecord(value)) {
-    return [{ path: [], message: "must be a mapping of providers, models and families" }]
-  }
-  return Either.match(Schema.decodeUnknownEither(CatalogFile, strict)(value), {
-    onLeft: mistakesOf,
-    onRight: () => []
-  })
-}
+const decodeProvider = Schema.decodeUnknownEither(ProviderEntry, strict)
+const decodeFamily = Schema.decodeUnknownEither(FamilyEntry, strict)
 
 const section = (value: unknown, key: string): unknown =>
   Predicate.isReadonlyRecord(value) && Object.hasOwn(value, key) ? value[key] : undefined
 
 const record = (value: unknown): Readonly<Record<string, unknown>> => (Predicate.isReadonlyRecord(value) ? value : {})
 
-const decodeWellFormed = <A, I>(
-  schema: Schema.Schema<A, I>,
-  named: Readonly<Record<string, unknown>>
-): Map<string, A> => {
-  const decode = Schema.decodeUnknownOption(schema, strict)
-  return new Map(
-    Object.entries(named).flatMap(([name, value]) =>
-      Option.match(decode(value), { onNone: () => [], onSome: (entry) => [[name, entry] as const] })
-    )
-  )
+interface Read {
+  readonly entries: Entries
+  /** What the shapes of entries have against them. */
+  readonly malformed: ReadonlyArray<Mistake>
+  readonly replaced: ReadonlyArray<Path>
+  readonly removed: ReadonlyArray<Path>
 }
 
-const entriesOf = (value: unknown, adapters: Adapters): Entries => {
-  const providers = record(section(value, "providers"))
-  const families = record(section(value, "families"))
-  const models = section(value, "models")
-  const decode = Schema.decodeUnknownOption(ModelEntry, strict)
-  return {
-    providers: decodeWellFormed(ProviderEntry, providers),
-    families: decodeWellFormed(FamilyEntry, families),
-    models: Arr.filterMap(Array.isArray(models) ? models : [], (model, index) =>
-      Option.map(decode(model), (entry) => ({ index, entry }))
-    ),
-    wires: wires(adapters),
-    known: { providers: new Set(Object.keys(providers)), families: new Set(Object.keys(families)) }
+/** Malformed entries are repaired, and their rules checked too: one reading tells all that is wrong. */
+const readEntries = (value: unknown, adapters: Adapters): Read => {
+  const malformed: Array<Mistake> = []
+  const replaced: Array<Path> = []
+  const removed: Array<Path> = []
+
+  const readEntry = <A>(at: Path, decode: Decode<A>, entry: unknown): Option.Option<A> => {
+    const decoded = decode(entry)
+    if (Either.isRight(decoded)) return Option.some(decoded.right)
+    const repaired = repair(decode, entry)
+    if (repaired === undefined) return Option.none()
+    const toFile = (path: Path): Path => [...at, ...path]
+    replaced.push(...repaired.replaced.map(toFile))
+    removed.push(...repaired.removed.map(toFile))
+    return Option.some(repaired.entry)
   }
+
+  const readNamed = <A>(at: string, decode: Decode<A>): Map<string, A> =>
+    new Map(
+      Object.entries(record(section(value, at))).flatMap(([name, entry]) =>
+        Option.match(readEntry([at, name], decode, entry), {
+          onNone: () => [],
+          onSome: (read) => [[name, read] as const]
+        })
+      )
+    )
+
+  const readModel = (model: unknown, index: number) => {
+    const at = ["models", index]
+    const { decode, mistakes } = decoderOf(model)
+    malformed.push(...mistakes.map(({ message, path }) => ({ path: [...at, ...path], message })))
+    return Option.map(readEntry(at, decode, model), (entry) => ({ index, entry }))
+  }
+
+  if (!Predicate.isReadonlyRecord(value)) {
+    malformed.push({ path: [], message: "must be a mapping of providers, models and families" })
+  } else {
+    const shape = Schema.decodeUnknownEither(FileShape, strict)(value)
+    if (Either.isLeft(shape)) malformed.push(...mistakesOf(shape.left))
+  }
+  const models = section(value, "models")
+  const entries: Entries = {
+    providers: readNamed("providers", decodeProvider),
+    families: readNamed("families", decodeFamily),
+    models: Arr.filterMap(Array.isArray(models) ? models : [], readModel),
+    wires: wires(adapters),
+    known: {
+      providers: new Set(Object.keys(record(section(value, "providers")))),
+      families: new Set(Object.keys(record(section(value, "families"))))
+    }
+  }
+  return { entries, malformed, replaced, removed }
 }
 
 /** Reported at the key of the route or of its provider. */
@@ -89,18 +101,23 @@ const findWrongOptions = ({ models, providers, wires }: Entries): ReadonlyArray<
 
 const byLine = Order.mapInput(Order.number, ({ line }: Problem) => line)
 
-export const read = (source: SourceFile, adapters: Adapters): Either.Either<Entries, CatalogInvalid> => {
+/** Fails with every mistake of the file, and with credentials of the environment that cannot be used. */
+export const read = (
+  source: SourceFile,
+  adapters: Adapters,
+  environment: Environment = {}
+): Either.Either<Entries, CatalogInvalid> => {
   const { lineOf, problems, value } = parse(source)
   if (problems.length > 0) return Either.left(new CatalogInvalid({ problems }))
-  const entries = entriesOf(value, adapters)
-  const found = [...findMalformed(value), ...findMistakes(entries), ...findWrongOptions(entries)].map(
-    ({ path, message }) => ({
-      file: source.file,
-      line: lineOf(path),
-      key: keyOf(path),
-      message
-    })
-  )
+  const { entries, malformed, ...repairs } = readEntries(value, adapters)
+  const ruled = [...findMistakes(entries), ...findWrongOptions(entries)].filter((one) => !isOfRepair(one, repairs))
+  const bad = findBadCredentials(entries, environment)
+  const found = [...malformed, ...ruled, ...bad].map(({ path, message }) => ({
+    file: source.file,
+    line: lineOf(path),
+    key: keyOf(path),
+    message
+  }))
   return found.length > 0
     ? Either.left(new CatalogInvalid({ problems: Arr.sort(found, byLine) }))
     : Either.right(entries)

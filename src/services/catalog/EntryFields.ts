@@ -16,18 +16,29 @@ const Digits = Schema.instanceOf(Numeral, { title: "a number", jsonSchema: { typ
 const dearestUsd = NanoUsd(1_000_000_000_000_000n)
 const Nano = Schema.declare((amount): amount is NanoUsd => typeof amount === "bigint")
 
-export const Usd = Schema.transformOrFail(Digits.annotations({ jsonSchema: { type: "number", minimum: 0 } }), Nano, {
-  strict: true,
-  decode: (numeral, _, ast) => {
-    const amount = fromUsd(numeral.text)
-    const refuse = (message: string) => ParseResult.fail(new ParseResult.Type(ast, numeral, message))
-    if (amount === undefined) return refuse("must be a plain decimal of USD with at most nine places, such as 0.15")
-    if (amount < 0n) return refuse("must not be negative")
-    if (amount > dearestUsd) return refuse("must be at most 1000000 USD")
-    return ParseResult.succeed(amount)
-  },
-  encode: (amount, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, amount, "decode only"))
-})
+const usdWith = (explain: (usd: number) => string) =>
+  Schema.transformOrFail(Digits.annotations({ jsonSchema: { type: "number", minimum: 0 } }), Nano, {
+    strict: true,
+    decode: (numeral, _, ast) => {
+      const amount = fromUsd(numeral.text)
+      const refuse = (message: string) => ParseResult.fail(new ParseResult.Type(ast, numeral, message))
+      if (amount === undefined) {
+        const form = "must be a plain decimal of USD with at most nine places, such as 0.15"
+        return refuse(form + explain(Number(numeral.text)))
+      }
+      if (amount < 0n) return refuse("must not be negative")
+      if (amount > dearestUsd) return refuse("must be at most 1000000 USD")
+      return ParseResult.succeed(amount)
+    },
+    encode: (amount, _, ast) => ParseResult.fail(new ParseResult.Forbidden(ast, amount, "decode only"))
+  })
+
+export const Usd = usdWith(() => "")
+
+/** Price lists often have prices per token, such as 1.5e-06. */
+export const UsdPerMillion = usdWith((usd) =>
+  usd > 0 && usd < 0.001 ? ": it looks like a price per token, give that of a million tokens" : ""
+)
 
 export const integer = (minimum: number, maximum: number) =>
   Schema.transformOrFail(Digits.annotations({ jsonSchema: { type: "integer", minimum, maximum } }), Schema.Number, {

@@ -14,7 +14,8 @@ import {
   oneOf,
   optional,
   route,
-  Usd
+  Usd,
+  UsdPerMillion
 } from "./EntryFields.ts"
 
 const ResolutionName = oneOf("1K", "2K", "4K")
@@ -30,7 +31,7 @@ const costs = {
   per_image_usd: optional(Usd),
   variants: optional(VariantCosts),
   /** For the tokens of reference images, beside the price of what is made. */
-  image_input_per_1m_usd: optional(Usd)
+  image_input_per_1m_usd: optional(UsdPerMillion)
 }
 export const RouteEntry = Schema.Struct({
   ...route,

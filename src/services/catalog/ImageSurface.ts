@@ -2,7 +2,7 @@ import { Array as Arr } from "effect"
 import { makesShape } from "../../domain/Image.ts"
 import { maxReferences } from "../../domain/Media.ts"
 import type { ImageModel, ImageRoute, Resolution, ShapeFeature } from "../../domain/Model.ts"
-import type { NanoUsd } from "../../domain/Money.ts"
+import { type NanoUsd, zero } from "../../domain/Money.ts"
 import { variantKey } from "../../domain/Shape.ts"
 import type { Path } from "./CatalogSource.ts"
 import {
@@ -166,7 +166,9 @@ export const imageSurface: Surface<ImageModelEntry, ImageModel, ImageRoute> = {
     const aspectRatios = new Set(
       model.variants.flatMap(({ shape }) => (shape === undefined ? [] : [shape.aspectRatio]))
     )
-    const own = { editModel, resolutions, aspectRatios, cost: new Map<string, NanoUsd>(), imageInputCost: undefined }
+    const costs = model.routes.find(({ cost }) => cost.size > 0)?.cost ?? []
+    const cost = new Map([...[...resolutions].map((resolution) => [resolution, zero] as const), ...costs])
+    const own = { editModel, resolutions, aspectRatios, cost, imageInputCost: undefined }
     return { ...model, routes: bases.map((base) => ({ ...base, ...own })) }
   },
   list: listImage,

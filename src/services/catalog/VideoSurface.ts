@@ -1,7 +1,7 @@
 import { Array as Arr, Schema } from "effect"
 import { discount, type Listing, type ParamField, type VideoPrices } from "../../domain/ListedModel.ts"
 import { type SecondsAs, type VideoModel, type VideoPricing, type VideoRoute } from "../../domain/Model.ts"
-import { toUsd } from "../../domain/Money.ts"
+import { toUsd, zero } from "../../domain/Money.ts"
 import { clipPrice } from "../../domain/Video.ts"
 import { nearestSeconds } from "../../domain/VideoRules.ts"
 import type { Path } from "./CatalogSource.ts"
@@ -11,6 +11,7 @@ import {
   type BaseOf,
   checkNarrowing,
   findRepeats,
+  firstCost,
   type NonEmpty,
   type Report,
   requireValue,
@@ -197,7 +198,7 @@ export const videoSurface: Surface<VideoModelEntry, VideoModel, VideoRoute> = {
       imageModel,
       seconds: model.seconds.allowed,
       secondsAs: "number",
-      cost: undefined
+      cost: firstCost(model.routes) ?? { per: "video", price: zero }
     } as const
     return { ...model, routes: bases.map((base) => ({ ...base, ...own })) }
   },

@@ -20,6 +20,8 @@ export class Instance extends Context.Tag("gateway/Instance")<
     /** Changes after other instances treated this process as dead. */
     readonly id: Effect.Effect<string>
     readonly isAdmitting: () => boolean
+    /** False while heartbeats are overdue: the database answers, but finishes no writes. */
+    readonly isBeating: () => boolean
     /** Whether an instance lives behind another address, or may: the database has not told within 3 s. */
     readonly hasPeers: Effect.Effect<boolean>
   }
@@ -42,6 +44,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
       const current = yield* Ref.make(yield* Effect.orDie(register))
       const beatenAt = yield* Ref.make(yield* Clock.currentTimeNanos)
       let isAdmitting = true
+      let isBeating = true
 
       const beat = Effect.gen(function* () {
         const startedAt = yield* Clock.currentTimeNanos
@@ -54,6 +57,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
           yield* Ref.set(current, yield* register)
         }
         yield* Ref.set(beatenAt, startedAt)
+        isBeating = true
         if (isAdmitting) return
         isAdmitting = true
         yield* Effect.logInfo("The heartbeat is back: accepting requests again")
@@ -61,6 +65,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
 
       const watch = Effect.gen(function* () {
         const silence = (yield* Clock.currentTimeNanos) - (yield* Ref.get(beatenAt))
+        isBeating = Duration.lessThan(Duration.nanos(silence), Duration.times(heartbeatEvery, 2))
         if (Duration.lessThan(Duration.nanos(silence), stopAfter)) return
         if (!isAdmitting) return
         isAdmitting = false
@@ -93,7 +98,7 @@ export class Instance extends Context.Tag("gateway/Instance")<
         )
       )
 
-      return Instance.of({ id: Ref.get(current), isAdmitting: () => isAdmitting, hasPeers })
+      return Instance.of({ id: Ref.get(current), isAdmitting: () => isAdmitting, isBeating: () => isBeating, hasPeers })
     })
   )
 }

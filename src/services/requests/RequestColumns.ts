@@ -2,6 +2,7 @@ import { Record, Schema, String } from "effect"
 import { KeyId } from "../../domain/ApiKey.ts"
 import { NanoUsdFromRow } from "../../domain/Money.ts"
 import { OrgId } from "../../domain/Organization.ts"
+import { RequestError } from "../../domain/RequestError.ts"
 import { TextOrNull } from "../resources/Record.ts"
 import { requestCounts } from "./RequestCounts.ts"
 
@@ -17,15 +18,6 @@ const Attempt = Schema.Struct({
   cost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("cost_nano")),
   /** What the provider says a failed attempt costs. */
   statedCost: Schema.optional(NanoUsdFromRow).pipe(Schema.fromKey("stated_nano"))
-})
-
-export const errorFields = {
-  param: TextOrNull.annotations({ description: "The request field at fault, where there is one." }),
-  message: Schema.String,
-  hint: TextOrNull.annotations({ description: "How to fix it." })
-}
-export const RequestError = Schema.NullOr(Schema.Struct(errorFields)).annotations({
-  description: "Why it was refused or failed, as its client was told."
 })
 
 /** The columns of `request_log`, and what is read of each. */

@@ -4,13 +4,13 @@ import { toStorable } from "../sql/Statement.ts"
 
 /** Longer than a try with its statements takes. */
 const leaseSeconds = 60
-/** In place of `perOrganization`, for an organization with a slow lane: hosts that never answer are as many as it likes. */
+/** Replaces `perOrganization` for an organization with a slow lane: it may name any number of hosts that never answer. */
 const maxBesideSlowLanes = 4
 /** Due rows that are looked at for one claim. */
 const farthest = 1_000
 const longestFailure = 200
-/** Keys of an index are short. A host with a longer name does not exist, and fails soon. */
-const longestSlowLane = 1_000
+/** An index takes no long keys. A longer name of a host does not exist, so that its tries fail at once. */
+const maxSlowLaneLength = 1_000
 
 export const Leased = Schema.Struct({
   id: Schema.String,
@@ -34,26 +34,26 @@ export interface Try {
   readonly failure: string | undefined
 }
 
-/** How a try went. A slow one makes its lane slow, and any other one ends that. */
+/** A slow try makes its lane slow; a quick one ends that. */
 export interface Outcome extends Try {
   readonly isSlow: boolean
 }
 
 export interface Claim {
-  /** Either of slow lanes or of all others. */
+  /** True claims deliveries of slow lanes only, false those of all other lanes. */
   readonly isSlow: boolean
   readonly limit: number
   readonly perLane: number
-  /** Together with what it has running. */
+  /** Includes those that run already. */
   readonly perOrganization: number
-  /** Lanes of which none is claimed. */
+  /** Nothing of these lanes is claimed. */
   readonly busyLanes: ReadonlyArray<string>
-  /** The organization of each running delivery that counts. */
+  /** One entry for each running delivery of the same kind of lanes. */
   readonly organizations: ReadonlyArray<string>
 }
 
 export interface DeliveryQueue {
-  /** Those with the fewest running first; drops what was written for an endpoint while it was removed. */
+  /** Prefers organizations with few running deliveries. Drops what was written for an endpoint while it was removed. */
   readonly claim: (claim: Claim) => Effect.Effect<ReadonlyArray<Leased>, SqlError.SqlError | ParseResult.ParseError>
   readonly deliver: (leased: Leased, outcome: Outcome) => Effect.Effect<unknown, SqlError.SqlError>
   /** Without `retryMs` it is the last try. */
@@ -69,7 +69,7 @@ export const makeDeliveryQueue = (sql: SqlClient.SqlClient): DeliveryQueue => {
   const setTried = ({ status }: Try) =>
     sql`tries = tries + 1, tried_at = now(), lease = NULL, status = ${status ?? null}`
   const setPace = ({ lane, orgId }: Leased, { isSlow }: Outcome) =>
-    isSlow && lane.length <= longestSlowLane
+    isSlow && lane.length <= maxSlowLaneLength
       ? sql`INSERT INTO webhook_slow_lanes (lane, org_id) VALUES (${lane}, ${orgId})
           ON CONFLICT (lane) DO UPDATE SET tried_at = now()`
       : sql`DELETE FROM webhook_slow_lanes WHERE lane = ${lane}`

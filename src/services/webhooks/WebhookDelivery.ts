@@ -8,14 +8,14 @@ import { logFailure } from "../sql/Outage.ts"
 import { type DeliveryQueue, type Leased, makeDeliveryQueue, type Outcome, type Try } from "./DeliveryQueue.ts"
 import { makeSend } from "./Sending.ts"
 
-/** A third of the longest try: a destination that takes longer is slow until it answers sooner. */
+/** A try that takes longer makes its lane slow. A try is cut off after three times as long. */
 const slowAfter = Duration.seconds(5)
 
-/** Places of running deliveries, for slow lanes or for all others: those that do not answer delay no others. */
+/** Deliveries to slow lanes have places of their own, so that they delay no others. */
 interface Share {
   readonly isSlow: boolean
   readonly places: number
-  /** The last places, which only organizations get that have none running. */
+  /** These last places are for organizations without a running delivery. */
   readonly spare: number
   readonly perLane: number
   readonly perOrganization: number

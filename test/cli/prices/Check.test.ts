@@ -1,5 +1,5 @@
 import { check } from "../../../src/cli/prices/Check.ts"
-import { edited, options } from "../../harness/fixtures/Catalogs.ts"
+import { builtIn, edited, options } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
 describe("check", () => {
@@ -42,5 +42,29 @@ describe("check", () => {
         cost: 7_000_000_000n
       }
     )
+  })
+
+  it.effect("notes each price that looks like one per token or per search", function* () {
+    const text = edited("prompt_per_1m_usd: 1.5\n", "prompt_per_1m_usd: 0.0000015\n      web_search_per_1k_usd: 0.01\n")
+      .replace("completion_per_1m_usd: 9}", "completion_per_1m_usd: 0.000009}")
+      .replace("weight: 3,", "weight: 3, cost: {prompt_per_1m_usd: 0.000001, completion_per_1m_usd: 0},")
+    const looks = (given: string, one: string, all: string, meant: string) =>
+      `is ${given}, which looks like a price per ${one}: per ${all} it would be ${meant}`
+    const { unitPrices, warnings } = yield* check(options({ text }))
+    assert.deepStrictEqual(warnings, unitPrices)
+    assert.sameMembers(
+      [...unitPrices],
+      [
+        `talk: pricing.prompt_per_1m_usd ${looks("0.0000015", "token", "million", "1.5")}`,
+        `talk: pricing.web_search_per_1k_usd ${looks("0.01", "search", "thousand", "10")}`,
+        `talk: pricing.official.completion_per_1m_usd ${looks("0.000009", "token", "million", "9")}`,
+        `talk: routes[1].cost.prompt_per_1m_usd ${looks("0.000001", "token", "million", "1")}`
+      ]
+    )
+  })
+
+  it.effect("notes no price of the built-in catalog", function* () {
+    const { unitPrices } = yield* check(options({ text: builtIn }))
+    assert.deepStrictEqual(unitPrices, [])
   })
 })

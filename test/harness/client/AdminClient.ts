@@ -38,12 +38,13 @@ export const refusals = {
     message,
     param
   }),
-  changesLimited: {
+  changesLimited: (retryAfter: string | null): Refusal => ({
     status: 429,
     type: "rate_limit_error",
     code: "rate_limit_exceeded",
-    message: "An organization's members may make 60 changes a minute."
-  } satisfies Refusal,
+    message: "An organization's members may make 60 changes a minute.",
+    ...(retryAfter !== null && { retryAfter })
+  }),
   needs: (role: Role): Refusal => ({
     status: 403,
     type: "permission_error",

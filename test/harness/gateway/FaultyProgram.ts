@@ -2,9 +2,10 @@ import { writeFileSync } from "node:fs"
 import { NodeRuntime } from "@effect/platform-node"
 import { Effect } from "effect"
 import { serve } from "../../../src/Serve.ts"
-import { readEnvironment, readSettings } from "../../../src/Settings.ts"
+import { readSettings } from "../../../src/Settings.ts"
 import { Failpoint, type FailpointName } from "../../../src/services/runtime/Failpoint.ts"
 import { productionTimings, Timings } from "../../../src/services/runtime/Timings.ts"
+import { readEnvironment } from "../../../src/settings/Environment.ts"
 import { decode } from "./ShortTimings.ts"
 
 /**

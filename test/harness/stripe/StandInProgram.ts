@@ -4,7 +4,7 @@ import { randomBytes } from "node:crypto"
 import { parseArgs } from "node:util"
 import { NodeRuntime } from "@effect/platform-node"
 import { Console, Data, Effect } from "effect"
-import { readEnvironment } from "../../../src/Settings.ts"
+import { readEnvironment } from "../../../src/settings/Environment.ts"
 import { standIn } from "./StandIn.ts"
 
 class Refused extends Data.TaggedError("Refused")<{ readonly message: string }> {}

@@ -5,7 +5,7 @@ import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { Audit } from "../../../src/services/admin/Audit.ts"
 import { Organizations } from "../../../src/services/admin/Organizations.ts"
 import { hostileTexts, read, refusals } from "../../harness/client/AdminClient.ts"
-import { assertRefused, badRequest, callAt, soon } from "../../harness/client/HttpCalls.ts"
+import { type Answer, assertRefused, badRequest, callAt, soon } from "../../harness/client/HttpCalls.ts"
 import { times } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { asOperator, layer, MediaServer } from "../MediaServer.ts"
@@ -22,6 +22,13 @@ const models = (secret: string) =>
 
 /** When it was last used is written a while after its use. */
 const unused = (record: unknown) => Struct.omit(Object(record), "last_used_at")
+
+/** Refused until the first of a minute's changes is a minute old. */
+const assertLimited = (answer: Answer) => {
+  const wait = answer.headers.get("retry-after")
+  assertRefused(answer, refusals.changesLimited(wait))
+  assert.isTrue(Number(wait) >= 1 && Number(wait) <= 60, `${wait}`)
+}
 
 withLayer(layer)("keys at the admin API", (it) => {
   it.effect("one is issued, changed, reissued and revoked; its secret is in the answer alone", function* () {
@@ -178,17 +185,15 @@ withLayer(layer)("keys at the admin API", (it) => {
       59
     )
     for (const answer of issued.filter(({ status }) => status !== 201)) {
-      assertRefused(answer, refusals.changesLimited)
-      const wait = Number(answer.headers.get("retry-after"))
-      assert.isTrue(wait >= 1 && wait <= 60, `${wait}`)
+      assertLimited(answer)
     }
     const rows = yield* sql`SELECT id FROM api_keys WHERE org_id = ${organization}`
     assert.lengthOf(rows, 60)
     // Changes of every kind count, a repeated one changes nothing, and nobody else's count.
     const revoke = () => first.admin(`/keys/${kept.id}/revoke`, { method: "POST" })
-    assertRefused(yield* revoke(), refusals.changesLimited)
+    assertLimited(yield* revoke())
     const url = "https://hooks.example/"
-    assertRefused(yield* first.admin("/webhooks", { body: { organization, url } }), refusals.changesLimited)
+    assertLimited(yield* first.admin("/webhooks", { body: { organization, url } }))
     assert.isNull(read(yield* first.admin("/keys", { body: { organization }, headers }), 201).key)
     read(yield* first.admin("/keys"))
     read(yield* admin("/keys", { body: { organization } }), 201)

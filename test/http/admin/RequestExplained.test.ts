@@ -127,6 +127,19 @@ withLayer(suite)("one request at the admin API", (it) => {
     assert.notInclude(JSON.stringify([seen, request]), "sandbox")
   })
 
+  it.effect("has a known cost in the sandbox, on every surface", function* () {
+    const { send, shown } = yield* begin
+    yield* send("/chat/completions", "cost-chat", chat("hello"))
+    yield* send("/images/generations", "cost-image", { model: "gpt-image-2", prompt: "a cat" })
+    yield* send("/videos", "cost-video", { model: "veo-3.1-fast-generate-001", prompt: "a dog", seconds: 4 })
+    yield* eventually(shown("cost-video"), ({ video }) => video.status === "completed")
+    for (const id of ["cost-chat", "cost-image", "cost-video"]) {
+      const { cost_usd, price } = yield* shown(id)
+      assert.isAbove(cost_usd, 0, id)
+      assert.strictEqual(nanoOf(price.margin_usd), nanoOf(price.charge_usd) - nanoOf(cost_usd), id)
+    }
+  })
+
   it.effect("shows a video with its job and its charge", function* () {
     const { admin, org, send, shown } = yield* begin
     yield* send("/videos", "clip", { model: "veo-3.1-fast-generate-001", prompt: "a dog", seconds: 4 })

@@ -38,7 +38,7 @@ const trickle = (url: string) =>
 
 describe("sign-ins that come a byte at a time", () => {
   deploymentTest("lock nobody out who shares the address", function* ({ gateway, upstream }) {
-    const { url } = yield* gateway({
+    const { stderr, url } = yield* gateway({
       command: { line: ["sh", "-c", "ulimit -n 300; exec node dist/gateway.js serve"], cwd: root },
       env: { MEMBERS_PUBLIC: "true" }
     })
@@ -52,6 +52,7 @@ describe("sign-ins that come a byte at a time", () => {
       const headers = { "content-type": "application/json" }
       read(yield* callAt(`${url}${session}`, { headers, body: { token } }))
     }
+    assert.notMatch(stderr(), /unexpected/i)
   })
 })
 

@@ -58,7 +58,7 @@ const openFilesBelow = (directory: string) => {
 /** Files need none of them. */
 const ofGenerations = Layer.mergeAll(
   Layer.mock(Idempotency, {}),
-  Layer.mock(Instance, { isAdmitting: () => true }),
+  Layer.mock(Instance, { isAdmitting: () => true, isBeating: () => true }),
   LedgerFake.layer,
   Layer.mock(RateLimiter, {}),
   Layer.mock(TokenLimiter, {}),

@@ -40,6 +40,28 @@ describe("jsonFromSchema", () => {
     )
   })
 
+  const far = Number.MAX_SAFE_INTEGER
+  it.each([
+    ["an integer of any size", { type: "integer", minimum: -far, maximum: far }, 1],
+    ["an int32", { type: "integer", minimum: -2_147_483_648, maximum: 2_147_483_647 }, 1],
+    ["an uint64", { type: "integer", minimum: 0, maximum: 2 ** 64 }, 0],
+    ["a double", { type: "number", minimum: -Number.MAX_VALUE, maximum: Number.MAX_VALUE }, 1],
+    ["a positive double", { type: "number", exclusiveMinimum: 0, maximum: Number.MAX_VALUE }, 0.5],
+    ["an age", { type: "integer", minimum: 18, maximum: far }, 18],
+    ["a latitude", { type: "number", minimum: -90, maximum: 90 }, 1],
+    ["what is not positive", { type: "integer", minimum: -far, maximum: 0 }, 0],
+    ["what is far below zero", { type: "integer", minimum: -far, maximum: -40 }, -40],
+    ["a fraction around zero", { type: "number", minimum: -0.5, maximum: 0.5 }, -0.5]
+  ] as const)("gives a number near one within the bounds: %s", (_, one, expected) => {
+    assert.strictEqual(assertValid(one, "Count."), expected)
+  })
+
+  it("gives other numbers next to it where they must differ", () => {
+    const items = { type: "integer", minimum: -3, maximum: 3 }
+    const all = { type: "array", items, minItems: 7, uniqueItems: true }
+    assert.deepStrictEqual(assertValid(all, "Count."), [1, 2, 3, 0, -1, -2, -3])
+  })
+
   it("takes its values from the prompt", () => {
     const weather = object({
       city: { type: "string" },

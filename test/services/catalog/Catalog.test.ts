@@ -1,5 +1,5 @@
 import { Effect, Redacted, Struct } from "effect"
-import { NanoUsd } from "../../../src/domain/Money.ts"
+import { NanoUsd, zero } from "../../../src/domain/Money.ts"
 import { chat, edited, keys, load, routeIds, serving } from "../../harness/fixtures/Catalogs.ts"
 import { assert, describe, it } from "../../harness/It.ts"
 
@@ -28,6 +28,19 @@ describe("Catalog", () => {
     assert.deepStrictEqual(talk.reasoning, ["low", "medium", "high"])
     assert.deepInclude(talk, { family: "A", maxOutput: 64_000, maxOutputPolicy: "clamp", sampling: true })
     assert.deepInclude(talk, { contextLength: 1_000_000, imageTokens: 2500 })
+  })
+
+  it.effect("refuses credentials that no provider can take, without quoting them", function* () {
+    for (const [secret, problem] of [
+      ['"sk-first"', "has quotes around it"],
+      ["'sk-first'", "has quotes around it"],
+      ["sk-\u200bfirst", "has a character that no credential has"],
+      ["sk-\nfirst", "has a character that no credential has"]
+    ] as const) {
+      const { message } = yield* Effect.flip(load({ environment: { ...keys, FIRST_KEY: secret } }))
+      assert.include(message, `providers.first.credential: FIRST_KEY ${problem}`)
+      assert.notInclude(message, "sk-")
+    }
   })
 
   it.effect("builds routes with their provider, options and narrowing", function* () {
@@ -139,6 +152,38 @@ describe("Catalog", () => {
 })
 
 describe("the sandbox", () => {
+  it.effect("costs what the model's first route with a cost does", function* () {
+    const text = edited("preference: 2", "preference: 2, cost: {prompt_per_1m_usd: 1, completion_per_1m_usd: 2}")
+      .replace(
+        "edit_model: v/draw/edit",
+        "edit_model: v/draw/edit, cost: {variants: [{resolution: 1K, price_usd: 0.03}]}"
+      )
+      .replace("image_model: v/image", "image_model: v/image, cost: {per_second_usd: 0.07}")
+    const { find } = yield* load({ sandbox: "when-no-credential", text })
+    const [paid, other] = chat(find("talk")).routes
+    assert.deepInclude(paid?.cost, { prompt: NanoUsd(1_000_000_000n), completion: NanoUsd(2_000_000_000n) })
+    assert.deepStrictEqual(other?.cost, paid?.cost)
+    assert.deepInclude(find("draw")?.routes[1], {
+      cost: new Map([
+        ["1K", NanoUsd(30_000_000n)],
+        ["4K", zero]
+      ])
+    })
+    assert.deepInclude(find("film")?.routes[1], { cost: { per: "second", price: NanoUsd(70_000_000n) } })
+  })
+
+  it.effect("costs nothing where no route has a cost", function* () {
+    const { find } = yield* load({ sandbox: "when-no-credential" })
+    assert.deepInclude(chat(find("talk")).routes[0]?.cost, { prompt: zero, completion: zero })
+    assert.deepInclude(find("draw")?.routes[0], {
+      cost: new Map([
+        ["1K", zero],
+        ["4K", zero]
+      ])
+    })
+    assert.deepInclude(find("film")?.routes[0], { cost: { per: "video", price: zero } })
+  })
+
   it.effect("serves every model while there is no credential", function* () {
     const { models, off, providers, sandbox, find } = yield* load({ sandbox: "when-no-credential" })
     assert.isTrue(sandbox)

@@ -68,6 +68,69 @@ describe("a wrong catalog", () => {
     })
   }
 
+  it.effect("is refused for any two mistakes at once", function* () {
+    // These two give what others change another key.
+    const all = [...prices.slice(4), ...others].filter(([from]) => !["families:", "  clips: {adapter"].includes(from))
+    const masked: Array<string> = []
+    for (const [index, [from, to, key]] of all.entries()) {
+      for (const [otherFrom, otherTo, otherKey] of all.slice(index + 1)) {
+        const once = edited(from, to)
+        const twice = once.replace(otherFrom, otherTo)
+        if (twice === once || !twice.includes(to) || key === otherKey) continue
+        const lines = yield* problemsOf(twice)
+        for (const named of [key, otherKey]) {
+          if (!lines.some((line) => line.includes(`: ${named}`))) masked.push(`${named}: ${to} and ${otherTo}`)
+        }
+      }
+    }
+    // An unknown family may have a cap, an unknown adapter may have chats, and two mistakes may be none.
+    assert.deepStrictEqual(masked, [
+      "models[0]: max_output:  and family: Z",
+      "models[0].routes[2].provider: provider: clips, model: v/talk and adapter: fal",
+      "models[1].routes: {resolution: 1K, price_usd and edit_model: v/draw/edit, resolutions: [1K]}"
+    ])
+  })
+
+  it.effect("names a misspelt key and the one that is meant, and reads on", function* () {
+    const text = edited("surface: chat", "surfce: chat")
+      .replace("max_output: 64000", "max_ouput: much")
+      .replace("weight: 3", "weigth: 3")
+      .replace("provider: second, model: v/talk", "provider: secnd, model: v/talk")
+      .replace("default: 8}", "default: 8, defalt: 4}")
+    const lines = yield* problemsOf(text)
+    assert.deepStrictEqual(
+      lines.map((line) => line.replace(/ Known: .*$/, "")),
+      [
+        ["surfce", "models[0].surfce: unknown key; did you mean surface?"],
+        ["max_ouput", "models[0].max_ouput: unknown key; did you mean max_output?"],
+        ["weigth", "models[0].routes[1].weigth: unknown key; did you mean weight?"],
+        [
+          "secnd, model",
+          "models[0].routes[2].provider: unknown provider secnd; known: first, second, clips: name one of them, or add it to providers"
+        ],
+        ["defalt", "models[2].seconds.defalt: unknown key; did you mean default?"]
+      ].map(([part = "", message]) => `catalog.yaml:${lineOf(text, part)}: ${message}`)
+    )
+    const [wrong] = yield* problemsOf(edited("surface: chat", "surface: chatt"))
+    assert.match(wrong ?? "", /: models\[0\]\.surface: must be one of chat, image, video$/)
+    for (const kind of ["chat", "image", "video"]) {
+      const without = small.replace(`    surface: ${kind}\n`, "")
+      const problems = yield* problemsOf(without)
+      assert.lengthOf(problems, 1)
+      assert.match(problems[0] ?? "", /: models\[\d\]\.surface: is missing$/)
+    }
+  })
+
+  it.effect("is refused with a hint where a price is written per token", function* () {
+    const hint = ": it looks like a price per token, give that of a million tokens"
+    for (const price of ["1.5e-06", "0.0000000028"]) {
+      const [line] = yield* problemsOf(edited("prompt_per_1m_usd: 1.5", `prompt_per_1m_usd: ${price}`))
+      assert.isTrue(line?.endsWith(hint), line)
+    }
+    const [line] = yield* problemsOf(edited("prompt_per_1m_usd: 1.5", "prompt_per_1m_usd: 1.5e0"))
+    assert.isFalse(line?.endsWith(hint))
+  })
+
   it.effect("is refused where a second document begins", function* () {
     const lines = yield* problemsOf(edited("families:", "---\nfamilies:"))
     assert.include(lines[0], "---")

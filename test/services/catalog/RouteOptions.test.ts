@@ -54,7 +54,7 @@ describe("the options of a route", () => {
     )
     assert.strictEqual(
       misspelt,
-      `${at("reasoning_sumary")}models[0].routes[2].options.reasoning_sumary: unknown key; known: reasoning_summary, web_search, inline_images, native, cache, prefill, strict, any_schema, call_id_length, tool_name_length, stated_cost`
+      `${at("reasoning_sumary")}models[0].routes[2].options.reasoning_sumary: unknown key; did you mean reasoning_summary? Known: reasoning_summary, web_search, inline_images, native, cache, prefill, strict, any_schema, call_id_length, tool_name_length, stated_cost`
     )
     assert.strictEqual(
       nested,

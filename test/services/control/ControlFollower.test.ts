@@ -50,7 +50,7 @@ const follow = Effect.gen(function* () {
         follow: () => Effect.sync(() => void (told.followed += 1))
       })
     ),
-    Layer.provide(Layer.mock(Instance, { isAdmitting: () => true, id: Ref.get(id) })),
+    Layer.provide(Layer.mock(Instance, { isAdmitting: () => true, isBeating: () => true, id: Ref.get(id) })),
     Layer.provide(Logger.remove(Logger.defaultLogger)),
     Layer.provide(Layer.succeed(Timings, complete({ readControlsEvery: Duration.millis(200) })))
   )

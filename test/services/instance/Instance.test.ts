@@ -6,6 +6,7 @@ import { Instance, Siblings } from "../../../src/services/instance/Instance.ts"
 import { InFlight } from "../../../src/services/runtime/InFlight.ts"
 import { Timings } from "../../../src/services/runtime/Timings.ts"
 import { doorTo } from "../../harness/database/DatabaseProxy.ts"
+import { eventually } from "../../harness/database/Money.ts"
 import * as Postgres from "../../harness/database/Postgres.ts"
 import { complete, type ShortTimings } from "../../harness/gateway/ShortTimings.ts"
 import { assert, describe, it } from "../../harness/It.ts"
@@ -50,6 +51,21 @@ describe("an instance", () => {
       yield* sql`UPDATE instances SET stopped_at = now()`
       yield* sql`INSERT INTO instances (id, beat_at) VALUES (${silent}, now() - interval '1 minute')`
       assert.deepStrictEqual([yield* patient.hasPeers, yield* hasPeers], [true, false])
+    }).pipe(Effect.provide(Postgres.layer))
+  })
+
+  it.scopedLive("knows while its heartbeats are overdue because the database finishes no writes", function* () {
+    yield* Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { isBeating } = yield* start([], { heartbeatEvery: Duration.millis(200) })
+      const isNow = (expected: boolean) =>
+        eventually(
+          Effect.sync(() => isBeating() === expected),
+          (is) => is
+        )
+      assert.isTrue(isBeating())
+      yield* Effect.zipRight(sql`LOCK TABLE instances`, isNow(false)).pipe(sql.withTransaction)
+      yield* isNow(true)
     }).pipe(Effect.provide(Postgres.layer))
   })
 

@@ -80,6 +80,9 @@ withLayer(Layer.provideMerge(observedProcess(), forgettingOnce))("what is writte
     assert.deepStrictEqual(yield* rows, [{ status, code, charge: "7" }])
     yield* refundFailed(sql, id)
     assert.deepStrictEqual(yield* rows, [{ ...failed, charge: "0" }])
+    const [{ message } = assert.fail("no row")] =
+      yield* sql`SELECT error ->> 'message' AS message FROM request_log WHERE id = ${id}`
+    assert.strictEqual(message, failed === left ? null : "Internal server error.")
     assert.deepStrictEqual(yield* ledger.balance(org), { balance: one, held: NanoUsd(0n) })
     assert.isTrue(yield* bench.proved)
   })

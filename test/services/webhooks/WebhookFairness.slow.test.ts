@@ -105,7 +105,7 @@ describe.concurrent("webhooks of an organization", () => {
     const before = silent.all.length
     yield* addCustomers({ name: "later", many: 1, endpoints: 1, events: 5, url: alive.url })
     yield* alive.received(6)
-    // Those that are sent at once may end just now, and as many follow.
+    // All running tries may end in this moment, and as many may follow them.
     assert.isBelow(silent.all.length - before, 128)
   }, 180_000)
 

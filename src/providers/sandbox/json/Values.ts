@@ -78,15 +78,21 @@ export const numbers = (
   return [...words.numbers.slice(salt, salt + 1), ...made].filter(Number.isFinite)
 }
 
+/** From 1, or else the number nearest to it, up to the last one, then down from there: bounds may be those of a type. */
 const multiples = (low: number, high: number, step: number, salt: number): ReadonlyArray<number> => {
   const [first, last] = [Math.ceil(low / step), Math.floor(high / step)]
-  const nth = (n: number): number =>
-    Number.isFinite(low) ? first + (n % (last - first + 1)) : Math.min(1 + n, last - n)
+  const start = first >= 0 ? first : Math.min(1, last)
+  const above = last - start
+  const count = last - first + 1
+  const nth = (n: number): number => {
+    const at = Number.isFinite(count) ? n % count : n
+    return at <= above ? start + at : start - (at - above)
+  }
   return Array.from({ length: maxMultiples }, (_, at) => nth(salt + at) * step)
 }
 
 const fractions = (low: number, high: number, salt: number): ReadonlyArray<number> => {
-  const from = Number.isFinite(low) ? low : Math.min(1, high - 1 - salt)
-  const to = Number.isFinite(high) ? high : from + 1
+  const from = low >= 0 ? low : Math.max(low, Math.min(1, high - 1 - salt))
+  const to = Math.min(high, from + 1)
   return [from + salt, from + (to - from) * ((salt + 1) / (salt + 2))]
 }

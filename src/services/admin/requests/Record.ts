@@ -1,6 +1,7 @@
 import { Record, Schema } from "effect"
 import type { CsvCell } from "../../../domain/Csv.ts"
-import { countFields, errorFields, RequestError } from "../../requests/RequestColumns.ts"
+import { RequestError, requestErrorFields } from "../../../domain/RequestError.ts"
+import { countFields } from "../../requests/RequestColumns.ts"
 import { TextOrNull, UnixSeconds, Usd } from "../../resources/Record.ts"
 import type { RequestRow } from "../../telemetry/RequestLog.ts"
 import type { NameMap } from "../Names.ts"
@@ -140,7 +141,7 @@ export const namedLogRecord = (record: LogRecord, names: NameMap): NamedLogRecor
   key_name: names.get(record.key_id) ?? null
 })
 
-export const errorColumns = Object.keys(errorFields).map((name) => `error_${name}`)
+export const errorColumns = requestErrorFields.map((name) => `error_${name}`)
 
 const csvColumns: Readonly<Record<string, ReadonlyArray<string>>> = {
   org: ["org", "org_name"],

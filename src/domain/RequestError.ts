@@ -1,0 +1,15 @@
+import { Schema } from "effect"
+
+const text = Schema.NullOr(Schema.String)
+
+export const RequestError = Schema.NullOr(
+  Schema.Struct({
+    param: text.annotations({ description: "The request field at fault, if there is one." }),
+    message: Schema.String,
+    hint: text.annotations({ description: "How to fix it." })
+  })
+).annotations({ description: "Why it was refused or failed, as its client was told." })
+
+export const requestErrorFields = ["param", "message", "hint"] as const satisfies ReadonlyArray<
+  keyof NonNullable<typeof RequestError.Type>
+>

@@ -1,0 +1,160 @@
+import { type Either, ParseResult, Predicate } from "effect"
+import { findNearest } from "../../domain/Nearest.ts"
+import { keyOf, Numeral, type Path } from "./CatalogSource.ts"
+
+export interface Mistake {
+  readonly path: Path
+  readonly message: string
+}
+
+export type Decode<A> = (value: unknown) => Either.Either<A, ParseResult.ParseError>
+
+export const strict = { errors: "all", onExcessProperty: "error" } as const
+const longest = 240
+
+const shorten = (message: string): string =>
+  message.length > longest ? `${message.slice(0, longest)}…` : message.replace(/^Expected/, "expected")
+
+const issuesOf = (error: ParseResult.ParseError) => ParseResult.ArrayFormatter.formatErrorSync(error)
+type Issue = ReturnType<typeof issuesOf>[number]
+
+const typosIn = (name: string): number => (name.length < 4 ? 0 : name.length < 7 ? 1 : 2)
+
+/** Keys that are known in the place of an unknown one. */
+const knownBeside = ({ message }: Issue): ReadonlyArray<string> =>
+  message
+    .replace(/^is unexpected, expected: /, "")
+    .replaceAll('"', "")
+    .split(" | ")
+
+/** The known key that an unknown one is probably meant to be. */
+const meantBy = (issue: Issue): string | undefined => {
+  const [meant, ...others] = findNearest(String(issue.path.at(-1)), knownBeside(issue), typosIn)
+  return others.length === 0 ? meant : undefined
+}
+
+const wordOf = (issue: Issue): string => {
+  if (issue._tag === "Missing") return "is missing"
+  if (issue._tag !== "Unexpected") return shorten(issue.message)
+  const meant = meantBy(issue)
+  const known = knownBeside(issue).join(", ")
+  return shorten(`unknown key; ${meant === undefined ? "known" : `did you mean ${meant}? Known`}: ${known}`)
+}
+
+const siblingOf = (path: Path, key: string): Path => [...path.slice(0, -1), key]
+
+/** A key that is only misspelt is not missing too. */
+export const mistakesOf = (error: ParseResult.ParseError): ReadonlyArray<Mistake> => {
+  const issues = issuesOf(error)
+  const misspelt = new Set(
+    issues.flatMap((issue) => {
+      const meant = issue._tag === "Unexpected" ? meantBy(issue) : undefined
+      return meant === undefined ? [] : [keyOf(siblingOf(issue.path, meant))]
+    })
+  )
+  return issues
+    .filter(({ _tag, path }) => _tag !== "Missing" || !misspelt.has(keyOf(path)))
+    .map((issue) => ({ path: issue.path, message: wordOf(issue) }))
+}
+
+const remove = Symbol("remove")
+
+/** One of them passes for most values of a catalog, and breaks no rule that another key obeys. */
+const standIns = [{}, [], new Numeral("1"), true, "x", "https://example.com", "1K", remove] as const
+
+const standInsFor = (path: Path) =>
+  path.at(-1) === "context_length" ? [new Numeral("1000000000"), ...standIns] : standIns
+
+const isMapping = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  Predicate.isReadonlyRecord(value) && !(value instanceof Numeral)
+
+const getAt = (value: unknown, [step, ...rest]: Path): unknown => {
+  if (step === undefined) return value
+  if (Array.isArray(value)) return getAt(value[Number(step)], rest)
+  return Predicate.isReadonlyRecord(value) && Object.hasOwn(value, step) ? getAt(value[String(step)], rest) : undefined
+}
+
+/** Undefined where the path leads nowhere, or its item is one of a list whose later ones would move. */
+const setAt = (value: unknown, [step, ...rest]: Path, change: unknown): unknown => {
+  if (step === undefined) return change
+  if (Array.isArray(value)) {
+    const items: ReadonlyArray<unknown> = value
+    const index = Number(step)
+    if (rest.length === 0 && change === remove) {
+      return items.some((item, at) => at !== index && isMapping(item)) ? undefined : items.toSpliced(index, 1)
+    }
+    const changed = setAt(items[index], rest, change)
+    return changed === undefined ? undefined : items.toSpliced(index, 1, changed)
+  }
+  if (!isMapping(value)) return undefined
+  const key = String(step)
+  if (rest.length === 0 && change === remove) {
+    return Object.fromEntries(Object.entries(value).filter(([name]) => name !== key))
+  }
+  const changed = setAt(Object.hasOwn(value, key) ? value[key] : undefined, rest, change)
+  return changed === undefined ? undefined : { ...value, [key]: changed }
+}
+
+interface Repaired<A> {
+  readonly entry: A
+  /** What has a stand-in. */
+  readonly replaced: ReadonlyArray<Path>
+  readonly removed: ReadonlyArray<Path>
+}
+
+const maxRounds = 100
+
+/**
+ * A malformed entry with its misspelt keys under their names and stand-ins for its wrong values, so that the rules find
+ * what else is wrong with it. Undefined where there is no such entry.
+ */
+export const repair = <A>(decode: Decode<A>, malformed: unknown): Repaired<A> | undefined => {
+  const tries = new Map<string, number>()
+  const replaced: Array<Path> = []
+  const removed: Array<Path> = []
+  let value = malformed
+
+  const mend = (issue: Issue): unknown => {
+    const { _tag, path } = issue
+    if (_tag === "Unexpected") {
+      const meant = meantBy(issue)
+      const target = meant === undefined ? undefined : siblingOf(path, meant)
+      const without = setAt(value, path, remove)
+      return target === undefined || getAt(value, target) !== undefined
+        ? without
+        : setAt(without, target, getAt(value, path))
+    }
+    const key = keyOf(path)
+    const tried = tries.get(key) ?? 0
+    const standIn = standInsFor(path)[tried]
+    if (standIn === undefined) return undefined
+    tries.set(key, tried + 1)
+    replaced.push(path)
+    if (standIn === remove) removed.push(path)
+    return setAt(value, path, standIn)
+  }
+
+  for (let round = 0; round < maxRounds; round += 1) {
+    const decoded = decode(value)
+    if (decoded._tag === "Right") return { entry: decoded.right, replaced, removed }
+    const seen = new Set<string>()
+    for (const issue of issuesOf(decoded.left)) {
+      const key = keyOf(issue.path)
+      if (seen.has(key)) continue
+      seen.add(key)
+      value = mend(issue)
+      if (value === undefined) return undefined
+    }
+  }
+  return undefined
+}
+
+const beginsWith = (path: Path, start: Path): boolean => start.every((step, index) => path[index] === step)
+
+/** Whether a rule only judges a stand-in, or misses a key that was taken away. */
+export const isOfRepair = (
+  { message, path }: Mistake,
+  { removed, replaced }: Omit<Repaired<unknown>, "entry">
+): boolean =>
+  replaced.some((one) => beginsWith(path, one)) ||
+  removed.some((one) => beginsWith(one, path) && message.includes(String(one.findLast(Predicate.isString))))

@@ -1,0 +1,102 @@
+import { readFileSync } from "node:fs"
+import path from "node:path"
+import { Data, Effect, Either } from "effect"
+import { decodeTextFile } from "../domain/TextDecoding.ts"
+import { readEnvFile } from "./EnvFile.ts"
+import { settingNames } from "./Variables.ts"
+
+/** One line with the variable and what it takes, never its value. */
+export class SettingsInvalid extends Data.TaggedError("SettingsInvalid")<{
+  readonly variable: string
+  readonly message: string
+}> {}
+
+/** Without empty ones; holds secrets. */
+export type Environment = Readonly<Record<string, string>>
+
+/**
+ * The process's variables win over those of `.env`. `NAME_FILE` names a file that has the value of a secret, as Docker
+ * and Kubernetes provide them; a relative path is one of the directory.
+ */
+export const readEnvironment = (
+  directory: string = process.cwd(),
+  own: Readonly<Record<string, string | undefined>> = process.env
+): Effect.Effect<Environment, SettingsInvalid> =>
+  Effect.gen(function* () {
+    const filed = yield* readFile(path.join(directory, ".env"))
+    const given = Object.entries({ ...filed, ...own }).flatMap(
+      ([name, value]): Array<[string, string]> => (value === undefined || value.trim() === "" ? [] : [[name, value]])
+    )
+    const environment = yield* refuseGarbled(Object.fromEntries(given))
+    return { ...environment, ...(yield* readSecretFiles(environment, directory)) }
+  })
+
+// A token of AWS that the gateway does not use, in a file that it may be unable to read.
+const secretFile = /^(?!AWS_WEB_IDENTITY_)(\w+_(?:KEY|TOKEN|SECRET)|DATABASE_URL|AWS_ACCESS_KEY_ID)_FILE$/
+
+const readSecret = Effect.fnUntraced(function* (variable: string, file: string) {
+  const refuse = (reason: string) => new SettingsInvalid({ variable, message: `${variable} ${reason}.` })
+  const bytes = yield* Effect.try({
+    try: () => readFileSync(file),
+    catch: () => refuse("names a file that cannot be read")
+  })
+  const text = yield* Either.mapLeft(decodeTextFile(bytes), (reason) => refuse(`cannot be read: ${reason}`))
+  return text.trim() === "" ? yield* refuse("names an empty file") : text.trim()
+})
+
+const readSecretFiles = (environment: Environment, directory: string) =>
+  Effect.gen(function* () {
+    const derived = new Set(environment[fromFile]?.split(" "))
+    const secrets: Record<string, string> = {}
+    for (const [variable, file] of Object.entries(environment)) {
+      const [, name] = secretFile.exec(variable) ?? []
+      if (name === undefined) continue
+      if (environment[name] !== undefined && !derived.has(name)) {
+        return yield* new SettingsInvalid({ variable, message: `${variable} cannot be set together with ${name}.` })
+      }
+      secrets[name] = yield* readSecret(variable, path.resolve(directory, file.trim()))
+    }
+    return secrets
+  })
+
+/** Names what a main process took from files: its workers inherit everything as variables of their own. */
+const fromFile = "GATEWAY_FROM_ENV_FILE"
+
+export const environmentOfWorkers = (environment: Environment): Environment => ({
+  ...environment,
+  [fromFile]: Object.keys(environment)
+    .filter((name) => process.env[name] === undefined)
+    .join(" ")
+})
+
+/** As `.env` and the files of secrets are now. */
+export const rereadEnvironment = Effect.suspend(() => {
+  const filed = new Set(process.env[fromFile]?.split(" "))
+  const own = Object.entries(process.env).filter(([name]) => !filed.has(name))
+  return readEnvironment(process.cwd(), Object.fromEntries(own))
+})
+
+const isMissing = (error: unknown) => error instanceof Error && "code" in error && error.code === "ENOENT"
+
+const readFile = (file: string) =>
+  Effect.try({ try: () => readFileSync(file), catch: (error) => error }).pipe(
+    Effect.catchIf(isMissing, () => Effect.succeed(new Uint8Array(0))),
+    Effect.mapError(() => new SettingsInvalid({ variable: ".env", message: `${file} cannot be read.` })),
+    Effect.flatMap((bytes) =>
+      Either.mapLeft(readEnvFile(bytes), (reason) => {
+        return new SettingsInvalid({ variable: ".env", message: `${file} cannot be read: ${reason}.` })
+      })
+    )
+  )
+
+/** A name that looks like a setting's, but has invisible characters, such as a byte order mark. */
+const refuseGarbled = (environment: Environment) => {
+  const garbled = Object.keys(environment).find((name) => {
+    const visible = name.replace(/[^!-~]/g, "")
+    return visible !== name && settingNames.includes(visible)
+  })
+  if (garbled === undefined) return Effect.succeed(environment)
+  const variable = garbled.replace(/[^!-~]/g, "")
+  const message = `The name of the variable ${variable} has invisible characters: set it again.`
+  return new SettingsInvalid({ variable, message })
+}
