@@ -8,17 +8,17 @@ import type { GuardedPool } from "./GuardedPool.ts"
 import * as Session from "./Session.ts"
 
 const every = Duration.millis(250)
-/** A server counts refused logins, and some lock the role out. */
+/** Some servers lock a role out after many refused logins. */
 const maxPause = Duration.seconds(5)
 /** Per probe; the server is lost after a second one, on a new connection. */
 const answerWithin = Duration.millis(1_750)
-/** Shorter than the driver's own limit, whose message names no cause. */
+/** Shorter than the driver's own limit, whose error names no cause. */
 const connectWithin = Duration.seconds(4)
 
-/** The server ends, starts or takes no writes: it is away for everybody. */
+/** The server is shutting down, starting or read-only. */
 const isAway = (code: string | undefined) => code?.startsWith("57P") === true || code === "25006"
 
-/** The server, or a pooler before it, answers and says no: a password, a limit, a database, a rule of access. */
+/** The server or a pooler answers with a refusal, such as a wrong password or a reached limit. */
 const isRefusal = (error: unknown): boolean => error instanceof Pg.DatabaseError && !isAway(error.code)
 
 class TooSlow extends Data.TaggedError("TooSlow")<{}> {
@@ -36,8 +36,8 @@ const formatSince = (since: bigint) =>
   Effect.map(Clock.currentTimeNanos, (now) => Duration.format(Duration.millis(Number((now - since) / 1_000_000n))))
 
 /**
- * Probes the server beside the pool, and new connections once one was refused. Logs once when the server is lost or
- * refuses them, and once when that ends. Credentials are read again if they are refused, and at a reload.
+ * Probes the server over its own connection, and new connections after one was refused. Logs the beginning and the end of
+ * each outage and of each refusal. Reads credentials again when they are refused, and at a reload.
  */
 export const watch = Effect.fnUntraced(function* (
   server: DatabaseServer,
@@ -86,7 +86,7 @@ export const watch = Effect.fnUntraced(function* (
       pool.adopt(next)
       return Effect.zipRight(
         disconnect,
-        Effect.logInfo("The database accepts the credentials that DATABASE_URL has now; connections are made anew")
+        Effect.logInfo("The database accepts the new credentials of DATABASE_URL; connections are replaced")
       )
     })
 
@@ -152,7 +152,7 @@ export const watch = Effect.fnUntraced(function* (
       pool.cutSlow(Duration.toMillis(answerWithin))
       if (Either.isRight(answer)) return yield* regain()
       pause = isRefusal(answer.left) ? Duration.min(Duration.times(pause, 2), maxPause) : every
-      // The pool's own connections still serve.
+      // The pool's open connections still serve.
       if (isRefusal(answer.left) && lostAt === undefined && pool.usable > 0) return pool.limit()
       return yield* lose(answer.left)
     })
@@ -167,7 +167,7 @@ export const watch = Effect.fnUntraced(function* (
     yield* Effect.logError(`The database refuses new connections (${why}); ${effect} until it accepts them`)
   })
 
-  /** Returns whether new connections are accepted. Announces a refusal, unless the server is lost altogether. */
+  /** Returns whether new connections are accepted. Reports a refusal unless the server is lost. */
   const confirm = Effect.gen(function* () {
     if (lostAt !== undefined) return false
     const probe = yield* Effect.either(turns.withPermits(1)(answering(connectWithin)(openRenewed)))
@@ -194,7 +194,7 @@ export const watch = Effect.fnUntraced(function* (
     if (Option.isNone(next)) return
     const probe = yield* Effect.either(answering(connectWithin)(open(next.value)))
     if (Either.isLeft(probe)) {
-      return yield* Effect.logError(`The credentials of the database stay as they are: ${reason(probe.left)}`)
+      return yield* Effect.logError(`The database credentials were not replaced: ${reason(probe.left)}`)
     }
     yield* Effect.zipRight(destroy(probe.right), adopt(next.value))
     yield* accepted

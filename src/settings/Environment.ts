@@ -5,18 +5,18 @@ import { decodeTextFile } from "../domain/TextDecoding.ts"
 import { readEnvFile } from "./EnvFile.ts"
 import { settingNames } from "./Variables.ts"
 
-/** One line with the variable and what it takes, never its value. */
+/** Its message is one line with the variable and its valid values, never the value itself. */
 export class SettingsInvalid extends Data.TaggedError("SettingsInvalid")<{
   readonly variable: string
   readonly message: string
 }> {}
 
-/** Without empty ones; holds secrets. */
+/** Variables that are not empty. Contains secrets. */
 export type Environment = Readonly<Record<string, string>>
 
 /**
- * The process's variables win over those of `.env`. `NAME_FILE` names a file that has the value of a secret, as Docker
- * and Kubernetes provide them; a relative path is one of the directory.
+ * The process's variables win over those of `.env`. `NAME_FILE` names a file with a secret, as Docker and Kubernetes provide
+ * them; relative paths start at the directory.
  */
 export const readEnvironment = (
   directory: string = process.cwd(),
@@ -31,7 +31,7 @@ export const readEnvironment = (
     return { ...environment, ...(yield* readSecretFiles(environment, directory)) }
   })
 
-// A token of AWS that the gateway does not use, in a file that it may be unable to read.
+// Excludes a token of AWS that the gateway does not use and may be unable to read.
 const secretFile = /^(?!AWS_WEB_IDENTITY_)(\w+_(?:KEY|TOKEN|SECRET)|DATABASE_URL|AWS_ACCESS_KEY_ID)_FILE$/
 
 const readSecret = Effect.fnUntraced(function* (variable: string, file: string) {
@@ -59,7 +59,7 @@ const readSecretFiles = (environment: Environment, directory: string) =>
     return secrets
   })
 
-/** Names what a main process took from files: its workers inherit everything as variables of their own. */
+/** Lists the variables that the main process read from files, because its workers inherit them as their own. */
 const fromFile = "GATEWAY_FROM_ENV_FILE"
 
 export const environmentOfWorkers = (environment: Environment): Environment => ({
@@ -69,7 +69,7 @@ export const environmentOfWorkers = (environment: Environment): Environment => (
     .join(" ")
 })
 
-/** As `.env` and the files of secrets are now. */
+/** Reads `.env` and the files of secrets again. */
 export const rereadEnvironment = Effect.suspend(() => {
   const filed = new Set(process.env[fromFile]?.split(" "))
   const own = Object.entries(process.env).filter(([name]) => !filed.has(name))
@@ -89,7 +89,7 @@ const readFile = (file: string) =>
     )
   )
 
-/** A name that looks like a setting's, but has invisible characters, such as a byte order mark. */
+/** Fails for the name of a setting with invisible characters, such as a byte order mark. */
 const refuseGarbled = (environment: Environment) => {
   const garbled = Object.keys(environment).find((name) => {
     const visible = name.replace(/[^!-~]/g, "")

@@ -7,10 +7,10 @@ import { ProviderText, ProviderTime } from "../services/payments/ProviderFields.
 const Amount = Schema.Int.pipe(Schema.between(0, maxCents))
 const Currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3,12}$/))
 
-/** What a balance gained, or lost if it is below zero. */
+/** A change of the account's balance; negative for a loss. */
 const Move = Schema.Struct({ amount: Schema.Int.pipe(Schema.between(-maxCents, maxCents)), currency: Currency })
 
-/** Expanded where that was asked for. */
+/** An object if it was expanded, else an id. */
 const Intent = Schema.NullishOr(
   Schema.Union(ProviderText, Schema.Struct({ id: ProviderText, status: Schema.NullishOr(Schema.String) }))
 )
@@ -60,7 +60,7 @@ const hasFailed = ({ payment_intent: intent, payment_status, status }: typeof Se
   return unpaidIntents.has(intent?.status ?? "")
 }
 
-/** Sessions that were not made here may name anything. */
+/** A session that was not made here may have any text here. */
 const decodePayment = Schema.decodeUnknownOption(ProviderText)
 
 export const sessionOf = (session: typeof Session.Type): CheckoutSession => ({
@@ -77,7 +77,7 @@ export const sessionOf = (session: typeof Session.Type): CheckoutSession => ({
 
 const failed = new Set(["failed", "canceled"])
 
-/** Stripe gives them two decimals that they do not have. */
+/** Stripe pads these currencies, which have no decimals, with two. */
 const paddedCurrencies = new Set(["isk", "ugx"])
 
 const decimalsOf = (currency: string): number => {
@@ -96,7 +96,7 @@ type Taken = Pick<Reversal, "amount" | "foreignAmount">
 const takenInUsd = (amount: NanoUsd): Taken => ({ amount, foreignAmount: undefined })
 const nothing = takenInUsd(zero)
 
-/** Whether what a refund has taken is to be read from its move in the account's balance. */
+/** Whether a refund's amount in USD depends on the change of the account's balance. */
 export const needsMove = ({ currency, status }: Refund): boolean => currency !== "usd" && !failed.has(status ?? "")
 
 const refunded = (refund: Refund): Taken => {
@@ -124,7 +124,7 @@ const refundOf = (refund: Refund): Reversal => {
 
 const closed = new Set(["won", "lost", "warning_closed", "charge_refunded", "prevented"])
 
-/** The moves of an account in another currency tell only whether anything is taken. */
+/** If the account's balance is not in USD, its changes show only whether money was withdrawn. */
 const withdrawn = ({ amount, balance_transactions: moves, currency }: Dispute): Taken => {
   const inUsd = moves.every((move) => move.currency === "usd")
   const moved = -moves.reduce((sum, move) => sum + move.amount, 0)

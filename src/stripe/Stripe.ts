@@ -19,20 +19,20 @@ const orderForm = ({ cents, org, payment, returnUrl }: CheckoutOrder) => {
 
 const createdSince = (since: Date) => ({ created: { gte: Math.floor(since.getTime() / 1000) } })
 
-/** Of a payment everything counts: with a part of it, it would be entered wrong. */
+/** With only some of a payment's objects, its entries would be wrong. */
 const requireAll = <A>({ items, unreadable }: Listing<A>): Effect.Effect<ReadonlyArray<A>, PaymentProviderFailed> =>
   unreadable.length === 0
     ? Effect.succeed(items)
-    : new PaymentProviderFailed({ message: `What Stripe has cannot be read: ${unreadable.join(", ")}.` })
+    : new PaymentProviderFailed({ message: `Objects of Stripe cannot be read: ${unreadable.join(", ")}.` })
 
-/** Of many payments, one that cannot be read does not concern the others. */
+/** An unreadable object of one payment must not stop the others. */
 const skipUnreadable =
   <A, B>(itemsOf: (item: A) => ReadonlyArray<B>) =>
   ({ items, unreadable }: Listing<A>) =>
     Effect.as(
       Effect.forEach(
         unreadable,
-        (object) => Effect.logWarning(`What Stripe has cannot be read, and was skipped: ${object}.`),
+        (object) => Effect.logWarning(`Skipped an object of Stripe that cannot be read: ${object}.`),
         { discard: true }
       ),
       { items: items.flatMap(itemsOf), unreadable: unreadable.length }
@@ -49,7 +49,7 @@ export const layer = (options: ClientOptions) =>
       const refunds = (query: Query) => list(Refund, "/v1/refunds", query)
       const disputes = (query: Query) => list(Dispute, "/v1/disputes", query)
 
-      /** An extra call is made for refunds in other currencies only. */
+      /** Only refunds in other currencies need this extra call. */
       const withMove = (refund: typeof Refund.Type) =>
         needsMove(refund)
           ? Effect.map(

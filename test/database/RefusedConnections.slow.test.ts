@@ -132,7 +132,7 @@ describe("credentials that are replaced", () => {
     yield* set(url("app", "two"))
     yield* becomes(trouble, undefined)
     assert.strictEqual(yield* load, 8)
-    assert.isTrue(lines.some((line) => line.includes("accepts the credentials that DATABASE_URL has now")))
+    assert.isTrue(lines.some((line) => line.includes("accepts the new credentials of DATABASE_URL")))
     assert.notInclude(lines.join("\n"), "two")
   })
 

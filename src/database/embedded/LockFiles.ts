@@ -4,14 +4,14 @@ import { Effect } from "effect"
 import { type Runner, run } from "./Runner.ts"
 
 /*
- * PostgreSQL refuses to start over the lock file of another server. It cannot tell a server's file from one that a crash
- * left empty, or whose number is another process by now. The command lines of processes tell them apart.
+ * PostgreSQL refuses to start if a lock file exists that is empty or names a running process. After a crash the file may be
+ * empty, or its number may belong to another program. The command lines of processes show which it is.
  */
 
 const pidFile = (data: string) => path.join(data, "postmaster.pid")
 
 const pidIn = (text: string): number | undefined => {
-  // A server that runs without a postmaster writes its number with a minus.
+  // A standalone backend writes its process id with a minus.
   const digits = /^-?([1-9]\d{0,9})(?:\n|$)/.exec(text)?.[1]
   return digits === undefined ? undefined : Number(digits)
 }
@@ -28,7 +28,7 @@ export const interruptServer = (data: string) =>
 
 interface Process {
   readonly pid: number
-  /** With its arguments; empty if it has ended and nobody has asked for its result. */
+  /** With its arguments; empty for a zombie. */
   readonly command: string
 }
 
@@ -54,7 +54,7 @@ const processes = Effect.fnUntraced(function* (runner: Runner) {
   return code === 0 ? stdout.split("\n").flatMap(ofPs) : undefined
 })
 
-/** Moves the file first: a server that starts in this moment may have replaced it, and gets its own back. */
+/** Moves the file first: if a starting server has just replaced it, the server's file is put back. */
 const removeIfUnchanged = (file: string, text: string) => {
   const aside = `${file}.${process.pid}.stale`
   renameSync(file, aside)
@@ -71,7 +71,7 @@ const describe = (text: string) => {
   return text.trim() === "" ? "it is empty" : "it names no process"
 }
 
-/** Makes way for a start over the files that a crash or a power loss left; those of a server stay. */
+/** Removes lock files that a crash or a power loss left. Keeps those of a running server. */
 export const removeStale = Effect.fn("LockFiles.removeStale")(
   function* (data: string, socket: string, runner: Runner) {
     const found = [pidFile(data), `${socket}.lock`].flatMap((file) => {
@@ -84,7 +84,7 @@ export const removeStale = Effect.fn("LockFiles.removeStale")(
     const servers = all.filter(({ command }) => `${command} `.includes(` -D ${data} `))
     for (const { file, text } of found) {
       const pid = pidIn(text)
-      // PostgreSQL itself removes the file of a process that is gone.
+      // PostgreSQL itself replaces the file of a process that does not exist.
       const isStale = pid === undefined ? servers.length === 0 : all.some((one) => one.pid === pid)
       if (!isStale || servers.some((server) => server.pid === pid)) continue
       yield* Effect.try(() => removeIfUnchanged(file, text))

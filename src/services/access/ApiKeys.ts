@@ -38,7 +38,7 @@ export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: st
   }
 }
 
-/** An organization's keys that are neither revoked nor expired. */
+/** Per organization; revoked and expired keys do not count. */
 const maxLiveKeys = 1_000
 
 export class TooManyKeys extends Data.TaggedError("TooManyKeys")<{}> {

@@ -21,13 +21,13 @@ const record = (value: unknown): Readonly<Record<string, unknown>> => (Predicate
 
 interface Read {
   readonly entries: Entries
-  /** What the shapes of entries have against them. */
+  /** Mistakes in the shape of entries. */
   readonly malformed: ReadonlyArray<Mistake>
   readonly replaced: ReadonlyArray<Path>
   readonly removed: ReadonlyArray<Path>
 }
 
-/** Malformed entries are repaired, and their rules checked too: one reading tells all that is wrong. */
+/** Repairs malformed entries, so that the rules check them too and one run reports all mistakes. */
 const readEntries = (value: unknown, adapters: Adapters): Read => {
   const malformed: Array<Mistake> = []
   const replaced: Array<Path> = []
@@ -101,7 +101,7 @@ const findWrongOptions = ({ models, providers, wires }: Entries): ReadonlyArray<
 
 const byLine = Order.mapInput(Order.number, ({ line }: Problem) => line)
 
-/** Fails with every mistake of the file, and with credentials of the environment that cannot be used. */
+/** Fails with every mistake of the file and every unusable credential. */
 export const read = (
   source: SourceFile,
   adapters: Adapters,

@@ -20,14 +20,14 @@ type Issue = ReturnType<typeof issuesOf>[number]
 
 const typosIn = (name: string): number => (name.length < 4 ? 0 : name.length < 7 ? 1 : 2)
 
-/** Keys that are known in the place of an unknown one. */
+/** The valid keys that the message of an unknown key lists. */
 const knownBeside = ({ message }: Issue): ReadonlyArray<string> =>
   message
     .replace(/^is unexpected, expected: /, "")
     .replaceAll('"', "")
     .split(" | ")
 
-/** The known key that an unknown one is probably meant to be. */
+/** Returns the valid key that is most similar to an unknown one, if there is exactly one. */
 const meantBy = (issue: Issue): string | undefined => {
   const [meant, ...others] = findNearest(String(issue.path.at(-1)), knownBeside(issue), typosIn)
   return others.length === 0 ? meant : undefined
@@ -43,7 +43,7 @@ const wordOf = (issue: Issue): string => {
 
 const siblingOf = (path: Path, key: string): Path => [...path.slice(0, -1), key]
 
-/** A key that is only misspelt is not missing too. */
+/** Does not report a key as missing if it is only misspelt. */
 export const mistakesOf = (error: ParseResult.ParseError): ReadonlyArray<Mistake> => {
   const issues = issuesOf(error)
   const misspelt = new Set(
@@ -59,7 +59,7 @@ export const mistakesOf = (error: ParseResult.ParseError): ReadonlyArray<Mistake
 
 const remove = Symbol("remove")
 
-/** One of them passes for most values of a catalog, and breaks no rule that another key obeys. */
+/** One of these is valid for most keys, and breaks no rule about another key. */
 const standIns = [{}, [], new Numeral("1"), true, "x", "https://example.com", "1K", remove] as const
 
 const standInsFor = (path: Path) =>
@@ -74,7 +74,7 @@ const getAt = (value: unknown, [step, ...rest]: Path): unknown => {
   return Predicate.isReadonlyRecord(value) && Object.hasOwn(value, step) ? getAt(value[String(step)], rest) : undefined
 }
 
-/** Undefined where the path leads nowhere, or its item is one of a list whose later ones would move. */
+/** Returns undefined if the path does not exist, or if removing a list's item would move later items. */
 const setAt = (value: unknown, [step, ...rest]: Path, change: unknown): unknown => {
   if (step === undefined) return change
   if (Array.isArray(value)) {
@@ -97,7 +97,7 @@ const setAt = (value: unknown, [step, ...rest]: Path, change: unknown): unknown 
 
 interface Repaired<A> {
   readonly entry: A
-  /** What has a stand-in. */
+  /** Paths with a stand-in. */
   readonly replaced: ReadonlyArray<Path>
   readonly removed: ReadonlyArray<Path>
 }
@@ -105,8 +105,8 @@ interface Repaired<A> {
 const maxRounds = 100
 
 /**
- * A malformed entry with its misspelt keys under their names and stand-ins for its wrong values, so that the rules find
- * what else is wrong with it. Undefined where there is no such entry.
+ * Corrects misspelt keys and replaces invalid values with stand-ins, so that the rules can check the rest of the entry.
+ * Returns undefined if that is impossible.
  */
 export const repair = <A>(decode: Decode<A>, malformed: unknown): Repaired<A> | undefined => {
   const tries = new Map<string, number>()
@@ -151,7 +151,7 @@ export const repair = <A>(decode: Decode<A>, malformed: unknown): Repaired<A> | 
 
 const beginsWith = (path: Path, start: Path): boolean => start.every((step, index) => path[index] === step)
 
-/** Whether a rule only judges a stand-in, or misses a key that was taken away. */
+/** Whether a mistake is about a stand-in or a removed key, and thus caused by the repair. */
 export const isOfRepair = (
   { message, path }: Mistake,
   { removed, replaced }: Omit<Repaired<unknown>, "entry">

@@ -9,7 +9,7 @@ import { Webhooks } from "../webhooks/Webhooks.ts"
 
 const idempotencyKept = Duration.hours(24)
 
-/** Removes hourly what is older than anybody needs. */
+/** Deletes expired rows every hour. */
 export const housekeeping = (logRetention: Duration.Duration) =>
   Layer.scopedDiscard(
     Effect.gen(function* () {

@@ -23,11 +23,11 @@ export interface ProviderEvent {
 
 const Known = Schema.Struct({
   id: Schema.String,
-  /** Null where money came that nobody asked for here. */
+  /** Null if nobody here asked for the payment. */
   orgId: Schema.NullOr(OrgId),
   amount: Schema.NullOr(NanoUsdFromRow),
   status: Schema.Literal("open", "paid", "failed", "expired", "refused"),
-  /** Null where there is no page, or none yet. */
+  /** Null if there is no page, or none yet. */
   session: Schema.NullOr(Schema.String),
   paymentIntent: Schema.NullOr(Schema.String),
   version: Schema.Number
@@ -56,18 +56,18 @@ interface Place {
 }
 
 interface Truth {
-  /** Undefined of a payment that came without a page. */
+  /** Undefined for a payment that came without a page. */
   readonly session: CheckoutSession | undefined
   readonly paymentIntent: string | undefined
   readonly reversals: ReadonlyArray<Reversal>
 }
 
-/** The database refuses the same values however often they are sent; nothing that it says has a secret in it. */
+/** A retry cannot help: the database refuses the values themselves. Its message contains no secret. */
 const refusalOf = (error: unknown) =>
   error instanceof SqlError.SqlError && isRefusal(error)
     ? Option.some(
         new PaymentProviderFailed({
-          message: `What Stripe has cannot be entered: ${error.cause instanceof Error ? error.cause.message : "refused"}.`
+          message: `Stripe's data cannot be stored: ${error.cause instanceof Error ? error.cause.message : "refused"}.`
         })
       )
     : Option.none()
@@ -176,14 +176,14 @@ export const makePaymentReconciliation = Effect.gen(function* () {
       yield* failpoint.reach("payment_applied")
     }).pipe(sql.withTransaction, Effect.uninterruptible)
 
-  /** Money that nobody asked for here is written down, and is the operator's to return or to enter. */
+  /** Stores a payment that nobody here asked for: an operator refunds or credits it. */
   const storeForeign = (session: CheckoutSession) => sql`
     INSERT INTO payments (id, amount, status, session, payment_intent, problem, paid_at)
     VALUES (${ids.prefixed("pay")}, ${usdPaid(session)}, 'refused', ${session.id}, ${session.paymentIntent ?? null},
       'The session belongs to no payment that was begun here.', now())
     ON CONFLICT DO NOTHING`
 
-  /** The payment of a session, which is written down if it is none of ours and was paid. */
+  /** Returns the payment of a session; stores one first if the session is foreign and paid. */
   const keepOf = Effect.fnUntraced(function* (session: CheckoutSession) {
     const place = { session: session.id, paymentIntent: session.paymentIntent }
     const known = (yield* findKnown(place)) ?? (yield* findOwner(session))
@@ -192,7 +192,7 @@ export const makePaymentReconciliation = Effect.gen(function* () {
     return yield* findKnown(place)
   })
 
-  /** The payment without a session, which is written down if an operator has entered it. */
+  /** Returns a payment without a session; stores one first if an operator has credited it. */
   const keepEntered = Effect.fnUntraced(function* ({ paymentIntent }: Place) {
     if (paymentIntent === undefined) return undefined
     yield* storeEntered(sql, ids.prefixed("pay"), paymentIntent)

@@ -65,7 +65,7 @@ export class RequestRecord {
   isLogged = false
   /** Overrides the response's code, e.g. `stream_error` beside a status 200. */
   code: string | undefined
-  /** What the client was told if the request failed, in the words of its dialect. */
+  /** The error that the client received, with its dialect's field names. */
   error: ToldError | undefined
 
   constructor(start: RequestStart) {
