@@ -64,7 +64,7 @@ const layerFrom = (server: DatabaseServer, options: Options) => {
       clientOf(acquired).pipe(
         Layer.tap((context) => Effect.sync(() => failLostTransactions(Context.get(context, PgClient.PgClient)))),
         Layer.merge(Layer.succeed(Prepared, makePrepared(acquired))),
-        Layer.merge(Layer.succeed(Database, { connect: Connections.single(server), trouble: () => acquired.trouble }))
+        Layer.merge(Layer.succeed(Database, { connect: Connections.single(server), unreadyReason: () => acquired.unreadyReason }))
       )
     )
   ).pipe(
@@ -80,7 +80,7 @@ export class Database extends Context.Tag("gateway/Database")<
     /** Its queries may take any time. */
     readonly connect: Effect.Effect<Pg.Client, SqlError, Scope.Scope>
     /** The reason for `/readyz`: the database is lost or refuses new connections. Always undefined if unwatched. */
-    readonly trouble: () => string | undefined
+    readonly unreadyReason: () => string | undefined
   }
 >() {
   static readonly layerUrl = (

@@ -7,7 +7,7 @@ import type { DatabaseServer, Server } from "./DatabaseServer.ts"
 import type { GuardedPool } from "./GuardedPool.ts"
 import * as Session from "./Session.ts"
 
-const every = Duration.millis(250)
+const probeEvery = Duration.millis(250)
 /** Some servers lock a role out after many refused logins. */
 const maxPause = Duration.seconds(5)
 /** Per probe; the server is lost after a second one, on a new connection. */
@@ -25,7 +25,7 @@ class TooSlow extends Data.TaggedError("TooSlow")<{}> {
   override readonly message = "it does not answer"
 }
 
-const answering =
+const failAfter =
   (limit: Duration.Duration) =>
   <A>(self: Effect.Effect<A, unknown>) =>
     Effect.raceFirst(self, Effect.zipRight(sleepUnlessStalled(limit), new TooSlow()))
@@ -45,11 +45,11 @@ export const watch = Effect.fnUntraced(function* (
   pool: GuardedPool,
   reason: (error: unknown) => string
 ) {
-  const turns = yield* Effect.makeSemaphore(1)
+  const mutex = yield* Effect.makeSemaphore(1)
   let client: Pg.Client | undefined
   let lostAt: bigint | undefined
   let refusedAt: bigint | undefined
-  let pause = every
+  let pause = probeEvery
 
   const disconnect = Effect.suspend(() => {
     const last = client
@@ -69,7 +69,7 @@ export const watch = Effect.fnUntraced(function* (
       }).pipe(Effect.onError(() => (opened === undefined ? Effect.void : destroy(opened))))
     })
 
-  const accepted = Effect.suspend(() => {
+  const recordAccepted = Effect.suspend(() => {
     pool.accept()
     if (refusedAt === undefined) return Effect.void
     const since = refusedAt
@@ -90,7 +90,7 @@ export const watch = Effect.fnUntraced(function* (
       )
     })
 
-  const openRenewed = Effect.suspend(() => open(server.current)).pipe(
+  const openOrRenew = Effect.suspend(() => open(server.current)).pipe(
     Effect.catchIf(isRefusal, (error) =>
       Effect.flatMap(
         server.reread,
@@ -100,11 +100,11 @@ export const watch = Effect.fnUntraced(function* (
         })
       )
     ),
-    Effect.tap(() => accepted)
+    Effect.tap(() => recordAccepted)
   )
 
-  const ask = Effect.gen(function* () {
-    const connection = (client ??= yield* openRenewed)
+  const probeServer = Effect.gen(function* () {
+    const connection = (client ??= yield* openOrRenew)
     const { rows } = yield* Effect.tryPromise({
       try: () =>
         connection.query<{ readonly refuses: boolean }>(
@@ -114,14 +114,14 @@ export const watch = Effect.fnUntraced(function* (
     })
     if (rows[0]?.refuses === true) return yield* Effect.fail(new Error("it takes no writes"))
   }).pipe(
-    answering(answerWithin),
+    failAfter(answerWithin),
     Effect.tapError(() => disconnect)
   )
-  const askTwice = Effect.suspend(() => {
+  const probeServerTwice = Effect.suspend(() => {
     const { answers } = pool
     // An overloaded machine may be late with the probe while it answers others.
     const isResponsive = (error: unknown) => error instanceof TooSlow && pool.answers > answers
-    return ask.pipe(
+    return probeServer.pipe(
       Effect.retry({ times: 1, while: (error) => !isRefusal(error) }),
       Effect.catchIf(isResponsive, () => Effect.void)
     )
@@ -137,7 +137,7 @@ export const watch = Effect.fnUntraced(function* (
     yield* Effect.logError(`The database is out of reach (${why}); requests fail until it is back`)
   })
   const regain = Effect.fnUntraced(function* () {
-    pause = every
+    pause = probeEvery
     if (lostAt === undefined) return
     const time = yield* formatSince(lostAt)
     lostAt = undefined
@@ -146,12 +146,12 @@ export const watch = Effect.fnUntraced(function* (
     yield* Effect.logInfo(`The database is back after ${time}`)
   })
 
-  const check = turns.withPermits(1)(
+  const check = mutex.withPermits(1)(
     Effect.gen(function* () {
-      const answer = yield* Effect.either(askTwice)
+      const answer = yield* Effect.either(probeServerTwice)
       pool.cutSlow(Duration.toMillis(answerWithin))
       if (Either.isRight(answer)) return yield* regain()
-      pause = isRefusal(answer.left) ? Duration.min(Duration.times(pause, 2), maxPause) : every
+      pause = isRefusal(answer.left) ? Duration.min(Duration.times(pause, 2), maxPause) : probeEvery
       // The pool's open connections still serve.
       if (isRefusal(answer.left) && lostAt === undefined && pool.usable > 0) return pool.limit()
       return yield* lose(answer.left)
@@ -170,7 +170,7 @@ export const watch = Effect.fnUntraced(function* (
   /** Returns whether new connections are accepted. Reports a refusal unless the server is lost. */
   const confirm = Effect.gen(function* () {
     if (lostAt !== undefined) return false
-    const probe = yield* Effect.either(turns.withPermits(1)(answering(connectWithin)(openRenewed)))
+    const probe = yield* Effect.either(mutex.withPermits(1)(failAfter(connectWithin)(openOrRenew)))
     if (Either.isRight(probe)) {
       yield* destroy(probe.right)
       return true
@@ -182,7 +182,7 @@ export const watch = Effect.fnUntraced(function* (
 
   const watchRefusals = Effect.gen(function* () {
     yield* pool.awaitRefusal
-    let wait = every
+    let wait = probeEvery
     while (!(yield* confirm)) {
       yield* Effect.sleep(wait)
       wait = Duration.min(Duration.times(wait, 2), maxPause)
@@ -192,13 +192,13 @@ export const watch = Effect.fnUntraced(function* (
   const reload = Effect.gen(function* () {
     const next = yield* server.reread
     if (Option.isNone(next)) return
-    const probe = yield* Effect.either(answering(connectWithin)(open(next.value)))
+    const probe = yield* Effect.either(failAfter(connectWithin)(open(next.value)))
     if (Either.isLeft(probe)) {
       return yield* Effect.logError(`The database credentials were not replaced: ${reason(probe.left)}`)
     }
     yield* Effect.zipRight(destroy(probe.right), adopt(next.value))
-    yield* accepted
-  }).pipe(turns.withPermits(1))
+    yield* recordAccepted
+  }).pipe(mutex.withPermits(1))
 
   Metrics.databaseUp.unsafeUpdate(1, [])
   yield* Effect.addFinalizer(() => disconnect)

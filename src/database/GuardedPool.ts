@@ -95,7 +95,7 @@ export class GuardedPool extends Pg.Pool {
   }
 
   /** The reason for `/readyz`, without the server's message. */
-  get trouble() {
+  get unreadyReason() {
     if (this.#lost !== undefined) return "the database is out of reach"
     return this.#refusal === undefined ? undefined : "the database refuses new connections"
   }

@@ -68,7 +68,7 @@ const sharesSessions = Effect.fnUntraced(
 /** Another client may take the shared session between two probes, so one probe is not enough. */
 const probes = 5
 
-const sharingSessions =
+const sharedSessionsProblem =
   "DATABASE_URL points to a pooler that shares sessions between clients. The gateway needs session mode: set pool_mode = session in PgBouncer, or connect to PostgreSQL directly."
 
 const findPooler = Effect.fnUntraced(function* (one: Pg.Client, connect: Connect) {
@@ -76,11 +76,11 @@ const findPooler = Effect.fnUntraced(function* (one: Pg.Client, connect: Connect
   const isSharing = yield* sharesSessions(one, other).pipe(
     Effect.repeat({ times: probes - 1, until: (isSharing) => isSharing })
   )
-  return isSharing ? sharingSessions : undefined
+  return isSharing ? sharedSessionsProblem : undefined
 })
 
 const answerWithin = "10 seconds"
-const tooFewSessions =
+const tooFewSessionsProblem =
   "The database opened no second connection within 10 seconds. An instance needs up to 11: increase the pooler's pool size."
 
 /** Returns why a gateway cannot work on this database, as a line for the operator; undefined if it can. */
@@ -90,5 +90,5 @@ export const findObstacle = (connect: Connect): Effect.Effect<string | undefined
     return (yield* findWrongSettings(one)) ?? (yield* findPooler(one, connect))
   }).pipe(
     Effect.scoped,
-    Effect.timeoutTo({ duration: answerWithin, onTimeout: () => tooFewSessions, onSuccess: (found) => found })
+    Effect.timeoutTo({ duration: answerWithin, onTimeout: () => tooFewSessionsProblem, onSuccess: (found) => found })
   )

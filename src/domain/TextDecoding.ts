@@ -6,14 +6,14 @@ const marks = [
   { encoding: "utf-16be", bytes: [0xfe, 0xff] }
 ] as const
 
-const longestMark = 3
+const maxMarkLength = 3
 
 type Decoder = InstanceType<typeof TextDecoder>
 
 const encodingOf = (start: Uint8Array): string =>
   marks.find(({ bytes }) => bytes.every((byte, index) => start[index] === byte))?.encoding ?? "utf-8"
 
-const noText = "it contains NUL characters: save it as UTF-8"
+const containsNul = "it contains NUL characters: save it as UTF-8"
 
 /**
  * Decodes a text file in pieces: UTF-8, or UTF-16 with a byte order mark as Windows saves it. Drops the mark. Invalid
@@ -26,7 +26,7 @@ export class TextFileDecoder {
   decode(bytes: Uint8Array): Either.Either<string, string> {
     if (this.#decoder !== undefined) return this.#textOf(this.#decoder, bytes, true)
     this.#start = Buffer.concat([this.#start, bytes])
-    return this.#start.length < longestMark ? Either.right("") : this.#begin(true)
+    return this.#start.length < maxMarkLength ? Either.right("") : this.#begin(true)
   }
 
   /** Returns the rest of the text. */
@@ -41,7 +41,7 @@ export class TextFileDecoder {
 
   #textOf(decoder: Decoder, bytes: Uint8Array, stream: boolean): Either.Either<string, string> {
     const text = decoder.decode(bytes, { stream })
-    return text.includes("\0") ? Either.left(noText) : Either.right(text)
+    return text.includes("\0") ? Either.left(containsNul) : Either.right(text)
   }
 }
 

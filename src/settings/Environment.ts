@@ -23,8 +23,8 @@ export const readEnvironment = (
   own: Readonly<Record<string, string | undefined>> = process.env
 ): Effect.Effect<Environment, SettingsInvalid> =>
   Effect.gen(function* () {
-    const filed = yield* readFile(path.join(directory, ".env"))
-    const given = Object.entries({ ...filed, ...own }).flatMap(
+    const fromEnvFile = yield* readFile(path.join(directory, ".env"))
+    const given = Object.entries({ ...fromEnvFile, ...own }).flatMap(
       ([name, value]): Array<[string, string]> => (value === undefined || value.trim() === "" ? [] : [[name, value]])
     )
     const environment = yield* refuseGarbled(Object.fromEntries(given))
@@ -32,7 +32,7 @@ export const readEnvironment = (
   })
 
 // Excludes a token of AWS that the gateway does not use and may be unable to read.
-const secretFile = /^(?!AWS_WEB_IDENTITY_)(\w+_(?:KEY|TOKEN|SECRET)|DATABASE_URL|AWS_ACCESS_KEY_ID)_FILE$/
+const secretFileVariable = /^(?!AWS_WEB_IDENTITY_)(\w+_(?:KEY|TOKEN|SECRET)|DATABASE_URL|AWS_ACCESS_KEY_ID)_FILE$/
 
 const readSecret = Effect.fnUntraced(function* (variable: string, file: string) {
   const refuse = (reason: string) => new SettingsInvalid({ variable, message: `${variable} ${reason}.` })
@@ -46,12 +46,12 @@ const readSecret = Effect.fnUntraced(function* (variable: string, file: string) 
 
 const readSecretFiles = (environment: Environment, directory: string) =>
   Effect.gen(function* () {
-    const derived = new Set(environment[fromFile]?.split(" "))
+    const inherited = new Set(environment[envFileVariables]?.split(" "))
     const secrets: Record<string, string> = {}
     for (const [variable, file] of Object.entries(environment)) {
-      const [, name] = secretFile.exec(variable) ?? []
+      const [, name] = secretFileVariable.exec(variable) ?? []
       if (name === undefined) continue
-      if (environment[name] !== undefined && !derived.has(name)) {
+      if (environment[name] !== undefined && !inherited.has(name)) {
         return yield* new SettingsInvalid({ variable, message: `${variable} cannot be set together with ${name}.` })
       }
       secrets[name] = yield* readSecret(variable, path.resolve(directory, file.trim()))
@@ -60,19 +60,19 @@ const readSecretFiles = (environment: Environment, directory: string) =>
   })
 
 /** Lists the variables that the main process read from files, because its workers inherit them as their own. */
-const fromFile = "GATEWAY_FROM_ENV_FILE"
+const envFileVariables = "GATEWAY_FROM_ENV_FILE"
 
 export const environmentOfWorkers = (environment: Environment): Environment => ({
   ...environment,
-  [fromFile]: Object.keys(environment)
+  [envFileVariables]: Object.keys(environment)
     .filter((name) => process.env[name] === undefined)
     .join(" ")
 })
 
 /** Reads `.env` and the files of secrets again. */
 export const rereadEnvironment = Effect.suspend(() => {
-  const filed = new Set(process.env[fromFile]?.split(" "))
-  const own = Object.entries(process.env).filter(([name]) => !filed.has(name))
+  const inherited = new Set(process.env[envFileVariables]?.split(" "))
+  const own = Object.entries(process.env).filter(([name]) => !inherited.has(name))
   return readEnvironment(process.cwd(), Object.fromEntries(own))
 })
 

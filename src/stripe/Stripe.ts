@@ -1,7 +1,7 @@
 import { Effect, Layer } from "effect"
 import { type CheckoutOrder, PaymentProvider, PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
 import { type ClientOptions, type Listing, makeClient, type Query } from "./Client.ts"
-import { Dispute, foundDispute, foundRefund, needsMove, Refund, Session, sessionOf } from "./Objects.ts"
+import { Dispute, foundDispute, foundRefund, needsBalanceTransaction, Refund, Session, sessionOf } from "./Objects.ts"
 
 const orderForm = ({ cents, org, payment, returnUrl }: CheckoutOrder) => {
   const metadata = { payment, organization: org }
@@ -50,8 +50,8 @@ export const layer = (options: ClientOptions) =>
       const disputes = (query: Query) => list(Dispute, "/v1/disputes", query)
 
       /** Only refunds in other currencies need this extra call. */
-      const withMove = (refund: typeof Refund.Type) =>
-        needsMove(refund)
+      const withBalanceTransaction = (refund: typeof Refund.Type) =>
+        needsBalanceTransaction(refund)
           ? Effect.map(
               find(Refund, `/v1/refunds/${encodeURIComponent(refund.id)}`, { expand: ["balance_transaction"] }),
               (expanded) => expanded ?? refund
@@ -83,7 +83,7 @@ export const layer = (options: ClientOptions) =>
             Effect.flatMap(refunds(query), requireAll),
             Effect.flatMap(disputes(query), requireAll)
           ])
-          const moved = yield* Effect.forEach(refunded, withMove)
+          const moved = yield* Effect.forEach(refunded, withBalanceTransaction)
           return [...moved.flatMap(foundRefund), ...disputed.flatMap(foundDispute)]
         }),
         sessionsSince: (since) =>

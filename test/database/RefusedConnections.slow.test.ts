@@ -28,7 +28,7 @@ const opened = <E, R>(layer: Layer.Layer<Database | SqlClient, E, R>) =>
     return {
       sql,
       lines,
-      trouble: Effect.sync(Context.get(context, Database).trouble),
+      trouble: Effect.sync(Context.get(context, Database).unreadyReason),
       /** Sends more statements at once than there are connections; returns how many connections ran them. */
       load: Effect.map(
         Effect.replicateEffect(query, 40, { concurrency: "unbounded" }),

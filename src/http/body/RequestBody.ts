@@ -15,10 +15,10 @@ export const provideBody =
   <A, E, R>(serving: Effect.Effect<A, E, R>): Effect.Effect<A, E, R> =>
     Effect.provideService(serving, RequestBody, { incoming }).pipe(Effect.ensuring(Effect.sync(incoming.release)))
 
-type Unreceived = InvalidRequest | Exclude<ArrivalFailure, { readonly _tag: "BodyCutOff" }>
+type ReceiveBodyFailure = InvalidRequest | Exclude<ArrivalFailure, { readonly _tag: "BodyCutOff" }>
 
 /** Receives the body with the limits that all bodies have. Interrupts itself if the client disconnects. */
-export const receiveBody = (limitBytes: number): Effect.Effect<Buffer, Unreceived> =>
+export const receiveBody = (limitBytes: number): Effect.Effect<Buffer, ReceiveBodyFailure> =>
   Effect.flatMap(RequestBody, ({ incoming }) =>
     incoming === undefined
       ? Effect.dieMessage("nothing receives the body of this request")
@@ -26,7 +26,7 @@ export const receiveBody = (limitBytes: number): Effect.Effect<Buffer, Unreceive
   )
 
 /** Like `receiveBody`, before the client is authenticated: until then its connection may be closed to make room. */
-export const receiveUnidentified = (limitBytes: number): Effect.Effect<Buffer, Unreceived> =>
+export const receiveUnidentified = (limitBytes: number): Effect.Effect<Buffer, ReceiveBodyFailure> =>
   Effect.flatMap(RequestBody, ({ incoming }) => {
     const receiving = receiveBody(limitBytes)
     return incoming === undefined ? receiving : whileUnidentified(incoming.request, receiving)

@@ -1,5 +1,5 @@
 import { withoutQuotations } from "../../domain/Quotations.ts"
-import type { ToldError } from "../../services/requests/RequestEntry.ts"
+import type { ReportedError } from "../../services/requests/RequestEntry.ts"
 import type { WireError } from "./ErrorMessages.ts"
 import { type FieldNames, renameField } from "./FieldNames.ts"
 
@@ -10,7 +10,7 @@ import { type FieldNames, renameField } from "./FieldNames.ts"
 export const loggedError = (
   { body, reason }: Pick<WireError, "body" | "reason">,
   names: FieldNames | undefined
-): ToldError =>
+): ReportedError =>
   names === undefined
     ? body.error
     : renameField(body.error, names, reason === undefined ? undefined : withoutQuotations(reason))

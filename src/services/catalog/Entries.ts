@@ -5,7 +5,7 @@ import { type Entries, findMistakes } from "./CatalogRules.ts"
 import { keyOf, type Path, parse, routeOptions, type SourceFile } from "./CatalogSource.ts"
 import { type Environment, findBadCredentials } from "./Compile.ts"
 import { FamilyEntry } from "./EntryFields.ts"
-import { type Decode, isOfRepair, type Mistake, mistakesOf, repair, strict } from "./Malformed.ts"
+import { type Decode, isCausedByRepair, type Mistake, mistakesOf, repair, strict } from "./Malformed.ts"
 import { CatalogInvalid, type Problem } from "./Problem.ts"
 import { decoderOf } from "./SurfaceGuess.ts"
 
@@ -110,9 +110,9 @@ export const read = (
   const { lineOf, problems, value } = parse(source)
   if (problems.length > 0) return Either.left(new CatalogInvalid({ problems }))
   const { entries, malformed, ...repairs } = readEntries(value, adapters)
-  const ruled = [...findMistakes(entries), ...findWrongOptions(entries)].filter((one) => !isOfRepair(one, repairs))
+  const ruleMistakes = [...findMistakes(entries), ...findWrongOptions(entries)].filter((one) => !isCausedByRepair(one, repairs))
   const bad = findBadCredentials(entries, environment)
-  const found = [...malformed, ...ruled, ...bad].map(({ path, message }) => ({
+  const found = [...malformed, ...ruleMistakes, ...bad].map(({ path, message }) => ({
     file: source.file,
     line: lineOf(path),
     key: keyOf(path),

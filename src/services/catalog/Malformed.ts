@@ -10,34 +10,34 @@ export interface Mistake {
 export type Decode<A> = (value: unknown) => Either.Either<A, ParseResult.ParseError>
 
 export const strict = { errors: "all", onExcessProperty: "error" } as const
-const longest = 240
+const maxMessageLength = 240
 
 const shorten = (message: string): string =>
-  message.length > longest ? `${message.slice(0, longest)}…` : message.replace(/^Expected/, "expected")
+  message.length > maxMessageLength ? `${message.slice(0, maxMessageLength)}…` : message.replace(/^Expected/, "expected")
 
 const issuesOf = (error: ParseResult.ParseError) => ParseResult.ArrayFormatter.formatErrorSync(error)
 type Issue = ReturnType<typeof issuesOf>[number]
 
-const typosIn = (name: string): number => (name.length < 4 ? 0 : name.length < 7 ? 1 : 2)
+const maxTypos = (name: string): number => (name.length < 4 ? 0 : name.length < 7 ? 1 : 2)
 
 /** The valid keys that the message of an unknown key lists. */
-const knownBeside = ({ message }: Issue): ReadonlyArray<string> =>
+const knownKeys = ({ message }: Issue): ReadonlyArray<string> =>
   message
     .replace(/^is unexpected, expected: /, "")
     .replaceAll('"', "")
     .split(" | ")
 
 /** Returns the valid key that is most similar to an unknown one, if there is exactly one. */
-const meantBy = (issue: Issue): string | undefined => {
-  const [meant, ...others] = findNearest(String(issue.path.at(-1)), knownBeside(issue), typosIn)
+const findMeantKey = (issue: Issue): string | undefined => {
+  const [meant, ...others] = findNearest(String(issue.path.at(-1)), knownKeys(issue), maxTypos)
   return others.length === 0 ? meant : undefined
 }
 
-const wordOf = (issue: Issue): string => {
+const describeIssue = (issue: Issue): string => {
   if (issue._tag === "Missing") return "is missing"
   if (issue._tag !== "Unexpected") return shorten(issue.message)
-  const meant = meantBy(issue)
-  const known = knownBeside(issue).join(", ")
+  const meant = findMeantKey(issue)
+  const known = knownKeys(issue).join(", ")
   return shorten(`unknown key; ${meant === undefined ? "known" : `did you mean ${meant}? Known`}: ${known}`)
 }
 
@@ -48,13 +48,13 @@ export const mistakesOf = (error: ParseResult.ParseError): ReadonlyArray<Mistake
   const issues = issuesOf(error)
   const misspelt = new Set(
     issues.flatMap((issue) => {
-      const meant = issue._tag === "Unexpected" ? meantBy(issue) : undefined
+      const meant = issue._tag === "Unexpected" ? findMeantKey(issue) : undefined
       return meant === undefined ? [] : [keyOf(siblingOf(issue.path, meant))]
     })
   )
   return issues
     .filter(({ _tag, path }) => _tag !== "Missing" || !misspelt.has(keyOf(path)))
-    .map((issue) => ({ path: issue.path, message: wordOf(issue) }))
+    .map((issue) => ({ path: issue.path, message: describeIssue(issue) }))
 }
 
 const remove = Symbol("remove")
@@ -114,10 +114,10 @@ export const repair = <A>(decode: Decode<A>, malformed: unknown): Repaired<A> | 
   const removed: Array<Path> = []
   let value = malformed
 
-  const mend = (issue: Issue): unknown => {
+  const repairIssue = (issue: Issue): unknown => {
     const { _tag, path } = issue
     if (_tag === "Unexpected") {
-      const meant = meantBy(issue)
+      const meant = findMeantKey(issue)
       const target = meant === undefined ? undefined : siblingOf(path, meant)
       const without = setAt(value, path, remove)
       return target === undefined || getAt(value, target) !== undefined
@@ -125,10 +125,10 @@ export const repair = <A>(decode: Decode<A>, malformed: unknown): Repaired<A> | 
         : setAt(without, target, getAt(value, path))
     }
     const key = keyOf(path)
-    const tried = tries.get(key) ?? 0
-    const standIn = standInsFor(path)[tried]
+    const used = tries.get(key) ?? 0
+    const standIn = standInsFor(path)[used]
     if (standIn === undefined) return undefined
-    tries.set(key, tried + 1)
+    tries.set(key, used + 1)
     replaced.push(path)
     if (standIn === remove) removed.push(path)
     return setAt(value, path, standIn)
@@ -142,19 +142,19 @@ export const repair = <A>(decode: Decode<A>, malformed: unknown): Repaired<A> | 
       const key = keyOf(issue.path)
       if (seen.has(key)) continue
       seen.add(key)
-      value = mend(issue)
+      value = repairIssue(issue)
       if (value === undefined) return undefined
     }
   }
   return undefined
 }
 
-const beginsWith = (path: Path, start: Path): boolean => start.every((step, index) => path[index] === step)
+const startsWith = (path: Path, start: Path): boolean => start.every((step, index) => path[index] === step)
 
 /** Whether a mistake is about a stand-in or a removed key, and thus caused by the repair. */
-export const isOfRepair = (
+export const isCausedByRepair = (
   { message, path }: Mistake,
   { removed, replaced }: Omit<Repaired<unknown>, "entry">
 ): boolean =>
-  replaced.some((one) => beginsWith(path, one)) ||
-  removed.some((one) => beginsWith(one, path) && message.includes(String(one.findLast(Predicate.isString))))
+  replaced.some((one) => startsWith(path, one)) ||
+  removed.some((one) => startsWith(one, path) && message.includes(String(one.findLast(Predicate.isString))))

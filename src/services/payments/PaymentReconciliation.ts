@@ -50,12 +50,12 @@ const maxTries = 20
 export type Applied = "applied" | "repeated"
 
 /** Where something was paid. */
-interface Place {
+interface PaymentReference {
   readonly session?: string | undefined
   readonly paymentIntent?: string | undefined
 }
 
-interface Truth {
+interface ProviderState {
   /** Undefined for a payment that came without a page. */
   readonly session: CheckoutSession | undefined
   readonly paymentIntent: string | undefined
@@ -101,7 +101,7 @@ export const makePaymentReconciliation = Effect.gen(function* () {
       ([known]) => known
     )
 
-  const findKnown = ({ paymentIntent, session }: Place) =>
+  const findKnown = ({ paymentIntent, session }: PaymentReference) =>
     findWhere(sql`session = ${session ?? null} OR payment_intent = ${paymentIntent ?? null}`)
 
   /** A session belongs to the payment that it was made for, and to no other. */
@@ -150,7 +150,7 @@ export const makePaymentReconciliation = Effect.gen(function* () {
     ))`
 
   /** All of a payment's state in one transaction, behind its own lock and that of the organization that pays. */
-  const apply = (known: Known, { paymentIntent, reversals, session }: Truth, event: ProviderEvent | undefined) =>
+  const apply = (known: Known, { paymentIntent, reversals, session }: ProviderState, event: ProviderEvent | undefined) =>
     Effect.gen(function* () {
       if (paymentIntent !== undefined) yield* lockPayment(sql, paymentIntent)
       const entered = paymentIntent === undefined ? undefined : yield* findEntered(sql, paymentIntent)
@@ -184,7 +184,7 @@ export const makePaymentReconciliation = Effect.gen(function* () {
     ON CONFLICT DO NOTHING`
 
   /** Returns the payment of a session; stores one first if the session is foreign and paid. */
-  const keepOf = Effect.fnUntraced(function* (session: CheckoutSession) {
+  const findOrStore = Effect.fnUntraced(function* (session: CheckoutSession) {
     const place = { session: session.id, paymentIntent: session.paymentIntent }
     const known = (yield* findKnown(place)) ?? (yield* findOwner(session))
     if (known !== undefined || !session.isPaid) return known
@@ -193,20 +193,20 @@ export const makePaymentReconciliation = Effect.gen(function* () {
   })
 
   /** Returns a payment without a session; stores one first if an operator has credited it. */
-  const keepEntered = Effect.fnUntraced(function* ({ paymentIntent }: Place) {
+  const findOrStoreEntered = Effect.fnUntraced(function* ({ paymentIntent }: PaymentReference) {
     if (paymentIntent === undefined) return undefined
     yield* storeEntered(sql, ids.prefixed("pay"), paymentIntent)
     return yield* findKnown({ paymentIntent })
   })
 
-  const sessionAt = ({ paymentIntent = "", session }: Place) =>
+  const sessionAt = ({ paymentIntent = "", session }: PaymentReference) =>
     session === undefined ? provider.sessionOf(paymentIntent) : provider.session(session)
 
   /** What is asked for after the version was read is at least as new as what had it. */
-  const applyOnce = Effect.fnUntraced(function* (place: Place, event: ProviderEvent | undefined) {
+  const applyOnce = Effect.fnUntraced(function* (place: PaymentReference, event: ProviderEvent | undefined) {
     const here = yield* findKnown(place)
     const first = here === undefined ? yield* sessionAt(place) : undefined
-    const known = here ?? (yield* first === undefined ? keepEntered(place) : keepOf(first))
+    const known = here ?? (yield* first === undefined ? findOrStoreEntered(place) : findOrStore(first))
     if (known === undefined) return event === undefined ? undefined : yield* note(event)
     const id = known.session ?? first?.id
     const session = id === undefined ? undefined : yield* sessionOfPayment(provider, known.id, id)
@@ -216,7 +216,7 @@ export const makePaymentReconciliation = Effect.gen(function* () {
   })
 
   /** Enters what is true of a payment now; does nothing for an event that was applied before. */
-  const reconcile = (place: Place, event?: ProviderEvent): Effect.Effect<Applied, PaymentProviderFailed> =>
+  const reconcile = (place: PaymentReference, event?: ProviderEvent): Effect.Effect<Applied, PaymentProviderFailed> =>
     applyOnce(place, event).pipe(
       Effect.retry({ times: maxTries, while: ({ _tag }) => _tag === "Outdated" }),
       Effect.as<Applied>("applied"),

@@ -9,14 +9,14 @@ import type { RequestColumn } from "./RequestColumns.ts"
 import { type RequestUsage, requestCounts } from "./RequestCounts.ts"
 
 /** The error that a client received. */
-export interface ToldError {
+export interface ReportedError {
   readonly param: string | null
   readonly message: string
   readonly hint?: string | undefined
 }
 
 /** An error of the gateway itself. */
-export const internalFailure: ToldError = { param: null, message: "Internal server error." }
+export const internalFailure: ReportedError = { param: null, message: "Internal server error." }
 
 /** Without prompts, output and secrets; milliseconds and nano-USD. */
 export interface RequestEntry {
@@ -26,7 +26,7 @@ export interface RequestEntry {
   readonly surface: Surface
   readonly status: number
   readonly code: string | null
-  readonly error?: ToldError | undefined
+  readonly error?: ReportedError | undefined
   readonly org: OrgId
   readonly key: KeyId
   readonly address?: string | undefined
@@ -80,7 +80,7 @@ const toMessage = (text: string): string => {
   return toStorable(short.slice(0, maxMessage))
 }
 
-export const errorOf = (error: ToldError | undefined) =>
+export const errorOf = (error: ReportedError | undefined) =>
   error === undefined
     ? null
     : {

@@ -7,7 +7,7 @@ import type { TokenUse } from "../access/TokenLimiter.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { RequestTrace } from "../tracing/RequestTrace.ts"
 import type { RequestUsage } from "./RequestCounts.ts"
-import type { RequestEntry, ToldError } from "./RequestEntry.ts"
+import type { RequestEntry, ReportedError } from "./RequestEntry.ts"
 
 type Note = RequestEntry["notes"][number]
 
@@ -66,7 +66,7 @@ export class RequestRecord {
   /** Overrides the response's code, e.g. `stream_error` beside a status 200. */
   code: string | undefined
   /** The error that the client received, with its dialect's field names. */
-  error: ToldError | undefined
+  error: ReportedError | undefined
 
   constructor(start: RequestStart) {
     const { caller, trace } = start

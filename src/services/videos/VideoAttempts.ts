@@ -26,7 +26,7 @@ export const unconfirmedSubmit: AttemptFailure = {
   detail: "the submit was not confirmed: the provider may have it"
 }
 
-export const outOfTimeAt = (lastError: string | null): AttemptFailure => ({
+export const missedDeadline = (lastError: string | null): AttemptFailure => ({
   class: "timeout",
   status: undefined,
   detail: `the render was not finished by its deadline${lastError === null ? "" : `; last error: ${lastError}`}`
