@@ -128,12 +128,15 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
       })
 
       /** An expired key works again once it has another end. */
-      const requireRoomToRevive = Effect.fnUntraced(function* ({ id, org }: Key) {
-        yield* lockKeys(org)
-        const [refused] = yield* sql`
+      const requireRoomToRevive = Effect.fnUntraced(
+        function* ({ id, org }: Key) {
+          yield* lockKeys(org)
+          const [refused] = yield* sql`
           SELECT FROM api_keys WHERE id = ${id} AND revoked_at IS NULL AND expires_at <= now() AND NOT ${hasRoom(org)}`
-        if (refused !== undefined) return yield* new TooManyKeys()
-      }, Effect.catchTag("SqlError", Effect.die))
+          if (refused !== undefined) return yield* new TooManyKeys()
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
 
       const create = Effect.fn("ApiKeys.create")(function* ({ org, ...given }: KeyLimits & { readonly org: OrgId }) {
         const secret = ids.secret(keyPrefix)
