@@ -8,7 +8,10 @@ const Amount = Schema.Int.pipe(Schema.between(0, maxCents))
 const Currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3,12}$/))
 
 /** A change of the account's balance; negative for a loss. */
-const BalanceTransaction = Schema.Struct({ amount: Schema.Int.pipe(Schema.between(-maxCents, maxCents)), currency: Currency })
+const BalanceTransaction = Schema.Struct({
+  amount: Schema.Int.pipe(Schema.between(-maxCents, maxCents)),
+  currency: Currency
+})
 
 /** An object if it was expanded, else an id. */
 const Intent = Schema.NullishOr(
@@ -77,13 +80,31 @@ export const sessionOf = (session: typeof Session.Type): CheckoutSession => ({
 
 const failed = new Set(["failed", "canceled"])
 
-/** Stripe pads these currencies, which have no decimals, with two. */
-const paddedCurrencies = new Set(["isk", "ugx"])
+/**
+ * Currencies whose amounts Stripe states without decimals or with three, as its documentation lists them. `Intl` follows what
+ * is usual in cash: it has no decimals for HUF and IDR, which Stripe states in hundredths.
+ */
+const withoutDecimals = new Set([
+  "bif",
+  "clp",
+  "djf",
+  "gnf",
+  "jpy",
+  "kmf",
+  "krw",
+  "mga",
+  "pyg",
+  "rwf",
+  "vnd",
+  "vuv",
+  "xaf",
+  "xof",
+  "xpf"
+])
+const withThreeDecimals = new Set(["bhd", "jod", "kwd", "omr", "tnd"])
 
-const decimalsOf = (currency: string): number => {
-  if (paddedCurrencies.has(currency) || currency.length > 3) return 2
-  return new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions().maximumFractionDigits ?? 2
-}
+const decimalsOf = (currency: string): number =>
+  withoutDecimals.has(currency) ? 0 : withThreeDecimals.has(currency) ? 3 : 2
 
 /** As `1500 JPY`, `15.00 EUR`. */
 const textOf = (amount: number, currency: string): string => {
@@ -97,7 +118,8 @@ const amountInUsd = (amount: NanoUsd): Amounts => ({ amount, foreignAmount: unde
 const noAmount = amountInUsd(zero)
 
 /** Whether a refund's amount in USD depends on the change of the account's balance. */
-export const needsBalanceTransaction = ({ currency, status }: Refund): boolean => currency !== "usd" && !failed.has(status ?? "")
+export const needsBalanceTransaction = ({ currency, status }: Refund): boolean =>
+  currency !== "usd" && !failed.has(status ?? "")
 
 const refundAmounts = (refund: Refund): Amounts => {
   const { amount, balance_transaction: move, currency, status } = refund
