@@ -63,15 +63,18 @@ export const storeEntered = (sql: SqlClient.SqlClient, payment: string, paymentI
   SELECT ${payment}, org_id, amount, 'paid', ${paymentIntent}, id, at FROM ledger_entries
   WHERE kind = 'top_up' AND ref = ${refOf(paymentIntent)} ON CONFLICT DO NOTHING`
 
+/** Copied references may have spaces: with them the payment could be credited twice, and would not be charged for refunds. */
+const paymentRef = /^\s*stripe:\s*(\S+)\s*$/i
+
 /** Enters a top-up. With the reference of a refused payment, it becomes that payment's entry. */
 export const makeEnter =
   (sql: SqlClient.SqlClient, topUp: LedgerAdmin["Type"]["topUp"], suspendsDisputed: boolean) =>
   (payment: TopUp): ReturnType<typeof topUp> => {
-    const [, paymentIntent] = /^stripe:(.+)$/s.exec(payment.ref ?? "") ?? []
+    const [, paymentIntent] = paymentRef.exec(payment.ref ?? "") ?? []
     if (paymentIntent === undefined) return topUp(payment)
     return Effect.gen(function* () {
       yield* lockPayment(sql, paymentIntent)
-      const entered = yield* topUp(payment)
+      const entered = yield* topUp({ ...payment, ref: refOf(paymentIntent) })
       yield* adoptRefused(sql, paymentIntent, suspendsDisputed)
       return entered
     }).pipe(sql.withTransaction, Effect.catchTag("SqlError", Effect.die), Effect.uninterruptible)

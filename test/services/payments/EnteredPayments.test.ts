@@ -95,6 +95,22 @@ withLayer(database)("payments that an operator enters under their reference", (i
     assert.deepStrictEqual(yield* provenBy, [])
   })
 
+  it.effect("are recognized if their reference was copied with spaces or capitals", function* () {
+    const { account, deliverAll, intent, org, payments, state } = yield* foreign()
+    account.refund(intent, 300)
+    yield* deliverAll
+    const refs = [` stripe:${intent} `, `Stripe: ${intent}\n`, `stripe:${intent}`]
+    for (const ref of refs) {
+      const { entry, replayed } = yield* payments.enter({ org, amount: usd(10), ref })
+      assert.strictEqual(entry.ref, `stripe:${intent}`)
+      assert.strictEqual(replayed, ref !== refs[0])
+    }
+    assert.strictEqual((yield* state).balance, 7n * dollar)
+    const reserved = yield* Effect.flip(payments.enter({ org, amount: usd(10), ref: "STRIPE:re_1 " }))
+    assert.strictEqual(reserved._tag, "RefReserved")
+    assert.deepStrictEqual(yield* provenBy, [])
+  })
+
   it.effect("before its event came, are not credited a second time, whatever the amount", function* () {
     const { account, begin, deliver, payments, org, state } = yield* payer()
     const { id, session } = yield* begin(10)
