@@ -93,7 +93,10 @@ describe("a wrong catalog", () => {
 
   it.effect("without any family says only where to add one", function* () {
     const lines = yield* problemsOf(small.replace(/^families:\n(?: .*\n)+/m, ""))
-    assert.isTrue(lines.some((line) => line.endsWith(": unknown family A: add it to families")), lines.join("\n"))
+    assert.isTrue(
+      lines.some((line) => line.endsWith(": unknown family A: add it to families")),
+      lines.join("\n")
+    )
   })
 
   it.effect("names a misspelt key and the one that is meant, and reads on", function* () {

@@ -32,8 +32,10 @@ const refusedPayment = Effect.fnUntraced(function* (random: Random) {
 
 type Step = Effect.Effect<unknown>
 
+const ends = ["open", "lost", "won"] as const
+
 /** Two refunds, of which one may fail, and a dispute with its end. */
-const reversalSteps = (account: StripeAccount, intent: string, random: Random, end: "open" | "lost" | "won") => {
+const reversalSteps = (account: StripeAccount, intent: string, random: Random, end: (typeof ends)[number]) => {
   const made = { refund: "", dispute: "" }
   const ofRefunds: Array<Step> = [
     Effect.sync(() => account.refund(intent, random.integer(1, 1200))),
@@ -55,10 +57,11 @@ const runOne = Effect.fnUntraced(function* (seed: string) {
   const { account, cause, completed, deliver, intent, state } = yield* refusedPayment(random)
   const heir = yield* payer()
   const amount = NanoUsd(BigInt(random.pick([paidCents, paidCents, random.integer(1, 3000)])) * cent)
-  const end = random.pick(["open", "lost", "won"])
+  const end = random.pick(ends)
   const { ofDispute, ofRefunds } = reversalSteps(account, intent, random, end)
   const enter: Step = Effect.orDie(heir.payments.enter({ org: heir.org, amount, ref: `stripe:${intent}` }))
-  const chains = [ofRefunds, ofDispute, [enter, enter]] as const
+  const entries = [enter, enter]
+  const chains = [ofRefunds, ofDispute, entries] as const
   const deliverOne = Effect.suspend(() => deliver(random.pick([completed, ...account.events])))
   while (chains.some(({ length }) => length > 0)) {
     const step = random.pick(chains).shift() ?? Effect.void
