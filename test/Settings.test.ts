@@ -153,6 +153,10 @@ describe("Settings", () => {
     ["MAX_BODY_BYTES", "1MB"],
     ["CORS_ORIGINS", "https://a.example/path"],
     ["CORS_ORIGINS", "a.example"],
+    ["CORS_ORIGINS", "https://*.example.com"],
+    ["S3_BUCKET", "s3://acme-media"],
+    ["S3_BUCKET", "https://s3.example/acme-media"],
+    ["S3_BUCKET", "acme-media/images"],
     ["FETCH_ALLOW", "10.0.0.0/33"],
     ["RESULT_FETCH_ALLOW", "10.0.0.0/8,example.com"],
     ["LOG_LEVEL", "loud"],
@@ -406,6 +410,28 @@ describe("Settings", () => {
     for (const HOST of ["127.0.0.1", "127.9.9.9", "::1", "localhost"]) {
       assert.lengthOf(yield* warned({ HOST }), 0, HOST)
     }
+  })
+
+  it.effect("warn about a path that is written twice", function* () {
+    const s3 = { MEDIA_STORE: "s3", S3_BUCKET: "acme", AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b" }
+    const otlp = "http://collector:4318/v1/traces"
+    const twice: ReadonlyArray<readonly [string, Environment]> = [
+      ["PUBLIC_URL ends in /v1", { PUBLIC_URL: "https://gateway.example/v1/" }],
+      ["S3_ENDPOINT ends in the name", { ...s3, S3_ENDPOINT: "https://account.r2.example/acme" }],
+      ["OTEL_EXPORTER_OTLP_ENDPOINT ends in", { OTEL_EXPORTER_OTLP_ENDPOINT: otlp }]
+    ]
+    for (const [start, environment] of twice) {
+      const [line, ...others] = yield* warned(environment)
+      assert.isTrue(line?.startsWith(start), line)
+      assert.isEmpty(others)
+    }
+    const once: ReadonlyArray<Environment> = [
+      { PUBLIC_URL: "https://gateway.example/gw" },
+      { ...s3, S3_ENDPOINT: "https://account.r2.example" },
+      { ...s3, S3_ENDPOINT: "https://account.r2.example/macme" },
+      { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: otlp }
+    ]
+    for (const environment of once) assert.isEmpty(yield* warned(environment))
   })
 
   it("are all described", () => {

@@ -58,7 +58,7 @@ export const variables = {
     "what links to media are built on; with s3 the bucket's address",
     "$PUBLIC_URL/media"
   ),
-  s3Bucket: optional("S3_BUCKET", Kinds.text, "bucket for media"),
+  s3Bucket: optional("S3_BUCKET", Kinds.bucketName, "bucket for media"),
   s3Endpoint: optional("S3_ENDPOINT", Kinds.baseUrl, "address of an S3-compatible service; unset: AWS"),
   s3Region: variable("S3_REGION", Kinds.text, "region of the bucket", "us-east-1"),
   awsAccessKeyId: optional("AWS_ACCESS_KEY_ID", Kinds.secret, "credential for the bucket"),
