@@ -53,6 +53,8 @@ describe("Settings", () => {
       noProxy: "",
       logLevel: LogLevel.Info,
       logFormat: "pretty",
+      otelSdkDisabled: false,
+      otelTracesExporter: "otlp",
       otlpEndpoint: undefined,
       otlpTracesEndpoint: undefined,
       otlpHeaders: undefined,

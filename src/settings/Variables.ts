@@ -119,6 +119,13 @@ export const variables = {
   noProxy: variable("NO_PROXY", Kinds.text, "hosts that are called without a proxy, comma-separated, or *", ""),
   logLevel: variable("LOG_LEVEL", Kinds.choice(logLevels), "least severe level that is logged", LogLevel.Info, "info"),
   logFormat: variable("LOG_FORMAT", Kinds.oneOf("pretty", "json"), "form of log lines: pretty or json", "pretty"),
+  otelSdkDisabled: variable("OTEL_SDK_DISABLED", Kinds.flag, "whether no traces are sent, whatever else is set", false),
+  otelTracesExporter: variable(
+    "OTEL_TRACES_EXPORTER",
+    Kinds.text,
+    "traces are sent if this names otlp; none: no traces",
+    "otlp"
+  ),
   otlpEndpoint: optional(
     "OTEL_EXPORTER_OTLP_ENDPOINT",
     Kinds.baseUrl,
