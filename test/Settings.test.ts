@@ -124,6 +124,10 @@ describe("Settings", () => {
     })
   })
 
+  it.effect("take the brackets of an IPv6 address off", function* () {
+    for (const HOST of ["[::1]", "::1"]) assert.strictEqual((yield* readSettings({ HOST })).host, "::1")
+  })
+
   it.effect("build the default public address on the port", function* () {
     assert.strictEqual((yield* readSettings({ PORT: "1234" })).publicUrl, "http://127.0.0.1:1234")
   })

@@ -10,6 +10,12 @@ export interface Kind<A> {
 
 export const text: Kind<string> = { accepts: "a text", parse: (value) => value }
 
+/** URLs write IPv6 addresses in brackets, and sockets do not. */
+export const host: Kind<string> = {
+  accepts: "an address or a name",
+  parse: (value) => value.replace(/^\[(.*)\]$/, "$1")
+}
+
 export const secret: Kind<Redacted.Redacted> = { accepts: "a text", parse: Redacted.make }
 
 const prefixedSecret = (accepts: string, pattern: RegExp): Kind<Redacted.Redacted> => ({

@@ -26,7 +26,7 @@ const samplers = [
 
 /** In the order of the help. */
 export const variables = {
-  host: variable("HOST", Kinds.text, "address to listen on", "127.0.0.1"),
+  host: variable("HOST", Kinds.host, "address to listen on", "127.0.0.1"),
   port: variable("PORT", Kinds.integer(0, 65_535), "port to listen on", 8787),
   workers: variable("WORKERS", Kinds.workers, "processes that answer at the address; auto: one per core", 1),
   publicUrl: optional(

@@ -100,7 +100,7 @@ withLayer(layer)("operators at the admin API", (it) => {
     for (const added of [{ authorization: "Bearer eyJhbGciOiJSUzI1NiJ9.e30.c2ln" }, { "x-api-key": "of-the-proxy" }]) {
       const headers = { ...session, ...added }
       read(yield* ask("/organizations", { headers }))
-      const body = { name: `${Object.keys(added)} of ${token}` }
+      const body = { name: `${Object.keys(added).join()} of ${token}` }
       assertRefused(yield* ask("/organizations", { body, headers }), foreign)
       read(yield* ask("/organizations", { body, headers: { ...headers, ...(yield* ownOrigin) } }), 201)
       assertRefused(yield* ask("/organizations", { headers: { cookie: "gateway_session=x", ...added } }), ended)
