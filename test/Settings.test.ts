@@ -53,6 +53,8 @@ describe("Settings", () => {
       noProxy: "",
       logLevel: LogLevel.Info,
       logFormat: "pretty",
+      otelSdkDisabled: false,
+      otelTracesExporter: "otlp",
       otlpEndpoint: undefined,
       otlpTracesEndpoint: undefined,
       otlpHeaders: undefined,
@@ -122,6 +124,10 @@ describe("Settings", () => {
     })
   })
 
+  it.effect("take the brackets of an IPv6 address off", function* () {
+    for (const HOST of ["[::1]", "::1"]) assert.strictEqual((yield* readSettings({ HOST })).host, "::1")
+  })
+
   it.effect("build the default public address on the port", function* () {
     assert.strictEqual((yield* readSettings({ PORT: "1234" })).publicUrl, "http://127.0.0.1:1234")
   })
@@ -153,6 +159,10 @@ describe("Settings", () => {
     ["MAX_BODY_BYTES", "1MB"],
     ["CORS_ORIGINS", "https://a.example/path"],
     ["CORS_ORIGINS", "a.example"],
+    ["CORS_ORIGINS", "https://*.example.com"],
+    ["S3_BUCKET", "s3://acme-media"],
+    ["S3_BUCKET", "https://s3.example/acme-media"],
+    ["S3_BUCKET", "acme-media/images"],
     ["FETCH_ALLOW", "10.0.0.0/33"],
     ["RESULT_FETCH_ALLOW", "10.0.0.0/8,example.com"],
     ["LOG_LEVEL", "loud"],
@@ -403,6 +413,28 @@ describe("Settings", () => {
     for (const HOST of ["127.0.0.1", "127.9.9.9", "::1", "localhost"]) {
       assert.lengthOf(yield* warned({ HOST }), 0, HOST)
     }
+  })
+
+  it.effect("warn about a path that is written twice", function* () {
+    const s3 = { MEDIA_STORE: "s3", S3_BUCKET: "acme", AWS_ACCESS_KEY_ID: "a", AWS_SECRET_ACCESS_KEY: "b" }
+    const otlp = "http://collector:4318/v1/traces"
+    const twice: ReadonlyArray<readonly [string, Environment]> = [
+      ["PUBLIC_URL ends in /v1", { PUBLIC_URL: "https://gateway.example/v1/" }],
+      ["S3_ENDPOINT ends in the name", { ...s3, S3_ENDPOINT: "https://account.r2.example/acme" }],
+      ["OTEL_EXPORTER_OTLP_ENDPOINT ends in", { OTEL_EXPORTER_OTLP_ENDPOINT: otlp }]
+    ]
+    for (const [start, environment] of twice) {
+      const [line, ...others] = yield* warned(environment)
+      assert.isTrue(line?.startsWith(start), line)
+      assert.isEmpty(others)
+    }
+    const once: ReadonlyArray<Environment> = [
+      { PUBLIC_URL: "https://gateway.example/gw" },
+      { ...s3, S3_ENDPOINT: "https://account.r2.example" },
+      { ...s3, S3_ENDPOINT: "https://account.r2.example/macme" },
+      { OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: otlp }
+    ]
+    for (const environment of once) assert.isEmpty(yield* warned(environment))
   })
 
   it("are all described", () => {
