@@ -108,7 +108,8 @@ const readiness = ({ media }: Settings) =>
       return {
         unready: Effect.gen(function* () {
           if (inFlight.isStopping()) return "draining"
-          if (unreadyReason() !== undefined || !instance.isAdmitting()) return unreadyReason() ?? "the database is out of reach"
+          if (unreadyReason() !== undefined || !instance.isAdmitting())
+            return unreadyReason() ?? "the database is out of reach"
           if (!instance.isBeating()) return "the database finishes no writes"
           if (media.store === "disk" && !isWritable()) return unwritable()
           return yield* pending

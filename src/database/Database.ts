@@ -64,7 +64,9 @@ const layerFrom = (server: DatabaseServer, options: Options) => {
       clientOf(acquired).pipe(
         Layer.tap((context) => Effect.sync(() => failLostTransactions(Context.get(context, PgClient.PgClient)))),
         Layer.merge(Layer.succeed(Prepared, makePrepared(acquired))),
-        Layer.merge(Layer.succeed(Database, { connect: Connections.single(server), unreadyReason: () => acquired.unreadyReason }))
+        Layer.merge(
+          Layer.succeed(Database, { connect: Connections.single(server), unreadyReason: () => acquired.unreadyReason })
+        )
       )
     )
   ).pipe(

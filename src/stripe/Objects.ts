@@ -8,7 +8,10 @@ const Amount = Schema.Int.pipe(Schema.between(0, maxCents))
 const Currency = Schema.String.pipe(Schema.pattern(/^[a-z]{3,12}$/))
 
 /** A change of the account's balance; negative for a loss. */
-const BalanceTransaction = Schema.Struct({ amount: Schema.Int.pipe(Schema.between(-maxCents, maxCents)), currency: Currency })
+const BalanceTransaction = Schema.Struct({
+  amount: Schema.Int.pipe(Schema.between(-maxCents, maxCents)),
+  currency: Currency
+})
 
 /** An object if it was expanded, else an id. */
 const Intent = Schema.NullishOr(
@@ -97,7 +100,8 @@ const amountInUsd = (amount: NanoUsd): Amounts => ({ amount, foreignAmount: unde
 const noAmount = amountInUsd(zero)
 
 /** Whether a refund's amount in USD depends on the change of the account's balance. */
-export const needsBalanceTransaction = ({ currency, status }: Refund): boolean => currency !== "usd" && !failed.has(status ?? "")
+export const needsBalanceTransaction = ({ currency, status }: Refund): boolean =>
+  currency !== "usd" && !failed.has(status ?? "")
 
 const refundAmounts = (refund: Refund): Amounts => {
   const { amount, balance_transaction: move, currency, status } = refund

@@ -110,7 +110,9 @@ export const read = (
   const { lineOf, problems, value } = parse(source)
   if (problems.length > 0) return Either.left(new CatalogInvalid({ problems }))
   const { entries, malformed, ...repairs } = readEntries(value, adapters)
-  const ruleMistakes = [...findMistakes(entries), ...findWrongOptions(entries)].filter((one) => !isCausedByRepair(one, repairs))
+  const ruleMistakes = [...findMistakes(entries), ...findWrongOptions(entries)].filter(
+    (one) => !isCausedByRepair(one, repairs)
+  )
   const bad = findBadCredentials(entries, environment)
   const found = [...malformed, ...ruleMistakes, ...bad].map(({ path, message }) => ({
     file: source.file,

@@ -13,7 +13,9 @@ export const strict = { errors: "all", onExcessProperty: "error" } as const
 const maxMessageLength = 240
 
 const shorten = (message: string): string =>
-  message.length > maxMessageLength ? `${message.slice(0, maxMessageLength)}…` : message.replace(/^Expected/, "expected")
+  message.length > maxMessageLength
+    ? `${message.slice(0, maxMessageLength)}…`
+    : message.replace(/^Expected/, "expected")
 
 const issuesOf = (error: ParseResult.ParseError) => ParseResult.ArrayFormatter.formatErrorSync(error)
 type Issue = ReturnType<typeof issuesOf>[number]

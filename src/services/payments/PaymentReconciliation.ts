@@ -150,7 +150,11 @@ export const makePaymentReconciliation = Effect.gen(function* () {
     ))`
 
   /** All of a payment's state in one transaction, behind its own lock and that of the organization that pays. */
-  const apply = (known: Known, { paymentIntent, reversals, session }: ProviderState, event: ProviderEvent | undefined) =>
+  const apply = (
+    known: Known,
+    { paymentIntent, reversals, session }: ProviderState,
+    event: ProviderEvent | undefined
+  ) =>
     Effect.gen(function* () {
       if (paymentIntent !== undefined) yield* lockPayment(sql, paymentIntent)
       const entered = paymentIntent === undefined ? undefined : yield* findEntered(sql, paymentIntent)

@@ -7,7 +7,7 @@ import type { TokenUse } from "../access/TokenLimiter.ts"
 import { AttemptHistory } from "../routing/AttemptHistory.ts"
 import type { RequestTrace } from "../tracing/RequestTrace.ts"
 import type { RequestUsage } from "./RequestCounts.ts"
-import type { RequestEntry, ReportedError } from "./RequestEntry.ts"
+import type { ReportedError, RequestEntry } from "./RequestEntry.ts"
 
 type Note = RequestEntry["notes"][number]
 
