@@ -16,20 +16,13 @@ const isOver = ({ response }: Exchange): boolean => response.writableFinished ||
 /** A connection's first bytes should have come by then. */
 const arrivalMillis = 1000
 
-<<<<<<< HEAD
-/** In bytes per second. A client that falls too far behind this pace is disconnected. */
-const minimumPace = 1000
-const maxSecondsBehind = 180
-/** In bytes per second. A slower reader may be disconnected to make room. */
-=======
 /**
- * A client that reads its answers more slowly is disconnected in the end; bytes per second. The system takes bytes in steps of
- * up to 2 MB, and a client is behind until the next one: clients are told to read at 16 kB a second.
+ * In bytes per second. A client that falls too far behind this pace is disconnected. The system accepts bytes in steps of up to
+ * 2 MB, and a client is behind until the next step, so the docs ask for 16 kB a second.
  */
 const minimumPace = 1000
 const maxSecondsBehind = 180
-/** A slower reader gives way to new connections; bytes per second. For the same reason, clients are told 500 kB a second. */
->>>>>>> atk1
+/** In bytes per second. A slower reader may be disconnected to make room. Because of the steps, the docs ask for 500 kB. */
 const fairPace = 64 * 1024
 const spareSecondsBehind = 5
 
@@ -96,11 +89,7 @@ export class Connection {
     this.latest = exchange
   }
 
-<<<<<<< HEAD
   /** Call it every second. The system accepts bytes in steps, which are larger for clients that were fast. */
-=======
-  /** To be called each second. The steps of the system are the larger, the faster the client once was. */
->>>>>>> atk1
   inspect(): void {
     if (this.socket.writableLength === 0) {
       this.#behindMinimum = 0
