@@ -258,6 +258,11 @@ describe("Settings", () => {
       ["\u200bDATABASE_URL=postgres://db/secret", "line 1 is not an assignment such as NAME=value"],
       ["KEY='a\nb'\n\u00a0DATABASE_URL=secret", "line 3 is not an assignment such as NAME=value"],
       [
+        "PORT=1\nKEY='secret\n# why\nexport DATABASE_URL = secret\nNOTE=it's",
+        "the quote that opens in line 2 is not closed before DATABASE_URL"
+      ],
+      ['KEY="secret\nFAL_KEY="secret"', "the quote that opens in line 1 is not closed before FAL_KEY"],
+      [
         Buffer.from("DATABASE_URL=postgres://u:gehe\xfcm@db/secret", "latin1"),
         "the value of DATABASE_URL is not valid UTF-8: save the file as UTF-8"
       ]
@@ -343,17 +348,19 @@ describe("Settings", () => {
     const settings = yield* readSettings({
       HTTP_PROXY: "http://upper.example:1",
       http_proxy: "lower.example:3128",
-      https_proxy: "http://ann:secret@tls.example:3129",
+      https_proxy: "http://ann:100%secret@tls.example:3129",
       NO_PROXY: "corp.example"
     })
     assert.deepStrictEqual(proxiesOf(settings), {
       http: "http://lower.example:3128/",
-      https: "http://ann:secret@tls.example:3129/",
+      https: "http://ann:100%25secret@tls.example:3129/",
       except: "corp.example"
     })
     assert.notInclude(JSON.stringify(settings), "secret")
-    const { message } = yield* refused({ HTTPS_PROXY: "socks5://secret.example" })
-    assert.strictEqual(message, "HTTPS_PROXY must be the http or https URL of a proxy.")
+    for (const url of ["socks5://secret.example", "http://ann:%ff@proxy.example:3128"]) {
+      const { message } = yield* refused({ HTTPS_PROXY: url })
+      assert.strictEqual(message, "HTTPS_PROXY must be the http or https URL of a proxy.")
+    }
   })
 
   it.effect("refuse a value in quotes, which Docker's env files keep", function* () {
@@ -396,12 +403,42 @@ describe("Settings", () => {
     const home = yield* temporaryDirectory
     writeFileSync(path.join(home, "empty"), "\n")
     const refusal = (own: Environment) => Effect.map(Effect.flip(readEnvironment(home, own)), ({ message }) => message)
-    assert.strictEqual(yield* refusal({ FAL_KEY_FILE: "nowhere" }), "FAL_KEY_FILE names a file that cannot be read.")
-    assert.strictEqual(yield* refusal({ FAL_KEY_FILE: "empty" }), "FAL_KEY_FILE names an empty file.")
+    const file = "STRIPE_SECRET_KEY_FILE"
+    assert.strictEqual(yield* refusal({ [file]: "nowhere" }), `${file} names a file that cannot be read.`)
+    assert.strictEqual(yield* refusal({ [file]: "empty" }), `${file} names an empty file.`)
     assert.strictEqual(
-      yield* refusal({ FAL_KEY_FILE: "empty", FAL_KEY: "k" }),
-      "FAL_KEY_FILE cannot be set together with FAL_KEY."
+      yield* refusal({ [file]: "empty", STRIPE_SECRET_KEY: "k" }),
+      `${file} cannot be set together with STRIPE_SECRET_KEY.`
     )
+  })
+
+  it.scoped(
+    "leave the variables of other programs alone, and credentials unset, if a file gives no value",
+    function* () {
+      const home = yield* temporaryDirectory
+      writeFileSync(path.join(home, "token"), "secret")
+      const own = { VAULT_TOKEN_FILE: "/nowhere", TLS_KEY_FILE: "token", FAL_KEY_FILE: "" }
+      assert.deepStrictEqual(yield* readEnvironment(home, { ...own, TLS_KEY: "key" }), {
+        VAULT_TOKEN_FILE: "/nowhere",
+        TLS_KEY_FILE: "token"
+      })
+    }
+  )
+
+  it.scoped("give workers the secrets of files whose own variables are empty", function* () {
+    const home = yield* temporaryDirectory
+    writeFileSync(path.join(home, "openai"), "sk-first")
+    const own = { OPENAI_API_KEY: "", OPENAI_API_KEY_FILE: path.join(home, "openai") }
+    const before = process.env["OPENAI_API_KEY"]
+    process.env["OPENAI_API_KEY"] = own.OPENAI_API_KEY
+    yield* Effect.addFinalizer(() =>
+      Effect.sync(() => {
+        if (before === undefined) delete process.env["OPENAI_API_KEY"]
+        else process.env["OPENAI_API_KEY"] = before
+      })
+    )
+    const inherited = environmentOfWorkers(yield* readEnvironment(home, own))
+    assert.strictEqual((yield* readEnvironment(home, inherited))["OPENAI_API_KEY"], "sk-first")
   })
 
   it.effect("warn about a public HOST behind a loopback PUBLIC_URL, and about nothing else", function* () {

@@ -1,4 +1,5 @@
 import { Duration, Redacted } from "effect"
+import { encodeStrayPercents, isDecodable } from "../domain/PercentEncoding.ts"
 import { type AddressRange, parseRange } from "../services/access/AddressRange.ts"
 import { databaseUrlForm, normalizeDatabaseUrl } from "../services/sql/DatabaseUrl.ts"
 
@@ -104,8 +105,9 @@ export const bucketName: Kind<string> = {
 export const proxyUrl: Kind<Redacted.Redacted> = {
   accepts: "the http or https URL of a proxy",
   parse: (value) => {
-    const url = parseUrl(value.includes("://") ? value : `http://${value}`)
-    return url === undefined ? undefined : Redacted.make(url.href)
+    const url = parseUrl(encodeStrayPercents(value.includes("://") ? value : `http://${value}`))
+    if (url === undefined || ![url.username, url.password].every(isDecodable)) return undefined
+    return Redacted.make(url.href)
   }
 }
 
