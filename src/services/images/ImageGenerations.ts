@@ -1,10 +1,5 @@
 import { Clock, Context, Effect, Exit, Layer, Option, Schema } from "effect"
-import {
-  IdempotencyConflict,
-  type InvalidRequest,
-  type RoutingFailure,
-  type SettleFailed
-} from "../../domain/Failure.ts"
+import { IdempotencyConflict, type RoutingFailure, type SettleFailed } from "../../domain/Failure.ts"
 import type { Hold } from "../../domain/Hold.ts"
 import { answerCost, type ImageParams, imagePrice } from "../../domain/Image.ts"
 import type { Picture } from "../../domain/Media.ts"
