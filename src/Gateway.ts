@@ -98,7 +98,7 @@ const readiness = ({ media }: Settings) =>
       const inFlight = yield* InFlight
       const instance = yield* Instance
       const migrations = yield* Migrations
-      const { trouble } = yield* Database
+      const { unreadyReason } = yield* Database
       const pending = migrations.pending.pipe(
         Effect.map((names) => (names.length === 0 ? undefined : "migrations are pending")),
         Effect.interruptible,
@@ -108,7 +108,8 @@ const readiness = ({ media }: Settings) =>
       return {
         unready: Effect.gen(function* () {
           if (inFlight.isStopping()) return "draining"
-          if (trouble() !== undefined || !instance.isAdmitting()) return trouble() ?? "the database is out of reach"
+          if (unreadyReason() !== undefined || !instance.isAdmitting())
+            return unreadyReason() ?? "the database is out of reach"
           if (!instance.isBeating()) return "the database finishes no writes"
           if (media.store === "disk" && !isWritable()) return unwritable()
           return yield* pending

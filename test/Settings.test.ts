@@ -242,14 +242,14 @@ describe("Settings", () => {
   it.scoped("refuse a .env file of which a line would be lost, and show nothing of it", function* () {
     const home = yield* temporaryDirectory
     const files: ReadonlyArray<readonly [string | Buffer, string]> = [
-      [Buffer.from("DATABASE_URL=postgres://db/secret", "utf16le"), "it has NUL characters: save it as UTF-8"],
-      ["# a comment\nDATABASE_URL: postgres://db/secret\nPORT=1", "line 2 is no assignment such as NAME=value"],
-      ["PORT=1\nDATABASE_URL postgres://db/secret", "line 2 is no assignment such as NAME=value"],
-      ["\u200bDATABASE_URL=postgres://db/secret", "line 1 is no assignment such as NAME=value"],
-      ["KEY='a\nb'\n\u00a0DATABASE_URL=secret", "line 3 is no assignment such as NAME=value"],
+      [Buffer.from("DATABASE_URL=postgres://db/secret", "utf16le"), "it contains NUL characters: save it as UTF-8"],
+      ["# a comment\nDATABASE_URL: postgres://db/secret\nPORT=1", "line 2 is not an assignment such as NAME=value"],
+      ["PORT=1\nDATABASE_URL postgres://db/secret", "line 2 is not an assignment such as NAME=value"],
+      ["\u200bDATABASE_URL=postgres://db/secret", "line 1 is not an assignment such as NAME=value"],
+      ["KEY='a\nb'\n\u00a0DATABASE_URL=secret", "line 3 is not an assignment such as NAME=value"],
       [
         Buffer.from("DATABASE_URL=postgres://u:gehe\xfcm@db/secret", "latin1"),
-        "the value of DATABASE_URL has bytes that are not UTF-8: save it as UTF-8"
+        "the value of DATABASE_URL is not valid UTF-8: save the file as UTF-8"
       ]
     ]
     for (const [content, reason] of files) {

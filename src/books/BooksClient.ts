@@ -79,9 +79,9 @@ export const booksClient = (
       catch: (error) => refuse(`${path} did not answer: ${codeOf(error)}.`)
     })
 
-  const send = (asked: BooksRequest) =>
+  const send = (call: BooksRequest) =>
     Effect.scoped(
-      Effect.flatMap(makeAgent({ connectTimeoutMillis: timeoutMillis }), (dispatcher) => sendBy(dispatcher, asked))
+      Effect.flatMap(makeAgent({ connectTimeoutMillis: timeoutMillis }), (dispatcher) => sendBy(dispatcher, call))
     )
 
   const isBusy = (status: number) => status === 429 || status === 408 || status >= 500

@@ -34,7 +34,7 @@ const list = command(
 
 const id = Inputs.word("ID", "a video's id, vid_…")
 
-const orNone = <A, E, R>(found: Effect.Effect<A, E, R>) =>
+const failIfMissing = <A, E, R>(found: Effect.Effect<A, E, R>) =>
   Effect.catchIf(
     found,
     (error) => error instanceof VideoNotFound,
@@ -59,12 +59,12 @@ const one = <E, R>(
   name: string,
   description: string,
   run: (id: string) => Effect.Effect<{ readonly record: VideoRecord }, E, R>
-) => command(name, description, { id }, ({ id }) => Effect.map(orNone(run(id)), ({ record }) => shown(record)))
+) => command(name, description, { id }, ({ id }) => Effect.map(failIfMissing(run(id)), ({ record }) => shown(record)))
 
 const show = command("show", "Show a video, each attempt, and why it failed.", { id }, ({ id }) =>
   Effect.gen(function* () {
     const { find } = yield* VideoAdmin
-    return shown(videoRecord(yield* orNone(find(OrganizationScope.all, id))))
+    return shown(videoRecord(yield* failIfMissing(find(OrganizationScope.all, id))))
   })
 )
 const retry = one("retry", `${Operations.retry.summary}.`, Operations.retry.run)

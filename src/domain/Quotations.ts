@@ -14,7 +14,7 @@ const closingOf = (text: string, start: number): number => {
   return text.length
 }
 
-/** Vendors quote what they refuse: names stay, and what may be a part of the prompt becomes `…`, so that it is not logged. */
+/** Vendors quote what they refuse. Replaces quoted text, which may be part of the prompt, with `…`; keeps quoted names. */
 export const withoutQuotations = (text: string): string => {
   let kept = ""
   let from = 0

@@ -43,7 +43,7 @@ export interface HopRequest {
   readonly addresses: ReadonlyArray<Address> | undefined
   /** PEM of the only trusted authorities; undefined: the usual ones. */
   readonly ca: string | undefined
-  /** URL of the proxy that connects to the address; undefined: none. */
+  /** URL of the proxy to connect through; undefined: none. */
   readonly proxy: string | undefined
   readonly onConnect: () => void
 }
@@ -61,7 +61,7 @@ const portOf = ({ port, protocol }: URL): string => port || (protocol === "https
 const targetOf = (address: Address, url: URL): string =>
   `${address.kind() === "ipv4" ? address.toString() : `[${address.toString()}]`}:${portOf(url)}`
 
-/** Through a proxy, which is told the checked address instead of the name. */
+/** Connects through a proxy to the checked address, so that the proxy resolves no name. */
 const tunnelFor = ({ addresses, ca, onConnect, url }: HopRequest, proxy: string, signal: AbortSignal) => {
   const [first] = addresses ?? []
   const target = first === undefined ? `${url.hostname}:${portOf(url)}` : targetOf(first, url)

@@ -66,19 +66,19 @@ const explain = (status: number, text: string, requestId: unknown): string => {
 const codeOf = (error: unknown): string =>
   error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "no answer"
 
-/** Why what belongs to an object was left out, by its name. */
+/** Warnings for parts of an object that the key may not read, by the part's name. */
 const unreadableParts: Readonly<Record<string, string>> = {
   payment_intent:
-    "Stripe's key may not read payment intents: a bank's debit that failed is known by its event alone, and without that event the payment stays open and its customer is told not to pay it again. Let the key read Payment Intents.",
+    "Stripe's key may not read Payment Intents, so that only an event reports a failed bank debit. If the event is lost, the payment stays open. Let the key read Payment Intents.",
   balance_transaction:
-    "Stripe's key may not read balance transactions: what a refund in another currency took in USD is to be entered by hand. Let the key read Balance Transactions."
+    "Stripe's key may not read Balance Transactions, so that you have to enter the USD amount of refunds in another currency. Let the key read Balance Transactions."
 }
 
 const partOf = (expand: FormValue): string => String(Array.isArray(expand) ? expand[0] : expand).replace(/^data\./, "")
 
 export interface Listing<A> {
   readonly items: ReadonlyArray<A>
-  /** Objects of another shape, and where they differ; without their values. */
+  /** The ids of objects that could not be decoded, and the field at fault; without values. */
   readonly unreadable: ReadonlyArray<string>
 }
 
@@ -143,7 +143,7 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
         Effect.retry({ times: tries - 1, schedule, while: ({ mayRetry }) => mayRetry }),
         Effect.flatMap(({ text }) =>
           Effect.mapError(decode(text), (error) => {
-            const detail = `an answer of another shape${placeOf(error)}`
+            const detail = `an unexpected answer${placeOf(error)}`
             return new CallFailed({ detail, status: undefined, mayRetry: false })
           })
         )
@@ -190,7 +190,7 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
       return yield* new CallFailed({ detail: `more than ${maxPages} pages`, status: undefined, mayRetry: false })
     })
 
-    /** All pages of a list, newest first. An object of another shape does not keep the others from being read. */
+    /** Returns all pages of a list, newest first. An object that cannot be decoded does not fail the others. */
     const list = <A, I>(item: Schema.Schema<A, I>, path: string, query: Query) => {
       const decode = Schema.decodeUnknownEither(item)
       return orExplain(

@@ -62,7 +62,7 @@ withLayer(suite)("gateway payments", (it) => {
       assert.strictEqual((yield* json("orgs", "show", org))["balance_usd"], 11.5)
       assert.strictEqual(
         yield* failure(["payments", "reverse", id, "re_none", "1"]),
-        `The payment ${id} has no refund or dispute re_none in another currency than USD.`
+        `The payment ${id} has no refund or dispute re_none in a currency other than USD.`
       )
       const { verify } = yield* Effect.provide(LedgerAdmin, LedgerAdmin.layer)
       assert.deepStrictEqual((yield* verify).violations, [])

@@ -89,7 +89,10 @@ withLayer(suite)("gateway reconcile --file", (it) => {
     }
     writeFileSync(path.join(directory, "windows.csv"), Buffer.from(text, "utf16le"))
     const { code, stderr } = yield* reconcile("claude", file)
-    assert.deepStrictEqual([code, stderr], [2, "gateway: windows.csv:1: it has NUL characters: save it as UTF-8\n"])
+    assert.deepStrictEqual(
+      [code, stderr],
+      [2, "gateway: windows.csv:1: it contains NUL characters: save it as UTF-8\n"]
+    )
   })
 
   it.scoped("refuses a day that the calendar lacks", function* () {

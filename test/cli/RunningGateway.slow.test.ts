@@ -66,7 +66,7 @@ withLayer(Cli.layer)("commands beside a running gateway", (it) => {
     assert.strictEqual(yield* linkAddress({ DATA_DIR, PORT: "8788" }), "http://127.0.0.1:8788/console")
     const { run } = yield* Cli
     const { stdout } = yield* run(["operators", "link", "root"], { DATA_DIR, PORT: "8788" })
-    assert.include(stdout, "No gateway was found running here. The address of the link is that of the settings")
+    assert.include(stdout, "No running gateway was found here. The link uses the address in the settings")
   })
 
   it.scoped("use the public address of the gateway, and before it that of their own settings", function* () {

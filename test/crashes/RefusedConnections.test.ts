@@ -113,7 +113,7 @@ it.scopedLive("a rotated password is taken from .env, when the old one is refuse
   yield* logged('The database refuses new connections (password authentication failed for user "app")')
   yield* write(urlOf("app", "two"))
   yield* eventually(readiness(url), ({ status }) => status === 200)
-  yield* logged("The database accepts the credentials that DATABASE_URL has now")
+  yield* logged("The database accepts the new credentials of DATABASE_URL")
   assert.strictEqual(yield* load, 0)
 
   // Nothing is open any more: an outage that says why, and that the next password ends.
@@ -129,7 +129,7 @@ it.scopedLive("a rotated password is taken from .env, when the old one is refuse
   // A wrong one changes nothing.
   yield* write(urlOf("app", "wrong"))
   yield* gateway.signal("SIGHUP")
-  yield* logged("The credentials of the database stay as they are: password authentication failed")
+  yield* logged("The database credentials were not replaced: password authentication failed")
   assert.strictEqual(yield* load, 0)
   assert.strictEqual((yield* readiness(url)).status, 200)
 

@@ -28,7 +28,7 @@ const opened = <E, R>(layer: Layer.Layer<Database | SqlClient, E, R>) =>
     return {
       sql,
       lines,
-      trouble: Effect.sync(Context.get(context, Database).trouble),
+      trouble: Effect.sync(Context.get(context, Database).unreadyReason),
       /** Sends more statements at once than there are connections; returns how many connections ran them. */
       load: Effect.map(
         Effect.replicateEffect(query, 40, { concurrency: "unbounded" }),
@@ -132,7 +132,7 @@ describe("credentials that are replaced", () => {
     yield* set(url("app", "two"))
     yield* becomes(trouble, undefined)
     assert.strictEqual(yield* load, 8)
-    assert.isTrue(lines.some((line) => line.includes("accepts the credentials that DATABASE_URL has now")))
+    assert.isTrue(lines.some((line) => line.includes("accepts the new credentials of DATABASE_URL")))
     assert.notInclude(lines.join("\n"), "two")
   })
 

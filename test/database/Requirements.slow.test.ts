@@ -74,6 +74,6 @@ withLayer(Cli.layer)("a gateway does not begin to work", (it) => {
     const url = yield* emptyUrl
     const name = new URL(url).pathname.slice(1)
     yield* ask(url, `ALTER ROLE CURRENT_USER IN DATABASE ${name} SET session_replication_role = replica`)
-    assert.include(yield* refusals(url), "session_replication_role = replica, which turns off the triggers")
+    assert.include(yield* refusals(url), "session_replication_role = replica, which disables the triggers")
   })
 })

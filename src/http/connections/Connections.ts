@@ -16,17 +16,20 @@ const isOver = ({ response }: Exchange): boolean => response.writableFinished ||
 /** A connection's first bytes should have come by then. */
 const arrivalMillis = 1000
 
-/** A client that reads its answers more slowly is disconnected in the end; bytes per second. */
+/**
+ * In bytes per second. A client that falls too far behind this pace is disconnected. The system takes bytes in steps of up to
+ * 2 MB, and a client is behind until the next one: clients are told to read at 16 kB a second.
+ */
 const minimumPace = 1000
 const maxSecondsBehind = 180
-/** A slower reader gives way to new connections; bytes per second. */
+/** In bytes per second. A slower reader may be disconnected to make room. For the same reason, clients are told 500 kB a second. */
 const fairPace = 64 * 1024
 const spareSecondsBehind = 5
 
-/** Requests whose bodies are received before it is known who sends them. */
+/** Requests that are not authenticated until their body has arrived. */
 const unidentified = new WeakSet<IncomingMessage>()
 
-/** Meanwhile the connection may be closed to make room, as if the request had not come. */
+/** Until `receiving` ends, the connection may be closed to make room, like an idle one. */
 export const whileUnidentified = <A, E, R>(
   request: IncomingMessage,
   receiving: Effect.Effect<A, E, R>
@@ -48,7 +51,7 @@ export class Connection {
   readonly #openedAt = performance.now()
   lastUse = 0
   #sent = 0
-  /** By how many seconds its client is behind one that reads at this pace. */
+  /** Seconds that its client is behind `minimumPace`. */
   #behindMinimum = 0
   #behindFair = 0
 
@@ -72,7 +75,7 @@ export class Connection {
     return isFirst && this.latest !== undefined && unidentified.has(this.latest.request)
   }
 
-  /** 0 if its client reads fast enough to keep the connection, or nothing is sent. */
+  /** 0 if its client reads fast enough to keep the connection, or there is nothing to read. */
   get secondsBehind(): number {
     return this.#behindFair >= spareSecondsBehind ? this.#behindFair : 0
   }
@@ -86,7 +89,7 @@ export class Connection {
     this.latest = exchange
   }
 
-  /** To be called each second. The system takes bytes in steps, the larger the faster the client once was. */
+  /** Call it every second. The system accepts bytes in steps, which are larger for clients that were fast. */
   inspect(): void {
     if (this.socket.writableLength === 0) {
       this.#behindMinimum = 0
@@ -125,7 +128,7 @@ export class ConnectionLimits extends Context.Reference<ConnectionLimits>()("gat
   defaultValue: () => connectionLimits({ trustedProxies: 0 })
 }) {}
 
-/** The longest unused one without work; if there is none, the one whose client is the furthest behind. */
+/** Returns the longest unused connection without work, else the slowest reader. */
 const leastUseful = (connections: Iterable<Connection>): Connection | undefined => {
   let spare: Connection | undefined
   let unread: Connection | undefined
@@ -136,7 +139,7 @@ const leastUseful = (connections: Iterable<Connection>): Connection | undefined 
   return spare ?? unread
 }
 
-/** Idle connections make room for new ones, and after them those whose clients hardly read their answers. */
+/** Closes idle connections to make room for new ones, then those of slow readers. */
 export class Connections {
   readonly #limits: typeof ConnectionLimits.Service
   readonly #open = new Map<Duplex, Connection>()
@@ -177,7 +180,7 @@ export class Connections {
     connection.lastUse = this.#uses
   }
 
-  /** To be called each second. */
+  /** Call it every second. */
   inspect(): void {
     for (const connection of this.#open.values()) {
       connection.inspect()

@@ -38,7 +38,7 @@ export class KeyRevoked extends Data.TaggedError("KeyRevoked")<{ readonly id: st
   }
 }
 
-/** An organization's keys that are neither revoked nor expired. */
+/** Per organization; revoked and expired keys do not count. */
 const maxLiveKeys = 1_000
 
 export class TooManyKeys extends Data.TaggedError("TooManyKeys")<{}> {
@@ -77,7 +77,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
       scope: OrganizationScope,
       id: string,
       changes: KeyLimits
-    ) => Effect.Effect<Key, KeyNotFound | KeyRevoked>
+    ) => Effect.Effect<Key, KeyNotFound | KeyRevoked | TooManyKeys>
     readonly revoke: (scope: OrganizationScope, id: string) => Effect.Effect<Key, KeyNotFound>
     /** The old secret works on for `graceSeconds`, by default not at all; one from before it ends at once. */
     readonly reissue: (
@@ -103,6 +103,12 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
 
       const named = (scope: OrganizationScope, id: string) => sql.and([sql`id = ${id}`, ...inScope(sql, scope)])
 
+      /** One more may come to life. Belongs in a transaction, and after `lockKeys`. */
+      const hasRoom = (org: OrgId) => sql`(
+        SELECT count(*) FROM api_keys AS other WHERE org_id = ${org} AND ${sql.literal(states.live)}
+      ) < ${maxLiveKeys}`
+      const lockKeys = (org: OrgId) => lockName(sql, `keys ${org}`)
+
       const find = Effect.fn("ApiKeys.find")(function* (scope: OrganizationScope, id: string) {
         const [found] = yield* records(sql`SELECT ${columns} FROM api_keys WHERE ${named(scope, toStorable(id))}`)
         return found ?? (yield* new KeyNotFound({ id }))
@@ -121,6 +127,17 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
         return yield* new KeyRevoked({ id })
       })
 
+      /** An expired key works again once it has another end. */
+      const requireRoomToRevive = Effect.fnUntraced(
+        function* ({ id, org }: Key) {
+          yield* lockKeys(org)
+          const [refused] = yield* sql`
+          SELECT FROM api_keys WHERE id = ${id} AND revoked_at IS NULL AND expires_at <= now() AND NOT ${hasRoom(org)}`
+          if (refused !== undefined) return yield* new TooManyKeys()
+        },
+        Effect.catchTag("SqlError", Effect.die)
+      )
+
       const create = Effect.fn("ApiKeys.create")(function* ({ org, ...given }: KeyLimits & { readonly org: OrgId }) {
         const secret = ids.secret(keyPrefix)
         const fields = [
@@ -130,13 +147,10 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
           { column: "hint", value: sql`${hintOf(secret)}` },
           { column: "hash", value: sql`decode(${secretHash(secret)}, 'hex')` }
         ]
-        yield* lockName(sql, `keys ${org}`)
+        yield* lockKeys(org)
         const [record] = yield* records(sql`
           INSERT INTO api_keys (${sql.csv(fields.map(({ column }) => column))})
-          SELECT ${sql.csv(fields.map(({ value }) => value))}
-          WHERE (
-            SELECT count(*) FROM api_keys AS other WHERE org_id = ${org} AND ${sql.literal(states.live)}
-          ) < ${maxLiveKeys} RETURNING ${columns}`)
+          SELECT ${sql.csv(fields.map(({ value }) => value))} WHERE ${hasRoom(org)} RETURNING ${columns}`)
         return { record: record ?? (yield* new TooManyKeys()), secret: Redacted.make(secret) }
       })
 
@@ -160,6 +174,7 @@ export class ApiKeys extends Context.Tag("gateway/ApiKeys")<
             })}`)
         ),
         update: Effect.fn("ApiKeys.update")(function* (scope: OrganizationScope, id: string, changes: KeyLimits) {
+          if (changes.expires_at !== undefined) yield* requireRoomToRevive(yield* find(scope, id))
           const changed = assignmentsOf(sql, limits, changes).map(({ column, value }) => sql`${sql(column)} = ${value}`)
           return yield* changeLive(scope, id, changed.length === 0 ? [sql`name = name`] : changed)
         }),

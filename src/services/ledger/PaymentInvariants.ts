@@ -22,7 +22,7 @@ export const paymentInvariants = (sql: SqlClient.SqlClient): ReadonlyArray<Invar
         OR bool_or(taken > reversal.amount)`
   },
   {
-    // Under the reference of a payment the entry of an operator is that payment too.
+    // An operator's entry with a payment's reference counts as that payment.
     name: "what was refunded or disputed of a payment was taken of it, up to all of it",
     check: sql`
       SELECT payment.id AS payment_id, e.org_id, payment.status, e.amount, sum(reversal.amount) AS reversed, sum(taken) AS taken

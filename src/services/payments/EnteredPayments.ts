@@ -7,15 +7,15 @@ import { lockName, rowsOf } from "../sql/Statement.ts"
 import { refOf } from "./ReversalSql.ts"
 import { applyReversals } from "./Reversals.ts"
 
-// An entry that an operator made under the reference of a payment is that payment: its organization is the payer, and what
-// is refunded or disputed is taken back of it.
+// A top-up that an operator enters with a payment's reference counts as that payment. Its organization is the payer, and is
+// charged for refunds and disputes.
 
-/** Until the transaction ends, no other one enters the payment or what is taken back of it. */
+/** Until the transaction ends, no other one can enter the payment or its reversals. */
 export const lockPayment = (sql: SqlClient.SqlClient, paymentIntent: string) => lockName(sql, refOf(paymentIntent))
 
 const Entered = Schema.Struct({ orgId: OrgId })
 
-/** Who has the entry under the reference of a payment. */
+/** Returns the organization whose entry has the payment's reference. */
 export const findEntered = (sql: SqlClient.SqlClient, paymentIntent: string) =>
   Effect.map(
     rowsOf(Entered)(sql`SELECT org_id FROM ledger_entries WHERE kind = 'top_up' AND ref = ${refOf(paymentIntent)}`),
@@ -24,7 +24,7 @@ export const findEntered = (sql: SqlClient.SqlClient, paymentIntent: string) =>
 
 const Id = Schema.Struct({ id: Schema.String })
 
-/** Makes a payment that is not paid what was entered under its reference; tells whether anything was. */
+/** Marks an unpaid payment as paid by the entry with its reference. Returns whether there is such an entry. */
 export const adoptEntry = (sql: SqlClient.SqlClient, payment: string) =>
   Effect.map(
     rowsOf(Id)(sql`
@@ -37,7 +37,7 @@ export const adoptEntry = (sql: SqlClient.SqlClient, payment: string) =>
     ({ length }) => length > 0
   )
 
-/** Adopts the entry of a refused payment, and takes back of it what is known to have been refunded or disputed. */
+/** Adopts the entry of a refused payment and charges the payment's known refunds and disputes. */
 export const adoptRefused = Effect.fnUntraced(function* (sql: SqlClient.SqlClient, paymentIntent: string) {
   yield* lockPayment(sql, paymentIntent)
   const refused = yield* rowsOf(Id)(sql`
@@ -47,13 +47,13 @@ export const adoptRefused = Effect.fnUntraced(function* (sql: SqlClient.SqlClien
   }
 })
 
-/** Writes a payment down that came without a page, such as by an invoice, from its entry; nothing where there is none. */
+/** Stores a payment without a page, such as an invoice, from its entry. Does nothing if there is no entry. */
 export const storeEntered = (sql: SqlClient.SqlClient, payment: string, paymentIntent: string) => sql`
   INSERT INTO payments (id, org_id, amount, status, payment_intent, entry_id, paid_at)
   SELECT ${payment}, org_id, amount, 'paid', ${paymentIntent}, id, at FROM ledger_entries
   WHERE kind = 'top_up' AND ref = ${refOf(paymentIntent)} ON CONFLICT DO NOTHING`
 
-/** A top-up; under the reference of a payment that was refused, it is that payment from now on. */
+/** Enters a top-up. With the reference of a refused payment, it becomes that payment's entry. */
 export const makeEnter =
   (sql: SqlClient.SqlClient, topUp: LedgerAdmin["Type"]["topUp"]) =>
   (payment: TopUp): ReturnType<typeof topUp> => {
@@ -72,11 +72,11 @@ export class NoForeignReversal extends Data.TaggedError("NoForeignReversal")<{
   readonly id: string
 }> {
   override get message() {
-    return `The payment ${this.payment} has no refund or dispute ${this.id} in another currency than USD.`
+    return `The payment ${this.payment} has no refund or dispute ${this.id} in a currency other than USD.`
   }
 }
 
-/** Enters what a refund or a dispute in another currency took, in USD. */
+/** Sets the USD amount of a refund or dispute in another currency. */
 export const makeEnterReversal =
   (sql: SqlClient.SqlClient) =>
   (payment: string, id: string, amount: NanoUsd): Effect.Effect<void, NoForeignReversal> =>

@@ -34,8 +34,8 @@ export const enterReversal = (sql: SqlClient.SqlClient, { amount, entries, id, k
   UPDATE payment_reversals SET taken = taken + ${amount}::bigint, entries = entries + 1 WHERE id = ${id}`
 
 /**
- * Keeps refunds and disputes of a payment as the provider has them now. An amount that an operator has entered stays until
- * the provider states one in USD, and is asked for again when the foreign one has changed.
+ * Stores a payment's refunds and disputes in their current state. An operator's USD amount stays until the provider states
+ * one, and is needed again if the foreign amount changes.
  */
 export const storeReversals = (sql: SqlClient.SqlClient, payment: string, all: ReadonlyArray<Reversal>) => sql`
   INSERT INTO payment_reversals AS stored

@@ -91,7 +91,7 @@ const collect = async (body: Dispatcher.ResponseData["body"]): Promise<Buffer> =
 const isTransient = (status: number, code: string | undefined) =>
   status >= 500 || status === 429 || status === 408 || code === "RequestTimeout"
 
-/** Also the answer to a HEAD, which has no code to tell an expired token from a missing permission. */
+/** An answer to HEAD has no code that tells an expired token from a missing permission. */
 const isDenied = ({ status }: S3Failed) => status === 400 || status === 401 || status === 403
 
 const reveal = ({ accessKeyId, secretAccessKey, sessionToken }: S3Credentials) => ({
@@ -100,7 +100,7 @@ const reveal = ({ accessKeyId, secretAccessKey, sessionToken }: S3Credentials) =
   ...(sessionToken === undefined ? {} : { sessionToken: Redacted.value(sessionToken) })
 })
 
-/** `reread` gives the credentials as they are now: temporary ones expire. They are read when the store refuses, and at a reload. */
+/** Temporary credentials expire: `reread` is run when the store refuses them, and at a reload. */
 export const make = (
   options: S3Options,
   timeouts: S3Timeouts,
@@ -117,10 +117,10 @@ export const make = (
       if (JSON.stringify(next) === JSON.stringify(credentials)) return
       credentials = next
       signingKeys.clear()
-      yield* Effect.logInfo("The media store is used with the credentials that are set now")
+      yield* Effect.logInfo("The media store uses the new credentials")
     }).pipe(
       Effect.catchAll(({ message }) =>
-        Effect.logWarning(`The credentials of the media store stay as they are: ${message}`)
+        Effect.logWarning(`The credentials of the media store were not replaced: ${message}`)
       )
     )
     yield* Effect.flatMap(Reloads, ({ register }) => register(renew))

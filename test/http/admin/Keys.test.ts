@@ -166,6 +166,20 @@ withLayer(layer)("keys at the admin API", (it) => {
     read(yield* admin(`/keys/${read(made ?? assert.fail(), 201).id}/revoke`, { method: "POST" }))
     read(yield* issue({ expires_at: 4_000_000_000 }), 201)
     assertRefused(yield* issue(), badRequest(message))
+    const revive = (id: string, body: object) => admin(`/keys/${organization}-${id}`, { method: "PATCH", body })
+    for (const expires_at of [null, 4_000_000_000]) {
+      assertRefused(yield* revive("expired1", { expires_at }), badRequest(message))
+    }
+    read(yield* revive("expired1", { name: "of before" }))
+    read(yield* revive("live1", { expires_at: null }))
+    read(yield* admin(`/keys/${organization}-live1/revoke`, { method: "POST" }))
+    const revived = yield* Effect.forEach(times(5), (nth) => revive(`expired${nth + 1}`, { expires_at: null }), {
+      concurrency: "unbounded"
+    })
+    assert.lengthOf(
+      revived.filter(({ status }) => status === 200),
+      1
+    )
     // Another organization has its own.
     read(yield* admin("/keys", { body: { organization: (yield* customer).id } }), 201)
   })

@@ -252,8 +252,8 @@ withLayer(StripeGateway.layer())("a gateway that takes payments by Stripe", (it)
       const [told] = yield* eventually(needed, ({ length }) => length === 1)
       assert.deepStrictEqual(told, {
         kind: "payment_reversal_amount",
-        title: `The refund ${euros} of 1.50 EUR was not taken from the balance`,
-        detail: `Stripe does not say what it is in USD. Enter it: gateway payments reverse ${payment.id} ${euros} USD.`,
+        title: `The refund ${euros} of 1.50 EUR is not charged yet`,
+        detail: `Stripe states no amount in USD. Enter it: gateway payments reverse ${payment.id} ${euros} USD.`,
         org,
         org_name: payment.org_name,
         href: `#/payments/${payment.id}`

@@ -34,8 +34,8 @@ describe("Catalog", () => {
     for (const [secret, problem] of [
       ['"sk-first"', "has quotes around it"],
       ["'sk-first'", "has quotes around it"],
-      ["sk-\u200bfirst", "has a character that no credential has"],
-      ["sk-\nfirst", "has a character that no credential has"]
+      ["sk-\u200bfirst", "has an invalid character"],
+      ["sk-\nfirst", "has an invalid character"]
     ] as const) {
       const { message } = yield* Effect.flip(load({ environment: { ...keys, FIRST_KEY: secret } }))
       assert.include(message, `providers.first.credential: FIRST_KEY ${problem}`)

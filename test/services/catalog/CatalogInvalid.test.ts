@@ -122,7 +122,7 @@ describe("a wrong catalog", () => {
   })
 
   it.effect("is refused with a hint where a price is written per token", function* () {
-    const hint = ": it looks like a price per token, give that of a million tokens"
+    const hint = ": it looks like a price per token; give the price per million tokens"
     for (const price of ["1.5e-06", "0.0000000028"]) {
       const [line] = yield* problemsOf(edited("prompt_per_1m_usd: 1.5", `prompt_per_1m_usd: ${price}`))
       assert.isTrue(line?.endsWith(hint), line)
@@ -209,7 +209,7 @@ describe("a wrong catalog", () => {
       const { message } = yield* Effect.flip(read("unmarked.yaml"))
       assert.strictEqual(
         message,
-        `${path.join(directory, "unmarked.yaml")}:1: cannot be read: it has NUL characters: save it as UTF-8`
+        `${path.join(directory, "unmarked.yaml")}:1: cannot be read: it contains NUL characters: save it as UTF-8`
       )
     }).pipe(Effect.provide(NodeContext.layer))
   )

@@ -57,7 +57,7 @@ export const KeysHandlers = HttpApiBuilder.group(
       .handle("update", ({ path: { id }, payload }) =>
         Effect.flatMap(CurrentActor, ({ scope }) =>
           answerOf(Operations.update.run(id, payload), (record) => ({ ...record, ...warned(payload, scope) }))
-        ).pipe(Effect.catchTags(refusals))
+        ).pipe(Effect.catchTags({ ...refusals, TooManyKeys: invalid(null) }))
       )
       .handle("revoke", ({ path: { id } }) =>
         Effect.catchTag(recordOf(Operations.revoke.run(id)), "KeyNotFound", notFound)
