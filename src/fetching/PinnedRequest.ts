@@ -1,8 +1,9 @@
 import { NodeStream } from "@effect/platform-node"
 import { Effect, Stream } from "effect"
 import { buildConnector, Client } from "undici"
-import { openTunnel } from "../node/OutgoingProxies.ts"
+import { openTunnel, portOf } from "../node/OutgoingProxies.ts"
 import { FetchFailed, type UrlProblem } from "../services/media/Fetcher.ts"
+import { errorCode } from "../services/runtime/System.ts"
 import { type Address, canonical, parseAddress } from "./Addresses.ts"
 
 const maxAddresses = 8
@@ -26,9 +27,9 @@ export const refusal = (problem: UrlProblem, url: URL | undefined, what: string,
 
 export const networkFailure = (url: URL, error: Error, status?: number): FetchFailed => {
   if (error instanceof FetchFailed) return error
-  const code = "code" in error && typeof error.code === "string" ? `${error.code} ` : ""
+  const code = errorCode(error)
   const text = error instanceof AggregateError ? error.errors.map(String).join("; ") : error.message
-  return failure("network", url, code + text, status)
+  return failure("network", url, code === undefined ? text : `${code} ${text}`, status)
 }
 
 const toNetworkFailure = (url: URL, status?: number) => (error: unknown) =>
@@ -55,8 +56,6 @@ export interface HopResponse {
   readonly body: Stream.Stream<Uint8Array, FetchFailed>
   readonly fail: (failure: FetchFailed) => void
 }
-
-const portOf = ({ port, protocol }: URL): string => port || (protocol === "https:" ? "443" : "80")
 
 const targetOf = (address: Address, url: URL): string =>
   `${address.kind() === "ipv4" ? address.toString() : `[${address.toString()}]`}:${portOf(url)}`

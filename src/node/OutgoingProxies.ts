@@ -22,11 +22,14 @@ const ownHosts = "localhost,127.0.0.1,[::1]"
 /** Returns the hosts that need no proxy, in the format of undici's agents. */
 export const exceptionsOf = ({ except }: Proxies): string => (except.trim() === "*" ? "*" : `${except},${ownHosts}`)
 
+/** Returns the port of a URL, or the default port of its scheme. */
+export const portOf = ({ port, protocol }: URL): string => port || (protocol === "https:" ? "443" : "80")
+
 const isExcepted = (url: URL, exceptions: string): boolean =>
   exceptions === "*" ||
   exceptions.split(/[,\s]+/).some((entry) => {
     const [, name = "", port = ""] = /^(?:\*?\.)?(.*?)(?::(\d+))?$/.exec(entry.toLowerCase()) ?? []
-    if (name === "" || (port !== "" && port !== (url.port || (url.protocol === "https:" ? "443" : "80")))) return false
+    if (name === "" || (port !== "" && port !== portOf(url))) return false
     return url.hostname === name || url.hostname.endsWith(`.${name}`)
   })
 

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs"
 import path from "node:path"
 import { Data, Effect, Either } from "effect"
 import { decodeTextFile } from "../domain/TextDecoding.ts"
+import { errorCode } from "../services/runtime/System.ts"
 import { readEnvFile } from "./EnvFile.ts"
 import { settingNames } from "./Variables.ts"
 
@@ -76,7 +77,7 @@ export const rereadEnvironment = Effect.suspend(() => {
   return readEnvironment(process.cwd(), Object.fromEntries(own))
 })
 
-const isMissing = (error: unknown) => error instanceof Error && "code" in error && error.code === "ENOENT"
+const isMissing = (error: unknown) => errorCode(error) === "ENOENT"
 
 const readFile = (file: string) =>
   Effect.try({ try: () => readFileSync(file), catch: (error) => error }).pipe(

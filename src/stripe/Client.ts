@@ -1,8 +1,11 @@
 // By hand: the official package would add 10 MB for three calls, and repeat requests beyond our own deadlines.
+
 import { Data, Duration, Effect, Either, ParseResult, Predicate, Redacted, Schedule, Schema } from "effect"
 import { type Dispatcher, request as send } from "undici"
+import { readAnswerBody } from "../node/AnswerBody.ts"
 import { makeAgent } from "../node/OutgoingAgent.ts"
 import { PaymentProviderFailed } from "../services/payments/PaymentProvider.ts"
+import { errorCode } from "../services/runtime/System.ts"
 import { encodeForm, type FormValue } from "./Form.ts"
 
 export interface ClientOptions {
@@ -45,14 +48,9 @@ const ErrorBody = Schema.parseJson(
 const decodeError = Schema.decodeUnknownOption(ErrorBody)
 
 const textOf = async (body: Dispatcher.ResponseData["body"]): Promise<string> => {
-  const chunks: Array<Uint8Array> = []
-  let bytes = 0
-  for await (const chunk of body) {
-    bytes += chunk.length
-    if (bytes > largestAnswer) throw new Error("the answer is too large")
-    chunks.push(chunk)
-  }
-  return Buffer.concat(chunks).toString("utf8")
+  const bytes = await readAnswerBody(body, largestAnswer)
+  if (bytes === undefined) throw new Error("the answer is too large")
+  return bytes.toString("utf8")
 }
 
 /** Its messages are left out: they may quote a key. */
@@ -62,9 +60,6 @@ const explain = (status: number, text: string, requestId: unknown): string => {
   const id = typeof requestId === "string" && /^\w{1,60}$/.test(requestId) ? [requestId] : []
   return [`status ${status}`, ...words, ...id].join(", ")
 }
-
-const codeOf = (error: unknown): string =>
-  error instanceof Error && "code" in error && typeof error.code === "string" ? error.code : "no answer"
 
 /** Warnings for parts of an object that the key may not read, by the part's name. */
 const unreadableParts: Readonly<Record<string, string>> = {
@@ -122,7 +117,7 @@ export const makeClient = ({ apiBase, secretKey }: ClientOptions) =>
           })
           return { status: answer.statusCode, headers: answer.headers, text: await textOf(answer.body) }
         },
-        catch: (error) => new CallFailed({ detail: codeOf(error), status: undefined, mayRetry: true })
+        catch: (error) => new CallFailed({ detail: errorCode(error) ?? "no answer", status: undefined, mayRetry: true })
       }).pipe(
         Effect.filterOrFail(
           ({ status }) => status >= 200 && status < 300,

@@ -17,12 +17,12 @@ const isOver = ({ response }: Exchange): boolean => response.writableFinished ||
 const arrivalMillis = 1000
 
 /**
- * In bytes per second. A client that falls too far behind this pace is disconnected. The system takes bytes in steps of up to
- * 2 MB, and a client is behind until the next one: clients are told to read at 16 kB a second.
+ * In bytes per second. A client that falls too far behind this pace is disconnected. The system accepts bytes in steps of up to
+ * 2 MB, and a client is behind until the next step, so the docs ask for 16 kB a second.
  */
 const minimumPace = 1000
 const maxSecondsBehind = 180
-/** In bytes per second. A slower reader may be disconnected to make room. For the same reason, clients are told 500 kB a second. */
+/** In bytes per second. A slower reader may be disconnected to make room. Because of the steps, the docs ask for 500 kB. */
 const fairPace = 64 * 1024
 const spareSecondsBehind = 5
 

@@ -3,6 +3,7 @@ import { hostname } from "node:os"
 import path from "node:path"
 import { Array as Arr, Clock, Effect, Option, Order, Schema } from "effect"
 import { makeFolders } from "../runtime/Folders.ts"
+import { isProcessAlive } from "../runtime/System.ts"
 
 /** The address of a running gateway, for commands on the same machine. */
 const RunningGateway = Schema.Struct({
@@ -25,15 +26,6 @@ const decode = Schema.decodeUnknownOption(Text)
 const directoryOf = (dataDir: string) => path.join(dataDir, "instances")
 
 const attempt = <A>(run: (signal: AbortSignal) => Promise<A>) => Effect.option(Effect.tryPromise(run))
-
-const isAlive = (pid: number): boolean => {
-  try {
-    process.kill(pid, 0)
-    return true
-  } catch (error) {
-    return error instanceof Error && "code" in error && error.code === "EPERM"
-  }
-}
 
 interface Found {
   readonly file: string
@@ -63,7 +55,7 @@ export const recordRunning = Effect.fn("RunningGateway.record")(function* (
   addresses: Pick<RunningGateway, "url" | "publicUrl">,
   pid: number
 ) {
-  const ended = (yield* readAll(dataDir)).filter(({ gateway }) => !isAlive(gateway.pid))
+  const ended = (yield* readAll(dataDir)).filter(({ gateway }) => !isProcessAlive(gateway.pid))
   yield* Effect.forEach(ended, ({ file }) => attempt(() => rm(file, { force: true })))
   const file = path.join(directoryOf(dataDir), `${pid}.json`)
   const part = `${file}.${process.pid}.part`
@@ -89,6 +81,6 @@ const answers = ({ url }: RunningGateway) =>
 
 /** Finds the newest running gateway of this machine that uses the data directory. */
 export const findRunning = Effect.fn("RunningGateway.find")(function* (dataDir: string) {
-  const alive = (yield* readAll(dataDir)).map(({ gateway }) => gateway).filter(({ pid }) => isAlive(pid))
+  const alive = (yield* readAll(dataDir)).map(({ gateway }) => gateway).filter(({ pid }) => isProcessAlive(pid))
   return yield* Effect.findFirst(alive.toSorted(newestFirst), (gateway) => answers(gateway))
 })

@@ -172,7 +172,7 @@ describe("the sandbox", () => {
     assert.deepInclude(find("film")?.routes[1], { cost: { per: "second", price: NanoUsd(70_000_000n) } })
   })
 
-  it.effect("costs nothing where no route has a cost", function* () {
+  it.effect("costs nothing if no route has a cost", function* () {
     const { find } = yield* load({ sandbox: "when-no-credential" })
     assert.deepInclude(chat(find("talk")).routes[0]?.cost, { prompt: zero, completion: zero })
     assert.deepInclude(find("draw")?.routes[0], {
