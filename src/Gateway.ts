@@ -137,9 +137,11 @@ const counting = Layer.scopedDiscard(
 export const refundJournal = ({ dataDir }: Settings) =>
   DiskRefundJournal.layer({ directory: path.join(dataDir, "refunds"), former: path.join(dataDir, "voids") })
 
+export const paymentTerms = ({ publicUrl, topUps }: Settings) => PaymentTerms.layer({ ...topUps, publicUrl })
+
 /** Who takes payments, and on which terms; nobody where none is set up. */
-export const payments = ({ publicUrl, stripe, topUps }: Settings) =>
-  Layer.merge(stripe === undefined ? Layer.empty : Stripe.layer(stripe), PaymentTerms.layer({ ...topUps, publicUrl }))
+export const payments = (settings: Settings) =>
+  Layer.merge(settings.stripe === undefined ? Layer.empty : Stripe.layer(settings.stripe), paymentTerms(settings))
 
 const paymentIntake = ({ stripe }: Settings) =>
   stripe === undefined ? Layer.empty : Layer.merge(PaymentIntake.layer(stripe), PaymentSync.hourly)

@@ -114,9 +114,11 @@ const processHolds = Layer.unwrapEffect(
   Effect.map(settings, (settings) => Layer.provide(ProcessHolds.layerJournal, Gateway.refundJournal(settings)))
 )
 
+const paymentTerms = Layer.unwrapEffect(Effect.map(settings, Gateway.paymentTerms))
+
 export const operator = Layer.mergeAll(
   actor,
-  Layer.provide(administration, processHolds),
+  Layer.provide(administration, [processHolds, paymentTerms]),
   RequestLog.layer,
   Webhooks.layer.pipe(Layer.provide(fetching))
 ).pipe(Layer.provideMerge(Layer.effectDiscard(upToDate)), Layer.provideMerge(database))

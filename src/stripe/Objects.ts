@@ -80,13 +80,31 @@ export const sessionOf = (session: typeof Session.Type): CheckoutSession => ({
 
 const failed = new Set(["failed", "canceled"])
 
-/** Stripe pads these currencies, which have no decimals, with two. */
-const paddedCurrencies = new Set(["isk", "ugx"])
+/**
+ * Currencies whose amounts Stripe states without decimals or with three, as its documentation lists them. `Intl` follows what
+ * is usual in cash: it has no decimals for HUF and IDR, which Stripe states in hundredths.
+ */
+const withoutDecimals = new Set([
+  "bif",
+  "clp",
+  "djf",
+  "gnf",
+  "jpy",
+  "kmf",
+  "krw",
+  "mga",
+  "pyg",
+  "rwf",
+  "vnd",
+  "vuv",
+  "xaf",
+  "xof",
+  "xpf"
+])
+const withThreeDecimals = new Set(["bhd", "jod", "kwd", "omr", "tnd"])
 
-const decimalsOf = (currency: string): number => {
-  if (paddedCurrencies.has(currency) || currency.length > 3) return 2
-  return new Intl.NumberFormat("en", { style: "currency", currency }).resolvedOptions().maximumFractionDigits ?? 2
-}
+const decimalsOf = (currency: string): number =>
+  withoutDecimals.has(currency) ? 0 : withThreeDecimals.has(currency) ? 3 : 2
 
 /** As `1500 JPY`, `15.00 EUR`. */
 const textOf = (amount: number, currency: string): string => {

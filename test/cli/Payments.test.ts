@@ -1,3 +1,4 @@
+import { SqlClient } from "@effect/sql"
 import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../src/domain/Money.ts"
 import { OrgId } from "../../src/domain/Organization.ts"
@@ -65,6 +66,30 @@ withLayer(suite)("gateway payments", (it) => {
     const { verify } = yield* Effect.provide(LedgerAdmin, LedgerAdmin.layer)
     assert.deepStrictEqual((yield* verify).violations, [])
   })
+
+  it.scoped(
+    "a disputed payment that is entered by hand suspends its organization as DISPUTE_POLICY says",
+    function* () {
+      const { run } = yield* Cli
+      for (const [policy, isDisputed] of [
+        ["ignore", false],
+        ["suspend", true]
+      ] as const) {
+        const stripe = yield* FakeStripe.make
+        const { account } = stripe
+        const env = { ...FakeStripe.environmentFor(stripe), DISPUTE_POLICY: policy }
+        const { org } = yield* customer("1")
+        const { id: session } = account.createSession({ cents: 2000 })
+        account.complete(session)
+        account.dispute(account.intentOf(session), 2000)
+        yield* run(["payments", "sync"], env)
+        yield* run(["credits", "add", org, "20", "--ref", `stripe:${account.intentOf(session)}`], env)
+        const sql = yield* SqlClient.SqlClient
+        const [row] = yield* sql`SELECT disputed_at IS NOT NULL AS is_disputed FROM organizations WHERE id = ${org}`
+        assert.deepStrictEqual(row, { isDisputed }, policy)
+      }
+    }
+  )
 
   it.scoped("sync continues after an object that it cannot read, and fails at the end", function* () {
     const stripe = yield* FakeStripe.make

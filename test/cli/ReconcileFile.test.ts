@@ -92,6 +92,11 @@ withLayer(suite)("gateway reconcile --file", (it) => {
     )
   })
 
+  it.scoped("names a file that does not exist", function* () {
+    const { code, stderr } = yield* reconcile("acme", ["--file", "none.csv", "--columns", columns])
+    assert.deepStrictEqual([code, stderr], [2, "gateway: none.csv: there is no such file\n"])
+  })
+
   it.scoped("refuses a day that does not exist", function* () {
     const { code, stderr } = yield* reconcile("acme", yield* args(["2026-02-31,nine,1"]))
     assert.deepStrictEqual([code, stderr], [2, "gateway: acme.csv:2: time is no date or time\n"])

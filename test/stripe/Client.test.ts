@@ -143,6 +143,25 @@ describe("Stripe's API", () => {
     }).pipe(Effect.provide(Logger.replace(Logger.defaultLogger, logger)))
   })
 
+  it.scopedLive("states amounts with the decimals that Stripe gives a currency", function* () {
+    const { account, provider } = yield* connect()
+    const stated = [
+      ["huf", "15000.00 HUF"],
+      ["idr", "15000.00 IDR"],
+      ["isk", "15000.00 ISK"],
+      ["kwd", "1500.000 KWD"],
+      ["krw", "1500000 KRW"],
+      ["mga", "1500000 MGA"],
+      ["ugx", "15000.00 UGX"]
+    ] as const
+    for (const [currency] of stated) account.refund(`pi_${currency}`, 1_500_000, "succeeded", { currency })
+    const { items } = yield* provider.reversalsSince(new Date(0))
+    assert.sameDeepMembers(
+      items.map(({ foreignAmount, paymentIntent }) => [paymentIntent.slice(3), foreignAmount]),
+      stated.map((pair) => [...pair])
+    )
+  })
+
   it.scopedLive("has no session where it says that there is none", function* () {
     const { provider } = yield* connect()
     assert.isUndefined(yield* provider.session("cs_none"))

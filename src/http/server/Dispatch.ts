@@ -1,8 +1,9 @@
-import type { IncomingMessage, Server, ServerResponse } from "node:http"
+import type { Server } from "node:http"
 import { HttpApiBuilder, HttpRouter } from "@effect/platform"
 import { NodeHttpServer } from "@effect/platform-node"
 import { Effect, Layer, Runtime, RuntimeFlags } from "effect"
 import type { Endpoint } from "../admission/Endpoint.ts"
+import { inOrder } from "../connections/InOrder.ts"
 import { makeCors } from "./Cors.ts"
 import { makeGeneratingTable } from "./PathTable.ts"
 import { makePipeline, type PipelineOptions } from "./Pipeline.ts"
@@ -33,14 +34,14 @@ export const layer = <E, R>(
       const handle = yield* NodeHttpServer.makeHandler(serve(app))
       const fork = Runtime.runFork(Runtime.disableRuntimeFlag(yield* Effect.runtime(), RuntimeFlags.Interruption))
 
-      const receive = (request: IncomingMessage, response: ServerResponse): void => {
+      const receive = inOrder((request, response) => {
         const { method, url = "" } = request
         if (answerPreflight?.(pathOf(url), request, response)) return
         const endpoint = findGenerating(method, url)
         if (endpoint === undefined) return handle(request, response)
         // By then a body that came with its head is there too.
         setImmediate(() => fork(generate({ endpoint, request, response })))
-      }
+      })
       yield* Effect.acquireRelease(
         Effect.sync(() => node.on("request", receive)),
         () => Effect.sync(() => node.off("request", receive))

@@ -51,6 +51,14 @@ export const firstCost = <C>(routes: ReadonlyArray<{ readonly cost: C | undefine
 
 export const list = (words: Iterable<string>): string => [...words].join(", ")
 
+/** Says that a section of the catalog lacks a name. */
+export const lacks = (section: string, kind: string, name: string, known: Iterable<string>): string => {
+  const names = list(known)
+  return names === ""
+    ? `unknown ${kind} ${name}: add it to ${section}`
+    : `unknown ${kind} ${name}; known: ${names}: name one of them, or add it to ${section}`
+}
+
 type Words = ReadonlyArray<string>
 
 export const findRepeats = (words: Words): Words => words.filter((word, at) => words.indexOf(word) !== at)

@@ -10,7 +10,7 @@ import { isRefusal } from "../sql/Outage.ts"
 import { rowsOf } from "../sql/Statement.ts"
 import { adoptEntry, findEntered, lockPayment, storeEntered } from "./EnteredPayments.ts"
 import { PaymentProvider, PaymentProviderFailed, PaymentTerms, sessionOfPayment } from "./PaymentProvider.ts"
-import { refOf } from "./ReversalSql.ts"
+import { refOf, suspendDisputed } from "./ReversalSql.ts"
 import { applyReversals } from "./Reversals.ts"
 
 /** What the provider tells of something that changed; what is true now is asked for. */
@@ -132,7 +132,7 @@ export const makePaymentReconciliation = Effect.gen(function* () {
       if (status !== undefined) yield* sql`UPDATE payments SET status = ${status} WHERE id = ${known.id}`
       return
     }
-    if (yield* adoptEntry(sql, known.id)) return
+    if ((yield* adoptEntry(sql, known.id)) !== undefined) return
     const problem = isDeleted ? "Its organization was deleted." : problemOf(session, amount, toUsdText)
     if (problem !== undefined) return void (yield* refuse(known.id, session, problem))
     yield* Effect.matchEffect(credit(known.id, org, amount, paymentIntent), {
@@ -141,13 +141,6 @@ export const makePaymentReconciliation = Effect.gen(function* () {
         UPDATE payments SET status = 'paid', entry_id = ${entry}, paid_at = now() WHERE id = ${known.id}`
     })
   })
-
-  const suspend = (org: OrgId) => sql`
-    UPDATE organizations SET disputed_at = CASE WHEN disputed_at IS NULL THEN now() END
-    WHERE id = ${org} AND (disputed_at IS NOT NULL) <> (${suspendsDisputed} AND EXISTS (
-      SELECT FROM payment_reversals JOIN payments ON payments.id = payment_id
-      WHERE is_open AND kind = 'dispute' AND payments.org_id = ${org}
-    ))`
 
   /** All of a payment's state in one transaction, behind its own lock and that of the organization that pays. */
   const apply = (
@@ -175,7 +168,8 @@ export const makePaymentReconciliation = Effect.gen(function* () {
       }
       yield* applyReversals(sql, known.id, reversals)
       if (reversals.some(({ kind }) => kind === "dispute")) {
-        for (const org of new Set([known.orgId, payer])) if (org !== null) yield* suspend(org)
+        for (const org of new Set([known.orgId, payer]))
+          if (org !== null) yield* suspendDisputed(sql, org, suspendsDisputed)
       }
       yield* failpoint.reach("payment_applied")
     }).pipe(sql.withTransaction, Effect.uninterruptible)

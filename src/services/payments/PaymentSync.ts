@@ -121,7 +121,7 @@ export class PaymentSync extends Context.Tag("gateway/PaymentSync")<
         ).pipe(Effect.map(({ length }) => length))
 
       const adopt = ({ paymentIntent }: typeof IntentRow.Type) =>
-        Effect.orDie(Effect.uninterruptible(sql.withTransaction(adoptRefused(sql, paymentIntent))))
+        Effect.orDie(Effect.uninterruptible(sql.withTransaction(adoptRefused(sql, paymentIntent, suspendsDisputed))))
 
       const run = Effect.fn("PaymentSync.run")(function* (since: Date) {
         if (!suspendsDisputed) yield* liftSuspensions

@@ -129,7 +129,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
       const sql = yield* SqlClient.SqlClient
       const ids = yield* Ids
       const provider = yield* PaymentProvider
-      const { maximum, minimum, publicUrl } = yield* PaymentTerms
+      const { maximum, minimum, publicUrl, suspendsDisputed } = yield* PaymentTerms
       const records = recordsOf(Payment)
       const columns = sql.literal(paymentColumns)
       const youngerThan = (seconds: number) => sql`created_at > now() - ${seconds} * interval '1 second'`
@@ -227,7 +227,7 @@ export class Payments extends Context.Tag("gateway/Payments")<
       return Payments.of({
         begin,
         checkout,
-        enter: makeEnter(sql, topUp),
+        enter: makeEnter(sql, topUp, suspendsDisputed),
         enterReversal: makeEnterReversal(sql),
         find,
         page: Effect.fn("Payments.page")(

@@ -53,3 +53,11 @@ export const storeReversals = (sql: SqlClient.SqlClient, payment: string, all: R
     amount = CASE WHEN excluded.needs_amount THEN stored.amount ELSE excluded.amount END,
     needs_amount = excluded.needs_amount
       AND (stored.needs_amount OR stored.foreign_amount IS DISTINCT FROM excluded.foreign_amount)`
+
+/** Suspends new holds of an organization while a payment of it is disputed. */
+export const suspendDisputed = (sql: SqlClient.SqlClient, org: OrgId, suspendsDisputed: boolean) => sql`
+  UPDATE organizations SET disputed_at = CASE WHEN disputed_at IS NULL THEN now() END
+  WHERE id = ${org} AND (disputed_at IS NOT NULL) <> (${suspendsDisputed} AND EXISTS (
+    SELECT FROM payment_reversals JOIN payments ON payments.id = payment_id
+    WHERE is_open AND kind = 'dispute' AND payments.org_id = ${org}
+  ))`

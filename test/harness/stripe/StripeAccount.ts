@@ -120,6 +120,11 @@ export class StripeAccount {
     return session
   }
 
+  /** What is to be paid becomes another amount than was asked for. */
+  changeAmount(id: string, cents: number): void {
+    this.#change(this.sessions, id, { amount_total: cents })
+  }
+
   readonly #setIntent = (id: string, status: string) => this.#intents.set(id, { id, status })
 
   /** With the intent itself in the place of its id, as the API answers a call that asks for it. */

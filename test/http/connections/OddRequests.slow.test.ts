@@ -1,5 +1,5 @@
 import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
+import { Deferred, Effect } from "effect"
 import { zero } from "../../../src/domain/Money.ts"
 import { openAccount } from "../../harness/client/Account.ts"
 import {
@@ -15,7 +15,8 @@ import {
 } from "../../harness/client/HttpCalls.ts"
 import * as Served from "../../harness/gateway/ServedGateway.ts"
 import { assert, withLayer } from "../../harness/It.ts"
-import { answers, gatewayProcess, streams, Upstreams } from "../../harness/upstream/Upstreams.ts"
+import { steps } from "../../harness/upstream/FakeUpstream.ts"
+import { answers, completion, gatewayProcess, streams, Upstreams, usual } from "../../harness/upstream/Upstreams.ts"
 import { answersIn, ask, open } from "./RawSocket.ts"
 
 const served = gatewayProcess({ talk: {} })
@@ -151,6 +152,60 @@ withLayer(served)("the gateway", (it) => {
     const last = yield* connection.answer(5)
     assertRefused(last, malformed)
     assert.isTrue((yield* connection.closed).endsWith(last.text))
+  })
+
+  const gated = (gate: Deferred.Deferred<void>) =>
+    steps({ type: "application/json" }, Deferred.await(gate), JSON.stringify({ ...completion("first"), usage: usual }))
+
+  it.scoped("begins a request sent ahead once those before it are answered", function* () {
+    const { secret } = yield* openAccount({})
+    const { first } = yield* Upstreams
+    const gate = yield* Deferred.make<void>()
+    yield* first.script(gated(gate), answers(), answers())
+    const before = first.calls.length
+    const chat = request(secret, "", JSON.stringify(talk("talk")))
+    const connection = yield* open
+    yield* connection.write(chat.repeat(2))
+    yield* soon(Effect.sync(() => assert.lengthOf(first.calls, before + 1)))
+    assert.strictEqual((yield* ask(chat)).status, 200)
+    assert.lengthOf(first.calls, before + 2)
+    yield* Deferred.succeed(gate, undefined)
+    const second = yield* connection.answer(2)
+    assert.deepStrictEqual(
+      answersIn(connection.received()).map(({ status }) => status),
+      [200, 200]
+    )
+    assert.notInclude(second.text, "first")
+    assert.lengthOf(first.calls, before + 3)
+  })
+
+  it.scoped("never begins a request whose client leaves before its turn", function* () {
+    const customer = yield* Served.customer()
+    const { first } = yield* Upstreams
+    const gate = yield* Deferred.make<void>()
+    yield* first.script(gated(gate), answers())
+    const before = first.calls.length
+    const chat = (id: string) => request(customer.secret, `x-request-id: ${id}\r\n`, JSON.stringify(talk("talk")))
+    const connection = yield* open
+    yield* connection.write(chat("turn-one") + chat("turn-two"))
+    yield* soon(Effect.sync(() => assert.lengthOf(first.calls, before + 1)))
+    connection.socket.resetAndDestroy()
+    // The gateway has noticed by its answer.
+    yield* call("/healthz")
+    yield* Deferred.succeed(gate, undefined)
+    yield* Served.logged("turn-one")
+    assert.strictEqual((yield* ask(chat("turn-three"))).status, 200)
+    assert.lengthOf(first.calls, before + 2)
+  })
+
+  it.scoped("answers 100 requests sent ahead and closes the connection at more", function* () {
+    const health = get("/healthz")
+    const [some, many] = [yield* open, yield* open]
+    yield* some.write(health.repeat(101))
+    assert.strictEqual((yield* some.answer(101)).status, 200)
+    yield* many.write(health.repeat(500))
+    yield* many.closed
+    assert.strictEqual((yield* call("/healthz")).status, 200)
   })
 
   it.scoped("logs a client that leaves in the middle of its request", function* () {

@@ -14,13 +14,17 @@ import { openTo } from "./RawSocket.ts"
 const root = fileURLToPath(new URL("../../..", import.meta.url))
 const descriptors = 300
 
+const page = "GET /docs HTTP/1.1\r\nHost: x\r\n\r\n"
+/** A page is larger. */
+const pageBytes = 400_000
+
 /** Requests for large pages over one connection, which need no key. */
 const askForPages = (url: string, count: number) =>
   Effect.acquireRelease(
     Effect.sync(() => {
       const { hostname, port } = new URL(url)
       const socket = net.connect({ host: hostname, port: Number(port) }).on("error", () => {})
-      socket.write("GET /docs HTTP/1.1\r\nHost: x\r\n\r\n".repeat(count))
+      socket.write(page.repeat(count))
       return socket
     }),
     (socket) => Effect.sync(() => socket.destroy())
@@ -36,10 +40,12 @@ const pauseMillis = 20
 
 /** Reads some MB a second, and thus longer than the test lasts. */
 const readSlowly = (url: string) =>
-  Effect.map(askForPages(url, 2000), (socket) => {
+  Effect.map(askForPages(url, 60), (socket) => {
     let received = 0
+    let pages = 0
     socket.on("data", (chunk) => {
       received += chunk.length
+      for (; pages < Math.floor(received / pageBytes); pages++) socket.write(page)
       socket.pause()
       setTimeout(() => socket.resume(), pauseMillis)
     })

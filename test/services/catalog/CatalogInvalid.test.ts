@@ -91,6 +91,14 @@ describe("a wrong catalog", () => {
     ])
   })
 
+  it.effect("without any family says only where to add one", function* () {
+    const lines = yield* problemsOf(small.replace(/^families:\n(?: .*\n)+/m, ""))
+    assert.isTrue(
+      lines.some((line) => line.endsWith(": unknown family A: add it to families")),
+      lines.join("\n")
+    )
+  })
+
   it.effect("suggests the right name of a misspelt key, and checks the rest", function* () {
     const text = edited("surface: chat", "surfce: chat")
       .replace("max_output: 64000", "max_ouput: much")

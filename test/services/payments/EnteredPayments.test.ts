@@ -1,8 +1,9 @@
 import { SqlClient } from "@effect/sql"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { NanoUsd } from "../../../src/domain/Money.ts"
 import { OrganizationScope } from "../../../src/domain/OrganizationScope.ts"
 import { LedgerAdmin } from "../../../src/services/ledger/LedgerAdmin.ts"
+import { Payments } from "../../../src/services/payments/Payments.ts"
 import { brokenBy, times } from "../../harness/database/Money.ts"
 import { assert, withLayer } from "../../harness/It.ts"
 import { database, dollar, payer, syncOf } from "./PaymentBench.ts"
@@ -91,6 +92,22 @@ withLayer(database)("a payment that an operator credits by its reference", (it) 
     assert.deepStrictEqual(yield* provenBy, [])
   })
 
+  it.effect("is recognized if its reference was copied with spaces or capitals", function* () {
+    const { account, deliverAll, intent, org, payments, state } = yield* foreign()
+    account.refund(intent, 300)
+    yield* deliverAll
+    const refs = [` stripe:${intent} `, `Stripe: ${intent}\n`, `stripe:${intent}`]
+    for (const ref of refs) {
+      const { entry, replayed } = yield* payments.enter({ org, amount: usd(10), ref })
+      assert.strictEqual(entry.ref, `stripe:${intent}`)
+      assert.strictEqual(replayed, ref !== refs[0])
+    }
+    assert.strictEqual((yield* state).balance, 7n * dollar)
+    const reserved = yield* Effect.flip(payments.enter({ org, amount: usd(10), ref: "STRIPE:re_1 " }))
+    assert.strictEqual(reserved._tag, "RefReserved")
+    assert.deepStrictEqual(yield* provenBy, [])
+  })
+
   it.effect("before its event came is not credited twice, whatever the amount", function* () {
     const { account, begin, deliver, payments, org, state } = yield* payer()
     const { id, session } = yield* begin(10)
@@ -121,6 +138,44 @@ withLayer(database)("a payment that an operator credits by its reference", (it) 
     assert.deepInclude(yield* heir.state, { balance: 0n, isDisputed: true })
     yield* deliver(account.close(dispute, "lost"))
     assert.isFalse((yield* heir.state).isDisputed)
+  })
+
+  for (const [time, isFormer] of [
+    ["at once", false],
+    ["by a sync, if an earlier version entered it", true]
+  ] as const) {
+    it.effect(
+      `if disputed, suspends the organization that has the entry, and not the one before, ${time}`,
+      function* () {
+        const given = yield* payer()
+        const { account, begin, deliver, state } = given
+        const heir = yield* payer()
+        const { topUp } = yield* LedgerAdmin
+        const { session } = yield* begin(10)
+        account.changeAmount(session, 1100)
+        yield* deliver(account.complete(session))
+        const intent = account.intentOf(session)
+        account.withdraw(account.dispute(intent, 1100))
+        yield* Effect.forEach(account.events, deliver)
+        assert.deepInclude(yield* state, { balance: 0n, isDisputed: true })
+        yield* (isFormer ? topUp : heir.payments.enter)({ org: heir.org, amount: usd(11), ref: `stripe:${intent}` })
+        if (isFormer) yield* Effect.flatMap(syncOf(given), ({ run }) => run(new Date(8e12)))
+        assert.deepInclude(yield* heir.state, { balance: 0n, isDisputed: true })
+        assert.isFalse((yield* state).isDisputed)
+        assert.deepStrictEqual(yield* provenBy, [])
+      }
+    )
+  }
+
+  it.effect("if disputed, suspends nobody with DISPUTE_POLICY=ignore", function* () {
+    const { account, deliverAll, intent, org, state, withProvider } = yield* foreign()
+    account.withdraw(account.dispute(intent, 1000))
+    yield* deliverAll
+    const { enter } = yield* withProvider(Effect.provide(Payments, Layer.fresh(Payments.layer)), {
+      suspendsDisputed: false
+    })
+    yield* enter({ org, amount: usd(10), ref: `stripe:${intent}` })
+    assert.deepInclude(yield* state, { balance: 0n, isDisputed: false })
   })
 
   it.effect("at the same time as its refund is charged once", function* () {
